@@ -1,0 +1,37 @@
+# What every library, test and benchmark of the tree shares: warnings, sanitizers, ccache, and three short verbs.
+find_package(Threads REQUIRED)
+find_program(TROUPE_CCACHE ccache)
+if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TROUPE_CCACHE})
+endif()
+
+add_library(troupe_flags INTERFACE)
+target_include_directories(troupe_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(troupe_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+target_link_libraries(troupe_flags INTERFACE Threads::Threads)
+if(TROUPE_SANITIZE)
+  target_compile_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE})
+endif()
+
+# troupe_library(engine_nn SOURCES a.cpp b.cpp LINKS troupe_engine_ops PRIVATE_LINKS Eigen3::Eigen)
+# makes the static library troupe_engine_nn. LINKS are seen by users of its headers, PRIVATE_LINKS (third parties) are not.
+function(troupe_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  add_library(troupe_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(troupe_${name} PUBLIC troupe_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
+endfunction()
+
+# troupe_test(engine_nn SOURCES a_test.cpp LINKS troupe_engine_nn LABELS fast): one program a folder, one ctest test a case.
+function(troupe_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name}_test ${ARG_SOURCES})
+  target_link_libraries(${name}_test PRIVATE troupe_flags ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name}_test PRIVATE TROUPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,60 @@
+// Errors of the outside world (files, configurations, peers, time) are values: Result<T>.
+// A message says what was expected, what was found, where, and what to do.
+// Our own mistakes go through check() in check.h instead.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace troupe {
+
+/// Kinds of failure. The process's exit code follows from the kind (launch/exit_code.h).
+enum class Errc {
+  usage,       ///< the command line or the configuration asks for something that does not exist or contradicts itself
+  bad_input,   ///< a data row, prompt or message that cannot be used
+  not_found,   ///< a file, key, tensor or actor that is not there
+  corrupt,     ///< a file whose bytes contradict its format, its size or its checksum
+  unsupported, ///< well-formed, but troupe does not do it
+  io,          ///< the operating system refused to read or write
+  timeout,     ///< a deadline passed
+  closed,      ///< the other side has stopped
+  full,        ///< a bounded queue or budget is exhausted
+  cancelled,   ///< a person or a supervisor asked to stop
+  internal,    ///< an actor ended by a mistake of ours
+};
+
+/// The name of a kind, as it stands in logs and JSON ("bad_input").
+const char* to_string(Errc code);
+
+struct Error {
+  Errc code = Errc::internal;
+  std::string what;
+};
+
+template <class T = void>
+using Result = tl::expected<T, Error>;
+
+/// `return fail(Errc::corrupt, cat(path, ": ..."));`
+[[nodiscard]] inline tl::unexpected<Error> fail(Errc code, std::string what) { return tl::unexpected<Error>(Error{code, std::move(what)}); }
+[[nodiscard]] inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+
+/// An Error on its way through frames that cannot go on; caught at an actor's boundary or in main, nowhere else.
+class Failure : public std::runtime_error {
+ public:
+  explicit Failure(Error error) : std::runtime_error(error.what), error_(std::move(error)) {}
+  const Error& error() const { return error_; }
+
+ private:
+  Error error_;
+};
+
+/// The value, or Failure: for the few places (main, an actor's handler, a test) where unwinding is the answer.
+template <class T>
+T value_or_throw(Result<T> result) {
+  if (!result) throw Failure(std::move(result.error()));
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+}  // namespace troupe

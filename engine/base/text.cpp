@@ -1,0 +1,115 @@
+#include "engine/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+namespace troupe {
+
+std::string to_text(double value) {
+  std::array<char, 40> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  return std::string(buffer.data(), end);
+}
+
+std::string to_text(double value, int decimals) {
+  std::array<char, 400> buffer;
+  const int length = std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);
+  return std::string(buffer.data(), std::min<std::size_t>(static_cast<std::size_t>(length), buffer.size() - 1));
+}
+
+std::string join(std::initializer_list<std::string_view> pieces) {
+  std::size_t size = 0;
+  for (auto piece : pieces) size += piece.size();
+  std::string out;
+  out.reserve(size);
+  for (auto piece : pieces) out.append(piece);
+  return out;
+}
+
+std::string join(const std::vector<std::string>& items, std::string_view separator) {
+  std::string out;
+  for (const auto& item : items) {
+    if (!out.empty()) out.append(separator);
+    out.append(item);
+  }
+  return out;
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (const auto& candidate : known) {
+    std::vector<std::size_t> row(candidate.size() + 1);
+    std::iota(row.begin(), row.end(), 0u);
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      std::size_t diagonal = std::exchange(row[0], i);
+      for (std::size_t j = 1; j <= candidate.size(); ++j) {
+        const std::size_t replace = diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1);
+        diagonal = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+      }
+    }
+    if (row.back() < best_distance) best_distance = row.back(), best = candidate;
+  }
+  return best;
+}
+
+std::string quote(std::string_view text, std::size_t limit) {
+  bool cut = text.size() > limit;
+  if (cut) {
+    while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
+    text = text.substr(0, limit);
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\', out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      constexpr std::string_view digits = "0123456789abcdef";
+      out += "\\x", out += digits[byte >> 4], out += digits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + (cut ? "\"..." : "\"");
+}
+
+namespace {
+
+// Length of the well-formed sequence at `i`, or 0 (Unicode 15, table 3-7).
+std::size_t sequence_length(std::string_view text, std::size_t i) {
+  const auto at = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
+  const unsigned char lead = at(i);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xC2 && lead <= 0xDF ? 2 : (lead & 0xF0) == 0xE0 ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
+  if (length == 0 || i + length > text.size()) return 0;
+  for (std::size_t k = 1; k < length; ++k)
+    if ((at(i + k) & 0xC0) != 0x80) return 0;
+  const unsigned char second = at(i + 1);
+  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F)) return 0;
+  if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return 0;
+  return length;
+}
+
+}  // namespace
+
+bool valid_utf8(std::string_view text, std::size_t* bad) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = sequence_length(text, i);
+    if (length == 0) {
+      if (bad) *bad = i;
+      return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace troupe
