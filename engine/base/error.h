@@ -12,17 +12,17 @@ namespace troupe {
 
 /// Kinds of failure. The process's exit code follows from the kind (launch/exit_code.h).
 enum class Errc {
-  usage,       ///< the command line or the configuration asks for something that does not exist or contradicts itself
-  bad_input,   ///< a data row, prompt or message that cannot be used
-  not_found,   ///< a file, key, tensor or actor that is not there
-  corrupt,     ///< a file whose bytes contradict its format, its size or its checksum
-  unsupported, ///< well-formed, but troupe does not do it
-  io,          ///< the operating system refused to read or write
-  timeout,     ///< a deadline passed
-  closed,      ///< the other side has stopped
-  full,        ///< a bounded queue or budget is exhausted
-  cancelled,   ///< a person or a supervisor asked to stop
-  internal,    ///< an actor ended by a mistake of ours
+  usage,        ///< the command line or the configuration asks for something that does not exist or contradicts itself
+  bad_input,    ///< a data row, prompt or message that cannot be used
+  not_found,    ///< a file, key, tensor or actor that is not there
+  corrupt,      ///< a file whose bytes contradict its format, its size or its checksum
+  unsupported,  ///< well-formed, but troupe does not do it
+  io,           ///< the operating system refused to read or write
+  timeout,      ///< a deadline passed
+  closed,       ///< the other side has stopped
+  full,         ///< a bounded queue or budget is exhausted
+  cancelled,    ///< a person or a supervisor asked to stop
+  internal,     ///< an actor ended by a mistake of ours
 };
 
 /// The name of a kind, as it stands in logs and JSON ("bad_input").

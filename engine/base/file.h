@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-/// The whole of a regular file, at most `limit` bytes. Errc::not_found, Errc::io (a directory, a device, not readable), Errc::bad_input (too large).
+/// The whole of a regular file, at most `limit` bytes. Errc::not_found, Errc::io (a directory, a device, not readable), Errc::bad_input
+/// (too large).
 Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{1} << 32);
 
 /// Writes `path` through a temporary file beside it: write, fsync, rename, fsync of the folder. After a crash the old

@@ -48,13 +48,27 @@ void write_string(std::string& out, std::string_view text) {
   out += '"';
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
       default:
         if (static_cast<unsigned char>(c) < 0x20) {
           constexpr std::string_view digits = "0123456789abcdef";
@@ -213,7 +227,8 @@ std::string Json::dump(int indent) const {
 }
 
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
-  if (text.size() > limits.bytes) return fail(Errc::bad_input, cat(where, ": ", text.size(), " bytes of JSON, at most ", limits.bytes, " are read"));
+  if (text.size() > limits.bytes)
+    return fail(Errc::bad_input, cat(where, ": ", text.size(), " bytes of JSON, at most ", limits.bytes, " are read"));
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::size_t bad = 0;
   if (!valid_utf8(text, &bad)) return fail(Errc::bad_input, cat(where, ": not UTF-8 at ", place(text, bad)));

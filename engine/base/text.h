@@ -23,8 +23,7 @@ class Piece {
   Piece(char c) : owned_(1, c), view_(owned_) {}
   Piece(bool value) : view_(value ? "true" : "false") {}
   template <std::integral I>
-    requires(!std::same_as<I, bool> && !std::same_as<I, char>)
-  Piece(I value) : owned_(std::to_string(value)), view_(owned_) {}
+  requires(!std::same_as<I, bool> && !std::same_as<I, char>) Piece(I value) : owned_(std::to_string(value)), view_(owned_) {}
   Piece(double value) : owned_(to_text(value)), view_(owned_) {}
   Piece(const Piece&) = delete;
   Piece& operator=(const Piece&) = delete;

@@ -1,0 +1,91 @@
+#include "engine/data/experience.h"
+
+#include "engine/base/check.h"
+
+namespace troupe::engine::data {
+namespace {
+
+template <class T>
+void copy_range(const std::vector<T>& from, std::size_t begin, std::size_t end, std::vector<T>& to) {
+  if (!from.empty())
+    to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+// The columns of each kind, so that slice, select and validate are one loop each.
+template <class E, class F>
+void each_token_column(E& e, F&& f) {
+  f(e.mask), f(e.old_logp), f(e.reference_logp), f(e.advantage), f(e.value);
+}
+
+void copy_sequence(const Experience& from, std::size_t n, Experience& to) {
+  const auto begin = static_cast<std::size_t>(from.offsets[n]), end = static_cast<std::size_t>(from.offsets[n + 1]);
+  copy_range(from.tokens, begin, end, to.tokens);
+  copy_range(from.mask, begin, end, to.mask);
+  copy_range(from.old_logp, begin, end, to.old_logp);
+  copy_range(from.reference_logp, begin, end, to.reference_logp);
+  copy_range(from.advantage, begin, end, to.advantage);
+  copy_range(from.value, begin, end, to.value);
+  copy_range(from.reward, n, n + 1, to.reward);
+  copy_range(from.sample_id, n, n + 1, to.sample_id);
+  copy_range(from.version, n, n + 1, to.version);
+  to.offsets.push_back(to.offsets.back() + static_cast<std::int32_t>(end - begin));
+}
+
+Experience with_constants_of(const Experience& from) {
+  Experience to;
+  to.unit = from.unit, to.count = from.count, to.scale = from.scale;
+  return to;
+}
+
+}  // namespace
+
+void Experience::append(const std::vector<std::int32_t>& ids, const std::vector<float>& weights) {
+  check(ids.size() == weights.size(), "Experience::append: one weight per token");
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
+  mask.insert(mask.end(), weights.begin(), weights.end());
+  if (!ids.empty()) mask[mask.size() - ids.size()] = 0;
+  offsets.push_back(offsets.back() + static_cast<std::int32_t>(ids.size()));
+}
+
+Experience Experience::slice(std::int32_t begin, std::int32_t end) const {
+  check(0 <= begin && begin <= end && end <= sequences(), "Experience::slice: outside the batch");
+  Experience out = with_constants_of(*this);
+  for (auto n = begin; n < end; ++n) copy_sequence(*this, static_cast<std::size_t>(n), out);
+  return out;
+}
+
+Experience Experience::select(const std::vector<std::int32_t>& order) const {
+  Experience out = with_constants_of(*this);
+  for (const auto n : order) {
+    check(0 <= n && n < sequences(), "Experience::select: no such sequence");
+    copy_sequence(*this, static_cast<std::size_t>(n), out);
+  }
+  return out;
+}
+
+void Experience::validate(std::int64_t vocabulary) const {
+  check(!offsets.empty() && offsets.front() == 0, "Experience: offsets start at 0");
+  for (std::size_t n = 1; n < offsets.size(); ++n) check(offsets[n] >= offsets[n - 1], "Experience: offsets must not fall");
+  check(tokens.size() == static_cast<std::size_t>(token_count()), "Experience: tokens and offsets disagree");
+  each_token_column(*this, [&](const auto& column) {
+    check(column.empty() || column.size() == tokens.size(), "Experience: a column of [T] has another length");
+  });
+  const auto n = static_cast<std::size_t>(sequences());
+  check((reward.empty() || reward.size() == n) && (sample_id.empty() || sample_id.size() == n) && (version.empty() || version.size() == n),
+        "Experience: a column of [N] has another length");
+  for (const auto token : tokens) check(0 <= token && token < vocabulary, "Experience: a token outside the vocabulary");
+}
+
+std::vector<std::int32_t> micro_batches(const Experience& batch, std::int32_t token_budget) {
+  std::vector<std::int32_t> bounds{0};
+  const auto size = [&](std::int32_t a, std::int32_t b) {
+    return batch.offsets[static_cast<std::size_t>(b)] - batch.offsets[static_cast<std::size_t>(a)];
+  };
+  for (std::int32_t n = 0; n < batch.sequences(); n += batch.unit) {
+    if (n > bounds.back() && size(bounds.back(), n + batch.unit) > token_budget) bounds.push_back(n);
+  }
+  if (batch.sequences() > 0) bounds.push_back(batch.sequences());
+  return bounds;
+}
+
+}  // namespace troupe::engine::data

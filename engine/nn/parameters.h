@@ -1,0 +1,51 @@
+// Parameters: every weight of a model, in one flat arena of values and one of gradients, each under its Hugging Face name.
+// Optimizer, checkpoints and weight publication see flat ranges or walk all(); modules hold references into it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/ops/device.h"
+
+namespace troupe::engine::nn {
+
+struct Parameter {
+  std::string name;  ///< "model.layers.0.self_attn.q_proj.weight"
+  Tensor value;
+  Tensor grad;  ///< absent in models that are never trained
+  /// Matrices decay, vectors (norm gains, biases) do not.
+  bool decays() const { return value.shape().rank() >= 2; }
+};
+
+class Parameters {
+ public:
+  struct Wanted {
+    std::string name;
+    Shape shape;
+  };
+  /// Allocates all of `wanted`, in that order; values are undefined, gradients zero.
+  Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients);
+
+  std::vector<Parameter>& all() { return all_; }
+  const std::vector<Parameter>& all() const { return all_; }
+  Parameter& at(std::string_view name);    ///< a Bug when absent
+  Parameter* find(std::string_view name);  ///< nullptr when absent
+  const Parameter* find(std::string_view name) const;
+
+  Tensor& values() { return values_; }  ///< [count()] the arena
+  const Tensor& values() const { return values_; }
+  Tensor& grads() { return grads_; }  ///< [count()], or absent
+  std::int64_t count() const { return count_; }
+  ops::Device& device() const { return *device_; }
+
+ private:
+  ops::Device* device_;
+  std::int64_t count_ = 0;
+  Tensor values_, grads_;
+  std::vector<Parameter> all_;
+  std::unordered_map<std::string, std::size_t> index_;
+};
+
+}  // namespace troupe::engine::nn

@@ -1,0 +1,139 @@
+// Device: the whole porting surface. About 25 fused kernels; a new kind of hardware implements these and nothing else.
+// engine/ops/cpu has two: the reference (Eigen, plain, the oracle) and the fast one (own kernels, one set per CPU feature).
+//
+// Axis letters: T packed rows (tokens), N sequences, D width, H query heads, G key/value heads, K head size, F inner width,
+// V vocabulary. Everything is row-major f32 unless said otherwise. Results of a row never depend on the other rows of the call,
+// on their number, or on the number of threads: that makes decoding bit-identical to a full forward pass.
+// Gradients of parameters are added to what is there; all other results are assigned. Shapes that do not fit are a Bug.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/tensor/tensor.h"
+
+namespace troupe::engine::ops {
+
+/// How the inputs of a product are rounded before they are multiplied; sums are always f32.
+enum class Precision : std::uint8_t { f32, bf16 };
+
+/// C = op(A) op(B), or C += with `accumulate`; op transposes where asked. Each element of C is one sum in a fixed order.
+struct Gemm {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;
+  Precision precision = Precision::f32;
+};
+
+/// How the rows of a batch form sequences.
+struct Layout {
+  std::vector<std::int32_t> offsets;    ///< [N+1] sequence n is rows offsets[n] .. offsets[n+1]
+  std::vector<std::int32_t> positions;  ///< [T] place of each row in its sequence; without a cache it counts 0, 1, 2, ...
+  std::int32_t rows() const { return offsets.empty() ? 0 : offsets.back(); }
+  std::int32_t sequences() const { return static_cast<std::int32_t>(offsets.size()) - 1; }
+};
+
+/// Keys and values that a batch attends to. Without pages, key j of sequence n is row offsets[n] + j of `k` (training);
+/// with pages it is row pages[n][j / page_size] * page_size + j % page_size of a cache (generation). Row t sees keys 0 .. positions[t].
+struct KeyValues {
+  Tensor k, v;                                       ///< [rows, G*K]
+  int page_size = 0;                                 ///< 0: no pages
+  std::span<const std::vector<std::int32_t>> pages;  ///< [N] page numbers of each sequence
+};
+
+struct AttentionShape {
+  int heads = 1;      ///< H
+  int kv_heads = 1;   ///< G, divides H: grouped-query attention (Ainslie et al. 2023)
+  int head_size = 1;  ///< K
+  float scale = 1;    ///< multiplies q.k, usually 1/sqrt(K)
+};
+
+/// One decoupled AdamW update (Loshchilov & Hutter 2019, alg. 2), as torch.optim.AdamW computes it.
+struct AdamW {
+  double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  std::int64_t step = 1;  ///< counts from 1: bias correction
+  float grad_scale = 1;   ///< gradients are multiplied by this first (clipping)
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Memory. `empty` leaves values undefined.
+  virtual Tensor empty(Shape shape, DType type = DType::f32) = 0;
+  virtual void upload(Tensor& to, std::span<const float> values) = 0;
+  virtual void download(const Tensor& from, std::span<float> values) = 0;
+  virtual void fill(Tensor& x, float value) = 0;
+  virtual void copy(const Tensor& from, Tensor& to) = 0;  ///< same count
+  virtual void synchronize() = 0;
+
+  // Products. A [M, K] or transposed [K, M]; B [K, N] or transposed [N, K]; C [M, N].
+  virtual void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) = 0;
+  virtual void add_bias(Tensor& y, const Tensor& bias) = 0;             ///< y [T, F] += bias [F]
+  virtual void bias_backward(const Tensor& dy, Tensor& dbias) = 0;      ///< dbias [F] += sum over rows of dy
+  virtual void add(const Tensor& a, const Tensor& b, Tensor& sum) = 0;  ///< elementwise; `sum` may be a or b
+  virtual void scale(Tensor& x, float factor) = 0;
+
+  // Rows. rows[i] < 0 gives a row of zeros in gather_rows and is skipped in scatter_rows.
+  virtual void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) = 0;   ///< to[i] = from[rows[i]]
+  virtual void scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) = 0;  ///< to[rows[i]] = from[i]
+  /// table[rows[i]] += from[i], in the order of i (the gradient of an embedding).
+  virtual void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) = 0;
+
+  /// y = x * inv_rms * gain, inv_rms[t] = 1 / sqrt(mean(x[t]^2) + eps)   (Zhang & Sennrich 2019). x, y [T, D], gain [D].
+  virtual void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) = 0;
+  virtual void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx,
+                                 Tensor& dgain) = 0;
+
+  /// Rotates pairs (i, i + K/2) of every head of x [T, heads*K] in place by the angle of positions[t]; cos, sin are [P, K/2]
+  /// tables indexed by position (Su et al. 2021, half-split layout of the Hugging Face checkpoints). `inverse` rotates back (backward).
+  virtual void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) = 0;
+
+  /// out[t] = softmax(scale * q[t].k) v over keys 0 .. positions[t] of its own sequence. q, out [T, H*K]; lse [T, H] (log of the
+  /// softmax's denominator, kept for backward; may be absent).
+  virtual void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out,
+                         Tensor* lse) = 0;
+  /// Gradients for the case without pages. dq, dk, dv are assigned.
+  virtual void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
+                                  const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) = 0;
+
+  /// y = silu(gate) * up (Shazeer 2020). All [T, F].
+  virtual void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) = 0;
+  virtual void swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) = 0;
+
+  /// The fused vocabulary head: from hidden states [T, D] and weight [V, D], with z = weight.hidden * inv_temperature:
+  /// logp[t] = z[targets[t]] - lse[t] and, where wanted, entropy[t] = lse - sum_v p_v z_v. A target of -1 gives 0. [T, V] is never stored.
+  virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+                    Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy) = 0;
+  /// dhidden [T, D] assigned, dweight [V, D] added. dlogp, dentropy [T] (dentropy may be absent).
+  virtual void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+                             Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
+                             Tensor& dhidden, Tensor& dweight) = 0;
+  /// The same arithmetic from stored logits [M, V] (generation): logp of targets [M], bit-identical to head().
+  virtual void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
+                             Tensor& lse) = 0;
+
+  // The optimizer, over flat ranges of one arena.
+  virtual void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) = 0;
+  virtual double sum_of_squares(const Tensor& x) = 0;  ///< f64, in a fixed order
+  virtual bool all_finite(const Tensor& x) = 0;
+};
+
+/// All values of a tensor, after synchronising.
+std::vector<float> to_host(Device& device, const Tensor& from);
+Tensor from_host(Device& device, Shape shape, std::span<const float> values);
+
+/// Plain loops and Eigen on one thread: the oracle.
+std::unique_ptr<Device> make_reference_device();
+
+struct CpuOptions {
+  int threads = 0;  ///< 0: as many as the process may use
+  /// Highest instruction set to use: "", "baseline", "avx2", "avx512". Empty: the best that the processor has.
+  const char* isa = "";
+};
+/// The fast device. Results are the same bits for any number of threads, and for avx2 and avx512.
+std::unique_ptr<Device> make_cpu_device(CpuOptions options = {});
+
+}  // namespace troupe::engine::ops
