@@ -1,0 +1,112 @@
+// RunConfig: everything that a run can be told, as nested plain structs whose initial values are the defaults.
+// launch/fields.cpp gives every member its key, range and doc line; launch/resolve.h fills it from a file and --set.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe::launch {
+
+struct DataConfig {
+  std::vector<std::string> path;               ///< files, read one after the other
+  std::vector<std::string> eval_path;          ///< held-out rows; empty: no evaluation
+  std::string format = "auto";                 ///< auto, alpaca, messages, pairwise, prompts, ids
+  std::map<std::string, std::string> columns;  ///< our name -> the file's name ("prompt": "question")
+  bool shuffle = true;
+  std::string on_bad_row = "fail";  ///< fail, skip
+  std::int64_t max_bad_rows = 100;  ///< with skip: more of them stop the run
+};
+
+struct TrainConfig {
+  std::int64_t steps = 0;  ///< optimizer steps; 0: as many as `epochs` make
+  std::int64_t epochs = 1;
+  std::int64_t batch_size = 8;             ///< rows, pairs or prompts an optimizer step
+  std::int64_t micro_batch_tokens = 8192;  ///< tokens in one forward/backward; never changes a result
+  std::int64_t max_length = 0;             ///< tokens of a sequence; 0: the model's
+  double learning_rate = 1e-5;
+  std::string schedule = "linear";  ///< constant, linear, cosine, inverse_sqrt, wsd
+  std::int64_t warmup_steps = 0;
+  std::int64_t decay_steps = 0;  ///< wsd: length of the final decay; 0: a tenth of the steps
+  double min_lr_ratio = 0;       ///< the schedule ends at learning_rate * min_lr_ratio
+  std::vector<double> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double max_grad_norm = 1;   ///< 0: no clipping
+  std::string dtype = "f32";  ///< f32, bf16
+  std::int64_t seed = 0;
+  std::int64_t threads = 0;       ///< 0: as many as the process may use
+  std::int64_t save_every = 100;  ///< steps between checkpoints; 0: only the last
+  std::int64_t keep_last = 2;     ///< checkpoints kept; 0: all
+  std::int64_t log_every = 1;     ///< steps between progress lines when stderr is not a terminal
+  std::int64_t eval_every = 0;    ///< steps between evaluations on data.eval_path; 0: never
+};
+
+struct SftConfig {
+  bool mask_prompt = true;  ///< train on the assistant's tokens only
+};
+
+struct DpoConfig {
+  double beta = 0.1;
+  std::string loss = "sigmoid";  ///< sigmoid, hinge, ipo (log-ratios averaged over tokens), ipo_sum (summed)
+  double label_smoothing = 0;
+  std::string reference;              ///< a model directory; empty: the starting weights
+  bool precompute_reference = false;  ///< score the data once before the first step and forget the reference model
+};
+
+struct GrpoConfig {
+  std::int64_t group_size = 8;  ///< samples a prompt
+  double beta = 0;              ///< KL coefficient; 0: no reference model
+  std::string kl = "k3";        ///< k1, k2, k3
+  bool kl_times_ratio = true;   ///< multiply the KL estimate by the importance ratio
+  std::string reference;        ///< a model directory; empty: the starting weights
+  double clip_low = 0.2, clip_high = 0.2;
+  std::string aggregation = "token";    ///< token, sequence, constant
+  double constant_length = 0;           ///< constant: the divisor; 0: rollout.max_new_tokens
+  std::string scale_rewards = "group";  ///< group, batch, none
+  std::int64_t epochs = 1;              ///< passes over each batch of samples
+  std::int64_t minibatches = 1;         ///< optimizer steps a pass
+  bool mask_truncated = false;          ///< do not train on samples that hit max_new_tokens
+};
+
+struct RolloutConfig {
+  double temperature = 1;
+  std::int64_t top_k = 0;  ///< 0: all
+  double top_p = 1, min_p = 0;
+  double repetition_penalty = 1, presence_penalty = 0;
+  std::int64_t max_new_tokens = 256;
+  std::vector<std::string> stop;
+  std::int64_t max_sequences = 64;  ///< sequences decoded at the same time
+  std::int64_t cache_tokens = 0;    ///< room of the KV cache; 0: max_sequences of full length
+};
+
+/// One rule of a weighted sum. `rule`: exact_match, gsm8k, boxed, format, regex, length.
+struct RewardRule {
+  std::string rule;
+  double weight = 1;
+  std::string pattern;   ///< regex, format: what the completion must match
+  std::int64_t min = 0;  ///< length: characters
+  std::int64_t max = 0;  ///< length: characters; 0: no upper bound
+  bool operator==(const RewardRule&) const = default;
+};
+
+struct RunConfig {
+  std::string algorithm;        ///< sft, dpo, grpo
+  std::string model;            ///< a Hugging Face directory
+  std::string output;           ///< the run's directory
+  std::string resume = "auto";  ///< auto, never, or a checkpoint directory
+  std::string chat_template;    ///< a file; empty: the model's own
+  DataConfig data;
+  TrainConfig train;
+  SftConfig sft;
+  DpoConfig dpo;
+  GrpoConfig grpo;
+  RolloutConfig rollout;
+  std::vector<RewardRule> reward;
+};
+
+/// Where each value came from, by key: "default", "run.yaml:7", "--set", "--algorithm".
+using Origins = std::map<std::string, std::string>;
+
+}  // namespace troupe::launch
