@@ -1,0 +1,98 @@
+#include "engine/models/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/text.h"
+#include "engine/nn/attention.h"
+#include "engine/nn/compose.h"
+#include "engine/nn/mlp.h"
+#include "engine/nn/rms_norm.h"
+
+namespace troupe::engine::models {
+namespace {
+
+using Block = nn::Chain<nn::Residual<nn::Chain<nn::RmsNorm, nn::Attention>>, nn::Residual<nn::Chain<nn::RmsNorm, nn::Mlp>>>;
+static_assert(nn::Module<Block>);
+
+nn::Linear linear(nn::Parameters& parameters, const std::string& name) {
+  return {&parameters.at(name + ".weight"), parameters.find(name + ".bias")};
+}
+
+Block make_block(nn::Parameters& parameters, const DecoderSpec& spec, const nn::RotaryTable& rotary, int index) {
+  const std::string layer = cat("model.layers.", index, ".");
+  const auto eps = static_cast<float>(spec.norm_eps);
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec.head_size)));
+  nn::Attention attention{linear(parameters, layer + "self_attn.q_proj"),
+                          linear(parameters, layer + "self_attn.k_proj"),
+                          linear(parameters, layer + "self_attn.v_proj"),
+                          linear(parameters, layer + "self_attn.o_proj"),
+                          {spec.heads, spec.kv_heads, spec.head_size, scale},
+                          &rotary,
+                          index};
+  nn::Mlp mlp{linear(parameters, layer + "mlp.gate_proj"), linear(parameters, layer + "mlp.up_proj"),
+              linear(parameters, layer + "mlp.down_proj")};
+  return {{{{&parameters.at(layer + "input_layernorm.weight"), eps}, attention}},
+          {{{&parameters.at(layer + "post_attention_layernorm.weight"), eps}, mlp}}};
+}
+
+}  // namespace
+
+struct Decoder::Parts {
+  DecoderSpec spec;
+  nn::Parameters parameters;
+  nn::RotaryTable rotary;
+  std::vector<Block> blocks;
+  nn::RmsNorm norm;
+
+  Parts(ops::Device& device, DecoderSpec wanted, bool with_gradients)
+      : spec(std::move(wanted)), parameters(device, parameter_list(spec), with_gradients), rotary(device, spec.inverse_frequencies) {
+    for (int i = 0; i < spec.layers; ++i) blocks.push_back(make_block(parameters, spec, rotary, i));
+    norm = {&parameters.at("model.norm.weight"), static_cast<float>(spec.norm_eps)};
+  }
+};
+
+Decoder::Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients)
+    : parts_(std::make_unique<Parts>(device, std::move(spec), with_gradients)) {}
+Decoder::~Decoder() = default;
+Decoder::Decoder(Decoder&&) noexcept = default;
+
+const DecoderSpec& Decoder::spec() const { return parts_->spec; }
+nn::Parameters& Decoder::parameters() { return parts_->parameters; }
+const nn::Parameters& Decoder::parameters() const { return parts_->parameters; }
+ops::Device& Decoder::device() const { return parts_->parameters.device(); }
+nn::Parameter& Decoder::head() { return parts_->parameters.at(parts_->spec.tied ? "model.embed_tokens.weight" : "lm_head.weight"); }
+
+Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pass, nn::Saved& saved) {
+  check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(), "Decoder::forward: tokens and layout disagree");
+  if (!pass.layout.positions.empty()) parts_->rotary.reserve(*std::ranges::max_element(pass.layout.positions) + 1);
+  Tensor x = pass.device.empty({static_cast<std::int64_t>(tokens.size()), parts_->spec.width});  // [T, D]
+  pass.device.gather_rows(parts_->parameters.at("model.embed_tokens.weight").value, tokens, x);
+  for (const auto& block : parts_->blocks) x = block.forward(x, pass, saved);
+  return parts_->norm.forward(x, pass, saved);
+}
+
+void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved) {
+  Tensor dx = parts_->norm.backward(dhidden, pass, saved);
+  for (auto block = parts_->blocks.rbegin(); block != parts_->blocks.rend(); ++block) dx = block->backward(dx, pass, saved);
+  pass.device.scatter_add_rows(dx, tokens, parts_->parameters.at("model.embed_tokens.weight").grad);
+}
+
+Tensor Decoder::logits(const Tensor& hidden, ops::Precision precision) {
+  Tensor z = device().empty({hidden.shape()[0], parts_->spec.vocabulary});  // [M, V]
+  device().gemm(hidden, head().value, z, {.transpose_b = true, .precision = precision});
+  return z;
+}
+
+nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {
+  nn::KvCache cache;
+  cache.page_size = page_size, cache.pages = pages;
+  const std::int64_t rows = std::int64_t{pages} * page_size, columns = std::int64_t{parts_->spec.kv_heads} * parts_->spec.head_size;
+  for (std::int64_t i = 0; i < parts_->spec.layers; ++i) {
+    cache.k.push_back(device().empty({rows, columns}));
+    cache.v.push_back(device().empty({rows, columns}));
+  }
+  return cache;
+}
+
+}  // namespace troupe::engine::models

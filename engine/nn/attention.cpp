@@ -1,0 +1,70 @@
+#include "engine/nn/attention.h"
+
+namespace troupe::engine::nn {
+namespace {
+
+// The cache row of every row of the batch.
+std::vector<std::int32_t> cache_rows(const Pass& pass) {
+  std::vector<std::int32_t> rows;
+  rows.reserve(pass.layout.positions.size());
+  const int size = pass.cache->page_size;
+  for (std::size_t n = 0; n + 1 < pass.layout.offsets.size(); ++n) {
+    for (auto t = pass.layout.offsets[n]; t < pass.layout.offsets[n + 1]; ++t) {
+      const auto position = pass.layout.positions[static_cast<std::size_t>(t)];
+      rows.push_back(pass.pages[n][static_cast<std::size_t>(position / size)] * size + position % size);
+    }
+  }
+  return rows;
+}
+
+ops::KeyValues store(const Tensor& k, const Tensor& v, const Pass& pass, int layer) {
+  if (!pass.cache) return {k, v, 0, {}};
+  const auto rows = cache_rows(pass);
+  Tensor& cached_k = pass.cache->k[static_cast<std::size_t>(layer)];
+  Tensor& cached_v = pass.cache->v[static_cast<std::size_t>(layer)];
+  pass.device.scatter_rows(k, rows, cached_k);
+  pass.device.scatter_rows(v, rows, cached_v);
+  return {cached_k, cached_v, pass.cache->page_size, pass.pages};
+}
+
+}  // namespace
+
+Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  ops::Device& device = pass.device;
+  Tensor queries = q.forward(x, pass, saved);  // [T, H*K]
+  Tensor keys = k.forward(x, pass, saved);     // [T, G*K]
+  Tensor values = v.forward(x, pass, saved);   // [T, G*K]
+  device.rope(queries, pass.layout.positions, rotary->cos(), rotary->sin(), shape.heads, false);
+  device.rope(keys, pass.layout.positions, rotary->cos(), rotary->sin(), shape.kv_heads, false);
+
+  Tensor out = device.empty(queries.shape());
+  Tensor lse = saved.keeps() ? device.empty({x.shape()[0], shape.heads}) : Tensor();  // [T, H]
+  device.attention(queries, store(keys, values, pass, layer), pass.layout, shape, out, saved.keeps() ? &lse : nullptr);
+  saved.push(queries);
+  saved.push(keys);
+  saved.push(values);
+  saved.push(out);
+  saved.push(lse);
+  return o.forward(out, pass, saved);
+}
+
+Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+  ops::Device& device = pass.device;
+  const std::int64_t rows = dy.shape()[0];
+  Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
+  o.backward(dy, pass, saved, dout, false);
+  const Tensor lse = saved.pop(), out = saved.pop(), values = saved.pop(), keys = saved.pop(), queries = saved.pop();
+
+  Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()), dv = device.empty(values.shape());
+  device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, out, lse, dout, dq, dk, dv);
+  device.rope(dq, pass.layout.positions, rotary->cos(), rotary->sin(), shape.heads, true);
+  device.rope(dk, pass.layout.positions, rotary->cos(), rotary->sin(), shape.kv_heads, true);
+
+  Tensor dx = device.empty({rows, q.weight->value.shape()[1]});
+  v.backward(dv, pass, saved, dx, false);
+  k.backward(dk, pass, saved, dx, true);
+  q.backward(dq, pass, saved, dx, true);
+  return dx;
+}
+
+}  // namespace troupe::engine::nn

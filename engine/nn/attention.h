@@ -1,0 +1,20 @@
+// Attention: causal self-attention with grouped heads and rotary positions, over packed sequences or a paged cache.
+#pragma once
+
+#include "engine/nn/linear.h"
+#include "engine/nn/rotary.h"
+
+namespace troupe::engine::nn {
+
+struct Attention {
+  Linear q, k, v, o;
+  ops::AttentionShape shape;
+  const RotaryTable* rotary = nullptr;  ///< covers every position of the pass
+  int layer = 0;                        ///< which cache tensors are ours
+
+  /// x [T, D] -> [T, D]. With pass.cache the new keys and values are written there first.
+  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;
+  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const;
+};
+
+}  // namespace troupe::engine::nn

@@ -1,0 +1,20 @@
+// Linear: y = x W^T + b, the weight as Hugging Face stores it, [out, in].
+#pragma once
+
+#include "engine/nn/parameters.h"
+#include "engine/nn/pass.h"
+#include "engine/nn/saved.h"
+
+namespace troupe::engine::nn {
+
+struct Linear {
+  Parameter* weight = nullptr;  ///< [F, D]
+  Parameter* bias = nullptr;    ///< [F], or nullptr
+
+  /// x [T, D] -> [T, F]. Leaves x.
+  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;
+  /// dy [T, F]: adds into the gradients; dx [T, D] is assigned, or added to with `accumulate`.
+  void backward(const Tensor& dy, const Pass& pass, Saved& saved, Tensor& dx, bool accumulate) const;
+};
+
+}  // namespace troupe::engine::nn
