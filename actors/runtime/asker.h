@@ -1,0 +1,52 @@
+// Asker: the table of asks in flight of one node, with their deadlines. Lives on the node's control lane.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "actors/runtime/reply.h"
+#include "actors/runtime/scheduler.h"
+#include "transports/transport.h"
+
+namespace troupe::actors {
+
+class Asker : public std::enable_shared_from_this<Asker> {
+ public:
+  Asker(std::string node, Scheduler& scheduler, Lane& control, transports::Transport& transport)
+      : node_(std::move(node)), scheduler_(scheduler), control_(control), transport_(transport) {}
+
+  void set_incarnation(std::uint64_t incarnation) { next_id_ = incarnation << 40; }
+
+  /// Sends now. Whatever happens, the state gets an outcome by the deadline (more than 0, at most 30 days).
+  std::shared_ptr<ReplyState> ask(const transports::Address& to, std::string_view type, transports::Body body, Duration deadline);
+  /// An ask of nobody: its answer is the passing of time.
+  std::shared_ptr<ReplyState> after(Duration delay);
+  /// A frame of kind reply or error. False when nobody waits for it: forgotten, late, or a duplicate.
+  bool answer(transports::Frame frame);
+  void forget(std::uint64_t id);
+  /// Ends every ask in flight with this error, and (for good) every later one.
+  void cancel_all(const Error& error);
+  std::size_t in_flight() const { return asks_.size(); }
+
+ private:
+  struct Ask {
+    std::shared_ptr<ReplyState> state;
+    TimerId timer;
+  };
+  std::shared_ptr<ReplyState> add(Duration deadline, Result<transports::Body> at_deadline);
+  void finish(std::uint64_t id, Result<transports::Body> outcome);
+
+  std::string node_;
+  Scheduler& scheduler_;
+  Lane& control_;
+  transports::Transport& transport_;
+  std::uint64_t next_id_ = 0;
+  std::map<std::uint64_t, Ask> asks_;
+  std::optional<Error> ended_;
+};
+
+}  // namespace troupe::actors

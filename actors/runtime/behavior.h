@@ -1,0 +1,70 @@
+// Behavior: an actor of any class behind one face: a table from message name to handler.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "actors/runtime/message.h"
+#include "transports/body.h"
+
+namespace troupe::actors {
+
+/// Exactly one of the two is set.
+struct Handler {
+  std::function<transports::Body(transports::Body)> compute;         ///< runs on the engine lane
+  std::function<Task<transports::Body>(transports::Body)> converse;  ///< runs on the control lane
+};
+
+/// Owns the actor (the handlers share it). Throws Failure for the world's errors and Bug for ours, as the actor does.
+using Behavior = std::map<std::string, Handler, std::less<>>;
+
+template <class A, class M>
+transports::Body compute(A& actor, transports::Body body) {
+  using Answer = typename M::Reply;
+  using Returned = decltype(actor.on(std::declval<M>()));
+  if constexpr (std::is_same_v<Returned, Result<Answer>> && std::is_void_v<Answer>)
+    return value_or_throw(actor.on(body.take<M>())), transports::Body();
+  else if constexpr (std::is_same_v<Returned, Result<Answer>>)
+    return transports::Body::of<Answer>(value_or_throw(actor.on(body.take<M>())));
+  else if constexpr (std::is_void_v<Answer>)
+    return actor.on(body.take<M>()), transports::Body();
+  else
+    return transports::Body::of<Answer>(actor.on(body.take<M>()));
+}
+
+template <class A, class M>
+Task<transports::Body> converse(A& actor, transports::Body body) {
+  M message = body.take<M>();
+  Task<typename M::Reply> handling = actor.on(std::move(message));
+  if constexpr (std::is_void_v<typename M::Reply>) {
+    co_await handling;
+    co_return transports::Body();
+  } else {
+    typename M::Reply answer = co_await handling;
+    co_return transports::Body::of(std::move(answer));
+  }
+}
+
+template <class M, class A>
+requires Handles<A, M> Handler handler_of(const std::shared_ptr<A>& actor) {
+  Handler handler;
+  if constexpr (std::is_same_v<decltype(actor->on(std::declval<M>())), Task<typename M::Reply>>)
+    handler.converse = [actor](transports::Body body) { return converse<A, M>(*actor, std::move(body)); };
+  else
+    handler.compute = [actor](transports::Body body) { return compute<A, M>(*actor, std::move(body)); };
+  return handler;
+}
+
+template <class A, class... Ms>
+Behavior behavior_of(const std::shared_ptr<A>& actor, Messages<Ms...>) {
+  Behavior behavior;
+  (behavior.emplace(std::string(Ms::name), handler_of<Ms>(actor)), ...);
+  check(behavior.size() == sizeof...(Ms), "two messages of an actor have the same name");
+  return behavior;
+}
+
+}  // namespace troupe::actors

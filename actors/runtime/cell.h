@@ -1,0 +1,38 @@
+// Cell: one actor in its node: mailbox, handlers, and whether it lives. Only the control lane touches it; its compute
+// handlers run on its engine lane, one at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "actors/runtime/behavior.h"
+#include "actors/runtime/mailbox.h"
+#include "actors/runtime/scheduler.h"
+
+namespace troupe::actors {
+
+struct Cell {
+  std::string name;
+  Behavior behavior;
+  Lane* lane = nullptr;  ///< where compute handlers run and the actor is destroyed
+  Mailbox mailbox;
+  std::size_t at_once = 1;
+  std::size_t running = 0;                ///< handlers between their start and their end
+  std::optional<std::string> last_words;  ///< set when it has died
+};
+
+/// What a handler ended with: the body of its reply, or an error; last words when it was a mistake of ours.
+struct Outcome {
+  Result<transports::Body> answer;
+  std::optional<std::string> last_words;
+};
+
+/// From inside a catch block: an Outcome of the exception that ended a handler of `who` ("main/policy") for message `type`.
+Outcome outcome_of_current_exception(const std::string& who, const std::string& type);
+
+/// Errc::unsupported, naming what the actor does handle.
+Error not_handled(const Cell& cell, const std::string& who, const std::string& type);
+
+}  // namespace troupe::actors

@@ -1,0 +1,17 @@
+#include "actors/runtime/detached.h"
+
+#include <exception>
+
+namespace troupe::actors {
+
+Ending ending_of_current_exception() {
+  Ending ending;
+  try {
+    throw;
+  } catch (const Failure& failure) { ending.failure = failure.error(); } catch (const std::exception& other) {
+    ending.bug = other.what();
+  } catch (...) { ending.bug = "something that is not an exception was thrown"; }
+  return ending;
+}
+
+}  // namespace troupe::actors

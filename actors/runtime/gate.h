@@ -1,0 +1,71 @@
+// Gate: counts who is inside, refuses entry once closing, and tells when the last one left (after seastar's gate).
+// For the coroutines of one control lane.
+#pragma once
+
+#include <coroutine>
+#include <cstddef>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/base/error.h"
+
+namespace troupe::actors {
+
+class Gate {
+ public:
+  Gate() = default;
+  Gate(const Gate&) = delete;
+  ~Gate() noexcept(false) { check(inside_ == 0, "a gate is destroyed while somebody is inside: close it first"); }
+
+  class Holder {
+   public:
+    explicit Holder(Gate& gate) : gate_(&gate) { ++gate.inside_; }
+    Holder(Holder&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
+    Holder& operator=(Holder&& other) noexcept {
+      std::swap(gate_, other.gate_);
+      return *this;
+    }
+    ~Holder() {
+      if (gate_) gate_->leave();
+    }
+
+   private:
+    Gate* gate_;
+  };
+
+  /// Errc::closed once close() was called.
+  Result<Holder> enter() {
+    if (closing_) return fail(Errc::closed, "the gate is closed");
+    return Holder(*this);
+  }
+  std::size_t inside() const { return inside_; }
+
+  class Closing {
+   public:
+    explicit Closing(Gate& gate) : gate_(&gate) {}
+    bool await_ready() const { return gate_->inside_ == 0; }
+    void await_suspend(std::coroutine_handle<> waiter) { gate_->waiter_ = waiter; }
+    void await_resume() const {}
+
+   private:
+    Gate* gate_;
+  };
+  /// `co_await gate.close();` from now on nobody enters; waits until all have left. Once.
+  Closing close() {
+    check(!closing_, "a gate is closed once");
+    closing_ = true;
+    return Closing(*this);
+  }
+
+ private:
+  void leave() {
+    if (--inside_ > 0) return;
+    if (const auto waiter = std::exchange(waiter_, {})) waiter.resume();
+  }
+
+  std::size_t inside_ = 0;
+  bool closing_ = false;
+  std::coroutine_handle<> waiter_;
+};
+
+}  // namespace troupe::actors

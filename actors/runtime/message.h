@@ -1,0 +1,44 @@
+// What may be said to an actor. A message is an aggregate that names itself and its reply and lists its fields:
+//
+//   struct Generate {
+//     using Reply = Experience;                       // or void
+//     static constexpr std::string_view name = "generate";
+//     std::vector<int> prompt; int group = 1;
+//   };
+//   inline auto fields(Generate& m) { return std::tie(m.prompt, m.group); }
+//
+// In one process the fields are not used; the wire codec packs, unpacks and compares by them.
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "actors/runtime/task.h"
+#include "engine/base/error.h"
+
+namespace troupe::actors {
+
+template <class M>
+concept Message = std::movable<M> && requires(M& message) {
+  typename M::Reply;
+  { M::name } -> std::convertible_to<std::string_view>;
+  { std::tuple_size<decltype(fields(message))>::value } -> std::convertible_to<std::size_t>;
+};
+
+/// A compute handler is a plain function (`R on(M)` or `Result<R> on(M)`), run on the actor's engine lane. A handler that
+/// asks others is a coroutine (`Task<R> on(M)`), run on the control lane; it must not compute.
+template <class A, class M>
+concept Handles = Message<M> && requires(A& actor, M message) {
+  requires std::same_as<decltype(actor.on(std::move(message))), typename M::Reply> ||
+      std::same_as<decltype(actor.on(std::move(message))), Result<typename M::Reply>> ||
+      std::same_as<decltype(actor.on(std::move(message))), Task<typename M::Reply>>;
+};
+
+/// The list of what an actor class handles: `using Handled = Messages<Generate, LoadWeights>;`
+template <Message... Ms>
+struct Messages {};
+
+}  // namespace troupe::actors

@@ -1,0 +1,256 @@
+#include "actors/runtime/node.h"
+
+#include <atomic>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "actors/runtime/asker.h"
+#include "actors/runtime/cell.h"
+#include "actors/runtime/detached.h"
+#include "actors/runtime/duplicate_window.h"
+#include "engine/base/check.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace troupe::actors {
+
+using transports::Address;
+using transports::Body;
+using transports::Frame;
+using transports::Kind;
+
+/// Everything but `names` and `stopped` belongs to the control lane. Jobs in flight share it.
+class Node::Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(std::string node, Scheduler& where, transports::Transport& network, NodeOptions given)
+      : name(std::move(node)),
+        scheduler(where),
+        transport(network),
+        options(std::move(given)),
+        control(where.lane(name + "/control")),
+        asker(std::make_shared<Asker>(name, where, control, network)) {}
+
+  void receive(Frame frame);  // any thread
+  void add(std::shared_ptr<Cell> cell) { cells.emplace(cell->name, std::move(cell)); }
+  void begin_stop(std::promise<void>& when_drained);
+
+  const std::string name;
+  Scheduler& scheduler;
+  transports::Transport& transport;
+  const NodeOptions options;
+  Lane& control;
+  const std::shared_ptr<Asker> asker;
+  std::map<std::string, std::shared_ptr<Cell>> cells;
+  std::atomic<std::uint64_t> unexpected = 0, duplicates = 0, refused = 0, undeliverable = 0;
+
+  std::set<std::string> names;                 // the maker's thread
+  std::vector<std::shared_ptr<Cell>> spawned;  // the maker's thread: in order
+  bool stopped = false;                        // the maker's thread
+
+ private:
+  std::string path(const Cell& cell) const { return to_string(Address{name, cell.name}); }
+  void deliver(Frame frame);
+  Result<> accept(Frame& frame);
+  void pump(const std::shared_ptr<Cell>& cell);
+  void compute(const std::shared_ptr<Cell>& cell, Frame frame, const Handler& handler);
+  Detached converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> cell, Frame frame);
+  void complete(const std::shared_ptr<Cell>& cell, const Frame& frame, Outcome outcome);
+  void answer(const Frame& request, Result<Body> result);
+  void bury(Cell& cell, const std::string& last_words);
+  void empty(Cell& cell, const Error& why);
+  void look_whether_drained();
+
+  std::map<std::string, DuplicateWindow> seen;  // by asking node
+  bool stopping = false;
+  std::promise<void>* drained = nullptr;  // set while handlers run in a node that stops
+};
+
+void Node::Core::receive(Frame frame) {
+  auto shared = std::make_shared<Frame>(std::move(frame));
+  control.post([self = shared_from_this(), shared] { self->deliver(std::move(*shared)); });
+}
+
+void Node::Core::deliver(Frame frame) {
+  if (frame.kind != Kind::request) {
+    if (!asker->answer(std::move(frame))) ++unexpected;
+    return;
+  }
+  if (!seen[frame.from.node].first(frame.id)) {
+    ++duplicates;
+    return;
+  }
+  if (Result<> accepted = accept(frame); !accepted) answer(frame, fail(std::move(accepted.error())));
+}
+
+Result<> Node::Core::accept(Frame& frame) {
+  const std::string who = to_string(frame.to);
+  if (stopping) return fail(Errc::closed, cat("node '", name, "' is stopping"));
+  const auto found = cells.find(frame.to.actor);
+  if (found == cells.end()) {
+    std::vector<std::string> known;
+    for (const auto& entry : cells) known.push_back(entry.first);
+    return fail(Errc::not_found, cat("there is no actor ", quote(who), "; on this node live: ", join(known, ", ")));
+  }
+  Cell& cell = *found->second;
+  if (cell.last_words) return fail(Errc::closed, cat(who, " has ended: ", *cell.last_words));
+  if (!cell.behavior.contains(frame.type)) return fail(not_handled(cell, who, frame.type));
+  if (!cell.mailbox.push(frame)) {
+    ++refused;
+    return fail(Errc::full,
+                cat(who, " refused '", frame.type, "': ", cell.mailbox.capacity(), " messages wait already; ask it less at once"));
+  }
+  pump(found->second);
+  return {};
+}
+
+void Node::Core::pump(const std::shared_ptr<Cell>& cell) {
+  while (cell->running < cell->at_once) {
+    std::optional<Frame> frame = cell->mailbox.pop();
+    if (!frame) return;
+    ++cell->running;
+    const Handler& handler = cell->behavior.find(frame->type)->second;
+    if (handler.compute)
+      compute(cell, std::move(*frame), handler);
+    else
+      converse(shared_from_this(), cell, std::move(*frame));
+  }
+}
+
+void Node::Core::compute(const std::shared_ptr<Cell>& cell, Frame frame, const Handler& handler) {
+  auto shared = std::make_shared<Frame>(std::move(frame));
+  cell->lane->post([self = shared_from_this(), cell, shared, &handler] {
+    auto outcome = std::make_shared<Outcome>();
+    try {
+      outcome->answer = handler.compute(std::move(shared->body));
+    } catch (...) { *outcome = outcome_of_current_exception(to_string(shared->to), shared->type); }
+    self->control.post([self, cell, shared, outcome] { self->complete(cell, *shared, std::move(*outcome)); });
+  });
+}
+
+Detached Node::Core::converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> cell, Frame frame) {
+  Outcome outcome;
+  try {
+    Task<Body> handling = cell->behavior.find(frame.type)->second.converse(std::move(frame.body));
+    Body body = co_await handling;
+    outcome.answer = std::move(body);
+  } catch (...) { outcome = outcome_of_current_exception(to_string(frame.to), frame.type); }
+  // Posted, so that a handler that never waits does not nest the next one of its mailbox on this stack.
+  auto ended = std::make_shared<Outcome>(std::move(outcome));
+  auto shared = std::make_shared<Frame>(std::move(frame));
+  self->control.post([self, cell, shared, ended] { self->complete(cell, *shared, std::move(*ended)); });
+}
+
+void Node::Core::complete(const std::shared_ptr<Cell>& cell, const Frame& frame, Outcome outcome) {
+  --cell->running;
+  if (outcome.last_words) bury(*cell, *outcome.last_words);
+  answer(frame, std::move(outcome.answer));
+  if (stopping)
+    look_whether_drained();
+  else
+    pump(cell);
+}
+
+void Node::Core::answer(const Frame& request, Result<Body> result) {
+  const Kind kind = result ? Kind::reply : Kind::error;
+  Body body = result ? std::move(*result) : Body::of(std::move(result.error()));
+  if (!transport.send(Frame{request.from, request.to, request.id, kind, request.type, std::move(body)})) ++undeliverable;
+}
+
+void Node::Core::bury(Cell& cell, const std::string& last_words) {
+  if (cell.last_words) return;
+  cell.last_words = last_words;
+  log_error(last_words);
+  empty(cell, {Errc::closed, cat(path(cell), " has ended: ", last_words)});
+  if (options.on_death) options.on_death(Death{{name, cell.name}, last_words});
+}
+
+void Node::Core::empty(Cell& cell, const Error& why) {
+  while (std::optional<Frame> frame = cell.mailbox.pop()) answer(*frame, fail(why));
+}
+
+void Node::Core::begin_stop(std::promise<void>& when_drained) {
+  stopping = true;
+  drained = &when_drained;
+  asker->cancel_all({Errc::cancelled, cat("node '", name, "' is stopping")});
+  for (const auto& [unused, cell] : cells) empty(*cell, {Errc::closed, cat("node '", name, "' is stopping")});
+  look_whether_drained();
+}
+
+void Node::Core::look_whether_drained() {
+  for (const auto& [unused, cell] : cells) {
+    if (cell->running > 0) return;
+  }
+  if (auto* promise = std::exchange(drained, nullptr)) promise->set_value();
+}
+
+namespace {
+
+/// Runs a job on a lane and waits for its end.
+void on_lane(Scheduler& scheduler, Lane& lane, const Job& job) {
+  std::promise<void> promise;
+  std::future<void> done = promise.get_future();
+  lane.post([&] {
+    job();
+    promise.set_value();
+  });
+  scheduler.drive(done, [] {});
+}
+
+}  // namespace
+
+Node::Node(std::string name, Scheduler& scheduler, transports::Transport& transport, NodeOptions options)
+    : core_(std::make_shared<Core>(std::move(name), scheduler, transport, std::move(options))) {
+  // Weak: a frame that arrives in the middle of the destructor finds nobody.
+  const std::uint64_t incarnation = transport.attach(core_->name, [weak = std::weak_ptr(core_)](Frame frame) {
+    if (const auto core = weak.lock()) core->receive(std::move(frame));
+  });
+  core_->asker->set_incarnation(incarnation);
+}
+
+Node::~Node() {
+  try {
+    stop();
+  } catch (const std::exception& error) { log_error(cat("node '", core_->name, "' did not stop cleanly: ", error.what())); }
+}
+
+void Node::install(const std::string& name, Behavior behavior, Placement placement) {
+  check(!core_->stopped, "no actor is spawned on a node that has stopped");
+  check(core_->names.insert(name).second, "two actors of a node have the same name");
+  bool computes = false;
+  for (const auto& [unused, handler] : behavior) computes |= static_cast<bool>(handler.compute);
+  check(placement.at_once == 1 || (placement.at_once > 1 && !computes), "several messages at once need handlers that are all coroutines");
+  Lane& lane = computes ? core_->scheduler.lane(core_->name + "/" + placement.lane) : core_->control;
+  auto cell = std::make_shared<Cell>(Cell{name, std::move(behavior), &lane, Mailbox(placement.mailbox), placement.at_once, 0, {}});
+  core_->spawned.push_back(cell);
+  core_->control.post([core = core_, cell] { core->add(cell); });
+}
+
+Reply<void> Node::after(Duration delay) { return Reply<void>(core_->asker->after(delay)); }
+
+void Node::cancel_asks() {
+  core_->control.post([core = core_] { core->asker->cancel_all({Errc::cancelled, "the run was asked to stop"}); });
+}
+
+void Node::stop() {
+  if (std::exchange(core_->stopped, true)) return;
+  std::promise<void> promise;
+  std::future<void> drained = promise.get_future();
+  core_->control.post([core = core_, &promise] { core->begin_stop(promise); });
+  core_->scheduler.drive(drained, [] {});
+  core_->transport.detach(core_->name);
+  for (; !core_->spawned.empty(); core_->spawned.pop_back()) {
+    Cell& cell = *core_->spawned.back();
+    on_lane(core_->scheduler, *cell.lane, [&] { cell.behavior.clear(); });
+  }
+  // Behind everything that was posted before detach(): after this nothing of the node touches the transport.
+  on_lane(core_->scheduler, core_->control, [&] { core_->cells.clear(); });
+}
+
+const std::string& Node::name() const { return core_->name; }
+Scheduler& Node::scheduler() const { return core_->scheduler; }
+Lane& Node::control() const { return core_->control; }
+const std::shared_ptr<Asker>& Node::asker() const { return core_->asker; }
+NodeStats Node::stats() const { return {core_->unexpected, core_->duplicates, core_->refused, core_->undeliverable}; }
+
+}  // namespace troupe::actors

@@ -1,0 +1,82 @@
+// run(): drives one coroutine from main to its end. Stop: how Ctrl-C reaches it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "actors/runtime/detached.h"
+#include "actors/runtime/node.h"
+#include "actors/runtime/task.h"
+
+namespace troupe::actors {
+
+/// A request to stop; request() may be called from a signal handler. Once: algorithms see requested() and finish their step.
+/// Twice: the asks in flight end with Errc::cancelled.
+class Stop {
+ public:
+  void request() noexcept { count_.fetch_add(1); }
+  bool requested() const noexcept { return count_.load() > 0; }
+  bool urgent() const noexcept { return count_.load() > 1; }
+
+ private:
+  std::atomic<int> count_ = 0;
+};
+
+template <class T>
+struct Started {
+  std::optional<std::conditional_t<std::is_void_v<T>, std::monostate, T>> value;
+  Ending ending;
+  std::promise<void> promise;
+  std::future<void> done = promise.get_future();
+};
+
+template <class T>
+Detached see_through(Task<T> task, std::shared_ptr<Started<T>> started) {
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await task;
+      started->value.emplace();
+    } else {
+      started->value = co_await task;
+    }
+  } catch (...) { started->ending = ending_of_current_exception(); }
+  started->promise.set_value();
+}
+
+/// Starts a coroutine on the node's control lane; `done` becomes ready when it has ended.
+template <class T>
+std::shared_ptr<Started<T>> start(Node& node, Task<T> task) {
+  auto started = std::make_shared<Started<T>>();
+  auto shared = std::make_shared<Task<T>>(std::move(task));
+  node.control().post([started, shared] { see_through(std::move(*shared), started); });
+  return started;
+}
+
+/// What the task ended with: its value, or Failure or Bug.
+template <class T>
+T finish(Started<T>& started) {
+  if (started.ending.failure) throw Failure(std::move(*started.ending.failure));
+  if (started.ending.bug) throw Bug(*started.ending.bug);
+  if constexpr (!std::is_void_v<T>) return std::move(*started.value);
+}
+
+/// Runs a coroutine to its end; blocks the caller, which is in no lane. `stop`, when given, is looked at while it runs.
+/// Over a VirtualScheduler a task that waits for what can never come is a Bug.
+template <class T>
+T run(Node& node, Task<T> task, const Stop* stop = nullptr) {
+  auto started = start(node, std::move(task));
+  bool cancelled = false;
+  node.scheduler().drive(started->done, [&] {
+    if (cancelled || !stop || !stop->urgent()) return;
+    cancelled = true;
+    node.cancel_asks();
+  });
+  return finish(*started);
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,77 @@
+// Asio carries the queue, the thread's sleep and the timers; it is seen in this file only.
+#include "actors/runtime/thread_scheduler.h"
+
+#define ASIO_STANDALONE
+#include <pthread.h>
+#include <signal.h>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <utility>
+
+#include "engine/base/check.h"
+
+namespace troupe::actors {
+namespace {
+
+class ThreadLane final : public Lane {
+ public:
+  explicit ThreadLane(const std::string& name) : guard_(asio::make_work_guard(loop_)) {
+    // Signals are main's: a lane's thread must never run a handler in the middle of a job.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { loop_.run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+  }
+  ~ThreadLane() override {
+    loop_.stop();
+    thread_.join();
+  }
+  void post(Job job) override { asio::post(loop_, std::move(job)); }
+  bool inside() const override { return std::this_thread::get_id() == thread_.get_id(); }
+
+  TimerId at(Time when, Job job) override {
+    check(inside(), "timers are set from inside their lane");
+    const TimerId id = ++last_timer_;
+    auto& timer = timers_.emplace(id, asio::steady_timer(loop_, when)).first->second;
+    timer.async_wait([this, id, job = std::move(job)](const asio::error_code&) {
+      if (timers_.erase(id) > 0) job();  // a cancelled timer is not in the table any more
+    });
+    return id;
+  }
+  bool cancel(TimerId timer) override {
+    check(inside(), "timers are cancelled from inside their lane");
+    return timers_.erase(timer) > 0;
+  }
+
+ private:
+  asio::io_context loop_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> guard_;
+  std::map<TimerId, asio::steady_timer> timers_;
+  TimerId last_timer_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+ThreadScheduler::ThreadScheduler() = default;
+
+ThreadScheduler::~ThreadScheduler() = default;
+
+Lane& ThreadScheduler::lane(const std::string& name) {
+  check(std::this_thread::get_id() == owner_, "lanes are made by the thread that made the scheduler");
+  auto& lane = lanes_[name];
+  if (!lane) lane = std::make_unique<ThreadLane>(name);
+  return *lane;
+}
+
+void ThreadScheduler::drive(std::future<void>& done, const std::function<void()>& tick) {
+  while (done.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) tick();
+}
+
+}  // namespace troupe::actors

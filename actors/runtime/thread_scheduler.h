@@ -1,0 +1,27 @@
+// ThreadScheduler: the real scheduler. Each lane is a thread with an event loop; time is the monotonic clock.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "actors/runtime/scheduler.h"
+
+namespace troupe::actors {
+
+class ThreadScheduler final : public Scheduler {
+ public:
+  ThreadScheduler();
+  /// Waits for the jobs that run, drops those that do not yet, joins the threads. From the thread that made it.
+  ~ThreadScheduler() override;
+  Lane& lane(const std::string& name) override;
+  Time now() const override { return Clock::now(); }
+  void drive(std::future<void>& done, const std::function<void()>& tick) override;
+
+ private:
+  std::thread::id owner_ = std::this_thread::get_id();
+  std::map<std::string, std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace troupe::actors

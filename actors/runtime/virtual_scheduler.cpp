@@ -1,0 +1,107 @@
+#include "actors/runtime/virtual_scheduler.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/base/random.h"
+
+namespace troupe::actors {
+
+class VirtualScheduler::VirtualLane final : public Lane {
+ public:
+  VirtualLane(std::string name, VirtualScheduler& scheduler) : name_(std::move(name)), scheduler_(scheduler) {}
+  void post(Job job) override { ready_.push_back(std::move(job)); }
+  TimerId at(Time when, Job job) override {
+    const TimerId id = ++scheduler_.last_timer_;
+    scheduler_.timers_.emplace(when, Timer{this, id, std::move(job)});
+    return id;
+  }
+  bool cancel(TimerId timer) override {
+    auto& timers = scheduler_.timers_;
+    const auto found = std::find_if(timers.begin(), timers.end(), [&](const auto& entry) { return entry.second.id == timer; });
+    if (found == timers.end()) return false;
+    timers.erase(found);
+    return true;
+  }
+  bool inside() const override { return scheduler_.running_ == this; }
+
+  const std::string& name() const { return name_; }
+  bool ready() const { return !ready_.empty(); }
+  void run_first() {
+    const Job job = std::move(ready_.front());
+    ready_.pop_front();
+    const Running running(scheduler_.running_, this);
+    job();
+  }
+
+ private:
+  struct Running {  // also when a job throws, which in a test it may
+    Running(const VirtualLane*& slot, const VirtualLane* lane) : slot_(slot), before_(std::exchange(slot, lane)) {}
+    ~Running() { slot_ = before_; }
+    const VirtualLane*& slot_;
+    const VirtualLane* before_;
+  };
+
+  std::string name_;
+  VirtualScheduler& scheduler_;
+  std::deque<Job> ready_;
+};
+
+VirtualScheduler::VirtualScheduler(std::uint64_t seed) : seed_(seed) {}
+
+VirtualScheduler::~VirtualScheduler() = default;
+
+Lane& VirtualScheduler::lane(const std::string& name) {
+  for (const auto& lane : lanes_) {
+    if (lane->name() == name) return *lane;
+  }
+  lanes_.push_back(std::make_unique<VirtualLane>(name, *this));
+  return *lanes_.back();
+}
+
+bool VirtualScheduler::run_one() {
+  std::vector<VirtualLane*> ready;
+  for (const auto& lane : lanes_) {
+    if (lane->ready()) ready.push_back(lane.get());
+  }
+  if (ready.empty()) return false;
+  ready[uniform_below(ready.size(), seed_, 0, draws_++)]->run_first();
+  return true;
+}
+
+bool VirtualScheduler::wake_timers(Time latest) {
+  if (timers_.empty() || timers_.begin()->first > latest) return false;
+  now_ = std::max(now_, timers_.begin()->first);
+  // One timer at a time: a job may cancel the next one, as on a real lane.
+  auto first = timers_.extract(timers_.begin());
+  first.mapped().lane->post(std::move(first.mapped().job));
+  return true;
+}
+
+void VirtualScheduler::drive(std::future<void>& done, const std::function<void()>& tick) {
+  while (done.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    tick();
+    const bool moved = run_one() || wake_timers(Time::max());
+    check(moved || done.wait_for(std::chrono::seconds(0)) == std::future_status::ready,
+          "nothing is left to run, no timer is set, and the task has not ended: it waits for what can never come");
+  }
+}
+
+void VirtualScheduler::settle() {
+  do {
+    while (run_one()) {}
+  } while (wake_timers(now_));
+}
+
+void VirtualScheduler::advance(Duration duration) {
+  const Time until = now_ + duration;
+  settle();
+  while (wake_timers(until)) settle();
+  now_ = until;
+}
+
+void VirtualScheduler::later(Duration delay, Job job) { lane("network").at(now_ + delay, std::move(job)); }
+
+}  // namespace troupe::actors
