@@ -1,0 +1,52 @@
+// Host memory behind a Tensor, for the devices of engine/ops/cpu and nobody else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/check.h"
+#include "engine/tensor/tensor.h"
+
+namespace troupe::engine::ops {
+
+/// 64-byte aligned memory; large blocks ask for huge pages.
+/// Failure(full) when the machine has no room.
+class HostBuffer final : public Buffer {
+ public:
+  explicit HostBuffer(std::size_t bytes);
+  ~HostBuffer() override;
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+};
+
+inline std::byte* raw(const Tensor& x) {
+  check(static_cast<bool>(x), "an operand is absent");
+  const auto* buffer = dynamic_cast<const HostBuffer*>(x.buffer().get());
+  check(buffer != nullptr, "an operand lives on another device");
+  return buffer->data() + x.offset_bytes();
+}
+
+inline const float* in(const Tensor& x) {
+  check(x.dtype() == DType::f32, "an operand is not f32");
+  return reinterpret_cast<const float*>(raw(x));
+}
+inline float* out(Tensor& x) {
+  check(x.dtype() == DType::f32, "a result is not f32");
+  return reinterpret_cast<float*>(raw(x));
+}
+
+inline std::int64_t rows_of(const Tensor& x) { return x.shape().rank() == 0 ? 1 : x.shape()[0]; }
+/// Elements of one row.
+inline std::int64_t width_of(const Tensor& x) { return x.shape().stride(); }
+
+/// Nearest bf16, ties to even, as a float. NaN stays NaN.
+inline std::uint16_t to_bf16(float value) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, value);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+inline float from_bf16(std::uint16_t bits) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
+
+}  // namespace troupe::engine::ops

@@ -1,0 +1,41 @@
+// What both CPU devices share: memory, copies, and the movement of whole rows.
+#pragma once
+
+#include "engine/ops/device.h"
+
+namespace troupe::engine::ops {
+
+class HostDevice : public Device {
+ public:
+  Tensor empty(Shape shape, DType type) override;
+  void upload(Tensor& to, std::span<const float> values) override;
+  void download(const Tensor& from, std::span<float> values) override;
+  void fill(Tensor& x, float value) override;
+  void copy(const Tensor& from, Tensor& to) override;
+  void synchronize() override {}
+
+  void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
+  void scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
+  void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) override;
+};
+
+/// The three sizes of a product, after checking that its operands agree.
+struct GemmSizes {
+  std::int64_t m, n, k;
+};
+GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how);
+
+/// Checks every size and index that attention will use.
+void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape);
+
+/// Checks the operands of head(): hidden [T, D], weight [V, D], T targets below V.
+void check_head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets);
+void check_targets(std::span<const std::int32_t> targets, std::int64_t rows, std::int64_t vocabulary);
+
+/// The scalars of an AdamW update, each rounded to f32 once, as torch does.
+struct AdamWScalars {
+  explicit AdamWScalars(const AdamW& how);
+  float decay, one_minus_beta1, beta2, one_minus_beta2, sqrt_correction2, eps, step_size, grad_scale;
+};
+
+}  // namespace troupe::engine::ops

@@ -1,0 +1,152 @@
+#include "engine/ops/cpu/reference.h"
+
+#include <Eigen/Core>
+#include <cmath>
+
+#include "engine/ops/cpu/access.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+using Array = Eigen::Map<Eigen::ArrayXf>;
+using ConstArray = Eigen::Map<const Eigen::ArrayXf>;
+using Doubles = Eigen::ArrayXd;
+
+ConstArray row(const float* x, std::int64_t t, std::int64_t width) { return {x + t * width, width}; }
+Array row(float* x, std::int64_t t, std::int64_t width) { return {x + t * width, width}; }
+
+}  // namespace
+
+std::vector<double> operand(const float* x, std::int64_t count, std::int64_t stride, Precision precision) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (double& value : values) {
+    value = precision == Precision::bf16 ? from_bf16(to_bf16(*x)) : *x;
+    x += stride;
+  }
+  return values;
+}
+
+void ReferenceDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
+  const auto [m, n, k] = gemm_sizes(a, b, c, how);
+  const std::vector<double> right = operand(in(b), n * k, 1, how.precision);
+  const std::int64_t b_step = how.transpose_b ? 1 : n;  // between consecutive k
+  const std::int64_t b_next = how.transpose_b ? k : 1;  // between consecutive n
+  for (std::int64_t i = 0; i < m; ++i) {
+    const std::vector<double> left = operand(in(a) + (how.transpose_a ? i : i * k), k, how.transpose_a ? m : 1, how.precision);
+    float* result = out(c) + i * n;
+    for (std::int64_t j = 0; j < n; ++j) {
+      double sum = how.accumulate ? result[j] : 0.0;
+      const double* column = right.data() + j * b_next;
+      for (std::int64_t l = 0; l < k; ++l) sum += left[static_cast<std::size_t>(l)] * column[l * b_step];
+      result[j] = static_cast<float>(sum);
+    }
+  }
+}
+
+void ReferenceDevice::add_bias(Tensor& y, const Tensor& bias) {
+  check(width_of(y) == bias.count(), "add_bias: y [T, F], bias [F]");
+  for (std::int64_t t = 0; t < rows_of(y); ++t) row(out(y), t, bias.count()) += row(in(bias), 0, bias.count());
+}
+
+void ReferenceDevice::bias_backward(const Tensor& dy, Tensor& dbias) {
+  check(width_of(dy) == dbias.count(), "bias_backward: dy [T, F], dbias [F]");
+  Doubles sum = row(in(dbias), 0, dbias.count()).cast<double>();
+  for (std::int64_t t = 0; t < rows_of(dy); ++t) sum += row(in(dy), t, dbias.count()).cast<double>();
+  row(out(dbias), 0, dbias.count()) = sum.cast<float>();
+}
+
+void ReferenceDevice::add(const Tensor& a, const Tensor& b, Tensor& sum) {
+  check(a.count() == b.count() && a.count() == sum.count(), "add: operands differ in size");
+  row(out(sum), 0, sum.count()) = row(in(a), 0, a.count()) + row(in(b), 0, b.count());
+}
+
+void ReferenceDevice::scale(Tensor& x, float factor) { row(out(x), 0, x.count()) *= factor; }
+
+void ReferenceDevice::rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) {
+  const std::int64_t width = gain.count(), count = rows_of(x);
+  check(width_of(x) == width && y.count() == x.count() && inv_rms.count() == count, "rms_norm: x, y [T, D], gain [D], inv_rms [T]");
+  const Doubles weight = row(in(gain), 0, width).cast<double>();
+  for (std::int64_t t = 0; t < count; ++t) {
+    const Doubles values = row(in(x), t, width).cast<double>();
+    const double inverse = 1 / std::sqrt(values.square().mean() + double{eps});
+    out(inv_rms)[t] = static_cast<float>(inverse);
+    row(out(y), t, width) = (values * inverse * weight).cast<float>();
+  }
+}
+
+void ReferenceDevice::rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx,
+                                        Tensor& dgain) {
+  const std::int64_t width = gain.count(), count = rows_of(x);
+  check(width_of(x) == width && dy.count() == x.count() && dx.count() == x.count() && inv_rms.count() == count && dgain.count() == width,
+        "rms_norm_backward: x, dy, dx [T, D], gain, dgain [D], inv_rms [T]");
+  const Doubles weight = row(in(gain), 0, width).cast<double>();
+  Doubles gain_sum = row(in(dgain), 0, width).cast<double>();
+  for (std::int64_t t = 0; t < count; ++t) {
+    const double inverse = in(inv_rms)[t];
+    const Doubles normed = row(in(x), t, width).cast<double>() * inverse;
+    const Doubles above = row(in(dy), t, width).cast<double>();
+    gain_sum += above * normed;
+    const Doubles weighted = above * weight;
+    row(out(dx), t, width) = (inverse * (weighted - normed * (weighted * normed).mean())).cast<float>();
+  }
+  row(out(dgain), 0, width) = gain_sum.cast<float>();
+}
+
+void ReferenceDevice::rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads,
+                           bool inverse) {
+  const std::int64_t width = width_of(x), size = heads > 0 ? width / heads : 0, half = size / 2;
+  check(heads > 0 && half * 2 * heads == width && rows_of(x) == static_cast<std::int64_t>(positions.size()), "rope: x [T, heads*K]");
+  check(width_of(cos) == half && width_of(sin) == half && rows_of(cos) == rows_of(sin), "rope: cos, sin [P, K/2]");
+  const double sign = inverse ? -1 : 1;
+  for (std::size_t t = 0; t < positions.size(); ++t) {
+    check(positions[t] >= 0 && positions[t] < rows_of(cos), "rope: a position beyond the table");
+    const Doubles c = row(in(cos), positions[t], half).cast<double>();
+    const Doubles s = row(in(sin), positions[t], half).cast<double>() * sign;
+    for (int h = 0; h < heads; ++h) {
+      Array head = row(out(x) + static_cast<std::int64_t>(t) * width, h, size);
+      const Doubles low = head.head(half).cast<double>(), high = head.tail(half).cast<double>();
+      head.head(half) = (low * c - high * s).cast<float>();
+      head.tail(half) = (high * c + low * s).cast<float>();
+    }
+  }
+}
+
+void ReferenceDevice::swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
+  check(gate.count() == up.count() && gate.count() == y.count(), "swiglu: operands differ in size");
+  const Doubles g = row(in(gate), 0, gate.count()).cast<double>();
+  row(out(y), 0, y.count()) = (g / (1 + (-g).exp()) * row(in(up), 0, up.count()).cast<double>()).cast<float>();
+}
+
+void ReferenceDevice::swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) {
+  check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count(),
+        "swiglu_backward: operands differ in size");
+  const Doubles g = row(in(gate), 0, gate.count()).cast<double>(), u = row(in(up), 0, up.count()).cast<double>();
+  const Doubles above = row(in(dy), 0, dy.count()).cast<double>();
+  const Doubles sigmoid = 1 / (1 + (-g).exp());
+  row(out(dup), 0, dup.count()) = (above * g * sigmoid).cast<float>();
+  row(out(dgate), 0, dgate.count()) = (above * u * sigmoid * (1 + g * (1 - sigmoid))).cast<float>();
+}
+
+void ReferenceDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
+  const std::int64_t count = values.count();
+  check(grads.count() == count && m.count() == count && v.count() == count, "adamw: operands differ in size");
+  const AdamWScalars with(how);
+  const Eigen::ArrayXf g = row(in(grads), 0, count) * with.grad_scale;
+  Array p = row(out(values), 0, count), first = row(out(m), 0, count), second = row(out(v), 0, count);
+  p *= with.decay;
+  first += (g - first) * with.one_minus_beta1;
+  second = second * with.beta2 + g * g * with.one_minus_beta2;
+  p -= with.step_size * (first / (second.sqrt() / with.sqrt_correction2 + with.eps));
+}
+
+double ReferenceDevice::sum_of_squares(const Tensor& x) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < x.count(); ++i) sum += double{in(x)[i]} * double{in(x)[i]};
+  return sum;
+}
+
+bool ReferenceDevice::all_finite(const Tensor& x) { return row(in(x), 0, x.count()).isFinite().all(); }
+
+std::unique_ptr<Device> make_reference_device() { return std::make_unique<ReferenceDevice>(); }
+
+}  // namespace troupe::engine::ops

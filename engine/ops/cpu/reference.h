@@ -1,0 +1,40 @@
+// The reference device: plain loops over doubles, one thread. It is the oracle of every faster device, so it is written to be
+// read, not to be quick. Every result is computed row by row, which makes it independent of the rest of the batch.
+#pragma once
+
+#include "engine/ops/cpu/host_device.h"
+
+namespace troupe::engine::ops {
+
+class ReferenceDevice final : public HostDevice {
+ public:
+  void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
+  void add_bias(Tensor& y, const Tensor& bias) override;
+  void bias_backward(const Tensor& dy, Tensor& dbias) override;
+  void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
+  void scale(Tensor& x, float factor) override;
+  void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) override;
+  void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx, Tensor& dgain) override;
+  void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) override;
+  void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out,
+                 Tensor* lse) override;
+  void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, const Tensor& out,
+                          const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) override;
+  void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) override;
+  void swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) override;
+  void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature, Precision precision,
+            Tensor& logp, Tensor& lse, Tensor* entropy) override;
+  void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+                     Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
+                     Tensor& dhidden, Tensor& dweight) override;
+  void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
+                     Tensor& lse) override;
+  void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
+  double sum_of_squares(const Tensor& x) override;
+  bool all_finite(const Tensor& x) override;
+};
+
+/// x as doubles, rounded to bf16 first where asked. `stride` is the distance between elements.
+std::vector<double> operand(const float* x, std::int64_t count, std::int64_t stride, Precision precision);
+
+}  // namespace troupe::engine::ops

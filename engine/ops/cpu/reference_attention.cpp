@@ -1,0 +1,105 @@
+// Attention as its definition reads: one row and one head at a time.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/ops/cpu/access.h"
+#include "engine/ops/cpu/reference.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+/// Where key j of sequence n lies.
+std::int64_t key_row(const KeyValues& kv, const Layout& layout, std::size_t n, std::int64_t j) {
+  if (kv.page_size == 0) return layout.offsets[n] + j;
+  return std::int64_t{kv.pages[n][static_cast<std::size_t>(j / kv.page_size)]} * kv.page_size + j % kv.page_size;
+}
+
+double dot(const float* a, const float* b, int count) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) sum += double{a[i]} * double{b[i]};
+  return sum;
+}
+
+/// One head of one row: where its query is, and which keys it sees.
+struct HeadRow {
+  std::size_t sequence;
+  std::int64_t row;
+  int head;
+  std::int64_t keys;
+};
+
+template <class Visit>
+void for_each_head_row(const Layout& layout, int heads, Visit visit) {
+  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
+    for (std::int32_t t = layout.offsets[n]; t < layout.offsets[n + 1]; ++t) {
+      for (int h = 0; h < heads; ++h) visit(HeadRow{n, t, h, std::int64_t{layout.positions[static_cast<std::size_t>(t)]} + 1});
+    }
+  }
+}
+
+}  // namespace
+
+void ReferenceDevice::attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out_,
+                                Tensor* lse) {
+  check_attention(q, kv, layout, shape);
+  check(out_.count() == q.count() && (lse == nullptr || lse->count() == rows_of(q) * shape.heads), "attention: out [T, H*K], lse [T, H]");
+  const int size = shape.head_size;
+  const std::int64_t width = std::int64_t{shape.kv_heads} * size;
+  std::vector<double> p, sum(static_cast<std::size_t>(size));
+  for_each_head_row(layout, shape.heads, [&](const HeadRow& at) {
+    const std::int64_t column = std::int64_t{at.head / (shape.heads / shape.kv_heads)} * size;
+    const std::int64_t place = at.row * shape.heads + at.head;
+    p.resize(static_cast<std::size_t>(at.keys));
+    for (std::int64_t j = 0; j < at.keys; ++j) {
+      p[static_cast<std::size_t>(j)] =
+          double{shape.scale} * dot(in(q) + place * size, in(kv.k) + key_row(kv, layout, at.sequence, j) * width + column, size);
+    }
+    const double highest = *std::max_element(p.begin(), p.end());
+    double total = 0;
+    std::fill(sum.begin(), sum.end(), 0.0);
+    for (std::int64_t j = 0; j < at.keys; ++j) {
+      const double weight = std::exp(p[static_cast<std::size_t>(j)] - highest);
+      const float* value = in(kv.v) + key_row(kv, layout, at.sequence, j) * width + column;
+      total += weight;
+      for (int i = 0; i < size; ++i) sum[static_cast<std::size_t>(i)] += weight * value[i];
+    }
+    for (int i = 0; i < size; ++i) out(out_)[place * size + i] = static_cast<float>(sum[static_cast<std::size_t>(i)] / total);
+    if (lse != nullptr) out(*lse)[place] = static_cast<float>(highest + std::log(total));
+  });
+}
+
+void ReferenceDevice::attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
+                                         const Tensor& out_, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) {
+  check_attention(q, kv, layout, shape);
+  check(kv.page_size == 0, "attention_backward: not through pages");
+  check(out_.count() == q.count() && dout.count() == q.count() && dq.count() == q.count() && lse.count() == rows_of(q) * shape.heads,
+        "attention_backward: q, out, dout, dq [T, H*K], lse [T, H]");
+  check(dk.count() == kv.k.count() && dv.count() == kv.v.count(), "attention_backward: dk, dv are not like k, v");
+  const int size = shape.head_size;
+  const std::int64_t width = std::int64_t{shape.kv_heads} * size;
+  std::vector<double> key_sum(static_cast<std::size_t>(dk.count())), value_sum(key_sum.size()), query_sum(static_cast<std::size_t>(size));
+  for_each_head_row(layout, shape.heads, [&](const HeadRow& at) {
+    const std::int64_t column = std::int64_t{at.head / (shape.heads / shape.kv_heads)} * size;
+    const std::int64_t place = at.row * shape.heads + at.head;
+    const float* query = in(q) + place * size;
+    const float* above = in(dout) + place * size;
+    const double row_dot = dot(above, in(out_) + place * size, size);
+    std::fill(query_sum.begin(), query_sum.end(), 0.0);
+    for (std::int64_t j = 0; j < at.keys; ++j) {
+      const std::int64_t offset = (layout.offsets[at.sequence] + j) * width + column;
+      const float* key = in(kv.k) + offset;
+      const double p = std::exp(double{shape.scale} * dot(query, key, size) - double{in(lse)[place]});
+      const double ds = p * (dot(above, in(kv.v) + offset, size) - row_dot) * double{shape.scale};
+      for (int i = 0; i < size; ++i) {
+        value_sum[static_cast<std::size_t>(offset + i)] += p * above[i];
+        key_sum[static_cast<std::size_t>(offset + i)] += ds * query[i];
+        query_sum[static_cast<std::size_t>(i)] += ds * key[i];
+      }
+    }
+    std::transform(query_sum.begin(), query_sum.end(), out(dq) + place * size, [](double x) { return static_cast<float>(x); });
+  });
+  std::transform(key_sum.begin(), key_sum.end(), out(dk), [](double x) { return static_cast<float>(x); });
+  std::transform(value_sum.begin(), value_sum.end(), out(dv), [](double x) { return static_cast<float>(x); });
+}
+
+}  // namespace troupe::engine::ops
