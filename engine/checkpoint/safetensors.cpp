@@ -1,0 +1,130 @@
+#include "engine/checkpoint/safetensors.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/half.h"
+
+namespace troupe::engine::checkpoint {
+
+static_assert(std::endian::native == std::endian::little, "safetensors are little-endian, and so must this machine be");
+
+namespace {
+
+// Elements may lie at odd addresses (the header's length is anything), so each is copied out.
+template <class Stored, class Convert, class T>
+void convert(std::span<const std::byte> bytes, std::span<T> into, Convert widen) {
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    Stored value;
+    std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
+    into[i] = widen(value);
+  }
+}
+
+template <class T>
+bool decode_floats(StoredType type, std::span<const std::byte> bytes, std::span<T> into) {
+  switch (type) {
+    case StoredType::f32:
+      return convert<float>(bytes, into, [](float x) { return static_cast<T>(x); }), true;
+    case StoredType::f64:
+      return convert<double>(bytes, into, [](double x) { return static_cast<T>(x); }), true;
+    case StoredType::bf16:
+      return convert<std::uint16_t>(bytes, into, [](std::uint16_t x) { return static_cast<T>(bf16_to_float(x)); }), true;
+    case StoredType::f16:
+      return convert<std::uint16_t>(bytes, into, [](std::uint16_t x) { return static_cast<T>(f16_to_float(x)); }), true;
+    default:
+      return false;
+  }
+}
+
+// False, too, when a value does not fit T.
+template <class T>
+bool decode_integers(StoredType type, std::span<const std::byte> bytes, std::span<T> into) {
+  bool fits = true;
+  const auto narrow = [&fits](auto x) {
+    fits = fits && static_cast<std::int64_t>(x) >= std::numeric_limits<T>::min() &&
+           static_cast<std::int64_t>(x) <= std::numeric_limits<T>::max();
+    return static_cast<T>(x);
+  };
+  switch (type) {
+    case StoredType::i64:
+      return convert<std::int64_t>(bytes, into, narrow), fits;
+    case StoredType::i32:
+      return convert<std::int32_t>(bytes, into, narrow), fits;
+    case StoredType::i16:
+      return convert<std::int16_t>(bytes, into, narrow), fits;
+    case StoredType::i8:
+      return convert<std::int8_t>(bytes, into, narrow), fits;
+    case StoredType::u8:
+    case StoredType::boolean:
+      return convert<std::uint8_t>(bytes, into, narrow), fits;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(std::string path, MappedFile file, SafetensorsHeader header)
+    : path_(std::move(path)), file_(std::move(file)), header_(std::move(header)) {
+  for (std::size_t i = 0; i < header_.tensors.size(); ++i) index_.emplace(header_.tensors[i].name, i);
+}
+
+Result<SafetensorsFile> SafetensorsFile::open(const std::string& path, SafetensorsLimits limits) {
+  auto file = MappedFile::open(path);
+  if (!file) return fail(file.error());
+  auto header = parse_safetensors_header(file->bytes(), path, limits);
+  if (!header) return fail(header.error());
+  return SafetensorsFile(path, std::move(*file), std::move(*header));
+}
+
+const StoredTensor* SafetensorsFile::find(std::string_view name) const {
+  const auto place = index_.find(name);
+  return place == index_.end() ? nullptr : &header_.tensors[place->second];
+}
+
+const std::string* SafetensorsFile::metadata(std::string_view key) const {
+  for (const auto& [name, value] : header_.metadata)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+std::span<const std::byte> SafetensorsFile::bytes(const StoredTensor& tensor) const {
+  return file_.bytes().subspan(header_.data_begin + tensor.begin, tensor.end - tensor.begin);
+}
+
+template <class T>
+Result<> SafetensorsFile::read(std::string_view name, std::span<T> into) const {
+  const StoredTensor* tensor = find(name);
+  if (!tensor) return fail(Errc::not_found, cat(path_, ": no tensor ", quote(name)));
+  const auto where = [&] { return cat(path_, ": tensor ", quote(name), ": "); };
+  if (static_cast<std::size_t>(tensor->count()) != into.size())
+    return fail(Errc::bad_input, cat(where(), "expected ", into.size(), " elements, found ", shape_text(tensor->shape)));
+  if constexpr (std::is_floating_point_v<T>) {
+    if (decode_floats(tensor->type, bytes(*tensor), into)) return {};
+    return fail(Errc::unsupported, cat(where(), "expected F32, BF16, F16 or F64, found ", to_string(tensor->type)));
+  } else {
+    if (decode_integers(tensor->type, bytes(*tensor), into)) return {};
+    return fail(Errc::unsupported, cat(where(), "expected integers that fit ", 8 * sizeof(T), " bits, found ", to_string(tensor->type)));
+  }
+}
+
+Result<> SafetensorsFile::read_f32(std::string_view name, std::span<float> into) const { return read(name, into); }
+Result<> SafetensorsFile::read_f64(std::string_view name, std::span<double> into) const { return read(name, into); }
+Result<> SafetensorsFile::read_i64(std::string_view name, std::span<std::int64_t> into) const { return read(name, into); }
+Result<> SafetensorsFile::read_i32(std::string_view name, std::span<std::int32_t> into) const { return read(name, into); }
+
+Result<> check_finite(std::span<const float> values, const std::string& path, std::string_view tensor) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      return fail(Errc::corrupt, cat(path, ": tensor ", quote(tensor), ": element ", i, " is ", static_cast<double>(values[i]),
+                                     "; every weight must be finite"));
+  return {};
+}
+
+}  // namespace troupe::engine::checkpoint

@@ -1,0 +1,267 @@
+#include "engine/checkpoint/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <ctime>
+
+#include "engine/base/text.h"
+#include "engine/checkpoint/safetensors_folder.h"
+#include "tests/engine/checkpoint/scratch.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string data_folder = std::string(TROUPE_TEST_DATA) + "/models/";
+
+TEST(Safetensors, ReadsEachFloatTypeExactly) {
+  Scratch scratch;
+  const std::string header =
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[2,1],"data_offsets":[8,12]},)"
+      R"("c":{"dtype":"F16","shape":[],"data_offsets":[12,14]},"d":{"dtype":"F64","shape":[1],"data_offsets":[14,22]}})";
+  const double third = 1.0 / 3;
+  std::string data = bytes_of_floats({1.5f, -2.25f}) + std::string("\x80\x3f\x00\xc0", 4) + std::string("\x00\x3c", 2);
+  data.append(reinterpret_cast<const char*>(&third), 8);
+  put(scratch / "x", safetensors_bytes(header, data));
+  const auto file = SafetensorsFile::open(scratch / "x");
+  ASSERT_TRUE(file) << file.error().what;
+  std::vector<float> two(2), one(1);
+  ASSERT_TRUE(file->read_f32("a", two));
+  EXPECT_EQ(two, (std::vector<float>{1.5f, -2.25f}));
+  ASSERT_TRUE(file->read_f32("b", two));
+  EXPECT_EQ(two, (std::vector<float>{1, -2}));
+  ASSERT_TRUE(file->read_f32("c", one));
+  EXPECT_EQ(one[0], 1);
+  ASSERT_TRUE(file->read_f32("d", one));
+  EXPECT_EQ(one[0], 1.0f / 3);
+  std::vector<double> exact(1);
+  ASSERT_TRUE(file->read_f64("d", exact));
+  EXPECT_EQ(exact[0], third);
+  EXPECT_THAT(file->read_f32("a", one).error().what, HasSubstr("expected 1 elements, found [2]"));
+  EXPECT_THAT(file->read_f32("zz", one).error().what, HasSubstr("no tensor \"zz\""));
+}
+
+TEST(Safetensors, ReadsIntegersAndRefusesThoseThatDoNotFit) {
+  Scratch scratch;
+  std::string data(16, '\0');
+  const std::int64_t values[2] = {-7, std::int64_t{1} << 40};
+  std::memcpy(data.data(), values, 16);
+  put(scratch / "x",
+      safetensors_bytes(R"({"a":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},"e":{"dtype":"U8","shape":[0],"data_offsets":[16,16]}})",
+                        data));
+  const auto file = SafetensorsFile::open(scratch / "x");
+  ASSERT_TRUE(file) << file.error().what;
+  std::vector<std::int64_t> wide(2);
+  ASSERT_TRUE(file->read_i64("a", wide));
+  EXPECT_EQ(wide, (std::vector<std::int64_t>{-7, std::int64_t{1} << 40}));
+  std::vector<std::int32_t> narrow(2);
+  EXPECT_EQ(file->read_i32("a", narrow).error().code, Errc::unsupported);
+  std::vector<float> floats(2);
+  EXPECT_THAT(file->read_f32("a", floats).error().what, HasSubstr("expected F32, BF16, F16 or F64, found I64"));
+  EXPECT_TRUE(file->read_i32("e", {}));
+}
+
+struct Hostile {
+  const char* name;
+  std::string bytes;
+  const char* words;  // must stand in the message
+};
+
+std::string tensor(std::string_view name, std::string_view dtype, std::string_view shape, std::string_view offsets) {
+  return cat("\"", name, "\":{\"dtype\":\"", dtype, "\",\"shape\":", shape, ",\"data_offsets\":", offsets, "}");
+}
+
+std::string length_then(std::uint64_t length, std::string_view rest) {
+  std::string out(8, '\0');
+  std::memcpy(out.data(), &length, 8);
+  return out.append(rest);
+}
+
+std::vector<Hostile> hostile_files() {
+  const auto of = [](const std::string& members, std::size_t data) {
+    return safetensors_bytes("{" + members + "}", std::string(data, '\0'));
+  };
+  const std::string a = tensor("a", "F32", "[2]", "[0,8]");
+  std::string many = "{" + a;
+  for (int i = 0; i < 200000; ++i) many += "," + tensor("t" + std::to_string(i), "U8", "[0]", "[8,8]");
+  const std::string zeros = [] {
+    std::string s = "[1";
+    for (int i = 0; i < 4'000'000; ++i) s += ",1";
+    return s + "]";
+  }();
+  return {
+      {"empty file", "", "8-byte header length"},
+      {"seven bytes", std::string(7, '\0'), "8-byte header length"},
+      {"no header", length_then(0, ""), "must be a JSON object"},
+      {"N = 2^63", length_then(std::uint64_t{1} << 63, "{}"), "cut short"},
+      {"N = 2^64 - 1", length_then(~std::uint64_t{0}, "{}"), "cut short"},
+      {"N = 2^64 - 8, which wraps", length_then(~std::uint64_t{7}, "{}"), "cut short"},
+      {"N one beyond the file", length_then(3, "{}"), "cut short"},
+      {"header over the limit", safetensors_bytes("{" + std::string(17 << 20, ' ') + "}", ""), "at most 16777216 are read"},
+      {"not JSON", safetensors_bytes("{nope}", ""), "not valid JSON"},
+      {"an array", safetensors_bytes("[1,2]", ""), "must be a JSON object"},
+      {"space before", safetensors_bytes(" {}", ""), "must be a JSON object"},
+      {"a pickle", length_then(6, "\x80\x02}q\x01."), "must be a JSON object"},
+      {"text after", safetensors_bytes("{}x", ""), "not valid JSON"},
+      {"not UTF-8", safetensors_bytes("{\"\xff\":1}", ""), "UTF-8"},
+      {"depth 1,000,000", safetensors_bytes("{\"a\":" + std::string(1'000'000, '['), ""), "nested deeper than 3"},
+      {"nested objects", of("\"a\":{\"b\":{\"c\":{}}}", 0), "nested deeper than 3"},
+      {"200,000 tensors", safetensors_bytes(many + "}", std::string(8, '\0')), "values; at most"},
+      {"a shape of 4,000,000 axes", of(tensor("a", "U8", zeros, "[0,1]"), 1), "values; at most"},
+      {"a shape of 100,000 axes", of(tensor("a", "U8", zeros.substr(0, 200000) + "]", "[0,2]"), 2), "needs 1 bytes, found 2"},
+      {"duplicate names", of(a + "," + tensor("a", "F32", "[2]", "[8,16]"), 16), "stands twice"},
+      {"duplicate members", of(R"("a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]})", 8), "stands twice"},
+      {"no dtype", of(R"("a":{"shape":[2],"data_offsets":[0,8]})", 8), "\"dtype\" must be a string"},
+      {"dtype a number", of(R"("a":{"dtype":7,"shape":[2],"data_offsets":[0,8]})", 8), "\"dtype\" must be a string"},
+      {"unknown dtype", of(tensor("a", "F31", "[2]", "[0,8]"), 8), "unknown dtype \"F31\""},
+      {"no shape", of(R"("a":{"dtype":"F32","data_offsets":[0,8]})", 8), "\"shape\" must be a list of integers >= 0, found none"},
+      {"shape a string", of(tensor("a", "F32", "\"2\"", "[0,8]"), 8), "\"shape\" must be a list"},
+      {"negative size", of(tensor("a", "F32", "[-2]", "[0,8]"), 8), "found -2"},
+      {"size 2.0", of(tensor("a", "F32", "[2.0]", "[0,8]"), 8), "found 2.0"},
+      {"size 2^64", of(tensor("a", "F32", "[18446744073709551616]", "[0,8]"), 8), "\"shape\" must be a list"},
+      {"size null", of(tensor("a", "F32", "[null]", "[0,8]"), 8), "found null"},
+      {"product overflows to 0", of(tensor("a", "F32", "[4294967296,4294967296]", "[0,0]"), 0), "multiply to more than"},
+      {"bits overflow", of(tensor("a", "F32", "[1152921504606846976]", "[0,0]"), 0), "multiply to more than"},
+      {"overflow beside a zero", of(tensor("a", "F32", "[4294967296,4294967296,0]", "[0,0]"), 0), "multiply to more than"},
+      {"half a byte", of(tensor("a", "F4", "[3]", "[0,2]"), 2), "whole bytes"},
+      {"no offsets", of(R"("a":{"dtype":"F32","shape":[2]})", 8), "\"data_offsets\" must be a list"},
+      {"one offset", of(tensor("a", "F32", "[2]", "[8]"), 8), "must be two numbers, found 1"},
+      {"three offsets", of(tensor("a", "F32", "[2]", "[0,8,16]"), 16), "must be two numbers, found 3"},
+      {"negative offset", of(tensor("a", "F32", "[2]", "[-8,0]"), 8), "found -8"},
+      {"offsets reversed", of(tensor("a", "F32", "[2]", "[8,0]"), 8), "before it begins"},
+      {"offset 2^63", of(tensor("a", "F32", "[2]", "[0,9223372036854775808]"), 8), "\"data_offsets\" must be a list"},
+      {"size mismatch", of(tensor("a", "F32", "[3]", "[0,8]"), 8), "needs 12 bytes, found 8"},
+      {"ends beyond the file", of(a, 4), "ends at byte 8 of the data, but the file holds 4"},
+      {"far beyond the file", of(tensor("a", "U8", "[9223372036854775]", "[0,9223372036854775]"), 4), "but the file holds 4"},
+      {"bytes after", of(a, 9), "end at byte 8 of the data, but the file holds 9"},
+      {"data without tensors", of("", 8), "end at byte 0"},
+      {"overlap", of(a + "," + tensor("b", "F32", "[2]", "[4,12]"), 12), "overlaps"},
+      {"the same bytes twice", of(a + "," + tensor("b", "F32", "[2]", "[0,8]"), 8), "overlaps"},
+      {"hole", of(a + "," + tensor("b", "F32", "[1]", "[12,16]"), 16), "hole"},
+      {"hole before the first", of(tensor("a", "F32", "[1]", "[4,8]"), 8), "hole"},
+      {"empty tensor inside another", of(a + "," + tensor("b", "F32", "[0]", "[4,4]"), 8), "overlaps"},
+      {"metadata a list", of("\"__metadata__\":[]", 0), "__metadata__"},
+      {"metadata of numbers", of("\"__metadata__\":{\"a\":1}", 0), "must be a string, found integer"},
+      {"a tensor that is a number", of("\"a\":1", 0), "must be an object, found integer"},
+      {"NUL in a name", of(tensor("a\\u0000b", "F32", "[2]", "[0,8]"), 8), "control characters"},
+      {"no name", of(tensor("", "F32", "[2]", "[0,8]"), 8), "without a name"},
+      {"two objects", safetensors_bytes("{}{}", ""), "not valid JSON"},
+      {"offsets NaN", of(tensor("a", "F32", "[2]", "[NaN,8]"), 8), "not valid JSON"},
+  };
+}
+
+TEST(Safetensors, RefusesEveryHostileFileInWordsAndWithinATenthOfASecond) {
+  for (const auto& [name, bytes, words] : hostile_files()) {
+    const std::span<const std::byte> view(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
+    const std::clock_t before = std::clock();  // processor time: other programs on the machine do not count
+    const auto header = parse_safetensors_header(view, "evil.safetensors");
+    const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+    ASSERT_FALSE(header) << name;
+    EXPECT_THAT(header.error().what, HasSubstr(words)) << name;
+    EXPECT_THAT(header.error().what, HasSubstr("evil.safetensors")) << name;
+    EXPECT_LT(header.error().what.size(), 500u) << name;
+    EXPECT_LT(seconds, 0.1) << name;
+  }
+}
+
+TEST(Safetensors, RefusesATruncationAtEveryLength) {
+  const std::string whole = safetensors_bytes("{" + tensor("a", "F32", "[2]", "[0,8]") + "}", std::string(8, '\1'));
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    const std::span<const std::byte> view(reinterpret_cast<const std::byte*>(whole.data()), length);
+    EXPECT_FALSE(parse_safetensors_header(view, "cut")) << length;
+  }
+  const std::span<const std::byte> view(reinterpret_cast<const std::byte*>(whole.data()), whole.size());
+  EXPECT_TRUE(parse_safetensors_header(view, "whole"));
+}
+
+TEST(Safetensors, AFileWithoutTensorsIsAFile) {
+  Scratch scratch;
+  put(scratch / "x", safetensors_bytes("{}", ""));
+  const auto file = SafetensorsFile::open(scratch / "x");
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->tensors().empty());
+}
+
+TEST(Safetensors, RefusesWhatIsNotAFile) {
+  Scratch scratch;
+  EXPECT_EQ(SafetensorsFile::open(scratch.path()).error().code, Errc::io);
+  EXPECT_EQ(SafetensorsFile::open(scratch / "none").error().code, Errc::not_found);
+  EXPECT_EQ(SafetensorsFile::open("/dev/zero").error().code, Errc::io);
+}
+
+TEST(SafetensorsFolder, ShardsHoldTheRoundedValuesOfTheSingleFile) {
+  const auto single = SafetensorsFolder::open(data_folder + "stories260k/hf");
+  const auto shards = SafetensorsFolder::open(data_folder + "stories260k/hf-bf16-sharded");
+  ASSERT_TRUE(single) << single.error().what;
+  ASSERT_TRUE(shards) << shards.error().what;
+  EXPECT_EQ(shards->files().size(), 3u);
+  ASSERT_EQ(single->all().size(), shards->all().size());
+  for (const auto& place : single->all()) {
+    const auto other = shards->find(place.tensor->name);
+    ASSERT_TRUE(other) << place.tensor->name;
+    std::vector<float> exact(static_cast<std::size_t>(place.tensor->count())), rounded(exact.size());
+    ASSERT_TRUE(place.file->read_f32(place.tensor->name, exact));
+    ASSERT_TRUE(other->file->read_f32(place.tensor->name, rounded));
+    for (std::size_t i = 0; i < exact.size(); ++i) ASSERT_NEAR(rounded[i], exact[i], std::abs(exact[i]) / 256) << place.tensor->name;
+  }
+}
+
+struct Index : ::testing::Test {
+  Scratch scratch;
+  const std::string a = tensor("a", "F32", "[1]", "[0,4]"), b = tensor("b", "F32", "[1]", "[0,4]");
+  Index() {
+    put(scratch / "one.safetensors", safetensors_bytes("{" + a + "}", "1234"));
+    put(scratch / "two.safetensors", safetensors_bytes("{" + b + "}", "5678"));
+  }
+  std::string refusal(std::string_view index) {
+    put(scratch / "model.safetensors.index.json", index);
+    const auto folder = SafetensorsFolder::open(scratch.path());
+    return folder ? "" : folder.error().what;
+  }
+};
+
+TEST_F(Index, NamesThatAreNotPlainAreRefusedBeforeAnythingIsOpened) {
+  put(scratch / "x.safetensors", "");
+  for (const std::string name : {"../x.safetensors", "/etc/x.safetensors", "a/x.safetensors", "..", "", ".x.safetensors", "x.bin",
+                                 "-x.safetensors", "x\\u0000.safetensors", "a\\\\x.safetensors"})
+    EXPECT_THAT(refusal(cat(R"({"weight_map":{"a":")", name, "\"}}")), HasSubstr("plain name")) << name;
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":7}})"), HasSubstr("plain name"));
+  EXPECT_THAT(refusal(R"({"weight_map":[]})"), HasSubstr("weight_map"));
+  EXPECT_THAT(refusal("{"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","a":"two.safetensors"}})"), HasSubstr("stands twice"));
+}
+
+TEST_F(Index, EveryTensorMustBeWhereTheIndexSays) {
+  EXPECT_EQ(refusal(R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})"), "");
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"two.safetensors"}})"), HasSubstr("no tensor \"a\""));
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})"), HasSubstr("no tensor \"c\""));
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"three.safetensors"}})"), HasSubstr("three.safetensors"));
+  put(scratch / "two.safetensors", safetensors_bytes("{" + a + "}", "5678"));
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors"}})"), ::testing::StrEq(""));
+}
+
+TEST_F(Index, AShardThatIsNotARegularFileIsRefused) {
+  std::filesystem::create_directory(scratch / "folder.safetensors");
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"folder.safetensors"}})"), HasSubstr("regular file"));
+  ASSERT_EQ(::mkfifo((scratch / "pipe.safetensors").c_str(), 0600), 0);
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"pipe.safetensors"}})"), HasSubstr("regular file"));
+}
+
+TEST_F(Index, OtherFilesOfTheFolderAreNeverOpened) {
+  put(scratch / "junk.safetensors", "junk");
+  put(scratch / "pytorch_model.bin", "junk");
+  EXPECT_EQ(refusal(R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})"), "");
+}
+
+TEST(SafetensorsFolder, SaysWhatIsMissing) {
+  Scratch scratch;
+  EXPECT_THAT(SafetensorsFolder::open(scratch.path()).error().what, HasSubstr("expected model.safetensors or"));
+  put(scratch / "pytorch_model.bin", "junk");
+  EXPECT_THAT(SafetensorsFolder::open(scratch.path()).error().what, HasSubstr("pickle"));
+  EXPECT_THAT(SafetensorsFolder::open(scratch / "none").error().what, HasSubstr("no such folder"));
+}
+
+}  // namespace
+}  // namespace troupe::engine::checkpoint

@@ -1,0 +1,61 @@
+// A folder that lives as long as a test, and helpers to make files in it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::engine::checkpoint {
+
+class Scratch {
+ public:
+  Scratch() {
+    static int count = 0;
+    path_ =
+        (std::filesystem::path(::testing::TempDir()) / ("troupe-checkpoint-" + std::to_string(::getpid()) + "-" + std::to_string(count++)))
+            .string();
+    std::filesystem::create_directories(path_);
+  }
+  ~Scratch() { std::filesystem::remove_all(path_); }
+  Scratch(const Scratch&) = delete;
+  std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline void put(const std::string& path, std::string_view content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc).write(content.data(), static_cast<std::streamsize>(content.size()));
+}
+
+inline std::string slurp(const std::string& path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+/// The bytes of a safetensors file with this header text (whatever it says) and data.
+inline std::string safetensors_bytes(std::string_view header, std::string_view data) {
+  const std::uint64_t length = header.size();
+  std::string out(8, '\0');
+  std::memcpy(out.data(), &length, 8);
+  return out.append(header).append(data);
+}
+
+/// F32 values as bytes.
+inline std::string bytes_of_floats(const std::vector<float>& values) {
+  std::string out(values.size() * sizeof(float), '\0');
+  std::memcpy(out.data(), values.data(), out.size());
+  return out;
+}
+
+}  // namespace troupe::engine::checkpoint
