@@ -1,0 +1,102 @@
+#include "launch/assign.h"
+
+#include <charconv>
+
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+
+namespace {
+
+using Kind = YamlNode::Kind;
+
+template <class Number>
+bool read_number(const std::string& text, Number& to) {
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const auto [end, code] = std::from_chars(begin, text.data() + text.size(), to);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+std::string expected(std::string_view what, const YamlNode& node) {
+  return cat(what, " is expected, found ", node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)));
+}
+
+std::string store(std::string* to, const YamlNode& node) {
+  if (node.kind != Kind::scalar) return expected("a text", node);
+  *to = node.text;
+  return "";
+}
+std::string store(std::int64_t* to, const YamlNode& node) {
+  if (node.kind != Kind::scalar || !read_number(node.text, *to)) return expected("a whole number", node);
+  return "";
+}
+std::string store(double* to, const YamlNode& node) {
+  if (node.kind != Kind::scalar || !read_number(node.text, *to)) return expected("a number", node);
+  if (*to - *to != 0) return expected("a finite number", node);
+  return "";
+}
+std::string store(bool* to, const YamlNode& node) {
+  if (node.kind != Kind::scalar || (node.text != "true" && node.text != "false")) return expected("true or false", node);
+  *to = node.text == "true";
+  return "";
+}
+
+std::string store(RewardRule* to, const YamlNode& node) {
+  if (node.kind == Kind::scalar) return store(&to->rule, node);
+  if (node.kind != Kind::map) return expected("a rule's name or a map with the key rule", node);
+  for (const auto& [name, value] : node.members) {
+    std::string why;
+    if (name == "rule")
+      why = store(&to->rule, value);
+    else if (name == "weight")
+      why = store(&to->weight, value);
+    else if (name == "pattern")
+      why = store(&to->pattern, value);
+    else if (name == "min")
+      why = store(&to->min, value);
+    else if (name == "max")
+      why = store(&to->max, value);
+    else
+      why = cat("is not a key of a reward rule; known: rule, weight, pattern, min, max");
+    if (!why.empty()) return cat(name, ": ", why);
+  }
+  if (to->rule.empty()) return "a rule needs the key rule (exact_match, gsm8k, boxed, format, regex or length)";
+  return "";
+}
+
+/// A list, or one value standing for a list of one.
+template <class Item>
+std::string store(std::vector<Item>* to, const YamlNode& node) {
+  std::vector<Item> items;
+  const std::vector<YamlNode> one = node.kind == Kind::list ? std::vector<YamlNode>{} : std::vector<YamlNode>{node};
+  for (const YamlNode& each : node.kind == Kind::list ? node.items : one) {
+    Item item{};
+    if (std::string why = store(&item, each); !why.empty()) return why;
+    items.push_back(std::move(item));
+  }
+  *to = std::move(items);
+  return "";
+}
+
+std::string store(std::map<std::string, std::string>* to, const YamlNode& node) {
+  if (node.kind != Kind::map) return expected("a map", node);
+  to->clear();
+  for (const auto& [name, value] : node.members) {
+    if (std::string why = store(&(*to)[name], value); !why.empty()) return cat(name, ": ", why);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string assign(const Field& field, const YamlNode& node, RunConfig& config) {
+  if (node.kind == Kind::null) return "";
+  std::string why = std::visit([&](auto* to) { return store(to, node); }, field.slot(config));
+  if (why.empty() && !field.choices.empty()) {
+    auto* word = std::get<std::string*>(field.slot(config));
+    *word = canonical_choice(field, *word);
+  }
+  return why;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,138 @@
+// What a field is, in words: types, allowed values, values as YAML text, and which key a misspelt one meant.
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "launch/fields.h"
+
+namespace troupe::launch {
+
+namespace {
+
+template <class... Fs>
+struct Overload : Fs... {
+  using Fs::operator()...;
+};
+template <class... Fs>
+Overload(Fs...) -> Overload<Fs...>;
+
+/// A word stands as it is where YAML reads it back as the same text, otherwise in JSON's quotes.
+std::string yaml_text(const std::string& text) {
+  bool plain = !text.empty();
+  for (char c : text)
+    plain = plain &&
+            ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '.' || c == '-');
+  plain = plain && text[0] != '-' && text != "null" && text != "true" && text != "false";
+  return plain ? text : Json(text).dump();
+}
+
+template <class Items, class Text>
+std::string listed(const Items& items, Text text) {
+  std::vector<std::string> parts;
+  for (const auto& item : items) parts.push_back(text(item));
+  return cat('[', join(parts, ", "), ']');
+}
+
+std::string rule_text(const RewardRule& rule) {
+  std::string text = cat("{rule: ", yaml_text(rule.rule), ", weight: ", rule.weight);
+  if (!rule.pattern.empty()) text += cat(", pattern: ", Json(rule.pattern).dump());
+  if (rule.min != 0) text += cat(", min: ", rule.min);
+  if (rule.max != 0) text += cat(", max: ", rule.max);
+  return text + "}";
+}
+
+std::string columns_text(const std::map<std::string, std::string>& columns) {
+  std::vector<std::string> parts;
+  for (const auto& [ours, theirs] : columns) parts.push_back(cat(yaml_text(ours), ": ", yaml_text(theirs)));
+  return cat('{', join(parts, ", "), '}');
+}
+
+std::string_view last_part(std::string_view key) {
+  const auto dot = key.rfind('.');
+  return dot == std::string_view::npos ? key : key.substr(dot + 1);
+}
+
+}  // namespace
+
+const Field* find_field(std::string_view key) {
+  for (const Field& field : fields()) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+std::string nearest_key(std::string_view key) {
+  std::vector<std::string> keys, last_parts;
+  for (const Field& field : fields()) {
+    keys.emplace_back(field.key);
+    last_parts.emplace_back(last_part(field.key));
+  }
+  for (const Field& field : fields()) {
+    if (last_part(field.key) == last_part(key)) return std::string(field.key);
+  }
+  if (std::string found = nearest(key, keys); !found.empty()) return found;
+  const std::string part = nearest(last_part(key), last_parts);
+  for (const Field& field : fields()) {
+    if (!part.empty() && last_part(field.key) == part) return std::string(field.key);
+  }
+  return "";
+}
+
+std::string canonical_choice(const Field& field, std::string_view word) {
+  std::string text(word);
+  for (char& c : text) c = c == '-' ? '_' : c;
+  if (field.key == "train.schedule") {
+    if (text == "inverse_square_root" || text == "inv_sqrt") return "inverse_sqrt";
+    if (text == "constant_with_warmup") return "constant";
+    if (text == "warmup_stable_decay") return "wsd";
+  }
+  if (field.key == "train.dtype") {
+    if (text == "float32" || text == "fp32") return "f32";
+    if (text == "bfloat16") return "bf16";
+  }
+  return text;
+}
+
+std::string value_text(const Field& field, const RunConfig& config) {
+  RunConfig copy = config;  // slots are for writing; a copy keeps the caller's const
+  return std::visit(Overload{
+                        [](std::string* v) { return yaml_text(*v); },
+                        [](std::int64_t* v) { return std::to_string(*v); },
+                        [](double* v) { return to_text(*v); },
+                        [](bool* v) { return std::string(*v ? "true" : "false"); },
+                        [](std::vector<std::string>* v) { return listed(*v, yaml_text); },
+                        [](std::vector<double>* v) { return listed(*v, [](double x) { return to_text(x); }); },
+                        [](std::map<std::string, std::string>* v) { return columns_text(*v); },
+                        [](std::vector<RewardRule>* v) { return listed(*v, rule_text); },
+                    },
+                    field.slot(copy));
+}
+
+std::string_view type_name(const Field& field) {
+  RunConfig config;
+  if (!field.choices.empty()) return "word";
+  static constexpr std::string_view names[] = {"text",          "whole number",    "number", "true or false",
+                                               "list of texts", "list of numbers", "map",    "list of rules"};
+  return names[field.slot(config).index()];
+}
+
+std::string allowed_text(const Field& field) {
+  if (!field.choices.empty()) {
+    std::string text;
+    for (char c : field.choices) text += c == '|' ? std::string(", ") : std::string(1, c);
+    return text;
+  }
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  std::vector<std::string> parts;
+  if (field.range.low > -inf) parts.push_back(cat(field.range.above_low ? "above " : "at least ", to_text(field.range.low)));
+  if (field.range.high < inf) {
+    const double high = field.range.high;
+    parts.push_back(cat(field.range.below_high ? "below " : "at most ", high > 1000 ? to_text(high, 0) : to_text(high)));
+  }
+  return join(parts, ", ");
+}
+
+bool applies(const Field& field, std::string_view algorithm) {
+  if (field.algorithms.empty()) return true;
+  return cat(',', field.algorithms, ',').find(cat(',', algorithm, ',')) != std::string::npos;
+}
+
+}  // namespace troupe::launch

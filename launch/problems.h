@@ -1,0 +1,21 @@
+// What is wrong or odd with a configuration as a whole.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/run_config.h"
+
+namespace troupe::launch {
+
+struct Findings {
+  std::vector<std::string> problems;  ///< refuse the run
+  std::vector<std::string> warnings;
+};
+
+/// Missing keys, values out of their range, and combinations that make no sense. Each message says what would be valid.
+void judge(const RunConfig& config, const Origins& origins, Findings& findings);
+/// Whether the model, the data and the reference are there.
+void judge_files(const RunConfig& config, Findings& findings);
+
+}  // namespace troupe::launch

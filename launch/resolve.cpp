@@ -1,0 +1,148 @@
+#include "launch/resolve.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "launch/assign.h"
+#include "launch/fields.h"
+#include "launch/problems.h"
+#include "launch/yaml.h"
+
+namespace troupe::launch {
+
+namespace {
+
+bool is_section(std::string_view key) {
+  for (const Field& field : fields()) {
+    if (field.key.size() > key.size() && field.key.starts_with(key) && field.key[key.size()] == '.') return true;
+  }
+  return false;
+}
+
+/// A file without line numbers, for JSON that is not YAML (tabs, for one).
+YamlNode from_json(const Json& json) {
+  YamlNode node;
+  if (json.is_null()) return node;
+  if (json.is_object()) {
+    node.kind = YamlNode::Kind::map;
+    for (const auto& [name, value] : json.object()) node.members.emplace_back(name, from_json(value));
+  } else if (json.is_array()) {
+    node.kind = YamlNode::Kind::list;
+    for (const Json& item : json.array()) node.items.push_back(from_json(item));
+  } else {
+    node.kind = YamlNode::Kind::scalar;
+    node.quoted = json.is_string();
+    node.text = json.is_string() ? json.string() : json.dump();
+  }
+  return node;
+}
+
+class Resolver {
+ public:
+  Resolver() {
+    for (const Field& field : fields()) out_.origins.emplace(field.key, "default");
+  }
+
+  void file(const std::string& path) {
+    const auto text = read_file(path, 1u << 20);
+    if (!text) return problem(cat("--config: ", text.error().what));
+    auto root = parse_yaml(*text, path);
+    if (!root) {
+      const auto json = parse_json(*text, path, {.depth = 16, .bytes = 1u << 20});
+      if (!json) return problem(root.error().what);
+      root = from_json(*json);
+    }
+    if (root->kind == YamlNode::Kind::null) return;
+    if (root->kind != YamlNode::Kind::map) return problem(cat(path, ": a map of keys is expected, found ", to_string(root->kind)));
+    walk("", *root, path);
+  }
+
+  void set(const std::string& text) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) return problem(cat("--set ", quote(text), ": key=value is expected"));
+    const std::string key = text.substr(0, equals), value = text.substr(equals + 1);
+    if (is_section(key) && !find_field(key)) return problem(cat("--set ", key, ": is a section; set its keys one by one"));
+    YamlNode node;
+    node.kind = YamlNode::Kind::scalar;
+    node.text = value;
+    const Field* field = find_field(key);
+    const bool flow = value.starts_with('[') || value.starts_with('{');
+    RunConfig probe;
+    if (field && flow && field->slot(probe).index() >= 4) {  // lists and maps; a text may start with a bracket
+      auto parsed = parse_yaml(value, cat("--set ", key));
+      if (!parsed) return problem(parsed.error().what);
+      node = std::move(*parsed);
+    }
+    put(key, node, "--set");
+  }
+
+  void algorithm(const std::string& name) {
+    if (name.empty()) return;
+    out_.config.algorithm = name;
+    out_.origins["algorithm"] = "--algorithm";
+  }
+
+  Result<Resolved> finish(bool check_files) {
+    Findings findings;
+    judge(out_.config, out_.origins, findings);
+    if (check_files) judge_files(out_.config, findings);
+    problems_.insert(problems_.end(), findings.problems.begin(), findings.problems.end());
+    out_.warnings = std::move(findings.warnings);
+    if (problems_.empty()) return std::move(out_);
+    const std::string head =
+        problems_.size() == 1 ? "the configuration has a problem:" : cat("the configuration has ", problems_.size(), " problems:");
+    return fail(Errc::usage, cat(head, "\n  - ", join(problems_, "\n  - ")));
+  }
+
+ private:
+  void problem(std::string text) { problems_.push_back(std::move(text)); }
+
+  void walk(const std::string& prefix, const YamlNode& map, const std::string& file) {
+    for (const auto& [name, value] : map.members) {
+      const std::string key = prefix.empty() ? name : cat(prefix, '.', name);
+      const std::string origin = value.line > 0 ? cat(file, ':', value.line) : file;
+      if (!find_field(key) && is_section(key)) {
+        if (value.kind == YamlNode::Kind::map)
+          walk(key, value, file);
+        else if (value.kind != YamlNode::Kind::null)
+          problem(cat(origin, ": ", key, " is a section; a map is expected, found ", to_string(value.kind)));
+      } else {
+        put(key, value, origin);
+      }
+    }
+  }
+
+  void put(const std::string& key, const YamlNode& node, const std::string& origin) {
+    if (const Field* field = find_field(key)) {
+      if (node.kind == YamlNode::Kind::null) return;
+      const std::string why = assign(*field, node, out_.config);
+      if (!why.empty()) return problem(cat(key, " (", origin, "): ", why));
+      out_.origins[key] = origin;
+      return;
+    }
+    constexpr std::string_view columns = "data.columns.";
+    if (key.starts_with(columns) && key.size() > columns.size() && node.kind == YamlNode::Kind::scalar) {
+      out_.config.data.columns[key.substr(columns.size())] = node.text;
+      out_.origins["data.columns"] = origin;
+      return;
+    }
+    const std::string meant = nearest_key(key);
+    problem(cat("unknown key ", key, " (", origin, ")",
+                meant.empty() ? "; troupe explain --reference lists all keys" : cat("; did you mean ", meant, "?")));
+  }
+
+  Resolved out_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+Result<Resolved> resolve(const Sources& sources) {
+  Resolver resolver;
+  if (!sources.file.empty()) resolver.file(sources.file);
+  resolver.algorithm(sources.algorithm);
+  for (const std::string& set : sources.sets) resolver.set(set);
+  return resolver.finish(sources.check_files);
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,35 @@
+// resolve: defaults < file < --algorithm and --set, with the origin of every value, and all problems reported at once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "launch/run_config.h"
+
+namespace troupe::launch {
+
+struct Sources {
+  std::string algorithm;          ///< of --algorithm; empty: not given
+  std::string file;               ///< of --config; empty: none
+  std::vector<std::string> sets;  ///< "key=value", in order; later ones win
+  bool check_files = true;        ///< also look whether the model and the data are there
+};
+
+struct Resolved {
+  RunConfig config;
+  Origins origins;
+  std::vector<std::string> warnings;  ///< things that are allowed but hardly meant
+};
+
+/// Errc::usage with every problem on a line of its own: unknown keys (and the nearest known one), wrong types, values out of range (and
+/// the nearest valid one), required keys that are missing, combinations that contradict themselves, files that are not there.
+Result<Resolved> resolve(const Sources& sources);
+
+/// The whole configuration as a YAML file that resolves to the same values again.
+std::string to_yaml(const RunConfig& config);
+
+/// Markdown page of all keys: docs/configuration.md is this text.
+std::string reference_page();
+
+}  // namespace troupe::launch

@@ -1,0 +1,30 @@
+// YAML (and so JSON) as a small tree with line numbers. yaml-cpp is fenced in yaml.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/base/error.h"
+
+namespace troupe::launch {
+
+struct YamlNode {
+  enum class Kind { null, scalar, list, map };
+  Kind kind = Kind::null;
+  std::string text;     ///< of a scalar, as written (quotes and escapes resolved)
+  bool quoted = false;  ///< a scalar in quotes is text, never null
+  int line = 0;         ///< counts from 1
+  std::vector<YamlNode> items;
+  std::vector<std::pair<std::string, YamlNode>> members;  ///< in the file's order
+};
+
+const char* to_string(YamlNode::Kind kind);
+
+/// Parses one document. Refuses, with the line: malformed text, more than one document, more than 1 MiB, nesting beyond 16, duplicate
+/// keys, keys that are not text, tags, and anchors and aliases (a few lines of them expand to gigabytes). `where` starts each message.
+/// Errc::usage.
+Result<YamlNode> parse_yaml(std::string_view text, const std::string& where);
+
+}  // namespace troupe::launch

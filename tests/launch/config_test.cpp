@@ -1,0 +1,213 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "launch/exit_code.h"
+#include "launch/fields.h"
+#include "launch/resolve.h"
+
+namespace troupe::launch {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<std::string> enough{"model=M", "data.path=D", "output=O"};
+
+Result<Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft", std::string file = "") {
+  sets.insert(sets.begin(), enough.begin(), enough.end());
+  return resolve({.algorithm = std::move(algorithm), .file = std::move(file), .sets = std::move(sets), .check_files = false});
+}
+
+std::string file_with(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + name;
+  EXPECT_TRUE(write_file_durably(path, text));
+  return path;
+}
+
+TEST(Config, EveryKeyButThreeHasADefault) {
+  const auto got = with({});
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->config.train.dtype, "f32");
+  EXPECT_EQ(got->config.train.seed, 0);
+  EXPECT_EQ(got->config.resume, "auto");
+  EXPECT_EQ(got->origins.at("train.dtype"), "default");
+  EXPECT_EQ(got->origins.at("model"), "--set");
+  EXPECT_EQ(got->origins.at("algorithm"), "--algorithm");
+  EXPECT_TRUE(got->warnings.empty());
+}
+
+TEST(Config, SetWinsOverTheFileAndTheFileOverDefaults) {
+  const std::string path = file_with("wins.yaml", "train:\n  steps: 7\n  learning_rate: 1e-4\ntrain.eps: 1e-6\n");
+  const auto got = with({"train.steps=9"}, "sft", path);
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->config.train.steps, 9);
+  EXPECT_EQ(got->config.train.learning_rate, 1e-4);
+  EXPECT_EQ(got->config.train.eps, 1e-6);
+  EXPECT_EQ(got->origins.at("train.steps"), "--set");
+  EXPECT_EQ(got->origins.at("train.learning_rate"), cat(path, ":3"));
+}
+
+TEST(Config, JsonIsReadEvenWithTabs) {
+  const std::string path = file_with("tabs.json", "{\n\t\"train\": {\n\t\t\"steps\": 3,\n\t\t\"betas\": [0.9, 0.95]}}\n");
+  const auto got = with({}, "sft", path);
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->config.train.steps, 3);
+  EXPECT_EQ(got->config.train.betas, (std::vector<double>{0.9, 0.95}));
+}
+
+TEST(Config, ListsAndMapsCanBeSet) {
+  const auto got = with({"data.path=[a.jsonl, b.jsonl]", "data.columns.prompt=question", "data.columns.answer=solution",
+                         "train.betas=[0.8, 0.9]", "rollout.stop=[\"\\n\\n\", END]", "reward=[{rule: boxed, weight: 2}, length]"},
+                        "grpo");
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->config.data.path, (std::vector<std::string>{"a.jsonl", "b.jsonl"}));
+  EXPECT_EQ(got->config.data.columns.at("prompt"), "question");
+  EXPECT_EQ(got->config.train.betas, (std::vector<double>{0.8, 0.9}));
+  EXPECT_EQ(got->config.rollout.stop, (std::vector<std::string>{"\n\n", "END"}));
+  ASSERT_EQ(got->config.reward.size(), 2u);
+  EXPECT_EQ(got->config.reward[0].weight, 2);
+  EXPECT_EQ(got->config.reward[1].rule, "length");
+}
+
+TEST(Config, TextMayLookLikeYaml) {
+  const auto got = with({"model=/a: b/{c}", "dpo.reference=[x]"}, "dpo");
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->config.model, "/a: b/{c}");
+  EXPECT_EQ(got->config.dpo.reference, "[x]");
+}
+
+TEST(Config, WordsOfOtherProgramsAreUnderstood) {
+  const auto got = with({"train.schedule=inverse-square-root", "train.dtype=bfloat16"});
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->config.train.schedule, "inverse_sqrt");
+  EXPECT_EQ(got->config.train.dtype, "bf16");
+}
+
+struct Wrong {
+  const char* set;
+  const char* message;
+  const char* algorithm = "sft";
+};
+
+/// ctest names each case after its parameter: letters, digits and underscores only.
+void PrintTo(const Wrong& wrong, std::ostream* out) {
+  for (const char* c = wrong.set; *c; ++c) *out << (std::isalnum(static_cast<unsigned char>(*c)) ? *c : '_');
+  if (*wrong.algorithm) *out << '_' << wrong.algorithm;
+}
+
+class ConfigErrors : public testing::TestWithParam<Wrong> {};
+
+TEST_P(ConfigErrors, SayWhatWouldBeValid) {
+  const auto got = with({GetParam().set}, GetParam().algorithm);
+  ASSERT_FALSE(got) << "accepted";
+  EXPECT_EQ(got.error().code, Errc::usage);
+  EXPECT_THAT(got.error().what, HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ConfigErrors,
+    testing::Values(
+        Wrong{"train.step=3", "unknown key train.step (--set); did you mean train.steps?"},
+        Wrong{"learning_rate=1", "unknown key learning_rate (--set); did you mean train.learning_rate?"},
+        Wrong{"trian.lerning_rate=1", "did you mean train.learning_rate?"},
+        Wrong{"zzzzzzzz=1", "troupe explain --reference lists all keys"}, Wrong{"train=1", "is a section"},
+        Wrong{"train.steps", "key=value is expected"},
+        Wrong{"train.steps=many", "train.steps (--set): a whole number is expected, found \"many\""},
+        Wrong{"train.steps=1.5", "a whole number is expected"}, Wrong{"train.steps=99999999999999999999", "a whole number is expected"},
+        Wrong{"train.steps=-1", "must be at least 0; the nearest valid value is 0"}, Wrong{"train.eps=0", "must be above 0"},
+        Wrong{"train.eps=nan", "a finite number is expected"}, Wrong{"train.eps=inf", "a finite number is expected"},
+        Wrong{"train.batch_size=0", "train.batch_size = 0 (--set): must be at least 1, at most 1048576; the nearest valid value is 1"},
+        Wrong{"train.betas=[0.9]", "must have 2 numbers, has 1"}, Wrong{"train.betas=[0.9, 1]", "must be at least 0, below 1"},
+        Wrong{"train.schedule=cosin", "did you mean cosine?"}, Wrong{"train.dtype=fp8", "must be one of f32, bf16"},
+        Wrong{"data.shuffle=yes", "true or false is expected, found \"yes\""}, Wrong{"output=M", "is the model's own directory"},
+        Wrong{"train.eval_every=5", "needs data.eval_path"}, Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},
+        Wrong{"reward=exact_mach", "did you mean exact_match?", "grpo"}, Wrong{"reward=regex", "needs a pattern", "grpo"},
+        Wrong{"reward=[{rule: length, min: 9, max: 3}]", "min 9 above max 3", "grpo"},
+        Wrong{"reward=[{rule: boxed, weight: 0}]", "every reward is 0", "grpo"},
+        Wrong{"reward=[{rull: boxed}]", "rull: is not a key", "grpo"}, Wrong{"data.shuffle=true", "reward is not set", "grpo"},
+        Wrong{"train.steps=1", "algorithm is not set", ""}, Wrong{"train.steps=1", "did you mean grpo?", "grop"}));
+
+TEST(Config, NonsenseIsRefusedWithTheNearestSense) {
+  const auto refused = [](std::vector<std::string> sets, const char* message) {
+    sets.push_back("reward=exact_match");
+    const auto got = with(std::move(sets), "grpo");
+    ASSERT_FALSE(got);
+    EXPECT_THAT(got.error().what, HasSubstr(message));
+  };
+  refused({"grpo.group_size=1"}, "the nearest valid value is 2");
+  refused({"rollout.temperature=0"}, "1 is usual");
+  refused({"train.batch_size=4", "grpo.group_size=8", "grpo.minibatches=5"}, "nearest: 4 or 8");
+  refused({"train.batch_size=1", "grpo.group_size=2", "grpo.minibatches=5"}, "nearest: 2");
+  refused({"grpo.constant_length=5"}, "aggregation = constant only");
+  const auto hinge = with({"dpo.loss=hinge", "dpo.label_smoothing=0.1"}, "dpo");
+  ASSERT_FALSE(hinge);
+  EXPECT_THAT(hinge.error().what, HasSubstr("dpo.loss = sigmoid only"));
+}
+
+TEST(Config, AllProblemsAreListedAtOnce) {
+  const std::string path = file_with("bad.yaml", "modle: x\ntrain:\n  steps: soon\n  betas: [2, 0.9]\ndata: 5\n");
+  const auto got = resolve({.algorithm = "sft", .file = path, .sets = {"output=O"}, .check_files = false});
+  ASSERT_FALSE(got);
+  EXPECT_THAT(got.error().what, HasSubstr("the configuration has 6 problems:"));
+  EXPECT_THAT(got.error().what, HasSubstr(cat("unknown key modle (", path, ":1); did you mean model?")));
+  EXPECT_THAT(got.error().what, HasSubstr(cat("train.steps (", path, ":3): a whole number is expected, found \"soon\"")));
+  EXPECT_THAT(got.error().what, HasSubstr("data is a section"));
+  EXPECT_THAT(got.error().what, HasSubstr("model is not set"));
+  EXPECT_THAT(got.error().what, HasSubstr("data.path is not set"));
+  EXPECT_THAT(got.error().what, HasSubstr("train.betas"));
+}
+
+TEST(Config, MissingFilesAreProblemsToo) {
+  const auto got = resolve({.algorithm = "sft", .file = "", .sets = enough});
+  ASSERT_FALSE(got);
+  EXPECT_THAT(got.error().what, HasSubstr("model = \"M\": no such directory"));
+  EXPECT_THAT(got.error().what, HasSubstr("data.path: no file \"D\""));
+}
+
+TEST(Config, HarmlessOdditiesAreWarnings) {
+  const auto got = with({"train.steps=5", "train.warmup_steps=9", "dpo.beta=0.2"});
+  ASSERT_TRUE(got);
+  ASSERT_EQ(got->warnings.size(), 2u);
+  EXPECT_THAT(got->warnings[0], HasSubstr("the run of 5 steps ends before the warm-up does"));
+  EXPECT_THAT(got->warnings[1], HasSubstr("not used by sft"));
+}
+
+TEST(Config, TheResolvedFileReadsBackTheSame) {
+  const auto first = with({"reward=[{rule: regex, weight: 0.5, pattern: \"a: [b]\\n\"}]", "rollout.stop=[\"#: x\", 'null', '']",
+                           "data.columns.prompt=the question", "train.learning_rate=0.00012345678901234567", "train.betas=[0.1, 0.2]"},
+                          "grpo");
+  ASSERT_TRUE(first) << first.error().what;
+  const std::string text = to_yaml(first->config);
+  const auto again = resolve({.algorithm = "", .file = file_with("again.yaml", text), .sets = {}, .check_files = false});
+  ASSERT_TRUE(again) << again.error().what << text;
+  EXPECT_EQ(to_yaml(again->config), text);
+  EXPECT_EQ(again->config.train.learning_rate, first->config.train.learning_rate);
+  EXPECT_EQ(again->config.reward, first->config.reward);
+  EXPECT_EQ(again->config.rollout.stop, (std::vector<std::string>{"#: x", "null", ""}));
+}
+
+TEST(Config, TheReferencePageIsCurrent) {
+  const auto page = read_file(std::string(TROUPE_DOCS) + "/configuration.md");
+  ASSERT_TRUE(page) << page.error().what;
+  EXPECT_EQ(*page, reference_page()) << "run: troupe explain --reference > docs/configuration.md";
+}
+
+TEST(Config, DefaultsAreInTheirOwnRanges) {
+  for (const Field& field : fields()) EXPECT_EQ(find_field(field.key), &field) << "two fields are called " << field.key;
+  const auto got = with({"reward=exact_match"}, "grpo");
+  EXPECT_TRUE(got) << got.error().what;
+}
+
+TEST(ExitCode, EveryKindHasItsOwn) {
+  std::vector<int> codes;
+  for (int code = 0; code <= static_cast<int>(Errc::internal); ++code) codes.push_back(exit_code(static_cast<Errc>(code)));
+  std::sort(codes.begin(), codes.end());
+  EXPECT_EQ(std::adjacent_find(codes.begin(), codes.end()), codes.end());
+  EXPECT_GT(codes.front(), 1);
+}
+
+}  // namespace
+}  // namespace troupe::launch
