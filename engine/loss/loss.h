@@ -1,0 +1,104 @@
+// Loss: what a trainer needs to know of an objective. A loss is a plain struct that reads like its paper's equation.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "engine/data/experience.h"
+#include "engine/loss/fields.h"
+#include "engine/loss/report.h"
+#include "engine/loss/tape.h"
+
+namespace troupe::engine::loss {
+
+/// What the model's heads say about each token, [T], indexed as an Experience is. `entropy` and `value` are empty Exprs unless
+/// the loss said that it needs them. The first token of a sequence has no log-probability: 0, and mask 0.
+struct TokenStats {
+  Expr logp, entropy, value;
+};
+
+/// What must be there before a loss can be computed.
+struct Needs {
+  bool entropy = false;    ///< of the model's distribution at each token
+  bool value = false;      ///< the value head's output
+  bool reference = false;  ///< Experience::reference_logp
+  double temperature = 1;  ///< log-probabilities and entropies are those of softmax(logits / temperature)
+};
+
+/// A loss returns a scalar to be minimised. Whatever it divides by (b.count, b.scale) is a constant counted on the global batch,
+/// so that the losses and the gradients of micro-batches add up to those of the whole. Its metrics go into `report`.
+/// Optionally: `Needs needs() const` (default: nothing) and `Result<> validate() const` (default: every setting is fine).
+template <class L>
+concept Loss = std::copyable<L> && std::default_initializable<L> &&
+    requires(const L& loss, const TokenStats& now, const data::Experience& b, Report& report) {
+  { L::name } -> std::convertible_to<std::string_view>;
+  { loss(now, b, report) } -> std::same_as<Expr>;
+  { fields_to_json(loss) } -> std::same_as<Json>;
+};
+
+/// A loss by name and settings: how it travels between processes.
+struct LossSpec {
+  std::string name;
+  Json fields;
+  bool operator==(const LossSpec&) const = default;
+};
+
+/// Any loss, by value.
+class AnyLoss {
+ public:
+  template <Loss L>
+  AnyLoss(const L& loss) : spec_{std::string(L::name), fields_to_json(loss)} {
+    if constexpr (requires { loss.needs(); }) needs_ = loss.needs();
+    call_ = loss;
+  }
+  Expr operator()(const TokenStats& now, const data::Experience& b, Report& report) const { return call_(now, b, report); }
+  const LossSpec& spec() const { return spec_; }
+  const Needs& needs() const { return needs_; }
+
+ private:
+  LossSpec spec_;
+  Needs needs_;
+  std::function<Expr(const TokenStats&, const data::Experience&, Report&)> call_;
+};
+
+using LossFactory = std::function<Result<AnyLoss>(const Json& fields)>;
+using LossTable = std::map<std::string, LossFactory, std::less<>>;
+
+/// One line of a table: `table.insert(entry<DpoLoss>())`. Absent fields keep their defaults; nonsense is refused (Errc::usage).
+template <Loss L>
+LossTable::value_type entry() {
+  return {std::string(L::name), [](const Json& fields) -> Result<AnyLoss> {
+            auto loss = fields_from_json<L>(fields, std::string(L::name));
+            if (!loss) return fail(std::move(loss.error()));
+            if constexpr (requires { loss->validate(); }) {
+              if (auto valid = loss->validate(); !valid) return fail(std::move(valid.error()));
+            }
+            return AnyLoss(*loss);
+          }};
+}
+
+/// The loss that a spec names. Errc::usage, with the nearest known name, when the table has none such.
+Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec);
+
+/// What the model gave for a micro-batch: [T] each; entropy and value may be empty when the loss does not need them.
+struct Outputs {
+  std::span<const float> logp, entropy, value;
+};
+
+/// A loss on one micro-batch: its share of the global batch's loss, and its derivatives by each output ([T]; empty where the output is).
+struct Evaluation {
+  double loss = 0;
+  std::vector<float> dlogp, dentropy, dvalue;
+};
+
+/// Computes in float64. A token with mask 0 may carry anything. Metrics are added to `report`.
+Evaluation evaluate(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch, Report& report);
+
+}  // namespace troupe::engine::loss

@@ -1,0 +1,63 @@
+#include "engine/loss/report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "engine/base/check.h"
+
+namespace troupe::engine::loss {
+namespace {
+
+TEST(Report, MeansOfPartsMergeToTheMeanOfTheWhole) {
+  Report a, b, whole;
+  a.mean("kl", std::vector<double>{1, 2, 3}, std::vector<double>{1, 1, 0});
+  b.mean("kl", std::vector<double>{7}, std::vector<double>{1});
+  whole.mean("kl", std::vector<double>{1, 2, 3, 7}, std::vector<double>{1, 1, 0, 1});
+  a.greatest("ratio", 2), b.greatest("ratio", 5);
+  a.least("low", 2), b.least("low", 5);
+  a.merge(b);
+  EXPECT_DOUBLE_EQ(a.values().at("kl"), whole.values().at("kl"));
+  EXPECT_DOUBLE_EQ(a.values().at("kl"), 10.0 / 3);
+  EXPECT_EQ(a.values().at("ratio"), 5);
+  EXPECT_EQ(a.values().at("low"), 2);
+}
+
+TEST(Report, ElementsOfWeightZeroMayBeNaN) {
+  Report report;
+  report.mean("x", std::vector<double>{1, std::nan("")}, std::vector<double>{1, 0});
+  EXPECT_EQ(report.values().at("x"), 1);
+}
+
+TEST(Report, AMeanOfNothingIsZero) {
+  Report report;
+  report.mean("x", 0, 0);
+  EXPECT_EQ(report.values().at("x"), 0);
+}
+
+TEST(Report, OneNameWithTwoKindsIsABug) {
+  Report report;
+  report.mean("x", 1, 1);
+  EXPECT_THROW(report.least("x", 1), Bug);
+}
+
+TEST(Report, CrossesTheWireUnchanged) {
+  Report report;
+  report.mean("a", 0.1, 3), report.least("b", -std::numeric_limits<double>::infinity()), report.greatest("c", std::nan(""));
+  const auto text = report.to_json().dump();
+  const auto back = Report::from_json(value_or_throw(parse_json(text, "test")));
+  ASSERT_TRUE(back) << back.error().what;
+  EXPECT_EQ(back->to_json().dump(), text);
+  EXPECT_EQ(back->values().at("a"), 0.1 / 3);
+  EXPECT_TRUE(std::isinf(back->values().at("b")));
+  EXPECT_TRUE(std::isnan(back->values().at("c")));
+}
+
+TEST(Report, MalformedJsonIsRefused) {
+  for (const char* text : {"[]", R"({"a": 1})", R"({"a": ["mode", 1, 1]})", R"({"a": ["mean", "one", 1]})", R"({"a": ["mean", 1]})"})
+    EXPECT_FALSE(Report::from_json(value_or_throw(parse_json(text, "test")))) << text;
+}
+
+}  // namespace
+}  // namespace troupe::engine::loss
