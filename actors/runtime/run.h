@@ -1,31 +1,20 @@
 // run(): drives one coroutine from main to its end. Stop: how Ctrl-C reaches it.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "actors/runtime/detached.h"
 #include "actors/runtime/node.h"
+#include "actors/runtime/stop.h"
 #include "actors/runtime/task.h"
 
 namespace troupe::actors {
-
-/// A request to stop; request() may be called from a signal handler. Once: algorithms see requested() and finish their step.
-/// Twice: the asks in flight end with Errc::cancelled.
-class Stop {
- public:
-  void request() noexcept { count_.fetch_add(1); }
-  bool requested() const noexcept { return count_.load() > 0; }
-  bool urgent() const noexcept { return count_.load() > 1; }
-
- private:
-  std::atomic<int> count_ = 0;
-};
 
 template <class T>
 struct Started {

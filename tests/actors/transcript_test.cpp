@@ -1,0 +1,92 @@
+// Conversations as transcripts: each line is the one frame that is sent next.
+#include <gtest/gtest.h>
+
+#include "tests/actors/messages.h"
+#include "tests/support/transcript.h"
+
+namespace troupe::actors {
+namespace {
+
+struct AskTwice {
+  using Reply = int;
+  static constexpr std::string_view name = "ask twice";
+  int first = 0, second = 0;
+};
+auto fields(AskTwice& m) { return std::tie(m.first, m.second); }
+
+/// A coroutine handler that asks another actor.
+struct Manager {
+  using Handled = Messages<AskTwice>;
+  ActorRef<Add> worker;
+  Task<int> on(AskTwice m) {
+    auto one = worker.ask(Add{{m.first}});
+    auto two = worker.ask(Add{{m.second}});
+    const int x = co_await one.get();
+    const int y = co_await two.get();
+    co_return x * 100 + y;
+  }
+};
+
+struct Office : test::Transcript {
+  Node home{"home", scheduler, network}, away{"away", scheduler, network};
+  ActorRef<Add, Fail> worker = away.spawn("worker", Adder{});
+  ActorRef<AskTwice> manager = home.spawn("manager", Manager{home.ref(worker.address(), Messages<Add>{})});
+};
+
+Task<int> ask_twice(ActorRef<AskTwice> manager) {
+  auto asking = manager.ask(AskTwice{7, 9});
+  int answer = co_await asking.get();
+  co_return answer;
+}
+
+TEST_F(Office, AManagerAsksBothQuestionsBeforeItWaits) {
+  auto started = start(home, ask_twice(manager));
+  expect("request ask twice").from("home").to("home/manager");
+  expect("request add").from("home").to("away/worker");
+  expect("request add").from("home").to("away/worker");
+  expect("reply add").from("away/worker").to("home");
+  expect("reply add").from("away/worker").to("home");
+  expect("reply ask twice").from("home/manager").to("home");
+  expect_silence();
+  EXPECT_EQ(finish(*started), 709);
+}
+
+TEST_F(Office, AnswersInTheWrongOrderFindTheirAsks) {
+  auto started = start(home, ask_twice(manager));
+  expect("request ask twice").from("home").to("home/manager");
+  expect("request add").from("home").to("away/worker");
+  expect("request add").from("home").to("away/worker");
+  scheduler.settle();
+  ASSERT_EQ(network.held.size(), 2u);
+  std::swap(network.held[0], network.held[1]);
+  expect("reply add").from("away/worker").to("home");
+  expect("reply add").from("away/worker").to("home");
+  expect("reply ask twice").from("home/manager").to("home");
+  EXPECT_EQ(finish(*started), 709);
+}
+
+TEST_F(Office, ARepeatedReplyIsDroppedAndCounted) {
+  auto started = start(home, ask_twice(manager));
+  expect("request ask twice").from("home").to("home/manager");
+  expect("request add").from("home").to("away/worker");
+  scheduler.settle();
+  const transports::Frame copy = network.held.back();  // the reply of the worker
+  ASSERT_EQ(copy.kind, transports::Kind::reply);
+  network.deliver(copy);
+  network.deliver(copy);
+  scheduler.settle();
+  EXPECT_EQ(home.stats().unexpected_answers, 1u);
+}
+
+TEST_F(Office, ARepeatedRequestIsHandledOnce) {
+  auto started = start(home, ask_twice(manager));
+  expect("request ask twice").from("home").to("home/manager");
+  scheduler.settle();
+  network.deliver(network.held.front());
+  scheduler.settle();
+  expect("request add").from("home").to("away/worker");  // the same request again
+  EXPECT_EQ(away.stats().duplicate_requests, 1u);
+}
+
+}  // namespace
+}  // namespace troupe::actors
