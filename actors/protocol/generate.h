@@ -1,0 +1,61 @@
+// What is asked of a rollout and of a verifier: samples, and judgement of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "engine/generate/sampling.h"
+
+namespace troupe::actors::protocol {
+
+/// One sample to be drawn. Its tokens depend on the weights, the prompt, the sampling and `sample_id` alone.
+struct Draw {
+  std::vector<std::int32_t> prompt;
+  std::uint64_t sample_id = 0;
+};
+
+/// One finished sample.
+struct Drawn {
+  std::uint64_t sample_id = 0;
+  std::vector<std::int32_t> ids;  ///< the completion, an end token included
+  std::vector<float> logp;        ///< [ids] under the sampling temperature: the bits that the trainer computes for them
+  std::string text;               ///< special tokens left out, stop string cut off
+  std::string finish_reason;      ///< "stop" or "length"
+  std::uint64_t version = 0;      ///< oldest weights that made a token of it
+};
+
+/// Replies come in the order of `draws`.
+struct Generate {
+  using Reply = std::vector<Drawn>;
+  static constexpr std::string_view name = "generate";
+  std::vector<Draw> draws;
+  engine::generate::SamplingParams sampling;
+};
+inline auto fields(Generate& m) { return std::tie(m.draws, m.sampling); }
+
+/// A completion and what it is compared with.
+struct Submission {
+  std::string prompt, completion;
+  Json answer;  ///< the row's ground truth, or null
+};
+
+/// A failure is a result: `reward` is then absent, `failure` says why, and the sample is counted, never scored 0 in silence.
+struct Verdict {
+  std::optional<double> reward;
+  std::vector<std::pair<std::string, double>> parts;  ///< by rule, before weighting
+  std::string failure;
+};
+
+struct Judge {
+  using Reply = std::vector<Verdict>;
+  static constexpr std::string_view name = "judge";
+  std::vector<Submission> submissions;
+};
+inline auto fields(Judge& m) { return std::tie(m.submissions); }
+
+}  // namespace troupe::actors::protocol

@@ -1,0 +1,83 @@
+// What is asked of a trained model: update, score, publish, save.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "engine/data/experience.h"
+#include "engine/loss/loss.h"
+
+namespace troupe::actors::protocol {
+
+/// The outcome of one optimizer step.
+struct StepStats {
+  double loss = 0;
+  double grad_norm = 0;  ///< global norm before clipping
+  double learning_rate = 0;
+  double tokens = 0;                                    ///< tokens that went through the network
+  std::uint64_t version = 0;                            ///< of the weights after the step
+  std::vector<std::pair<std::string, double>> metrics;  ///< the loss's own report, averaged over the batch
+};
+
+/// One forward and backward pass over the batch (in micro-batches) and one optimizer step. A step whose gradient is not finite
+/// is refused (Errc::bad_input), the weights stay.
+struct TrainStep {
+  using Reply = StepStats;
+  static constexpr std::string_view name = "train_step";
+  engine::data::Experience batch;
+  engine::loss::LossSpec loss;
+  double learning_rate = 0;
+};
+inline auto fields(TrainStep& m) { return std::tie(m.batch, m.loss, m.learning_rate); }
+
+/// log p of every token under the asked model's weights: [T], 0 where the mask is 0.
+struct Logprobs {
+  using Reply = std::vector<float>;
+  static constexpr std::string_view name = "logprobs";
+  engine::data::Experience batch;
+  double temperature = 1;
+};
+inline auto fields(Logprobs& m) { return std::tie(m.batch, m.temperature); }
+
+/// The asked model is not needed any more: its memory is freed, later Logprobs are refused (Errc::closed).
+struct Release {
+  using Reply = void;
+  static constexpr std::string_view name = "release";
+};
+inline auto fields(Release&) { return std::tie(); }
+
+/// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. The reply is its path.
+struct Save {
+  using Reply = std::string;
+  static constexpr std::string_view name = "save";
+  std::int64_t step = 0;
+  Json state;  ///< what the algorithm needs to go on: the loader's place, counters
+};
+inline auto fields(Save& m) { return std::tie(m.step, m.state); }
+
+/// The weights of one version, flat, in the order of models::parameter_list. Shared, never changed.
+struct Weights {
+  std::uint64_t version = 0;
+  std::shared_ptr<const std::vector<float>> values;
+};
+
+struct Publish {
+  using Reply = Weights;
+  static constexpr std::string_view name = "publish";
+};
+inline auto fields(Publish&) { return std::tie(); }
+
+/// Replaces a model's weights between tokens; a version older than the present one is refused (Errc::bad_input).
+struct LoadWeights {
+  using Reply = void;
+  static constexpr std::string_view name = "load_weights";
+  Weights weights;
+};
+inline auto fields(LoadWeights& m) { return std::tie(m.weights); }
+
+}  // namespace troupe::actors::protocol

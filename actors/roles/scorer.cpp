@@ -1,0 +1,17 @@
+#include "actors/roles/scorer.h"
+
+namespace troupe::actors::roles {
+
+Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options)
+    : model_(std::move(model)), options_(options) {}
+
+Result<std::vector<float>> Scorer::on(protocol::Logprobs message) {
+  if (!model_) return fail(Errc::closed, "this scorer has let its model go; ask before Release");
+  engine::train::ScoringOptions options = options_;
+  options.temperature = message.temperature;
+  return engine::train::logprobs(*model_, message.batch, options);
+}
+
+void Scorer::on(protocol::Release) { model_.reset(); }
+
+}  // namespace troupe::actors::roles

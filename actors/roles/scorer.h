@@ -1,0 +1,25 @@
+// Scorer: a model that is only asked what it thinks of tokens (the reference of DPO and GRPO).
+#pragma once
+
+#include <memory>
+
+#include "actors/protocol/train.h"
+#include "actors/runtime/message.h"
+#include "engine/train/scoring.h"
+
+namespace troupe::actors::roles {
+
+class Scorer {
+ public:
+  using Handled = Messages<protocol::Logprobs, protocol::Release>;
+  Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options);
+
+  Result<std::vector<float>> on(protocol::Logprobs message);
+  void on(protocol::Release);
+
+ private:
+  std::unique_ptr<engine::models::Decoder> model_;
+  engine::train::ScoringOptions options_;
+};
+
+}  // namespace troupe::actors::roles

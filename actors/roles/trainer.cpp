@@ -1,0 +1,31 @@
+#include "actors/roles/trainer.h"
+
+#include "engine/base/text.h"
+
+namespace troupe::actors::roles {
+
+Trainer::Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save)
+    : trainer_(std::move(trainer)), losses_(std::move(losses)), save_(std::move(save)) {}
+
+Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
+  const auto loss = engine::loss::make_loss(losses_, message.loss);
+  if (!loss) return fail(loss.error());
+  const auto found = trainer_->forward_backward(message.batch, *loss);
+  const auto updated = trainer_->update(message.learning_rate);
+  if (!updated) return fail(updated.error().code, cat("step ", trainer_->version() + 1, ", loss ", found.loss, ": ", updated.error().what));
+  protocol::StepStats stats{found.loss, updated->grad_norm, message.learning_rate, static_cast<double>(found.tokens), trainer_->version(),
+                            {}};
+  for (const auto& [name, value] : found.report.values()) stats.metrics.emplace_back(name, value);
+  return stats;
+}
+
+std::vector<float> Trainer::on(protocol::Logprobs message) { return trainer_->logprobs(message.batch, message.temperature); }
+
+protocol::Weights Trainer::on(protocol::Publish) {
+  auto& parameters = trainer_->model().parameters();
+  return {trainer_->version(), std::make_shared<const std::vector<float>>(engine::ops::to_host(parameters.device(), parameters.values()))};
+}
+
+Result<std::string> Trainer::on(protocol::Save message) { return save_(message.step, message.state, *trainer_); }
+
+}  // namespace troupe::actors::roles

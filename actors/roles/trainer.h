@@ -1,0 +1,33 @@
+// Trainer: the policy (later also critics and reward models): updates, scores, publishes and saves one set of weights.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "actors/protocol/train.h"
+#include "actors/runtime/message.h"
+#include "engine/train/trainer.h"
+
+namespace troupe::actors::roles {
+
+/// Makes checkpoint `step` durable and returns its path.
+using Saver = std::function<Result<std::string>(std::int64_t step, const Json& state, engine::train::Trainer& trainer)>;
+
+class Trainer {
+ public:
+  using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
+  /// `losses` turns a LossSpec back into a loss.
+  Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save);
+
+  Result<protocol::StepStats> on(protocol::TrainStep message);
+  std::vector<float> on(protocol::Logprobs message);
+  protocol::Weights on(protocol::Publish);
+  Result<std::string> on(protocol::Save message);
+
+ private:
+  std::unique_ptr<engine::train::Trainer> trainer_;
+  engine::loss::LossTable losses_;
+  Saver save_;
+};
+
+}  // namespace troupe::actors::roles

@@ -1,0 +1,32 @@
+// Cluster: the actors that an algorithm speaks to, whether they live in this process or in groups of processes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "actors/protocol/generate.h"
+#include "actors/protocol/train.h"
+#include "actors/runtime/actor_ref.h"
+#include "actors/runtime/stop.h"
+#include "algorithms/journal.h"
+
+namespace troupe::algorithms {
+
+namespace protocol = actors::protocol;
+using actors::Task;
+
+using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
+using ReferenceRef = actors::ActorRef<protocol::Logprobs, protocol::Release>;
+using RolloutRef = actors::ActorRef<protocol::Generate, protocol::LoadWeights>;
+using VerifierRef = actors::ActorRef<protocol::Judge>;
+
+struct Cluster {
+  PolicyRef policy;
+  std::optional<ReferenceRef> reference;  ///< only when the algorithm's loss needs one
+  std::vector<RolloutRef> rollouts;       ///< equals: any of them may draw any sample
+  std::optional<VerifierRef> verifier;
+  Journal& journal;
+  const actors::Stop& stop;  ///< asked between steps: save and leave
+};
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,26 @@
+#include "algorithms/plan.h"
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+
+Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, const Json& state) {
+  const bool last = step >= plan.steps, stopping = cluster.stop.requested();
+  const bool due = plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
+  if (last || stopping || due) {
+    protocol::Save message{step, state};
+    auto saving = cluster.policy.ask(std::move(message));
+    const auto path = co_await saving.get();
+    log_info(cat("step ", step, ": saved ", path));
+  }
+  co_return !last && !stopping;
+}
+
+Metrics metrics_of(const protocol::StepStats& stats) {
+  Metrics metrics{{"loss", stats.loss}, {"grad_norm", stats.grad_norm}, {"learning_rate", stats.learning_rate}, {"tokens", stats.tokens}};
+  metrics.insert(metrics.end(), stats.metrics.begin(), stats.metrics.end());
+  return metrics;
+}
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,61 @@
+#include "engine/train/scoring.h"
+
+#include "engine/base/check.h"
+#include "engine/ops/temperature.h"
+
+namespace troupe::engine::train {
+
+HeadRows head_rows(const data::Experience& batch, bool every_token) {
+  HeadRows head;
+  for (std::size_t n = 0; n + 1 < batch.offsets.size(); ++n) {
+    for (auto t = batch.offsets[n] + 1; t < batch.offsets[n + 1]; ++t) {
+      const auto token = static_cast<std::size_t>(t);
+      if (!every_token && batch.mask[token] == 0) continue;
+      head.rows.push_back(t - 1);
+      head.targets.push_back(batch.tokens[token]);
+    }
+  }
+  return head;
+}
+
+ops::Layout layout_of(const data::Experience& batch) {
+  ops::Layout layout{batch.offsets, {}};
+  layout.positions.reserve(batch.tokens.size());
+  for (std::size_t n = 0; n + 1 < batch.offsets.size(); ++n)
+    for (std::int32_t position = 0; position < batch.offsets[n + 1] - batch.offsets[n]; ++position) layout.positions.push_back(position);
+  return layout;
+}
+
+namespace {
+
+void score(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options, std::vector<float>& out) {
+  ops::Device& device = decoder.device();
+  const std::size_t start = out.size();
+  out.resize(start + batch.tokens.size(), 0.0f);
+  const HeadRows head = head_rows(batch, options.every_token);
+  if (head.rows.empty()) return;
+  const ops::Layout layout = layout_of(batch);
+  nn::Saved nothing = nn::Saved::nothing();
+  const Tensor hidden = decoder.forward(batch.tokens, {device, layout, options.precision}, nothing);
+  const auto count = static_cast<std::int64_t>(head.rows.size());
+  Tensor wanted = device.empty({count, hidden.shape()[1]});  // [M, D]
+  device.gather_rows(hidden, head.rows, wanted);
+  Tensor logp = device.empty({count}), lse = device.empty({count});
+  device.head(wanted, decoder.head().value, head.targets, ops::inverse_temperature(options.temperature), options.precision, logp, lse,
+              nullptr);
+  const auto values = ops::to_host(device, logp);
+  for (std::size_t i = 0; i < values.size(); ++i) out[start + static_cast<std::size_t>(head.rows[i]) + 1] = values[i];
+}
+
+}  // namespace
+
+std::vector<float> logprobs(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options) {
+  batch.validate(decoder.spec().vocabulary);
+  std::vector<float> out;
+  out.reserve(batch.tokens.size());
+  const auto bounds = data::micro_batches(batch, options.micro_batch_tokens);
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) score(decoder, batch.slice(bounds[i], bounds[i + 1]), options, out);
+  return out;
+}
+
+}  // namespace troupe::engine::train

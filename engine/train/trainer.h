@@ -1,0 +1,56 @@
+// Trainer: one model with its gradients and optimizer. The one seam that pretraining, fine-tuning and RL share:
+// forward_backward adds gradients, update applies them, logprobs only looks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/data/experience.h"
+#include "engine/loss/loss.h"
+#include "engine/models/decoder.h"
+#include "engine/optim/adamw.h"
+#include "engine/train/scoring.h"
+
+namespace troupe::engine::train {
+
+struct TrainerOptions {
+  ops::Precision precision = ops::Precision::f32;
+  std::int32_t micro_batch_tokens = 8192;  ///< tokens of one forward and backward pass; memory, not results, depends on it
+  optim::AdamWConfig optimizer;
+};
+
+/// What a forward and backward pass over a whole batch found.
+struct BatchLoss {
+  double loss = 0;
+  std::int64_t tokens = 0;  ///< that went through the network
+  loss::Report report;
+};
+
+class Trainer {
+ public:
+  /// `model` has gradients and loaded weights.
+  Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options);
+
+  models::Decoder& model() { return *model_; }
+  optim::AdamWOptimizer& optimizer() { return optimizer_; }
+
+  /// Splits the batch into micro-batches and adds the gradient of the loss, whose constants are those of the whole batch.
+  BatchLoss forward_backward(const data::Experience& batch, const loss::AnyLoss& loss);
+  /// Clips, applies and clears the gradients. A gradient that is not finite changes no weight: Errc::bad_input, naming a tensor.
+  Result<optim::StepResult> update(double learning_rate);
+  /// [T] log-probabilities of the tokens that the mask names, under softmax(logits / temperature).
+  std::vector<float> logprobs(const data::Experience& batch, double temperature);
+
+  /// Counts updates over the whole run.
+  std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.step_count()); }
+
+ private:
+  double run_micro_batch(const data::Experience& batch, const loss::AnyLoss& loss, loss::Report& report);
+
+  std::unique_ptr<models::Decoder> model_;
+  TrainerOptions options_;
+  optim::AdamWOptimizer optimizer_;
+};
+
+}  // namespace troupe::engine::train
