@@ -91,7 +91,8 @@ class Generator {
   /// room before max_positions, ids outside the vocabulary, a name in use, more tokens than the whole cache holds.
   Result<> submit(Request request);
   /// One forward pass over what the scheduler chose, and one new token for each sequence that is ready. Returns what finished since
-  /// the last call, cancelled ones included, in order of arrival. Throws Failure when a logit is not finite.
+  /// the last call, cancelled ones included, in order of arrival. Throws Failure when a logit is not finite;
+  /// nothing is lost then: cancel() the request that it names, and go on.
   std::vector<Generation> step();
   /// Ends a request with what it has so far; the next step() returns it. False when there is no such unfinished request.
   bool cancel(std::uint64_t id);

@@ -1,0 +1,68 @@
+#include "engine/generate/distribution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "engine/base/check.h"
+#include "engine/base/random.h"
+#include "engine/generate/rules.h"
+
+namespace troupe::engine::generate {
+
+namespace {
+
+template <class Value>
+Row run_chain(std::span<const Value> logits, const Context& context) {
+  Row row;
+  row.score.assign(logits.begin(), logits.end());
+  row.kept.resize(logits.size());
+  std::iota(row.kept.begin(), row.kept.end(), 0);
+  for (const Step step : penalties()) step(row, context);
+  if (row.kept.empty()) {
+    throw Failure(
+        Error{Errc::usage, "generate: min_new_tokens and no_repeat_ngram together ban every token of the vocabulary; lower one of them"});
+  }
+  if (!context.params.is_greedy()) {
+    for (const Step step : filters()) step(row, context);
+  }
+  return row;
+}
+
+}  // namespace
+
+Row process(std::span<const float> logits, const Context& context) { return run_chain(logits, context); }
+Row process(std::span<const double> logits, const Context& context) { return run_chain(logits, context); }
+
+Distribution normalise(const Row& row) { return {row.kept, rules::probabilities(row)}; }
+
+std::int64_t first_not_finite(std::span<const float> logits) {
+  const auto bad = std::find_if(logits.begin(), logits.end(), [](float z) { return !std::isfinite(z); });
+  return bad == logits.end() ? -1 : bad - logits.begin();
+}
+
+std::int32_t draw(const Distribution& distribution, double u) {
+  check(!distribution.ids.empty(), "draw: no token is left");
+  double sum = 0;
+  for (std::size_t i = 0; i < distribution.ids.size(); ++i) {
+    sum += distribution.probabilities[i];
+    if (u < sum) return distribution.ids[i];
+  }
+  // Rounding may leave the sum a little below 1: the last token that has any probability takes the rest.
+  std::size_t last = distribution.ids.size() - 1;
+  while (last > 0 && distribution.probabilities[last] == 0) --last;
+  return distribution.ids[last];
+}
+
+std::int32_t argmax(const Row& row) {
+  check(!row.kept.empty(), "argmax: no token is left");
+  return *std::max_element(row.kept.begin(), row.kept.end(), [&](std::int32_t a, std::int32_t b) { return row.score[a] < row.score[b]; });
+}
+
+std::int32_t choose(std::span<const float> logits, const Context& context, std::uint64_t sample_id) {
+  const Row row = process(logits, context);
+  if (context.params.is_greedy()) return argmax(row);
+  return draw(normalise(row), uniform(context.params.seed, sample_id, context.tokens.size()));
+}
+
+}  // namespace troupe::engine::generate

@@ -1,0 +1,166 @@
+// One step of the generator: copy pages, forward the scheduled rows, choose a token for each sequence that is ready.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+#include "engine/generate/distribution.h"
+#include "engine/generate/generator_impl.h"
+#include "engine/generate/stop.h"
+
+namespace troupe::engine::generate {
+
+namespace {
+
+constexpr std::int64_t most_logits = 1 << 24;  // logits on the host at a time: 64 MB
+
+/// The n largest logits as log-probabilities at temperature 1; ties by id.
+std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wanted) {
+  if (wanted == 0) return {};
+  std::vector<std::int32_t> ids(logits.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
+  const auto n = std::min<std::ptrdiff_t>(wanted, std::ssize(ids));
+  std::partial_sort(ids.begin(), ids.begin() + n, ids.end(),
+                    [&](std::int32_t a, std::int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  std::vector<Alternative> top;
+  for (std::ptrdiff_t i = 0; i < n; ++i) top.push_back({ids[i], logits[ids[i]] - lse});
+  return top;
+}
+
+void refuse_not_finite(std::span<const float> logits, const Live& live) {
+  const std::int64_t bad = first_not_finite(logits);
+  if (bad < 0) return;
+  throw Failure(Error{Errc::bad_input, cat("generate: request ", live.request.id, " (sample ", live.request.sample_id, "), position ",
+                                           live.tokens.size(), ": the logit of token ", bad, " is ", double{logits[bad]},
+                                           ", expected a finite number; the weights are damaged or the training has diverged")});
+}
+
+}  // namespace
+
+void Generator::Impl::step() {
+  const Plan plan = scheduler.plan();
+  copy_pages(plan.copies);
+  const Tensor hidden = forward(plan);  // [T, D]
+  std::vector<Pick> picks;
+  std::int32_t end_row = 0;
+  for (const Work& work : plan.work) {
+    end_row += work.count;
+    if (!work.samples) continue;
+    Live& l = live.at(work.sequence);
+    picks.push_back({work.sequence, &l, end_row - 1, inverse_temperature(l.request.params.is_greedy() ? 0 : l.request.params.temperature)});
+  }
+  std::vector<Choice> choices = choose_tokens(std::move(picks), hidden);
+  std::sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.sequence < b.sequence; });
+  ++stats.steps;
+  stats.rows += plan.rows;
+  stats.sampled += std::ssize(choices);
+  stats.preemptions += std::ssize(plan.preempted);
+  stats.shared_pages += plan.shared_pages;
+  stats.copied_pages += std::ssize(plan.copies);
+  for (const Choice& choice : choices) {
+    if (live.contains(choice.sequence)) apply(choice);  // a callback may have cancelled it
+  }
+}
+
+void Generator::Impl::copy_pages(const std::vector<PageCopy>& copies) {
+  ops::Device& device = decoder.device();
+  const auto page = [&](Tensor& all, std::int32_t number) {
+    return all.rows(std::int64_t{number} * cache.page_size, (std::int64_t{number} + 1) * cache.page_size);
+  };
+  for (const PageCopy& copy : copies) {
+    for (auto* side : {&cache.k, &cache.v}) {
+      for (Tensor& layer : *side) {
+        Tensor to = page(layer, copy.to);
+        device.copy(page(layer, copy.from), to);
+      }
+    }
+  }
+}
+
+Tensor Generator::Impl::forward(const Plan& plan) {
+  std::vector<std::int32_t> tokens;  // [T]
+  ops::Layout layout;
+  layout.offsets.push_back(0);
+  std::vector<std::vector<std::int32_t>> pages;
+  for (const Work& work : plan.work) {
+    const auto& known = live.at(work.sequence).tokens;
+    tokens.insert(tokens.end(), known.begin() + work.first, known.begin() + work.first + work.count);
+    for (std::int32_t i = 0; i < work.count; ++i) layout.positions.push_back(work.first + i);
+    layout.offsets.push_back(layout.offsets.back() + work.count);
+    pages.push_back(work.pages);
+  }
+  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages};
+  nn::Saved nothing = nn::Saved::nothing();
+  return decoder.forward(tokens, pass, nothing);
+}
+
+std::vector<Choice> Generator::Impl::choose_tokens(std::vector<Pick> picks, const Tensor& hidden) {
+  // One call of token_logprob serves one temperature: rows of equal temperature stand together.
+  std::stable_sort(picks.begin(), picks.end(), [](const Pick& a, const Pick& b) { return a.inverse_temperature < b.inverse_temperature; });
+  std::vector<Choice> choices;
+  const auto block = static_cast<std::size_t>(std::max<std::int64_t>(1, most_logits / decoder.spec().vocabulary));
+  for (std::size_t i = 0; i < picks.size(); i += block) {
+    choose_block(std::span(picks).subspan(i, std::min(block, picks.size() - i)), hidden, choices);
+  }
+  return choices;
+}
+
+void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hidden, std::vector<Choice>& choices) {
+  ops::Device& device = decoder.device();
+  const auto count = std::ssize(picks);
+  const auto width = static_cast<std::size_t>(decoder.spec().vocabulary);
+  std::vector<std::int32_t> rows;
+  for (const Pick& pick : picks) rows.push_back(pick.row);
+  Tensor last = device.empty({count, decoder.spec().width});  // [M, D]
+  device.gather_rows(hidden, rows, last);
+  const Tensor logits = decoder.logits(last, config.precision);  // [M, V]
+  const std::vector<float> host = ops::to_host(device, logits);
+  const auto row = [&](std::ptrdiff_t i) { return std::span(host).subspan(static_cast<std::size_t>(i) * width, width); };
+
+  std::vector<std::int32_t> targets;
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const Live& l = *picks[i].live;
+    refuse_not_finite(row(i), l);
+    targets.push_back(choose(row(i), {l.request.params, l.tokens, l.request.prompt.size(), l.ends}, l.request.sample_id));
+  }
+  Tensor logp = device.empty({count}), lse = device.empty({count}), scratch = device.empty({count});
+  device.token_logprob(logits, targets, 1.0F, logp, lse);
+  const std::vector<float> plain = ops::to_host(device, logp), denominators = ops::to_host(device, lse);
+  for (std::ptrdiff_t begin = 0, end = 0; begin < count; begin = end) {
+    const float inverse = picks[begin].inverse_temperature;
+    while (end < count && picks[end].inverse_temperature == inverse) ++end;
+    if (inverse == 1.0F) continue;
+    Tensor part = logp.rows(begin, end), part_lse = scratch.rows(begin, end);
+    device.token_logprob(logits.rows(begin, end), std::span(targets).subspan(begin, end - begin), inverse, part, part_lse);
+  }
+  const std::vector<float> scaled = ops::to_host(device, logp);
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    choices.push_back(
+        {picks[i].sequence, targets[i], plain[i], scaled[i], top_of(row(i), denominators[i], picks[i].live->request.params.top_logprobs)});
+  }
+}
+
+void Generator::Impl::apply(const Choice& choice) {
+  Live& l = live.at(choice.sequence);
+  Generation& result = l.result;
+  l.tokens.push_back(choice.token);
+  result.ids.push_back(choice.token);
+  result.logp.push_back(choice.logp);
+  result.sampling_logp.push_back(choice.sampling_logp);
+  result.versions.push_back(version);
+  if (l.request.params.top_logprobs > 0) result.top.push_back(choice.top);
+  scheduler.append(choice.sequence);
+  if (config.on_token) {
+    config.on_token({result.id, static_cast<std::int32_t>(result.ids.size()) - 1, choice.token, choice.logp});
+    if (!live.contains(choice.sequence)) return;
+  }
+  if (std::find(l.ends.begin(), l.ends.end(), choice.token) != l.ends.end()) return end(choice.sequence, FinishReason::stop);
+  if (StopMatch match = find_stop(result.ids, l.request.params.stop_strings, config.decode); match.found()) {
+    result.stop_string = std::move(match.stop);
+    result.text = std::move(match.text);
+    return end(choice.sequence, FinishReason::stop);
+  }
+  if (std::ssize(l.tokens) >= l.limit) end(choice.sequence, FinishReason::length);
+}
+
+}  // namespace troupe::engine::generate

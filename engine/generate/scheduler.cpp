@@ -1,0 +1,164 @@
+#include "engine/generate/scheduler.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+
+namespace troupe::engine::generate {
+
+Scheduler::Scheduler(SchedulerConfig config) : config_(config), pool_(config.pages) {
+  check(config.page_size >= 1 && config.pages >= 1 && config.max_sequences >= 1, "Scheduler: sizes must be positive");
+  check(config.tokens_per_step >= config.max_sequences, "Scheduler: every running sequence needs a row in a step");
+}
+
+std::int32_t Scheduler::pages_for(std::int64_t tokens) const {
+  // The last token is sampled and never fed.
+  const std::int64_t fed = std::max<std::int64_t>(tokens - 1, 1);
+  return static_cast<std::int32_t>((fed + config_.page_size - 1) / config_.page_size);
+}
+
+void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length, std::uint64_t prompt_group) {
+  check(sequences_.empty() || sequences_.back().number < sequence, "Scheduler: numbers must rise");
+  check(prompt_length >= 1 && max_length > prompt_length, "Scheduler: a sequence has a prompt and room for a token");
+  check(pages_for(max_length) <= config_.pages, "Scheduler: a sequence that the cache cannot hold");
+  sequences_.push_back({.number = sequence, .group = prompt_group, .prompt_length = prompt_length, .length = prompt_length, .pages = {}});
+}
+
+Scheduler::Sequence& Scheduler::at(std::uint64_t number) {
+  const auto place = std::lower_bound(sequences_.begin(), sequences_.end(), number,
+                                      [](const Sequence& s, std::uint64_t wanted) { return s.number < wanted; });
+  check(place != sequences_.end() && place->number == number, "Scheduler: no such sequence");
+  return *place;
+}
+
+std::size_t Scheduler::running() const {
+  return static_cast<std::size_t>(std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.running; }));
+}
+
+Plan Scheduler::plan() {
+  Plan plan;
+  for (Sequence& s : sequences_) s.ready = s.cached;
+  plan_decodes(plan);
+  plan_prefills(plan);
+  if (plan.preempted.empty()) admit(plan);
+  check(sequences_.empty() || !plan.work.empty(), "Scheduler: sequences, but no work");
+  return plan;
+}
+
+void Scheduler::plan_decodes(Plan& plan) {
+  for (Sequence& s : sequences_) {
+    if (s.running && s.pending() == 1 && grow(s, plan)) take_work(s, plan);
+  }
+}
+
+void Scheduler::plan_prefills(Plan& plan) {
+  for (Sequence& s : sequences_) {
+    if (s.running && !s.planned() && plan.rows < config_.tokens_per_step) take_work(s, plan);
+  }
+}
+
+/// A page for the next token. Preempts from the youngest on; false when that hits the sequence itself.
+bool Scheduler::grow(Sequence& sequence, Plan& plan) {
+  const auto needed = static_cast<std::size_t>((sequence.length - 1) / config_.page_size) + 1;
+  while (sequence.pages.size() < needed) {
+    if (pool_.free_pages() > 0) {
+      sequence.pages.push_back(pool_.take());
+      continue;
+    }
+    // Decodes are planned oldest first, so the youngest running sequence has no work in this plan yet.
+    const auto youngest = std::find_if(sequences_.rbegin(), sequences_.rend(), [](const Sequence& s) { return s.running; });
+    check(!youngest->planned(), "Scheduler: a planned sequence is preempted");
+    plan.preempted.push_back(youngest->number);
+    release(*youngest);
+    if (&*youngest == &sequence) return false;
+  }
+  return true;
+}
+
+void Scheduler::admit(Plan& plan) {
+  std::size_t count = running();
+  for (Sequence& s : sequences_) {
+    if (count >= static_cast<std::size_t>(config_.max_sequences) || plan.rows >= config_.tokens_per_step) return;
+    if (s.running) continue;
+    // Who waits for a shared prompt holds a place: otherwise other prompts take it, and the shared pages are gone by its turn.
+    if (!leader_is_busy(s) && !admit_one(s, count == 0, plan)) return;
+    ++count;
+  }
+}
+
+bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
+  const Share share = find_share(sequence);
+  const std::int32_t whole = share.tokens / config_.page_size, rest = share.tokens % config_.page_size;
+  const std::int32_t needed = (sequence.length - 1) / config_.page_size + 1 - whole;
+  // A few pages stay free while others run: who is admitted into the last page is preempted at once.
+  const std::int32_t reserve = alone ? 0 : config_.pages / 64;
+  if (needed + reserve > pool_.free_pages()) return false;
+  for (std::int32_t i = 0; i < whole; ++i) {
+    sequence.pages.push_back(share.donor->pages[i]);
+    pool_.share(sequence.pages.back());
+  }
+  for (std::int32_t i = 0; i < needed; ++i) sequence.pages.push_back(pool_.take());
+  // Both write to the page that the shared part ends in, and at once: so it is copied now, and no page with two holders is ever written.
+  if (rest > 0) plan.copies.push_back({share.donor->pages[whole], sequence.pages[whole]});
+  plan.shared_pages += whole;
+  sequence.ready = sequence.cached = share.tokens;
+  sequence.running = true;
+  take_work(sequence, plan);
+  return true;
+}
+
+/// The longest part of the same prompt that lies in pages before this step. The last known token is always fed: its logits are wanted.
+Scheduler::Share Scheduler::find_share(const Sequence& sequence) const {
+  Share best;
+  for (const Sequence& s : sequences_) {
+    if (!s.running || s.group != sequence.group) continue;
+    const std::int32_t tokens = std::min({s.ready, sequence.prompt_length, sequence.length - 1});
+    if (tokens > best.tokens) best = {&s, tokens};
+  }
+  return best;
+}
+
+/// Another sequence is computing the prompt right now: waiting for it saves computing it twice.
+bool Scheduler::leader_is_busy(const Sequence& sequence) const {
+  const std::int32_t wanted = std::min(sequence.prompt_length, sequence.length - 1);
+  bool busy = false;
+  for (const Sequence& s : sequences_) {
+    if (!s.running || s.group != sequence.group) continue;
+    if (s.ready >= wanted) return false;
+    busy = true;
+  }
+  return busy;
+}
+
+void Scheduler::take_work(Sequence& sequence, Plan& plan) {
+  const std::int32_t count = std::min(sequence.pending(), config_.tokens_per_step - plan.rows);
+  check(count > 0, "Scheduler: work without rows");
+  plan.work.push_back({sequence.number, sequence.cached, count, count == sequence.pending(), sequence.pages});
+  plan.rows += count;
+  sequence.cached += count;
+}
+
+void Scheduler::append(std::uint64_t sequence) {
+  Sequence& s = at(sequence);
+  check(!s.running || s.pending() == 0, "Scheduler: a token is appended to a sequence that was not computed to its end");
+  ++s.length;
+}
+
+void Scheduler::finish(std::uint64_t sequence) {
+  Sequence& s = at(sequence);
+  release(s);
+  sequences_.erase(sequences_.begin() + (&s - sequences_.data()));
+}
+
+void Scheduler::drop_cache() {
+  for (Sequence& s : sequences_) release(s);
+}
+
+void Scheduler::release(Sequence& sequence) {
+  for (const std::int32_t page : sequence.pages) pool_.release(page);
+  sequence.pages.clear();
+  sequence.ready = sequence.cached = 0;
+  sequence.running = false;
+}
+
+}  // namespace troupe::engine::generate
