@@ -1,0 +1,132 @@
+#include "engine/tokenizer/added_tokens.h"
+
+#include <set>
+
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace troupe::engine::tokenizer {
+namespace {
+
+Result<AddedToken> read_token(const Json& item, std::string_view where) {
+  AddedToken out;
+  auto content = get_string(item, "content", where);
+  if (!content) return fail(content.error());
+  auto id = get_integer(item, "id", where);
+  if (!id) return fail(id.error());
+  if (*id < 0 || *id >= most_tokens)
+    return fail(Errc::bad_input,
+                cat(where, ": the id of the added token ", quote(*content), " must be from 0 to ", most_tokens - 1, ", found ", *id));
+  out.content = std::move(*content);
+  out.id = static_cast<TokenId>(*id);
+  const auto flag = [&](std::string_view key, bool otherwise) {
+    const Json* value = item.find(key);
+    return value && value->is_bool() ? value->boolean() : otherwise;
+  };
+  out.single_word = flag("single_word", false);
+  out.lstrip = flag("lstrip", false);
+  out.rstrip = flag("rstrip", false);
+  out.special = flag("special", false);
+  out.normalized = flag("normalized", !out.special);
+  return out;
+}
+
+std::size_t previous_character(std::string_view text, std::size_t at) {
+  do --at;
+  while ((static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
+  return at;
+}
+
+}  // namespace
+
+Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabulary& vocabulary, std::string_view where) {
+  std::vector<AddedToken> out;
+  if (!list || list->is_null()) return out;
+  if (!list->is_array()) return fail(Errc::bad_input, cat(where, ": must be an array, found ", list->type_name()));
+  if (static_cast<std::int64_t>(list->array().size()) > most_tokens)
+    return fail(Errc::bad_input, cat(where, ": too many tokens (", list->array().size(), ")"));
+  std::set<TokenId> seen;
+  for (const Json& item : list->array()) {
+    auto token = read_token(item, where);
+    if (!token) return fail(token.error());
+    if (token->content.empty()) continue;
+    const TokenId known = vocabulary.find(token->content);
+    if (known >= 0 && known != token->id)
+      return fail(Errc::bad_input,
+                  cat(where, ": ", quote(token->content), " has the id ", token->id, " here and ", known, " in the vocabulary"));
+    if (known < 0 && vocabulary.has(token->id))
+      return fail(Errc::bad_input, cat(where, ": the id ", token->id, " of ", quote(token->content), " is that of the piece ",
+                                       quote(vocabulary.piece(token->id))));
+    if (!seen.insert(token->id).second)
+      return fail(Errc::bad_input, cat(where, ": the id ", token->id, " is given to two tokens, one of them ", quote(token->content)));
+    out.push_back(std::move(*token));
+  }
+  return out;
+}
+
+TokenMatcher::TokenMatcher(std::vector<Entry> entries) : entries_(std::move(entries)), nodes_(1) {
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].text.empty()) continue;
+    std::int32_t node = 0;
+    for (const char c : entries_[i].text) {
+      const auto byte = static_cast<unsigned char>(c);
+      std::int32_t next = child(node, byte);
+      if (next < 0) {
+        next = static_cast<std::int32_t>(nodes_.size());
+        nodes_[static_cast<std::size_t>(node)].next.emplace_back(byte, next);
+        nodes_.emplace_back();
+      }
+      node = next;
+    }
+    if (nodes_[static_cast<std::size_t>(node)].entry < 0) nodes_[static_cast<std::size_t>(node)].entry = static_cast<std::int32_t>(i);
+    starts_[static_cast<unsigned char>(entries_[i].text[0])] = true;
+  }
+}
+
+std::int32_t TokenMatcher::child(std::int32_t node, unsigned char byte) const {
+  for (const auto& [label, next] : nodes_[static_cast<std::size_t>(node)].next)
+    if (label == byte) return next;
+  return -1;
+}
+
+std::int32_t TokenMatcher::longest_at(std::string_view text, std::size_t at) const {
+  std::int32_t best = -1;
+  for (std::int32_t node = 0; at < text.size(); ++at) {
+    node = child(node, static_cast<unsigned char>(text[at]));
+    if (node < 0) break;
+    if (nodes_[static_cast<std::size_t>(node)].entry >= 0) best = nodes_[static_cast<std::size_t>(node)].entry;
+  }
+  return best;
+}
+
+bool TokenMatcher::accept(const AddedToken& token, std::string_view text, std::size_t begin, std::size_t end) const {
+  if (!token.single_word) return true;
+  const bool before = begin == 0 || !is_word(code_point_at(text, previous_character(text, begin)).value);
+  const bool after = end == text.size() || !is_word(code_point_at(text, end).value);
+  return before && after;
+}
+
+void TokenMatcher::split(std::string_view text, bool keep_special_text, std::vector<Segment>& out) const {
+  std::size_t from = 0;  // what comes before has its segment
+  for (std::size_t at = 0; at < text.size();) {
+    const std::int32_t found = starts_[static_cast<unsigned char>(text[at])] ? longest_at(text, at) : -1;
+    if (found < 0) {
+      ++at;
+      continue;
+    }
+    const Entry& entry = entries_[static_cast<std::size_t>(found)];
+    std::size_t begin = at, end = at + entry.text.size();
+    at = end;
+    if (begin < from || (keep_special_text && entry.token.special) || !accept(entry.token, text, begin, end)) continue;
+    while (entry.token.lstrip && begin > from && is_whitespace(code_point_at(text, previous_character(text, begin)).value))
+      begin = previous_character(text, begin);
+    while (entry.token.rstrip && end < text.size() && is_whitespace(code_point_at(text, end).value)) end += utf8_length(text[end]);
+    if (from < begin) out.push_back({-1, from, begin});
+    out.push_back({entry.token.id, begin, end});
+    from = end;
+  }
+  if (from < text.size()) out.push_back({-1, from, text.size()});
+}
+
+}  // namespace troupe::engine::tokenizer

@@ -1,0 +1,26 @@
+// Post-processors of tokenizer.json: the tokens around an encoded text (Hugging Face tokenizers, processors/).
+#pragma once
+
+#include <vector>
+
+#include "engine/tokenizer/vocabulary.h"
+
+namespace troupe::engine::tokenizer {
+
+class PostProcessor {
+ public:
+  /// null, ByteLevel (offsets only), TemplateProcessing, BertProcessing, RobertaProcessing, Sequence. Errc::unsupported, by name, for
+  /// others.
+  static Result<PostProcessor> from_json(const Json* processor, std::string_view where);
+
+  void apply(std::vector<TokenId>& ids) const;
+
+ private:
+  /// What a single text becomes: ids, and -1 where the text goes.
+  using Template = std::vector<TokenId>;
+  Result<> add(const Json& processor, std::string_view where, int depth);
+  Result<> add_template(const Json& processor, std::string_view where);
+  std::vector<Template> templates_;
+};
+
+}  // namespace troupe::engine::tokenizer

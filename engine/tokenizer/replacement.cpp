@@ -1,0 +1,57 @@
+#include "engine/tokenizer/replacement.h"
+
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::tokenizer {
+
+Result<Pattern> Pattern::from_json(const Json* pattern, std::string_view where) {
+  const Json* text = pattern ? pattern->find("String") : nullptr;
+  if (text && text->is_string() && !text->string().empty()) return literal(text->string());
+  if (!text) text = pattern ? pattern->find("Regex") : nullptr;
+  if (!text || !text->is_string())
+    return fail(Errc::bad_input, cat(where, ": \"pattern\" must be {\"String\": text} or {\"Regex\": text}, found ",
+                                     quote(pattern ? pattern->dump() : "nothing", 60)));
+  auto regex = Regex::compile(text->string(), where);
+  if (!regex) return fail(regex.error());
+  Pattern out;
+  out.regex_ = std::move(*regex);
+  return out;
+}
+
+Pattern Pattern::literal(std::string text) {
+  Pattern out;
+  out.text_ = std::move(text);
+  return out;
+}
+
+void Pattern::find_all(std::string_view text, std::vector<Range>& out) const {
+  if (regex_) return regex_->find_all(text, out);
+  for (std::size_t at = text.find(text_); at != std::string_view::npos; at = text.find(text_, at + text_.size()))
+    out.push_back({at, at + text_.size()});
+}
+
+Result<Replacement> Replacement::from_json(const Json& object, std::string_view where) {
+  auto content = get_string(object, "content", where);
+  if (!content) return fail(content.error());
+  auto pattern = Pattern::from_json(object.find("pattern"), where);
+  if (!pattern) return fail(pattern.error());
+  return Replacement(std::move(*pattern), std::move(*content));
+}
+
+void Replacement::apply(std::string& text) const {
+  std::vector<Range> matches;
+  pattern_.find_all(text, matches);
+  if (matches.empty()) return;
+  std::string out;
+  out.reserve(text.size() + matches.size() * content_.size());
+  std::size_t from = 0;
+  for (const Range& match : matches) {
+    out.append(text, from, match.begin - from).append(content_);
+    from = match.end;
+  }
+  out.append(text, from);
+  text = std::move(out);
+}
+
+}  // namespace troupe::engine::tokenizer

@@ -1,0 +1,44 @@
+// "Replace" of tokenizer.json: every match of a string or a regular expression becomes a fixed text.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/tokenizer/regex.h"
+
+namespace troupe {
+class Json;
+}
+
+namespace troupe::engine::tokenizer {
+
+/// {"String": text} or {"Regex": text}: what Split and Replace look for.
+class Pattern {
+ public:
+  static Result<Pattern> from_json(const Json* pattern, std::string_view where);
+  /// A fixed text; not empty.
+  static Pattern literal(std::string text);
+  void find_all(std::string_view text, std::vector<Range>& out) const;
+  /// The fixed text, or nullptr for a regular expression.
+  const std::string* text() const { return regex_ ? nullptr : &text_; }
+
+ private:
+  std::string text_;
+  std::optional<Regex> regex_;
+};
+
+class Replacement {
+ public:
+  /// From an object with "pattern" and "content".
+  static Result<Replacement> from_json(const Json& object, std::string_view where);
+  Replacement(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  void apply(std::string& text) const;
+  const Pattern& pattern() const { return pattern_; }
+
+ private:
+  Pattern pattern_;
+  std::string content_;
+};
+
+}  // namespace troupe::engine::tokenizer

@@ -1,0 +1,122 @@
+#include "engine/tokenizer/tokenizer.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/tokenizer/tokenizer_parts.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace troupe::engine::tokenizer {
+namespace {
+
+/// Encodes the stretches of one text.
+class Encoder {
+ public:
+  Encoder(const Model& model, const PreTokenizer* pre_tokenizer, Workspace& workspace, std::vector<TokenId>& out)
+      : model_(model), pre_tokenizer_(pre_tokenizer), workspace_(workspace), out_(out) {}
+
+  // `text` is normalized and has no added token.
+  void add(std::string_view text, bool at_start) {
+    if (text.empty()) return;
+    pieces_.text.assign(text);
+    pieces_.words.assign(1, {0, text.size()});
+    pieces_.at_start = at_start;
+    if (pre_tokenizer_) pre_tokenizer_->apply(pieces_);
+    const std::string_view view = pieces_.text;
+    for (const Range& word : pieces_.words) model_.encode(view.substr(word.begin, word.end - word.begin), workspace_, out_);
+  }
+
+ private:
+  const Model& model_;
+  const PreTokenizer* pre_tokenizer_;
+  Workspace& workspace_;
+  std::vector<TokenId>& out_;
+  Pieces pieces_;
+};
+
+}  // namespace
+
+WorkspaceShelf::~WorkspaceShelf() {
+  while (take()) {}
+}
+std::unique_ptr<Workspace> WorkspaceShelf::take() const {
+  for (auto& place : places_)
+    if (Workspace* found = place.exchange(nullptr)) return std::unique_ptr<Workspace>(found);
+  return nullptr;
+}
+void WorkspaceShelf::put(std::unique_ptr<Workspace> workspace) const {
+  for (auto& place : places_) {
+    Workspace* none = nullptr;
+    if (place.compare_exchange_strong(none, workspace.get())) return void(workspace.release());
+  }
+}
+
+std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special, SpecialText special_text) const {
+  const Parts& parts = *parts_;
+  std::string repaired;
+  if (!valid_utf8(text)) text = repaired = repair_utf8(text);
+  std::unique_ptr<Workspace> workspace = parts.shelf.take();
+  if (!workspace) workspace = parts.model->make_workspace();
+  const bool plain = special_text == SpecialText::plain;
+  std::vector<TokenId> ids;
+  Encoder encoder(*parts.model, parts.pre_tokenizer.get(), *workspace, ids);
+  std::vector<TokenMatcher::Segment> outer, inner;
+  parts.raw_matcher.split(text, plain, outer);
+  for (const auto& segment : outer) {
+    if (segment.id >= 0) {
+      ids.push_back(segment.id);
+      continue;
+    }
+    std::string normalized(text.substr(segment.begin, segment.end - segment.begin));
+    if (parts.normalizer) parts.normalizer->apply(normalized);
+    inner.clear();
+    parts.normalized_matcher.split(normalized, plain, inner);
+    for (const auto& part : inner) {
+      if (part.id >= 0)
+        ids.push_back(part.id);
+      else
+        encoder.add(std::string_view(normalized).substr(part.begin, part.end - part.begin), segment.begin == 0 && part.begin == 0);
+    }
+  }
+  parts.shelf.put(std::move(workspace));
+  if (add_special) parts.post_processor.apply(ids);
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special) const {
+  DecodeRun run(parts_->decoders);
+  for (const TokenId id : ids)
+    if (parts_->decodes(id, skip_special)) run.push(parts_->piece(id));
+  run.finish();
+  return run.take();
+}
+
+std::size_t Tokenizer::vocab_size() const { return std::max(parts_->model->vocabulary().limit(), parts_->added.limit()); }
+std::optional<TokenId> Tokenizer::token_to_id(std::string_view token) const {
+  TokenId id = parts_->added.find(token);
+  if (id < 0) id = parts_->model->vocabulary().find(token);
+  return id < 0 ? std::nullopt : std::optional(id);
+}
+std::string Tokenizer::id_to_token(TokenId id) const { return std::string(parts_->piece(id)); }
+bool Tokenizer::is_special(TokenId id) const { return parts_->is_special(id); }
+
+const std::optional<NamedToken>& Tokenizer::bos() const { return parts_->bos; }
+const std::optional<NamedToken>& Tokenizer::eos() const { return parts_->eos; }
+const std::optional<NamedToken>& Tokenizer::pad() const { return parts_->pad; }
+const std::optional<NamedToken>& Tokenizer::unk() const { return parts_->unk; }
+std::optional<TokenId> Tokenizer::bos_id() const { return bos() ? bos()->id : std::nullopt; }
+std::optional<TokenId> Tokenizer::eos_id() const { return eos() ? eos()->id : std::nullopt; }
+std::optional<TokenId> Tokenizer::pad_id() const { return pad() ? pad()->id : std::nullopt; }
+
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special)
+    : parts_(tokenizer.parts_), run_(parts_->decoders), skip_special_(skip_special) {}
+std::string StreamDecoder::push(TokenId id) {
+  if (parts_->decodes(id, skip_special_)) run_.push(parts_->piece(id));
+  return run_.take();
+}
+std::string StreamDecoder::finish() {
+  run_.finish();
+  return run_.take();
+}
+
+}  // namespace troupe::engine::tokenizer

@@ -1,0 +1,55 @@
+// The four Unicode normalization forms (UAX 15), through ICU; text that is in the form already is left alone, quickly.
+#include <unicode/bytestream.h>
+#include <unicode/normalizer2.h>
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+#include "engine/tokenizer/normalizer.h"
+
+namespace troupe::engine::tokenizer {
+namespace {
+
+class UnicodeNormalizer : public Normalizer {
+ public:
+  UnicodeNormalizer(const icu::Normalizer2* form, unsigned char inert) : form_(form), inert_(inert) {}
+
+  void apply(std::string& text) const override {
+    if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < inert_; })) return;
+    UErrorCode status = U_ZERO_ERROR;
+    std::string out;
+    out.reserve(text.size());
+    icu::StringByteSink<std::string> sink(&out);
+    form_->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr, status);
+    check(U_SUCCESS(status), "ICU: normalization failed");
+    text = std::move(out);
+  }
+
+ private:
+  const icu::Normalizer2* form_;  // ICU's own, lives for ever
+  unsigned char inert_;           // text of smaller bytes only is in the form
+};
+
+}  // namespace
+
+std::unique_ptr<Normalizer> make_unicode_normalizer(std::string_view form) {
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* found = nullptr;
+  unsigned char inert = 0x80;
+  if (form == "NFC") {
+    found = icu::Normalizer2::getNFCInstance(status);
+    inert = 0xCC;  // below U+0300 nothing composes
+  } else if (form == "NFD") {
+    found = icu::Normalizer2::getNFDInstance(status);
+  } else if (form == "NFKC") {
+    found = icu::Normalizer2::getNFKCInstance(status);
+  } else if (form == "NFKD") {
+    found = icu::Normalizer2::getNFKDInstance(status);
+  } else {
+    return nullptr;
+  }
+  check(U_SUCCESS(status) && found, "ICU: its normalization data is missing");
+  return std::make_unique<UnicodeNormalizer>(found, inert);
+}
+
+}  // namespace troupe::engine::tokenizer

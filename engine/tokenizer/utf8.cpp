@@ -1,0 +1,108 @@
+#include "engine/tokenizer/utf8.h"
+
+#include <unicode/uchar.h>
+
+namespace troupe::engine::tokenizer {
+namespace {
+
+unsigned char byte_at(std::string_view text, std::size_t at) { return static_cast<unsigned char>(text[at]); }
+
+// What stands at `at`: bytes of a whole character (ok), of a maximal ill-formed part (!ok), or of a part that more bytes could complete.
+struct Part {
+  std::size_t size;
+  bool ok;
+  bool truncated;
+};
+
+Part part_at(std::string_view text, std::size_t at) {
+  const unsigned char lead = byte_at(text, at);
+  if (lead < 0x80) return {1, true, false};
+  if (lead < 0xC2 || lead > 0xF4) return {1, false, false};
+  const std::size_t wanted = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  unsigned char low = 0x80, high = 0xBF;  // bounds of the second byte: no overlong forms, no surrogates, nothing above U+10FFFF
+  if (lead == 0xE0) low = 0xA0;
+  if (lead == 0xED) high = 0x9F;
+  if (lead == 0xF0) low = 0x90;
+  if (lead == 0xF4) high = 0x8F;
+  for (std::size_t i = 1; i < wanted; ++i) {
+    if (at + i == text.size()) return {i, false, true};
+    const unsigned char next = byte_at(text, at + i);
+    if (next < low || next > high) return {i, false, false};
+    low = 0x80, high = 0xBF;
+  }
+  return {wanted, true, false};
+}
+
+bool has_category(char32_t value, std::uint32_t mask) { return (U_GET_GC_MASK(static_cast<UChar32>(value)) & mask) != 0; }
+
+}  // namespace
+
+CodePoint code_point_at(std::string_view text, std::size_t at) {
+  const unsigned char lead = byte_at(text, at);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t size = utf8_length(text[at]);
+  char32_t value = lead & (0xFFu >> (size + 1));
+  for (std::size_t i = 1; i < size; ++i) value = (value << 6) | (byte_at(text, at + i) & 0x3Fu);
+  return {value, size};
+}
+
+void append_utf8(std::string& out, char32_t value) {
+  const auto put = [&](char32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
+  if (value < 0x80) {
+    put(value);
+  } else if (value < 0x800) {
+    put(0xC0 | (value >> 6)), put(0x80 | (value & 0x3F));
+  } else if (value < 0x10000) {
+    put(0xE0 | (value >> 12)), put(0x80 | ((value >> 6) & 0x3F)), put(0x80 | (value & 0x3F));
+  } else {
+    put(0xF0 | (value >> 18)), put(0x80 | ((value >> 12) & 0x3F)), put(0x80 | ((value >> 6) & 0x3F)), put(0x80 | (value & 0x3F));
+  }
+}
+
+std::size_t count_code_points(std::string_view text) {
+  std::size_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+std::string repair_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const Part part = part_at(text, at);
+    if (part.ok) {
+      out.append(text.substr(at, part.size));
+    } else {
+      out.append("\xEF\xBF\xBD");
+    }
+    at += part.size;
+  }
+  return out;
+}
+
+std::size_t settled_utf8_prefix(std::string_view text) {
+  const std::size_t from = text.size() < 4 ? 0 : text.size() - 4;
+  for (std::size_t at = text.size(); at-- > from;)
+    if ((byte_at(text, at) & 0xC0) != 0x80) return part_at(text, at).truncated ? at : text.size();
+  return text.size();
+}
+
+bool is_whitespace(char32_t value) { return u_isUWhiteSpace(static_cast<UChar32>(value)) != 0; }
+bool is_numeric(char32_t value) { return has_category(value, U_GC_N_MASK); }
+bool is_mark(char32_t value) { return has_category(value, U_GC_M_MASK); }
+bool is_punctuation(char32_t value) {
+  if (value < 0x80)
+    return (value > 0x20 && value < 0x30) || (value > 0x39 && value < 0x41) || (value > 0x5A && value < 0x61) ||
+           (value > 0x7A && value < 0x7F);
+  return has_category(value, U_GC_P_MASK);
+}
+bool is_word(char32_t value) {
+  if (value < 0x80)
+    return (value >= '0' && value <= '9') || (value >= 'a' && value <= 'z') || (value >= 'A' && value <= 'Z') || value == '_';
+  const auto c = static_cast<UChar32>(value);
+  return has_category(value, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK) || u_hasBinaryProperty(c, UCHAR_ALPHABETIC) ||
+         u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL);
+}
+char32_t lower_simple(char32_t value) { return static_cast<char32_t>(u_tolower(static_cast<UChar32>(value))); }
+
+}  // namespace troupe::engine::tokenizer
