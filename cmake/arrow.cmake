@@ -1,0 +1,21 @@
+# Arrow's C++ library as it lies in a pyarrow wheel: TROUPE_ARROW_DIR, or BUILD/arrow-venv where cmake/fetch_arrow.sh puts it.
+# Found: the target troupe_arrow. Not found: no target, and parquet files are refused in words when they are opened.
+set(troupe_arrow_dir "${TROUPE_ARROW_DIR}")
+if(NOT troupe_arrow_dir)
+  file(GLOB troupe_arrow_dir LIST_DIRECTORIES true ${CMAKE_BINARY_DIR}/arrow-venv/lib/python3*/site-packages/pyarrow)
+endif()
+if(troupe_arrow_dir)
+  file(GLOB troupe_libarrow ${troupe_arrow_dir}/libarrow.so.*)
+  file(GLOB troupe_libparquet ${troupe_arrow_dir}/libparquet.so.*)
+endif()
+if(troupe_libarrow AND troupe_libparquet AND EXISTS ${troupe_arrow_dir}/include/arrow/api.h)
+  add_library(troupe_arrow INTERFACE)
+  target_include_directories(troupe_arrow SYSTEM INTERFACE ${troupe_arrow_dir}/include)
+  target_link_libraries(troupe_arrow INTERFACE ${troupe_libparquet} ${troupe_libarrow})
+  message(STATUS "Arrow for parquet files: ${troupe_libarrow}")
+elseif(TROUPE_ARROW_DIR)
+  message(FATAL_ERROR "TROUPE_ARROW_DIR=${TROUPE_ARROW_DIR} holds no include/arrow/api.h, libarrow.so.* and libparquet.so.*: "
+    "name the folder of an installed pyarrow wheel (.../site-packages/pyarrow)")
+else()
+  message(STATUS "Arrow: not found, parquet files will be refused; run cmake/fetch_arrow.sh ${CMAKE_BINARY_DIR} and configure again")
+endif()

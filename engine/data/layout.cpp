@@ -1,0 +1,78 @@
+// Which layout a row has, by its keys.
+#include <array>
+
+#include "engine/base/text.h"
+#include "engine/data/columns.h"
+#include "engine/data/sample.h"
+
+namespace troupe::engine::data {
+namespace {
+
+constexpr std::array layout_names = {"auto",   "token_ids", "messages", "prompt_completion", "question_answer",
+                                     "alpaca", "text",      "pairwise", "prompt_answer"};
+
+Layout for_sft(const Columns& has) {
+  if (has("input_ids")) return Layout::token_ids;
+  if (has("messages") || has("conversations")) return Layout::messages;
+  if (has("prompt") && (has("completion") || has("response") || has("answer"))) return Layout::prompt_completion;
+  if (has("instruction") && has("output")) return Layout::alpaca;
+  if ((has("question") && has("answer")) || (has("problem") && has("solution"))) return Layout::question_answer;
+  return has("text") ? Layout::text : Layout::automatic;
+}
+
+Layout for_pairs(const Columns& has) {
+  if (has("chosen_input_ids") && has("rejected_input_ids")) return Layout::token_ids;
+  return has("chosen") && has("rejected") ? Layout::pairwise : Layout::automatic;
+}
+
+Layout for_prompts(const Columns& has) {
+  for (const auto* key : {"prompt", "question", "problem", "instruction", "messages", "conversations"})
+    if (has(key)) return Layout::prompt_answer;
+  return has("input_ids") ? Layout::token_ids : Layout::automatic;
+}
+
+std::string known_layouts(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::sft:
+      return "input_ids (labels) | messages or conversations | prompt, completion | instruction, output (input, system, history) | "
+             "question, answer | "
+             "problem, solution | text";
+    case Purpose::pairs:
+      return "chosen, rejected (with prompt, instruction, conversations, or whole dialogues) | chosen_input_ids, chosen_labels, "
+             "rejected_input_ids, "
+             "rejected_labels";
+    case Purpose::prompts:
+      return "prompt, question, problem, instruction or messages (with answer, ground_truth or reward_model.ground_truth) | input_ids";
+  }
+  return "";
+}
+
+std::string keys_of(const Json& row) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : row.object()) keys.push_back(quote(key, 40));
+  if (keys.size() > 20) keys.resize(20), keys.push_back("...");
+  return keys.empty() ? "none" : join(keys, ", ");
+}
+
+}  // namespace
+
+const char* to_string(Layout layout) { return layout_names.at(static_cast<std::size_t>(layout)); }
+
+Result<Layout> layout_from(std::string_view name) {
+  for (std::size_t i = 0; i < layout_names.size(); ++i)
+    if (name == layout_names[i]) return static_cast<Layout>(i);
+  const std::vector<std::string> known(layout_names.begin(), layout_names.end());
+  const auto near = nearest(name, known);
+  return fail(Errc::usage, cat("no layout of rows is called ", quote(name), near.empty() ? "" : "; did you mean " + near + "?",
+                               " Known: ", join(known, ", ")));
+}
+
+Result<Layout> detect_layout(const Row& row, const LayoutOptions& options) {
+  const Columns has(row.value, options.columns);
+  const auto found = options.purpose == Purpose::sft ? for_sft(has) : options.purpose == Purpose::pairs ? for_pairs(has) : for_prompts(has);
+  if (found != Layout::automatic) return found;
+  return fail(Errc::usage, cat(row.where(), ": the row's columns fit no known layout. Known: ", known_layouts(options.purpose),
+                               ". Found: ", keys_of(row.value), ". Map columns to these names, as in data.columns.prompt=question"));
+}
+
+}  // namespace troupe::engine::data

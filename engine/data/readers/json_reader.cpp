@@ -1,0 +1,162 @@
+#include "engine/data/readers/json_reader.h"
+
+#include "engine/base/text.h"
+#include "engine/data/readers/jsonl_reader.h"
+
+namespace troupe::engine::data {
+namespace {
+
+// Walks JSON text by its brackets and strings only; the parser judges the rows later.
+class Scanner {
+ public:
+  Scanner(std::string_view text, const std::string& path) : text_(text), path_(path) {}
+
+  std::size_t at() const { return at_; }
+  std::int64_t line() const { return line_; }
+
+  // The next character that is not white space, 0 at the end.
+  char peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n')) step();
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  void step() { line_ += text_[at_++] == '\n'; }
+
+  Result<> expect(char c) {
+    if (peek() != c) return wrong(cat("'", c, "'"));
+    return step(), Result<>{};
+  }
+
+  tl::unexpected<Error> wrong(std::string_view expected) {
+    const bool end = peek() == '\0';
+    return fail(Errc::corrupt, cat(path_, ":", line_, ": expected ", expected, ", found ",
+                                   end ? std::string("the end of the file (it may be truncated)") : quote(text_.substr(at_, 20))));
+  }
+
+  Result<> skip_string() {
+    for (step(); at_ < text_.size() && text_[at_] != '"'; step())
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) step();
+    return expect('"');
+  }
+
+  // One value of any kind, by its brackets.
+  Result<> skip_value() {
+    std::string open;
+    do {
+      const char c = peek();
+      if (c == '"') {
+        if (auto ok = skip_string(); !ok) return ok;
+      } else if (c == '{' || c == '[') {
+        if (open.size() > max_row_depth + 2) return wrong(cat("at most ", max_row_depth, " levels of brackets"));
+        open += c == '{' ? '}' : ']', step();
+      } else if (c == '}' || c == ']') {
+        if (open.empty() || open.back() != c) return wrong(open.empty() ? "a value" : std::string_view(&open.back(), 1));
+        open.pop_back(), step();
+      } else if (c == ',' || c == ':') {
+        if (open.empty()) return wrong("a value");
+        step();
+      } else if (auto ok = skip_word(); !ok) {
+        return ok;
+      }
+    } while (!open.empty());
+    return {};
+  }
+
+ private:
+  Result<> skip_word() {
+    const auto begin = at_;
+    while (at_ < text_.size() && std::string_view(" \t\r\n\",:[]{}").find(text_[at_]) == std::string_view::npos) step();
+    if (at_ == begin) return wrong("a value");
+    return {};
+  }
+
+  std::string_view text_;
+  const std::string& path_;
+  std::size_t at_ = 0;
+  std::int64_t line_ = 1;
+};
+
+// The scanner stands on '['.
+Result<std::vector<RowSpan>> scan_list(Scanner& scan) {
+  std::vector<RowSpan> rows;
+  scan.step();
+  if (scan.peek() == ']') return scan.step(), rows;
+  for (;;) {
+    scan.peek();
+    RowSpan row{scan.at(), 0, scan.line()};
+    if (auto ok = scan.skip_value(); !ok) return fail(ok.error());
+    row.end = scan.at();
+    rows.push_back(row);
+    if (scan.peek() == ']') return scan.step(), rows;
+    if (scan.peek() != ',') return scan.wrong("',' or ']' after a row");
+    scan.step();
+  }
+}
+
+// A conversation is a list of objects too, but it is one row.
+bool is_dialogue(std::string_view key) {
+  return key == "messages" || key == "conversations" || key == "prompt" || key == "chosen" || key == "rejected";
+}
+
+// The scanner stands on '{'. The rows are those of its one list of objects; without one the object itself is the only row.
+Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text, const std::string& path) {
+  const RowSpan whole{scan.at(), 0, scan.line()};
+  std::optional<std::vector<RowSpan>> found;
+  std::string name;
+  scan.step();
+  while (scan.peek() == '"') {
+    const auto begin = scan.at() + 1;
+    if (auto ok = scan.skip_string(); !ok) return fail(ok.error());
+    const std::string key(text.substr(begin, scan.at() - begin - 1));
+    if (auto ok = scan.expect(':'); !ok) return fail(ok.error());
+    if (scan.peek() != '[' || is_dialogue(key)) {
+      if (auto ok = scan.skip_value(); !ok) return fail(ok.error());
+    } else {
+      auto rows = scan_list(scan);
+      if (!rows) return rows;
+      if (!rows->empty() && text[rows->front().begin] == '{') {
+        if (found)
+          return fail(Errc::unsupported,
+                      cat(path, ": two lists of rows, ", quote(name), " and ", quote(key), ": keep the one that is meant"));
+        found = std::move(*rows), name = key;
+      }
+    }
+    if (scan.peek() != ',') break;
+    scan.step();
+  }
+  if (auto ok = scan.expect('}'); !ok) return fail(ok.error());
+  if (found) return std::move(*found);
+  return std::vector<RowSpan>{{whole.begin, scan.at(), whole.line}};
+}
+
+}  // namespace
+
+Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text, const std::string& path) {
+  Scanner scan(text, path);
+  const char first = scan.peek();
+  if (first != '[' && first != '{') return scan.wrong("'[' or '{' (a JSON file of rows)");
+  auto rows = first == '[' ? scan_list(scan) : scan_object(scan, text, path);
+  if (!rows) return fail(rows.error());
+  if (first == '{' && scan.peek() == '{') return std::nullopt;  // one object after another: lines
+  if (scan.peek() != '\0') return scan.wrong("the end of the file after the list of rows");
+  return std::optional(std::move(*rows));
+}
+
+JsonReader::JsonReader(std::string path, MappedFile file, std::vector<RowSpan> rows)
+    : path_(std::move(path)), file_(std::move(file)), rows_(std::move(rows)) {}
+
+Result<std::optional<Row>> JsonReader::next() {
+  if (at_ == rows_.size()) return std::nullopt;
+  const auto& span = rows_[at_];
+  Row row{Json(), path_, span.line, static_cast<std::int64_t>(at_++)};
+  auto value = parse_row(text_of(file_).substr(span.begin, span.end - span.begin), row.where());
+  if (!value) return fail(value.error());
+  row.value = std::move(*value);
+  return row;
+}
+
+Result<> JsonReader::seek(std::int64_t index) {
+  at_ = std::min(static_cast<std::size_t>(std::max<std::int64_t>(index, 0)), rows_.size());
+  return {};
+}
+
+}  // namespace troupe::engine::data

@@ -1,0 +1,183 @@
+#include "engine/data/readers/parquet/arrow_json.h"
+
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/data/readers/row_reader.h"
+
+namespace troupe::engine::data {
+namespace {
+
+using arrow::Type;
+
+template <class A>
+const A& as(const arrow::Array& array) {
+  return static_cast<const A&>(array);
+}
+
+Result<> check_type(const arrow::DataType& type, const std::string& column, std::size_t depth) {
+  if (depth > max_row_depth) return fail(Errc::unsupported, cat(column, ": nested deeper than ", max_row_depth, " levels"));
+  switch (type.id()) {
+    case Type::LIST:
+    case Type::LARGE_LIST:
+    case Type::FIXED_SIZE_LIST:
+    case Type::MAP:
+    case Type::STRUCT: {
+      std::set<std::string> names;
+      for (const auto& field : type.fields()) {
+        if (!names.insert(field->name()).second)
+          return fail(Errc::unsupported, cat(column, ": two members are called ", quote(field->name())));
+        if (auto ok = check_type(*field->type(), column, depth + 1); !ok) return ok;
+      }
+      return {};
+    }
+    case Type::DICTIONARY:
+      return check_type(*static_cast<const arrow::DictionaryType&>(type).value_type(), column, depth + 1);
+    case Type::SPARSE_UNION:
+    case Type::DENSE_UNION:
+    case Type::EXTENSION:
+    case Type::RUN_END_ENCODED:
+    case Type::LIST_VIEW:
+    case Type::LARGE_LIST_VIEW:
+    case Type::STRING_VIEW:
+    case Type::BINARY_VIEW:
+      return fail(Errc::unsupported, cat(column, ": columns of type ", type.ToString(), " are not read; leave it out or convert it"));
+    default:
+      return {};
+  }
+}
+
+Result<> spend(std::size_t& budget, std::size_t bytes) {
+  if (bytes > budget) return fail(Errc::bad_input, cat("the row is larger than ", max_row_bytes >> 20, " MiB"));
+  budget -= bytes;
+  return {};
+}
+
+Result<Json> text_json(std::string_view text, std::size_t& budget) {
+  if (auto ok = spend(budget, text.size()); !ok) return fail(ok.error());
+  std::size_t bad = 0;
+  if (!valid_utf8(text, &bad)) return fail(Errc::bad_input, cat("expected UTF-8 text, found another byte at offset ", bad));
+  return Json(text);
+}
+
+Result<Json> list_json(const arrow::Array& values, std::int64_t begin, std::int64_t end, std::size_t& budget) {
+  Json::Array items;
+  for (auto i = begin; i < end; ++i) {
+    if (auto ok = spend(budget, 1); !ok) return fail(ok.error());
+    auto item = cell_json(values, i, budget);
+    if (!item) return item;
+    items.push_back(std::move(*item));
+  }
+  return Json(std::move(items));
+}
+
+Result<Json> struct_json(const arrow::StructArray& array, std::int64_t i, std::size_t& budget) {
+  Json::Object members;
+  for (int f = 0; f < array.num_fields(); ++f) {
+    auto value = cell_json(*array.field(f), i, budget);
+    if (!value) return value;
+    members.emplace_back(array.struct_type()->field(f)->name(), std::move(*value));
+  }
+  return Json(std::move(members));
+}
+
+Result<Json> map_json(const arrow::MapArray& array, std::int64_t i, std::size_t& budget) {
+  auto keys = list_json(*array.keys(), array.value_offset(i), array.value_offset(i + 1), budget);
+  if (!keys) return keys;
+  auto values = list_json(*array.items(), array.value_offset(i), array.value_offset(i + 1), budget);
+  if (!values) return values;
+  Json::Object members;
+  Json::Array pairs;
+  std::set<std::string> names;
+  for (std::size_t k = 0; k < keys->array().size(); ++k) {
+    auto& key = keys->array()[k];
+    auto& value = values->array()[k];
+    if (key.is_string() && names.insert(key.string()).second) members.emplace_back(key.string(), value);
+    pairs.push_back(Json(Json::Array{std::move(key), std::move(value)}));
+  }
+  // An object cannot hold other keys, nor one key twice.
+  if (members.size() == pairs.size()) return Json(std::move(members));
+  return Json(std::move(pairs));
+}
+
+Result<Json> scalar_text(const arrow::Array& array, std::int64_t i, std::size_t& budget) {
+  auto scalar = array.GetScalar(i);
+  if (!scalar.ok()) return fail(Errc::bad_input, scalar.status().ToString());
+  return text_json((*scalar)->ToString(), budget);
+}
+
+Result<Json> unsigned_json(std::uint64_t value) {
+  if (value > static_cast<std::uint64_t>(INT64_MAX)) return fail(Errc::bad_input, cat("the integer ", value, " is beyond 63 bits"));
+  return Json(value);
+}
+
+}  // namespace
+
+Result<> check_schema(const arrow::Schema& schema, const std::string& where) {
+  std::set<std::string> names;
+  for (const auto& field : schema.fields()) {
+    if (!names.insert(field->name()).second) return fail(Errc::unsupported, cat(where, ": two columns are called ", quote(field->name())));
+    if (auto ok = check_type(*field->type(), cat(where, ": column ", quote(field->name())), 1); !ok) return ok;
+  }
+  return {};
+}
+
+Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& budget) {
+  if (array.IsNull(i)) return Json();
+  switch (array.type_id()) {
+    case Type::BOOL:
+      return Json(as<arrow::BooleanArray>(array).Value(i));
+    case Type::INT8:
+      return Json(std::int64_t{as<arrow::Int8Array>(array).Value(i)});
+    case Type::INT16:
+      return Json(std::int64_t{as<arrow::Int16Array>(array).Value(i)});
+    case Type::INT32:
+      return Json(std::int64_t{as<arrow::Int32Array>(array).Value(i)});
+    case Type::INT64:
+      return Json(std::int64_t{as<arrow::Int64Array>(array).Value(i)});
+    case Type::UINT8:
+      return Json(std::int64_t{as<arrow::UInt8Array>(array).Value(i)});
+    case Type::UINT16:
+      return Json(std::int64_t{as<arrow::UInt16Array>(array).Value(i)});
+    case Type::UINT32:
+      return Json(std::int64_t{as<arrow::UInt32Array>(array).Value(i)});
+    case Type::UINT64:
+      return unsigned_json(as<arrow::UInt64Array>(array).Value(i));
+    case Type::FLOAT:
+      return Json(double{as<arrow::FloatArray>(array).Value(i)});
+    case Type::DOUBLE:
+      return Json(as<arrow::DoubleArray>(array).Value(i));
+    case Type::STRING:
+    case Type::BINARY:
+      return text_json(as<arrow::BinaryArray>(array).GetView(i), budget);
+    case Type::LARGE_STRING:
+    case Type::LARGE_BINARY:
+      return text_json(as<arrow::LargeBinaryArray>(array).GetView(i), budget);
+    case Type::FIXED_SIZE_BINARY:
+      return text_json(as<arrow::FixedSizeBinaryArray>(array).GetView(i), budget);
+    case Type::MAP:
+      return map_json(as<arrow::MapArray>(array), i, budget);
+    case Type::LIST: {
+      const auto& list = as<arrow::ListArray>(array);
+      return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
+    }
+    case Type::LARGE_LIST: {
+      const auto& list = as<arrow::LargeListArray>(array);
+      return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
+    }
+    case Type::FIXED_SIZE_LIST: {
+      const auto& list = as<arrow::FixedSizeListArray>(array);
+      return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
+    }
+    case Type::STRUCT:
+      return struct_json(as<arrow::StructArray>(array), i, budget);
+    case Type::DICTIONARY: {
+      const auto& coded = as<arrow::DictionaryArray>(array);
+      return cell_json(*coded.dictionary(), coded.GetValueIndex(i), budget);
+    }
+    default:
+      return scalar_text(array, i, budget);
+  }
+}
+
+}  // namespace troupe::engine::data

@@ -1,0 +1,140 @@
+// Parquet files as rows, through Arrow's C++ library. Built into libtroupe_parquet.so, which open_rows() loads when it meets such a file.
+// Row groups are read when their first row is asked for, in batches of rows.
+#include <arrow/io/file.h>
+#include <arrow/record_batch.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/file_reader.h>
+#include <parquet/properties.h>
+
+#include "engine/base/text.h"
+#include "engine/data/readers/parquet/arrow_json.h"
+#include "engine/data/readers/row_reader.h"
+
+namespace troupe::engine::data {
+namespace {
+
+constexpr std::int64_t rows_a_batch = 1024;
+
+class ParquetReader : public RowReader {
+ public:
+  ParquetReader(std::string path, std::unique_ptr<parquet::arrow::FileReader> file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  Result<> start() {
+    std::shared_ptr<arrow::Schema> schema;
+    if (auto status = file_->GetSchema(&schema); !status.ok()) return damaged(status.ToString());
+    names_ = schema->field_names();
+    return check_schema(*schema, path_);
+  }
+
+  Result<std::optional<Row>> next() override {
+    if (auto ok = guarded([&] { return load(); }); !ok) return fail(ok.error());
+    if (!batch_) return std::nullopt;
+    Row row{Json(), path_, index_ + 1, index_};
+    const auto i = index_ - batch_begin_;
+    ++index_;
+    Json::Object members;
+    std::size_t budget = max_row_bytes;
+    for (int c = 0; c < batch_->num_columns(); ++c) {
+      auto value = cell_json(*batch_->column(c), i, budget);
+      if (!value)
+        return fail(Errc::bad_input, cat(row.where(), ": column ", quote(names_[static_cast<std::size_t>(c)]), ": ", value.error().what));
+      members.emplace_back(names_[static_cast<std::size_t>(c)], std::move(*value));
+    }
+    row.value = Json(std::move(members));
+    return row;
+  }
+
+  Result<> seek(std::int64_t index) override {
+    index_ = std::max<std::int64_t>(index, 0);
+    batches_.reset(), batch_.reset();
+    return {};
+  }
+
+ private:
+  tl::unexpected<Error> damaged(const std::string& what) const {
+    return fail(Errc::corrupt, cat(path_, ": expected a whole parquet file, found: ", quote(what, 300)));
+  }
+
+  template <class F>
+  Result<> guarded(F&& f) {
+    try {
+      return f();
+    } catch (const std::exception& e) {  // the parquet half of the library throws
+      return damaged(e.what());
+    }
+  }
+
+  // Brings in the batch that holds index_; batch_ is null when there is no such row.
+  Result<> load() {
+    while (!batch_ || index_ >= batch_begin_ + batch_->num_rows()) {
+      if (!batches_) {
+        if (!open_group()) return batch_.reset(), Result<>{};
+        if (auto status = file_->GetRecordBatchReader({group_}, &batches_); !status.ok()) return damaged(status.ToString());
+        batch_.reset();
+      }
+      const auto begin = batch_ ? batch_begin_ + batch_->num_rows() : group_begin_;
+      if (auto status = batches_->ReadNext(&batch_); !status.ok()) return damaged(status.ToString());
+      batch_begin_ = begin;
+      if (!batch_) {
+        if (begin < group_end_) return damaged(cat("row group ", group_, " has fewer rows than it says"));
+        batches_.reset();
+      }
+    }
+    return {};
+  }
+
+  // The row group that holds index_; false when none does.
+  bool open_group() {
+    const auto metadata = file_->parquet_reader()->metadata();
+    std::int64_t begin = 0;
+    for (int g = 0; g < metadata->num_row_groups(); ++g) {
+      const auto rows = metadata->RowGroup(g)->num_rows();
+      if (rows > 0 && index_ < begin + rows) {
+        group_ = g, group_begin_ = begin, group_end_ = begin + rows;
+        return true;
+      }
+      begin += std::max<std::int64_t>(rows, 0);
+    }
+    return false;
+  }
+
+  std::string path_;
+  std::unique_ptr<parquet::arrow::FileReader> file_;
+  std::vector<std::string> names_;
+  std::int64_t index_ = 0;  // of the next row
+  int group_ = 0;
+  std::int64_t group_begin_ = 0, group_end_ = 0;
+  std::unique_ptr<arrow::RecordBatchReader> batches_;  // of group_
+  std::shared_ptr<arrow::RecordBatch> batch_;          // rows from batch_begin_
+  std::int64_t batch_begin_ = 0;
+};
+
+Result<std::unique_ptr<RowReader>> open(const std::string& path) {
+  auto input = arrow::io::ReadableFile::Open(path);
+  if (!input.ok()) return fail(Errc::io, cat(path, ": ", input.status().ToString()));
+  // No threads of its own: a run has two, and the order of rows must not depend on any.
+  auto properties = parquet::default_arrow_reader_properties();
+  properties.set_use_threads(false), properties.set_pre_buffer(false), properties.set_batch_size(rows_a_batch);
+  parquet::arrow::FileReaderBuilder builder;
+  std::unique_ptr<parquet::arrow::FileReader> file;
+  auto status = builder.Open(*input);
+  if (status.ok()) status = builder.properties(properties)->Build(&file);
+  if (!status.ok()) return fail(Errc::corrupt, cat(path, ": expected a whole parquet file, found: ", quote(status.ToString(), 300)));
+  auto reader = std::make_unique<ParquetReader>(path, std::move(file));
+  if (auto ok = reader->start(); !ok) return fail(ok.error());
+  return std::unique_ptr<RowReader>(std::move(reader));
+}
+
+}  // namespace
+
+// The one symbol that parquet_library.cpp looks up.
+extern "C" __attribute__((visibility("default"))) void troupe_open_parquet(const std::string& path,
+                                                                           Result<std::unique_ptr<RowReader>>& out) {
+  try {
+    out = open(path);
+  } catch (const std::exception& e) {
+    out = fail(Errc::corrupt, cat(path, ": expected a whole parquet file, found: ", quote(e.what(), 300)));
+  }
+}
+
+}  // namespace troupe::engine::data

@@ -1,0 +1,11 @@
+// Parquet files through libtroupe_parquet.so, which is loaded when the first one is opened, so that nobody else pays for Arrow.
+#pragma once
+
+#include "engine/data/readers/row_reader.h"
+
+namespace troupe::engine::data {
+
+/// A reader of a parquet file. Errc::unsupported when the library is not there (says what to do); Errc::io, corrupt for the file.
+Result<std::unique_ptr<RowReader>> open_parquet(const std::string& path);
+
+}  // namespace troupe::engine::data
