@@ -1,5 +1,8 @@
 #include "engine/tokenizer/bpe.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/bpe_merge.h"
@@ -8,6 +11,10 @@
 #include "engine/tokenizer/word_cache.h"
 
 namespace troupe::engine::tokenizer {
+
+namespace {
+constexpr std::string_view space_sign = "\u2581";
+}
 
 struct Bpe::Scratch : Workspace {
   WordCache cache;
@@ -28,6 +35,7 @@ Result<std::unique_ptr<Model>> Bpe::from_json(const Json& model, bool raw_bytes,
   if (auto done = out->read_options(model, where); !done) return fail(done.error());
   if (auto done = out->read_merges(model, where); !done) return fail(done.error());
   out->prepare_bytes();
+  out->cut_at_spaces_ = out->spaces_start_words();
   return std::unique_ptr<Model>(std::move(out));
 }
 
@@ -112,20 +120,38 @@ void Bpe::prepare_bytes() {
   }
 }
 
+bool Bpe::spaces_start_words() const {
+  if (raw_bytes_ || ignore_merges_ || !prefix_.empty() || !suffix_.empty() || vocabulary_.find(space_sign) < 0) return false;
+  for (std::size_t id = 0; id < vocabulary_.limit(); ++id) {
+    const std::string_view piece = vocabulary_.piece(static_cast<TokenId>(id));
+    std::size_t at = 0;
+    while (piece.substr(at).starts_with(space_sign)) at += space_sign.size();
+    if (piece.find(space_sign, at) != std::string_view::npos) return false;
+  }
+  return true;
+}
+
+// SentencePiece texts come whole; where no piece crosses the start of a word they are encoded, and remembered, word by word.
 void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const {
   auto& scratch = static_cast<Scratch&>(workspace);
-  if (word.size() > WordCache::longest_word) {
-    encode_uncached(word, scratch);
-    out.insert(out.end(), scratch.symbols.begin(), scratch.symbols.end());
-    return;
+  if (!cut_at_spaces_ || word.size() <= WordCache::longest_word) return encode_word(word, scratch, out);
+  for (std::size_t from = 0; from < word.size();) {
+    std::size_t at = from;
+    while (word.substr(at).starts_with(space_sign)) at += space_sign.size();
+    const std::size_t end = std::min(word.find(space_sign, at), word.size());
+    encode_word(word.substr(from, end - from), scratch, out);
+    from = end;
   }
-  const std::uint64_t hash = WordCache::hash(word);
-  if (const auto known = scratch.cache.find(word, hash); !known.empty()) {
-    out.insert(out.end(), known.begin(), known.end());
-    return;
+}
+
+void Bpe::encode_word(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
+  const bool brief = word.size() <= WordCache::longest_word;
+  const std::uint64_t hash = brief ? WordCache::hash(word) : 0;
+  if (brief) {
+    if (const auto known = scratch.cache.find(word, hash); !known.empty()) return void(out.insert(out.end(), known.begin(), known.end()));
   }
   encode_uncached(word, scratch);
-  scratch.cache.add(word, hash, scratch.symbols);
+  if (brief) scratch.cache.add(word, hash, scratch.symbols);
   out.insert(out.end(), scratch.symbols.begin(), scratch.symbols.end());
 }
 

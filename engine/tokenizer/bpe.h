@@ -23,6 +23,8 @@ class Bpe : public Model {
   Result<> read_merges(const Json& model, std::string_view where);
   Result<> add_merge(std::string_view left, std::string_view right, std::size_t rank, std::string_view where);
   void prepare_bytes();
+  bool spaces_start_words() const;
+  void encode_word(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const;
   void encode_uncached(std::string_view word, Scratch& scratch) const;
   void split_bytes(std::string_view word, std::vector<TokenId>& symbols) const;
   void split_characters(std::string_view word, Scratch& scratch) const;
@@ -37,6 +39,7 @@ class Bpe : public Model {
   std::array<TokenId, 128> ascii_ids_{};
   TokenId unknown_ = -1;
   bool raw_bytes_ = false, byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false;
+  bool cut_at_spaces_ = false;  // no merge joins a character to a space sign after it, so text may be cut there without a change
 };
 
 }  // namespace troupe::engine::tokenizer
