@@ -7,7 +7,7 @@ endif()
 
 add_library(troupe_flags INTERFACE)
 target_include_directories(troupe_flags INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(troupe_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+target_compile_options(troupe_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Werror)
 target_link_libraries(troupe_flags INTERFACE Threads::Threads)
 if(TROUPE_SANITIZE)
   target_compile_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
