@@ -1,0 +1,82 @@
+#include "engine/optim/adamw.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::optim {
+namespace {
+
+// torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
+float clip_factor(double norm, double max_norm) {
+  return max_norm > 0 ? static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6))) : 1.0f;
+}
+
+std::string first_bad(nn::Parameters& parameters) {
+  for (const auto& parameter : parameters.all())
+    if (!parameters.device().all_finite(parameter.grad)) return parameter.name;
+  return "";
+}
+
+}  // namespace
+
+AdamW::AdamW(nn::Parameters& parameters) : parameters_(parameters) {
+  check(static_cast<bool>(parameters.grads()), "AdamW: parameters without gradients");
+  auto& device = parameters.device();
+  exp_avg_ = device.empty(Shape{parameters.count()});
+  exp_avg_sq_ = device.empty(Shape{parameters.count()});
+  device.fill(exp_avg_, 0);
+  device.fill(exp_avg_sq_, 0);
+  std::int64_t at = 0;
+  for (const auto& parameter : parameters.all()) {
+    const std::int64_t end = at + parameter.value.count();
+    if (!ranges_.empty() && ranges_.back().decays == parameter.decays()) {
+      ranges_.back().end = end;
+    } else {
+      ranges_.push_back({at, end, parameter.decays()});
+    }
+    at = end;
+  }
+}
+
+Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config) {
+  check(config.beta1 >= 0 && config.beta1 < 1 && config.beta2 >= 0 && config.beta2 < 1, "AdamW: betas must lie in [0, 1)");
+  check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0, "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
+  auto& device = parameters_.device();
+  const double norm = std::sqrt(device.sum_of_squares(parameters_.grads()));  // f64: a sum of f32 squares cannot overflow
+  if (!std::isfinite(norm))
+    return fail(Errc::bad_input, cat("the gradient of ", first_bad(parameters_), " is not finite at update ", steps_ + 1,
+                                     "; nothing was changed. Lower train.learning_rate or look at the batch"));
+  ++steps_;
+  for (const auto& [begin, end, decays] : ranges_) {
+    Tensor values = parameters_.values().flat(begin, end), m = exp_avg_.flat(begin, end), v = exp_avg_sq_.flat(begin, end);
+    device.adamw(values, parameters_.grads().flat(begin, end), m, v,
+                 {.learning_rate = learning_rate,
+                  .beta1 = config.beta1,
+                  .beta2 = config.beta2,
+                  .eps = config.eps,
+                  .weight_decay = decays ? config.weight_decay : 0,
+                  .step = steps_,
+                  .grad_scale = clip_factor(norm, config.max_grad_norm)});
+  }
+  return Report{norm};
+}
+
+void AdamW::zero_grad() { parameters_.device().fill(parameters_.grads(), 0); }
+
+void AdamW::restore(std::span<const float> exp_avg, std::span<const float> exp_avg_sq, std::int64_t steps) {
+  const auto count = static_cast<std::size_t>(parameters_.count());
+  check(exp_avg.size() == count && exp_avg_sq.size() == count, "AdamW::restore: moments of another model");
+  parameters_.device().upload(exp_avg_, exp_avg);
+  parameters_.device().upload(exp_avg_sq_, exp_avg_sq);
+  set_steps(steps);
+}
+
+void AdamW::set_steps(std::int64_t steps) {
+  check(steps >= 0, "AdamW::set_steps: a negative count");
+  steps_ = steps;
+}
+
+}  // namespace troupe::engine::optim

@@ -1,0 +1,56 @@
+// AdamW over a model's parameters: decoupled decay on matrices only, clipping by global norm, as torch.optim.AdamW and
+// torch.nn.utils.clip_grad_norm_ compute them (Loshchilov & Hutter 2019, alg. 2).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/base/error.h"
+#include "engine/nn/parameters.h"
+
+namespace troupe::engine::optim {
+
+struct AdamWConfig {
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;   ///< on matrices; vectors (norm gains, biases) never decay
+  double max_grad_norm = 1;  ///< 0: no clipping
+};
+
+class AdamW {
+ public:
+  /// Moments start at zero. `parameters` must have gradients and outlive this.
+  explicit AdamW(nn::Parameters& parameters);
+
+  struct Report {
+    double grad_norm = 0;  ///< L2 norm over all gradients, before clipping
+  };
+  /// One update with the gradients as they are (they are not zeroed). A gradient that is not finite changes nothing and is
+  /// Errc::bad_input, naming the first parameter that has one.
+  Result<Report> step(double learning_rate, const AdamWConfig& config);
+  void zero_grad();
+
+  /// Updates done.
+  std::int64_t steps() const { return steps_; }
+  /// First and second moments: [parameters.count()], in the order of the parameters' arena.
+  Tensor& exp_avg() { return exp_avg_; }
+  Tensor& exp_avg_sq() { return exp_avg_sq_; }
+  /// Continues a run: the moments as they were downloaded, and the number of updates done. Each span must have the moments' count.
+  void restore(std::span<const float> exp_avg, std::span<const float> exp_avg_sq, std::int64_t steps);
+  /// Continues a run whose moments were uploaded into exp_avg() and exp_avg_sq() already.
+  void set_steps(std::int64_t steps);
+
+ private:
+  /// A stretch of the arena whose parameters all decay, or all do not.
+  struct Range {
+    std::int64_t begin, end;
+    bool decays;
+  };
+
+  nn::Parameters& parameters_;
+  std::vector<Range> ranges_;
+  Tensor exp_avg_, exp_avg_sq_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace troupe::engine::optim

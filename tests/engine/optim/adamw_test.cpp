@@ -1,0 +1,161 @@
+#include "engine/optim/adamw.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "engine/base/random.h"
+
+namespace troupe::engine::optim {
+namespace {
+
+using ::testing::HasSubstr;
+
+// torch.optim.AdamW's documented formula and clip_grad_norm_, in double.
+struct Oracle {
+  std::vector<double> p, m, v;
+  std::vector<bool> decays;
+  int t = 0;
+
+  double step(const std::vector<float>& grads, double lr, const AdamWConfig& c) {
+    double squares = 0;
+    for (const double g : grads) squares += g * g;
+    const double norm = std::sqrt(squares), clip = c.max_grad_norm > 0 ? std::min(1.0, c.max_grad_norm / (norm + 1e-6)) : 1;
+    ++t;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double g = grads[i] * clip;
+      if (decays[i]) p[i] -= lr * c.weight_decay * p[i];
+      m[i] = c.beta1 * m[i] + (1 - c.beta1) * g;
+      v[i] = c.beta2 * v[i] + (1 - c.beta2) * g * g;
+      p[i] -= lr * (m[i] / (1 - std::pow(c.beta1, t))) / (std::sqrt(v[i] / (1 - std::pow(c.beta2, t))) + c.eps);
+    }
+    return norm;
+  }
+};
+
+struct AdamWTest : ::testing::Test {
+  std::unique_ptr<ops::Device> device = ops::make_reference_device();
+  // Decaying and not, alternating, so that ranges both merge and break.
+  nn::Parameters parameters{*device, {{"a", {3, 4}}, {"b", {2, 2}}, {"gain", {5}}, {"bias", {3}}, {"c", {2, 3}}}, true};
+  std::vector<float> start = random(0);
+
+  std::vector<float> random(std::uint64_t stream) const {
+    std::vector<float> out(static_cast<std::size_t>(parameters.count()));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(2 * uniform(7, stream, i) - 1);
+    return out;
+  }
+  void reset() { device->upload(parameters.values(), start); }
+  void set_grads(const std::vector<float>& grads) { device->upload(parameters.grads(), grads); }
+  std::vector<float> values() { return ops::to_host(*device, parameters.values()); }
+};
+
+TEST_F(AdamWTest, FollowsTheDocumentedFormulaForEverySetting) {
+  for (const AdamWConfig& config :
+       {AdamWConfig{}, AdamWConfig{.weight_decay = 0.1}, AdamWConfig{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .max_grad_norm = 0},
+        AdamWConfig{.eps = 1e-3, .max_grad_norm = 0.01}, AdamWConfig{.beta1 = 0, .beta2 = 0}}) {
+    reset();
+    AdamW optimizer(parameters);
+    Oracle oracle{{start.begin(), start.end()}, std::vector<double>(start.size()), std::vector<double>(start.size()), {}};
+    for (const auto& parameter : parameters.all())
+      oracle.decays.insert(oracle.decays.end(), static_cast<std::size_t>(parameter.value.count()), parameter.value.shape().rank() == 2);
+    for (std::uint64_t k = 1; k <= 10; ++k) {
+      const double lr = 0.01 / static_cast<double>(k);
+      const auto grads = random(k);
+      set_grads(grads);
+      const auto report = optimizer.step(lr, config);
+      ASSERT_TRUE(report);
+      EXPECT_NEAR(report->grad_norm, oracle.step(grads, lr, config), 1e-12);
+      const auto now = values();
+      for (std::size_t i = 0; i < now.size(); ++i) ASSERT_NEAR(now[i], oracle.p[i], 1e-6) << "update " << k << ", element " << i;
+    }
+    EXPECT_EQ(optimizer.steps(), 10);
+  }
+}
+
+TEST_F(AdamWTest, OneUpdateByHand) {
+  // A matrix element 1 with gradient 0.5: 1 - 0.1 * 0.1 * 1 - 0.1 * 0.5 / (0.5 + 1e-8) = 0.89. A vector element does not decay: 0.9.
+  nn::Parameters two(*device, {{"matrix", {1, 1}}, {"vector", {1}}}, true);
+  device->fill(two.values(), 1);
+  device->fill(two.grads(), 0.5f);
+  AdamW optimizer(two);
+  const auto report = optimizer.step(0.1, {.weight_decay = 0.1, .max_grad_norm = 0});
+  ASSERT_TRUE(report);
+  EXPECT_NEAR(report->grad_norm, std::sqrt(0.5), 1e-15);
+  const auto now = ops::to_host(*device, two.values());
+  EXPECT_NEAR(now[0], 0.89, 1e-7);
+  EXPECT_NEAR(now[1], 0.9, 1e-7);
+}
+
+TEST_F(AdamWTest, ClippingScalesOnlyWhatIsAboveTheBound) {
+  // With beta1 = 0 the first moment is the gradient that the update saw.
+  const AdamWConfig config{.beta1 = 0, .max_grad_norm = 10};
+  set_grads(std::vector<float>(start.size(), 1));
+  AdamW below(parameters);
+  ASSERT_TRUE(below.step(0, config));
+  EXPECT_EQ(ops::to_host(*device, below.exp_avg())[0], 1);
+  set_grads(std::vector<float>(start.size(), 100));
+  AdamW above(parameters);
+  const double norm = above.step(0, config)->grad_norm;
+  EXPECT_NEAR(norm, 100 * std::sqrt(static_cast<double>(start.size())), 1e-9);
+  EXPECT_NEAR(ops::to_host(*device, above.exp_avg())[0], 100 * 10 / (norm + 1e-6), 1e-5);
+}
+
+TEST_F(AdamWTest, AGradientThatIsNotFiniteChangesNothingAndIsNamed) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    reset();
+    AdamW optimizer(parameters);
+    auto grads = random(1);
+    grads[17] = bad;  // the second element of "gain"
+    grads[29] = bad;  // "c"
+    set_grads(grads);
+    const auto report = optimizer.step(0.1, {.weight_decay = 0.1});
+    ASSERT_FALSE(report);
+    EXPECT_THAT(report.error().what, HasSubstr("the gradient of gain is not finite at update 1"));
+    EXPECT_EQ(values(), start);
+    EXPECT_EQ(optimizer.steps(), 0);
+    EXPECT_EQ(ops::to_host(*device, optimizer.exp_avg()), std::vector<float>(start.size(), 0));
+  }
+}
+
+TEST_F(AdamWTest, HugeButFiniteGradientsDoNotOverflowTheNorm) {
+  reset();
+  AdamW optimizer(parameters);
+  set_grads(std::vector<float>(start.size(), 3e38f));
+  const auto report = optimizer.step(0.1, {});
+  ASSERT_TRUE(report);
+  EXPECT_NEAR(report->grad_norm / (3e38 * std::sqrt(static_cast<double>(start.size()))), 1, 1e-6);
+}
+
+TEST_F(AdamWTest, ARestoredOptimizerContinuesBitForBit) {
+  const auto run = [&](AdamW& optimizer, std::uint64_t first, std::uint64_t last) {
+    for (auto k = first; k <= last; ++k) {
+      set_grads(random(k));
+      ASSERT_TRUE(optimizer.step(0.01, {.weight_decay = 0.1}));
+    }
+  };
+  reset();
+  AdamW straight(parameters);
+  run(straight, 1, 6);
+  const auto expected = values();
+
+  reset();
+  AdamW before(parameters);
+  run(before, 1, 3);
+  AdamW after(parameters);
+  after.restore(ops::to_host(*device, before.exp_avg()), ops::to_host(*device, before.exp_avg_sq()), before.steps());
+  run(after, 4, 6);
+  EXPECT_EQ(values(), expected);
+  EXPECT_EQ(after.steps(), 6);
+}
+
+TEST_F(AdamWTest, ZeroGradZeroesEveryGradient) {
+  set_grads(random(1));
+  AdamW optimizer(parameters);
+  optimizer.zero_grad();
+  EXPECT_EQ(ops::to_host(*device, parameters.grads()), std::vector<float>(start.size(), 0));
+}
+
+}  // namespace
+}  // namespace troupe::engine::optim
