@@ -1,0 +1,64 @@
+#include "engine/checkpoint/load_decoder.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/base/text.h"
+#include "engine/checkpoint/hf_model.h"
+#include "engine/checkpoint/safetensors_folder.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+// generation_config.json may name more end tokens than config.json (Llama 3's <|eot_id|>).
+Result<> add_end_tokens(const std::string& path, models::DecoderSpec& spec) {
+  if (!std::filesystem::exists(path)) return {};
+  const auto config = read_json(path);
+  if (!config) return fail(config.error());
+  const Json* member = config->find("eos_token_id");
+  if (!member || member->is_null()) return {};
+  const Json::Array ids = member->is_array() ? member->array() : Json::Array{*member};
+  for (const auto& id : ids) {
+    if (!id.is_integer() || id.integer() < 0 || id.integer() >= spec.vocabulary)
+      return fail(Errc::bad_input,
+                  cat(path, ": \"eos_token_id\" must be a token id below vocab_size ", spec.vocabulary, ", found ", quote(id.dump(), 40)));
+    const auto token = static_cast<std::int32_t>(id.integer());
+    if (std::ranges::find(spec.eos_ids, token) == spec.eos_ids.end()) spec.eos_ids.push_back(token);
+  }
+  return {};
+}
+
+// A config.json that asks for more than the files hold must not make us allocate it.
+Result<> check_size(const std::string& folder, const models::DecoderSpec& spec) {
+  const auto weights = SafetensorsFolder::open(folder);
+  if (!weights) return fail(weights.error());
+  std::int64_t stored = 0;
+  for (const auto& place : weights->all()) stored += place.tensor->count();
+  if (spec.parameter_count() <= stored) return {};
+  return fail(Errc::corrupt, cat(folder, ": config.json describes ", spec.parameter_count(), " parameters, the weight files hold ", stored,
+                                 "; one of them belongs to another model"));
+}
+
+}  // namespace
+
+Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  const auto config = read_json(path, {.bytes = 16u << 20});
+  if (!config) return fail(config.error());
+  auto spec = models::read_spec(*config, path);
+  if (!spec) return spec;
+  if (auto added = add_end_tokens(folder + "/generation_config.json", *spec); !added) return fail(added.error());
+  return spec;
+}
+
+Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device, const std::string& folder, bool with_gradients) {
+  auto spec = read_folder_spec(folder);
+  if (!spec) return fail(spec.error());
+  if (auto fits = check_size(folder, *spec); !fits) return fail(fits.error());
+  const bool tied = spec->tied;
+  auto model = std::make_unique<models::Decoder>(device, std::move(*spec), with_gradients);
+  if (auto loaded = load_parameters(folder, model->parameters(), tied); !loaded) return fail(loaded.error());
+  return model;
+}
+
+}  // namespace troupe::engine::checkpoint
