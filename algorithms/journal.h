@@ -28,7 +28,8 @@ class Journal {
   virtual ~Journal() = default;
   /// Called once, before the first step: the steps of the whole run (for the ETA) and the steps that are already done.
   virtual void begin(std::int64_t total_steps, std::int64_t done_steps) = 0;
-  /// Steps count from 1 and rise by one; each is recorded once, after its update. Not-a-number is written as null, never hidden.
+  /// Steps count from 1 and rise by one; each is recorded once, after its update and before its checkpoint is
+  /// saved. Not-a-number is written as null, never hidden.
   virtual void record(std::int64_t step, const Metrics& metrics) = 0;
   /// Some of the samples of a step; call it before record() of that step.
   virtual void sample(std::int64_t step, const Sample& sample) = 0;

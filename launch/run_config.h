@@ -12,11 +12,11 @@ namespace troupe::launch {
 struct DataConfig {
   std::vector<std::string> path;               ///< files, read one after the other
   std::vector<std::string> eval_path;          ///< held-out rows; empty: no evaluation
-  std::string format = "auto";                 ///< auto, alpaca, messages, pairwise, prompts, ids
+  std::string format = "auto";                 ///< how a row is laid out: the names of engine/data/sample.h
   std::map<std::string, std::string> columns;  ///< our name -> the file's name ("prompt": "question")
   bool shuffle = true;
-  std::string on_bad_row = "fail";  ///< fail, skip
-  std::int64_t max_bad_rows = 100;  ///< with skip: more of them stop the run
+  std::string chat = "auto";      ///< auto, always, never: plain texts through the chat template
+  std::int64_t max_bad_rows = 0;  ///< malformed rows that are reported and left out; one more stops the run
 };
 
 struct TrainConfig {

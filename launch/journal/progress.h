@@ -1,0 +1,50 @@
+// The progress display on stderr: one line that is redrawn on a terminal, plain lines now and then elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "algorithms/journal.h"
+
+namespace troupe::launch {
+
+/// "1:02:03", "2:03", "0:07".
+std::string clock_text(double seconds);
+
+class Progress {
+ public:
+  struct Options {
+    bool terminal = false;
+    int columns = 100;           ///< width of the terminal
+    std::int64_t log_every = 1;  ///< elsewhere: steps between lines; 0: none
+    double interval = 1;         ///< elsewhere: at least so many seconds between lines
+  };
+  /// `now` gives seconds; tests bring their own.
+  Progress(std::FILE* out, Options options, std::function<double()> now);
+
+  void begin(std::int64_t total_steps, std::int64_t done_steps);
+  void step(std::int64_t step, const algorithms::Metrics& metrics);
+  void status(std::string_view text);
+  /// Takes the line off the terminal, and puts it back: around every log line.
+  void hide();
+  void show();
+  /// The line as it stands: "step 12/300 [###.......] loss 2.31 reward 0.42 1234 tok/s ETA 1:05".
+  std::string line() const;
+
+ private:
+  std::FILE* out_;
+  Options options_;
+  std::function<double()> now_;
+  double started_ = 0, last_line_ = -1e300, tokens_ = 0;
+  std::int64_t total_ = 0, first_ = 0, done_ = 0;
+  algorithms::Metrics shown_;
+  std::string status_;
+};
+
+/// Options for stderr as it is.
+Progress::Options stderr_options(std::int64_t log_every);
+
+}  // namespace troupe::launch

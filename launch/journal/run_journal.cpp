@@ -1,0 +1,89 @@
+#include "launch/journal/run_journal.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "launch/journal/events_file.h"
+#include "launch/journal/metrics_file.h"
+#include "launch/journal/plot.h"
+#include "launch/journal/progress.h"
+#include "launch/journal/samples_file.h"
+
+namespace troupe::launch {
+
+namespace {
+
+// Log hooks are plain functions, so the line that is on the terminal has to be found from here.
+std::atomic<Progress*> on_terminal{nullptr};
+void hide_progress() {
+  if (Progress* progress = on_terminal) progress->hide();
+}
+void show_progress() {
+  if (Progress* progress = on_terminal) progress->show();
+}
+
+double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double steady_time() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Unique within the folder: TensorBoard reads the files in the order of their names.
+std::string events_path(const std::string& folder) {
+  for (auto second = static_cast<std::int64_t>(wall_time());; ++second) {
+    std::string path = cat(folder, "/events.out.tfevents.", second, ".troupe");
+    if (::access(path.c_str(), F_OK) != 0) return path;
+  }
+}
+
+}  // namespace
+
+struct RunJournal::Files {
+  LineFile metrics, samples, texts, events;
+};
+
+RunJournal::RunJournal(std::string folder, std::string title, std::int64_t log_every)
+    : folder_(std::move(folder)),
+      title_(std::move(title)),
+      progress_(std::make_unique<Progress>(stderr, stderr_options(log_every), steady_time)) {
+  on_terminal = progress_.get();
+  set_log_hooks(hide_progress, show_progress);
+}
+
+RunJournal::~RunJournal() {
+  set_log_hooks(nullptr, nullptr);
+  on_terminal = nullptr;
+  progress_->hide();
+  if (files_) plot();
+}
+
+void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
+  value_or_throw(cut_back(folder_ + "/metrics.jsonl", done_steps, true));
+  value_or_throw(cut_back_samples(folder_, done_steps));
+  const auto open = [&](const std::string& path) { return value_or_throw(LineFile::open(path)); };
+  files_ = std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"), open(folder_ + "/samples.jsonl"), open(folder_ + "/samples.txt"),
+                                         open(events_path(folder_))});
+  value_or_throw(files_->events.append(tf_record(version_event(wall_time()))));
+  value_or_throw(files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1))));
+  progress_->begin(total_steps, done_steps);
+}
+
+void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
+  value_or_throw(files_->metrics.append(metrics_line(step, metrics)));
+  value_or_throw(files_->events.append(tf_record(metrics_event(wall_time(), step, metrics))));
+  progress_->step(step, metrics);
+}
+
+void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
+  value_or_throw(files_->samples.append(sample_line(step, sample)));
+  value_or_throw(files_->texts.append(sample_text(step, sample)));
+}
+
+void RunJournal::status(std::string_view text) { progress_->status(text); }
+
+void RunJournal::plot() {
+  if (auto drawn = plot_run(folder_, title_); !drawn) log_warning(drawn.error().what);
+}
+
+}  // namespace troupe::launch

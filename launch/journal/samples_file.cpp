@@ -1,0 +1,79 @@
+#include "launch/journal/samples_file.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "launch/journal/metrics_file.h"
+
+namespace troupe::launch {
+
+namespace {
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
+      constexpr std::string_view digits = "0123456789abcdef";
+      out += "\\x", out += digits[byte >> 4], out += digits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+algorithms::Sample from_line(const Json& line) {
+  algorithms::Sample sample;
+  const auto text = [&](const char* key) { return get_string(line, key, "sample").value_or(""); };
+  const auto number = [&](const char* key) { return get_number(line, key, "sample").value_or(0); };
+  sample.sample_id = static_cast<std::uint64_t>(get_integer(line, "sample_id", "sample").value_or(0));
+  sample.prompt = text("prompt"), sample.completion = text("completion"), sample.finish_reason = text("finish_reason");
+  sample.reward = number("reward"), sample.advantage = number("advantage");
+  if (const Json* parts = line.find("parts"); parts && parts->is_object()) {
+    for (const auto& [name, value] : parts->object()) sample.parts.emplace_back(name, value.is_number() ? value.number() : 0);
+  }
+  return sample;
+}
+
+/// JSON is UTF-8; what a model wrote may not be: wrong bytes become U+FFFD.
+std::string utf8(std::string_view text) {
+  std::string out;
+  for (std::size_t bad = 0; !valid_utf8(text, &bad); text.remove_prefix(bad + 1)) out.append(text.substr(0, bad)).append("\xEF\xBF\xBD");
+  return out.append(text);
+}
+
+}  // namespace
+
+std::string sample_line(std::int64_t step, const algorithms::Sample& sample) {
+  Json line, parts{Json::Object{}};
+  line.set("step", step);
+  line.set("sample_id", sample.sample_id);
+  line.set("prompt", utf8(sample.prompt));
+  line.set("completion", utf8(sample.completion));
+  line.set("finish_reason", sample.finish_reason);
+  line.set("reward", sample.reward);
+  line.set("advantage", sample.advantage);
+  for (const auto& [name, value] : sample.parts) parts.set(name, value);
+  line.set("parts", parts);
+  return line.dump() + "\n";
+}
+
+std::string sample_text(std::int64_t step, const algorithms::Sample& sample) {
+  std::string out = cat("--- step ", step, ", sample ", sample.sample_id, ", reward ", to_text(sample.reward, 3), ", advantage ",
+                        to_text(sample.advantage, 3), ", ", sample.finish_reason);
+  for (const auto& [name, value] : sample.parts) out += cat(", ", name, ' ', to_text(value, 3));
+  return cat(out, "\n[prompt] ", printable(sample.prompt), "\n[completion] ", printable(sample.completion), "\n\n");
+}
+
+Result<> cut_back_samples(const std::string& folder, std::int64_t step) {
+  const std::string lines = folder + "/samples.jsonl";
+  if (auto cut = cut_back(lines, step, false); !cut) return cut;
+  std::string text;
+  for_each_line(lines, [&](const Json& line, std::string_view) {
+    text += sample_text(get_integer(line, "step", lines).value_or(0), from_line(line));
+  });
+  return text.empty() ? Result<>{} : write_file_durably(folder + "/samples.txt", text);
+}
+
+}  // namespace troupe::launch

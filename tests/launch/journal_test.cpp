@@ -1,0 +1,179 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "launch/journal/events_file.h"
+#include "launch/journal/metrics_file.h"
+#include "launch/journal/plot.h"
+#include "launch/journal/progress.h"
+#include "launch/journal/run_journal.h"
+#include "launch/journal/samples_file.h"
+
+namespace troupe::launch {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string fresh_folder(const std::string& name) {
+  const std::string path = testing::TempDir() + "journal_" + name;
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directories(path);
+  return path;
+}
+
+std::string text_of(const std::string& path) { return read_file(path).value_or(""); }
+
+TEST(Metrics, LinesCarryEveryDigit) {
+  const double third = 1.0 / 3;
+  const std::string line = metrics_line(7, {{"loss", third}, {"grad_norm", std::nan("")}, {"tokens", 12}});
+  const auto json = parse_json(line, "line");
+  ASSERT_TRUE(json) << line;
+  EXPECT_EQ(json->object()[0].first, "step");
+  EXPECT_EQ(json->find("step")->integer(), 7);
+  EXPECT_EQ(json->find("loss")->number(), third);
+  EXPECT_TRUE(json->find("grad_norm")->is_null());
+  EXPECT_EQ(line.back(), '\n');
+}
+
+TEST(Metrics, CutBackKeepsWholeLinesOfDoneStepsOnce) {
+  const std::string path = fresh_folder("cut") + "/metrics.jsonl";
+  ASSERT_TRUE(write_file_durably(
+      path, "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n{\"step\":2,\"loss\":9}\nnoise\n{\"step\":3,\"loss\":1}\n{\"st"));
+  ASSERT_TRUE(cut_back(path, 2, true));
+  EXPECT_EQ(text_of(path), "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n");
+  ASSERT_TRUE(cut_back(path, 0, true));
+  EXPECT_EQ(text_of(path), "");
+  EXPECT_TRUE(cut_back(path + ".missing", 1, true));
+  EXPECT_FALSE(std::filesystem::exists(path + ".missing"));
+}
+
+TEST(Events, Crc32cOfTheRfc) {
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);  // RFC 3720 B.4
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62A8AB43u);
+  EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
+}
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) {
+    char two[3];
+    std::snprintf(two, sizeof(two), "%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    out += two;
+  }
+  return out;
+}
+
+TEST(Events, RecordsAreTensorboardsBytes) {
+  // All from tensorboard 2's own classes (Event.SerializeToString, masked_crc32c).
+  EXPECT_EQ(hex(version_event(1.0)), "09000000000000f03f1a0d627261696e2e4576656e743a32");
+  EXPECT_EQ(hex(metrics_event(2.0, 300, {{"loss", 0.5}, {"gone", std::nan("")}})),
+            "09000000000000004010ac022a0d0a0b0a046c6f7373150000003f");
+  EXPECT_EQ(hex(restart_event(2.0, 3)), "09000000000000004010033a020801");
+  EXPECT_EQ(hex(tf_record(version_event(1.0))), "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a3286bf577a");
+}
+
+TEST(Progress, ShowsLossRewardSpeedAndTimeLeft) {
+  double now = 100;
+  Progress progress(stderr, {.terminal = false, .log_every = 0}, [&] { return now; });
+  progress.begin(10, 4);
+  now += 2;
+  progress.step(5, {{"loss", 1.23456}, {"reward", 0.5}, {"tokens", 400}, {"kl", 9}});
+  EXPECT_EQ(progress.line(), "step 5/10 loss 1.235 reward 0.5 200 tok/s ETA 0:10");
+  EXPECT_EQ(clock_text(3723), "1:02:03");
+  EXPECT_EQ(clock_text(-1), "0:00");
+}
+
+std::string written(bool terminal, double seconds_a_step) {
+  std::FILE* file = std::tmpfile();
+  double now = 0;
+  Progress progress(file, {.terminal = terminal, .columns = 40}, [&] { return now; });
+  progress.begin(100, 0);
+  for (std::int64_t step = 1; step <= 100; ++step) now += seconds_a_step, progress.step(step, {{"loss", 1}});
+  std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
+  std::rewind(file);
+  EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());
+  std::fclose(file);
+  return text;
+}
+
+TEST(Progress, PlainLinesComeNowAndThenElsewhere) {
+  const std::string text = written(false, 0.1);
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  EXPECT_GE(lines, 9);
+  EXPECT_LE(lines, 13);
+  EXPECT_THAT(text, HasSubstr("step 1/100"));
+  EXPECT_THAT(text, HasSubstr("step 100/100"));
+  EXPECT_THAT(text, Not(HasSubstr("\r")));
+}
+
+TEST(Progress, ATerminalKeepsOneLineWithinItsWidth) {
+  const std::string text = written(true, 0.1);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 0);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\r'), 100);
+  for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1)) EXPECT_LT(text.find('\x1b', at) - at, 41u);
+}
+
+TEST(Samples, AreReadableAndHarmless) {
+  algorithms::Sample sample{.sample_id = 3,
+                            .prompt = "1,2:9,2",
+                            .completion = "3,\x1b[2J4",
+                            .finish_reason = "stop",
+                            .reward = 1,
+                            .advantage = 0.5,
+                            .parts = {{"exact_match", 1}}};
+  EXPECT_EQ(sample_text(2, sample),
+            "--- step 2, sample 3, reward 1.000, advantage 0.500, stop, exact_match 1.000\n[prompt] 1,2:9,2\n[completion] 3,\\x1b[2J4\n\n");
+  sample.completion = "bad \xff byte";
+  EXPECT_TRUE(parse_json(sample_line(2, sample), "line"));
+}
+
+TEST(Plot, HasAPanelForEachCurve) {
+  std::vector<Curve> curves{{"loss <&>", {}}, {"reward", {{1, 0.5}}}, {"empty", {}}};
+  for (int i = 1; i <= 5000; ++i) curves[0].points.emplace_back(i, 1.0 / i);
+  const std::string picture = svg("a run", curves);
+  EXPECT_THAT(picture, HasSubstr("loss &lt;&amp;&gt;"));
+  EXPECT_THAT(picture, HasSubstr("last 0.0002"));
+  EXPECT_THAT(picture, Not(HasSubstr("empty")));
+  EXPECT_THAT(picture, Not(HasSubstr("nan")));
+  EXPECT_LT(picture.size(), 60000u);
+  EXPECT_THAT(svg("nothing yet", {}), HasSubstr("</svg>"));
+}
+
+TEST(RunJournal, AResumedRunHasEachStepOnce) {
+  const std::string folder = fresh_folder("resume");
+  const algorithms::Sample sample{.sample_id = 1, .prompt = "p", .completion = "c", .finish_reason = "stop", .parts = {}};
+  const auto run = [&](std::int64_t from, std::int64_t to, double loss) {
+    RunJournal journal(folder, "test", 0);
+    journal.begin(6, from);
+    for (std::int64_t step = from + 1; step <= to; ++step) {
+      journal.sample(step, sample);
+      journal.record(step, {{"loss", loss}, {"grad_norm", 1}});
+    }
+  };
+  run(0, 5, 3.5);  // killed after step 5, the last checkpoint was of step 3
+  run(3, 6, 2.5);
+  std::vector<std::int64_t> steps;
+  std::vector<double> losses;
+  for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
+    steps.push_back(line.find("step")->integer());
+    losses.push_back(line.find("loss")->number());
+  });
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(losses, (std::vector<double>{3.5, 3.5, 3.5, 2.5, 2.5, 2.5}));
+  const std::string texts = text_of(folder + "/samples.txt");
+  for (int step = 1; step <= 6; ++step) {
+    const std::string head = cat("--- step ", step, ",");
+    EXPECT_NE(texts.find(head), std::string::npos);
+    EXPECT_EQ(texts.find(head), texts.rfind(head)) << step;
+  }
+  EXPECT_THAT(text_of(folder + "/plot.svg"), HasSubstr("grad_norm"));
+}
+
+}  // namespace
+}  // namespace troupe::launch
