@@ -16,6 +16,7 @@ namespace troupe::engine::data {
 struct SftExample {
   std::vector<std::int32_t> ids;
   std::vector<float> weights;  ///< as long as ids
+  bool truncated = false;      ///< the row was longer than max_length
 };
 
 struct PairExample {

@@ -49,7 +49,7 @@ class Order {
   std::vector<std::uint32_t> permutation_;  // of epoch_, empty without shuffle
 };
 
-/// {"epoch", "position", "examples", "shuffle", "seed", "files": [{"path", "bytes", "xxh3"}]}.
+/// {"epoch", "position", "examples", "shuffle", "seed", "files": [{"name", "bytes", "xxh3"}]}.
 Json order_state(const Order& order, const std::vector<FilePrint>& files);
 /// Errc::bad_input when the state does not fit: changed data (names the file), another seed, shuffle or number of examples.
 Result<> restore_order(Order& order, const std::vector<FilePrint>& files, const Json& state);

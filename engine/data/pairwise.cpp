@@ -77,7 +77,6 @@ Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options)
        tools = to_tools(row.find("tools"));
   for (const auto* part : {&chosen, &rejected, &given, &tools})
     if (!*part) return fail(part->error());
-  if (*chosen == *rejected) return bad("chosen and rejected are the same: there is nothing to prefer");
   Result<Sample> sample = Sample{.prompt = *given, .completion = *chosen, .rejected = *rejected};
   // UltraFeedback has whole conversations beside the prompt that they begin with.
   const bool whole = is_whole_dialogue(*chosen) && is_whole_dialogue(*rejected) && !given->is_array();

@@ -1,0 +1,123 @@
+#include "engine/data/encode.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/data/marked_text.h"
+
+namespace troupe::engine::data {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+// How many of `ids` are decided by the first `bytes` of the text: the tokens that it has in common with that beginning alone. A token that
+// reaches across the border is on its far side, so an answer's first letters are always trained on, whatever they merge with.
+Result<std::size_t> tokens_before(std::size_t bytes, const MarkedText& marked, const Ids& ids, const TextEncoder& encoder) {
+  if (bytes >= marked.text.size()) return ids.size();
+  auto part = encoder.encode(std::string_view(marked.text).substr(0, bytes), marked.add_special);
+  if (!part) return fail(part.error());
+  return static_cast<std::size_t>(std::mismatch(part->begin(), part->end(), ids.begin(), ids.end()).first - part->begin());
+}
+
+Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encoder, const EncodeOptions& options) {
+  auto ids = encoder.encode(marked.text, marked.add_special);
+  if (!ids) return fail(ids.error());
+  SftExample out{.ids = std::move(*ids), .weights = {}};
+  out.weights.assign(out.ids.size(), 0.0f);
+  for (const auto& span : marked.trained) {
+    const auto begin = tokens_before(span.begin, marked, out.ids, encoder), end = tokens_before(span.end, marked, out.ids, encoder);
+    if (!begin) return fail(begin.error());
+    if (!end) return fail(end.error());
+    for (auto t = *begin; t < *end; ++t) out.weights[t] = span.weight;
+  }
+  const auto last = encoder.end_token();
+  if (marked.append_end && options.append_end_token && last && (out.ids.empty() || out.ids.back() != *last)) {
+    out.ids.push_back(*last);
+    out.weights.push_back(marked.trained.empty() ? 1.0f : marked.trained.back().weight);
+  }
+  return out;
+}
+
+SftExample of_token_row(const TokenRow& row) {
+  SftExample out{.ids = row.ids, .weights = {}};
+  for (const auto label : row.labels) out.weights.push_back(label == -100 ? 0.0f : 1.0f);
+  return out;
+}
+
+// Cuts to max_length; false when nothing is left to train on (the first token of a sequence has no probability).
+bool finish(SftExample& example, const EncodeOptions& options) {
+  if (options.train_on_prompt) std::fill(example.weights.begin(), example.weights.end(), 1.0f);
+  const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.max_length, 0));
+  if (limit > 0 && example.ids.size() > limit) {
+    example.ids.resize(limit), example.weights.resize(limit);
+    example.truncated = true;
+  }
+  return example.ids.size() > 1 && std::any_of(example.weights.begin() + 1, example.weights.end(), [](float w) { return w != 0; });
+}
+
+// Tokens outside the model's vocabulary are a mismatch of model and tokenizer: no row can help it.
+Result<> check_vocabulary(const Ids& ids, const TextEncoder& encoder) {
+  const auto end = encoder.vocabulary();
+  for (const auto id : ids)
+    if (id < 0 || (end > 0 && id >= end))
+      return fail(Errc::unsupported,
+                  cat("the tokenizer makes token ", id, ", the model's vocabulary ends at ", end - 1, ": they do not belong together"));
+  return {};
+}
+
+Result<SftExample> encode_text(const Json& prompt, const Json& completion, const Sample& sample, const TextEncoder& encoder,
+                               const EncodeOptions& options) {
+  auto marked = mark_text(prompt, completion, sample.tools, encoder);
+  if (!marked) return fail(marked.error());
+  auto example = to_tokens(*marked, encoder, options);
+  if (!example) return example;
+  if (auto ok = check_vocabulary(example->ids, encoder); !ok) return fail(ok.error());
+  return example;
+}
+
+}  // namespace
+
+Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
+  auto example = sample.tokens ? of_token_row(*sample.tokens) : encode_text(sample.prompt, sample.completion, sample, encoder, options);
+  if (!example) return fail(example.error());
+  if (!finish(*example, options)) return std::nullopt;
+  return std::move(*example);
+}
+
+Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
+  auto plain = options;
+  plain.train_on_prompt = false;  // a preference is about the completions
+  auto chosen = sample.tokens ? of_token_row(*sample.tokens) : encode_text(sample.prompt, sample.completion, sample, encoder, plain);
+  if (!chosen) return fail(chosen.error());
+  auto rejected =
+      sample.rejected_tokens ? of_token_row(*sample.rejected_tokens) : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
+  if (!rejected) return fail(rejected.error());
+  const bool first = finish(*chosen, plain), second = finish(*rejected, plain);
+  if (!first || !second) return std::nullopt;
+  return PairExample{std::move(*chosen), std::move(*rejected)};
+}
+
+Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
+  PromptRow row{.ids = {}, .text = "", .answer = sample.answer, .columns = sample.columns};
+  if (sample.tokens) {
+    row.ids = sample.tokens->ids;
+  } else {
+    const bool chat = sample.prompt.is_array();
+    if (chat) {
+      auto rendered = render(sample.prompt, true, sample.tools, encoder);
+      if (!rendered) return fail(rendered.error());
+      row.text = std::move(rendered->text);
+    } else {
+      row.text = sample.prompt.string();
+    }
+    auto ids = encoder.encode(row.text, !chat);
+    if (!ids) return fail(ids.error());
+    if (auto ok = check_vocabulary(*ids, encoder); !ok) return fail(ok.error());
+    row.ids = std::move(*ids);
+  }
+  if (row.ids.empty()) return fail(Errc::bad_input, "the prompt is empty: not one token to continue");
+  if (options.max_length > 0 && static_cast<std::int64_t>(row.ids.size()) > options.max_length) return std::nullopt;
+  return row;
+}
+
+}  // namespace troupe::engine::data
