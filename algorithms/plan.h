@@ -16,7 +16,7 @@ struct Plan {
   engine::optim::Schedule schedule;
 
   /// Steps count from 1.
-  double rate(std::int64_t step) const { return learning_rate * schedule.multiplier(step - 1); }
+  double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }
 };
 
 /// After step `step`: saves when it is due, last, or a stop was requested, with what the algorithm needs to go on from here.
