@@ -84,6 +84,11 @@ std::string canonical_choice(const Field& field, std::string_view word) {
     if (text == "constant_with_warmup") return "constant";
     if (text == "warmup_stable_decay") return "wsd";
   }
+  if (field.key == "grpo.aggregation") {
+    if (text == "sequence" || text == "seq_mean_token_mean") return "grpo";
+    if (text == "token" || text == "token_mean") return "dapo";
+    if (text == "constant" || text == "seq_mean_token_sum_norm") return "dr_grpo";
+  }
   if (field.key == "train.dtype") {
     if (text == "float32" || text == "fp32") return "f32";
     if (text == "bfloat16") return "bf16";

@@ -101,9 +101,13 @@ class Judge {
   }
 
   void dpo() {
-    if (c_.dpo.label_smoothing > 0 && c_.dpo.loss != "sigmoid") {
-      problem(cat(named("dpo.label_smoothing"), ": has a meaning for dpo.loss = sigmoid only; set it to 0"));
+    const DpoConfig& d = c_.dpo;
+    const bool smooths = d.loss == "cdpo" || d.loss == "robust" || d.loss == "exo_pair";
+    if (d.label_smoothing > 0 && !smooths) {
+      problem(cat(named("dpo.label_smoothing"), ": ", d.loss, " does not use it; for smoothed labels set dpo.loss to cdpo or robust"));
     }
+    if (d.label_smoothing == 0 && d.loss == "exo_pair") problem("dpo.loss = exo_pair: needs dpo.label_smoothing above 0, such as 0.001");
+    if (given("dpo.discopop_tau") && d.loss != "discopop") warn(cat(named("dpo.discopop_tau"), ": not used by dpo.loss = ", d.loss));
   }
 
   void grpo() {
@@ -116,18 +120,10 @@ class Judge {
     }
     if (g.beta == 0 && !g.reference.empty()) warn(cat(named("grpo.reference"), ": not used, grpo.beta is 0"));
     if (g.beta == 0 && (given("grpo.kl") || given("grpo.kl_times_ratio"))) warn("grpo.kl, grpo.kl_times_ratio: not used, grpo.beta is 0");
-    if (g.constant_length > 0 && g.aggregation != "constant") {
-      problem(cat(named("grpo.constant_length"), ": has a meaning for grpo.aggregation = constant only"));
+    if (g.constant_length > 0 && g.aggregation != "dr_grpo") {
+      problem(cat(named("grpo.constant_length"), ": has a meaning for grpo.aggregation = dr_grpo only"));
     }
     if (g.clip_low == 1) warn(cat(named("grpo.clip_low"), ": ratios are never clipped from below"));
-    const std::int64_t samples = c_.train.batch_size * g.group_size;
-    if (g.minibatches < 1 || samples < 1 || samples % g.minibatches == 0) return;
-    std::int64_t below = std::min(g.minibatches, samples), above = g.minibatches;
-    while (samples % below != 0) --below;
-    while (above < samples && samples % above != 0) ++above;
-    problem(cat(named("grpo.minibatches"), ": must divide the ", samples,
-                " samples of a step (train.batch_size x grpo.group_size); nearest: ", below,
-                above <= samples && above != below ? cat(" or ", above) : ""));
   }
 
   void rollout() {

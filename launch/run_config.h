@@ -49,8 +49,9 @@ struct SftConfig {
 
 struct DpoConfig {
   double beta = 0.1;
-  std::string loss = "sigmoid";  ///< sigmoid, hinge, ipo (log-ratios averaged over tokens), ipo_sum (summed)
+  std::string loss = "sigmoid";  ///< the names of algorithms::DpoLoss::Kind
   double label_smoothing = 0;
+  double discopop_tau = 0.05;
   std::string reference;              ///< a model directory; empty: the starting weights
   bool precompute_reference = false;  ///< score the data once before the first step and forget the reference model
 };
@@ -62,11 +63,14 @@ struct GrpoConfig {
   bool kl_times_ratio = true;   ///< multiply the KL estimate by the importance ratio
   std::string reference;        ///< a model directory; empty: the starting weights
   double clip_low = 0.2, clip_high = 0.2;
-  std::string aggregation = "token";    ///< token, sequence, constant
-  double constant_length = 0;           ///< constant: the divisor; 0: rollout.max_new_tokens
+  double delta = 0;             ///< upper bound of the unclipped ratio; 0: none
+  bool sequence_ratio = false;  ///< one importance ratio a sequence (GSPO)
+  double entropy_coef = 0;
+  std::string aggregation = "dapo";     ///< the names of algorithms::GrpoLoss::Aggregation
+  double constant_length = 0;           ///< dr_grpo: the divisor; 0: rollout.max_new_tokens
   std::string scale_rewards = "group";  ///< group, batch, none
   std::int64_t epochs = 1;              ///< passes over each batch of samples
-  std::int64_t minibatches = 1;         ///< optimizer steps a pass
+  std::int64_t minibatches = 1;         ///< optimizer steps a pass, of train.batch_size prompts each
   bool mask_truncated = false;          ///< do not train on samples that hit max_new_tokens
 };
 

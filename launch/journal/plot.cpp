@@ -59,10 +59,17 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
   return out;
 }
 
-std::vector<std::pair<double, double>> smoothed(std::vector<std::pair<double, double>> points) {
-  const double keep = std::clamp(1 - 20.0 / static_cast<double>(points.size() + 1), 0.0, 0.95);
-  for (std::size_t i = 1; i < points.size(); ++i) points[i].second = keep * points[i - 1].second + (1 - keep) * points[i].second;
-  return points;
+/// Means over a window around each point: unlike an exponential mean, it does not lag behind.
+std::vector<std::pair<double, double>> smoothed(const std::vector<std::pair<double, double>>& points) {
+  const std::size_t reach = points.size() / 40;
+  auto out = points;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::size_t side = std::min({reach, i, points.size() - 1 - i});
+    double sum = 0;
+    for (std::size_t k = i - side; k <= i + side; ++k) sum += points[k].second;
+    out[i].second = sum / static_cast<double>(2 * side + 1);
+  }
+  return out;
 }
 
 struct Scale {

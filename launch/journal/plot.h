@@ -15,7 +15,7 @@ struct Curve {
   std::vector<std::pair<double, double>> points;
 };
 
-/// Two panels a row, each with its own scale; the thick line is an exponential mean of the thin one.
+/// Two panels a row, each with its own scale; the thick line is a moving mean of the thin one.
 std::string svg(const std::string& title, const std::vector<Curve>& curves);
 
 /// The curves that a person looks at first, from a run's metrics.jsonl: loss, reward, accuracies, margins, KL, entropy, lengths, gradient

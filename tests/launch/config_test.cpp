@@ -3,6 +3,9 @@
 
 #include <filesystem>
 
+#include "algorithms/advantage.h"
+#include "algorithms/losses/dpo_loss.h"
+#include "algorithms/losses/grpo_loss.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/exit_code.h"
@@ -139,12 +142,10 @@ TEST(Config, NonsenseIsRefusedWithTheNearestSense) {
   };
   refused({"grpo.group_size=1"}, "the nearest valid value is 2");
   refused({"rollout.temperature=0"}, "1 is usual");
-  refused({"train.batch_size=4", "grpo.group_size=8", "grpo.minibatches=5"}, "nearest: 4 or 8");
-  refused({"train.batch_size=1", "grpo.group_size=2", "grpo.minibatches=5"}, "nearest: 2");
-  refused({"grpo.constant_length=5"}, "aggregation = constant only");
+  refused({"grpo.constant_length=5"}, "aggregation = dr_grpo only");
   const auto hinge = with({"dpo.loss=hinge", "dpo.label_smoothing=0.1"}, "dpo");
   ASSERT_FALSE(hinge);
-  EXPECT_THAT(hinge.error().what, HasSubstr("dpo.loss = sigmoid only"));
+  EXPECT_THAT(hinge.error().what, HasSubstr("set dpo.loss to cdpo or robust"));
 }
 
 TEST(Config, AllProblemsAreListedAtOnce) {
@@ -199,6 +200,19 @@ TEST(Config, DefaultsAreInTheirOwnRanges) {
   for (const Field& field : fields()) EXPECT_EQ(find_field(field.key), &field) << "two fields are called " << field.key;
   const auto got = with({"reward=exact_match"}, "grpo");
   EXPECT_TRUE(got) << got.error().what;
+}
+
+template <class Names>
+std::string joined(const Names& names) {
+  std::string text;
+  for (const auto name : names) text += cat(text.empty() ? "" : "|", name);
+  return text;
+}
+
+TEST(Config, ChoicesAreTheAlgorithmsOwnNames) {
+  EXPECT_EQ(find_field("dpo.loss")->choices, joined(names_of(algorithms::DpoLoss::Kind{})));
+  EXPECT_EQ(find_field("grpo.aggregation")->choices, joined(names_of(algorithms::GrpoLoss::Aggregation{})));
+  EXPECT_EQ(find_field("grpo.scale_rewards")->choices, joined(names_of(algorithms::GroupScale{})));
 }
 
 TEST(ExitCode, EveryKindHasItsOwn) {
