@@ -226,8 +226,20 @@ TEST_F(NodeTest, AnUrgentStopCancelsARun) {
 }
 
 TEST_F(NodeTest, WaitingForWhatCanNeverComeIsABug) {
-  auto stuck = []() -> Task<void> { co_await std::suspend_always{}; };
-  EXPECT_THROW(run(node, stuck()), Bug);
+  struct Never {
+    explicit Never(std::coroutine_handle<>* slot) : waiter(slot) {}
+    std::coroutine_handle<>* waiter;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> handle) const { *waiter = handle; }
+    void await_resume() const {}
+  };
+  std::coroutine_handle<> waiter;
+  auto stuck = [](std::coroutine_handle<>* handle) -> Task<void> {
+    Never never(handle);
+    co_await never;
+  };
+  EXPECT_THROW(run(node, stuck(&waiter)), Bug);
+  waiter.resume();
 }
 
 TEST_F(NodeTest, ActorsEndInTheReverseOrderOfSpawning) {

@@ -12,7 +12,7 @@ struct AskTwice {
   static constexpr std::string_view name = "ask twice";
   int first = 0, second = 0;
 };
-auto fields(AskTwice& m) { return std::tie(m.first, m.second); }
+[[maybe_unused]] auto fields(AskTwice& m) { return std::tie(m.first, m.second); }
 
 /// A coroutine handler that asks another actor.
 struct Manager {
