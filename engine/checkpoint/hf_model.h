@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/checkpoint/stored_type.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::engine::checkpoint {
@@ -14,5 +15,18 @@ namespace troupe::engine::checkpoint {
 /// recomputes), and NaN or infinity unless `allow_nonfinite`; the values of `into` are then undefined.
 /// Errc::not_found, io, corrupt, bad_input, unsupported.
 Result<> load_parameters(const std::string& folder, nn::Parameters& into, bool tied, bool allow_nonfinite = false);
+
+struct SaveOptions {
+  /// The model folder that the weights started from: its config.json (with dtype and tie_word_embeddings brought up to date),
+  /// generation_config.json and tokenizer files are copied. Empty: weights only.
+  std::string source;
+  bool tied = false;                     ///< the head is the embedding, and is not stored
+  StoredType type = StoredType::f32;     ///< f32 keeps every bit; bf16, f16 round
+  std::size_t shard_bytes = 5000000000;  ///< a larger model becomes several files and an index, as transformers does
+};
+
+/// Writes the parameters into the existing folder `folder`, under their names, in the layout that transformers and others load.
+/// Equal parameters and sources give equal bytes. Files are durable; existing ones are never overwritten. Errc::io, bad_input.
+Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options);
 
 }  // namespace troupe::engine::checkpoint

@@ -1,0 +1,118 @@
+// save_parameters: one file or shards (huggingface_hub's split_torch_state_dict_into_shards), config.json, and the files beside it.
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/base/check.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/hf_model.h"
+#include "engine/checkpoint/safetensors_folder.h"
+#include "engine/checkpoint/safetensors_writer.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+constexpr std::size_t companion_bytes = std::size_t{1} << 30;
+constexpr std::string_view companions[] = {"generation_config.json",
+                                           "tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "chat_template.jinja",
+                                           "chat_template.json",
+                                           "tokenizer.model",
+                                           "vocab.json",
+                                           "merges.txt"};
+
+using Shard = std::vector<const nn::Parameter*>;
+
+std::vector<Shard> split(const nn::Parameters& parameters, const SaveOptions& options) {
+  std::vector<Shard> shards(1);
+  std::size_t filled = 0;
+  for (const auto& parameter : parameters.all()) {
+    const std::size_t bytes = static_cast<std::size_t>(parameter.value.count()) * bits_of(options.type) / 8;
+    if (!shards.back().empty() && filled + bytes > options.shard_bytes) shards.emplace_back(), filled = 0;
+    shards.back().push_back(&parameter);
+    filled += bytes;
+  }
+  return shards;
+}
+
+std::string shard_name(std::size_t number, std::size_t of) {
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", number, of);
+  return name;
+}
+
+Result<> write_shard(const std::string& path, const Shard& shard, ops::Device& device, StoredType type) {
+  std::vector<SafetensorsWriter::Plan> plans;
+  std::unordered_map<std::string_view, const nn::Parameter*> by_name;
+  for (const auto* parameter : shard) {
+    const Shape& shape = parameter->value.shape();
+    std::vector<std::int64_t> sizes;
+    for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
+    plans.push_back({parameter->name, type, std::move(sizes)});
+    by_name.emplace(parameter->name, parameter);
+  }
+  auto writer = SafetensorsWriter::create(path, plans);
+  if (!writer) return fail(writer.error());
+  for (const auto& tensor : writer->tensors())
+    if (auto written = writer->write(tensor.name, ops::to_host(device, by_name.at(tensor.name)->value)); !written) return written;
+  return writer->finish();
+}
+
+Result<> write_weights(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options) {
+  const auto shards = split(parameters, options);
+  if (shards.size() == 1) return write_shard(cat(folder, "/", weights_file), shards[0], parameters.device(), options.type);
+  std::vector<std::pair<std::string, std::string>> map;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shard_name(i + 1, shards.size());
+    for (const auto* parameter : shards[i]) map.emplace_back(parameter->name, name);
+    if (auto written = write_shard(cat(folder, "/", name), shards[i], parameters.device(), options.type); !written) return written;
+  }
+  std::sort(map.begin(), map.end());
+  Json::Object weight_map;
+  for (auto& [tensor, shard] : map) weight_map.emplace_back(tensor, shard);
+  const std::int64_t total = parameters.count() * static_cast<std::int64_t>(bits_of(options.type) / 8);
+  const Json index(Json::Object{{"metadata", Json::Object{{"total_size", total}}}, {"weight_map", std::move(weight_map)}});
+  return write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n");
+}
+
+// What is stored must be what config.json says, or another tool would load it in another precision or untie it.
+Result<> write_config(const std::string& folder, const SaveOptions& options) {
+  auto config = read_json(cat(options.source, "/config.json"));
+  if (!config) return fail(config.error());
+  if (!config->is_object())
+    return fail(Errc::bad_input, cat(options.source, "/config.json: expected an object, found ", config->type_name()));
+  const char* dtype = options.type == StoredType::f32 ? "float32" : options.type == StoredType::bf16 ? "bfloat16" : "float16";
+  const bool modern = config->find("dtype") != nullptr;  // transformers 5 writes "dtype", 4 wrote "torch_dtype"
+  if (modern) config->set("dtype", dtype);
+  if (!modern || config->find("torch_dtype")) config->set("torch_dtype", dtype);
+  config->set("tie_word_embeddings", options.tied);
+  return write_new_file(cat(folder, "/config.json"), config->dump(2) + "\n");
+}
+
+Result<> copy_companions(const std::string& folder, const std::string& source) {
+  for (const auto name : companions) {
+    const auto content = read_file(cat(source, "/", name), companion_bytes);
+    if (!content && content.error().code == Errc::not_found) continue;
+    if (!content) return fail(content.error());
+    if (auto written = write_new_file(cat(folder, "/", name), *content); !written) return written;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options) {
+  check(options.type == StoredType::f32 || options.type == StoredType::bf16 || options.type == StoredType::f16,
+        "save_parameters: weights are stored as F32, BF16 or F16");
+  if (auto written = write_weights(folder, parameters, options); !written) return written;
+  if (!options.source.empty()) {
+    if (auto written = write_config(folder, options); !written) return written;
+    if (auto copied = copy_companions(folder, options.source); !copied) return copied;
+  }
+  return sync_directory(folder);
+}
+
+}  // namespace troupe::engine::checkpoint

@@ -1,0 +1,71 @@
+#include "engine/checkpoint/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+tl::unexpected<Error> system_error(const std::string& path, std::string_view verb) {
+  return fail(Errc::io, cat(path, ": cannot ", verb, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+Result<OutputFile> OutputFile::create(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) return system_error(path, "create");
+  return OutputFile(path, fd);
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+OutputFile::~OutputFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(path_.c_str());
+}
+
+Result<> OutputFile::write(std::span<const std::byte> bytes) {
+  check(fd_ >= 0, "OutputFile: written after finish");
+  while (!bytes.empty()) {
+    const auto count = ::write(fd_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error(path_, "write");
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Result<> OutputFile::write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
+
+Result<> OutputFile::finish() {
+  check(fd_ >= 0, "OutputFile: finished twice");
+  if (::fsync(fd_) != 0) return system_error(path_, "make durable");
+  if (::close(std::exchange(fd_, -1)) != 0) {
+    auto error = system_error(path_, "close");
+    ::unlink(path_.c_str());
+    return error;
+  }
+  return {};
+}
+
+Result<> write_new_file(const std::string& path, std::string_view content) {
+  auto file = OutputFile::create(path);
+  if (!file) return fail(file.error());
+  if (auto written = file->write(content); !written) return written;
+  return file->finish();
+}
+
+}  // namespace troupe::engine::checkpoint

@@ -1,0 +1,37 @@
+// A new file that is written piece by piece, made durable, and removed again when it is abandoned half-way.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.h"
+
+namespace troupe::engine::checkpoint {
+
+class OutputFile {
+ public:
+  /// Errc::io; a file that is there already is never overwritten.
+  static Result<OutputFile> create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  OutputFile(const OutputFile&) = delete;
+  ~OutputFile();  ///< removes the file unless finish() succeeded
+
+  const std::string& path() const { return path_; }
+  Result<> write(std::span<const std::byte> bytes);
+  Result<> write(std::string_view text);
+  /// fsync and close. The new name itself is durable after sync_directory of the folder.
+  Result<> finish();
+
+ private:
+  OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::string path_;
+  int fd_ = -1;
+};
+
+/// Writes a new file whole and durable (but for its name, see OutputFile::finish).
+Result<> write_new_file(const std::string& path, std::string_view content);
+
+}  // namespace troupe::engine::checkpoint

@@ -1,0 +1,48 @@
+// Writes safetensors files tensor by tensor, byte for byte as the Rust library does (safetensors/src/tensor.rs, `prepare`):
+// wider types first, then by name; header padded with spaces to eight bytes. Equal tensors give equal bytes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/checkpoint/output_file.h"
+#include "engine/checkpoint/safetensors.h"
+
+namespace troupe::engine::checkpoint {
+
+class SafetensorsWriter {
+ public:
+  using Metadata = std::vector<std::pair<std::string, std::string>>;
+  struct Plan {
+    std::string name;
+    StoredType type = StoredType::f32;
+    std::vector<std::int64_t> shape;
+  };
+
+  /// Creates the file and writes its header. Names must differ (a Bug otherwise). Errc::io.
+  static Result<SafetensorsWriter> create(const std::string& path, const std::vector<Plan>& plans,
+                                          const Metadata& metadata = {{"format", "pt"}});
+
+  /// The tensors in the order in which they must be written.
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  /// The next tensor's values, [count], rounded to nearest even where its type is BF16 or F16; F32 keeps every bit. Errc::io.
+  Result<> write(std::string_view name, std::span<const float> values);
+  /// The next tensor's bytes as they are.
+  Result<> write_bytes(std::string_view name, std::span<const std::byte> bytes);
+  /// Durable and closed; every tensor must have been written. Without it the file is removed.
+  Result<> finish();
+
+ private:
+  SafetensorsWriter(OutputFile file, std::vector<StoredTensor> tensors) : file_(std::move(file)), tensors_(std::move(tensors)) {}
+  const StoredTensor& next(std::string_view name);
+
+  OutputFile file_;
+  std::vector<StoredTensor> tensors_;
+  std::size_t written_ = 0;
+};
+
+}  // namespace troupe::engine::checkpoint
