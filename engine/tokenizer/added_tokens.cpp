@@ -118,11 +118,11 @@ void TokenMatcher::split(std::string_view text, bool keep_special_text, std::vec
     const Entry& entry = entries_[static_cast<std::size_t>(found)];
     std::size_t begin = at, end = at + entry.text.size();
     at = end;
-    if (begin < from || (keep_special_text && entry.token.special) || !accept(entry.token, text, begin, end)) continue;
+    if ((keep_special_text && entry.token.special) || !accept(entry.token, text, begin, end)) continue;
     while (entry.token.lstrip && begin > from && is_whitespace(code_point_at(text, previous_character(text, begin)).value))
       begin = previous_character(text, begin);
     while (entry.token.rstrip && end < text.size() && is_whitespace(code_point_at(text, end).value)) end += utf8_length(text[end]);
-    if (from < begin) out.push_back({-1, from, begin});
+    if (from < begin) out.push_back({-1, from, begin});  // a token may begin in the white space that the one before it took
     out.push_back({entry.token.id, begin, end});
     from = end;
   }

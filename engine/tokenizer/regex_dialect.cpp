@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view space_class = R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view word_class =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 
 class Translator {
  public:
@@ -96,7 +96,9 @@ class Translator {
       } else if (in_.substr(at_, 2) == "[:") {
         const auto end = in_.find(":]", at_);
         if (end == std::string_view::npos) return void(problem_ = "an unclosed [:class:]");
-        out_.append(in_.substr(at_, end + 2 - at_)), at_ = end + 2;
+        const std::string_view name = in_.substr(at_, end + 2 - at_);
+        out_.append(name == "[:punct:]" ? R"(\p{P}\p{S})" : name == "[:space:]" ? space_class : name == "[:word:]" ? word_class : name);
+        at_ = end + 2;
       } else if (in_[at_] == '[') {
         problem_ = "a class inside a class";
       } else if (in_.substr(at_, 2) == "&&") {
