@@ -1,5 +1,7 @@
 #include "engine/loss/loss.h"
 
+#include <algorithm>
+
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
@@ -16,6 +18,12 @@ std::vector<float> to_float(const std::vector<double>& values) {
   std::vector<float> out(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) out[i] = static_cast<float>(values[i]);
   return out;
+}
+
+// A loss that only reports an entropy costs no backward pass through it.
+std::vector<float> unless_zero(const std::vector<double>& values) {
+  const bool zero = std::all_of(values.begin(), values.end(), [](double v) { return v == 0; });
+  return zero ? std::vector<float>{} : to_float(values);
 }
 
 }  // namespace
@@ -40,8 +48,8 @@ Evaluation evaluate(const AnyLoss& loss, const Outputs& outputs, const data::Exp
   const auto slopes = gradients(scalar, leaves);
   Evaluation out{scalar.value(), to_float(slopes[0]), {}, {}};
   std::size_t next = 1;
-  if (!now.entropy.empty()) out.dentropy = to_float(slopes[next++]);
-  if (!now.value.empty()) out.dvalue = to_float(slopes[next]);
+  if (!now.entropy.empty()) out.dentropy = unless_zero(slopes[next++]);
+  if (!now.value.empty()) out.dvalue = unless_zero(slopes[next]);
   return out;
 }
 

@@ -50,11 +50,16 @@ struct LossSpec {
   bool operator==(const LossSpec&) const = default;
 };
 
+template <Loss L>
+LossSpec spec_of(const L& loss) {
+  return {std::string(L::name), fields_to_json(loss)};
+}
+
 /// Any loss, by value.
 class AnyLoss {
  public:
   template <Loss L>
-  AnyLoss(const L& loss) : spec_{std::string(L::name), fields_to_json(loss)} {
+  AnyLoss(const L& loss) : spec_(spec_of(loss)) {
     if constexpr (requires { loss.needs(); }) needs_ = loss.needs();
     call_ = loss;
   }
@@ -92,7 +97,8 @@ struct Outputs {
   std::span<const float> logp, entropy, value;
 };
 
-/// A loss on one micro-batch: its share of the global batch's loss, and its derivatives by each output ([T]; empty where the output is).
+/// A loss on one micro-batch: its share of the global batch's loss, and its derivatives by each output: [T], or empty when
+/// the output is absent or (entropy, value) the loss does not depend on it.
 struct Evaluation {
   double loss = 0;
   std::vector<float> dlogp, dentropy, dvalue;

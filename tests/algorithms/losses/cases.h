@@ -1,0 +1,69 @@
+// Batches on which losses are tried, and a loss's value and slopes on them.
+#pragma once
+
+#include <vector>
+
+#include "engine/base/random.h"
+#include "engine/loss/loss.h"
+
+namespace troupe::test {
+
+using engine::data::Experience;
+using engine::loss::AnyLoss;
+using engine::loss::Expr;
+using engine::loss::Report;
+
+inline double draw(std::uint64_t stream, std::size_t i, double low, double high) { return low + (high - low) * uniform(23, stream, i); }
+
+/// Six sequences (three pairs) of different lengths with prompts that are not trained on; one sequence has no trained token.
+inline Experience ragged_batch() {
+  Experience b;
+  const std::vector<std::pair<std::size_t, std::size_t>> prompt_and_answer{{2, 5}, {2, 3}, {1, 4}, {1, 6}, {3, 0}, {3, 2}};
+  for (const auto& [prompt, answer] : prompt_and_answer) {
+    std::vector<float> mask(prompt + answer, 1);
+    for (std::size_t t = 0; t < prompt; ++t) mask[t] = 0;
+    b.append(std::vector<std::int32_t>(prompt + answer, 7), mask);
+  }
+  b.unit = 2;
+  for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+    b.old_logp.push_back(static_cast<float>(draw(1, t, -2, -0.2)));
+    b.reference_logp.push_back(static_cast<float>(draw(2, t, -2, -0.2)));
+    b.advantage.push_back(static_cast<float>(draw(3, t, -1.5, 1.5)));
+  }
+  return b;
+}
+
+struct Sloped {
+  double loss = 0;
+  std::vector<double> dlogp, dentropy;
+};
+
+inline Sloped slopes_of(const AnyLoss& loss, const std::vector<double>& logp, const std::vector<double>& entropy, const Experience& b,
+                        Report& report) {
+  const std::vector<Expr> leaves{engine::loss::variable(logp), engine::loss::variable(entropy)};
+  const Expr scalar = loss({.logp = leaves[0], .entropy = leaves[1], .value = {}}, b, report);
+  const auto slopes = gradients(scalar, leaves);
+  return {scalar.value(), slopes[0], slopes[1]};
+}
+
+inline std::vector<double> part(const std::vector<double>& all, std::int32_t begin, std::int32_t end) {
+  return {all.begin() + begin, all.begin() + end};
+}
+
+/// The table's packed rows [[...], [...]] as sequences whose first token is a prompt's.
+inline std::vector<double> with_prompt_token(const std::vector<std::vector<double>>& rows) {
+  std::vector<double> out;
+  for (const auto& row : rows) {
+    out.push_back(0);
+    out.insert(out.end(), row.begin(), row.end());
+  }
+  return out;
+}
+
+inline std::vector<float> to_floats(const std::vector<double>& values) {
+  std::vector<float> out;
+  for (const double v : values) out.push_back(static_cast<float>(v));
+  return out;
+}
+
+}  // namespace troupe::test

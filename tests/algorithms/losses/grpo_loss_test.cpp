@@ -1,0 +1,148 @@
+// GRPO's family on the published inputs: numbers computed independently in float64, to 1e-9.
+#include "algorithms/losses/grpo_loss.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "tests/algorithms/losses/cases.h"
+
+namespace troupe::algorithms {
+namespace {
+
+using namespace troupe::test;
+using Aggregation = GrpoLoss::Aggregation;
+
+// The table's numbers are decimal, an Experience's columns are float32: every column is rounded, and the difference that the loss
+// reads is put into logp in float64, so that exact ratios are tested. The reference likewise, where it is asked for.
+struct Published {
+  Experience b;
+  std::vector<double> logp;
+  Published() {
+    b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
+    b.append({1, 2, 3, 4}, {0, 1, 1, 1});
+    b.old_logp = to_floats(with_prompt_token({{-1.2, -.5, -1.5, -.9}, {-.6, -1.2, -.9}}));
+    const auto difference = with_prompt_token({{.2, 0, -.5, .2}, {.4, -.3, 0}});
+    for (std::size_t t = 0; t < b.tokens.size(); ++t) logp.push_back(static_cast<double>(b.old_logp[t]) + difference[t]);
+    b.advantage = {1, 1, 1, 1, 1, -.5f, -.5f, -.5f, -.5f};
+  }
+  double operator()(const GrpoLoss& loss) const {
+    Report report;
+    return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss;
+  }
+  void expect(GrpoLoss loss, double sequence, double token, double constant) {
+    const std::vector<std::pair<Aggregation, double>> expected{{Aggregation::sequence, sequence},
+                                                               {Aggregation::token_local, token},
+                                                               {Aggregation::token_global, token},
+                                                               {Aggregation::constant, constant}};
+    for (const auto& [aggregation, value] : expected) {
+      loss.aggregation = aggregation;
+      ASSERT_TRUE(loss.validate());
+      set_constants(b, aggregation, 7, 8);
+      EXPECT_NEAR((*this)(loss), value, 1e-9) << names_of(aggregation)[static_cast<std::size_t>(aggregation)];
+    }
+  }
+};
+
+TEST(GrpoLoss, ClipHasThePublishedValues) { Published().expect({.clip_high = 0.28}, -0.2318482972, -0.3433462610, -0.1502139892); }
+
+TEST(GrpoLoss, TwoSidedClipHasThePublishedValues) {
+  Published().expect({.clip_high = 0.28, .delta = 1.4}, -0.2395003553, -0.3499051680, -0.1530835110);
+}
+
+TEST(GrpoLoss, SequenceRatioHasThePublishedValues) {
+  Published().expect({.clip_high = 0.28, .sequence_ratio = true}, -0.2291811776, -0.3357709968, -0.1468998111);
+}
+
+TEST(GrpoLoss, K3HasThePublishedValues) {
+  Published p;
+  const auto difference = with_prompt_token({{.1, .2, -.2, .1}, {.1, -.1, .1}});  // log pi - log ref
+  p.b.reference_logp.assign(p.b.tokens.size(), -1);
+  for (std::size_t t = 0; t < p.logp.size(); ++t) p.logp[t] = -1 + difference[t];
+  p.b.old_logp.clear();
+  p.b.advantage.assign(p.b.tokens.size(), 0);
+  p.expect({.beta = 1, .kl_times_ratio = false}, 0.0087003358, 0.0092363002, 0.0040408813);
+  p.expect({.beta = 1, .kl_times_ratio = true}, 0.0087003358, 0.0092363002, 0.0040408813);  // the ratio is 1
+}
+
+TEST(GrpoLoss, CountsClippedTokensOnTheSideWhereTheyAreClipped) {
+  Published p;
+  p.b.count = 7;
+  Report report;
+  slopes_of(GrpoLoss{.clip_high = 0.28}, p.logp, std::vector<double>(p.logp.size()), p.b, report);
+  const auto values = report.values();
+  EXPECT_NEAR(values.at("clip_ratio/region_mean"), 1.0 / 7, 1e-12);
+  EXPECT_NEAR(values.at("clip_ratio/low_mean"), 1.0 / 7, 1e-12);
+  EXPECT_EQ(values.at("clip_ratio/high_mean"), 0);
+  EXPECT_NEAR(values.at("ratio/min"), std::exp(-0.5), 1e-12);
+  EXPECT_NEAR(values.at("ratio/max"), std::exp(0.4), 1e-12);
+}
+
+TEST(GrpoLoss, WithoutOldLogProbabilitiesTheRatioIsOneAndItsSlopeThatOfLogPi) {
+  Published p;
+  p.b.count = 7;
+  p.b.old_logp.clear();
+  Report report;
+  const auto out = slopes_of(GrpoLoss{}, p.logp, std::vector<double>(p.logp.size()), p.b, report);
+  EXPECT_NEAR(out.loss, -(4 * 1 - 3 * 0.5) / 7, 1e-15);
+  for (std::size_t t = 0; t < p.logp.size(); ++t) EXPECT_NEAR(out.dlogp[t], -p.b.mask[t] * p.b.advantage[t] / 7.0, 1e-12);
+  EXPECT_EQ(report.values().at("ratio/min"), 1);
+  EXPECT_EQ(report.values().at("ratio/max"), 1);
+}
+
+TEST(GrpoLoss, TheRatioGivesTheKlTermItsUnbiasedSlopeAtRatioOne) {
+  Published p;
+  p.b.count = 7;
+  p.b.reference_logp = p.b.old_logp;
+  p.b.old_logp.clear();
+  p.b.advantage.assign(p.b.tokens.size(), 0);
+  const auto slope = [&](bool times_ratio) {
+    Report report;
+    const GrpoLoss loss{.beta = 0.5, .kl_times_ratio = times_ratio};
+    return slopes_of(loss, p.logp, std::vector<double>(p.logp.size()), p.b, report).dlogp[3];
+  };
+  const double x = -0.5, k3 = std::exp(-x) - 1 + x, dk3 = 1 - std::exp(-x);
+  EXPECT_NEAR(slope(false), 0.5 * dk3 / 7, 1e-12);
+  EXPECT_NEAR(slope(true), 0.5 * (dk3 + k3) / 7, 1e-12);
+}
+
+TEST(Kl, EstimatorsHaveThePublishedValues) {
+  const auto value = [](KlEstimator e, double x) { return kl(e, x).value(); };
+  EXPECT_NEAR(value(KlEstimator::k1, .3), .3, 1e-9);
+  EXPECT_NEAR(value(KlEstimator::k2, .3), .045, 1e-9);
+  EXPECT_NEAR(value(KlEstimator::k3, .3), .0408182207, 1e-9);
+  EXPECT_NEAR(value(KlEstimator::k1, -1.5), -1.5, 1e-9);
+  EXPECT_NEAR(value(KlEstimator::abs, -1.5), 1.5, 1e-9);
+  EXPECT_NEAR(value(KlEstimator::k2, -1.5), 1.125, 1e-9);
+  EXPECT_NEAR(value(KlEstimator::k3, -1.5), 1.9816890703, 1e-9);
+}
+
+TEST(GrpoLoss, NonsenseIsRefused) {
+  EXPECT_FALSE(GrpoLoss{.clip_low = 1.5}.validate());
+  EXPECT_FALSE(GrpoLoss{.clip_high = -0.1}.validate());
+  EXPECT_FALSE(GrpoLoss{.delta = 1.1}.validate());
+  EXPECT_FALSE(GrpoLoss{.beta = -1}.validate());
+  EXPECT_FALSE(GrpoLoss{.temperature = 0}.validate());
+  EXPECT_TRUE(GrpoLoss{}.validate());
+}
+
+TEST(GrpoLoss, AnUpdateThatTrainsNothingHasLossZero) {
+  Published p;
+  p.b.mask.assign(p.b.tokens.size(), 0);
+  for (const auto aggregation : {Aggregation::sequence, Aggregation::token_local, Aggregation::token_global, Aggregation::constant}) {
+    set_constants(p.b, aggregation, 0, 8);
+    EXPECT_EQ(p(GrpoLoss{.aggregation = aggregation}), 0);
+  }
+}
+
+TEST(GrpoLoss, WithoutAdvantagesOrReferenceIsABug) {
+  Published p;
+  p.b.count = 7;
+  EXPECT_THROW(p(GrpoLoss{.beta = 0.1}), Bug);
+  p.b.advantage.clear();
+  EXPECT_THROW(p(GrpoLoss{}), Bug);
+}
+
+}  // namespace
+}  // namespace troupe::algorithms
