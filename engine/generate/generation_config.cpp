@@ -11,13 +11,10 @@ namespace troupe::engine::generate {
 namespace {
 
 /// Settings that say nothing about which tokens come out here, or repeat what is neutral; anything else unknown is reported as ignored.
-constexpr std::array<std::string_view, 13> harmless = {"_from_model_config",     "transformers_version",
-                                                       "bos_token_id",           "pad_token_id",
-                                                       "decoder_start_token_id", "use_cache",
-                                                       "cache_implementation",   "return_dict_in_generate",
-                                                       "output_scores",          "output_attentions",
-                                                       "output_hidden_states",   "do_sample",
-                                                       "eos_token_id"};
+constexpr std::array<std::string_view, 13> harmless = {
+    "_from_model_config",   "transformers_version",    "bos_token_id",  "pad_token_id",      "decoder_start_token_id", "use_cache",
+    "cache_implementation", "return_dict_in_generate", "output_scores", "output_attentions", "output_hidden_states",   "do_sample",
+    "eos_token_id"};
 
 Result<std::int64_t> read_bounded(const Json& value, std::string_view key, const std::string& where, std::int64_t low, std::int64_t high) {
   if (!value.is_integer()) return fail(Errc::bad_input, cat(where, ": ", key, ": expected an integer, found ", value.type_name()));

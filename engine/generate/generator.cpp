@@ -55,8 +55,6 @@ const char* to_string(FinishReason reason) {
   return "?";
 }
 
-float inverse_temperature(double temperature) { return temperature == 0 ? 1.0F : static_cast<float>(1 / temperature); }
-
 Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes)
     : decoder(model), config(std::move(how)), scheduler(sizes), cache(model.make_cache(sizes.pages, sizes.page_size)) {
   config.pages = sizes.pages;
@@ -132,6 +130,11 @@ void Generator::Impl::end(std::uint64_t sequence, FinishReason reason) {
   live.erase(place);
 }
 
+void Generator::Impl::forget_all() {
+  while (!live.empty()) end(live.begin()->first, FinishReason::cancelled);
+  finished.clear();
+}
+
 Result<> Generator::submit(Request request) {
   if (auto ok = impl_->refuse(request); !ok) return ok;
   impl_->add(std::move(request));
@@ -165,14 +168,18 @@ Result<std::vector<Generation>> Generator::generate_all(std::vector<Request> req
   for (std::size_t i = 0; i < requests.size(); ++i) {
     place[requests[i].id] = i;
     if (auto ok = submit(std::move(requests[i])); !ok) {
-      while (!impl_->live.empty()) impl_->end(impl_->live.begin()->first, FinishReason::cancelled);
-      impl_->finished.clear();
+      impl_->forget_all();
       return fail(ok.error());
     }
   }
   std::vector<Generation> results(requests.size());
-  while (!idle()) {
-    for (Generation& done : step()) results[place.at(done.id)] = std::move(done);
+  try {
+    while (!idle()) {
+      for (Generation& done : step()) results[place.at(done.id)] = std::move(done);
+    }
+  } catch (...) {
+    impl_->forget_all();
+    throw;
   }
   return results;
 }

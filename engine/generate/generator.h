@@ -37,9 +37,10 @@ struct Alternative {
 struct Generation {
   std::uint64_t id = 0, sample_id = 0;
   std::int32_t prompt_tokens = 0;
-  std::vector<std::int32_t> ids;     ///< [M] generated tokens, an end token included
-  std::vector<float> logp;           ///< [M] log softmax(z)[id]: what the model thinks of it
-  std::vector<float> sampling_logp;  ///< [M] log softmax(z / temperature)[id], before filters and penalties: what trainers compare with
+  std::vector<std::int32_t> ids;  ///< [M] generated tokens, an end token included
+  std::vector<float> logp;        ///< [M] log softmax(z)[id]: what the model thinks of it
+  std::vector<float>
+      sampling_logp;  ///< [M] log softmax(z * ops::inverse_temperature)[id], before filters and penalties: what trainers compare with
   std::vector<std::vector<Alternative>> top;  ///< [M] or empty; most likely first, ties by id
   std::vector<std::uint64_t> versions;        ///< [M] weights that made each token
   FinishReason finish = FinishReason::length;
@@ -76,9 +77,6 @@ struct GeneratorStats {
   std::int64_t steps = 0, rows = 0, sampled = 0, preemptions = 0, shared_pages = 0, copied_pages = 0;
 };
 
-/// log p at temperature T is computed with z * inverse_temperature(T); trainers must use this very float to get the same bits.
-float inverse_temperature(double temperature);
-
 class Generator {
  public:
   /// Allocates the cache. The decoder must outlive the generator. Errc::usage for sizes that cannot work.
@@ -101,6 +99,7 @@ class Generator {
   std::size_t unfinished() const;
 
   /// Submits all and steps until all are done. Results in the order of `requests`. Other requests must not be pending.
+  /// When a request is refused, or step() throws, all of them are forgotten.
   Result<std::vector<Generation>> generate_all(std::vector<Request> requests);
 
   /// Tells that the weights have changed: cached keys and values are dropped and recomputed, later tokens carry `version`.

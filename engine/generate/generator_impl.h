@@ -55,6 +55,7 @@ struct Generator::Impl {
   Result<> refuse(const Request& request) const;
   void add(Request request);
   void end(std::uint64_t sequence, FinishReason reason);
+  void forget_all();
 
   void step();
   void copy_pages(const std::vector<PageCopy>& copies);

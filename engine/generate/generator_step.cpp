@@ -7,6 +7,7 @@
 #include "engine/generate/distribution.h"
 #include "engine/generate/generator_impl.h"
 #include "engine/generate/stop.h"
+#include "engine/ops/temperature.h"
 
 namespace troupe::engine::generate {
 
@@ -47,7 +48,8 @@ void Generator::Impl::step() {
     end_row += work.count;
     if (!work.samples) continue;
     Live& l = live.at(work.sequence);
-    picks.push_back({work.sequence, &l, end_row - 1, inverse_temperature(l.request.params.is_greedy() ? 0 : l.request.params.temperature)});
+    picks.push_back(
+        {work.sequence, &l, end_row - 1, ops::inverse_temperature(l.request.params.is_greedy() ? 0 : l.request.params.temperature)});
   }
   std::vector<Choice> choices = choose_tokens(std::move(picks), hidden);
   std::sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.sequence < b.sequence; });

@@ -1,0 +1,1 @@
+troupe_test(golden_generation SOURCES generation_test.cpp LINKS troupe_engine_checkpoint troupe_engine_generate LABELS golden)
