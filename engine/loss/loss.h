@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/fields.h"
 #include "engine/base/json.h"
 #include "engine/data/experience.h"
-#include "engine/loss/fields.h"
 #include "engine/loss/report.h"
 #include "engine/loss/tape.h"
 

@@ -1,9 +1,9 @@
-#include "engine/loss/fields.h"
+#include "engine/base/fields.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace troupe::engine::loss::detail {
+namespace troupe::detail {
 namespace {
 
 Result<> wrong(const std::string& where, const char* expected, const Json& found) {
@@ -57,4 +57,4 @@ Result<> refuse_unknown(const Json& json, const std::vector<std::string>& known,
   return {};
 }
 
-}  // namespace troupe::engine::loss::detail
+}  // namespace troupe::detail

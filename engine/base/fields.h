@@ -15,7 +15,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
-namespace troupe::engine::loss {
+namespace troupe {
 
 /// An enumeration with words: `names_of(E{})`, found beside the type, gives an array of string_view in the order of the enumerators.
 template <class E>
@@ -29,6 +29,7 @@ Result<> read_field(const Json& json, double& into, const std::string& where);
 Result<> read_field(const Json& json, bool& into, const std::string& where);
 Result<> read_field(const Json& json, int& into, const std::string& where);
 Result<> read_field(const Json& json, std::string& into, const std::string& where);
+inline Result<> read_field(const Json& json, Json& into, const std::string&) { return into = json, Result<>(); }
 /// The index of a word among `names`, or a message that lists them and says which is nearest.
 Result<std::size_t> read_word(const Json& json, const std::vector<std::string>& names, const std::string& where);
 Result<> refuse_unknown(const Json& json, const std::vector<std::string>& known, const std::string& where);
@@ -98,4 +99,4 @@ Result<S> fields_from_json(const Json& json, const std::string& where) {
   return out;
 }
 
-}  // namespace troupe::engine::loss
+}  // namespace troupe
