@@ -3,6 +3,7 @@
 
 namespace troupe::engine::ops {
 
-inline float inverse_temperature(double temperature) { return static_cast<float>(1.0 / temperature); }
+/// 0 (greedy) gives the model's own distribution.
+inline float inverse_temperature(double temperature) { return temperature == 0 ? 1.0f : static_cast<float>(1.0 / temperature); }
 
 }  // namespace troupe::engine::ops

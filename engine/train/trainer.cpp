@@ -23,7 +23,7 @@ Tensor to_rows(ops::Device& device, const std::vector<float>& column, const Head
 }  // namespace
 
 Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options)
-    : model_(std::move(model)), options_(std::move(options)), optimizer_(model_->parameters(), options_.optimizer) {}
+    : model_(std::move(model)), options_(std::move(options)), optimizer_(model_->parameters()) {}
 
 double Trainer::run_micro_batch(const data::Experience& batch, const loss::AnyLoss& loss, loss::Report& report) {
   ops::Device& device = model_->device();
@@ -71,9 +71,9 @@ BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::A
   return out;
 }
 
-Result<optim::StepResult> Trainer::update(double learning_rate) {
-  auto result = optimizer_.step(learning_rate);
-  optimizer_.zero_gradients();
+Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
+  auto result = optimizer_.step(learning_rate, options_.optimizer);
+  optimizer_.zero_grad();
   return result;
 }
 

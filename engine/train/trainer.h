@@ -33,24 +33,24 @@ class Trainer {
   Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options);
 
   models::Decoder& model() { return *model_; }
-  optim::AdamWOptimizer& optimizer() { return optimizer_; }
+  optim::AdamW& optimizer() { return optimizer_; }
 
   /// Splits the batch into micro-batches and adds the gradient of the loss, whose constants are those of the whole batch.
   BatchLoss forward_backward(const data::Experience& batch, const loss::AnyLoss& loss);
   /// Clips, applies and clears the gradients. A gradient that is not finite changes no weight: Errc::bad_input, naming a tensor.
-  Result<optim::StepResult> update(double learning_rate);
+  Result<optim::AdamW::Report> update(double learning_rate);
   /// [T] log-probabilities of the tokens that the mask names, under softmax(logits / temperature).
   std::vector<float> logprobs(const data::Experience& batch, double temperature);
 
   /// Counts updates over the whole run.
-  std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.step_count()); }
+  std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.steps()); }
 
  private:
   double run_micro_batch(const data::Experience& batch, const loss::AnyLoss& loss, loss::Report& report);
 
   std::unique_ptr<models::Decoder> model_;
   TrainerOptions options_;
-  optim::AdamWOptimizer optimizer_;
+  optim::AdamW optimizer_;
 };
 
 }  // namespace troupe::engine::train

@@ -1,0 +1,31 @@
+// Golden files: the folder that TROUPE_GOLDEN names, or the subset that the repository carries.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+inline std::string golden_folder() {
+  const char* named = std::getenv("TROUPE_GOLDEN");
+  return named && *named ? named : TROUPE_TEST_DATA "/golden";
+}
+
+inline bool golden_has(const std::string& relative) { return std::filesystem::exists(golden_folder() + "/" + relative); }
+
+/// For the one case of a program that fails when its folder has none of the files.
+inline void expect_some_golden(const std::vector<std::string>& relative) {
+  for (const auto& path : relative)
+    if (golden_has(path)) return;
+  FAIL() << "none of the golden files of this program is in " << golden_folder();
+}
+
+}  // namespace troupe::test
+
+/// Ends a case by name when its file is not in the golden folder.
+#define SKIP_WITHOUT_GOLDEN(relative) \
+  if (!::troupe::test::golden_has(relative)) GTEST_SKIP() << relative << " is not in " << ::troupe::test::golden_folder()
