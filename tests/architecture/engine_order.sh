@@ -1,0 +1,23 @@
+#!/bin/bash
+# Inside the engine: base < tensor < ops < parallel < nn < models < {loss, optim, data, tokenizer, checkpoint} < {generate, train}.
+# A folder includes its own level and lower ones.
+cd "$1" || exit 2
+declare -A level=([base]=0 [tensor]=1 [ops]=2 [parallel]=3 [nn]=4 [models]=5 [loss]=6 [optim]=6 [data]=6 [tokenizer]=6
+  [checkpoint]=6 [generate]=7 [train]=7)
+bad=0
+for path in engine/*/; do
+  folder=$(basename "$path")
+  if [ -z "${level[$folder]}" ]; then
+    echo "engine/$folder has no place in the order: give it one in tests/architecture/engine_order.sh"
+    bad=1
+    continue
+  fi
+  for other in "${!level[@]}"; do
+    [ "${level[$other]}" -le "${level[$folder]}" ] && continue
+    found=$(grep -rn "#include \"engine/$other/" "engine/$folder") || continue
+    bad=1
+    echo "engine/$folder may not include engine/$other, which stands above it:"
+    echo "$found"
+  done
+done
+exit $bad

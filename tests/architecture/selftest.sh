@@ -1,0 +1,54 @@
+#!/bin/bash
+# The lints can fail: each is shown a small tree with one fault, and must name the file; and the same tree without it, and must pass.
+here=$1/tests/architecture
+tree=$(mktemp -d) || exit 2
+trap 'rm -rf "$tree"' EXIT
+bad=0
+fresh() {
+  rm -rf "${tree:?}"/*
+  mkdir -p "$tree"/{engine/{base,nn,models},transports,actors/runtime,algorithms,launch,tests,benchmarks}
+  echo '#include "engine/base/a.h"' >"$tree/engine/nn/ok.cpp"
+}
+expect() {  # expect LINT FILE LINE: the lint passes before the file says LINE, and names the file after
+  fresh
+  bash "$here/$1" "$tree" >/dev/null || { echo "$1 refuses a tree without faults"; bad=1; }
+  printf '%s\n' "$3" >"$tree/$2"
+  if bash "$here/$1" "$tree" >"$tree.out"; then
+    echo "$1 lets pass in $2: $3"
+    bad=1
+  elif ! grep -q "$2" "$tree.out"; then
+    echo "$1 does not name $2"
+    bad=1
+  fi
+  rm -f "$tree.out"
+}
+allow() {  # allow LINT FILE LINE: no fault
+  fresh
+  printf '%s\n' "$3" >"$tree/$2"
+  bash "$here/$1" "$tree" >/dev/null || { echo "$1 refuses in $2: $3"; bad=1; }
+}
+expect layering.sh engine/base/a.cpp '#include "actors/runtime/node.h"'
+expect layering.sh actors/a.h '#include "algorithms/sft.h"'
+allow layering.sh actors/a.h '#include "engine/base/a.h"'
+expect engine_order.sh engine/base/a.cpp '#include "engine/nn/linear.h"'
+expect engine_order.sh engine/nn/a.cpp '#include "engine/models/decoder.h"'
+allow engine_order.sh engine/models/a.cpp '#include "engine/nn/linear.h"'
+expect fences.sh engine/nn/a.cpp '#include <Eigen/Core>'
+expect fences.sh actors/a.cpp '#include <mutex>'
+expect fences.sh actors/runtime/a.h '#include <asio/post.hpp>'
+allow fences.sh actors/runtime/a.cpp '#include <asio/post.hpp>'
+expect co_await.sh actors/a.cpp '  auto x = co_await ref.ask(Add{1, 2});'
+expect co_await.sh actors/a.cpp '  use(co_await reply.get());'
+expect co_await.sh actors/a.cpp '  if (co_await reply.get()) return;'
+expect co_await.sh actors/a.cpp '  auto [a, b] = co_await reply.get();'
+expect co_await.sh actors/a.cpp '  co_await run([v] { use(v); });'
+allow co_await.sh actors/a.cpp '  auto x = co_await reply.get();  // with {braces} in a comment'
+allow co_await.sh actors/a.cpp '  for (auto& reply : loading) co_await reply.get();'
+allow co_await.sh actors/a.cpp '  batch.reward = co_await reply.get();'
+allow co_await.sh actors/a.cpp '  auto close = [](Gate& g) -> Task<void> { co_await g.close(); };'
+expect size.sh engine/nn/long.cpp "$(seq 301)"
+allow size.sh engine/nn/long.cpp "$(seq 300)"
+expect paths.sh actors/a.cpp 'open("../shared/data");'
+expect paths.sh actors/a.cpp 'open("/home/somebody/data");'
+allow paths.sh actors/a.cpp 'open("tests/data");'
+exit $bad
