@@ -20,6 +20,7 @@ struct Cell {
   Mailbox mailbox;
   std::size_t at_once = 1;
   std::size_t running = 0;                ///< handlers between their start and their end
+  std::string handling;                   ///< the type of the message that was started last
   std::optional<std::string> last_words;  ///< set when it has died
 };
 

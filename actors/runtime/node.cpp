@@ -1,6 +1,7 @@
 #include "actors/runtime/node.h"
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <set>
 #include <vector>
@@ -34,6 +35,7 @@ class Node::Core : public std::enable_shared_from_this<Core> {
   void receive(Frame frame);  // any thread
   void add(std::shared_ptr<Cell> cell) { cells.emplace(cell->name, std::move(cell)); }
   void begin_stop(std::promise<void>& when_drained);
+  void say_who_runs(Duration since_stop);
 
   const std::string name;
   Scheduler& scheduler;
@@ -109,6 +111,7 @@ void Node::Core::pump(const std::shared_ptr<Cell>& cell) {
     std::optional<Frame> frame = cell->mailbox.pop();
     if (!frame) return;
     ++cell->running;
+    cell->handling = frame->type;
     const Handler& handler = cell->behavior.find(frame->type)->second;
     if (handler.compute)
       compute(cell, std::move(*frame), handler);
@@ -177,6 +180,14 @@ void Node::Core::begin_stop(std::promise<void>& when_drained) {
   look_whether_drained();
 }
 
+void Node::Core::say_who_runs(Duration since_stop) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_stop).count();
+  for (const auto& [unused, cell] : cells) {
+    if (cell->running > 0)
+      log_warning(cat(path(*cell), " still handles '", cell->handling, "', ", seconds, " s after it was asked to stop"));
+  }
+}
+
 void Node::Core::look_whether_drained() {
   for (const auto& [unused, cell] : cells) {
     if (cell->running > 0) return;
@@ -221,7 +232,7 @@ void Node::install(const std::string& name, Behavior behavior, Placement placeme
   for (const auto& [unused, handler] : behavior) computes |= static_cast<bool>(handler.compute);
   check(placement.at_once == 1 || (placement.at_once > 1 && !computes), "several messages at once need handlers that are all coroutines");
   Lane& lane = computes ? core_->scheduler.lane(core_->name + "/" + placement.lane) : core_->control;
-  auto cell = std::make_shared<Cell>(Cell{name, std::move(behavior), &lane, Mailbox(placement.mailbox), placement.at_once, 0, {}});
+  auto cell = std::make_shared<Cell>(Cell{name, std::move(behavior), &lane, Mailbox(placement.mailbox), placement.at_once, 0, {}, {}});
   core_->spawned.push_back(cell);
   core_->control.post([core = core_, cell] { core->add(cell); });
 }
@@ -237,7 +248,15 @@ void Node::stop() {
   std::promise<void> promise;
   std::future<void> drained = promise.get_future();
   core_->control.post([core = core_, &promise] { core->begin_stop(promise); });
-  core_->scheduler.drive(drained, [] {});
+  // A handler cannot be interrupted; but a person who waits for one is told which.
+  const Time began = core_->scheduler.now();
+  Duration told = std::chrono::seconds(0);
+  core_->scheduler.drive(drained, [&] {
+    const Duration waited = core_->scheduler.now() - began;
+    if (waited - told < std::chrono::seconds(10)) return;
+    told = waited;
+    core_->control.post([core = core_, waited] { core->say_who_runs(waited); });
+  });
   core_->transport.detach(core_->name);
   for (; !core_->spawned.empty(); core_->spawned.pop_back()) {
     Cell& cell = *core_->spawned.back();
