@@ -46,6 +46,9 @@ class Simulation {
     for (const PageCopy& copy : plan.copies) {
       for (int i = 0; i < config_.page_size; ++i) slots_[copy.to * config_.page_size + i] = slots_[copy.from * config_.page_size + i];
     }
+    for (const std::uint64_t number : plan.preempted) {
+      EXPECT_TRUE(std::ranges::none_of(plan.work, [&](const Work& work) { return work.sequence == number; })) << "preempted, yet at work";
+    }
     std::set<std::size_t> written;
     std::int32_t rows = 0;
     for (const Work& work : plan.work) {
@@ -178,6 +181,16 @@ TEST(Scheduler, NothingIsPreemptedWhileThereIsRoom) {
   Simulation s({.page_size = 4, .pages = 100, .max_sequences = 8, .tokens_per_step = 32});
   for (std::uint64_t i = 0; i < 20; ++i) s.add(5, 10, i);
   while (s.scheduler().size() > 0) ASSERT_THAT(s.step().preempted, IsEmpty());
+}
+
+TEST(Scheduler, TheLastPagesAreLeftToThoseThatRun) {
+  Simulation s({.page_size = 4, .pages = 128, .max_sequences = 4, .tokens_per_step = 600});
+  s.add(400, 2, 1);
+  s.step();
+  s.add(4 * 27, 2, 2);
+  EXPECT_EQ(s.step().work.size(), 1U) << "28 pages are free, and two stay so while another sequence runs";
+  EXPECT_EQ(s.step().work.at(0).sequence, 2U);
+  s.run();
 }
 
 TEST(Scheduler, ACachedPromptIsComputedAgainAfterTheWeightsChange) {

@@ -36,6 +36,14 @@ TEST(StopStrings, AStrippedSpaceAtTheTailIsNotForgotten) {
   EXPECT_EQ(find_stop(ids, {" the end"}, decode).text, std::string(200, 'a'));
 }
 
+TEST(StopStrings, MayHaveTokensWithoutTextInside) {
+  std::vector<std::int32_t> ids(100, 3);
+  ids.push_back(2);
+  ids.insert(ids.end(), 500, 0);
+  ids.push_back(8);
+  EXPECT_EQ(find_stop(ids, {"a the"}, decode).text, std::string(100, 'b'));
+}
+
 TEST(StopStrings, LookingAtTheTailFindsWhatLookingAtTheWholeFinds) {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
