@@ -1,0 +1,137 @@
+#include "engine/checkpoint/manifest.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+
+#include "engine/base/check.h"
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t version = 1;
+constexpr std::string_view format = "troupe training checkpoint";
+constexpr std::size_t manifest_bytes = 16u << 20;
+
+std::string hex(const XXH128_canonical_t& sum) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char byte : sum.digest) out += digits[byte >> 4], out += digits[byte & 15];
+  return out;
+}
+
+// Inside the folder, whatever the manifest says: one or two plain names.
+bool plain_path(std::string_view path) {
+  if (path.empty() || path.size() > 512 || path.front() == '/' || std::count(path.begin(), path.end(), '/') > 1) return false;
+  const auto slash = path.find('/');
+  const auto plain = [](std::string_view name) {
+    return !name.empty() && name.front() != '.' &&
+           std::all_of(name.begin(), name.end(), [](char c) { return c > 0x20 && c < 0x7F && c != '\\'; });
+  };
+  return slash == std::string_view::npos ? plain(path) : plain(path.substr(0, slash)) && plain(path.substr(slash + 1));
+}
+
+Result<std::vector<std::string>> files_of(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    if (!at->is_directory()) out.push_back(fs::path(at->path()).lexically_relative(folder).generic_string());
+  if (failed) return fail(Errc::io, cat(folder, ": cannot list: ", failed.message()));
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Result<Manifest> parse(const std::string& text, const std::string& where) {
+  const auto json = parse_json(text, where, {.depth = 8, .bytes = manifest_bytes});
+  if (!json) return fail(Errc::corrupt, json.error().what);
+  const auto kind = get_string(*json, "format", where);
+  const auto number = get_integer(*json, "version", where), step = get_integer(*json, "step", where);
+  if (!kind || *kind != format) return fail(Errc::corrupt, cat(where, ": expected \"format\": \"", format, "\""));
+  if (!number || !step) return fail(Errc::corrupt, (number ? step : number).error().what);
+  if (*number != version) return fail(Errc::unsupported, cat(where, ": expected version ", version, ", found ", *number));
+  Manifest manifest{*step, {}};
+  const Json* files = json->find("files");
+  if (!files || !files->is_array()) return fail(Errc::corrupt, cat(where, ": \"files\" must be a list"));
+  for (const Json& entry : files->array()) {
+    const auto path = get_string(entry, "path", where), sum = get_string(entry, "xxh3_128", where);
+    const auto bytes = get_integer(entry, "bytes", where);
+    if (!path || !sum || !bytes) return fail(Errc::corrupt, (!path ? path.error() : !sum ? sum.error() : bytes.error()).what);
+    if (!plain_path(*path)) return fail(Errc::corrupt, cat(where, ": ", quote(*path), " is not a file of this folder"));
+    manifest.files.push_back({*path, static_cast<std::uint64_t>(*bytes), *sum});
+  }
+  // One text for one manifest: a byte that changed without changing the meaning (a space, an added key) is still damage.
+  if (to_text(manifest) != text) return fail(Errc::corrupt, cat(where, ": not as troupe writes it"));
+  return manifest;
+}
+
+Result<> compare(const Manifest::File& expected, const std::string& folder) {
+  const std::string path = cat(folder, "/", expected.path);
+  const auto found = measure_file(path);
+  if (!found) return fail(Errc::corrupt, found.error().what);
+  if (found->bytes != expected.bytes) return fail(Errc::corrupt, cat(path, ": expected ", expected.bytes, " bytes, found ", found->bytes));
+  if (found->xxh3_128 != expected.xxh3_128)
+    return fail(Errc::corrupt, cat(path, ": expected checksum ", quote(expected.xxh3_128), ", found ", quote(found->xxh3_128)));
+  return {};
+}
+
+}  // namespace
+
+Result<Manifest::File> measure_file(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  if (!file) return fail(file.error());
+  const auto bytes = file->bytes();
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));
+  return Manifest::File{path, bytes.size(), hex(canonical)};
+}
+
+Result<Manifest> measure_checkpoint(const std::string& folder, std::int64_t step) {
+  const auto paths = files_of(folder);
+  if (!paths) return fail(paths.error());
+  Manifest manifest{step, {}};
+  for (const auto& path : *paths) {
+    if (path == manifest_file) continue;
+    check(plain_path(path), "measure_checkpoint: a file name that a manifest cannot hold");
+    auto file = measure_file(cat(folder, "/", path));
+    if (!file) return fail(file.error());
+    file->path = path;
+    manifest.files.push_back(std::move(*file));
+  }
+  return manifest;
+}
+
+std::string to_text(const Manifest& manifest) {
+  Json::Array files;
+  for (const auto& file : manifest.files)
+    files.push_back(Json::Object{{"path", file.path}, {"bytes", file.bytes}, {"xxh3_128", file.xxh3_128}});
+  return Json(Json::Object{{"format", format}, {"version", version}, {"step", manifest.step}, {"files", std::move(files)}}).dump(1) + "\n";
+}
+
+Result<Manifest> verify_checkpoint(const std::string& folder) {
+  const std::string where = cat(folder, "/", manifest_file);
+  const auto text = read_file(where, manifest_bytes);
+  if (!text) return fail(text.error());
+  auto manifest = parse(*text, where);
+  if (!manifest) return manifest;
+  for (const auto& file : manifest->files)
+    if (auto same = compare(file, folder); !same) return fail(same.error());
+  const auto present = files_of(folder);
+  if (!present) return fail(present.error());
+  for (const auto& path : *present) {
+    const bool listed = std::any_of(manifest->files.begin(), manifest->files.end(), [&](const auto& file) { return file.path == path; });
+    // A reader's notes do no harm; weights or settings that nobody checked would be loaded.
+    if (!listed && path != manifest_file && (path.find(".safetensors") != std::string::npos || path.ends_with(".json")))
+      return fail(Errc::corrupt, cat(folder, "/", quote(path), ": a file that ", where, " does not know"));
+  }
+  return manifest;
+}
+
+}  // namespace troupe::engine::checkpoint

@@ -1,0 +1,67 @@
+// Checkpoints of a training run. OUTPUT/checkpoint-STEP/ is a model folder that any other tool loads; its training/ folder holds the
+// optimizer's moments, state.json and manifest.json. OUTPUT/latest is a relative link to the newest. No times, no paths: equal runs
+// give equal bytes. After a kill at any moment the newest checkpoint or the one before is there, whole.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/base/json.h"
+#include "engine/checkpoint/directory_lock.h"
+#include "engine/checkpoint/hf_model.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/nn/parameters.h"
+
+namespace troupe::engine::checkpoint {
+
+/// What a checkpoint is made of.
+struct Snapshot {
+  std::int64_t step = 0;
+  const nn::Parameters& parameters;
+  SaveOptions model;
+  Tensor exp_avg, exp_avg_sq;  ///< AdamW's moments, [parameters.count()] each, or both absent
+  Json state;                  ///< whatever else the run needs to continue: loader position, seeds, hash of the configuration
+};
+
+struct WriteOptions {
+  int keep_last = 0;  ///< older checkpoints beyond this many are removed; 0 keeps all, else at least 2
+  /// For tests: called before each step of the protocol with its name; an error makes that step fail.
+  std::function<Result<>(std::string_view step)> before;
+};
+
+/// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it; returns the checkpoint's path. Everything goes into a temporary
+/// folder first and is made durable there; then one rename publishes it. Temporary folders that killed runs left are swept. On an error
+/// (a full disk) the temporary folder is removed and earlier checkpoints are as they were. A checkpoint of the same step is replaced.
+Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot, const WriteOptions& options = {});
+
+struct FoundCheckpoint {
+  std::string path;
+  std::int64_t step = 0;
+  /// One sentence for each damaged checkpoint that was passed over: the caller must show them.
+  std::vector<std::string> warnings;
+};
+
+/// The checkpoint that a run over `output` continues from: the one that `latest` names, or else the highest step, with every byte
+/// verified against its manifest. A damaged one is passed over, with a warning, in favour of the next one that holds. No checkpoint:
+/// nullopt. Every one damaged: Errc::corrupt.
+Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output);
+
+struct TrainingState {
+  std::int64_t step = 0;
+  Json state;
+};
+
+/// Loads weights (with every bit that training had, also when the model folder's are rounded) and, where given, the moments
+/// ([into.count()] each). Does not verify checksums: `path` comes from find_latest, or went through verify_checkpoint.
+/// Errc::not_found: no training state, or no moments where they are wanted. Errc::corrupt, io.
+Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied, Tensor* exp_avg, Tensor* exp_avg_sq);
+
+/// "checkpoint-120" gives 120.
+std::optional<std::int64_t> step_of_name(std::string_view name);
+
+}  // namespace troupe::engine::checkpoint

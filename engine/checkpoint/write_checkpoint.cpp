@@ -1,0 +1,176 @@
+// The protocol of write_checkpoint: all files under a temporary name, durable; rename; swing `latest`; prune.
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "engine/base/check.h"
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/output_file.h"
+#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/training_tensors.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view temporary_prefix = ".tmp-checkpoint-", temporary_link_prefix = ".tmp-latest-";
+
+tl::unexpected<Error> system_error(const std::string& path, std::string_view verb, int code = errno) {
+  return fail(Errc::io, cat(path, ": cannot ", verb, ": ", std::strerror(code)));
+}
+
+bool digits(std::string_view text) {
+  return !text.empty() && text.size() <= 18 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// ".tmp-checkpoint-STEP-PID" or ".tmp-latest-PID", exactly: nothing else of the folder is ever removed.
+bool our_temporary(std::string_view name) {
+  if (name.starts_with(temporary_link_prefix)) return digits(name.substr(temporary_link_prefix.size()));
+  if (!name.starts_with(temporary_prefix)) return false;
+  name.remove_prefix(temporary_prefix.size());
+  const auto dash = name.find('-');
+  return dash != std::string_view::npos && digits(name.substr(0, dash)) && digits(name.substr(dash + 1));
+}
+
+// A checkpoint of the same step is replaced by letting the two change places in one step where the file system can do that, and by
+// two renames where it cannot (then a kill in between leaves the checkpoints before).
+Result<> publish(const std::string& temporary, const std::string& path, const std::string& aside) {
+  if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  if (errno != ENOTEMPTY && errno != EEXIST) return system_error(path, "publish");
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS) return system_error(path, "replace");
+  if (::rename(path.c_str(), aside.c_str()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "replace");
+  return {};
+}
+
+class Protocol {
+ public:
+  Protocol(const DirectoryLock& output, const Snapshot& snapshot, const WriteOptions& options)
+      : output_(output.directory()), snapshot_(snapshot), options_(options) {}
+
+  Result<std::string> run() {
+    if (auto swept = sweep(); !swept) return fail(swept.error());
+    auto written = write();
+    const std::string aside = cat(output_, "/", temporary_prefix, snapshot_.step, "-0");
+    if (written) written = step("publish", [&] { return publish(temporary_, path_, aside); });
+    if (written) written = step("sync output", [&] { return sync_directory(output_); });
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);  // after an error the half-written one, after an exchange the old one
+    fs::remove_all(aside, ignored);
+    if (written) written = swing();
+    if (written) written = prune();
+    if (!written) return fail(written.error());
+    return path_;
+  }
+
+ private:
+  template <class Act>
+  Result<> step(std::string_view name, Act act) {
+    if (options_.before)
+      if (auto go = options_.before(name); !go) return go;
+    return act();
+  }
+
+  std::string temporary_name(std::int64_t step) const { return cat(output_, "/", temporary_prefix, step, "-", ::getpid()); }
+
+  // The lock says that no other run is alive here, so every temporary of our pattern is a dead run's.
+  Result<> sweep() {
+    return step("sweep", [&]() -> Result<> {
+      std::error_code failed;
+      for (fs::directory_iterator at(output_, failed), end; !failed && at != end; at.increment(failed))
+        if (our_temporary(at->path().filename().string())) fs::remove_all(at->path(), failed);
+      if (failed) return fail(Errc::io, cat(output_, ": cannot sweep: ", failed.message()));
+      return {};
+    });
+  }
+
+  Result<> write() {
+    const auto make = [&](const std::string& path) -> Result<> {
+      return ::mkdir(path.c_str(), 0755) == 0 ? Result<>() : system_error(path, "create");
+    };
+    const std::string training = cat(temporary_, "/training");
+    auto done = step("create folder", [&] { return make(temporary_); });
+    if (done) done = step("write model", [&] { return save_parameters(temporary_, snapshot_.parameters, snapshot_.model); });
+    if (done) done = step("create training folder", [&] { return make(training); });
+    const bool rounded = snapshot_.model.type != StoredType::f32;
+    if (done && (snapshot_.exp_avg || rounded))
+      done = step("write optimizer", [&] {
+        return save_training_tensors(cat(temporary_, "/", optimizer_file), snapshot_.parameters, snapshot_.exp_avg, snapshot_.exp_avg_sq,
+                                     rounded);
+      });
+    const Json state(Json::Object{{"step", snapshot_.step}, {"state", snapshot_.state}});
+    if (done) done = step("write state", [&] { return write_new_file(cat(training, "/state.json"), state.dump(1) + "\n"); });
+    if (done) done = step("write manifest", [&] { return write_manifest(); });
+    if (done) done = step("sync training folder", [&] { return sync_directory(training); });
+    if (done) done = step("sync folder", [&] { return sync_directory(temporary_); });
+    return done;
+  }
+
+  Result<> write_manifest() {
+    const auto manifest = measure_checkpoint(temporary_, snapshot_.step);
+    if (!manifest) return fail(manifest.error());
+    return write_new_file(cat(temporary_, "/", manifest_file), to_text(*manifest));
+  }
+
+  Result<> swing() {
+    const std::string link = cat(output_, "/", temporary_link_prefix, ::getpid()), latest = cat(output_, "/latest");
+    const std::string target = fs::path(path_).filename().string();
+    auto done = step("make link", [&]() -> Result<> {
+      return ::symlink(target.c_str(), link.c_str()) == 0 ? Result<>() : system_error(link, "create");
+    });
+    if (done)
+      done = step("swing latest",
+                  [&]() -> Result<> { return ::rename(link.c_str(), latest.c_str()) == 0 ? Result<>() : system_error(latest, "replace"); });
+    if (!done) ::unlink(link.c_str());
+    return done ? step("sync latest", [&] { return sync_directory(output_); }) : done;
+  }
+
+  // A checkpoint leaves under a temporary name first, so that one that is half removed is never taken for a damaged one.
+  Result<> prune() {
+    if (options_.keep_last == 0) return {};
+    std::vector<std::int64_t> older;
+    std::error_code failed;
+    for (fs::directory_iterator at(output_, failed), end; !failed && at != end; at.increment(failed))
+      if (const auto found = step_of_name(at->path().filename().string()); found && *found < snapshot_.step && !at->is_symlink())
+        older.push_back(*found);
+    if (failed) return fail(Errc::io, cat(output_, ": cannot list: ", failed.message()));
+    std::sort(older.rbegin(), older.rend());
+    for (auto i = static_cast<std::size_t>(options_.keep_last - 1); i < older.size(); ++i) {
+      const std::string path = cat(output_, "/checkpoint-", older[i]), aside = temporary_name(older[i]);
+      auto done = step("set aside", [&]() -> Result<> {
+        return ::rename(path.c_str(), aside.c_str()) == 0 ? Result<>() : system_error(path, "set aside");
+      });
+      if (done)
+        done = step("remove", [&]() -> Result<> {
+          fs::remove_all(aside, failed);
+          return failed ? fail(Errc::io, cat(aside, ": cannot remove: ", failed.message())) : Result<>();
+        });
+      if (!done) return done;
+    }
+    return {};
+  }
+
+  std::string output_;
+  const Snapshot& snapshot_;
+  const WriteOptions& options_;
+  std::string path_ = cat(output_, "/checkpoint-", snapshot_.step);
+  std::string temporary_ = temporary_name(snapshot_.step);
+};
+
+}  // namespace
+
+Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot, const WriteOptions& options) {
+  check(snapshot.step >= 0, "write_checkpoint: a negative step");
+  check(options.keep_last == 0 || options.keep_last >= 2, "write_checkpoint: keep_last must be 0 (all) or at least 2");
+  return Protocol(output, snapshot, options).run();
+}
+
+}  // namespace troupe::engine::checkpoint

@@ -1,0 +1,130 @@
+#include "engine/checkpoint/run_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include "engine/base/text.h"
+#include "tests/engine/checkpoint/run_fixture.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using RunCheckpoint = RunTest;
+
+TEST_F(RunCheckpoint, ComesBackBitForBitUnderTheFixedNames) {
+  const auto path = write(3);
+  ASSERT_TRUE(path) << path.error().what;
+  EXPECT_EQ(*path, out / "checkpoint-3");
+  EXPECT_THAT(files_below(*path), ElementsAre("config.json", "model.safetensors", "tokenizer.json", "training/manifest.json",
+                                              "training/optimizer.safetensors", "training/state.json"));
+  EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-3", "latest"));
+  EXPECT_EQ(std::filesystem::read_symlink(out / "latest"), "checkpoint-3");
+  EXPECT_TRUE(holds(*path, 3));
+  EXPECT_TRUE(holds(out / "latest", 3));
+  const auto found = find_latest(out.path());
+  ASSERT_TRUE(found) << found.error().what;
+  ASSERT_TRUE(*found);
+  EXPECT_EQ((*found)->path, *path);
+  EXPECT_EQ((*found)->step, 3);
+  EXPECT_TRUE((*found)->warnings.empty());
+}
+
+TEST_F(RunCheckpoint, EqualRunsGiveEqualBytes) {
+  Scratch second;
+  ASSERT_TRUE(write(3));
+  ASSERT_TRUE(write_checkpoint(*DirectoryLock::take(second.path()), snapshot(3)));
+  const auto files = files_below(out / "checkpoint-3");
+  ASSERT_EQ(files, files_below(second / "checkpoint-3"));
+  for (const auto& file : files) EXPECT_EQ(slurp(out / ("checkpoint-3/" + file)), slurp(second / ("checkpoint-3/" + file))) << file;
+}
+
+TEST_F(RunCheckpoint, RoundedWeightsStillResumeExactly) {
+  const auto path = write_checkpoint(*DirectoryLock::take(out.path()), snapshot(3, {.type = StoredType::bf16}));
+  ASSERT_TRUE(path) << path.error().what;
+  EXPECT_EQ(read_json(*path + "/config.json")->find("torch_dtype")->string(), "bfloat16");
+  EXPECT_TRUE(holds(*path, 3));
+}
+
+TEST_F(RunCheckpoint, ARunWithoutCheckpointsStartsAnew) {
+  EXPECT_FALSE(find_latest(out.path()).value());
+  EXPECT_FALSE(find_latest(out / "none").value());
+}
+
+TEST_F(RunCheckpoint, TheSameStepIsReplaced) {
+  ASSERT_TRUE(write(3));
+  const std::string before = slurp(out / "checkpoint-3/model.safetensors");
+  auto other = snapshot(3);
+  device->upload(parameters.values(), numbers(4, 5));
+  ASSERT_TRUE(write_checkpoint(*DirectoryLock::take(out.path()), other));
+  EXPECT_NE(slurp(out / "checkpoint-3/model.safetensors"), before);
+  EXPECT_EQ(find_latest(out.path()).value()->step, 3);
+  EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-3", "latest"));
+}
+
+TEST_F(RunCheckpoint, OlderOnesAreRemovedBeyondTheLastAndNothingElseIs) {
+  std::filesystem::create_directory(out / "checkpoint-best");
+  std::filesystem::create_directory(out / "checkpoint-007");
+  put(out / "metrics.jsonl", "{}");
+  for (std::int64_t step : {1, 2, 10}) ASSERT_TRUE(write(step));
+  ASSERT_TRUE(write(11, {.keep_last = 2}));
+  EXPECT_THAT(names(),
+              ElementsAre(".lock", "checkpoint-007", "checkpoint-10", "checkpoint-11", "checkpoint-best", "latest", "metrics.jsonl"));
+  ASSERT_TRUE(write(5, {.keep_last = 2}));  // going back: what lies ahead is not ours to judge
+  EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-007", "checkpoint-10", "checkpoint-11", "checkpoint-5", "checkpoint-best", "latest",
+                                   "metrics.jsonl"));
+  EXPECT_EQ(find_latest(out.path()).value()->step, 5);  // `latest` decides
+}
+
+TEST_F(RunCheckpoint, OnlyTemporariesOfOurPatternAreSwept) {
+  Scratch precious;
+  put(precious / "thesis.txt", "all of it");
+  std::filesystem::create_directories(out / ".tmp-checkpoint-7-123/training");
+  std::filesystem::create_symlink("checkpoint-7", out / ".tmp-latest-123");
+  std::filesystem::create_directory_symlink(precious.path(), out / ".tmp-checkpoint-8-123");
+  for (const std::string name :
+       {".tmp-checkpoint-", ".tmp-checkpoint-x-1", ".tmp-checkpoint-7-123-old", ".tmp-latest-", "tmp-checkpoint-7-123"})
+    std::filesystem::create_directory(out / name);
+  ASSERT_TRUE(write(1));
+  EXPECT_THAT(names(), ElementsAre(".lock", ".tmp-checkpoint-", ".tmp-checkpoint-7-123-old", ".tmp-checkpoint-x-1", ".tmp-latest-",
+                                   "checkpoint-1", "latest", "tmp-checkpoint-7-123"));
+  EXPECT_EQ(slurp(precious / "thesis.txt"), "all of it");
+}
+
+TEST_F(RunCheckpoint, StepsAreReadFromNamesExactly) {
+  EXPECT_EQ(step_of_name("checkpoint-0"), 0);
+  EXPECT_EQ(step_of_name("checkpoint-120"), 120);
+  for (const auto* name :
+       {"checkpoint-", "checkpoint-01", "checkpoint--1", "checkpoint-1x", "Checkpoint-1", "checkpoint-1234567890123456789"})
+    EXPECT_FALSE(step_of_name(name)) << name;
+}
+
+TEST_F(RunCheckpoint, ASecondRunIsRefusedAndToldWhoIsThere) {
+  auto first = DirectoryLock::take(out.path());
+  ASSERT_TRUE(first);
+  const auto second = DirectoryLock::take(out.path());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::usage);
+  EXPECT_THAT(second.error().what, HasSubstr(cat("process ", ::getpid(), " is writing")));
+  first = fail(Errc::closed, "released");
+  EXPECT_TRUE(DirectoryLock::take(out.path()));
+}
+
+TEST_F(RunCheckpoint, TheLockOfADeadProcessIsFree) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto lock = DirectoryLock::take(out.path());
+    ::_exit(lock ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  EXPECT_TRUE(DirectoryLock::take(out.path()));
+}
+
+TEST_F(RunCheckpoint, KeepingOnlyOneIsABug) { EXPECT_THROW((void)write(1, {.keep_last = 1}), std::logic_error); }
+
+}  // namespace
+}  // namespace troupe::engine::checkpoint
