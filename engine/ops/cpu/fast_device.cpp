@@ -1,8 +1,133 @@
-// Stands in until the fast device is written: the same results from the reference.
-#include "engine/ops/device.h"
+#include "engine/ops/cpu/fast_device.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace troupe::engine::ops {
 
-std::unique_ptr<Device> make_cpu_device(CpuOptions) { return make_reference_device(); }
+float* Scratch::need(std::int64_t count) {
+  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
+  if (!buffer_ || buffer_->bytes() < bytes) {
+    buffer_.reset();
+    buffer_ = std::make_unique<HostBuffer>(bytes);
+  }
+  return reinterpret_cast<float*>(buffer_->data());
+}
+
+FastDevice::FastDevice(const Kernels& kernels, int threads)
+    : kernels_(kernels), pool_(threads), score_scratch_(static_cast<std::size_t>(threads)) {
+  for (int i = 0; i < threads; ++i) product_scratch_.push_back(std::make_unique<HostBuffer>(product_scratch * sizeof(float)));
+}
+
+void FastDevice::product(Kind kind, const Product& p) {
+  const auto kernel = kind == Kind::dot ? kernels_.dot_product : kernels_.outer_product;
+  constexpr std::int64_t worth_waking = 250'000;
+  if (pool_.threads() == 1 || p.m * p.n * p.k < worth_waking) {
+    if (p.m > 0 && p.n > 0) kernel(p, scratch(0));
+    return;
+  }
+  std::int64_t height = 192, width = kind == Kind::dot ? 256 : 512;
+  const auto blocks = [&] { return ((p.m + height - 1) / height) * ((p.n + width - 1) / width); };
+  while (blocks() < 3 * pool_.threads() && (height > 24 || width > 64)) {
+    (std::min(height, p.m) > std::min(width, p.n) && height > 24) || width <= 64 ? height /= 2 : width /= 2;
+  }
+  const std::int64_t down = (p.m + height - 1) / height;
+  pool_.run(blocks(), [&](std::int64_t block, int worker) {
+    const std::int64_t m = block % down * height, n = block / down * width;
+    Product part = p;
+    part.m = std::min(height, p.m - m);
+    part.n = std::min(width, p.n - n);
+    part.a += m * p.a_row;
+    part.b += kind == Kind::dot ? n * p.ldb : n;
+    part.c += m * p.ldc + n;
+    kernel(part, scratch(worker));
+  });
+}
+
+void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
+  const auto [m, n, k] = gemm_sizes(a, b, c, how);
+  const Product p{.m = m,
+                  .n = n,
+                  .k = k,
+                  .a = in(a),
+                  .a_row = how.transpose_a ? 1 : k,
+                  .a_k = how.transpose_a ? m : 1,
+                  .b = in(b),
+                  .ldb = how.transpose_b ? k : n,
+                  .c = out(c),
+                  .ldc = n,
+                  .accumulate = how.accumulate,
+                  .bf16 = how.precision == Precision::bf16};
+  product(how.transpose_b ? Kind::dot : Kind::outer, p);
+}
+
+void FastDevice::fill(Tensor& x, float value) {
+  float* values = out(x);
+  share(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) { std::fill(values + begin, values + end, value); });
+}
+
+void FastDevice::add(const Tensor& a, const Tensor& b, Tensor& sum) {
+  check(a.count() == b.count() && a.count() == sum.count(), "add: operands differ in size");
+  const float *left = in(a), *right = in(b);
+  float* result = out(sum);
+  share(sum.count(), 1, 4096,
+        [&](std::int64_t begin, std::int64_t end, int) { kernels_.add(left + begin, right + begin, result + begin, end - begin); });
+}
+
+void FastDevice::scale(Tensor& x, float factor) {
+  float* values = out(x);
+  share(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) { kernels_.scale(values + begin, factor, end - begin); });
+}
+
+void FastDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
+  const std::int64_t count = values.count();
+  check(grads.count() == count && m.count() == count && v.count() == count, "adamw: operands differ in size");
+  const AdamWScalars with(how);
+  float *p = out(values), *first = out(m), *second = out(v);
+  const float* g = in(grads);
+  share(count, 8, 4096, [&](std::int64_t begin, std::int64_t end, int) {
+    kernels_.adamw(p + begin, g + begin, first + begin, second + begin, with, end - begin);
+  });
+}
+
+double FastDevice::sum_of_squares(const Tensor& x) {
+  constexpr std::int64_t block = 16384;  // part of the order of summation
+  const std::int64_t count = x.count(), blocks = (count + block - 1) / block;
+  const float* values = in(x);
+  partial_sums_.assign(static_cast<std::size_t>(blocks), 0.0);
+  share(blocks, block, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double sums[8] = {};
+      const float* at = values + i * block;
+      const std::int64_t size = std::min(block, count - i * block);
+      for (std::int64_t j = 0; j < size; ++j) sums[j % 8] += double{at[j]} * double{at[j]};
+      partial_sums_[static_cast<std::size_t>(i)] =
+          ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    }
+  });
+  double total = 0;
+  for (const double sum : partial_sums_) total += sum;
+  return total;
+}
+
+bool FastDevice::all_finite(const Tensor& x) {
+  const float* values = in(x);
+  std::atomic<bool> finite{true};
+  share(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) {
+    std::uint32_t found = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto bits = __builtin_bit_cast(std::uint32_t, values[i]);
+      found |= static_cast<std::uint32_t>((bits & 0x7f800000U) == 0x7f800000U);
+    }
+    if (found != 0) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite.load();
+}
+
+std::unique_ptr<Device> make_cpu_device(CpuOptions options) {
+  check(options.threads >= 0 && options.threads <= 1024, "make_cpu_device: threads");
+  const int threads = options.threads == 0 ? usable_processors() : options.threads;
+  return std::make_unique<FastDevice>(kernels_for(options.isa == nullptr ? "" : options.isa), threads);
+}
 
 }  // namespace troupe::engine::ops

@@ -32,10 +32,4 @@ void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout,
 void check_head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets);
 void check_targets(std::span<const std::int32_t> targets, std::int64_t rows, std::int64_t vocabulary);
 
-/// The scalars of an AdamW update, each rounded to f32 once, as torch does.
-struct AdamWScalars {
-  explicit AdamWScalars(const AdamW& how);
-  float decay, one_minus_beta1, beta2, one_minus_beta2, sqrt_correction2, eps, step_size, grad_scale;
-};
-
 }  // namespace troupe::engine::ops

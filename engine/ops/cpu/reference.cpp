@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/ops/cpu/access.h"
+#include "engine/ops/cpu/kernels.h"
 
 namespace troupe::engine::ops {
 namespace {

@@ -88,7 +88,8 @@ void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, 
       for (std::size_t v = 0; v < logits.size(); ++v) {
         const double log_p = double{logits[v] * inv_temperature} - double{in(lse)[t]}, p = std::exp(log_p);
         const double onehot = static_cast<std::int32_t>(v) == target ? 1 : 0;
-        const double dz = double{inv_temperature} * (above * (onehot - p) - above_entropy * p * (log_p + h));
+        const double exact = double{inv_temperature} * (above * (onehot - p) - above_entropy * p * (log_p + h));
+        const double dz = precision == Precision::bf16 ? double{from_bf16(to_bf16(static_cast<float>(exact)))} : exact;
         for (std::size_t i = 0; i < width; ++i) {
           hidden_sum[i] += dz * operands.weight[v * width + i];
           weight_sum[v * width + i] += dz * state[i];

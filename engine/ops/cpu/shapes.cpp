@@ -3,6 +3,7 @@
 
 #include "engine/ops/cpu/access.h"
 #include "engine/ops/cpu/host_device.h"
+#include "engine/ops/cpu/kernels.h"
 
 namespace troupe::engine::ops {
 

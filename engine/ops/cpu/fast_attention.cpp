@@ -1,0 +1,204 @@
+// Attention over blocks of rows: scores = q k^T and out = e v are products of the same kernels as every other matrix, over runs of keys
+// that lie together. A score is one dot product and an output one chain in the order of keys, so neither the block, nor the pages,
+// nor the rest of the batch changes a bit. A row's weights beyond its own keys are zeros, which leave its chain as it is.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/ops/cpu/fast_device.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+/// A block of rows of one sequence and one key/value head.
+struct Block {
+  std::size_t sequence;
+  int kv_head;
+  std::int64_t row, rows, keys;  ///< keys: the most that any row of the block sees
+};
+
+std::int64_t rows_of_block(std::int64_t keys) { return std::clamp<std::int64_t>(65536 / keys, 1, 48); }
+
+std::int64_t keys_seen(const Layout& layout, std::int64_t begin, std::int64_t end) {
+  return 1 + *std::max_element(layout.positions.begin() + begin, layout.positions.begin() + end);
+}
+
+/// Calls visit(first key, keys, first row) for each run of keys 0 .. keys-1 of sequence n that lies together.
+template <class Visit>
+void for_each_run(const KeyValues& kv, const Layout& layout, std::size_t n, std::int64_t keys, Visit visit) {
+  if (kv.page_size == 0) return visit(std::int64_t{0}, keys, std::int64_t{layout.offsets[n]});
+  const auto& pages = kv.pages[n];
+  const std::int64_t size = kv.page_size;
+  for (std::int64_t key = 0; key < keys;) {
+    const auto first = static_cast<std::size_t>(key / size);
+    std::size_t last = first + 1;
+    while (static_cast<std::int64_t>(last) * size < keys && pages[last] == pages[last - 1] + 1) ++last;
+    const std::int64_t run = std::min(keys - key, static_cast<std::int64_t>(last - first) * size);
+    visit(key, run, pages[first] * size);
+    key += run;
+  }
+}
+
+}  // namespace
+
+/// The operands of one call, as the blocks need them.
+class AttentionPass {
+ public:
+  AttentionPass(FastDevice& device, const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape)
+      : device_(device), kernels_(device.kernels_), kv_(kv), layout_(layout), shape_(shape), q_(in(q)), k_(in(kv.k)), v_(in(kv.v)) {}
+
+  void forward(float* out, float* lse);
+  void backward(const float* out, const float* lse, const float* dout, float* dq, float* dk, float* dv);
+
+ private:
+  /// Rows of a block that are computed together: one head of several rows, or the heads of one row.
+  struct Group {
+    std::int64_t first, rows, stride;  ///< (row, head) pairs: first, first + stride, ...
+    std::int64_t row_of(std::int64_t i) const { return first + i * stride; }
+  };
+  template <class Visit>
+  void for_each_group(const Block& block, Visit visit) const;
+  std::vector<Block> blocks() const;
+  std::int64_t keys_of(std::int64_t pair) const {
+    return std::int64_t{layout_.positions[static_cast<std::size_t>(pair / shape_.heads)]} + 1;
+  }
+  std::int64_t width() const { return std::int64_t{shape_.kv_heads} * shape_.head_size; }
+
+  void forward_block(const Block& block, int worker, float* out, float* lse);
+  void backward_group(const Block& block, const Group& group, int worker, const float* out, const float* lse, const float* dout, float* dq,
+                      float* dk, float* dv);
+  /// to [rows, keys] = rows of `left` against `right` (k or v).
+  void against_keys(const Block& block, const Group& group, const float* left, const float* right, float* to, int worker) const;
+
+  FastDevice& device_;
+  const Kernels& kernels_;
+  const KeyValues& kv_;
+  const Layout& layout_;
+  const AttentionShape& shape_;
+  const float *q_, *k_, *v_;
+};
+
+std::vector<Block> AttentionPass::blocks() const {
+  std::vector<Block> all;
+  for (std::size_t n = 0; n + 1 < layout_.offsets.size(); ++n) {
+    const std::int64_t begin = layout_.offsets[n], end = layout_.offsets[n + 1];
+    if (begin == end) continue;
+    const std::int64_t most = rows_of_block(keys_seen(layout_, begin, end));
+    for (int g = 0; g < shape_.kv_heads; ++g) {
+      for (std::int64_t row = begin; row < end; row += most) {
+        const std::int64_t rows = std::min(most, end - row);
+        all.push_back({n, g, row, rows, keys_seen(layout_, row, row + rows)});
+      }
+    }
+  }
+  return all;
+}
+
+template <class Visit>
+void AttentionPass::for_each_group(const Block& block, Visit visit) const {
+  const int share = shape_.heads / shape_.kv_heads;
+  const std::int64_t first = block.row * shape_.heads + std::int64_t{block.kv_head} * share;
+  if (block.rows == 1) return visit(Group{first, share, 1});
+  for (int h = 0; h < share; ++h) visit(Group{first + h, block.rows, shape_.heads});
+}
+
+void AttentionPass::against_keys(const Block& block, const Group& group, const float* left, const float* right, float* to,
+                                 int worker) const {
+  const std::int64_t size = shape_.head_size, column = block.kv_head * size;
+  for_each_run(kv_, layout_, block.sequence, block.keys, [&](std::int64_t key, std::int64_t run, std::int64_t row) {
+    kernels_.dot_product({group.rows, run, size, left + group.first * size, group.stride * size, 1, right + row * width() + column, width(),
+                          to + key, block.keys, false, false},
+                         device_.scratch(worker));
+  });
+}
+
+void AttentionPass::forward_block(const Block& block, int worker, float* out, float* lse) {
+  const std::int64_t size = shape_.head_size, column = block.kv_head * size;
+  for_each_group(block, [&](const Group& group) {
+    float* scores = device_.score_scratch_[static_cast<std::size_t>(worker)].need(group.rows * (block.keys + 2));
+    auto* inverse = scores + group.rows * block.keys;
+    against_keys(block, group, q_, k_, scores, worker);
+    for (std::int64_t i = 0; i < group.rows; ++i) {
+      const std::int64_t pair = group.row_of(i), keys = keys_of(pair);
+      const SoftmaxSums sums = kernels_.softmax_in_place(scores + i * block.keys, keys, shape_.scale);
+      std::fill(scores + i * block.keys + keys, scores + (i + 1) * block.keys, 0.0F);
+      inverse[i] = static_cast<float>(1 / sums.sum);
+      if (lse != nullptr) lse[pair] = static_cast<float>(double{sums.largest} + std::log(sums.sum));
+    }
+    for_each_run(kv_, layout_, block.sequence, block.keys, [&](std::int64_t key, std::int64_t run, std::int64_t row) {
+      kernels_.outer_product({group.rows, size, run, scores + key, block.keys, 1, v_ + row * width() + column, width(),
+                              out + group.first * size, group.stride * size, key > 0, false},
+                             device_.scratch(worker));
+    });
+    for (std::int64_t i = 0; i < group.rows; ++i) kernels_.scale(out + group.row_of(i) * size, inverse[i], size);
+  });
+}
+
+void AttentionPass::forward(float* out, float* lse) {
+  const std::vector<Block> all = blocks();
+  std::int64_t work = 0;
+  for (const Block& block : all) work += block.rows * block.keys * shape_.head_size * 2 * (shape_.heads / shape_.kv_heads);
+  const std::int64_t pieces = work < 100'000 ? 1 : static_cast<std::int64_t>(all.size());
+  device_.pool_.run(pieces, [&](std::int64_t piece, int worker) {
+    if (pieces > 1) return forward_block(all[static_cast<std::size_t>(piece)], worker, out, lse);
+    for (const Block& block : all) forward_block(block, worker, out, lse);
+  });
+}
+
+void AttentionPass::backward_group(const Block& block, const Group& group, int worker, const float* out, const float* lse,
+                                   const float* dout, float* dq, float* dk, float* dv) {
+  const std::int64_t size = shape_.head_size, keys = block.keys, first = layout_.offsets[block.sequence];
+  const std::int64_t column = first * width() + block.kv_head * size;
+  float* p = device_.score_scratch_[static_cast<std::size_t>(worker)].need(2 * group.rows * keys);
+  float* ds = p + group.rows * keys;
+  against_keys(block, group, q_, k_, p, worker);
+  against_keys(block, group, dout, v_, ds, worker);
+  for (std::int64_t i = 0; i < group.rows; ++i) {
+    const std::int64_t pair = group.row_of(i), seen = keys_of(pair);
+    const float row_dot = kernels_.dot(out + pair * size, dout + pair * size, size);
+    kernels_.attention_weights(p + i * keys, seen, shape_.scale, lse[pair]);
+    kernels_.attention_dscores(p + i * keys, ds + i * keys, seen, row_dot, shape_.scale);
+    std::fill(p + i * keys + seen, p + (i + 1) * keys, 0.0F);
+    std::fill(ds + i * keys + seen, ds + (i + 1) * keys, 0.0F);
+  }
+  float* memory = device_.scratch(worker);
+  const std::int64_t at = group.first * size, apart = group.stride * size;
+  kernels_.outer_product({keys, size, group.rows, p, 1, keys, dout + at, apart, dv + column, width(), true, false}, memory);
+  kernels_.outer_product({keys, size, group.rows, ds, 1, keys, q_ + at, apart, dk + column, width(), true, false}, memory);
+  kernels_.outer_product({group.rows, size, keys, ds, keys, 1, k_ + column, width(), dq + at, apart, false, false}, memory);
+}
+
+void AttentionPass::backward(const float* out, const float* lse, const float* dout, float* dq, float* dk, float* dv) {
+  // dk and dv of one sequence and head are one chain over its blocks, so one thread takes them all, in order.
+  const std::vector<Block> all = blocks();
+  std::vector<std::size_t> begins;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i == 0 || all[i].sequence != all[i - 1].sequence || all[i].kv_head != all[i - 1].kv_head) begins.push_back(i);
+  }
+  begins.push_back(all.size());
+  device_.pool_.run(static_cast<std::int64_t>(begins.size()) - 1, [&](std::int64_t chain, int worker) {
+    for (std::size_t i = begins[static_cast<std::size_t>(chain)]; i < begins[static_cast<std::size_t>(chain) + 1]; ++i) {
+      for_each_group(all[i], [&](const Group& group) { backward_group(all[i], group, worker, out, lse, dout, dq, dk, dv); });
+    }
+  });
+}
+
+void FastDevice::attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out_,
+                           Tensor* lse) {
+  check_attention(q, kv, layout, shape);
+  check(out_.count() == q.count() && (lse == nullptr || lse->count() == rows_of(q) * shape.heads), "attention: out [T, H*K], lse [T, H]");
+  AttentionPass(*this, q, kv, layout, shape).forward(out(out_), lse == nullptr ? nullptr : out(*lse));
+}
+
+void FastDevice::attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
+                                    const Tensor& out_, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) {
+  check_attention(q, kv, layout, shape);
+  check(kv.page_size == 0, "attention_backward: not through pages");
+  check(out_.count() == q.count() && dout.count() == q.count() && dq.count() == q.count() && lse.count() == rows_of(q) * shape.heads,
+        "attention_backward: q, out, dout, dq [T, H*K], lse [T, H]");
+  check(dk.count() == kv.k.count() && dv.count() == kv.v.count(), "attention_backward: dk, dv are not like k, v");
+  fill(dk, 0);
+  fill(dv, 0);
+  AttentionPass(*this, q, kv, layout, shape).backward(in(out_), in(lse), in(dout), out(dq), out(dk), out(dv));
+}
+
+}  // namespace troupe::engine::ops

@@ -1,0 +1,96 @@
+// The fast CPU device: shares the work of each operation out to a pool of threads, which run one instruction set's kernels.
+// Not safe to use from two threads at once: it owns one pool and its scratch memory.
+#pragma once
+
+#include <memory>
+
+#include "engine/ops/cpu/access.h"
+#include "engine/ops/cpu/host_device.h"
+#include "engine/ops/cpu/kernels.h"
+#include "engine/ops/cpu/pool.h"
+
+namespace troupe::engine::ops {
+
+/// Float memory that only grows, so that a hot path does not allocate.
+class Scratch {
+ public:
+  float* need(std::int64_t count);
+
+ private:
+  std::unique_ptr<HostBuffer> buffer_;
+};
+
+class FastDevice final : public HostDevice {
+ public:
+  FastDevice(const Kernels& kernels, int threads);
+
+  void fill(Tensor& x, float value) override;
+  void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
+  void add_bias(Tensor& y, const Tensor& bias) override;
+  void bias_backward(const Tensor& dy, Tensor& dbias) override;
+  void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
+  void scale(Tensor& x, float factor) override;
+  void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) override;
+  void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx, Tensor& dgain) override;
+  void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) override;
+  void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out,
+                 Tensor* lse) override;
+  void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, const Tensor& out,
+                          const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) override;
+  void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) override;
+  void swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) override;
+  void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature, Precision precision,
+            Tensor& logp, Tensor& lse, Tensor* entropy) override;
+  void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+                     Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
+                     Tensor& dhidden, Tensor& dweight) override;
+  void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
+                     Tensor& lse) override;
+  void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
+  double sum_of_squares(const Tensor& x) override;
+  bool all_finite(const Tensor& x) override;
+
+ private:
+  enum class Kind { dot, outer };
+  /// C = A B on all threads, cut into blocks of C.
+  void product(Kind kind, const Product& p);
+  /// visit(begin, end, worker) over [0, count), cut where the whole is worth more than one thread. `cost`: operations an element.
+  template <class Visit>
+  void share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit);
+
+  /// The rows of one chunk of the vocabulary head: those with a target.
+  struct HeadChunk {
+    std::span<const std::int32_t> rows;
+    float* hidden;  ///< [rows, D]
+    float* logits;  ///< [rows, V]
+  };
+  template <class Visit>
+  void for_each_head_chunk(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, Precision precision,
+                           Visit visit);
+
+  const Kernels& kernels_;
+  Pool pool_;
+  std::vector<std::unique_ptr<HostBuffer>> product_scratch_;  ///< one a thread
+  std::vector<Scratch> score_scratch_;                        ///< one a thread
+  Scratch logits_, hidden_, dhidden_;
+  std::vector<std::int32_t> head_rows_;
+  std::vector<double> partial_sums_;
+
+  float* scratch(int worker) { return reinterpret_cast<float*>(product_scratch_[static_cast<std::size_t>(worker)]->data()); }
+  friend class AttentionPass;
+};
+
+template <class Visit>
+void FastDevice::share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit) {
+  constexpr std::int64_t worth_waking = 100'000;
+  if (count == 0) return;
+  if (pool_.threads() == 1 || count * cost < worth_waking) return visit(std::int64_t{0}, count, 0);
+  const std::int64_t pieces = std::int64_t{4} * pool_.threads();
+  const std::int64_t size = ((count + pieces - 1) / pieces + grain - 1) / grain * grain;
+  pool_.run((count + size - 1) / size, [&](std::int64_t piece, int worker) {
+    const std::int64_t begin = piece * size, end = begin + size < count ? begin + size : count;
+    visit(begin, end, worker);
+  });
+}
+
+}  // namespace troupe::engine::ops

@@ -1,0 +1,92 @@
+// The fast device's operations on rows: norms, rotations, gates, biases.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/ops/cpu/fast_device.h"
+
+namespace troupe::engine::ops {
+
+void FastDevice::add_bias(Tensor& y, const Tensor& bias) {
+  const std::int64_t width = bias.count();
+  check(width_of(y) == width, "add_bias: y [T, F], bias [F]");
+  float* values = out(y);
+  const float* row = in(bias);
+  share(rows_of(y), width, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t t = begin; t < end; ++t) kernels_.add(values + t * width, row, values + t * width, width);
+  });
+}
+
+void FastDevice::bias_backward(const Tensor& dy, Tensor& dbias) {
+  const std::int64_t width = dbias.count(), count = rows_of(dy);
+  check(width_of(dy) == width, "bias_backward: dy [T, F], dbias [F]");
+  const float* above = in(dy);
+  float* sums = out(dbias);
+  share(width, count, 16,
+        [&](std::int64_t begin, std::int64_t end, int) { kernels_.column_sums(above + begin, count, width, sums + begin, end - begin); });
+}
+
+void FastDevice::rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) {
+  const std::int64_t width = gain.count(), count = rows_of(x);
+  check(width_of(x) == width && y.count() == x.count() && inv_rms.count() == count, "rms_norm: x, y [T, D], gain [D], inv_rms [T]");
+  const float *values = in(x), *weight = in(gain);
+  float *result = out(y), *inverse = out(inv_rms);
+  share(count, 4 * width, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      inverse[t] = static_cast<float>(1 / std::sqrt(kernels_.mean_square(values + t * width, width) + double{eps}));
+      kernels_.rms_norm(values + t * width, weight, inverse[t], result + t * width, width);
+    }
+  });
+}
+
+void FastDevice::rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx,
+                                   Tensor& dgain) {
+  const std::int64_t width = gain.count(), count = rows_of(x);
+  check(width_of(x) == width && dy.count() == x.count() && dx.count() == x.count() && inv_rms.count() == count && dgain.count() == width,
+        "rms_norm_backward: x, dy, dx [T, D], gain, dgain [D], inv_rms [T]");
+  const float *values = in(x), *weight = in(gain), *inverse = in(inv_rms), *above = in(dy);
+  float *below = out(dx), *sums = out(dgain);
+  // The gain first: dx may be dy.
+  share(width, 2 * count, 16, [&](std::int64_t begin, std::int64_t end, int) {
+    kernels_.rms_norm_dgain(values + begin, inverse, above + begin, count, width, sums + begin, end - begin);
+  });
+  share(count, 4 * width, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      kernels_.rms_norm_dx(values + t * width, weight, inverse[t], above + t * width, below + t * width, width);
+    }
+  });
+}
+
+void FastDevice::rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) {
+  const std::int64_t width = width_of(x), half = heads > 0 ? width / heads / 2 : 0;
+  check(heads > 0 && half * 2 * heads == width && rows_of(x) == static_cast<std::int64_t>(positions.size()), "rope: x [T, heads*K]");
+  check(width_of(cos) == half && width_of(sin) == half && rows_of(cos) == rows_of(sin), "rope: cos, sin [P, K/2]");
+  for (const std::int32_t position : positions) check(position >= 0 && position < rows_of(cos), "rope: a position beyond the table");
+  float* values = out(x);
+  const float *c = in(cos), *s = in(sin);
+  share(rows_of(x), 4 * width, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t at = positions[static_cast<std::size_t>(t)] * half;
+      kernels_.rope(values + t * width, c + at, s + at, heads, half, inverse);
+    }
+  });
+}
+
+void FastDevice::swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
+  check(gate.count() == up.count() && gate.count() == y.count(), "swiglu: operands differ in size");
+  const float *g = in(gate), *u = in(up);
+  float* result = out(y);
+  share(y.count(), 8, 1024,
+        [&](std::int64_t begin, std::int64_t end, int) { kernels_.swiglu(g + begin, u + begin, result + begin, end - begin); });
+}
+
+void FastDevice::swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) {
+  check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count(),
+        "swiglu_backward: operands differ in size");
+  const float *g = in(gate), *u = in(up), *above = in(dy);
+  float *dg = out(dgate), *du = out(dup);
+  share(dy.count(), 12, 1024, [&](std::int64_t begin, std::int64_t end, int) {
+    kernels_.swiglu_backward(g + begin, u + begin, above + begin, dg + begin, du + begin, end - begin);
+  });
+}
+
+}  // namespace troupe::engine::ops

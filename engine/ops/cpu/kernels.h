@@ -1,0 +1,85 @@
+// The table of single-threaded kernels that one instruction set provides. Raw pointers, checked sizes: callers have looked.
+// Which thread runs a kernel, and on which part of a result, never changes a bit of it.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::engine::ops {
+
+/// C [m, n] = or += A [m, k] B, with A at any strides and B in rows that are `ldb` apart.
+struct Product {
+  std::int64_t m, n, k;
+  const float* a;
+  std::int64_t a_row, a_k;  ///< distance between rows of A, and between consecutive k
+  const float* b;
+  std::int64_t ldb;
+  float* c;
+  std::int64_t ldc;
+  bool accumulate;
+  bool bf16;  ///< round A and B first
+};
+
+/// Of z = x * factor: the largest z, and sums over e = exp(z - largest).
+struct SoftmaxSums {
+  float largest;
+  double sum;       ///< of e
+  double weighted;  ///< of e * (z - largest)
+};
+
+/// The upstream of one row of the vocabulary head.
+struct HeadRow {
+  float inv_temperature, lse, dlogp, dentropy, entropy;
+};
+
+struct AdamW;
+
+/// The scalars of an AdamW update, each rounded to f32 once, as torch does.
+struct AdamWScalars {
+  explicit AdamWScalars(const AdamW& how);
+  float decay, one_minus_beta1, beta2, one_minus_beta2, sqrt_correction2, eps, step_size, grad_scale;
+};
+
+struct Kernels {
+  const char* isa;
+  /// Products of at most this many rows read B where it lies; larger ones copy blocks of it to scratch. Same bits.
+  std::int64_t direct_rows;
+
+  /// B is [n, k]: each element is a dot product, 16 running sums over blocks of 512 of k, joined in a fixed order.
+  void (*dot_product)(const Product&, float* scratch);
+  /// B is [k, n]: each element is one chain of multiply-adds in the order of k, which continues from C when accumulating.
+  void (*outer_product)(const Product&, float* scratch);
+
+  SoftmaxSums (*softmax_sums)(const float* x, std::int64_t n, float factor, bool weighted);
+  SoftmaxSums (*softmax_in_place)(float* x, std::int64_t n, float factor);                       ///< x becomes e
+  void (*attention_weights)(float* scores, std::int64_t n, float scale, float lse);              ///< scores become p
+  void (*attention_dscores)(const float* p, float* dp, std::int64_t n, float dot, float scale);  ///< dp becomes scale * dscore
+  void (*head_dlogits)(float* logits, std::int64_t n, const HeadRow&);                           ///< without the target's own term
+
+  float (*dot)(const float* a, const float* b, std::int64_t n);
+  double (*mean_square)(const float* x, std::int64_t n);
+  void (*rms_norm)(const float* x, const float* gain, float inverse, float* y, std::int64_t n);
+  void (*rms_norm_dx)(const float* x, const float* gain, float inverse, const float* dy, float* dx, std::int64_t n);
+  /// dgain[i] += sum over rows of dy * x * inverse, for n columns of rows that are `width` apart; a chain in the order of the rows.
+  void (*rms_norm_dgain)(const float* x, const float* inverse, const float* dy, std::int64_t rows, std::int64_t width, float* dgain,
+                         std::int64_t n);
+  void (*column_sums)(const float* x, std::int64_t rows, std::int64_t width, float* sums, std::int64_t n);
+  void (*rope)(float* x, const float* cos, const float* sin, int heads, std::int64_t half, bool inverse);
+  void (*swiglu)(const float* gate, const float* up, float* y, std::int64_t n);
+  void (*swiglu_backward)(const float* gate, const float* up, const float* dy, float* dgate, float* dup, std::int64_t n);
+  void (*add)(const float* a, const float* b, float* sum, std::int64_t n);
+  void (*scale)(float* x, float factor, std::int64_t n);
+  void (*adamw)(float* p, const float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);
+};
+
+/// Floats of scratch that a product may use.
+inline constexpr std::int64_t product_scratch = 192 * 1024;
+
+const Kernels& baseline_kernels();
+const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();
+
+/// The kernels of the highest set that is no higher than `isa` ("": no limit) and that this processor has.
+/// Failure(usage) for an unknown name, Failure(unsupported) when the processor lacks the named set.
+const Kernels& kernels_for(const char* isa);
+
+}  // namespace troupe::engine::ops

@@ -1,0 +1,34 @@
+// The table of one instruction set: every kernel, made for its lanes.
+#pragma once
+
+#include "engine/ops/cpu/kernels_outer.h"
+#include "engine/ops/cpu/kernels_rows.h"
+
+namespace troupe::engine::ops::kernels {
+
+template <class V>
+constexpr Kernels table(const char* isa) {
+  return {.isa = isa,
+          .direct_rows = 2 * V::tile_rows,
+          .dot_product = dot_product<V>,
+          .outer_product = outer_product<V>,
+          .softmax_sums = softmax_sums<V>,
+          .softmax_in_place = softmax_in_place<V>,
+          .attention_weights = attention_weights<V>,
+          .attention_dscores = attention_dscores<V>,
+          .head_dlogits = head_dlogits<V>,
+          .dot = dot<V>,
+          .mean_square = mean_square<V>,
+          .rms_norm = rms_norm<V>,
+          .rms_norm_dx = rms_norm_dx<V>,
+          .rms_norm_dgain = rms_norm_dgain<V>,
+          .column_sums = column_sums<V>,
+          .rope = rope<V>,
+          .swiglu = swiglu<V>,
+          .swiglu_backward = swiglu_backward<V>,
+          .add = add<V>,
+          .scale = scale<V>,
+          .adamw = adamw<V>};
+}
+
+}  // namespace troupe::engine::ops::kernels

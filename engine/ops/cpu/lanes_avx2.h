@@ -1,0 +1,81 @@
+// Sixteen f32 lanes in two AVX2 registers: the same arithmetic as one AVX-512 register, bit for bit.
+#pragma once
+
+#include "engine/ops/cpu/lanes_x86.h"
+
+namespace troupe::engine::ops::avx2 {
+
+struct Lanes {
+  // Tiles that fit the 16 registers.
+  static constexpr int tile_rows = 3, dot_columns = 2, outer_vectors = 2;
+  static constexpr int direct_columns(int rows) { return rows == 1 ? 4 : 2; }
+
+  __m256 lo, hi;
+
+  struct Mask {
+    __m256i lo, hi;
+  };
+  [[gnu::always_inline]] static Mask first(std::int64_t n) {
+    const __m256i count = _mm256_set1_epi32(n > 16 ? 16 : n < 0 ? 0 : static_cast<int>(n));
+    const __m256i low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return {_mm256_cmpgt_epi32(count, low), _mm256_cmpgt_epi32(count, _mm256_add_epi32(low, _mm256_set1_epi32(8)))};
+  }
+  [[gnu::always_inline]] static Lanes zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+  [[gnu::always_inline]] static Lanes set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  [[gnu::always_inline]] static Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  [[gnu::always_inline]] static Lanes load(const float* p, Mask m) {
+    return {_mm256_maskload_ps(p, m.lo), _mm256_maskload_ps(p + 8, m.hi)};
+  }
+  [[gnu::always_inline]] void store(float* p) const {
+    _mm256_storeu_ps(p, lo);
+    _mm256_storeu_ps(p + 8, hi);
+  }
+  [[gnu::always_inline]] void store(float* p, Mask m) const {
+    _mm256_maskstore_ps(p, m.lo, lo);
+    _mm256_maskstore_ps(p + 8, m.hi, hi);
+  }
+  /// Lanes outside the mask become `other`.
+  [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const {
+    return {_mm256_blendv_ps(other.lo, lo, _mm256_castsi256_ps(m.lo)), _mm256_blendv_ps(other.hi, hi, _mm256_castsi256_ps(m.hi))};
+  }
+
+  [[gnu::always_inline]] static Lanes fma(Lanes a, Lanes b, Lanes c) {
+    return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+  }
+  [[gnu::always_inline]] friend Lanes operator+(Lanes a, Lanes b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
+  [[gnu::always_inline]] friend Lanes operator-(Lanes a, Lanes b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
+  [[gnu::always_inline]] friend Lanes operator*(Lanes a, Lanes b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
+  [[gnu::always_inline]] friend Lanes operator/(Lanes a, Lanes b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+  [[gnu::always_inline]] static Lanes sqrt(Lanes a) { return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
+  /// The second operand where either is NaN.
+  [[gnu::always_inline]] static Lanes max(Lanes a, Lanes b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
+  [[gnu::always_inline]] static Lanes min(Lanes a, Lanes b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
+
+  [[gnu::always_inline]] static __m256 times_power8(__m256 x, __m256 n) {
+    const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), rest = _mm256_sub_epi32(whole, half);
+    const __m256i bias = _mm256_set1_epi32(127);
+    const __m256 a = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
+    const __m256 b = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
+    return _mm256_mul_ps(_mm256_mul_ps(x, a), b);
+  }
+  /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
+  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) { return {times_power8(x.lo, n.lo), times_power8(x.hi, n.hi)}; }
+  [[gnu::always_inline]] static Lanes round_bf16(Lanes x) { return {x86::round_bf16(x.lo), x86::round_bf16(x.hi)}; }
+
+  /// The sum of the lanes of each of N vectors, in the one order that every x86 kernel uses.
+  template <int N>
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+    __m256 halves[N];
+#pragma GCC unroll 8
+    for (int i = 0; i < N; ++i) halves[i] = _mm256_add_ps(x[i].lo, x[i].hi);
+    x86::sums8<N>(halves, out);
+  }
+  [[gnu::always_inline]] float largest() const {
+    const __m256 eight = _mm256_max_ps(lo, hi);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
+  }
+};
+
+}  // namespace troupe::engine::ops::avx2

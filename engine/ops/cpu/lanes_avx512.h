@@ -1,0 +1,66 @@
+// Sixteen f32 lanes in one AVX-512 register.
+#pragma once
+
+#include "engine/ops/cpu/lanes_x86.h"
+
+namespace troupe::engine::ops::avx512 {
+
+struct Lanes {
+  // Tiles that fill the 32 registers (kernels_dot.h, kernels_outer.h).
+  static constexpr int tile_rows = 6, dot_columns = 4, outer_vectors = 4;
+  static constexpr int direct_columns(int rows) { return rows <= 3 ? 8 : 4; }
+
+  __m512 v;
+
+  using Mask = __mmask16;
+  [[gnu::always_inline]] static Mask first(std::int64_t n) {
+    return n >= 16 ? static_cast<Mask>(0xffff) : n <= 0 ? static_cast<Mask>(0) : static_cast<Mask>((1U << n) - 1U);
+  }
+  [[gnu::always_inline]] static Lanes zero() { return {_mm512_setzero_ps()}; }
+  [[gnu::always_inline]] static Lanes set(float x) { return {_mm512_set1_ps(x)}; }
+  [[gnu::always_inline]] static Lanes load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  [[gnu::always_inline]] static Lanes load(const float* p, Mask m) { return {_mm512_maskz_loadu_ps(m, p)}; }
+  [[gnu::always_inline]] void store(float* p) const { _mm512_storeu_ps(p, v); }
+  [[gnu::always_inline]] void store(float* p, Mask m) const { _mm512_mask_storeu_ps(p, m, v); }
+  /// Lanes outside the mask become `other`.
+  [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const { return {_mm512_mask_blend_ps(m, other.v, v)}; }
+
+  [[gnu::always_inline]] static Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+  [[gnu::always_inline]] friend Lanes operator+(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
+  [[gnu::always_inline]] friend Lanes operator-(Lanes a, Lanes b) { return {_mm512_sub_ps(a.v, b.v)}; }
+  [[gnu::always_inline]] friend Lanes operator*(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
+  [[gnu::always_inline]] friend Lanes operator/(Lanes a, Lanes b) { return {_mm512_div_ps(a.v, b.v)}; }
+  [[gnu::always_inline]] static Lanes sqrt(Lanes a) { return {_mm512_sqrt_ps(a.v)}; }
+  /// The second operand where either is NaN.
+  [[gnu::always_inline]] static Lanes max(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
+  [[gnu::always_inline]] static Lanes min(Lanes a, Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
+
+  /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
+  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) {
+    const __m512i whole = _mm512_cvtps_epi32(n.v), half = _mm512_srai_epi32(whole, 1), rest = _mm512_sub_epi32(whole, half);
+    const __m512i bias = _mm512_set1_epi32(127);
+    const __m512 a = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(half, bias), 23));
+    const __m512 b = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(rest, bias), 23));
+    return {_mm512_mul_ps(_mm512_mul_ps(x.v, a), b)};
+  }
+  [[gnu::always_inline]] static Lanes round_bf16(Lanes x) {
+    const __m512i bits = _mm512_castps_si512(x.v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i kept = _mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xffff0000U)));
+    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q), _mm512_castsi512_ps(kept), x.v)};
+  }
+
+  [[gnu::always_inline]] __m256 folded() const { return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)); }
+  /// The sum of the lanes of each of N vectors, in the one order that every x86 kernel uses.
+  template <int N>
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+    __m256 halves[N];
+#pragma GCC unroll 8
+    for (int i = 0; i < N; ++i) halves[i] = x[i].folded();
+    x86::sums8<N>(halves, out);
+  }
+  [[gnu::always_inline]] float largest() const { return _mm512_reduce_max_ps(v); }
+};
+
+}  // namespace troupe::engine::ops::avx512

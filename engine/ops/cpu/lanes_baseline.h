@@ -1,0 +1,115 @@
+// Sixteen f32 lanes in portable C++ (GCC and clang vectors of four): any processor. Products are rounded before they are added,
+// so results differ in the last bits from those of the processors that fuse the two.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::engine::ops::baseline {
+
+using Four = float __attribute__((vector_size(16)));
+using FourInts = std::int32_t __attribute__((vector_size(16)));
+using FourWords = std::uint32_t __attribute__((vector_size(16)));
+
+struct Lanes {
+  static constexpr int tile_rows = 2, dot_columns = 1, outer_vectors = 1;
+  static constexpr int direct_columns(int) { return 1; }
+
+  Four q[4];
+
+  using Mask = int;
+  [[gnu::always_inline]] static Mask first(std::int64_t n) { return n > 16 ? 16 : n < 0 ? 0 : static_cast<int>(n); }
+  [[gnu::always_inline]] static Lanes zero() { return set(0); }
+  [[gnu::always_inline]] static Lanes set(float x) {
+    const Four four{x, x, x, x};
+    return {{four, four, four, four}};
+  }
+  [[gnu::always_inline]] static Lanes load(const float* p) {
+    Lanes x;
+    __builtin_memcpy(&x, p, sizeof(x));
+    return x;
+  }
+  [[gnu::always_inline]] static Lanes load(const float* p, Mask m) {
+    float values[16] = {};
+    for (int i = 0; i < m; ++i) values[i] = p[i];
+    return load(values);
+  }
+  [[gnu::always_inline]] void store(float* p) const { __builtin_memcpy(p, this, sizeof(*this)); }
+  [[gnu::always_inline]] void store(float* p, Mask m) const {
+    float values[16];
+    store(values);
+    for (int i = 0; i < m; ++i) p[i] = values[i];
+  }
+  /// Lanes outside the mask become `other`.
+  [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const {
+    float values[16];
+    other.store(values);
+    store(values, m);
+    return load(values);
+  }
+
+  [[gnu::always_inline]] static Lanes fma(Lanes a, Lanes b, Lanes c) { return a * b + c; }
+  [[gnu::always_inline]] friend Lanes operator+(Lanes a, Lanes b) {
+    return {{a.q[0] + b.q[0], a.q[1] + b.q[1], a.q[2] + b.q[2], a.q[3] + b.q[3]}};
+  }
+  [[gnu::always_inline]] friend Lanes operator-(Lanes a, Lanes b) {
+    return {{a.q[0] - b.q[0], a.q[1] - b.q[1], a.q[2] - b.q[2], a.q[3] - b.q[3]}};
+  }
+  [[gnu::always_inline]] friend Lanes operator*(Lanes a, Lanes b) {
+    return {{a.q[0] * b.q[0], a.q[1] * b.q[1], a.q[2] * b.q[2], a.q[3] * b.q[3]}};
+  }
+  [[gnu::always_inline]] friend Lanes operator/(Lanes a, Lanes b) {
+    return {{a.q[0] / b.q[0], a.q[1] / b.q[1], a.q[2] / b.q[2], a.q[3] / b.q[3]}};
+  }
+  [[gnu::always_inline]] static Lanes sqrt(Lanes a) {
+    for (Four& four : a.q) {
+      for (int i = 0; i < 4; ++i) four[i] = __builtin_sqrtf(four[i]);
+    }
+    return a;
+  }
+  /// The second operand where either is NaN.
+  [[gnu::always_inline]] static Lanes max(Lanes a, Lanes b) {
+    for (int i = 0; i < 4; ++i) b.q[i] = a.q[i] > b.q[i] ? a.q[i] : b.q[i];
+    return b;
+  }
+  [[gnu::always_inline]] static Lanes min(Lanes a, Lanes b) {
+    for (int i = 0; i < 4; ++i) b.q[i] = a.q[i] < b.q[i] ? a.q[i] : b.q[i];
+    return b;
+  }
+
+  /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
+  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) {
+    for (int i = 0; i < 4; ++i) {
+      const Four defined = n.q[i] == n.q[i] ? n.q[i] : Four{};  // a NaN has no whole number, and x carries it on
+      const FourInts whole = __builtin_convertvector(defined, FourInts), half = whole >> 1, rest = whole - half;
+      x.q[i] = x.q[i] * __builtin_bit_cast(Four, (half + 127) << 23) * __builtin_bit_cast(Four, (rest + 127) << 23);
+    }
+    return x;
+  }
+  [[gnu::always_inline]] static Lanes round_bf16(Lanes x) {
+    for (Four& four : x.q) {
+      const FourWords bits = __builtin_bit_cast(FourWords, four);
+      const FourWords rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U;
+      four = four == four ? __builtin_bit_cast(Four, rounded) : four;
+    }
+    return x;
+  }
+
+  /// The sum of the lanes of each of N vectors.
+  template <int N>
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+    for (int i = 0; i < N; ++i) {
+      const Four low = x[i].q[0] + x[i].q[2], high = x[i].q[1] + x[i].q[3];
+      out[i] = ((low[0] + low[1]) + (low[2] + low[3])) + ((high[0] + high[1]) + (high[2] + high[3]));
+    }
+  }
+  [[gnu::always_inline]] float largest() const {
+    const Lanes& x = *this;
+    float best = x.q[0][0];
+    for (const Four& four : x.q) {
+      for (int i = 0; i < 4; ++i) best = four[i] > best ? four[i] : best;
+    }
+    return best;
+  }
+};
+
+}  // namespace troupe::engine::ops::baseline

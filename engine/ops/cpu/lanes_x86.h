@@ -1,0 +1,48 @@
+// What the AVX2 and AVX-512 lanes share, so that both add sixteen lanes in one and the same order.
+// Included only by files compiled with at least AVX2.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace troupe::engine::ops::x86 {
+
+// Everything is forced inline: a shared copy compiled for one processor must never be called on another.
+
+/// ((0+1)+(2+3)) + ((4+5)+(6+7)) of each of four vectors.
+[[gnu::always_inline]] static inline __m128 sum4(__m256 a, __m256 b, __m256 c, __m256 d) {
+  const __m256 sums = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+  return _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
+}
+[[gnu::always_inline]] static inline __m128 sum2(__m256 a, __m256 b) {
+  const __m256 pairs = _mm256_hadd_ps(a, b);
+  const __m256 sums = _mm256_hadd_ps(pairs, pairs);
+  return _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
+}
+
+/// The sums of N vectors of eight lanes, to out[0..N).
+template <int N>
+[[gnu::always_inline]] static inline void sums8(const __m256* halves, float* out) {
+  if constexpr (N >= 4) {
+    _mm_storeu_ps(out, sum4(halves[0], halves[1], halves[2], halves[3]));
+    sums8<N - 4>(halves + 4, out + 4);
+  } else if constexpr (N >= 2) {
+    const __m128 two = sum2(halves[0], halves[1]);
+    _mm_storel_pi(reinterpret_cast<__m64*>(out), two);
+    sums8<N - 2>(halves + 2, out + 2);
+  } else if constexpr (N == 1) {
+    _mm_store_ss(out, sum2(halves[0], halves[0]));
+  }
+}
+
+/// Eight floats rounded to bf16, ties to even; NaN stays NaN.
+[[gnu::always_inline]] static inline __m256 round_bf16(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256 kept = _mm256_castsi256_ps(_mm256_and_si256(rounded, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
+  return _mm256_blendv_ps(kept, x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+
+}  // namespace troupe::engine::ops::x86

@@ -1,0 +1,101 @@
+#include "engine/ops/cpu/pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+constexpr int spins = 2000;  // some tens of microseconds: longer than the gaps between the kernels of a step
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Pool::Pool(int threads) {
+  check(threads >= 1 && threads <= 1024, "Pool: the number of threads");
+  for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+}
+
+Pool::~Pool() {
+  stop_.store(true);
+  { const std::lock_guard lock(mutex_); }
+  wake_.notify_all();
+  for (auto& worker : workers_) worker.join();
+}
+
+void Pool::share(std::int64_t count, Call call, void* context) {
+  check(count < (std::int64_t{1} << 31), "Pool: too many items");
+  // Close the loop before its successor's call is written: a thread that reads any of the new fields also sees it closed.
+  const std::uint64_t loop = next_.load(std::memory_order_relaxed) >> 32;
+  next_.store((loop + 1) << 32 | 0xffffffffU);
+  call_.store(call, std::memory_order_release);
+  context_.store(context, std::memory_order_release);
+  count_.store(static_cast<std::uint64_t>(count), std::memory_order_release);
+  done_.store(0, std::memory_order_relaxed);
+  next_.store((loop + 2) << 32);
+  if (sleepers_.load() > 0) {
+    { const std::lock_guard lock(mutex_); }
+    wake_.notify_all();
+  }
+  while (take(0)) {}
+  for (int spin = 0; done_.load(std::memory_order_acquire) < static_cast<std::uint64_t>(count); ++spin) {
+    if (spin < spins) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+bool Pool::take(int worker) {
+  std::uint64_t at = next_.load(std::memory_order_acquire);
+  for (;;) {
+    const std::uint64_t item = at & 0xffffffffU;
+    const Call call = call_.load(std::memory_order_acquire);
+    void* context = context_.load(std::memory_order_acquire);
+    if (item >= count_.load(std::memory_order_acquire)) return false;
+    if (!next_.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel)) continue;
+    call(context, static_cast<std::int64_t>(item), worker);
+    done_.fetch_add(1, std::memory_order_acq_rel);
+    return true;
+  }
+}
+
+void Pool::work(int worker) {
+  std::uint64_t loop = 0;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    while (take(worker)) {}
+    loop = wait_for_other(loop);
+  }
+}
+
+/// Waits until another loop than `loop` has begun (or the end), and returns its number.
+std::uint64_t Pool::wait_for_other(std::uint64_t loop) {
+  for (int spin = 0; spin < spins; ++spin) {
+    const std::uint64_t now = next_.load(std::memory_order_acquire) >> 32;
+    if (now != loop || stop_.load(std::memory_order_relaxed)) return now;
+    pause();
+  }
+  std::unique_lock lock(mutex_);
+  sleepers_.fetch_add(1);
+  wake_.wait(lock, [&] { return next_.load() >> 32 != loop || stop_.load(); });
+  sleepers_.fetch_sub(1);
+  return next_.load() >> 32;
+}
+
+int usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+}  // namespace troupe::engine::ops

@@ -1,0 +1,58 @@
+// A few threads that share out the items of one loop at a time. Workers spin for a moment between loops, then sleep.
+// Which thread takes which item is left to chance: items must not depend on each other, nor on who runs them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace troupe::engine::ops {
+
+class Pool {
+ public:
+  explicit Pool(int threads);
+  ~Pool();
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls visit(item, worker) for items 0 .. count-1; worker < threads() tells the caller's scratch memory apart. Returns when all
+  /// are done. One loop at a time, from one thread. `visit` must not throw.
+  template <class Visit>
+  void run(std::int64_t count, Visit&& visit) {
+    if (count <= 1 || workers_.empty()) {
+      for (std::int64_t item = 0; item < count; ++item) visit(item, 0);
+    } else {
+      share(
+          count,
+          [](void* context, std::int64_t item, int worker) { (*static_cast<std::remove_reference_t<Visit>*>(context))(item, worker); },
+          &visit);
+    }
+  }
+
+ private:
+  using Call = void (*)(void*, std::int64_t, int);
+  void share(std::int64_t count, Call call, void* context);
+  void work(int worker);
+  bool take(int worker);
+  std::uint64_t wait_for_other(std::uint64_t loop);
+
+  // The upper half of next_ numbers the loop, the lower half is its next item: a thread that comes late cannot take an item of
+  // another loop than the one whose call it has read.
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> count_{0};
+  std::atomic<Call> call_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<std::uint64_t> done_{0};
+  std::atomic<bool> stop_{false};
+  std::atomic<int> sleepers_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::thread> workers_;
+};
+
+/// Processors that this process may use.
+int usable_processors();
+
+}  // namespace troupe::engine::ops

@@ -1,0 +1,173 @@
+#include "tests/engine/ops/oracle.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+Layout layout_of(const std::vector<int>& lengths) {
+  Layout layout{{0}, {}};
+  for (const int length : lengths) {
+    for (int i = 0; i < length; ++i) layout.positions.push_back(i);
+    layout.offsets.push_back(layout.offsets.back() + length);
+  }
+  return layout;
+}
+
+struct Case {
+  std::vector<int> lengths;
+  AttentionShape shape;
+};
+const Case cases[] = {
+    {{5, 1, 17}, {4, 2, 8, 0.35F}}, {{70}, {2, 1, 20, 0.2F}}, {{3, 0, 130, 50}, {6, 3, 64, 0.125F}}, {{33, 64}, {2, 2, 7, 0.5F}}};
+
+class Attention : public OnEveryDevice {
+ protected:
+  struct Inputs {
+    Layout layout;
+    Floats q, k, v, above;
+    int rows, q_width, kv_width;
+  };
+  Inputs inputs(const Case& of) {
+    Inputs made{layout_of(of.lengths), {}, {}, {}, {}, 0, of.shape.heads * of.shape.head_size, of.shape.kv_heads * of.shape.head_size};
+    made.rows = made.layout.rows();
+    made.q = random_floats(made.rows * made.q_width, 1);
+    made.k = random_floats(made.rows * made.kv_width, 2);
+    made.v = random_floats(made.rows * made.kv_width, 3);
+    made.above = random_floats(made.rows * made.q_width, 4);
+    for (float& x : made.q) x *= 4;
+    return made;
+  }
+  KeyValues contiguous(const Inputs& x) { return {put({x.rows, x.kv_width}, x.k), put({x.rows, x.kv_width}, x.v), 0, {}}; }
+  Floats forward(const Inputs& x, const AttentionShape& shape) {
+    Tensor out = filled({x.rows, x.q_width}, 9), lse = filled({x.rows, shape.heads}, 9);
+    device().attention(put({x.rows, x.q_width}, x.q), contiguous(x), x.layout, shape, out, &lse);
+    return get(out);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Attention, testing::ValuesIn(device_cases()), case_name);
+
+TEST_P(Attention, EqualsItsFormula) {
+  for (const Case& of : cases) {
+    const Inputs x = inputs(of);
+    EXPECT_LT(
+        relative_error(forward(x, of.shape), oracle::attention(as_doubles(x.q), as_doubles(x.k), as_doubles(x.v), x.layout, of.shape)),
+        2e-6);
+  }
+}
+
+TEST_P(Attention, BackwardIsTheSlopeOfForward) {
+  const Case of{{5, 1, 9}, {4, 2, 6, 0.4F}};
+  const Inputs x = inputs(of);
+  const KeyValues kv = contiguous(x);
+  const Tensor q = put({x.rows, x.q_width}, x.q), dout = put({x.rows, x.q_width}, x.above);
+  Tensor out = filled({x.rows, x.q_width}, 9), lse = filled({x.rows, of.shape.heads}, 9);
+  Tensor dq = filled({x.rows, x.q_width}, 9), dk = filled({x.rows, x.kv_width}, 9), dv = filled({x.rows, x.kv_width}, 9);
+  device().attention(q, kv, x.layout, of.shape, out, &lse);
+  device().attention_backward(q, kv, x.layout, of.shape, out, lse, dout, dq, dk, dv);
+  const Doubles qs = as_doubles(x.q), ks = as_doubles(x.k), vs = as_doubles(x.v), up = as_doubles(x.above);
+  const auto loss = [&](const Doubles& a, const Doubles& b, const Doubles& c) {
+    return oracle::dot(oracle::attention(a, b, c, x.layout, of.shape), up);
+  };
+  EXPECT_LT(relative_error(get(dq), oracle::gradient([&](const Doubles& at) { return loss(at, ks, vs); }, qs)), 5e-6);
+  EXPECT_LT(relative_error(get(dk), oracle::gradient([&](const Doubles& at) { return loss(qs, at, vs); }, ks)), 5e-6);
+  EXPECT_LT(relative_error(get(dv), oracle::gradient([&](const Doubles& at) { return loss(qs, ks, at); }, vs)), 5e-6);
+}
+
+TEST_P(Attention, BackwardOfLongSequencesEqualsTheReference) {
+  const std::unique_ptr<Device> reference = make_reference_device();
+  for (const Case& of : cases) {
+    const Inputs x = inputs(of);
+    std::vector<Floats> results;
+    for (Device* on : {reference.get(), &device()}) {
+      const auto put_on = [&](int width, const Floats& values) { return from_host(*on, {x.rows, width}, values); };
+      const KeyValues kv{put_on(x.kv_width, x.k), put_on(x.kv_width, x.v), 0, {}};
+      const Tensor q = put_on(x.q_width, x.q), dout = put_on(x.q_width, x.above);
+      Tensor out = on->empty({x.rows, x.q_width}), lse = on->empty({x.rows, of.shape.heads});
+      Tensor dq = on->empty({x.rows, x.q_width}), dk = on->empty({x.rows, x.kv_width}), dv = on->empty({x.rows, x.kv_width});
+      on->attention(q, kv, x.layout, of.shape, out, &lse);
+      on->attention_backward(q, kv, x.layout, of.shape, out, lse, dout, dq, dk, dv);
+      for (const Tensor& gradient : {dq, dk, dv}) results.push_back(to_host(*on, gradient));
+    }
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_LT(relative_error(results[i + 3], as_doubles(results[i])), 5e-6) << i;
+  }
+}
+
+TEST_P(Attention, ThroughPagesHasTheBitsOfContiguousKeys) {
+  for (const Case& of : cases) {
+    const Inputs x = inputs(of);
+    const Floats expected = forward(x, of.shape);
+    for (const int page_size : {1, 3, 16, 64}) {
+      // Pages are dealt out in a scrambled order, a few of them side by side.
+      int count = 1;
+      for (const int length : of.lengths) count += (length + page_size - 1) / page_size;
+      std::vector<Rows> pages(of.lengths.size());
+      Floats k(static_cast<std::size_t>(count * page_size * x.kv_width), 1e30F), v = k;
+      int next = 0;
+      for (std::size_t n = 0; n < of.lengths.size(); ++n) {
+        for (int key = 0; key < of.lengths[n]; ++key) {
+          if (key % page_size == 0) {
+            const int place = next++;
+            pages[n].push_back(place % 5 == 4 && place + 1 < count ? place + 1 : place % 5 == 0 && place > 0 ? place - 1 : place);
+          }
+          const auto to = static_cast<std::size_t>((pages[n].back() * page_size + key % page_size) * x.kv_width);
+          const auto from = (x.layout.offsets[n] + key) * x.kv_width;
+          std::copy_n(x.k.begin() + from, x.kv_width, k.begin() + static_cast<std::ptrdiff_t>(to));
+          std::copy_n(x.v.begin() + from, x.kv_width, v.begin() + static_cast<std::ptrdiff_t>(to));
+        }
+      }
+      const KeyValues kv{put({count * page_size, x.kv_width}, k), put({count * page_size, x.kv_width}, v), page_size, pages};
+      Tensor out = filled({x.rows, x.q_width}, 9);
+      device().attention(put({x.rows, x.q_width}, x.q), kv, x.layout, of.shape, out, nullptr);
+      EXPECT_TRUE(same_bits(get(out), expected)) << "pages of " << page_size;
+    }
+  }
+}
+
+TEST_P(Attention, OfTheLastRowAloneHasTheBitsOfTheFullPass) {
+  for (const Case& of : cases) {
+    const Inputs x = inputs(of);
+    const Floats expected = forward(x, of.shape);
+    for (const int last : {1, 2, 14}) {  // rows decoded at once: a token, or the tail of a chunk
+      Layout tail{{0}, {}};
+      Floats q, wanted;
+      std::vector<Rows> pages;
+      for (std::size_t n = 0; n < of.lengths.size(); ++n) {
+        const int length = of.lengths[n], rows = std::min(last, length), begin = x.layout.offsets[n] + length - rows;
+        for (int i = 0; i < rows; ++i) tail.positions.push_back(length - rows + i);
+        tail.offsets.push_back(tail.offsets.back() + rows);
+        q.insert(q.end(), x.q.begin() + begin * x.q_width, x.q.begin() + (begin + rows) * x.q_width);
+        wanted.insert(wanted.end(), expected.begin() + begin * x.q_width, expected.begin() + (begin + rows) * x.q_width);
+        Rows mine;
+        for (int key = 0; key < length; ++key) mine.push_back(x.layout.offsets[n] + key);
+        pages.push_back(mine);
+      }
+      KeyValues kv = contiguous(x);
+      kv.page_size = 1;
+      kv.pages = pages;
+      Tensor out = filled({tail.rows(), x.q_width}, 9);
+      device().attention(put({tail.rows(), x.q_width}, q), kv, tail, of.shape, out, nullptr);
+      EXPECT_TRUE(same_bits(get(out), wanted)) << last;
+    }
+  }
+}
+
+TEST_P(Attention, OfASequenceDoesNotDependOnTheOthers) {
+  const Case many{{40, 23, 60}, {4, 2, 16, 0.25F}}, one{{60}, {4, 2, 16, 0.25F}};
+  const Inputs x = inputs(many);
+  Inputs alone = inputs(one);
+  alone.q = slice(x.q, 63 * x.q_width, 123 * x.q_width);
+  alone.k = slice(x.k, 63 * x.kv_width, 123 * x.kv_width);
+  alone.v = slice(x.v, 63 * x.kv_width, 123 * x.kv_width);
+  EXPECT_TRUE(same_bits(slice(forward(x, many.shape), 63 * x.q_width, 123 * x.q_width), forward(alone, one.shape)));
+}
+
+TEST_P(Attention, BeyondItsKeysIsABug) {
+  const Case of{{4}, {1, 1, 4, 1}};
+  const Inputs x = inputs(of);
+  Layout wrong = x.layout;
+  wrong.positions[0] = 4;
+  Tensor out = filled({4, 4}, 0);
+  EXPECT_THROW(device().attention(put({4, 4}, x.q), contiguous(x), wrong, of.shape, out, nullptr), std::logic_error);
+}
+
+}  // namespace
+}  // namespace troupe::engine::ops

@@ -1,0 +1,116 @@
+#include "tests/engine/ops/every_result.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+using Results = std::map<std::string, Floats>;
+
+struct Round {
+  Device& on;
+  Results results;
+
+  Tensor random(Shape shape, std::uint64_t seed) { return from_host(on, shape, random_floats(shape.count(), seed)); }
+  void keep(const std::string& name, const Tensor& x) { results[name] = to_host(on, x); }
+
+  void products() {
+    for (const auto precision : {Precision::f32, Precision::bf16}) {
+      for (const std::int64_t m : {1, 7, 100, 300}) {
+        for (const auto& [name, ta, tb] : {std::tuple{"nn", false, false}, {"nt", false, true}, {"tn", true, false}, {"tt", true, true}}) {
+          const std::int64_t n = 333, k = 700;
+          Tensor c = random({m, n}, 3);
+          const Tensor a = ta ? random({k, m}, 1) : random({m, k}, 1), b = tb ? random({n, k}, 2) : random({k, n}, 2);
+          on.gemm(a, b, c, {ta, tb, true, precision});
+          keep(std::string(name) + std::to_string(m) + (precision == Precision::bf16 ? "bf16" : ""), c);
+        }
+      }
+    }
+  }
+
+  void rows() {
+    const std::int64_t count = 300, width = 500;
+    const Tensor x = random({count, width}, 1), gain = random({width}, 2), dy = random({count, width}, 3);
+    Tensor y = on.empty({count, width}), inverse = on.empty({count}), dx = on.empty({count, width}), dgain = random({width}, 4);
+    on.rms_norm(x, gain, 1e-6F, y, inverse);
+    on.rms_norm_backward(x, gain, inverse, dy, dx, dgain);
+    keep("rms_norm", y);
+    keep("rms_norm dx", dx);
+    keep("rms_norm dgain", dgain);
+    on.bias_backward(dy, dgain);
+    keep("bias", dgain);
+    Tensor dup = on.empty({count, width});
+    on.swiglu(x, dy, y);
+    keep("swiglu", y);
+    on.swiglu_backward(x, dy, y, dx, dup);
+    keep("swiglu dgate", dx);
+    keep("swiglu dup", dup);
+    Rows positions;
+    for (int t = 0; t < count; ++t) positions.push_back(t % 90);
+    on.rope(y, positions, random({90, 50}, 5), random({90, 50}, 6), 5, false);
+    keep("rope", y);
+    on.add_bias(y, gain);
+    on.add(y, x, y);
+    on.scale(y, 1.1F);
+    keep("sums", y);
+  }
+
+  void attention() {
+    Layout layout{{0, 70, 71, 300}, {}};
+    for (int n = 0; n < 3; ++n) {
+      for (int i = 0; i < layout.offsets[static_cast<std::size_t>(n) + 1] - layout.offsets[static_cast<std::size_t>(n)]; ++i)
+        layout.positions.push_back(i);
+    }
+    const AttentionShape shape{6, 2, 40, 0.16F};
+    const Tensor q = random({300, 240}, 1), dout = random({300, 240}, 2);
+    const KeyValues kv{random({300, 80}, 3), random({300, 80}, 4), 0, {}};
+    Tensor out = on.empty({300, 240}), lse = on.empty({300, 6}), dq = on.empty({300, 240}), dk = on.empty({300, 80}),
+           dv = on.empty({300, 80});
+    on.attention(q, kv, layout, shape, out, &lse);
+    on.attention_backward(q, kv, layout, shape, out, lse, dout, dq, dk, dv);
+    keep("attention", out);
+    keep("attention lse", lse);
+    keep("attention dq", dq);
+    keep("attention dk", dk);
+    keep("attention dv", dv);
+  }
+
+  void head() {
+    const std::int64_t count = 120, width = 64, vocabulary = 30000;
+    const Tensor hidden = random({count, width}, 1), weight = random({vocabulary, width}, 2), up = random({count}, 3);
+    Rows targets;
+    for (int t = 0; t < count; ++t) targets.push_back(t % 7 == 0 ? -1 : t * 211 % 30000);
+    Tensor logp = on.empty({count}), lse = on.empty({count}), entropy = on.empty({count}), dhidden = on.empty({count, width});
+    Tensor dweight = random({vocabulary, width}, 5);
+    on.head(hidden, weight, targets, 0.9F, Precision::f32, logp, lse, &entropy);
+    on.head_backward(hidden, weight, targets, 0.9F, Precision::f32, lse, up, &up, &entropy, dhidden, dweight);
+    keep("logp", logp);
+    keep("lse", lse);
+    keep("entropy", entropy);
+    keep("head dhidden", dhidden);
+    keep("head dweight", dweight);
+  }
+
+  void optimizer() {
+    const std::int64_t count = 200000;
+    Tensor p = random({count}, 1), m = random({count}, 2), v = on.empty({count});
+    on.fill(v, 0.5F);
+    const Tensor g = random({count}, 3);
+    on.adamw(p, g, m, v, {.learning_rate = 0.01, .weight_decay = 0.1, .step = 3, .grad_scale = 0.7F});
+    keep("adamw", p);
+    const double sum = on.sum_of_squares(g);
+    results["sum_of_squares"] = {static_cast<float>(sum), static_cast<float>((sum - static_cast<double>(static_cast<float>(sum))) * 1e9)};
+  }
+};
+
+}  // namespace
+
+std::map<std::string, Floats> every_result(Device& device) {
+  Round round{device, {}};
+  round.products();
+  round.rows();
+  round.attention();
+  round.head();
+  round.optimizer();
+  return round.results;
+}
+
+}  // namespace troupe::engine::ops

@@ -1,0 +1,113 @@
+#include "tests/engine/ops/oracle.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+class Head : public OnEveryDevice {
+ protected:
+  struct Results {
+    Floats logp, lse, entropy;
+  };
+  Results head(const Floats& hidden, const Floats& weight, const Rows& targets, float inv_temperature, int width,
+               Precision precision = Precision::f32) {
+    const auto rows = static_cast<std::int64_t>(targets.size()), vocabulary = static_cast<std::int64_t>(weight.size()) / width;
+    Tensor logp = filled({rows}, 9), lse = filled({rows}, 9), entropy = filled({rows}, 9);
+    device().head(put({rows, width}, hidden), put({vocabulary, width}, weight), targets, inv_temperature, precision, logp, lse, &entropy);
+    return {get(logp), get(lse), get(entropy)};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Devices, Head, testing::ValuesIn(device_cases()), case_name);
+
+Floats scaled(Floats x, float by) {
+  for (float& value : x) value *= by;
+  return x;
+}
+
+TEST_P(Head, EqualsItsFormula) {
+  const Rows targets = {0, 5, -1, 99, 42};
+  const Floats hidden = random_floats(5 * 24, 1), weight = scaled(random_floats(100 * 24, 2), 3);
+  const Results got = head(hidden, weight, targets, 0.7F, 24);
+  const oracle::Head expected = oracle::head(as_doubles(hidden), as_doubles(weight), targets, double{0.7F}, 24);
+  EXPECT_LT(relative_error(got.logp, expected.logp), 1e-6);
+  EXPECT_LT(relative_error(got.entropy, expected.entropy), 2e-6);
+  EXPECT_EQ(got.logp[2], 0);
+  EXPECT_EQ(got.entropy[2], 0);
+}
+
+TEST_P(Head, BackwardIsTheSlopeOfForward) {
+  const int width = 10;
+  const Rows targets = {0, 5, -1, 16};
+  const Floats hidden = random_floats(4 * width, 1), weight = scaled(random_floats(17 * width, 2), 2);
+  const Floats dlogp = random_floats(4, 3), dentropy = random_floats(4, 4);
+  const Tensor h = put({4, width}, hidden), w = put({17, width}, weight), up = put({4}, dlogp), up_entropy = put({4}, dentropy);
+  Tensor logp = filled({4}, 9), lse = filled({4}, 9), entropy = filled({4}, 9), dh = filled({4, width}, 9), dw = filled({17, width}, 0.5F);
+  device().head(h, w, targets, 0.8F, Precision::f32, logp, lse, &entropy);
+  device().head_backward(h, w, targets, 0.8F, Precision::f32, lse, up, &up_entropy, &entropy, dh, dw);
+  const auto loss = [&](const Doubles& a, const Doubles& b) {
+    const oracle::Head at = oracle::head(a, b, targets, double{0.8F}, width);
+    return oracle::dot(at.logp, as_doubles(dlogp)) + oracle::dot(at.entropy, as_doubles(dentropy));
+  };
+  Doubles by_weight = oracle::gradient([&](const Doubles& at) { return loss(as_doubles(hidden), at); }, as_doubles(weight));
+  for (double& slope : by_weight) slope += 0.5;
+  EXPECT_LT(relative_error(get(dw), by_weight), 2e-6);
+  EXPECT_LT(relative_error(get(dh), oracle::gradient([&](const Doubles& at) { return loss(at, as_doubles(weight)); }, as_doubles(hidden))),
+            3e-6);
+}
+
+TEST_P(Head, HasTheBitsOfTokenLogprobFromLogits) {
+  const int width = 40, rows = 30, vocabulary = 1500;
+  const Floats hidden = random_floats(rows * width, 1), weight = random_floats(vocabulary * width, 2);
+  Rows targets;
+  for (int i = 0; i < rows; ++i) targets.push_back(i * 49 % vocabulary);
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const Results whole = head(hidden, weight, targets, 1.3F, width, precision);
+    for (int i = 0; i < rows; i += 7) {  // one row, as a decoding step has it
+      const Rows target = {targets[static_cast<std::size_t>(i)]};
+      Tensor logits = filled({1, vocabulary}, 9), logp = filled({1}, 9), lse = filled({1}, 9);
+      device().gemm(put({1, width}, slice(hidden, i * width, (i + 1) * width)), put({vocabulary, width}, weight), logits,
+                    {.transpose_b = true, .precision = precision});
+      device().token_logprob(logits, target, 1.3F, logp, lse);
+      EXPECT_TRUE(same_bits(get(logp), slice(whole.logp, i, i + 1)));
+      EXPECT_TRUE(same_bits(get(lse), slice(whole.lse, i, i + 1)));
+    }
+  }
+}
+
+TEST_P(Head, OfManyRowsEqualsTheReferenceWhateverItsChunks) {
+  const int width = 16, rows = 250, vocabulary = 40000;  // more rows than one chunk of logits holds
+  if (GetParam().reference) GTEST_SKIP() << "it is the reference";
+  const Floats hidden = random_floats(rows * width, 1), weight = random_floats(vocabulary * width, 2), up = random_floats(rows, 3);
+  Rows targets;
+  for (int i = 0; i < rows; ++i) targets.push_back(i % 5 == 3 ? -1 : i * 149 % vocabulary);
+  std::vector<Floats> results;
+  const std::unique_ptr<Device> reference = make_reference_device();
+  for (Device* on : {reference.get(), &device()}) {
+    const Tensor h = from_host(*on, {rows, width}, hidden), w = from_host(*on, {vocabulary, width}, weight),
+                 dlogp = from_host(*on, {rows}, up);
+    Tensor logp = on->empty({rows}), lse = on->empty({rows}), entropy = on->empty({rows});
+    Tensor dh = on->empty({rows, width}), dw = on->empty({vocabulary, width});
+    on->fill(dw, 0);
+    on->head(h, w, targets, 1, Precision::f32, logp, lse, &entropy);
+    on->head_backward(h, w, targets, 1, Precision::f32, lse, dlogp, &dlogp, &entropy, dh, dw);
+    for (const Tensor& result : {logp, lse, entropy, dh, dw}) results.push_back(to_host(*on, result));
+  }
+  // Gradients are f32 chains of 40000 terms of both signs.
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_LT(relative_error(results[i + 5], as_doubles(results[i])), i < 3 ? 2e-6 : 2e-5) << i;
+}
+
+TEST_P(Head, SurvivesLargeLogits) {
+  const Results got = head({1}, {1000, -1000, 999}, {0}, 1, 1);
+  EXPECT_NEAR(got.logp[0], -0.31326, 1e-4);
+  EXPECT_NEAR(got.entropy[0], 0.58220, 1e-4);
+}
+
+TEST_P(Head, ShowsNotANumber) {
+  const float nan = __builtin_nanf("");
+  const Results got = head({1}, {1, nan, 2}, {0}, 1, 1);
+  EXPECT_NE(got.logp[0], got.logp[0]);
+}
+
+TEST_P(Head, RefusesATargetBeyondTheVocabulary) { EXPECT_THROW(head({1}, {1, 2}, {2}, 1, 1), std::logic_error); }
+
+}  // namespace
+}  // namespace troupe::engine::ops

@@ -1,0 +1,53 @@
+#include "engine/base/error.h"
+#include "tests/engine/ops/every_device.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+class Memory : public OnEveryDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, Memory, testing::ValuesIn(device_cases()), case_name);
+
+TEST_P(Memory, ValuesComeBackAsTheyWentIn) {
+  const Floats x = random_floats(7, 1);
+  EXPECT_EQ(get(put({7}, x)), x);
+  EXPECT_TRUE(get(put({0}, {})).empty());
+}
+
+TEST_P(Memory, Bf16KeepsTheUpperHalfRoundedToEven) {
+  Tensor x = device().empty({3}, DType::bf16);
+  device().upload(x, Floats{1.0F, 1.00390625F, 1.01171875F});  // exact, a tie down, a tie up
+  EXPECT_EQ(get(x), (Floats{1.0F, 1.0F, 1.015625F}));
+}
+
+TEST_P(Memory, ViewsShareAndCopiesDoNot) {
+  Tensor x = put({3, 2}, {1, 2, 3, 4, 5, 6}), y = filled({6}, 0);
+  device().copy(x, y);
+  Tensor row = x.rows(1, 2);
+  device().fill(row, 9);
+  EXPECT_EQ(get(x), (Floats{1, 2, 9, 9, 5, 6}));
+  EXPECT_EQ(get(y), (Floats{1, 2, 3, 4, 5, 6}));
+}
+
+TEST_P(Memory, TooMuchIsAFailureInWords) {
+  try {
+    (void)device().empty({std::int64_t{1} << 50});
+    FAIL() << "a petabyte was granted";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.error().code, Errc::full);
+    EXPECT_NE(failure.error().what.find("out of memory"), std::string::npos);
+  }
+  EXPECT_THROW((void)device().empty({std::int64_t{1} << 40, std::int64_t{1} << 40}), std::logic_error);
+}
+
+TEST(CpuDevice, NamesTheInstructionSetsItKnows) {
+  try {
+    (void)make_cpu_device({.threads = 1, .isa = "avx3"});
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.error().code, Errc::usage);
+    EXPECT_NE(failure.error().what.find("avx512"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::engine::ops

@@ -1,0 +1,63 @@
+#include <cmath>
+#include <limits>
+
+#include "tests/engine/ops/oracle.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+class Optimizer : public OnEveryDevice {};
+INSTANTIATE_TEST_SUITE_P(Devices, Optimizer, testing::ValuesIn(device_cases()), case_name);
+
+TEST_P(Optimizer, AdamWFollowsAlgorithm2) {
+  const int count = 37;
+  AdamW how{.learning_rate = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .step = 1, .grad_scale = 0.5F};
+  Tensor p = put({count}, random_floats(count, 1)), m = filled({count}, 0), v = filled({count}, 0);
+  Doubles values = as_doubles(random_floats(count, 1)), first(values.size()), second(values.size());
+  for (; how.step <= 4; ++how.step) {
+    const Floats g = random_floats(count, static_cast<std::uint64_t>(10 + how.step));
+    device().adamw(p, put({count}, g), m, v, how);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double slope = 0.5 * double{g[i]}, t = static_cast<double>(how.step);
+      first[i] = how.beta1 * first[i] + (1 - how.beta1) * slope;
+      second[i] = how.beta2 * second[i] + (1 - how.beta2) * slope * slope;
+      values[i] -= how.learning_rate * how.weight_decay * values[i];
+      const double unbiased = first[i] / (1 - std::pow(how.beta1, t));
+      values[i] -= how.learning_rate * unbiased / (std::sqrt(second[i] / (1 - std::pow(how.beta2, t))) + how.eps);
+    }
+  }
+  EXPECT_LT(relative_error(get(p), values), 5e-7);
+  EXPECT_LT(relative_error(get(m), first), 5e-7);
+  EXPECT_LT(relative_error(get(v), second), 5e-7);
+}
+
+TEST_P(Optimizer, AdamWOfARangeHasTheBitsOfTheWhole) {
+  const AdamW how{.learning_rate = 1e-2, .weight_decay = 0.1};
+  const int count = 300;
+  const Floats start = random_floats(count, 1), g = random_floats(count, 2);
+  Tensor p = put({count}, start), m = filled({count}, 0), v = filled({count}, 0);
+  device().adamw(p, put({count}, g), m, v, how);
+  Tensor part = put({100}, slice(start, 101, 201)), part_m = filled({100}, 0), part_v = filled({100}, 0);
+  device().adamw(part, put({100}, slice(g, 101, 201)), part_m, part_v, how);
+  EXPECT_TRUE(same_bits(get(part), slice(get(p), 101, 201)));
+}
+
+TEST_P(Optimizer, SumOfSquaresIsADouble) {
+  for (const int count : {0, 1, 17, 40000}) {
+    const Floats x = random_floats(count, 3);
+    EXPECT_NEAR(device().sum_of_squares(put({count}, x)), oracle::dot(as_doubles(x), as_doubles(x)), 1e-9 * (1 + count));
+  }
+  EXPECT_DOUBLE_EQ(device().sum_of_squares(put({2}, {3e30F, 4e30F})), double{3e30F} * double{3e30F} + double{4e30F} * double{4e30F});
+}
+
+TEST_P(Optimizer, AllFiniteFindsWhatIsNot) {
+  Floats x = random_floats(5000, 1);
+  EXPECT_TRUE(device().all_finite(put({5000}, x)));
+  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), __builtin_nanf("")}) {
+    x[4999] = bad;
+    EXPECT_FALSE(device().all_finite(put({5000}, x)));
+  }
+}
+
+}  // namespace
+}  // namespace troupe::engine::ops

@@ -1,0 +1,30 @@
+#include "engine/ops/cpu/pool.h"
+
+#include <gtest/gtest.h>
+
+namespace troupe::engine::ops {
+namespace {
+
+TEST(Pool, RunsEveryItemOfEveryLoopOnce) {
+  for (const int threads : {1, 2, 4}) {
+    Pool pool(threads);
+    for (int loop = 0; loop < 2000; ++loop) {
+      const int count = loop % 7;
+      std::vector<std::atomic<int>> seen(7);
+      pool.run(count, [&](std::int64_t item, int worker) {
+        EXPECT_LT(worker, threads);
+        seen[static_cast<std::size_t>(item)].fetch_add(1);
+      });
+      for (int item = 0; item < 7; ++item) ASSERT_EQ(seen[static_cast<std::size_t>(item)].load(), item < count ? 1 : 0);
+    }
+  }
+}
+
+TEST(Pool, EndsWithoutHavingWorked) {
+  for (int i = 0; i < 20; ++i) Pool pool(3);
+}
+
+TEST(Pool, KnowsHowManyProcessorsItMayUse) { EXPECT_GE(usable_processors(), 1); }
+
+}  // namespace
+}  // namespace troupe::engine::ops
