@@ -21,7 +21,7 @@ Result<std::vector<std::int32_t>> integers(const Columns& row, const std::string
     const bool fits = item.is_integer() && (item.integer() == lowest || (item.integer() >= 0 && item.integer() < end));
     if (!fits) {
       return bad(cat(quote(row.file_name(name)), ", item ", out.size(), ": expected a token id from 0 to ", end - 1,
-                     lowest < 0 ? ", or -100" : "", ", found ", quote(item.dump(), 40)));
+                     lowest < 0 ? ", or -100" : "", ", found ", item.is_number() ? item.dump() : std::string(item.type_name())));
     }
     out.push_back(static_cast<std::int32_t>(item.integer()));
   }

@@ -148,9 +148,7 @@ Result<std::optional<Row>> JsonReader::next() {
   if (at_ == rows_.size()) return std::nullopt;
   const auto& span = rows_[at_];
   Row row{Json(), path_, span.line, static_cast<std::int64_t>(at_++)};
-  auto value = parse_row(text_of(file_).substr(span.begin, span.end - span.begin), row.where());
-  if (!value) return fail(value.error());
-  row.value = std::move(*value);
+  if (auto ok = parse_row(text_of(file_).substr(span.begin, span.end - span.begin), row); !ok) return fail(ok.error());
   return row;
 }
 

@@ -11,13 +11,33 @@ std::string_view text_of(const MappedFile& file) {
   return text;
 }
 
-Result<Json> parse_row(std::string_view text, const std::string& where) {
+namespace {
+
+// The parser counts lines from the start of the row; people count from the start of the file.
+std::string with_file_line(std::string message, std::int64_t row_line) {
+  constexpr std::string_view mark = " at line ";
+  const auto at = message.find(mark);
+  if (at == std::string::npos) return message;
+  std::size_t digits = 0;
+  const auto begin = at + mark.size();
+  while (begin + digits < message.size() && message[begin + digits] >= '0' && message[begin + digits] <= '9') ++digits;
+  if (digits == 0 || digits > 9 || !message.substr(begin + digits).starts_with(", column")) return message;
+  const auto line = std::stoll(message.substr(begin, digits));
+  if (line == 1) return message.replace(at, mark.size() + digits + 1, " at");
+  return message.replace(begin, digits, std::to_string(row_line + line - 1));
+}
+
+}  // namespace
+
+Result<> parse_row(std::string_view text, Row& row) {
+  const auto bad = [&](const std::string& what) { return fail(Errc::bad_input, cat(row.where(), ": ", what)); };
   if (text.size() > max_row_bytes)
-    return fail(Errc::bad_input, cat(where, ": expected a row of at most ", max_row_bytes >> 20, " MiB, found ", text.size(), " bytes"));
-  auto value = parse_json(text, where, {.depth = max_row_depth, .bytes = max_row_bytes});
-  if (value && !value->is_object())
-    return fail(Errc::bad_input, cat(where, ": expected an object ({\"key\": value, ...}), found: ", value->type_name()));
-  return value;
+    return bad(cat("expected a row of at most ", max_row_bytes >> 20, " MiB, found ", text.size(), " bytes"));
+  auto value = parse_json(text, row.where(), {.depth = max_row_depth, .bytes = max_row_bytes});
+  if (!value) return fail(value.error().code, with_file_line(value.error().what, row.line));
+  if (!value->is_object()) return bad(cat("expected an object ({\"key\": value, ...}), found: ", value->type_name()));
+  row.value = std::move(*value);
+  return {};
 }
 
 JsonlReader::JsonlReader(std::string path, MappedFile file) : path_(std::move(path)), file_(std::move(file)), text_(text_of(file_)) {}
@@ -38,12 +58,10 @@ Result<std::optional<Row>> JsonlReader::next() {
   std::string_view line;
   if (!take_line(line)) return std::nullopt;
   Row row{Json(), path_, line_, index_++};
-  auto value = parse_row(line, row.where());
-  if (!value) {
+  if (auto ok = parse_row(line, row); !ok) {
     const bool cut = at_ == text_.size() && !text_.ends_with('\n');
-    return fail(value.error().code, cat(value.error().what, cut ? " (the last line has no end: the file may be truncated)" : ""));
+    return fail(ok.error().code, cat(ok.error().what, cut ? " (the last line has no end: the file may be truncated)" : ""));
   }
-  row.value = std::move(*value);
   return row;
 }
 

@@ -23,8 +23,8 @@ class JsonlReader : public RowReader {
   std::int64_t index_ = 0;  // of the next row
 };
 
-/// `text` of a row as a value that is an object. Errc::bad_input, starting with `where`.
-Result<Json> parse_row(std::string_view text, const std::string& where);
+/// The text of `row` (whose place is filled in already) becomes its value, an object. Errc::bad_input with the file's own line.
+Result<> parse_row(std::string_view text, Row& row);
 
 /// The bytes of a file as text, without a byte order mark.
 std::string_view text_of(const MappedFile& file);
