@@ -1,0 +1,69 @@
+#include "actors/roles/rules/math_answer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "actors/roles/rules/math_scan.h"
+
+namespace troupe::actors::rules {
+namespace {
+
+// A longer answer is compared letter for letter only.
+constexpr std::size_t longest_answer = 4096;
+
+bool near(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b)); }
+
+bool same_number(const Number& a, const Number& b, double tolerance) {
+  if (!a.integer.empty() && !b.integer.empty() && a.percent == b.percent) return a.integer == b.integer;
+  if (near(a.value, b.value, tolerance)) return true;
+  return a.percent != b.percent && near(a.percent ? a.value / 100 : a.value, b.percent ? b.value / 100 : b.value, tolerance);
+}
+
+// Begin of the last `word` that "{" follows, or npos.
+std::size_t last_command(std::string_view text, std::string_view word) {
+  auto at = text.rfind(word);
+  while (at != text.npos && !text.substr(at + word.size()).starts_with('{')) at = at == 0 ? text.npos : text.rfind(word, at - 1);
+  return at;
+}
+
+}  // namespace
+
+std::optional<std::string_view> after_hashes(std::string_view text) {
+  const auto at = text.rfind("####");
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + 4);
+  return trimmed(text.substr(0, text.find('\n')));
+}
+
+std::optional<std::string_view> last_number(std::string_view text) {
+  const auto last = text.find_last_of("0123456789");
+  if (last == std::string_view::npos) return std::nullopt;
+  auto begin = last;
+  while (begin > 0) {
+    const char c = text[begin - 1];
+    const bool separates = (c == ',' || c == '.') && begin > 1 && is_digit(text[begin - 2]);
+    if (!is_digit(c) && !separates && !(c == '.' && is_digit(text[begin]))) break;
+    --begin;
+  }
+  if (begin > 0 && text[begin - 1] == '-' && (begin == 1 || !is_word(text[begin - 2]))) --begin;
+  return text.substr(begin, last + 1 - begin);
+}
+
+std::optional<std::string_view> last_boxed(std::string_view text) {
+  const auto boxed = last_command(text, "\\boxed"), fbox = last_command(text, "\\fbox");
+  if (boxed == std::string_view::npos && fbox == std::string_view::npos) return std::nullopt;
+  const auto at = boxed == std::string_view::npos ? fbox : fbox == std::string_view::npos ? boxed : std::max(boxed, fbox);
+  return braced(text.substr(text.find('{', at)));
+}
+
+bool same_answer(std::string_view a, std::string_view b, double tolerance) {
+  a = trimmed(a), b = trimmed(b);
+  if (a == b) return true;
+  if (a.size() > longest_answer || b.size() > longest_answer) return false;
+  const std::string left = normalize_math(a), right = normalize_math(b);
+  if (left == right) return true;
+  const auto x = read_number(left), y = read_number(right);
+  return x && y && same_number(*x, *y, tolerance);
+}
+
+}  // namespace troupe::actors::rules

@@ -1,0 +1,168 @@
+// The rules by name: options to functions.
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "actors/roles/rules/math_answer.h"
+#include "actors/roles/rules/rules.h"
+#include "actors/roles/rules/text_rules.h"
+#include "engine/base/fields.h"
+#include "engine/base/text.h"
+#include "engine/tokenizer/regex.h"
+
+namespace troupe::actors::rules {
+namespace {
+
+using Submission = protocol::Submission;
+
+// The answer of the row as text: data sets write 72, "72" and "... #### 72".
+Result<std::string> answer_of(const Submission& s) {
+  if (s.answer.is_string()) return s.answer.string();
+  if (s.answer.is_number()) return s.answer.dump();
+  return fail(Errc::bad_input, cat("the row's answer should be a text or a number, it is ", s.answer.type_name()));
+}
+
+std::string_view judged_part(const Submission& s, const std::string& tag) {
+  return tag.empty() ? std::string_view(s.completion) : inside_tag(s.completion, tag);
+}
+
+struct Exact {
+  ExactOptions match;
+  std::string tag;
+  static void each_field(auto& self, auto&& field) {
+    field("strip", self.match.strip), field("collapse_spaces", self.match.collapse_spaces), field("ignore_case", self.match.ignore_case),
+        field("tag", self.tag);
+  }
+  Result<double> operator()(const Submission& s) const {
+    const auto answer = answer_of(s);
+    if (!answer) return fail(answer.error());
+    return exact_match(judged_part(s, tag), *answer, match) ? 1.0 : 0.0;
+  }
+};
+
+struct Gsm8k {
+  bool flexible = false;
+  double format_score = 0;
+  std::string tag;
+  static void each_field(auto& self, auto&& field) {
+    field("flexible", self.flexible), field("format_score", self.format_score), field("tag", self.tag);
+  }
+  Result<double> operator()(const Submission& s) const {
+    const auto answer = answer_of(s);
+    if (!answer) return fail(answer.error());
+    const auto truth = after_hashes(*answer).value_or(std::string_view(*answer));
+    if (!read_number(normalize_math(truth))) return fail(Errc::bad_input, cat("the row's answer is not a number: ", quote(truth)));
+    const auto text = judged_part(s, tag);
+    auto found = after_hashes(text);
+    if (!found && flexible) found = last_number(text);
+    if (!found) return 0.0;
+    return same_answer(*found, truth) ? 1.0 : format_score;
+  }
+};
+
+struct Boxed {
+  double tolerance = 1e-9, format_score = 0;
+  std::string tag;
+  static void each_field(auto& self, auto&& field) {
+    field("tolerance", self.tolerance), field("format_score", self.format_score), field("tag", self.tag);
+  }
+  Result<double> operator()(const Submission& s) const {
+    const auto answer = answer_of(s);
+    if (!answer) return fail(answer.error());
+    const auto hashes = after_hashes(*answer), boxed = last_boxed(*answer);
+    const std::string_view truth = boxed ? *boxed : hashes ? *hashes : std::string_view(*answer);
+    const auto found = last_boxed(judged_part(s, tag));
+    if (!found) return 0.0;
+    return same_answer(*found, truth, tolerance) ? 1.0 : format_score;
+  }
+};
+
+struct Format {
+  std::vector<std::string> tags{"think", "answer"};
+  static void each_field(auto& self, auto&& field) { field("tags", self.tags); }
+  Result<> validate(const std::string& where) const {
+    if (tags.empty()) return fail(Errc::usage, cat(where, ".tags: expected at least one tag"));
+    for (const auto& tag : tags)
+      if (tag.empty() || tag.find_first_of("<>/") != tag.npos)
+        return fail(Errc::usage, cat(where, ".tags: expected names like \"think\", found ", quote(tag)));
+    return {};
+  }
+  Result<double> operator()(const Submission& s) const { return has_format(s.completion, tags) ? 1.0 : 0.0; }
+};
+
+struct Length {
+  enum class Unit { characters, words };
+  friend constexpr std::array<std::string_view, 2> names_of(Unit) { return {"characters", "words"}; }
+  Unit unit = Unit::characters;
+  int min = 0, max = 0, buffer = 0;
+  static void each_field(auto& self, auto&& field) {
+    field("unit", self.unit), field("min", self.min), field("max", self.max), field("buffer", self.buffer);
+  }
+  Result<> validate(const std::string& where) const {
+    if (min < 0 || max < 0 || buffer < 0 || buffer > max || (max > 0 && min > max) || (min == 0 && max == 0))
+      return fail(Errc::usage, cat(where, ": expected 0 <= min <= max, 0 <= buffer <= max and a min or a max above 0, found min ", min,
+                                   ", max ", max, ", buffer ", buffer));
+    return {};
+  }
+  Result<double> operator()(const Submission& s) const {
+    const auto length = unit == Unit::words ? count_words(s.completion) : count_characters(s.completion);
+    return length_penalty(static_cast<double>(length), min, max, buffer);
+  }
+};
+
+struct RegexOptions {
+  std::string pattern;
+  bool full = false;
+  static void each_field(auto& self, auto&& field) { field("pattern", self.pattern), field("full", self.full); }
+};
+
+Result<Rule> make_regex(const Json& options, const std::string& where) {
+  const auto read = fields_from_json<RegexOptions>(options, where);
+  if (!read) return fail(read.error());
+  if (read->pattern.empty()) return fail(Errc::usage, cat(where, ".pattern: expected a regular expression, found none"));
+  auto compiled = engine::tokenizer::Regex::compile(read->pattern, cat(where, ".pattern"));
+  if (!compiled) return fail(Errc::usage, compiled.error().what);
+  const auto regex = std::make_shared<const engine::tokenizer::Regex>(std::move(*compiled));
+  return Rule([regex, full = read->full](const Submission& s) -> Result<double> {
+    if (!valid_utf8(s.completion)) return fail(Errc::bad_input, "the completion is not valid UTF-8");
+    std::vector<engine::tokenizer::Range> found;
+    try {
+      regex->find_all(s.completion, found);
+    } catch (const Failure& failure) { return fail(failure.error()); }
+    if (!full) return found.empty() ? 0.0 : 1.0;
+    return !found.empty() && found[0] == engine::tokenizer::Range{0, s.completion.size()} ? 1.0 : 0.0;
+  });
+}
+
+template <class R>
+Result<Rule> make(const Json& options, const std::string& where) {
+  auto rule = fields_from_json<R>(options, where);
+  if (!rule) return fail(rule.error());
+  if constexpr (requires { rule->validate(where); }) {
+    if (auto valid = rule->validate(where); !valid) return fail(valid.error());
+  }
+  return Rule(std::move(*rule));
+}
+
+using Maker = Result<Rule> (*)(const Json&, const std::string&);
+constexpr std::array<std::pair<std::string_view, Maker>, 6> makers{{{"exact", make<Exact>},
+                                                                    {"gsm8k", make<Gsm8k>},
+                                                                    {"boxed", make<Boxed>},
+                                                                    {"format", make<Format>},
+                                                                    {"regex", make_regex},
+                                                                    {"length", make<Length>}}};
+
+}  // namespace
+
+Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where) {
+  std::vector<std::string> known;
+  for (const auto& [word, maker] : makers) {
+    if (word == name) return maker(options, where);
+    known.emplace_back(word);
+  }
+  const std::string near = nearest(name, known);
+  return fail(Errc::usage, cat(where, ": unknown rule ", quote(name), near.empty() ? "" : cat(", did you mean ", near, "?"), " Known are ",
+                               join(known, ", ")));
+}
+
+}  // namespace troupe::actors::rules

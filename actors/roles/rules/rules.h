@@ -1,0 +1,48 @@
+// Rules: rewards that a program can compute from the text, and their weighted sum. A rule that cannot judge (the row has no answer, a
+// pattern ran into its limit, a completion is too long) is a failure with a reason; it is never a silent 0.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/protocol/generate.h"
+#include "engine/base/error.h"
+#include "engine/base/json.h"
+
+namespace troupe::actors::rules {
+
+/// A rule judges one completion. Pure; safe to call from several threads.
+using Rule = std::function<Result<double>(const protocol::Submission&)>;
+
+/// Makes a rule from its options (an object, or null for the defaults). Errc::usage; `where` starts the message.
+///   exact     1 when the completion is the answer               strip, collapse_spaces, ignore_case, tag
+///   gsm8k     1 when the number after "####" is the answer's    flexible (the last number will do), format_score (mark, but wrong)
+///   boxed     1 when the last \boxed{} equals the answer        tolerance, format_score (a box, but wrong)
+///   format    1 when the completion is <think>..</think> <answer>..</answer>    tags
+///   regex     1 when the pattern (Oniguruma's dialect) is found pattern, full (it must match the whole)
+///   length    0, falling to -1 as the completion nears `max`    unit (characters, words), min, max, buffer
+/// `tag` (exact, gsm8k, boxed): look only inside the last <tag>..</tag> where there is one.
+Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where);
+
+class Rules {
+ public:
+  /// [{"name": "boxed", "weight": 1.0, "options": {...}, "label": "maths"}, ...]: name is needed; label, the part's name, is the
+  /// rule's own unless given; two parts of one label are refused. Errc::usage.
+  static Result<Rules> from_json(const Json& list, const std::string& where);
+
+  /// reward = the weighted sum of all parts, absent as soon as one part failed; the parts that were judged are there all the same.
+  protocol::Verdict judge(const protocol::Submission& submission) const;
+  std::vector<std::string> labels() const;
+
+ private:
+  struct Part {
+    std::string label;
+    double weight = 1;
+    Rule rule;
+  };
+  std::vector<Part> parts_;
+};
+
+}  // namespace troupe::actors::rules
