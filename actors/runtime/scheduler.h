@@ -16,7 +16,7 @@ using Time = Clock::time_point;
 using Job = std::function<void()>;
 using TimerId = std::uint64_t;
 
-/// Runs jobs one after the other, in the order posted.
+/// Runs jobs one after the other, in the order posted: what happens after a post() returned, on any thread, posts behind it.
 class Lane {
  public:
   virtual ~Lane() = default;

@@ -50,7 +50,9 @@ class ThreadLane final : public Lane {
   }
 
  private:
-  asio::io_context loop_{1};
+  // No concurrency hint of 1: Asio would then keep a job posted from inside the lane in a private queue, behind jobs that other
+  // threads post later.
+  asio::io_context loop_;
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   std::map<TimerId, asio::steady_timer> timers_;
   TimerId last_timer_ = 0;

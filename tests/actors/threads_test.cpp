@@ -196,6 +196,25 @@ TEST_F(Threads, ManyNodesTalkAllAtOnce) {
   }
 }
 
+TEST_F(Threads, JobsRunInTheOrderPostedFromInsideTheLaneAndOutside) {
+  Lane& lane = scheduler.lane("ordered");
+  for (int round = 0; round < 1000; ++round) {
+    std::string order;
+    std::promise<void> posted, ended;
+    lane.post([&] {
+      lane.post([&] { order += 'a'; });
+      posted.set_value();
+    });
+    posted.get_future().wait();
+    lane.post([&] {
+      order += 'b';
+      ended.set_value();
+    });
+    ended.get_future().wait();
+    ASSERT_EQ(order, "ab") << "in round " << round;
+  }
+}
+
 TEST_F(Threads, AMessageIsMovedNotCopied) {
   struct Where {
     using Handled = Messages<Add>;
