@@ -47,10 +47,11 @@ double Trainer::run_micro_batch(const data::Experience& batch, const loss::AnyLo
   const auto result = loss::evaluate(loss, {logp_T, entropy_T, {}}, batch, report);
 
   const Tensor dlogp = to_rows(device, result.dlogp, head);
-  const Tensor dentropy = with_entropy ? to_rows(device, result.dentropy, head) : Tensor();
+  const bool through_entropy = !result.dentropy.empty();
+  const Tensor dentropy = through_entropy ? to_rows(device, result.dentropy, head) : Tensor();
   Tensor drows = device.empty(rows.shape());
   device.head_backward(rows, model_->head().value, head.targets, inv_temperature, options_.precision, lse, dlogp,
-                       with_entropy ? &dentropy : nullptr, with_entropy ? &entropy : nullptr, drows, model_->head().grad);
+                       through_entropy ? &dentropy : nullptr, through_entropy ? &entropy : nullptr, drows, model_->head().grad);
   Tensor dhidden = device.empty(hidden.shape());
   device.fill(dhidden, 0);
   device.scatter_rows(drows, head.rows, dhidden);
