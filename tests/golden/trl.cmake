@@ -1,0 +1,2 @@
+troupe_test(golden_trl SOURCES trl_test.cpp
+  LINKS troupe_engine_train troupe_engine_checkpoint troupe_algorithms_losses troupe_algorithms_advantage LABELS golden)
