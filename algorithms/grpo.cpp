@@ -73,7 +73,8 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
     show(c.journal, step + 1, *prompts, sampled, config.shown);
 
     const std::int64_t before = step;
-    for (const auto& update : updates_of(sampled, config)) {
+    const auto updates = updates_of(sampled, config);
+    for (const auto& update : updates) {
       if (step == plan.steps) break;
       ++step;
       protocol::TrainStep message{update, spec_of(config.loss), plan.rate(step)};

@@ -1,0 +1,145 @@
+#include "launch/run/settings.h"
+
+#include <algorithm>
+
+#include "engine/base/fields.h"
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+namespace {
+
+engine::ops::Precision precision_of_run(const RunConfig& config) {
+  return config.train.dtype == "bf16" ? engine::ops::Precision::bf16 : engine::ops::Precision::f32;
+}
+
+template <class L>
+Result<L> valid(Result<L> loss) {
+  if (!loss) return loss;
+  if (auto fine = loss->validate(); !fine) return fail(fine.error());
+  return loss;
+}
+
+}  // namespace
+
+Result<algorithms::SftLoss> sft_settings(const RunConfig&) { return algorithms::SftLoss{}; }
+
+Result<algorithms::DpoConfig> dpo_settings(const RunConfig& config) {
+  Json fields = Json::Object{};
+  fields.set("kind", config.dpo.loss), fields.set("beta", config.dpo.beta), fields.set("label_smoothing", config.dpo.label_smoothing);
+  fields.set("discopop_tau", config.dpo.discopop_tau);
+  const auto loss = valid(fields_from_json<algorithms::DpoLoss>(fields, "dpo"));
+  if (!loss) return fail(loss.error());
+  return algorithms::DpoConfig{*loss, config.dpo.precompute_reference};
+}
+
+Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config) {
+  const GrpoConfig& g = config.grpo;
+  Json fields = Json::Object{};
+  fields.set("aggregation", g.aggregation), fields.set("clip_low", g.clip_low), fields.set("clip_high", g.clip_high);
+  fields.set("delta", g.delta), fields.set("sequence_ratio", Json(g.sequence_ratio)), fields.set("beta", g.beta), fields.set("kl", g.kl);
+  fields.set("kl_times_ratio", Json(g.kl_times_ratio)), fields.set("entropy_coef", g.entropy_coef);
+  fields.set("temperature", config.rollout.temperature);
+  const auto loss = valid(fields_from_json<algorithms::GrpoLoss>(fields, "grpo"));
+  if (!loss) return fail(loss.error());
+  algorithms::GrpoConfig out;
+  out.loss = *loss;
+  out.group = static_cast<int>(g.group_size), out.epochs = static_cast<int>(g.epochs), out.minibatches = static_cast<int>(g.minibatches);
+  out.mask_truncated = g.mask_truncated, out.constant_length = g.constant_length;
+  const auto scales = algorithms::names_of(algorithms::GroupScale{});
+  const auto scale = std::ranges::find(scales, g.scale_rewards);
+  if (scale == scales.end())
+    return fail(Errc::usage, cat("grpo.scale_rewards: group, batch or none is expected, found ", quote(g.scale_rewards)));
+  out.scale = static_cast<algorithms::GroupScale>(scale - scales.begin());
+  out.sampling = sampling_settings(config);
+  return out;
+}
+
+engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
+  const RolloutConfig& r = config.rollout;
+  engine::generate::SamplingParams params;
+  params.temperature = r.temperature, params.top_k = r.top_k, params.top_p = r.top_p, params.min_p = r.min_p;
+  params.repetition_penalty = r.repetition_penalty, params.presence_penalty = r.presence_penalty;
+  params.max_new_tokens = static_cast<std::int32_t>(r.max_new_tokens);
+  params.stop_strings = r.stop;
+  params.seed = static_cast<std::uint64_t>(config.train.seed);
+  return params;
+}
+
+Json reward_rules(const RunConfig& config) {
+  Json::Array list;
+  for (const auto& rule : config.reward) {
+    Json options = Json::Object{};
+    if (!rule.pattern.empty()) options.set("pattern", rule.pattern);
+    if (rule.min > 0) options.set("min", rule.min);
+    if (rule.max > 0) options.set("max", rule.max);
+    Json entry = Json::Object{};
+    entry.set("name", rule.rule == "exact_match" ? std::string("exact") : rule.rule), entry.set("weight", rule.weight), entry.set("options", std::move(options));
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  engine::generate::GeneratorConfig out;
+  out.max_sequences = static_cast<std::int32_t>(config.rollout.max_sequences);
+  out.pages = static_cast<std::int32_t>((config.rollout.cache_tokens + out.page_size - 1) / out.page_size);
+  out.precision = precision_of_run(config);
+  out.eos_ids = spec.eos_ids;
+  return out;
+}
+
+engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
+  engine::train::TrainerOptions out;
+  out.precision = precision_of_run(config);
+  out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
+  out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps, config.train.weight_decay, config.train.max_grad_norm};
+  return out;
+}
+
+engine::train::ScoringOptions scoring_settings(const RunConfig& config) {
+  return {.precision = precision_of_run(config), .micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens)};
+}
+
+std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  return config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions) : spec.max_positions;
+}
+
+Result<engine::data::DataOptions> data_settings(const RunConfig& config, const engine::models::DecoderSpec& spec,
+                                                const std::vector<std::string>& paths) {
+  engine::data::DataOptions out;
+  out.paths = paths;
+  const auto layout = config.data.format == "auto" ? Result<engine::data::Layout>(engine::data::Layout::automatic)
+                                                   : engine::data::layout_from(config.data.format);
+  if (!layout) return fail(layout.error().code, cat("data.format: ", layout.error().what));
+  out.layout = *layout;
+  out.columns = config.data.columns;
+  out.bad_row_limit = config.data.max_bad_rows;
+  out.encode.max_length = max_length(config, spec);
+  out.encode.train_on_prompt = !config.sft.mask_prompt;
+  if (config.algorithm == "grpo") out.encode.max_length -= config.rollout.max_new_tokens;
+  if (out.encode.max_length < 1)
+    return fail(Errc::usage,
+                cat("rollout.max_new_tokens ", config.rollout.max_new_tokens, " leaves no room for a prompt: sequences have at most ",
+                    max_length(config, spec), " tokens (train.max_length, or the model's)"));
+  return out;
+}
+
+engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_t batches_of) {
+  return {.batch_size = config.train.batch_size * batches_of,
+          .epochs = config.train.steps > 0 ? 0 : config.train.epochs,
+          .shuffle = config.data.shuffle,
+          .seed = static_cast<std::uint64_t>(config.train.seed)};
+}
+
+Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches, std::int64_t updates, std::int64_t done) {
+  const std::int64_t steps = config.train.steps > 0 ? config.train.steps : batches * updates;
+  const engine::optim::ScheduleOptions options{.total_steps = steps,
+                                               .warmup_steps = config.train.warmup_steps,
+                                               .min_ratio = config.train.min_lr_ratio,
+                                               .decay_steps = config.train.decay_steps};
+  auto schedule = engine::optim::make_schedule(config.train.schedule, options);
+  if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
+  return algorithms::Plan{steps, done, config.train.save_every, config.train.learning_rate, *schedule};
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,39 @@
+// From the run's configuration to the settings of the libraries: pure functions, so that a test can look at each.
+#pragma once
+
+#include "algorithms/dpo.h"
+#include "algorithms/grpo.h"
+#include "algorithms/sft.h"
+#include "engine/data/dataset.h"
+#include "engine/generate/generator.h"
+#include "engine/models/spec.h"
+#include "engine/train/trainer.h"
+#include "launch/run_config.h"
+
+namespace troupe::launch {
+
+/// Errc::usage: a word that is none of the known ones, or settings that contradict each other.
+Result<algorithms::SftLoss> sft_settings(const RunConfig& config);
+Result<algorithms::DpoConfig> dpo_settings(const RunConfig& config);
+Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config);
+
+engine::generate::SamplingParams sampling_settings(const RunConfig& config);
+engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec);
+engine::train::TrainerOptions trainer_settings(const RunConfig& config);
+engine::train::ScoringOptions scoring_settings(const RunConfig& config);
+
+/// The list that actors::rules::Rules reads.
+Json reward_rules(const RunConfig& config);
+
+/// Tokens of a sequence: train.max_length, or the model's.
+std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec);
+/// Errc::usage for an unknown data.format.
+Result<engine::data::DataOptions> data_settings(const RunConfig& config, const engine::models::DecoderSpec& spec,
+                                                const std::vector<std::string>& paths);
+/// `updates`: optimizer steps that share one batch (1, or grpo's epochs * minibatches). Batches hold `batches_of` times train.batch_size.
+engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_t batches_of);
+
+/// `batches`: what one run over the loader gives (0: without end). Errc::usage when nothing says how long the run is.
+Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches, std::int64_t updates, std::int64_t done);
+
+}  // namespace troupe::launch

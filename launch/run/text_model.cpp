@@ -1,0 +1,74 @@
+#include "launch/run/text_model.h"
+
+#include <filesystem>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+namespace tokenizer = engine::tokenizer;
+
+namespace {
+
+// Code points to bytes: the template engine counts as Python does.
+std::vector<std::pair<std::size_t, std::size_t>> byte_spans(const std::string& text,
+                                                            const std::vector<std::pair<std::size_t, std::size_t>>& spans) {
+  std::vector<std::size_t> starts;
+  if (spans.empty()) return {};
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) starts.push_back(i);
+  starts.push_back(text.size());
+  std::vector<std::pair<std::size_t, std::size_t>> out;
+  for (const auto& [begin, end] : spans) out.emplace_back(starts.at(begin), starts.at(end));
+  return out;
+}
+
+std::optional<std::string> text_of(const std::optional<tokenizer::NamedToken>& token) {
+  return token ? std::optional(token->text) : std::nullopt;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder, const std::string& template_file,
+                                                   const engine::models::DecoderSpec& spec) {
+  auto model = std::make_shared<TextModel>();
+  model->folder_ = folder;
+  model->vocabulary_ = spec.vocabulary;
+  if (std::filesystem::exists(folder + "/tokenizer.json")) {
+    auto loaded = tokenizer::Tokenizer::load(folder);
+    if (!loaded) return fail(loaded.error());
+    if (static_cast<std::int64_t>(loaded->vocab_size()) > spec.vocabulary)
+      log_warning(cat(folder, ": the tokenizer knows ", loaded->vocab_size(), " tokens, the model ", spec.vocabulary,
+                      "; a row that needs one of the others is refused"));
+    model->tokenizer_ = std::move(*loaded);
+    model->end_ = model->tokenizer_->eos_id();
+  }
+  if (!model->end_ && !spec.eos_ids.empty()) model->end_ = spec.eos_ids.front();
+  auto found = template_file.empty() ? tokenizer::find_chat_template(folder) : tokenizer::read_chat_template(template_file);
+  if (!found) return fail(found.error());
+  model->template_ = std::move(*found);
+  return model;
+}
+
+Result<std::vector<std::int32_t>> TextModel::encode(std::string_view text, bool add_special) const {
+  if (!tokenizer_)
+    return fail(Errc::not_found, cat(folder_, " has no tokenizer.json, and the data is text: add one, or give rows of token ids"));
+  return tokenizer_->encode(text, add_special);
+}
+
+Result<engine::data::RenderedChat> TextModel::render_chat(const Json& messages, bool add_generation_prompt, const Json& tools) const {
+  if (!template_)
+    return fail(Errc::not_found, cat(folder_, " has no chat template, and the rows are dialogues: set chat_template to a Jinja file"));
+  tokenizer::RenderInput input;
+  input.messages = messages, input.tools = tools, input.add_generation_prompt = add_generation_prompt;
+  if (tokenizer_) input.bos_token = text_of(tokenizer_->bos()), input.eos_token = text_of(tokenizer_->eos());
+  const auto rendered = template_->render(input);
+  if (!rendered) return fail(rendered.error());
+  return engine::data::RenderedChat{rendered->text, byte_spans(rendered->text, rendered->assistant_spans)};
+}
+
+std::string TextModel::decode(std::span<const std::int32_t> ids) const {
+  return tokenizer_ ? tokenizer_->decode(ids, true) : std::string();
+}
+
+}  // namespace troupe::launch
