@@ -44,9 +44,12 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder, co
     model->end_ = model->tokenizer_->eos_id();
   }
   if (!model->end_ && !spec.eos_ids.empty()) model->end_ = spec.eos_ids.front();
-  auto found = template_file.empty() ? tokenizer::find_chat_template(folder) : tokenizer::read_chat_template(template_file);
-  if (!found) return fail(found.error());
-  model->template_ = std::move(*found);
+  auto found = tokenizer::ChatTemplate::load(template_file.empty() ? folder : template_file);
+  if (found) {
+    model->template_ = std::move(*found);
+  } else if (found.error().code != Errc::not_found || !template_file.empty()) {
+    return fail(found.error());
+  }
   return model;
 }
 
