@@ -90,7 +90,7 @@ class Load {
     }
     auto sample = to_sample(row, layout_);
     if (!sample) return fail(sample.error());
-    auto example = encode_(*sample, encoder_, options_.encode);
+    auto example = encoded(*sample);
     if (!example) return fail(example.error().code, cat(row.where(), ": ", example.error().what));
     if (!*example) {
       account_.untrainable(cat(row.where(), ": nothing to train on within ", options_.encode.max_length, " tokens"));
@@ -99,6 +99,13 @@ class Load {
     out_.report.truncated += was_cut(**example);
     out_.examples.push_back(std::move(**example));
     return {};
+  }
+
+  // A tokenizer's patterns give up on hostile text by throwing; that is the row's fault.
+  Result<std::optional<T>> encoded(const Sample& sample) {
+    try {
+      return encode_(sample, encoder_, options_.encode);
+    } catch (const Failure& failure) { return fail(failure.error()); }
   }
 
   const DataOptions& options_;

@@ -55,13 +55,12 @@ bool finish(SftExample& example, const EncodeOptions& options) {
   return example.ids.size() > 1 && std::any_of(example.weights.begin() + 1, example.weights.end(), [](float w) { return w != 0; });
 }
 
-// Tokens outside the model's vocabulary are a mismatch of model and tokenizer: no row can help it.
+// A tokenizer may know more tokens than the model has rows for: text that needs one of those cannot be trained on.
 Result<> check_vocabulary(const Ids& ids, const TextEncoder& encoder) {
   const auto end = encoder.vocabulary();
   for (const auto id : ids)
     if (id < 0 || (end > 0 && id >= end))
-      return fail(Errc::unsupported,
-                  cat("the tokenizer makes token ", id, ", the model's vocabulary ends at ", end - 1, ": they do not belong together"));
+      return fail(Errc::bad_input, cat("the tokenizer makes token ", id, " of the text, the model's vocabulary ends at ", end - 1));
   return {};
 }
 

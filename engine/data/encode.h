@@ -36,7 +36,8 @@ struct EncodeOptions {
   bool append_end_token = true;  ///< to completions of plain strings (chat templates write their own)
 };
 
-/// nullopt: nothing trainable is left after the cut to max_length. Errors: Errc::bad_input (this row), Errc::unsupported (no row can work).
+/// nullopt: nothing trainable is left after the cut to max_length. Errors: Errc::bad_input (this row), Errc::unsupported (conversations
+/// without a chat template).
 Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options);
 /// nullopt: one of the two has nothing trainable left.
 Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options);

@@ -117,6 +117,16 @@ TEST(Sft, TokenIdsAreTakenAsTheyAre) {
   EXPECT_FALSE(value_or_throw(encode_sft(sample, ByteEncoder(), {})));
 }
 
+TEST(Sft, ATokenThatTheModelDoesNotHaveIsRefused) {
+  class Small : public ByteEncoder {
+    std::int64_t vocabulary() const override { return 200; }
+  };
+  const auto example = encode_sft({.prompt = "p", .completion = "\xC3\xA9"}, Small(), {});
+  ASSERT_FALSE(example);
+  EXPECT_EQ(example.error().code, Errc::bad_input);
+  EXPECT_THAT(example.error().what, HasSubstr("vocabulary ends at 199"));
+}
+
 TEST(Pairs, ShareThePromptAndEndBothCompletions) {
   const auto pair = value_or_throw(encode_pair({.prompt = "p", .completion = " good", .rejected = " bad"}, ByteEncoder(), {}));
   ASSERT_TRUE(pair);

@@ -150,8 +150,8 @@ TEST(Layouts, AnUnknownOneIsRefusedWithTheKeysAndTheKnownOnes) {
   const auto sft = sample_of(R"({"quetion":"a","anser":"b"})", {.purpose = Purpose::sft});
   ASSERT_FALSE(sft);
   EXPECT_EQ(sft.error().code, Errc::usage);
-  EXPECT_THAT(unquoted(sft.error().what), AllOf(HasSubstr("rows.jsonl:7"), HasSubstr("Found: quetion, anser"), HasSubstr("question, answer"),
-                                      HasSubstr("data.columns")));
+  EXPECT_THAT(unquoted(sft.error().what), AllOf(HasSubstr("rows.jsonl:7"), HasSubstr("Found: quetion, anser"),
+                                                HasSubstr("question, answer"), HasSubstr("data.columns")));
   EXPECT_THAT(sample_of(R"({"prompt":"a","chosen":"b"})", {.purpose = Purpose::pairs}).error().what, HasSubstr("rejected"));
   EXPECT_THAT(layout_from("alpacca").error().what, HasSubstr("did you mean alpaca?"));
   EXPECT_EQ(value_or_throw(layout_from("pairwise")), Layout::pairwise);
