@@ -16,7 +16,8 @@ constexpr std::string_view plain = R"({"architectures":["LlamaForCausalLM"],"voc
 
 Json config(std::string_view changes = "{}") {
   Json base = parse_json(plain, "base").value();
-  for (const auto& [key, value] : parse_json(changes, "changes").value().object()) base.set(key, value);
+  const Json wanted = parse_json(changes, "changes").value();
+  for (const auto& [key, value] : wanted.object()) base.set(key, value);
   return base;
 }
 
