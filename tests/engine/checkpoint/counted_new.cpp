@@ -1,0 +1,21 @@
+#include "tests/engine/checkpoint/counted_new.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<std::size_t> asked{0};
+}
+
+void* operator new(std::size_t size) {
+  asked += size;
+  if (void* memory = std::malloc(size ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace troupe::engine::checkpoint {
+std::size_t bytes_asked_for() { return asked; }
+}  // namespace troupe::engine::checkpoint
