@@ -97,12 +97,7 @@ double FastDevice::sum_of_squares(const Tensor& x) {
   partial_sums_.assign(static_cast<std::size_t>(blocks), 0.0);
   share(blocks, block, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
-      double sums[8] = {};
-      const float* at = values + i * block;
-      const std::int64_t size = std::min(block, count - i * block);
-      for (std::int64_t j = 0; j < size; ++j) sums[j % 8] += double{at[j]} * double{at[j]};
-      partial_sums_[static_cast<std::size_t>(i)] =
-          ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+      partial_sums_[static_cast<std::size_t>(i)] = kernels_.sum_of_squares(values + i * block, std::min(block, count - i * block));
     }
   });
   double total = 0;
@@ -114,12 +109,7 @@ bool FastDevice::all_finite(const Tensor& x) {
   const float* values = in(x);
   std::atomic<bool> finite{true};
   share(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) {
-    std::uint32_t found = 0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto bits = __builtin_bit_cast(std::uint32_t, values[i]);
-      found |= static_cast<std::uint32_t>((bits & 0x7f800000U) == 0x7f800000U);
-    }
-    if (found != 0) finite.store(false, std::memory_order_relaxed);
+    if (!kernels_.all_finite(values + begin, end - begin)) finite.store(false, std::memory_order_relaxed);
   });
   return finite.load();
 }

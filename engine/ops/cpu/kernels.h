@@ -41,8 +41,6 @@ struct AdamWScalars {
 
 struct Kernels {
   const char* isa;
-  /// Products of at most this many rows read B where it lies; larger ones copy blocks of it to scratch. Same bits.
-  std::int64_t direct_rows;
 
   /// B is [n, k]: each element is a dot product, 16 running sums over blocks of 512 of k, joined in a fixed order.
   void (*dot_product)(const Product&, float* scratch);
@@ -69,6 +67,8 @@ struct Kernels {
   void (*add)(const float* a, const float* b, float* sum, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
   void (*adamw)(float* p, const float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);
+  double (*sum_of_squares)(const float* x, std::int64_t n);
+  bool (*all_finite)(const float* x, std::int64_t n);
 };
 
 /// Floats of scratch that a product may use.

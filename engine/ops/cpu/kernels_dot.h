@@ -60,13 +60,12 @@ void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c,
   if (b.tail > 0) dot_tail<V, M, N, round>(a, right, b.row, b.tail, sums);
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
-    float joined[N];
-    V::template sums<N>(sums[i], joined);
     float* result = c + i * ldc;
     if (n == N) {
-#pragma GCC unroll 8
-      for (int j = 0; j < N; ++j) result[j] = add ? result[j] + joined[j] : joined[j];
+      V::template sums<N>(sums[i], result, add);
     } else {
+      float joined[N];
+      V::template sums<N>(sums[i], joined);
       for (int j = 0; j < n; ++j) result[j] = add ? result[j] + joined[j] : joined[j];
     }
   }

@@ -205,4 +205,23 @@ void adamw(float* p, const float* g, float* m, float* v, const AdamWScalars& wit
   });
 }
 
+/// In f64: lane by lane, then the lanes in their order.
+template <class V>
+double sum_of_squares(const float* x, std::int64_t n) {
+  typename V::Squares squares;
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { squares.add(V::load(x + i, mask)); });
+  double lanes[16], total = 0;
+  squares.store(lanes);
+  for (const double lane : lanes) total += lane;
+  return total;
+}
+template <class V>
+bool all_finite(const float* x, std::int64_t n) {
+  V zeros = V::zero();  // infinity and NaN times 0 are NaN
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { zeros = V::fma(V::load(x + i, mask), V::zero(), zeros); });
+  float sum;
+  V::template sums<1>(&zeros, &sum);
+  return sum == 0;
+}
+
 }  // namespace troupe::engine::ops::kernels

@@ -9,7 +9,6 @@ namespace troupe::engine::ops::kernels {
 template <class V>
 constexpr Kernels table(const char* isa) {
   return {.isa = isa,
-          .direct_rows = 2 * V::tile_rows,
           .dot_product = dot_product<V>,
           .outer_product = outer_product<V>,
           .softmax_sums = softmax_sums<V>,
@@ -28,7 +27,9 @@ constexpr Kernels table(const char* isa) {
           .swiglu_backward = swiglu_backward<V>,
           .add = add<V>,
           .scale = scale<V>,
-          .adamw = adamw<V>};
+          .adamw = adamw<V>,
+          .sum_of_squares = sum_of_squares<V>,
+          .all_finite = all_finite<V>};
 }
 
 }  // namespace troupe::engine::ops::kernels

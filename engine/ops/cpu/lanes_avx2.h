@@ -62,14 +62,32 @@ struct Lanes {
   [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) { return {times_power8(x.lo, n.lo), times_power8(x.hi, n.hi)}; }
   [[gnu::always_inline]] static Lanes round_bf16(Lanes x) { return {x86::round_bf16(x.lo), x86::round_bf16(x.hi)}; }
 
-  /// The sum of the lanes of each of N vectors, in the one order that every x86 kernel uses.
+  /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
   template <int N>
-  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     __m256 halves[N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) halves[i] = _mm256_add_ps(x[i].lo, x[i].hi);
-    x86::sums8<N>(halves, out);
+    x86::sums8<N>(halves, out, add);
   }
+
+  /// Sixteen sums of squares in f64.
+  struct Squares {
+    __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()};
+    [[gnu::always_inline]] void add_four(int i, __m128 four) {
+      const __m256d x = _mm256_cvtps_pd(four);
+      sums[i] = _mm256_fmadd_pd(x, x, sums[i]);
+    }
+    [[gnu::always_inline]] void add(Lanes x) {
+      add_four(0, _mm256_castps256_ps128(x.lo));
+      add_four(1, _mm256_extractf128_ps(x.lo, 1));
+      add_four(2, _mm256_castps256_ps128(x.hi));
+      add_four(3, _mm256_extractf128_ps(x.hi, 1));
+    }
+    [[gnu::always_inline]] void store(double* to) const {
+      for (int i = 0; i < 4; ++i) _mm256_storeu_pd(to + 4 * i, sums[i]);
+    }
+  };
   [[gnu::always_inline]] float largest() const {
     const __m256 eight = _mm256_max_ps(lo, hi);
     __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

@@ -52,14 +52,28 @@ struct Lanes {
   }
 
   [[gnu::always_inline]] __m256 folded() const { return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)); }
-  /// The sum of the lanes of each of N vectors, in the one order that every x86 kernel uses.
+  /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
   template <int N>
-  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     __m256 halves[N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) halves[i] = x[i].folded();
-    x86::sums8<N>(halves, out);
+    x86::sums8<N>(halves, out, add);
   }
+
+  /// Sixteen sums of squares in f64.
+  struct Squares {
+    __m512d lo = _mm512_setzero_pd(), hi = _mm512_setzero_pd();
+    [[gnu::always_inline]] void add(Lanes x) {
+      const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x.v)), high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x.v, 1));
+      lo = _mm512_fmadd_pd(low, low, lo);
+      hi = _mm512_fmadd_pd(high, high, hi);
+    }
+    [[gnu::always_inline]] void store(double* to) const {
+      _mm512_storeu_pd(to, lo);
+      _mm512_storeu_pd(to + 8, hi);
+    }
+  };
   [[gnu::always_inline]] float largest() const { return _mm512_reduce_max_ps(v); }
 };
 

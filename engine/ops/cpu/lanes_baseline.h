@@ -94,14 +94,24 @@ struct Lanes {
     return x;
   }
 
-  /// The sum of the lanes of each of N vectors.
+  /// out[0..N) = or += the sums of the lanes of N vectors.
   template <int N>
-  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     for (int i = 0; i < N; ++i) {
       const Four low = x[i].q[0] + x[i].q[2], high = x[i].q[1] + x[i].q[3];
-      out[i] = ((low[0] + low[1]) + (low[2] + low[3])) + ((high[0] + high[1]) + (high[2] + high[3]));
+      const float sum = ((low[0] + low[1]) + (low[2] + low[3])) + ((high[0] + high[1]) + (high[2] + high[3]));
+      out[i] = add ? out[i] + sum : sum;
     }
   }
+
+  /// Sixteen sums of squares in f64.
+  struct Squares {
+    double sums[16] = {};
+    [[gnu::always_inline]] void add(Lanes x) {
+      for (int i = 0; i < 16; ++i) sums[i] += double{x.q[i / 4][i % 4]} * double{x.q[i / 4][i % 4]};
+    }
+    [[gnu::always_inline]] void store(double* to) const { __builtin_memcpy(to, sums, sizeof(sums)); }
+  };
   [[gnu::always_inline]] float largest() const {
     const Lanes& x = *this;
     float best = x.q[0][0];

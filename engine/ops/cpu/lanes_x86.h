@@ -21,18 +21,21 @@ namespace troupe::engine::ops::x86 {
   return _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
 }
 
-/// The sums of N vectors of eight lanes, to out[0..N).
+/// out[0..N) = or += the sums of N vectors of eight lanes.
 template <int N>
-[[gnu::always_inline]] static inline void sums8(const __m256* halves, float* out) {
+[[gnu::always_inline]] static inline void sums8(const __m256* halves, float* out, bool add) {
   if constexpr (N >= 4) {
-    _mm_storeu_ps(out, sum4(halves[0], halves[1], halves[2], halves[3]));
-    sums8<N - 4>(halves + 4, out + 4);
+    const __m128 sums = sum4(halves[0], halves[1], halves[2], halves[3]);
+    _mm_storeu_ps(out, add ? _mm_add_ps(_mm_loadu_ps(out), sums) : sums);
+    sums8<N - 4>(halves + 4, out + 4, add);
   } else if constexpr (N >= 2) {
-    const __m128 two = sum2(halves[0], halves[1]);
-    _mm_storel_pi(reinterpret_cast<__m64*>(out), two);
-    sums8<N - 2>(halves + 2, out + 2);
+    const __m128 sums = sum2(halves[0], halves[1]);
+    const __m128 old = _mm_castpd_ps(_mm_load_sd(reinterpret_cast<const double*>(out)));
+    _mm_store_sd(reinterpret_cast<double*>(out), _mm_castps_pd(add ? _mm_add_ps(old, sums) : sums));
+    sums8<N - 2>(halves + 2, out + 2, add);
   } else if constexpr (N == 1) {
-    _mm_store_ss(out, sum2(halves[0], halves[0]));
+    const float sum = _mm_cvtss_f32(sum2(halves[0], halves[0]));
+    *out = add ? *out + sum : sum;
   }
 }
 
