@@ -19,7 +19,8 @@ constexpr Field table[] = {
     {"chat_template", [](RunConfig& c) { return Slot(&c.chat_template); }, "template file for messages; empty: the model's own", "", "",
      any},
 
-    {"data.path", [](RunConfig& c) { return Slot(&c.data.path); }, "file or list of files (jsonl, json, parquet); required", "", "", any},
+    {"data.path", [](RunConfig& c) { return Slot(&c.data.path); }, "file, folder, or list of them (jsonl, json, parquet); required", "", "",
+     any},
     {"data.eval_path", [](RunConfig& c) { return Slot(&c.data.eval_path); }, "held-out files; empty: no evaluation", "", "", any},
     {"data.format", [](RunConfig& c) { return Slot(&c.data.format); }, "what a row holds; auto looks at the first row's keys", "",
      "auto|token_ids|messages|prompt_completion|question_answer|alpaca|text|pairwise|prompt_answer", any},
@@ -107,7 +108,7 @@ constexpr Field table[] = {
     {"grpo.group_size", [](RunConfig& c) { return Slot(&c.grpo.group_size); }, "samples a prompt", "grpo", "", {1, 4096}},
     {"grpo.beta", [](RunConfig& c) { return Slot(&c.grpo.beta); }, "KL coefficient; 0: no KL term and no reference model", "grpo", "",
      at_least_0},
-    {"grpo.kl", [](RunConfig& c) { return Slot(&c.grpo.kl); }, "estimator of the KL divergence from the reference", "grpo", "k1|k2|k3",
+    {"grpo.kl", [](RunConfig& c) { return Slot(&c.grpo.kl); }, "estimator of the KL divergence from the reference", "grpo", "k1|k2|k3|abs",
      any},
     {"grpo.kl_times_ratio", [](RunConfig& c) { return Slot(&c.grpo.kl_times_ratio); }, "multiply the KL estimate by the importance ratio",
      "grpo", "", any},

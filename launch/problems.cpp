@@ -186,8 +186,9 @@ void judge_files(const RunConfig& config, Findings& findings) {
   if (config.algorithm == "grpo") need_model("grpo.reference", config.grpo.reference, findings);
   for (const auto* paths : {&config.data.path, &config.data.eval_path}) {
     for (const std::string& path : *paths) {
-      if (!std::filesystem::is_regular_file(path, ignored)) {
-        findings.problems.push_back(cat(paths == &config.data.path ? "data.path" : "data.eval_path", ": no file ", quote(path, 400)));
+      if (!std::filesystem::exists(path, ignored)) {
+        findings.problems.push_back(
+            cat(paths == &config.data.path ? "data.path" : "data.eval_path", ": no file or folder ", quote(path, 400)));
       }
     }
   }

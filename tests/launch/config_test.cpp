@@ -165,7 +165,7 @@ TEST(Config, MissingFilesAreProblemsToo) {
   const auto got = resolve({.algorithm = "sft", .file = "", .sets = enough});
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().what, HasSubstr("model = \"M\": no such directory"));
-  EXPECT_THAT(got.error().what, HasSubstr("data.path: no file \"D\""));
+  EXPECT_THAT(got.error().what, HasSubstr("data.path: no file or folder \"D\""));
 }
 
 TEST(Config, HarmlessOdditiesAreWarnings) {

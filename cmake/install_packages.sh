@@ -1,0 +1,28 @@
+#!/bin/bash
+# Installs what troupe needs on Debian 12, and only what is missing; as root or through sudo. Everything it says goes to stderr.
+# Usage: cmake/install_packages.sh [with-clang]   (clang 19 is the compiler of the ThreadSanitizer build)
+set -euo pipefail
+
+packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
+  pkg-config libeigen3-dev nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libicu-dev libpcre2-dev libasio-dev libcli11-dev
+  libxxhash-dev zlib1g-dev libexpected-dev libgtest-dev libgmock-dev libbenchmark-dev)
+if [[ ${1:-} == with-clang ]]; then packages+=(clang-19); fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  if [[ $status != installed ]]; then missing+=("$package"); fi
+done
+if ((${#missing[@]} == 0)); then exit 0; fi
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "troupe needs these packages: ${missing[*]}; run this as root, or install sudo" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "installing: ${missing[*]}" >&2
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q update >&2
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" >&2

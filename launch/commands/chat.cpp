@@ -1,0 +1,49 @@
+// troupe chat: a dialogue in the terminal. Questions come from stdin, a line each; answers are printed as they come.
+#include <unistd.h>
+
+#include <iostream>
+#include <optional>
+
+#include "engine/base/text.h"
+#include "engine/tokenizer/chat_template.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/sampler.h"
+#include "launch/commands/template_tokens.h"
+
+namespace troupe::launch {
+
+namespace {
+
+Json message(const char* role, std::string content) {
+  Json out;
+  return out.set("role", role).set("content", std::move(content));
+}
+
+}  // namespace
+
+int chat(const GenerateOptions& options) {
+  const auto form = value_or_throw(engine::tokenizer::ChatTemplate::load(options.model.model));
+  std::optional<engine::tokenizer::StreamDecoder> decoder;
+  Sampler sampler(options, [&](const engine::generate::TokenEvent& event) { std::cout << decoder->push(event.token) << std::flush; });
+  const auto& words = *value_or_throw(sampler.model().tokenizer());
+  const TemplateTokens own = template_tokens(options.model.model);
+  engine::tokenizer::RenderInput input;
+  input.bos_token = own.bos, input.eos_token = own.eos, input.add_generation_prompt = true;
+  Json::Array messages;
+  if (!options.system.empty()) messages.push_back(message("system", options.system));
+  const bool person = ::isatty(STDIN_FILENO) == 1;
+  std::string question;
+  for (std::uint64_t turn = 0; (person && std::cerr << "> "), std::getline(std::cin, question) && !question.empty(); ++turn) {
+    messages.push_back(message("user", question));
+    input.messages = messages;
+    const auto rendered = value_or_throw(form.render(input));
+    const auto tokens = words.encode(rendered.text, false);
+    decoder.emplace(words, true);
+    const auto drawn = value_or_throw(sampler.draw(tokens, options.sampling, 1, turn));
+    std::cout << decoder->finish() << std::endl;
+    messages.push_back(message("assistant", drawn.front().text));
+  }
+  return 0;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,56 @@
+// The commands of the program, after their options were read. Each returns the process's exit code or throws Failure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/generate/sampling.h"
+#include "launch/resolve.h"
+
+namespace troupe::launch {
+
+struct TokenizeOptions {
+  std::string model;     ///< a folder with tokenizer.json, or the file itself
+  bool special = false;  ///< add what the post-processor adds
+  bool decode = false;   ///< from ids to text
+};
+int tokenize(const TokenizeOptions& options);
+
+struct RenderOptions {
+  std::string model;          ///< a folder with a chat template, or
+  std::string template_file;  ///< the template itself
+};
+int render(const RenderOptions& options);
+
+/// How a tool loads and computes.
+struct ModelOptions {
+  std::string model;
+  std::string dtype = "f32";
+  int threads = 0;
+};
+int logprobs(const ModelOptions& options);
+
+struct GenerateOptions {
+  ModelOptions model;
+  std::string prompt;  ///< for a person: streamed; absent: JSON lines
+  bool has_prompt = false;
+  engine::generate::SamplingParams sampling;
+  std::int32_t samples = 1;
+  std::string system;  ///< chat: the first message
+};
+int generate(const GenerateOptions& options);
+int chat(const GenerateOptions& options);
+
+struct ExplainOptions {
+  Sources sources;
+  bool reference = false;  ///< print the page of all keys instead
+};
+int explain(const ExplainOptions& options);
+
+struct InfoOptions {
+  std::string path;
+};
+int info(const InfoOptions& options);
+
+}  // namespace troupe::launch

@@ -1,0 +1,52 @@
+// troupe generate: {"prompt"} or {"ids"} to {"ids", "text", "logprobs", "finish_reason"}; or --prompt TEXT, streamed for a person.
+#include <iostream>
+#include <optional>
+
+#include "launch/commands/commands.h"
+#include "launch/commands/json_lines.h"
+#include "launch/commands/sampler.h"
+#include "launch/commands/settings.h"
+
+namespace troupe::launch {
+
+namespace {
+
+int stream(const GenerateOptions& options) {
+  std::optional<engine::tokenizer::StreamDecoder> decoder;
+  const auto on_token = [&](const engine::generate::TokenEvent& event) { std::cout << decoder->push(event.token) << std::flush; };
+  Sampler sampler(options, on_token);
+  const auto tokens = value_or_throw(sampler.model().tokens_of(Json().set("prompt", options.prompt), "prompt"));
+  const auto& words = *value_or_throw(sampler.model().tokenizer());
+  for (std::int32_t k = 0; k < options.samples; ++k) {
+    decoder.emplace(words, true);
+    for (const auto id : tokens) std::cout << decoder->push(id);
+    value_or_throw(sampler.draw(tokens, options.sampling, 1, static_cast<std::uint64_t>(k)));
+    std::cout << decoder->finish() << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int generate(const GenerateOptions& options) {
+  if (options.has_prompt) return stream(options);
+  Sampler sampler(options, {});
+  const auto answer = [&](const Json& line) -> Result<Json> {
+    const auto tokens = sampler.model().tokens_of(line, "prompt");
+    if (!tokens) return fail(tokens.error());
+    auto sampling = options.sampling;
+    if (auto read = read_settings(line, sampling); !read) return fail(read.error());
+    const auto drawn = sampler.draw(*tokens, sampling, options.samples);
+    if (!drawn) return fail(drawn.error());
+    const bool has_text = sampler.model().tokenizer().has_value();
+    if (drawn->size() == 1) return json_of(drawn->front(), has_text);
+    Json::Array all;
+    for (const auto& each : *drawn) all.push_back(json_of(each, has_text));
+    return Json().set("samples", std::move(all));
+  };
+  std::ios::sync_with_stdio(false);
+  value_or_throw(answer_lines(std::cin, std::cout, answer));
+  return 0;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,75 @@
+// troupe render: messages to the text that a chat template makes of them.
+#include <iostream>
+
+#include "engine/base/text.h"
+#include "engine/tokenizer/chat_template.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/json_lines.h"
+#include "launch/commands/template_tokens.h"
+
+namespace troupe::launch {
+
+namespace {
+
+/// The member, or null when it is absent.
+Json member(const Json& line, std::string_view key) {
+  const Json* found = line.find(key);
+  return found ? *found : Json();
+}
+
+Result<std::optional<std::string>> text_or(const Json& line, std::string_view key, const std::optional<std::string>& otherwise) {
+  const Json* found = line.find(key);
+  if (!found || found->is_null()) return otherwise;
+  if (!found->is_string()) return fail(Errc::bad_input, cat(key, ": a text is expected, found ", found->type_name()));
+  return std::optional(found->string());
+}
+
+Result<engine::tokenizer::RenderInput> input_of(const Json& line, const TemplateTokens& own) {
+  engine::tokenizer::RenderInput input;
+  input.messages = member(line, "messages");
+  if (!input.messages.is_array()) return fail(Errc::bad_input, "messages: a list of messages is expected");
+  input.tools = member(line, "tools"), input.documents = member(line, "documents"), input.kwargs = member(line, "kwargs");
+  if (!input.kwargs.is_null() && !input.kwargs.is_object()) return fail(Errc::bad_input, "kwargs: an object is expected");
+  if (const Json* wanted = line.find("add_generation_prompt"); wanted && !wanted->is_null()) {
+    if (!wanted->is_bool()) return fail(Errc::bad_input, "add_generation_prompt: true or false is expected");
+    input.add_generation_prompt = wanted->boolean();
+  }
+  for (auto [key, otherwise, to] : {std::tuple{"bos_token", &own.bos, &input.bos_token}, {"eos_token", &own.eos, &input.eos_token}}) {
+    auto text = text_or(line, key, *otherwise);
+    if (!text) return fail(text.error());
+    *to = std::move(*text);
+  }
+  auto now = text_or(line, "now", std::nullopt);
+  if (!now) return fail(now.error());
+  input.now = std::move(*now);
+  return input;
+}
+
+}  // namespace
+
+int render(const RenderOptions& options) {
+  const bool folder = !options.model.empty();
+  const auto chat = value_or_throw(engine::tokenizer::ChatTemplate::load(folder ? options.model : options.template_file));
+  const TemplateTokens own = folder ? template_tokens(options.model) : TemplateTokens{};
+  const auto answer = [&](const Json& line) -> Result<Json> {
+    const auto input = input_of(line, own);
+    if (!input) return fail(input.error());
+    auto rendered = chat.render(*input);
+    if (!rendered) return fail(rendered.error());
+    Json out;
+    out.set("text", std::move(rendered->text));
+    if (!chat.has_generation()) return out;
+    Json::Array spans;
+    for (const auto& [begin, end] : rendered->assistant_spans) {
+      Json::Array span;
+      span.emplace_back(static_cast<std::int64_t>(begin)), span.emplace_back(static_cast<std::int64_t>(end));
+      spans.emplace_back(std::move(span));
+    }
+    return out.set("assistant_spans", std::move(spans));
+  };
+  std::ios::sync_with_stdio(false);
+  value_or_throw(answer_lines(std::cin, std::cout, answer));
+  return 0;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,37 @@
+// troupe tokenize: {"text"} to {"ids"}, or with --decode {"ids"} to {"text"}.
+#include <iostream>
+
+#include "engine/tokenizer/tokenizer.h"
+#include "launch/commands/commands.h"
+#include "launch/commands/json_lines.h"
+
+namespace troupe::launch {
+
+namespace {
+
+Json json_of(const std::vector<engine::tokenizer::TokenId>& ids) {
+  Json::Array out;
+  for (const auto id : ids) out.emplace_back(std::int64_t{id});
+  return out;
+}
+
+}  // namespace
+
+int tokenize(const TokenizeOptions& options) {
+  const auto tokenizer = value_or_throw(engine::tokenizer::Tokenizer::load(options.model));
+  const auto encode = [&](const Json& line) -> Result<Json> {
+    const auto text = get_string(line, "text", "the line");
+    if (!text) return fail(text.error());
+    return Json().set("ids", json_of(tokenizer.encode(*text, options.special)));
+  };
+  const auto decode = [&](const Json& line) -> Result<Json> {
+    const auto ids = ids_of(line, 0);
+    if (!ids) return fail(ids.error());
+    return Json().set("text", tokenizer.decode(*ids, true));
+  };
+  std::ios::sync_with_stdio(false);
+  value_or_throw(options.decode ? answer_lines(std::cin, std::cout, decode) : answer_lines(std::cin, std::cout, encode));
+  return 0;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,183 @@
+// The program: options of the command line to one function each (launch/commands). CLI11 is fenced here.
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "launch/commands/commands.h"
+#include "launch/exit_code.h"
+#include "launch/train.h"
+
+namespace troupe::launch {
+
+namespace {
+
+using Action = std::function<int()>;
+
+void add_sources(CLI::App& command, Sources& sources) {
+  command.add_option("--algorithm", sources.algorithm, "sft, dpo or grpo");
+  command.add_option("--config", sources.file, "YAML or JSON file with the keys of docs/configuration.md");
+  command.add_option("--set", sources.sets, "key=value, as often as you like; wins over the file")->take_all()->allow_extra_args(false);
+}
+
+void add_train(CLI::App& app, Action& action) {
+  auto sources = std::make_shared<Sources>();
+  CLI::App* command = app.add_subcommand("train", "Train a model: sft, dpo or grpo");
+  add_sources(*command, *sources);
+  command->footer(
+      "Example:\n  troupe train --algorithm sft --set model=DIR --set data.path=rows.jsonl --set output=runs/first --set train.steps=100\n"
+      "The same command again goes on where the run stopped. `troupe explain` with the same options shows what it will do.");
+  command->callback([sources, &action] {
+    action = [sources] {
+      const Resolved run = value_or_throw(resolve(*sources));
+      for (const std::string& warning : run.warnings) log_warning(warning);
+      return train(run.config, run.origins);
+    };
+  });
+}
+
+void add_model(CLI::App& command, ModelOptions& options) {
+  command.add_option("--model", options.model, "Hugging Face model directory")->required();
+  command.add_option("--dtype", options.dtype, "f32 or bf16: inputs of matrix products")->capture_default_str();
+  command.add_option("--threads", options.threads, "0: as many as the process may use; never changes a result")->check(CLI::Range(0, 1024));
+}
+
+/// A setting that turns greedy decoding off.
+template <class Value>
+void add_drawn(CLI::App& command, const char* name, Value& value, engine::generate::SamplingParams& sampling, const char* help) {
+  command.add_option_function<Value>(
+      name, [&value, &sampling](const Value& given) { value = given, sampling.greedy = false; }, help);
+}
+
+void add_sampling(CLI::App& command, engine::generate::SamplingParams& s) {
+  s.greedy = true;
+  s.max_new_tokens = 256;
+  add_drawn(command, "--temperature", s.temperature, s, "draw instead of taking the most likely token; 1 is the model's own distribution");
+  add_drawn(command, "--top-k", s.top_k, s, "draw among the k most likely");
+  add_drawn(command, "--top-p", s.top_p, s, "draw among the most likely up to this probability");
+  add_drawn(command, "--min-p", s.min_p, s, "draw among tokens at least this likely relative to the best");
+  command.add_option("--repetition-penalty", s.repetition_penalty, "above 1: logits of tokens already in the text shrink");
+  command.add_option("--presence-penalty", s.presence_penalty, "taken from the logits of tokens already generated");
+  command.add_option("--max-new-tokens,--max-tokens", s.max_new_tokens, "tokens to generate at most")->capture_default_str();
+  command.add_option("--stop", s.stop_strings, "text that ends the output; may be given several times")->allow_extra_args(false);
+  command.add_option("--stop-token", s.stop_tokens, "token id that ends the output; may be given several times")->allow_extra_args(false);
+  command.add_option("--top-logprobs", s.top_logprobs, "report so many alternatives with each token");
+  command.add_option("--seed", s.seed, "of the draws");
+}
+
+void add_generate(CLI::App& app, Action& action) {
+  auto options = std::make_shared<GenerateOptions>();
+  CLI::App* command = app.add_subcommand("generate", "Continue prompts: JSON lines in and out, or --prompt TEXT for a person");
+  add_model(*command, options->model);
+  add_sampling(*command, options->sampling);
+  command->add_option("--n", options->samples, "samples a prompt; above 1 the answer is {\"samples\": [...]}")
+      ->check(CLI::Range(1, 1 << 16));
+  CLI::Option* prompt = command->add_option("--prompt", options->prompt, "a prompt; its continuation is printed as it comes");
+  command->footer(
+      "Lines: {\"prompt\": TEXT} or {\"ids\": [...]} to {\"ids\", \"text\", \"logprobs\", \"finish_reason\"}. Greedy unless told "
+      "otherwise; a line may carry\n"
+      "its own temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, max_new_tokens, seed, stop and top_logprobs.");
+  command->callback([options, prompt, &action] {
+    options->has_prompt = prompt->count() > 0;
+    action = [options] { return generate(*options); };
+  });
+}
+
+void add_chat(CLI::App& app, Action& action) {
+  auto options = std::make_shared<GenerateOptions>();
+  CLI::App* command = app.add_subcommand("chat", "Talk to a model that has a chat template; an empty line ends");
+  add_model(*command, options->model);
+  add_sampling(*command, options->sampling);
+  command->add_option("--system", options->system, "the system message");
+  command->callback([options, &action] { action = [options] { return chat(*options); }; });
+}
+
+void add_tokenize(CLI::App& app, Action& action) {
+  auto options = std::make_shared<TokenizeOptions>();
+  CLI::App* command = app.add_subcommand("tokenize", "Text to token ids: {\"text\"} to {\"ids\"}, or back with --decode");
+  command->add_option("--model", options->model, "folder with tokenizer.json, or the file itself")->required();
+  command->add_flag("--special", options->special, "add what the post-processor adds, such as a start token");
+  command->add_flag("--decode", options->decode, "{\"ids\"} to {\"text\"}, special tokens left out");
+  command->callback([options, &action] { action = [options] { return tokenize(*options); }; });
+}
+
+void add_render(CLI::App& app, Action& action) {
+  auto options = std::make_shared<RenderOptions>();
+  CLI::App* command =
+      app.add_subcommand("render", "Messages to the text that a model is trained on: {\"messages\"} to {\"text\", \"assistant_spans\"}");
+  CLI::Option* model = command->add_option("--model", options->model, "folder with a chat template");
+  command->add_option("--template", options->template_file, "the template itself")->excludes(model);
+  command->footer(
+      "Lines: {\"messages\", \"tools\"?, \"documents\"?, \"add_generation_prompt\"?, \"bos_token\"?, \"eos_token\"?, \"kwargs\"?, "
+      "\"now\"?}.");
+  command->callback([options, &action] {
+    if (options->model.empty() && options->template_file.empty()) throw CLI::RequiredError("--model or --template");
+    action = [options] { return render(*options); };
+  });
+}
+
+void add_logprobs(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App* command = app.add_subcommand("logprobs", "Log-probabilities: {\"ids\"} or {\"text\"} to {\"logprobs\", \"nll\"}");
+  add_model(*command, *options);
+  command->footer("logprobs: one a token, the first is null. nll: their negated sum, in nats. Text gets the tokenizer's special tokens.");
+  command->callback([options, &action] { action = [options] { return logprobs(*options); }; });
+}
+
+void add_explain(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command = app.add_subcommand("explain", "What a run would do: values and their origins, loss, parameters, memory");
+  add_sources(*command, options->sources);
+  command->add_flag("--reference", options->reference, "print the page of all configuration keys instead");
+  command->callback([options, &action] { action = [options] { return explain(*options); }; });
+}
+
+void add_info(CLI::App& app, Action& action) {
+  auto options = std::make_shared<InfoOptions>();
+  CLI::App* command =
+      app.add_subcommand("info", "What a file or folder is (model, tokenizer, data, run, checkpoint), and whether it can be used");
+  command->add_option("path", options->path, "file or folder")->required();
+  command->callback([options, &action] { action = [options] { return info(*options); }; });
+}
+
+/// The exit code of an action, its failure told on stderr.
+int run(const Action& action) {
+  try {
+    return action();
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "troupe: %s\n", failure.what());
+    return exit_code(failure.error().code);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "troupe: out of memory; `troupe explain` shows what the run needs\n");
+    return exit_code(Errc::full);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "troupe: a mistake in troupe itself, please report it: %s\n", error.what());
+    return exit_internal;
+  }
+}
+
+}  // namespace
+
+int program(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error of the next write, not a death
+  CLI::App app("troupe: actors that train, align and run language models, from one process on a laptop upwards", "troupe");
+  app.set_version_flag("--version", "troupe " TROUPE_VERSION);
+  app.require_subcommand(1);
+  app.footer("First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit codes: docs/operations.md.");
+  Action action;
+  for (const auto add : {add_train, add_generate, add_chat, add_tokenize, add_render, add_logprobs, add_explain, add_info})
+    add(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) { return app.exit(error) == 0 ? 0 : exit_usage; }
+  return run(action);
+}
+
+}  // namespace troupe::launch
+
+int main(int argc, char** argv) { return troupe::launch::program(argc, argv); }

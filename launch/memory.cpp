@@ -1,0 +1,72 @@
+#include "launch/memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+
+namespace {
+
+std::uint64_t size(std::int64_t value) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value)); }
+
+/// Floats that the backward pass needs of each token: what every module saves (engine/nn), and the gradients that are alive with them.
+std::uint64_t saved_floats(const engine::models::DecoderSpec& s) {
+  const std::int64_t queries = std::int64_t{s.heads} * s.head_size, keys = std::int64_t{s.kv_heads} * s.head_size;
+  const std::int64_t layer = 4 * s.width + 2 + 2 * queries + 2 * keys + s.heads + 3 * s.inner;
+  return size(s.layers * layer + 4 * s.width + 2 * s.inner + 2 * queries);
+}
+
+/// "MemAvailable:   123 kB" of /proc/meminfo.
+std::uint64_t available() {
+  const auto text = read_file("/proc/meminfo", 1 << 20).value_or("");
+  const auto at = text.find("MemAvailable:");
+  return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
+}
+
+std::uint64_t group_room() {
+  const auto limit = read_file("/sys/fs/cgroup/memory.max", 4096).value_or("max"),
+             used = read_file("/sys/fs/cgroup/memory.current", 4096).value_or("0");
+  if (limit.starts_with("max")) return 0;
+  const std::uint64_t high = std::strtoull(limit.c_str(), nullptr, 10), low = std::strtoull(used.c_str(), nullptr, 10);
+  return high > low ? high - low : 1;
+}
+
+}  // namespace
+
+std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  const std::uint64_t weights = 4 * size(spec.parameter_count());
+  const std::int64_t longest = config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions) : spec.max_positions;
+  std::vector<MemoryPart> parts{{"weights (f32)", weights}, {"gradients", weights}, {"AdamW's two moments", 2 * weights}};
+  const bool reference = config.algorithm == "dpo" || (config.algorithm == "grpo" && config.grpo.beta != 0);
+  if (reference)
+    parts.push_back(
+        {config.dpo.precompute_reference && config.algorithm == "dpo" ? "reference model, until the pairs are scored" : "reference model",
+         weights});
+  parts.push_back({cat("activations of ", config.train.micro_batch_tokens, " tokens (estimate)"),
+                   4 * size(config.train.micro_batch_tokens) * saved_floats(spec)});
+  if (config.algorithm == "grpo") {
+    parts.push_back({"rollout's copy of the weights", weights});
+    const std::int64_t tokens = config.rollout.cache_tokens > 0 ? config.rollout.cache_tokens : config.rollout.max_sequences * longest;
+    parts.push_back(
+        {cat("KV cache of ", tokens, " tokens (at most)"), 4 * size(tokens * spec.layers * 2 * spec.kv_heads * spec.head_size)});
+  }
+  return parts;
+}
+
+std::uint64_t memory_present() {
+  const std::uint64_t machine = available(), group = group_room();
+  return group == 0 ? machine : machine == 0 ? group : std::min(machine, group);
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit < 4) value /= 1024, ++unit;
+  return cat(to_text(value, unit == 0 ? 0 : 1), ' ', units[unit]);
+}
+
+}  // namespace troupe::launch

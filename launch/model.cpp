@@ -1,0 +1,60 @@
+#include "launch/model.h"
+
+#include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
+#include "launch/commands/json_lines.h"
+
+namespace troupe::launch {
+
+Result<engine::ops::Precision> precision_of(const std::string& dtype) {
+  if (dtype == "f32" || dtype == "float32") return engine::ops::Precision::f32;
+  if (dtype == "bf16" || dtype == "bfloat16") return engine::ops::Precision::bf16;
+  return fail(Errc::usage, cat("--dtype ", quote(dtype), ": f32 or bf16 is expected"));
+}
+
+Result<Model> Model::load(const ModelOptions& options) {
+  Model model;
+  const auto precision = precision_of(options.dtype);
+  if (!precision) return fail(precision.error());
+  model.precision_ = *precision;
+  model.folder_ = options.model;
+  model.device_ = engine::ops::make_cpu_device({.threads = options.threads});
+  auto decoder = engine::checkpoint::load_decoder(*model.device_, options.model, false);
+  if (!decoder) return fail(decoder.error());
+  model.decoder_ = std::move(*decoder);
+  return model;
+}
+
+Result<const engine::tokenizer::Tokenizer*> Model::tokenizer() {
+  if (!tokenizer_) {
+    auto loaded = engine::tokenizer::Tokenizer::load(folder_);
+    if (!loaded) return fail(loaded.error());
+    tokenizer_ = std::move(*loaded);
+  }
+  return &*tokenizer_;
+}
+
+Result<std::vector<std::int32_t>> Model::tokens_of(const Json& line, std::string_view text_key) {
+  std::vector<std::int32_t> tokens;
+  if (line.find("ids")) {
+    auto ids = ids_of(line, spec().vocabulary);
+    if (!ids) return fail(ids.error());
+    tokens = std::move(*ids);
+  } else {
+    const auto text = get_string(line, text_key, "the line (which has no ids)");
+    if (!text) return fail(text.error());
+    const auto words = tokenizer();
+    if (!words) return fail(words.error());
+    tokens = (*words)->encode(*text, true);
+  }
+  if (tokens.empty()) return fail(Errc::bad_input, "no tokens: at least one is needed");
+  for (const auto id : tokens) {
+    if (id >= spec().vocabulary) {
+      return fail(Errc::bad_input,
+                  cat("the tokenizer gives id ", id, ", the model knows ", spec().vocabulary, " tokens; they do not belong together"));
+    }
+  }
+  return tokens;
+}
+
+}  // namespace troupe::launch

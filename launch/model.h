@@ -1,0 +1,39 @@
+// A model as the tools use it: device, decoder, and the tokenizer only when it is asked for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/base/error.h"
+#include "engine/models/decoder.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "launch/commands/commands.h"
+
+namespace troupe::launch {
+
+class Model {
+ public:
+  /// Loads configuration and weights. Errors as checkpoint::load_decoder; Errc::usage for an unknown dtype.
+  static Result<Model> load(const ModelOptions& options);
+
+  engine::models::Decoder& decoder() { return *decoder_; }
+  const engine::models::DecoderSpec& spec() const { return decoder_->spec(); }
+  engine::ops::Precision precision() const { return precision_; }
+  /// The folder's tokenizer, loaded on first use: ids need none.
+  Result<const engine::tokenizer::Tokenizer*> tokenizer();
+  /// The ids of a line's "ids", or of its text under `text_key` with special tokens added; at least one, each in the vocabulary.
+  Result<std::vector<std::int32_t>> tokens_of(const Json& line, std::string_view text_key);
+
+ private:
+  std::string folder_;
+  std::unique_ptr<engine::ops::Device> device_;
+  std::unique_ptr<engine::models::Decoder> decoder_;
+  engine::ops::Precision precision_ = engine::ops::Precision::f32;
+  std::optional<engine::tokenizer::Tokenizer> tokenizer_;
+};
+
+/// "f32" or "bf16". Errc::usage.
+Result<engine::ops::Precision> precision_of(const std::string& dtype);
+
+}  // namespace troupe::launch
