@@ -111,19 +111,13 @@ Result<Json> unsigned_json(std::uint64_t value) {
   return Json(value);
 }
 
-}  // namespace
-
-Result<> check_schema(const arrow::Schema& schema, const std::string& where) {
-  std::set<std::string> names;
-  for (const auto& field : schema.fields()) {
-    if (!names.insert(field->name()).second) return fail(Errc::unsupported, cat(where, ": two columns are called ", quote(field->name())));
-    if (auto ok = check_type(*field->type(), cat(where, ": column ", quote(field->name())), 1); !ok) return ok;
-  }
-  return {};
+template <class List>
+Result<Json> list_cell(const List& list, std::int64_t i, std::size_t& budget) {
+  return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
 }
 
-Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& budget) {
-  if (array.IsNull(i)) return Json();
+// Numbers and truth values; anything else that is one value (dates, times, decimals) is its text.
+Result<Json> number_json(const arrow::Array& array, std::int64_t i, std::size_t& budget) {
   switch (array.type_id()) {
     case Type::BOOL:
       return Json(as<arrow::BooleanArray>(array).Value(i));
@@ -147,6 +141,25 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
       return Json(double{as<arrow::FloatArray>(array).Value(i)});
     case Type::DOUBLE:
       return Json(as<arrow::DoubleArray>(array).Value(i));
+    default:
+      return scalar_text(array, i, budget);
+  }
+}
+
+}  // namespace
+
+Result<> check_schema(const arrow::Schema& schema, const std::string& where) {
+  std::set<std::string> names;
+  for (const auto& field : schema.fields()) {
+    if (!names.insert(field->name()).second) return fail(Errc::unsupported, cat(where, ": two columns are called ", quote(field->name())));
+    if (auto ok = check_type(*field->type(), cat(where, ": column ", quote(field->name())), 1); !ok) return ok;
+  }
+  return {};
+}
+
+Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& budget) {
+  if (array.IsNull(i)) return Json();
+  switch (array.type_id()) {
     case Type::STRING:
     case Type::BINARY:
       return text_json(as<arrow::BinaryArray>(array).GetView(i), budget);
@@ -157,18 +170,12 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
       return text_json(as<arrow::FixedSizeBinaryArray>(array).GetView(i), budget);
     case Type::MAP:
       return map_json(as<arrow::MapArray>(array), i, budget);
-    case Type::LIST: {
-      const auto& list = as<arrow::ListArray>(array);
-      return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
-    }
-    case Type::LARGE_LIST: {
-      const auto& list = as<arrow::LargeListArray>(array);
-      return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
-    }
-    case Type::FIXED_SIZE_LIST: {
-      const auto& list = as<arrow::FixedSizeListArray>(array);
-      return list_json(*list.values(), list.value_offset(i), list.value_offset(i + 1), budget);
-    }
+    case Type::LIST:
+      return list_cell(as<arrow::ListArray>(array), i, budget);
+    case Type::LARGE_LIST:
+      return list_cell(as<arrow::LargeListArray>(array), i, budget);
+    case Type::FIXED_SIZE_LIST:
+      return list_cell(as<arrow::FixedSizeListArray>(array), i, budget);
     case Type::STRUCT:
       return struct_json(as<arrow::StructArray>(array), i, budget);
     case Type::DICTIONARY: {
@@ -176,7 +183,7 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
       return cell_json(*coded.dictionary(), coded.GetValueIndex(i), budget);
     }
     default:
-      return scalar_text(array, i, budget);
+      return number_json(array, i, budget);
   }
 }
 
