@@ -1,0 +1,129 @@
+#include "engine/tokenizer/chat_template.h"
+
+#include <ctime>
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "engine/tokenizer/jinja/machine.h"
+#include "engine/tokenizer/jinja/parser.h"
+
+namespace troupe::engine::tokenizer {
+
+namespace fs = std::filesystem;
+
+struct ChatTemplate::Parsed {
+  std::string where;
+  jinja::Block block;
+  bool generation = false;
+};
+
+namespace {
+
+constexpr std::size_t longest_template = 1u << 20;
+
+bool contains_generation(const jinja::Block& block) {
+  for (const auto& statement : block)
+    if (statement->kind == jinja::Stmt::Kind::generation || contains_generation(statement->body) ||
+        contains_generation(statement->otherwise))
+      return true;
+  return false;
+}
+
+std::tm parse_time(const std::string& text) {
+  std::tm out{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &out);
+  if (!end || *end) jinja::raise(cat("\"now\" must look like 2025-01-15T12:00:00, found ", quote(text)));
+  return out;
+}
+
+jinja::Value strftime_function(const std::optional<std::string>& now) {
+  return jinja::make_function("function", [now](jinja::Machine&, jinja::Arguments& arguments) -> jinja::Value {
+    std::tm time{};
+    const std::time_t seconds = std::time(nullptr);
+    if (now)
+      time = parse_time(*now);
+    else
+      ::localtime_r(&seconds, &time);
+    const jinja::Value* format = arguments.find(0, "format");
+    if (!format) jinja::raise("strftime_now needs a format");
+    std::string text = jinja::to_text(*format, "strftime_now's format");
+    if (text.size() > 1000) jinja::raise("strftime_now: the format is too long");
+    for (std::size_t at = text.find("%f"); at != std::string::npos; at = text.find("%f", at)) text.replace(at, 2, "000000");
+    char buffer[8192];
+    return std::string(buffer, std::strftime(buffer, sizeof buffer, text.c_str(), &time));
+  });
+}
+
+void define_input(jinja::Machine& machine, const RenderInput& input) {
+  using jinja::Value;
+  machine.define("strftime_now", strftime_function(input.now));
+  machine.define("messages", Value::from_json(input.messages));
+  machine.define("tools", Value::from_json(input.tools));
+  machine.define("documents", Value::from_json(input.documents));
+  machine.define("add_generation_prompt", input.add_generation_prompt);
+  if (input.bos_token) machine.define("bos_token", *input.bos_token);
+  if (input.eos_token) machine.define("eos_token", *input.eos_token);
+  if (input.kwargs.is_null()) return;
+  if (!input.kwargs.is_object()) jinja::raise(cat("\"kwargs\" must be an object, found ", input.kwargs.type_name()));
+  for (const auto& [name, value] : input.kwargs.object()) machine.define(name, Value::from_json(value));
+}
+
+Result<std::string> from_config(const std::string& path, const std::string& name) {
+  auto config = read_json(path);
+  if (!config) return fail(config.error());
+  const Json* found = config->find("chat_template");
+  if (found && found->is_string()) return found->string();
+  if (found && found->is_array()) {
+    for (const Json& item : found->array()) {
+      const Json *item_name = item.find("name"), *text = item.find("template");
+      if (item_name && item_name->is_string() && item_name->string() == name && text && text->is_string()) return text->string();
+    }
+    return fail(Errc::not_found, cat(path, ": \"chat_template\" has no template called ", quote(name)));
+  }
+  return fail(Errc::not_found, cat(path, ": no \"chat_template\"; a chat needs one, or give a template file"));
+}
+
+}  // namespace
+
+Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string where) {
+  if (source.size() > longest_template)
+    return fail(Errc::bad_input, cat(where, ": a template of ", source.size(), " bytes; at most ", longest_template, " are read"));
+  std::size_t bad = 0;
+  if (!valid_utf8(source, &bad)) return fail(Errc::bad_input, cat(where, ": not UTF-8 at byte ", bad));
+  auto parsed = std::make_shared<Parsed>();
+  parsed->where = std::move(where);
+  try {
+    parsed->block = jinja::parse_template(std::move(source));
+  } catch (const Failure& failure) { return fail(failure.error().code, cat(parsed->where, ": ", failure.error().what)); }
+  parsed->generation = contains_generation(parsed->block);
+  return ChatTemplate(std::move(parsed));
+}
+
+Result<ChatTemplate> ChatTemplate::load(const std::string& path, const std::string& name) {
+  std::error_code ignored;
+  const fs::path given(path);
+  const bool folder = fs::is_directory(given, ignored);
+  fs::path file = folder ? given / "chat_template.jinja" : given;
+  if (folder && !fs::exists(file, ignored)) file = given / "tokenizer_config.json";
+  if (folder && !fs::exists(file, ignored))
+    return fail(Errc::not_found, cat(path, ": neither chat_template.jinja nor tokenizer_config.json is there; a chat needs a template"));
+  auto source = file.extension() == ".json" ? from_config(file.string(), name) : read_file(file.string(), longest_template);
+  if (!source) return fail(source.error());
+  return parse(std::move(*source), file.string());
+}
+
+Result<Rendered> ChatTemplate::render(const RenderInput& input) const {
+  try {
+    jinja::Machine machine;
+    define_input(machine, input);
+    Rendered out;
+    out.text = machine.run(parsed_->block);
+    out.assistant_spans = machine.generations();
+    return out;
+  } catch (const Failure& failure) { return fail(failure.error().code, cat(parsed_->where, ": ", failure.error().what)); }
+}
+
+bool ChatTemplate::has_generation() const { return parsed_->generation; }
+
+}  // namespace troupe::engine::tokenizer

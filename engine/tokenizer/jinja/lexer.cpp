@@ -1,0 +1,272 @@
+#include "engine/tokenizer/jinja/lexer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/text.h"
+#include "engine/tokenizer/jinja/value.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace troupe::engine::tokenizer::jinja {
+namespace {
+
+bool ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F); }
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+// \r\n and \r become \n; one newline at the very end goes.
+std::string normal_newlines(const std::string& source) {
+  std::string out;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    if (source[i] == '\r' && i + 1 < source.size() && source[i + 1] == '\n') continue;
+    out += source[i] == '\r' ? '\n' : source[i];
+  }
+  if (out.ends_with('\n')) out.pop_back();
+  return out;
+}
+
+std::string_view strip_right(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t at = text.size() - 1;
+    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+    if (!ascii_space(text[at]) && !is_whitespace(code_point_at(text, at).value)) break;
+    text = text.substr(0, at);
+  }
+  return text;
+}
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view source) : in_(source) {}
+
+  std::vector<Token> run() {
+    while (at_ < in_.size()) text();
+    out_.push_back({Token::Kind::end, "", line_});
+    return std::move(out_);
+  }
+
+ private:
+  using Kind = Token::Kind;
+
+  [[noreturn]] void wrong(const std::string& what) const { raise(cat("line ", line_, ": ", what)); }
+  bool at(std::string_view what) const { return in_.substr(at_).starts_with(what); }
+  void add(Kind kind, std::string text) { out_.push_back({kind, std::move(text), line_}); }
+  void advance(std::size_t count) {
+    line_ += static_cast<int>(
+        std::count(in_.begin() + static_cast<std::ptrdiff_t>(at_), in_.begin() + static_cast<std::ptrdiff_t>(at_ + count), '\n'));
+    at_ += count;
+  }
+  void skip_space() {
+    while (at_ < in_.size()) {
+      const CodePoint point = code_point_at(in_, at_);
+      if (!ascii_space(in_[at_]) && !is_whitespace(point.value)) return;
+      advance(point.size);
+    }
+  }
+
+  // Plain text up to the next {{, {% or {#, cut as the tag's sign and lstrip_blocks say; then the tag.
+  void text() {
+    std::size_t next = in_.find('{', at_);
+    while (next != std::string_view::npos &&
+           (next + 1 >= in_.size() || (in_[next + 1] != '{' && in_[next + 1] != '%' && in_[next + 1] != '#')))
+      next = in_.find('{', next + 1);
+    if (next == std::string_view::npos) {
+      add_text(in_.substr(at_));
+      return advance(in_.size() - at_);
+    }
+    const char kind = in_[next + 1];
+    const char sign = next + 2 < in_.size() ? in_[next + 2] : '\0';
+    add_text(before_tag(in_.substr(at_, next - at_), sign, kind != '{'));
+    advance(next - at_ + 2);
+    if (sign == '-' || sign == '+') advance(1);
+    if (kind == '#') return comment();
+    if (kind == '%' && raw()) return;
+    tag(kind == '%');
+  }
+
+  std::string_view before_tag(std::string_view text, char sign, bool strips) const {
+    if (sign == '-') return strip_right(text);
+    if (sign == '+' || !strips) return text;
+    const auto newline = text.rfind('\n');
+    if (newline == std::string_view::npos && !line_start_) return text;
+    const std::size_t from = newline == std::string_view::npos ? 0 : newline + 1;
+    return strip_right(text.substr(from)).empty() ? text.substr(0, from) : text;
+  }
+
+  void add_text(std::string_view text) {
+    if (!text.empty()) add(Kind::text, std::string(text));
+  }
+
+  // After a tag of the kind that trim_blocks is about: one newline goes, or all space after a minus, or nothing after a plus.
+  void after_tag(char sign, bool trims) {
+    const std::size_t from = at_;
+    if (sign == '-')
+      skip_space();
+    else if (sign != '+' && trims && at("\n"))
+      advance(1);
+    line_start_ = at_ > from && in_[at_ - 1] == '\n';
+  }
+
+  void comment() {
+    const auto end = in_.find("#}", at_);
+    if (end == std::string_view::npos) wrong("a comment {# that does not end");
+    const char sign = end > at_ ? in_[end - 1] : '\0';
+    advance(end + 2 - at_);
+    after_tag(sign, true);
+  }
+
+  // {% raw %} ... {% endraw %}
+  bool raw() {
+    std::size_t at = at_;
+    const auto skip = [&] {
+      while (at < in_.size() && ascii_space(in_[at])) ++at;
+    };
+    const auto word = [&](std::string_view wanted) { return in_.substr(at).starts_with(wanted) ? (at += wanted.size(), true) : false; };
+    skip();
+    if (!word("raw")) return false;
+    skip();
+    const bool minus = word("-");
+    if (!word("%}")) return false;
+    if (minus) skip();
+    const std::size_t begin = at;
+    for (std::size_t open = in_.find("{%", begin); open != std::string_view::npos; open = in_.find("{%", open + 1)) {
+      at = open + 2;
+      const char sign = at < in_.size() ? in_[at] : '\0';
+      if (sign == '-' || sign == '+') ++at;
+      skip();
+      if (!word("endraw")) continue;
+      skip();
+      const char end_sign = at < in_.size() ? in_[at] : '\0';
+      if (end_sign == '-' || end_sign == '+') ++at;
+      if (!word("%}")) continue;
+      line_start_ = begin > 0 && in_[begin - 1] == '\n';
+      add_text(before_tag(in_.substr(begin, open - begin), sign, true));
+      advance(at - at_);
+      after_tag(end_sign, true);
+      return true;
+    }
+    wrong("{% raw %} without {% endraw %}");
+  }
+
+  void tag(bool block) {
+    add(block ? Kind::block_begin : Kind::variable_begin, "");
+    const std::string_view end = block ? "%}" : "}}";
+    std::string open;  // brackets not yet closed: inside them an end is not one
+    for (;;) {
+      skip_space();
+      if (at_ >= in_.size()) wrong(block ? "a tag {% that does not end" : "an expression {{ that does not end");
+      const char sign = in_[at_];
+      const bool signed_end = (sign == '-' || (sign == '+' && block)) && in_.substr(at_ + 1).starts_with(end);
+      if (open.empty() && (at(end) || signed_end)) {
+        advance(end.size() + (signed_end ? 1 : 0));
+        add(block ? Kind::block_end : Kind::variable_end, "");
+        return after_tag(signed_end ? sign : '\0', block);
+      }
+      expression_token(open);
+    }
+  }
+
+  void expression_token(std::string& open) {
+    const char c = in_[at_];
+    if (c == '\'' || c == '"') return string(c);
+    if (digit(c)) return number();
+    const CodePoint point = code_point_at(in_, at_);
+    if (is_word(point.value)) {
+      std::size_t end = at_;
+      while (end < in_.size() && is_word(code_point_at(in_, end).value)) end += utf8_length(in_[end]);
+      add(Kind::name, std::string(in_.substr(at_, end - at_)));
+      return advance(end - at_);
+    }
+    constexpr std::array<std::string_view, 25> operators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+                                                            "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ","};
+    for (const auto op : operators) {
+      if (!at(op)) continue;
+      if (op == "(" || op == "[" || op == "{") open += c;
+      if (op == ")" || op == "]" || op == "}") {
+        if (open.empty() || (open.back() == '(' ? ')' : open.back() == '[' ? ']' : '}') != c) wrong(cat("unexpected '", c, "'"));
+        open.pop_back();
+      }
+      add(Kind::op, std::string(op));
+      return advance(op.size());
+    }
+    wrong(cat("unexpected character ", quote(in_.substr(at_, point.size))));
+  }
+
+  void number() {
+    std::size_t end = at_;
+    const auto digits = [&] {
+      while (end < in_.size() && (digit(in_[end]) || (in_[end] == '_' && end + 1 < in_.size() && digit(in_[end + 1])))) ++end;
+    };
+    bool real = false;
+    digits();
+    if (end + 1 < in_.size() && in_[end] == '.' && digit(in_[end + 1])) real = true, ++end, digits();
+    if (end < in_.size() && (in_[end] == 'e' || in_[end] == 'E')) {
+      const std::size_t sign = end + 1 < in_.size() && (in_[end + 1] == '+' || in_[end + 1] == '-') ? 1 : 0;
+      if (end + 1 + sign < in_.size() && digit(in_[end + 1 + sign])) real = true, end += 1 + sign, digits();
+    }
+    std::string text(in_.substr(at_, end - at_));
+    text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
+    add(real ? Kind::real : Kind::integer, text);
+    advance(end - at_);
+  }
+
+  void string(char quote_mark) {
+    std::size_t end = at_ + 1;
+    while (end < in_.size() && in_[end] != quote_mark) end += in_[end] == '\\' ? 2 : 1;
+    if (end >= in_.size()) wrong("a string that does not end");
+    add(Kind::string, unescape(in_.substr(at_ + 1, end - at_ - 1)));
+    advance(end + 1 - at_);
+  }
+
+  std::string unescape(std::string_view text) const {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '\\' || i + 1 == text.size()) {
+        out += text[i];
+        continue;
+      }
+      const char c = text[++i];
+      constexpr std::string_view names = "ntr\\'\"abfv", meanings = "\n\t\r\\'\"\a\b\f\v";
+      const std::size_t hex_digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+      if (const auto known = names.find(c); known != std::string_view::npos) {
+        out += meanings[known];
+      } else if (hex_digits) {
+        append_utf8(out, code_point(text.substr(std::min(i + 1, text.size()), hex_digits), hex_digits, 16));
+        i += hex_digits;
+      } else if (c >= '0' && c <= '7') {
+        std::size_t count = 1;
+        while (count < 3 && i + count < text.size() && text[i + count] >= '0' && text[i + count] <= '7') ++count;
+        append_utf8(out, code_point(text.substr(i, count), count, 8));
+        i += count - 1;
+      } else if (c != '\n') {
+        out += '\\', out += c;
+      }
+    }
+    return out;
+  }
+
+  char32_t code_point(std::string_view digits, std::size_t wanted, int base) const {
+    std::size_t used = 0;
+    unsigned long value = 0;
+    try {
+      value = std::stoul(std::string(digits), &used, base);
+    } catch (const std::exception&) { used = 0; }
+    if (used != wanted || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
+      wrong(cat("the escape \\", quote(digits), " is no character"));
+    return static_cast<char32_t>(value);
+  }
+
+  std::string_view in_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+  bool line_start_ = true;  // what was consumed last ends a line
+  std::vector<Token> out_;
+};
+
+}  // namespace
+
+std::vector<Token> tokenize(std::string source) {
+  const std::string text = normal_newlines(source);
+  return Lexer(text).run();
+}
+
+}  // namespace troupe::engine::tokenizer::jinja

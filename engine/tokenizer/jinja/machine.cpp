@@ -1,0 +1,198 @@
+#include "engine/tokenizer/jinja/machine.h"
+
+#include "engine/base/text.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace troupe::engine::tokenizer::jinja {
+
+const Value* Scope::find(std::string_view name) const {
+  for (const Scope* scope = this; scope; scope = scope->parent_.get())
+    for (const auto& [key, value] : scope->names_)
+      if (key == name) return &value;
+  return nullptr;
+}
+void Scope::set(const std::string& name, Value value) {
+  for (auto& [key, old] : names_)
+    if (key == name) return void(old = std::move(value));
+  names_.emplace_back(name, std::move(value));
+}
+
+std::optional<Value> Namespace::attribute(std::string_view name) {
+  const Value* found = values.find_text(name);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+Value make_function(std::string name, Function::Body body) {
+  return Value(std::shared_ptr<Object>(std::make_shared<Function>(std::move(name), std::move(body))));
+}
+
+void require_defined(const Value& value) {
+  if (value.is(Value::Type::undefined)) raise(value.reason());
+}
+std::int64_t to_integer(const Value& value, std::string_view what) {
+  require_defined(value);
+  if (!value.is_integral()) raise(cat(what, " must be an integer, not ", value.type_name()));
+  return value.integer();
+}
+const std::string& to_text(const Value& value, std::string_view what) {
+  require_defined(value);
+  if (!value.is(Value::Type::string)) raise(cat(what, " must be a string, not ", value.type_name()));
+  return value.string();
+}
+
+Machine::Machine(MachineLimits limits) : limits_(limits), top_(std::make_shared<Scope>(nullptr)), scope_(top_), out_(&output_) {
+  define_globals(*this);
+}
+Machine::~Machine() {
+  for (const auto& space : namespaces_) space->values.items.clear();
+}
+
+std::string Machine::run(const Block& block) {
+  // The template's own names are in a scope above what it was given, as in jinja2's context.
+  scope_ = std::make_shared<Scope>(top_);
+  execute(block);
+  return std::move(output_);
+}
+
+void Machine::charge(std::size_t steps) {
+  steps_ += steps;
+  if (steps_ > limits_.steps) raise(cat("the template takes more than ", limits_.steps, " steps"));
+}
+void Machine::reserve(std::size_t bytes) {
+  if (bytes > limits_.bytes) raise(cat("a text of ", bytes, " bytes; at most ", limits_.bytes, " are allowed"));
+  charge(bytes / 64);
+}
+void Machine::reserve_items(std::size_t count) {
+  if (count > limits_.items) raise(cat("a list of ", count, " items; at most ", limits_.items, " are allowed"));
+  charge(count);
+}
+void Machine::weigh(const Value& value) {
+  if (!value.is(Value::Type::list) && !value.is(Value::Type::dict)) return;
+  const std::size_t total = weight(value, limits_.bytes);
+  reserve(total);
+  charge(total / 16);
+}
+std::string Machine::text(const Value& value) {
+  weigh(value);
+  std::string out = to_string(value);
+  reserve(out.size());
+  return out;
+}
+
+void Machine::write(const std::string& text) {
+  reserve(out_->size() + text.size() > limits_.bytes ? out_->size() + text.size() : text.size());
+  out_->append(text);
+}
+
+Value Machine::call(const Value& callee, Arguments& arguments) {
+  charge(1);
+  require_defined(callee);
+  if (!callee.is(Value::Type::object)) raise(cat("'", callee.type_name(), "' object is not callable"));
+  const std::shared_ptr<Object> object = callee.object();
+  return object->call(*this, arguments);
+}
+
+Value Machine::filter(const std::string& name, const Value& value, Arguments& arguments) {
+  charge(1);
+  FilterBody body = find_text_filter(name);
+  if (!body) body = find_list_filter(name);
+  if (!body) body = find_value_filter(name);
+  if (!body) raise(cat("no filter named ", quote(name)));
+  return body(*this, value, arguments);
+}
+
+bool Machine::test(const std::string& name, const Value& value, Arguments& arguments) {
+  charge(1);
+  const TestBody body = find_test(name);
+  if (!body) raise(cat("no test named ", quote(name)));
+  return body(*this, value, arguments);
+}
+
+Value Machine::make_namespace(Dict values) {
+  charge(50);
+  auto out = std::make_shared<Namespace>();
+  out->values = std::move(values);
+  namespaces_.push_back(out);
+  return Value(std::shared_ptr<Object>(out));
+}
+
+namespace {
+
+std::optional<Value> own_attribute(const Value& object, const std::string& name) {
+  switch (object.type()) {
+    case Value::Type::string:
+      return string_method(object, name);
+    case Value::Type::dict:
+      return dict_method(object, name);
+    case Value::Type::list:
+      return list_method(object, name);
+    case Value::Type::object:
+      return object.object()->attribute(name);
+    default:
+      return std::nullopt;
+  }
+}
+
+Value missing(const Value& object, const std::string& key_repr, bool attribute) {
+  if (object.is(Value::Type::none)) return Value::undefined(cat("'None' has no attribute ", key_repr));
+  return Value::undefined(cat("'", object.type_name(), " object' has no ", attribute ? "attribute " : "element ", key_repr));
+}
+
+}  // namespace
+
+// environment.getattr: Python's attribute first, then the item.
+Value Machine::attribute(const Value& object, const std::string& name) {
+  require_defined(object);
+  if (name.starts_with("__")) raise(cat("access to attribute '", name, "' of '", object.type_name(), "' object is unsafe."));
+  if (auto found = own_attribute(object, name)) return *found;
+  if (object.is(Value::Type::dict))
+    if (const Value* found = object.dict().find_text(name)) return *found;
+  return missing(object, cat("'", name, "'"), true);
+}
+
+// environment.getitem: the item first, then, for a string, Python's attribute.
+Value Machine::item(const Value& object, const Value& key) {
+  require_defined(object);
+  if (object.is(Value::Type::dict)) {
+    charge(object.dict().items.size() / 16);
+    const Value* found = key.is(Value::Type::string) ? object.dict().find_text(key.string()) : object.dict().find(key);
+    if (found) return *found;
+  }
+  const bool list = object.is(Value::Type::list) && object.list().kind != List::Kind::generator;
+  if ((list || object.is(Value::Type::string)) && key.is_integral()) {
+    const auto size = static_cast<std::int64_t>(list ? object.list().items.size() : count_code_points(object.string()));
+    const std::int64_t index = key.integer() < 0 ? key.integer() + size : key.integer();
+    if (index < 0 || index >= size) return missing(object, std::to_string(key.integer()), false);
+    if (list) return object.list().items[static_cast<std::size_t>(index)];
+    return slice(*this, object, index, index + 1, 1);
+  }
+  if (key.is(Value::Type::string) && !key.string().starts_with("__"))
+    if (auto found = own_attribute(object, key.string())) return *found;
+  return missing(object, to_repr(key), key.is(Value::Type::string));
+}
+
+std::vector<Value> Machine::items_of(const Value& value) {
+  std::vector<Value> out;
+  switch (value.type()) {
+    case Value::Type::undefined:
+      break;
+    case Value::Type::list:
+      out = value.list().items;
+      break;
+    case Value::Type::dict:
+      for (const auto& [key, item] : value.dict().items) out.push_back(key);
+      break;
+    case Value::Type::string: {
+      const std::string& text = value.string();
+      reserve_items(count_code_points(text));
+      for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) out.emplace_back(text.substr(at, utf8_length(text[at])));
+      break;
+    }
+    default:
+      raise(cat("'", value.type_name(), "' object is not iterable"));
+  }
+  reserve_items(out.size());
+  return out;
+}
+
+}  // namespace troupe::engine::tokenizer::jinja

@@ -1,0 +1,246 @@
+// Machine: statements, loops and macros.
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/tokenizer/jinja/loop.h"
+#include "engine/tokenizer/jinja/machine.h"
+#include "engine/tokenizer/jinja/machine_depth.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace troupe::engine::tokenizer::jinja {
+
+/// A new scope for as long as it lives.
+class Machine::Enter {
+ public:
+  Enter(Machine& machine, std::shared_ptr<Scope> parent) : machine_(machine), before_(machine.scope_) {
+    machine.scope_ = std::make_shared<Scope>(std::move(parent));
+  }
+  explicit Enter(Machine& machine) : Enter(machine, machine.scope_) {}
+  ~Enter() { machine_.scope_ = before_; }
+  Enter(const Enter&) = delete;
+
+ private:
+  Machine& machine_;
+  std::shared_ptr<Scope> before_;
+};
+
+/// Text goes here for as long as it lives.
+class Machine::Capture {
+ public:
+  explicit Capture(Machine& machine) : machine_(machine), before_(machine.out_) { machine.out_ = &text; }
+  ~Capture() { machine_.out_ = before_; }
+  Capture(const Capture&) = delete;
+  std::string text;
+
+ private:
+  Machine& machine_;
+  std::string* before_;
+};
+
+/// A macro, or the body of a call block. It knows the scope in which it was written.
+class Macro : public Object {
+ public:
+  Macro(const Stmt& statement, std::shared_ptr<Scope> scope) : statement_(statement), scope_(std::move(scope)) {}
+  std::string type_name() const override { return "Macro"; }
+  bool callable() const override { return true; }
+  std::optional<Value> attribute(std::string_view name) override {
+    return name == "name" ? std::optional<Value>(statement_.text) : std::nullopt;
+  }
+
+  Value call(Machine& machine, Arguments& arguments) override {
+    const Machine::Depth depth(machine);
+    const std::shared_ptr<Scope> scope = scope_.lock();
+    if (!scope) raise("a macro outlives its template");
+    const Machine::Enter enter(machine, scope);
+    bind(machine, arguments);
+    return machine.captured(statement_.body);
+  }
+
+ private:
+  void bind(Machine& machine, Arguments& arguments) const {
+    const auto& parameters = statement_.parameters;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const std::string& name = parameters[i].name;
+      const Value* given = arguments.find(i, name);
+      Value value = given                     ? *given
+                    : parameters[i].otherwise ? machine.evaluate(*parameters[i].otherwise)
+                                              : Value::undefined(cat("parameter '", name, "' was not provided"));
+      machine.scope_->set(name, std::move(value));
+    }
+    List rest;
+    rest.kind = List::Kind::tuple;
+    for (std::size_t i = parameters.size(); i < arguments.positional.size(); ++i) rest.items.push_back(arguments.positional[i]);
+    Dict named;
+    for (auto& [name, value] : arguments.keyword) {
+      if (name == "caller")
+        machine.scope_->set(name, value);
+      else if (std::none_of(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == name; }))
+        named.set(name, value);
+    }
+    machine.scope_->set("varargs", std::move(rest));
+    machine.scope_->set("kwargs", std::move(named));
+  }
+
+  const Stmt& statement_;
+  std::weak_ptr<Scope> scope_;
+};
+
+Value Machine::make_macro(const Stmt& statement) {
+  macro_scopes_.push_back(scope_);
+  return Value(std::shared_ptr<Object>(std::make_shared<Macro>(statement, scope_)));
+}
+
+std::string Machine::captured(const Block& block) {
+  Capture capture(*this);
+  execute(block);
+  return std::move(capture.text);
+}
+
+Machine::Flow Machine::execute(const Block& block) {
+  for (const auto& statement : block)
+    if (const Flow flow = execute(*statement); flow != Flow::normal) return flow;
+  return Flow::normal;
+}
+
+Machine::Flow Machine::execute(const Stmt& statement) {
+  charge(1);
+  const Depth depth(*this);
+  using Kind = Stmt::Kind;
+  switch (statement.kind) {
+    case Kind::text:
+      write(statement.text);
+      break;
+    case Kind::print:
+      write(text(evaluate(*statement.expr)));
+      break;
+    case Kind::if_:
+      return execute_if(statement);
+    case Kind::for_:
+      return execute_for(statement, evaluate(*statement.expr), 1);
+    case Kind::set:
+    case Kind::set_block:
+      execute_set(statement);
+      break;
+    case Kind::with:
+      return execute_with(statement);
+    case Kind::macro:
+      scope_->set(statement.text, make_macro(statement));
+      break;
+    case Kind::call:
+      execute_call(statement);
+      break;
+    case Kind::filter: {
+      const Enter enter(*this);
+      const Value body = captured(statement.body);
+      write(text(evaluate_filter(*statement.expr, &body)));
+      break;
+    }
+    case Kind::generation:
+      execute_generation(statement);
+      break;
+    case Kind::break_:
+      return Flow::break_;
+    case Kind::continue_:
+      return Flow::continue_;
+  }
+  return Flow::normal;
+}
+
+Machine::Flow Machine::execute_if(const Stmt& statement) {
+  const Stmt* branch = &statement;
+  while (!evaluate(*branch->expr).truth()) {
+    const bool chain = branch->otherwise.size() == 1 && branch->otherwise[0]->kind == Stmt::Kind::if_;
+    if (!chain) return execute(branch->otherwise);
+    branch = branch->otherwise[0].get();
+  }
+  return execute(branch->body);
+}
+
+std::vector<Value> Machine::filtered_items(const Stmt& loop, const Value& through) {
+  std::vector<Value> items = items_of(through);
+  if (!loop.condition) return items;
+  std::vector<Value> out;
+  for (Value& item : items) {
+    const Enter enter(*this);
+    assign(*loop.target, item);
+    if (evaluate(*loop.condition).truth()) out.push_back(std::move(item));
+  }
+  return out;
+}
+
+Machine::Flow Machine::execute_for(const Stmt& statement, const Value& through, int depth) {
+  auto loop = std::make_shared<Loop>(filtered_items(statement, through), depth);
+  if (statement.recursive) {
+    loop->recurse = [this, &statement, depth](const Value& inner) {
+      const Depth guard(*this);
+      Capture capture(*this);
+      execute_for(statement, inner, depth + 1);
+      return std::move(capture.text);
+    };
+  }
+  for (loop->index = 0; loop->index < loop->items.size(); ++loop->index) {
+    charge(1);
+    const Enter enter(*this);
+    scope_->set("loop", Value(std::shared_ptr<Object>(loop)));
+    assign(*statement.target, loop->items[loop->index]);
+    if (execute(statement.body) == Flow::break_) break;
+  }
+  loop->recurse = nullptr;
+  if (!loop->items.empty()) return Flow::normal;
+  const Enter enter(*this);
+  return execute(statement.otherwise);
+}
+
+void Machine::assign(const Expr& target, const Value& value) {
+  if (target.kind == Expr::Kind::name) return scope_->set(target.text, value);
+  if (target.kind == Expr::Kind::attribute) {
+    const Value space = evaluate(*target.parts[0]);
+    auto* found = space.is(Value::Type::object) ? dynamic_cast<Namespace*>(space.object().get()) : nullptr;
+    if (!found) raise("cannot assign attribute on non-namespace object");
+    charge(found->values.items.size());
+    return found->values.set(target.text, value);
+  }
+  const std::vector<Value> items = items_of(value);
+  if (value.is(Value::Type::undefined)) raise(value.reason());
+  if (items.size() != target.parts.size())
+    raise(items.size() > target.parts.size()
+              ? cat("too many values to unpack (expected ", target.parts.size(), ")")
+              : cat("not enough values to unpack (expected ", target.parts.size(), ", got ", items.size(), ")"));
+  for (std::size_t i = 0; i < items.size(); ++i) assign(*target.parts[i], items[i]);
+}
+
+void Machine::execute_set(const Stmt& statement) {
+  if (statement.kind == Stmt::Kind::set) return assign(*statement.target, evaluate(*statement.expr));
+  Value body;
+  {
+    const Enter enter(*this);
+    body = captured(statement.body);
+    if (statement.expr) body = evaluate_filter(*statement.expr, &body);
+  }
+  assign(*statement.target, body);
+}
+
+Machine::Flow Machine::execute_with(const Stmt& statement) {
+  std::vector<Value> values;
+  for (const auto& [target, expr] : statement.assignments) values.push_back(evaluate(*expr));
+  const Enter enter(*this);
+  for (std::size_t i = 0; i < values.size(); ++i) assign(*statement.assignments[i].first, values[i]);
+  return execute(statement.body);
+}
+
+void Machine::execute_call(const Stmt& statement) {
+  Value caller = make_macro(statement);
+  write(text(evaluate_call(*statement.expr, &caller)));
+}
+
+void Machine::execute_generation(const Stmt& statement) {
+  counted_characters_ += count_code_points(std::string_view(output_).substr(counted_bytes_));
+  counted_bytes_ = output_.size();
+  const std::size_t begin = counted_characters_;
+  const Enter enter(*this);
+  const std::string body = captured(statement.body);
+  generations_.emplace_back(begin, begin + count_code_points(body));
+  write(body);
+}
+
+}  // namespace troupe::engine::tokenizer::jinja
