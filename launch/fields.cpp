@@ -21,7 +21,6 @@ constexpr Field table[] = {
 
     {"data.path", [](RunConfig& c) { return Slot(&c.data.path); }, "file, folder, or list of them (jsonl, json, parquet); required", "", "",
      any},
-    {"data.eval_path", [](RunConfig& c) { return Slot(&c.data.eval_path); }, "held-out files; empty: no evaluation", "", "", any},
     {"data.format", [](RunConfig& c) { return Slot(&c.data.format); }, "what a row holds; auto looks at the first row's keys", "",
      "auto|token_ids|messages|prompt_completion|question_answer|alpaca|text|pairwise|prompt_answer", any},
     {"data.columns", [](RunConfig& c) { return Slot(&c.data.columns); },
@@ -82,8 +81,6 @@ constexpr Field table[] = {
     {"train.keep_last", [](RunConfig& c) { return Slot(&c.train.keep_last); }, "checkpoints kept; 0: all", "", "", at_least_0},
     {"train.log_every", [](RunConfig& c) { return Slot(&c.train.log_every); },
      "steps between progress lines when stderr is not a terminal; 0: none", "", "", at_least_0},
-    {"train.eval_every", [](RunConfig& c) { return Slot(&c.train.eval_every); }, "steps between evaluations on data.eval_path; 0: never",
-     "", "", at_least_0},
 
     {"sft.mask_prompt", [](RunConfig& c) { return Slot(&c.sft.mask_prompt); },
      "train on the answers only (every assistant turn); false: on every token", "sft", "", any},

@@ -95,8 +95,6 @@ class Judge {
                   "; the nearest valid value is ", std::max<std::int64_t>(0, t.steps - t.warmup_steps)));
     }
     if (t.steps > 0 && given("train.epochs")) warn(cat(named("train.epochs"), ": not used, train.steps is set and wins"));
-    if (t.eval_every > 0 && c_.data.eval_path.empty()) problem(cat(named("train.eval_every"), ": needs data.eval_path"));
-    if (t.eval_every == 0 && !c_.data.eval_path.empty()) warn(cat(named("data.eval_path"), ": not used while train.eval_every is 0"));
     if (t.learning_rate == 0) warn("train.learning_rate is 0: nothing will be learned");
   }
 
@@ -184,13 +182,8 @@ void judge_files(const RunConfig& config, Findings& findings) {
   need_model("model", config.model, findings);
   if (config.algorithm == "dpo") need_model("dpo.reference", config.dpo.reference, findings);
   if (config.algorithm == "grpo") need_model("grpo.reference", config.grpo.reference, findings);
-  for (const auto* paths : {&config.data.path, &config.data.eval_path}) {
-    for (const std::string& path : *paths) {
-      if (!std::filesystem::exists(path, ignored)) {
-        findings.problems.push_back(
-            cat(paths == &config.data.path ? "data.path" : "data.eval_path", ": no file or folder ", quote(path, 400)));
-      }
-    }
+  for (const std::string& path : config.data.path) {
+    if (!std::filesystem::exists(path, ignored)) findings.problems.push_back(cat("data.path: no file or folder ", quote(path, 400)));
   }
   if (!config.chat_template.empty() && !std::filesystem::is_regular_file(config.chat_template, ignored)) {
     findings.problems.push_back(cat("chat_template: no file ", quote(config.chat_template, 400)));

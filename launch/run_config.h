@@ -11,7 +11,6 @@ namespace troupe::launch {
 
 struct DataConfig {
   std::vector<std::string> path;               ///< files, read one after the other
-  std::vector<std::string> eval_path;          ///< held-out rows; empty: no evaluation
   std::string format = "auto";                 ///< how a row is laid out: the names of engine/data/sample.h
   std::map<std::string, std::string> columns;  ///< our name -> the file's name ("prompt": "question")
   bool shuffle = true;
@@ -40,7 +39,6 @@ struct TrainConfig {
   std::int64_t save_every = 100;  ///< steps between checkpoints; 0: only the last
   std::int64_t keep_last = 2;     ///< checkpoints kept; 0: all
   std::int64_t log_every = 1;     ///< steps between progress lines when stderr is not a terminal
-  std::int64_t eval_every = 0;    ///< steps between evaluations on data.eval_path; 0: never
 };
 
 struct SftConfig {
@@ -89,7 +87,7 @@ struct RolloutConfig {
 struct RewardRule {
   std::string rule;
   double weight = 1;
-  std::string pattern;   ///< regex, format: what the completion must match
+  std::string pattern;   ///< regex: what the completion must contain
   std::int64_t min = 0;  ///< length: characters
   std::int64_t max = 0;  ///< length: characters; 0: no upper bound
   bool operator==(const RewardRule&) const = default;

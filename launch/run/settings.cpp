@@ -73,7 +73,8 @@ Json reward_rules(const RunConfig& config) {
     if (rule.min > 0) options.set("min", rule.min);
     if (rule.max > 0) options.set("max", rule.max);
     Json entry = Json::Object{};
-    entry.set("name", rule.rule == "exact_match" ? std::string("exact") : rule.rule), entry.set("weight", rule.weight), entry.set("options", std::move(options));
+    entry.set("name", rule.rule == "exact_match" ? std::string("exact") : rule.rule), entry.set("weight", rule.weight),
+        entry.set("options", std::move(options));
     list.push_back(std::move(entry));
   }
   return list;
@@ -113,6 +114,8 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config, const e
   if (!layout) return fail(layout.error().code, cat("data.format: ", layout.error().what));
   out.layout = *layout;
   out.columns = config.data.columns;
+  using engine::data::ChatUse;
+  out.chat = config.data.chat == "always" ? ChatUse::always : config.data.chat == "never" ? ChatUse::never : ChatUse::automatic;
   out.bad_row_limit = config.data.max_bad_rows;
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;

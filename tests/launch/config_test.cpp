@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"train.betas=[0.9]", "must have 2 numbers, has 1"}, Wrong{"train.betas=[0.9, 1]", "must be at least 0, below 1"},
         Wrong{"train.schedule=cosin", "did you mean cosine?"}, Wrong{"train.dtype=fp8", "must be one of f32, bf16"},
         Wrong{"data.shuffle=yes", "true or false is expected, found \"yes\""}, Wrong{"output=M", "is the model's own directory"},
-        Wrong{"train.eval_every=5", "needs data.eval_path"}, Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},
+         Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},
         Wrong{"reward=exact_mach", "did you mean exact_match?", "grpo"}, Wrong{"reward=regex", "needs a pattern", "grpo"},
         Wrong{"reward=[{rule: length, min: 9, max: 3}]", "min 9 above max 3", "grpo"},
         Wrong{"reward=[{rule: boxed, weight: 0}]", "every reward is 0", "grpo"},
