@@ -22,19 +22,21 @@ std::int64_t keys_seen(const Layout& layout, std::int64_t begin, std::int64_t en
   return 1 + *std::max_element(layout.positions.begin() + begin, layout.positions.begin() + end);
 }
 
-/// Calls visit(first key, keys, first row) for each run of keys 0 .. keys-1 of sequence n that lies together.
-template <class Visit>
-void for_each_run(const KeyValues& kv, const Layout& layout, std::size_t n, std::int64_t keys, Visit visit) {
-  if (kv.page_size == 0) return visit(std::int64_t{0}, keys, std::int64_t{layout.offsets[n]});
+/// Keys key .. key + keys - 1 of a sequence, which lie in rows row, row + 1, ...
+struct Run {
+  std::int64_t key, keys, row;
+};
+
+/// The longest runs of keys of sequence n that lie together.
+void append_runs(const KeyValues& kv, const Layout& layout, std::size_t n, std::int64_t keys, std::vector<Run>& runs) {
+  if (kv.page_size == 0) return runs.push_back({0, keys, layout.offsets[n]});
   const auto& pages = kv.pages[n];
   const std::int64_t size = kv.page_size;
-  for (std::int64_t key = 0; key < keys;) {
+  for (std::int64_t key = 0; key < keys; key += runs.back().keys) {
     const auto first = static_cast<std::size_t>(key / size);
     std::size_t last = first + 1;
     while (static_cast<std::int64_t>(last) * size < keys && pages[last] == pages[last - 1] + 1) ++last;
-    const std::int64_t run = std::min(keys - key, static_cast<std::int64_t>(last - first) * size);
-    visit(key, run, pages[first] * size);
-    key += run;
+    runs.push_back({key, std::min(keys - key, static_cast<std::int64_t>(last - first) * size), pages[first] * size});
   }
 }
 
@@ -44,7 +46,15 @@ void for_each_run(const KeyValues& kv, const Layout& layout, std::size_t n, std:
 class AttentionPass {
  public:
   AttentionPass(FastDevice& device, const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape)
-      : device_(device), kernels_(device.kernels_), kv_(kv), layout_(layout), shape_(shape), q_(in(q)), k_(in(kv.k)), v_(in(kv.v)) {}
+      : device_(device), kernels_(device.kernels_), layout_(layout), shape_(shape), q_(in(q)), k_(in(kv.k)), v_(in(kv.v)) {
+    for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
+      first_run_.push_back(runs_.size());
+      if (layout.offsets[n] < layout.offsets[n + 1]) {
+        append_runs(kv, layout, n, keys_seen(layout, layout.offsets[n], layout.offsets[n + 1]), runs_);
+      }
+    }
+    first_run_.push_back(runs_.size());
+  }
 
   void forward(float* out, float* lse);
   void backward(const float* out, const float* lse, const float* dout, float* dq, float* dk, float* dv);
@@ -58,6 +68,10 @@ class AttentionPass {
   template <class Visit>
   void for_each_group(const Block& block, Visit visit) const;
   std::vector<Block> blocks() const;
+  /// Calls visit(run) for the runs of a block's keys, and has the rows of `from` that the next run needs fetched meanwhile: pages are
+  /// scattered, and the processor's own prefetching ends with each.
+  template <class Visit>
+  void for_each_run(const Block& block, const float* from, Visit visit) const;
   std::int64_t keys_of(std::int64_t pair) const {
     return std::int64_t{layout_.positions[static_cast<std::size_t>(pair / shape_.heads)]} + 1;
   }
@@ -71,11 +85,28 @@ class AttentionPass {
 
   FastDevice& device_;
   const Kernels& kernels_;
-  const KeyValues& kv_;
   const Layout& layout_;
   const AttentionShape& shape_;
   const float *q_, *k_, *v_;
+  std::vector<Run> runs_;               ///< of every sequence
+  std::vector<std::size_t> first_run_;  ///< [N+1]
 };
+
+template <class Visit>
+void AttentionPass::for_each_run(const Block& block, const float* from, Visit visit) const {
+  constexpr std::int64_t line = 16;
+  const std::size_t end = first_run_[block.sequence + 1];
+  for (std::size_t i = first_run_[block.sequence]; i < end && runs_[i].key < block.keys; ++i) {
+    if (i + 1 < end) {
+      const std::int64_t rows = std::min<std::int64_t>(runs_[i + 1].keys, 32);
+      for (std::int64_t row = runs_[i + 1].row; row < runs_[i + 1].row + rows; ++row) {
+        const float* at = from + row * width() + block.kv_head * shape_.head_size;
+        for (std::int64_t column = 0; column < shape_.head_size; column += line) __builtin_prefetch(at + column);
+      }
+    }
+    visit(Run{runs_[i].key, std::min(runs_[i].keys, block.keys - runs_[i].key), runs_[i].row});
+  }
+}
 
 std::vector<Block> AttentionPass::blocks() const {
   std::vector<Block> all;
@@ -104,9 +135,9 @@ void AttentionPass::for_each_group(const Block& block, Visit visit) const {
 void AttentionPass::against_keys(const Block& block, const Group& group, const float* left, const float* right, float* to,
                                  int worker) const {
   const std::int64_t size = shape_.head_size, column = block.kv_head * size;
-  for_each_run(kv_, layout_, block.sequence, block.keys, [&](std::int64_t key, std::int64_t run, std::int64_t row) {
-    kernels_.dot_product({group.rows, run, size, left + group.first * size, group.stride * size, 1, right + row * width() + column, width(),
-                          to + key, block.keys, false, false},
+  for_each_run(block, right, [&](const Run& run) {
+    kernels_.dot_product({group.rows, run.keys, size, left + group.first * size, group.stride * size, 1, right + run.row * width() + column,
+                          width(), to + run.key, block.keys, false, false},
                          device_.scratch(worker));
   });
 }
@@ -124,9 +155,9 @@ void AttentionPass::forward_block(const Block& block, int worker, float* out, fl
       inverse[i] = static_cast<float>(1 / sums.sum);
       if (lse != nullptr) lse[pair] = static_cast<float>(double{sums.largest} + std::log(sums.sum));
     }
-    for_each_run(kv_, layout_, block.sequence, block.keys, [&](std::int64_t key, std::int64_t run, std::int64_t row) {
-      kernels_.outer_product({group.rows, size, run, scores + key, block.keys, 1, v_ + row * width() + column, width(),
-                              out + group.first * size, group.stride * size, key > 0, false},
+    for_each_run(block, v_, [&](const Run& run) {
+      kernels_.outer_product({group.rows, size, run.keys, scores + run.key, block.keys, 1, v_ + run.row * width() + column, width(),
+                              out + group.first * size, group.stride * size, run.key > 0, false},
                              device_.scratch(worker));
     });
     for (std::int64_t i = 0; i < group.rows; ++i) kernels_.scale(out + group.row_of(i) * size, inverse[i], size);
