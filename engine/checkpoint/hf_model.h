@@ -1,6 +1,7 @@
 // Weights of a model folder in the Hugging Face layout, into and out of nn::Parameters. Parameters bear the checkpoint's own names.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "engine/base/error.h"

@@ -1,6 +1,7 @@
 // save_parameters: one file or shards (huggingface_hub's split_torch_state_dict_into_shards), config.json, and the files beside it.
 #include <algorithm>
 #include <cstdio>
+#include <unordered_map>
 
 #include "engine/base/check.h"
 #include "engine/base/json.h"

@@ -3,9 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <memory>
 
 #include "engine/base/check.h"
 #include "engine/base/file.h"

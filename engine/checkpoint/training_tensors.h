@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/base/error.h"
 #include "engine/nn/parameters.h"

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/base/error.h"
 #include "engine/nn/parameters.h"

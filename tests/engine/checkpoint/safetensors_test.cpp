@@ -1,14 +1,12 @@
 #include "engine/checkpoint/safetensors.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 
 #include <ctime>
 #include <string_view>
 
 #include "engine/base/random.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/safetensors_folder.h"
 #include "tests/engine/checkpoint/counted_new.h"
 #include "tests/engine/checkpoint/scratch.h"
 
@@ -18,8 +16,6 @@ namespace {
 using namespace std::string_view_literals;
 
 using ::testing::HasSubstr;
-
-const std::string data_folder = std::string(TROUPE_TEST_DATA) + "/models/";
 
 TEST(Safetensors, ReadsEachFloatTypeExactly) {
   Scratch scratch;
@@ -73,10 +69,6 @@ struct Hostile {
   std::string bytes;
   const char* words;  // must stand in the message
 };
-
-std::string tensor(std::string_view name, std::string_view dtype, std::string_view shape, std::string_view offsets) {
-  return cat("\"", name, "\":{\"dtype\":\"", dtype, "\",\"shape\":", shape, ",\"data_offsets\":", offsets, "}");
-}
 
 std::string length_then(std::uint64_t length, std::string_view rest) {
   std::string out(8, '\0');
@@ -238,78 +230,6 @@ TEST(Safetensors, RefusesWhatIsNotAFile) {
   EXPECT_EQ(SafetensorsFile::open(scratch.path()).error().code, Errc::io);
   EXPECT_EQ(SafetensorsFile::open(scratch / "none").error().code, Errc::not_found);
   EXPECT_EQ(SafetensorsFile::open("/dev/zero").error().code, Errc::io);
-}
-
-TEST(SafetensorsFolder, ShardsHoldTheRoundedValuesOfTheSingleFile) {
-  const auto single = SafetensorsFolder::open(data_folder + "stories260k/hf");
-  const auto shards = SafetensorsFolder::open(data_folder + "stories260k/hf-bf16-sharded");
-  ASSERT_TRUE(single) << single.error().what;
-  ASSERT_TRUE(shards) << shards.error().what;
-  EXPECT_EQ(shards->files().size(), 3u);
-  ASSERT_EQ(single->all().size(), shards->all().size());
-  for (const auto& place : single->all()) {
-    const auto other = shards->find(place.tensor->name);
-    ASSERT_TRUE(other) << place.tensor->name;
-    std::vector<float> exact(static_cast<std::size_t>(place.tensor->count())), rounded(exact.size());
-    ASSERT_TRUE(place.file->read_f32(place.tensor->name, exact));
-    ASSERT_TRUE(other->file->read_f32(place.tensor->name, rounded));
-    for (std::size_t i = 0; i < exact.size(); ++i) ASSERT_NEAR(rounded[i], exact[i], std::abs(exact[i]) / 256) << place.tensor->name;
-  }
-}
-
-struct Index : ::testing::Test {
-  Scratch scratch;
-  const std::string a = tensor("a", "F32", "[1]", "[0,4]"), b = tensor("b", "F32", "[1]", "[0,4]");
-  Index() {
-    put(scratch / "one.safetensors", safetensors_bytes("{" + a + "}", "1234"));
-    put(scratch / "two.safetensors", safetensors_bytes("{" + b + "}", "5678"));
-  }
-  std::string refusal(std::string_view index) {
-    put(scratch / "model.safetensors.index.json", index);
-    const auto folder = SafetensorsFolder::open(scratch.path());
-    return folder ? "" : folder.error().what;
-  }
-};
-
-TEST_F(Index, NamesThatAreNotPlainAreRefusedBeforeAnythingIsOpened) {
-  put(scratch / "x.safetensors", "");
-  for (const std::string name : {"../x.safetensors", "/etc/x.safetensors", "a/x.safetensors", "..", "", ".x.safetensors", "x.bin",
-                                 "-x.safetensors", "x\\u0000.safetensors", "a\\\\x.safetensors"})
-    EXPECT_THAT(refusal(cat(R"({"weight_map":{"a":")", name, "\"}}")), HasSubstr("plain name")) << name;
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":7}})"), HasSubstr("plain name"));
-  EXPECT_THAT(refusal(R"({"weight_map":[]})"), HasSubstr("weight_map"));
-  EXPECT_THAT(refusal("{"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","a":"two.safetensors"}})"), HasSubstr("stands twice"));
-}
-
-TEST_F(Index, EveryTensorMustBeWhereTheIndexSays) {
-  EXPECT_EQ(refusal(R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})"), "");
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"two.safetensors"}})"), HasSubstr("no tensor \"a\""));
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})"), HasSubstr("no tensor \"c\""));
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"three.safetensors"}})"), HasSubstr("three.safetensors"));
-  put(scratch / "two.safetensors", safetensors_bytes("{" + a + "}", "5678"));
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors"}})"), ::testing::StrEq(""));
-}
-
-TEST_F(Index, AShardThatIsNotARegularFileIsRefused) {
-  std::filesystem::create_directory(scratch / "folder.safetensors");
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"folder.safetensors"}})"), HasSubstr("regular file"));
-  ASSERT_EQ(::mkfifo((scratch / "pipe.safetensors").c_str(), 0600), 0);
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"pipe.safetensors"}})"), HasSubstr("regular file"));
-}
-
-TEST_F(Index, OtherFilesOfTheFolderAreNeverOpened) {
-  put(scratch / "junk.safetensors", "junk");
-  put(scratch / "pytorch_model.bin", "junk");
-  EXPECT_EQ(refusal(R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})"), "");
-}
-
-TEST(SafetensorsFolder, SaysWhatIsMissing) {
-  Scratch scratch;
-  EXPECT_THAT(SafetensorsFolder::open(scratch.path()).error().what, HasSubstr("expected model.safetensors or"));
-  put(scratch / "pytorch_model.bin", "junk");
-  EXPECT_THAT(SafetensorsFolder::open(scratch.path()).error().what, HasSubstr("pickle"));
-  EXPECT_THAT(SafetensorsFolder::open(scratch / "none").error().what, HasSubstr("no such folder"));
 }
 
 }  // namespace

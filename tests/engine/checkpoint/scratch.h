@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/text.h"
+
 namespace troupe::engine::checkpoint {
 
 class Scratch {
@@ -49,6 +51,11 @@ inline std::string safetensors_bytes(std::string_view header, std::string_view d
   std::string out(8, '\0');
   std::memcpy(out.data(), &length, 8);
   return out.append(header).append(data);
+}
+
+/// One member of a header.
+inline std::string tensor(std::string_view name, std::string_view dtype, std::string_view shape, std::string_view offsets) {
+  return cat("\"", name, "\":{\"dtype\":\"", dtype, "\",\"shape\":", shape, ",\"data_offsets\":", offsets, "}");
 }
 
 /// F32 values as bytes.
