@@ -37,9 +37,13 @@ const Json* Json::find(std::string_view key) const {
 
 Json& Json::set(std::string key, Json value) {
   if (is_null()) value_ = Object{};
-  for (auto& [name, old] : object())
-    if (name == key) return old = std::move(value);
-  return object().emplace_back(std::move(key), std::move(value)).second;
+  for (auto& [name, old] : object()) {
+    if (name != key) continue;
+    old = std::move(value);
+    return *this;
+  }
+  object().emplace_back(std::move(key), std::move(value));
+  return *this;
 }
 
 namespace {

@@ -54,7 +54,7 @@ class Json {
 
   /// The member called `key`, or nullptr (also when this is not an object). Linear: iterate object() for huge tables.
   const Json* find(std::string_view key) const;
-  /// Sets or appends a member; a null value becomes an object first.
+  /// Sets or appends a member and returns this object, so that calls can be chained; a null value becomes an object first.
   Json& set(std::string key, Json value);
 
   /// Compact text ({"a":1,"b":[1,2]}), members in their order; doubles with the digits that read back the same.

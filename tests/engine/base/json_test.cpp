@@ -44,6 +44,10 @@ TEST(Json, EscapesControlCharacters) {
   EXPECT_EQ(value->dump(), R"("a\u0001\n\"\\\t")");
 }
 
+TEST(Json, SettingMembersChainsOnTheObject) {
+  EXPECT_EQ(Json().set("a", 1).set("b", Json().set("c", true)).set("a", 2).dump(), R"({"a":2,"b":{"c":true}})");
+}
+
 TEST(Json, CheckedReadersNameTheKey) {
   const auto value = parse_json(R"({"n":1.5})", "here");
   EXPECT_THAT(get_integer(*value, "n", "x.json").error().what, HasSubstr("x.json: \"n\" must be an integer, found \"1.5\""));
