@@ -78,10 +78,12 @@ constexpr Field table[] = {
      {0, 1024}},
     {"train.save_every", [](RunConfig& c) { return Slot(&c.train.save_every); }, "steps between checkpoints; 0: only the last step", "", "",
      at_least_0},
-    {"train.keep_last", [](RunConfig& c) { return Slot(&c.train.keep_last); }, "checkpoints kept; 0: all", "", "", at_least_0},
+    {"train.keep_last", [](RunConfig& c) { return Slot(&c.train.keep_last); }, "checkpoints kept, at least 2; 0: all", "", "", at_least_0},
     {"train.log_every", [](RunConfig& c) { return Slot(&c.train.log_every); },
      "steps between progress lines when stderr is not a terminal; 0: none", "", "", at_least_0},
 
+    {"sft.loss", [](RunConfig& c) { return Slot(&c.sft.loss); },
+     "nll: negative log-likelihood; dft: weighted by the token's own probability (dynamic fine-tuning)", "sft", "nll|dft", any},
     {"sft.mask_prompt", [](RunConfig& c) { return Slot(&c.sft.mask_prompt); },
      "train on the answers only (every assistant turn); false: on every token", "sft", "", any},
 

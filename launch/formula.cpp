@@ -8,7 +8,8 @@ namespace {
 
 std::string sft(const RunConfig& config) {
   return cat(
-      "L = - sum over trained tokens t of log p(t | the tokens before it)  /  trained tokens of the batch\n", "trained: ",
+      "L = - sum over trained tokens t of ", config.sft.loss == "dft" ? "sg(p(t)) " : "",
+      "log p(t | the tokens before it)  /  trained tokens of the batch\n", "trained: ",
       config.sft.mask_prompt ? "the answers (every assistant turn); prompts only condition them" : "every token but the first of each row");
 }
 

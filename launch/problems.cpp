@@ -95,6 +95,9 @@ class Judge {
                   "; the nearest valid value is ", std::max<std::int64_t>(0, t.steps - t.warmup_steps)));
     }
     if (t.steps > 0 && given("train.epochs")) warn(cat(named("train.epochs"), ": not used, train.steps is set and wins"));
+    if (t.keep_last == 1) {
+      problem(cat(named("train.keep_last"), ": a run that is killed while it saves needs the one before; the nearest valid value is 2"));
+    }
     if (t.learning_rate == 0) warn("train.learning_rate is 0: nothing will be learned");
   }
 

@@ -42,7 +42,8 @@ struct TrainConfig {
 };
 
 struct SftConfig {
-  bool mask_prompt = true;  ///< train on the assistant's tokens only
+  std::string loss = "nll";  ///< the names of algorithms::SftLoss::Kind
+  bool mask_prompt = true;   ///< train on the assistant's tokens only
 };
 
 struct DpoConfig {

@@ -14,10 +14,7 @@ namespace troupe::launch {
 
 namespace {
 
-Json message(const char* role, std::string content) {
-  Json out;
-  return out.set("role", role).set("content", std::move(content));
-}
+Json message(const char* role, std::string content) { return Json::Object{{"role", role}, {"content", std::move(content)}}; }
 
 }  // namespace
 

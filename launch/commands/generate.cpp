@@ -15,7 +15,7 @@ int stream(const GenerateOptions& options) {
   std::optional<engine::tokenizer::StreamDecoder> decoder;
   const auto on_token = [&](const engine::generate::TokenEvent& event) { std::cout << decoder->push(event.token) << std::flush; };
   Sampler sampler(options, on_token);
-  const auto tokens = value_or_throw(sampler.model().tokens_of(Json().set("prompt", options.prompt), "prompt"));
+  const auto tokens = value_or_throw(sampler.model().tokens_of(Json::Object{{"prompt", options.prompt}}, "prompt"));
   const auto& words = *value_or_throw(sampler.model().tokenizer());
   for (std::int32_t k = 0; k < options.samples; ++k) {
     decoder.emplace(words, true);
@@ -42,7 +42,7 @@ int generate(const GenerateOptions& options) {
     if (drawn->size() == 1) return json_of(drawn->front(), has_text);
     Json::Array all;
     for (const auto& each : *drawn) all.push_back(json_of(each, has_text));
-    return Json().set("samples", std::move(all));
+    return Json(Json::Object{{"samples", std::move(all)}});
   };
   std::ios::sync_with_stdio(false);
   value_or_throw(answer_lines(std::cin, std::cout, answer));

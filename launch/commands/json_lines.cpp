@@ -14,11 +14,10 @@ namespace {
 constexpr std::size_t max_line = std::size_t{64} << 20;
 
 Json refusal(std::string_view why) {
-  Json line;
   std::string text(why);
   std::size_t bad = 0;
   while (!valid_utf8(text, &bad)) text[bad] = '?';
-  return line.set("error", std::move(text));
+  return Json::Object{{"error", std::move(text)}};
 }
 
 /// False at the end of the input. A line that is too long is read to its end but not kept.

@@ -27,7 +27,7 @@ int logprobs(const ModelOptions& options) {
       nll -= static_cast<double>(logp[t]);
       values.push_back(number_or_null(static_cast<double>(logp[t])));
     }
-    return Json().set("logprobs", std::move(values)).set("nll", number_or_null(nll));
+    return Json(Json::Object{{"logprobs", std::move(values)}, {"nll", number_or_null(nll)}});
   };
   std::ios::sync_with_stdio(false);
   value_or_throw(answer_lines(std::cin, std::cout, answer));

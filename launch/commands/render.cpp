@@ -65,7 +65,8 @@ int render(const RenderOptions& options) {
       span.emplace_back(static_cast<std::int64_t>(begin)), span.emplace_back(static_cast<std::int64_t>(end));
       spans.emplace_back(std::move(span));
     }
-    return out.set("assistant_spans", std::move(spans));
+    out.set("assistant_spans", std::move(spans));
+    return out;
   };
   std::ios::sync_with_stdio(false);
   value_or_throw(answer_lines(std::cin, std::cout, answer));

@@ -57,7 +57,7 @@ Json json_of(const Generation& drawn, bool has_text) {
   for (const float value : drawn.logp) logp.push_back(number(value));
   for (const auto& place : drawn.top) {
     Json::Array row;
-    for (const auto& each : place) row.push_back(Json().set("id", std::int64_t{each.id}).set("logprob", number(each.logp)));
+    for (const auto& each : place) row.push_back(Json::Object{{"id", std::int64_t{each.id}}, {"logprob", number(each.logp)}});
     top.emplace_back(std::move(row));
   }
   Json out;
@@ -65,7 +65,8 @@ Json json_of(const Generation& drawn, bool has_text) {
   out.set("text", has_text ? Json(drawn.text) : Json());
   out.set("logprobs", std::move(logp));
   if (!top.empty()) out.set("top_logprobs", std::move(top));
-  return out.set("finish_reason", to_string(drawn.finish));
+  out.set("finish_reason", to_string(drawn.finish));
+  return out;
 }
 
 }  // namespace troupe::launch

@@ -22,12 +22,12 @@ int tokenize(const TokenizeOptions& options) {
   const auto encode = [&](const Json& line) -> Result<Json> {
     const auto text = get_string(line, "text", "the line");
     if (!text) return fail(text.error());
-    return Json().set("ids", json_of(tokenizer.encode(*text, options.special)));
+    return Json(Json::Object{{"ids", json_of(tokenizer.encode(*text, options.special))}});
   };
   const auto decode = [&](const Json& line) -> Result<Json> {
     const auto ids = ids_of(line, 0);
     if (!ids) return fail(ids.error());
-    return Json().set("text", tokenizer.decode(*ids, true));
+    return Json(Json::Object{{"text", tokenizer.decode(*ids, true)}});
   };
   std::ios::sync_with_stdio(false);
   value_or_throw(options.decode ? answer_lines(std::cin, std::cout, decode) : answer_lines(std::cin, std::cout, encode));

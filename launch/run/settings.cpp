@@ -21,7 +21,9 @@ Result<L> valid(Result<L> loss) {
 
 }  // namespace
 
-Result<algorithms::SftLoss> sft_settings(const RunConfig&) { return algorithms::SftLoss{}; }
+Result<algorithms::SftLoss> sft_settings(const RunConfig& config) {
+  return fields_from_json<algorithms::SftLoss>(Json::Object{{"kind", config.sft.loss}}, "sft");
+}
 
 Result<algorithms::DpoConfig> dpo_settings(const RunConfig& config) {
   Json fields = Json::Object{};

@@ -6,6 +6,7 @@
 #include "algorithms/advantage.h"
 #include "algorithms/losses/dpo_loss.h"
 #include "algorithms/losses/grpo_loss.h"
+#include "algorithms/losses/sft_loss.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/exit_code.h"
@@ -120,13 +121,14 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"train.steps", "key=value is expected"},
         Wrong{"train.steps=many", "train.steps (--set): a whole number is expected, found \"many\""},
         Wrong{"train.steps=1.5", "a whole number is expected"}, Wrong{"train.steps=99999999999999999999", "a whole number is expected"},
-        Wrong{"train.steps=-1", "must be at least 0; the nearest valid value is 0"}, Wrong{"train.eps=0", "must be above 0"},
+        Wrong{"train.steps=-1", "must be at least 0; the nearest valid value is 0"},
+        Wrong{"train.keep_last=1", "the nearest valid value is 2"}, Wrong{"train.eps=0", "must be above 0"},
         Wrong{"train.eps=nan", "a finite number is expected"}, Wrong{"train.eps=inf", "a finite number is expected"},
         Wrong{"train.batch_size=0", "train.batch_size = 0 (--set): must be at least 1, at most 1048576; the nearest valid value is 1"},
         Wrong{"train.betas=[0.9]", "must have 2 numbers, has 1"}, Wrong{"train.betas=[0.9, 1]", "must be at least 0, below 1"},
         Wrong{"train.schedule=cosin", "did you mean cosine?"}, Wrong{"train.dtype=fp8", "must be one of f32, bf16"},
         Wrong{"data.shuffle=yes", "true or false is expected, found \"yes\""}, Wrong{"output=M", "is the model's own directory"},
-         Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},
+        Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},
         Wrong{"reward=exact_mach", "did you mean exact_match?", "grpo"}, Wrong{"reward=regex", "needs a pattern", "grpo"},
         Wrong{"reward=[{rule: length, min: 9, max: 3}]", "min 9 above max 3", "grpo"},
         Wrong{"reward=[{rule: boxed, weight: 0}]", "every reward is 0", "grpo"},
@@ -210,6 +212,8 @@ std::string joined(const Names& names) {
 }
 
 TEST(Config, ChoicesAreTheAlgorithmsOwnNames) {
+  EXPECT_EQ(find_field("sft.loss")->choices, joined(names_of(algorithms::SftLoss::Kind{})));
+  EXPECT_EQ(find_field("grpo.kl")->choices, joined(names_of(algorithms::KlEstimator{})));
   EXPECT_EQ(find_field("dpo.loss")->choices, joined(names_of(algorithms::DpoLoss::Kind{})));
   EXPECT_EQ(find_field("grpo.aggregation")->choices, joined(names_of(algorithms::GrpoLoss::Aggregation{})));
   EXPECT_EQ(find_field("grpo.scale_rewards")->choices, joined(names_of(algorithms::GroupScale{})));

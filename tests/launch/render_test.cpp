@@ -1,0 +1,62 @@
+// troupe render and troupe chat through the built program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Render, AnswersLineForLine) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(write_file_durably(
+      folder + "/t.jinja",
+      "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}{{ extra }}"));
+  const Said said =
+      run_program("render --template " + folder + "/t.jinja",
+                  "{\"messages\":[{\"role\":\"user\",\"content\":\"h\\u00e9\"}],\"add_generation_prompt\":true,\"bos_token\":\"<s>\"}\n"
+                  "{\"messages\":3}\n{\"messages\":[],\"kwargs\":{\"extra\":\"x\"},\"bos_token\":null}\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  const auto lines = json_lines(said.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].dump(), "{\"text\":\"<s><user>hé<assistant>\",\"assistant_spans\":[[9,11]]}");
+  EXPECT_TRUE(lines[1].find("error"));
+  EXPECT_EQ(lines[2].find("text")->string(), "x");
+}
+
+TEST(Render, AFolderBringsItsOwnTokensEvenWithoutATokenizer) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(write_file_durably(
+      folder + "/tokenizer_config.json",
+      "{\"chat_template\": \"{{ bos_token }}|{{ eos_token }}\", \"bos_token\": {\"content\": \"<b>\"}, \"eos_token\": \"<e>\"}"));
+  const Said said = run_program("render --model " + folder, "{\"messages\":[]}\n{\"messages\":[],\"eos_token\":\"!\"}\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  const auto lines = json_lines(said.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].find("text")->string(), "<b>|<e>");
+  EXPECT_EQ(lines[1].find("text")->string(), "<b>|!");
+}
+
+TEST(Render, AnErrorOfTheTemplateIsThatLinesAnswer) {
+  const Said said = run_program("render --template " + data("chat_templates/gemma-2.jinja"),
+                                "{\"messages\":[{\"role\":\"system\",\"content\":\"x\"}],\"bos_token\":\"\"}\n"
+                                "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"bos_token\":\"\"}\n");
+  const auto lines = json_lines(said.out);
+  ASSERT_EQ(lines.size(), 2u) << said.err;
+  EXPECT_THAT(lines[0].find("error")->string(), HasSubstr("System role not supported"));
+  EXPECT_EQ(lines[1].find("text")->string(), "<start_of_turn>user\nx<end_of_turn>\n");
+}
+
+TEST(Chat, AnswersEachLineUntilTheEnd) {
+  const Said said = run_program("chat --threads 1 --max-new-tokens 4 --model " + data("models/stories260k/hf"), "Hello\nAgain\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n') >= 2, true) << said.out;
+}
+
+}  // namespace
+}  // namespace troupe::launch

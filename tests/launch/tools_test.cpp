@@ -1,0 +1,172 @@
+// The checking tools through the built program: one answer a line, errors as answers, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::string stories = "models/stories260k/hf";
+
+bool is_error(const Json& line) { return line.object().size() == 1 && line.find("error") && line.find("error")->is_string(); }
+
+TEST(Program, TellsItsVersionAtOnce) {
+  const auto start = std::chrono::steady_clock::now();
+  const Said said = run_program("--version");
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, StartsWith("troupe 0."));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));  // 50 ms on an idle machine
+}
+
+TEST(Program, UsageErrorsLeaveWithTwo) {
+  EXPECT_EQ(run_program("").code, 2);
+  EXPECT_EQ(run_program("fly").code, 2);
+  EXPECT_EQ(run_program("tokenize").code, 2);
+  EXPECT_EQ(run_program("tokenize --model x --speshul").code, 2);
+  EXPECT_EQ(run_program("render").code, 2);
+  const Said said = run_program("train --algorithm sft --set model=x --set train.step=1");
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.err, HasSubstr("did you mean train.steps?"));
+  EXPECT_THAT(said.err, HasSubstr("output is not set"));
+  EXPECT_EQ(run_program("--help").code, 0);
+  EXPECT_EQ(run_program("train --help").code, 0);
+}
+
+TEST(Program, ExitCodesTellTheKindOfFailure) {
+  EXPECT_EQ(run_program("logprobs --model /nowhere").code, 4);
+  EXPECT_EQ(run_program("info /nowhere").code, 4);
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(write_file_durably(folder + "/config.json", "{\"architectures\": [\"NoSuchModel\"], \"model_type\": \"none\"}"));
+  EXPECT_EQ(run_program("logprobs --model " + folder).code, 6);
+}
+
+TEST(Tokenize, AnswersLineForLine) {
+  const Said said =
+      run_program("tokenize --model " + data(stories), "{\"text\":\"Once upon a time\"}\nnonsense\n\n{\"text\":7}\n[1]\n{\"text\":\"\"}");
+  EXPECT_EQ(said.code, 0) << said.err;
+  const auto lines = json_lines(said.out);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0].dump(), "{\"ids\":[403,407,261,378]}");
+  for (const int bad : {1, 2, 3, 4})
+    EXPECT_TRUE(is_error(lines[static_cast<std::size_t>(bad)])) << lines[static_cast<std::size_t>(bad)].dump();
+  EXPECT_EQ(lines[5].dump(), "{\"ids\":[]}");
+}
+
+TEST(Tokenize, SpecialTokensComeOnlyWhenAskedFor) {
+  const Said said = run_program("tokenize --special --model " + data(stories) + "/tokenizer.json", "{\"text\":\"Once upon a time\"}\n");
+  EXPECT_EQ(json_lines(said.out)[0].dump(), "{\"ids\":[1,403,407,261,378]}") << said.err;
+}
+
+TEST(Tokenize, DecodesWithoutSpecialTokens) {
+  const Said said =
+      run_program("tokenize --decode --model " + data(stories), "{\"ids\":[1,403,407,261,378,2]}\n{\"ids\":[-1]}\n{\"ids\":[1.5]}\n{}\n");
+  const auto lines = json_lines(said.out);
+  ASSERT_EQ(lines.size(), 4u) << said.err;
+  EXPECT_EQ(lines[0].dump(), "{\"text\":\"Once upon a time\"}");
+  for (const std::size_t bad : {1u, 2u, 3u}) EXPECT_TRUE(is_error(lines[bad]));
+}
+
+TEST(Logprobs, NeedOneValueATokenAndNoTokenizerForIds) {
+  const std::string folder = scratch_folder();
+  for (const char* name : {"config.json", "model.safetensors"}) std::filesystem::copy_file(data(stories) + "/" + name, folder + "/" + name);
+  const Said said = run_program("logprobs --threads 1 --model " + folder,
+                                "{\"ids\":[1,403,407,261]}\n{\"text\":\"Once\"}\n{\"ids\":[1]}\n{\"ids\":[]}\n{\"ids\":[512]}\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  const auto lines = json_lines(said.out);
+  ASSERT_EQ(lines.size(), 5u);
+  const auto& values = lines[0].find("logprobs")->array();
+  ASSERT_EQ(values.size(), 4u);
+  EXPECT_TRUE(values[0].is_null());
+  double sum = 0;
+  for (std::size_t t = 1; t < 4; ++t) {
+    EXPECT_LT(values[t].number(), 0);
+    sum -= values[t].number();
+  }
+  EXPECT_DOUBLE_EQ(lines[0].find("nll")->number(), sum);
+  EXPECT_THAT(lines[1].find("error")->string(), HasSubstr("tokenizer.json"));
+  EXPECT_EQ(lines[2].dump(), "{\"logprobs\":[null],\"nll\":0.0}");
+  EXPECT_TRUE(is_error(lines[3]));
+  EXPECT_THAT(lines[4].find("error")->string(), HasSubstr("from 0 to 511"));
+}
+
+TEST(Generate, ContinuesIdsAndPrompts) {
+  const Said said =
+      run_program("generate --threads 1 --max-new-tokens 6 --model " + data(stories),
+                  "{\"ids\":[1]}\n{\"prompt\":\"Once upon a time, there was a little\"}\n{}\n{\"ids\":[1],\"max_new_tokens\":2}\n"
+                  "{\"ids\":[1],\"stop\":\"upon\"}\n{\"ids\":[1],\"top_p\":7}\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  const auto lines = json_lines(said.out);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0].find("ids")->dump(), "[403,407,261,378,432,383]");
+  EXPECT_EQ(lines[0].find("text")->string(), "Once upon a time, there");
+  EXPECT_EQ(lines[0].find("logprobs")->array().size(), 6u);
+  EXPECT_EQ(lines[0].find("finish_reason")->string(), "length");
+  EXPECT_THAT(lines[1].find("text")->string(), StartsWith(" "));
+  EXPECT_TRUE(is_error(lines[2]));
+  EXPECT_EQ(lines[3].find("ids")->array().size(), 2u);
+  EXPECT_EQ(lines[4].find("finish_reason")->string(), "stop");
+  EXPECT_EQ(lines[4].find("text")->string(), "Once ");
+  EXPECT_TRUE(is_error(lines[5]));
+}
+
+TEST(Generate, SeedsDecideTheDraws) {
+  const std::string drawn = "generate --threads 1 --temperature 1 --max-new-tokens 12 --n 2 --model " + data(stories) + " --seed ";
+  const std::string line = "{\"ids\":[1,403]}\n";
+  const std::string seven = run_program(drawn + "7", line).out;
+  EXPECT_EQ(seven, run_program(drawn + "7", line).out);
+  EXPECT_NE(seven, run_program(drawn + "8", line).out);
+  const Json answer = json_lines(seven)[0];  // its parts are looked at below, so it must not be a temporary
+  const auto& samples = answer.find("samples")->array();
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_NE(samples[0], samples[1]);
+}
+
+TEST(Generate, StreamsForAPerson) {
+  const Said said = run_program("generate --threads 1 --max-new-tokens 5 --model " + data(stories) + " --prompt 'Once upon'");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(said.out, "Once upon a time, there was\n");
+}
+
+TEST(Explain, ShowsValuesOriginsFormulaAndMemory) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl", "{\"text\":\"a\"}\n"));
+  ASSERT_TRUE(write_file_durably(folder + "/run.yaml", "algorithm: dpo\ndpo:\n  beta: 0.25\n"));
+  const Said said = run_program(cat("explain --config ", folder, "/run.yaml --set model=", data(stories), " --set data.path=", folder,
+                                    "/rows.jsonl --set output=", folder, "/out"));
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("run.yaml:3"));
+  EXPECT_THAT(said.out, HasSubstr("- log sigmoid(0.25 (c - r))"));
+  EXPECT_THAT(said.out, HasSubstr("260,032 parameters"));
+  EXPECT_THAT(said.out, HasSubstr("1015.8 KiB"));
+  EXPECT_THAT(said.out, HasSubstr("needed"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/out"));
+}
+
+TEST(Info, SaysWhatAFolderIsAndWhetherItIsUsable) {
+  EXPECT_EQ(run_program("info " + data(stories)).code, 0);
+  EXPECT_THAT(run_program("info " + data("tokenizers/gpt2/tokenizer.json")).out, HasSubstr("usable: yes"));
+  const std::string folder = scratch_folder();
+  EXPECT_EQ(run_program("info " + folder).code, 6);
+  std::filesystem::copy_file(data(stories) + "/config.json", folder + "/config.json");
+  const Said no_weights = run_program("info " + folder);
+  EXPECT_EQ(no_weights.code, 4);
+  EXPECT_THAT(no_weights.out, HasSubstr("usable: no"));
+  ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\nnot json\n"));
+  const Said rows = run_program("info " + folder + "/rows.jsonl");
+  EXPECT_EQ(rows.code, 3);
+  EXPECT_THAT(rows.out, HasSubstr("for sft: prompt_completion"));
+  EXPECT_THAT(rows.out, HasSubstr("rows.jsonl:2"));
+}
+
+}  // namespace
+}  // namespace troupe::launch
