@@ -30,8 +30,10 @@ template <int N>
     sums8<N - 4>(halves + 4, out + 4, add);
   } else if constexpr (N >= 2) {
     const __m128 sums = sum2(halves[0], halves[1]);
-    const __m128 old = _mm_castpd_ps(_mm_load_sd(reinterpret_cast<const double*>(out)));
-    _mm_store_sd(reinterpret_cast<double*>(out), _mm_castps_pd(add ? _mm_add_ps(old, sums) : sums));
+    double pair = 0;  // by copies: out need not be aligned
+    if (add) __builtin_memcpy(&pair, out, sizeof(pair));
+    pair = _mm_cvtsd_f64(_mm_castps_pd(add ? _mm_add_ps(_mm_castpd_ps(_mm_set_sd(pair)), sums) : sums));
+    __builtin_memcpy(out, &pair, sizeof(pair));
     sums8<N - 2>(halves + 2, out + 2, add);
   } else if constexpr (N == 1) {
     const float sum = _mm_cvtss_f32(sum2(halves[0], halves[0]));

@@ -74,10 +74,10 @@ struct Round {
   }
 
   void head() {
-    const std::int64_t count = 120, width = 64, vocabulary = 30000;
+    const std::int64_t count = 120, width = 64, vocabulary = 9000;
     const Tensor hidden = random({count, width}, 1), weight = random({vocabulary, width}, 2), up = random({count}, 3);
     Rows targets;
-    for (int t = 0; t < count; ++t) targets.push_back(t % 7 == 0 ? -1 : t * 211 % 30000);
+    for (int t = 0; t < count; ++t) targets.push_back(t % 7 == 0 ? -1 : t * 71 % 9000);
     Tensor logp = on.empty({count}), lse = on.empty({count}), entropy = on.empty({count}), dhidden = on.empty({count, width});
     Tensor dweight = random({vocabulary, width}, 5);
     on.head(hidden, weight, targets, 0.9F, Precision::f32, logp, lse, &entropy);

@@ -1,0 +1,75 @@
+#include "engine/ops/cpu/kernels.h"
+
+#include <cmath>
+
+#include "engine/base/error.h"
+#include "tests/engine/ops/every_device.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+class KernelsOf : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    try {
+      kernels_ = &kernels_for(GetParam());
+    } catch (const Failure&) { GTEST_SKIP() << "this processor does not have " << GetParam(); }
+  }
+  const Kernels* kernels_ = nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(InstructionSets, KernelsOf, testing::Values("baseline", "avx2", "avx512"));
+
+TEST_P(KernelsOf, ExpIsWithinTwoUnitsInTheLastPlace) {
+  Floats x;
+  for (double at = -87.3; at < 88.7; at += 0.00037) x.push_back(static_cast<float>(at));
+  Floats e = x;
+  kernels_->attention_weights(e.data(), static_cast<std::int64_t>(e.size()), 1, 0);  // exp(1 * x - 0)
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double exact = std::exp(double{x[i]});
+    const double unit = std::nextafter(static_cast<float>(exact), INFINITY) - static_cast<float>(exact);
+    ASSERT_LE(std::abs(double{e[i]} - exact), 2 * unit) << x[i];
+  }
+}
+
+TEST_P(KernelsOf, ExpGoesDownThroughSubnormalsToZeroAndKeepsNaN) {
+  Floats e = {-87.5F, -100, -103, -104, -1e30F, -INFINITY, __builtin_nanf(""), 0};
+  kernels_->attention_weights(e.data(), 8, 1, 0);
+  EXPECT_NEAR(e[0], std::exp(-87.5), 1e-44);
+  EXPECT_NEAR(e[1], std::exp(-100.0), 3e-45);
+  EXPECT_NEAR(e[2], std::exp(-103.0), 3e-45);
+  EXPECT_EQ(e[3], 0);
+  EXPECT_EQ(e[4], 0);
+  EXPECT_EQ(e[5], 0);
+  EXPECT_NE(e[6], e[6]);
+  EXPECT_EQ(e[7], 1);
+}
+
+TEST_P(KernelsOf, ProductsIntoPartOfAMatrixLeaveTheRestAlone) {
+  // Strides as attention has them: C is a column block of something wider, and nothing outside it may change.
+  constexpr std::int64_t m = 15, n = 21, k = 35, wide = 50;
+  const Floats a = random_floats(m * k, 1), b = random_floats(n * wide, 2), straight = random_floats(k * wide, 3);
+  Floats scratch(product_scratch);
+  for (const bool dot : {true, false}) {
+    Floats c(m * wide, 7);
+    const Product p{m, n, k, a.data(), k, 1, dot ? b.data() : straight.data(), wide, c.data() + 9, wide, false, false};
+    dot ? kernels_->dot_product(p, scratch.data()) : kernels_->outer_product(p, scratch.data());
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < wide; ++j) {
+        const float got = c[static_cast<std::size_t>(i * wide + j)];
+        if (j < 9 || j >= 9 + n) {
+          ASSERT_EQ(got, 7);
+          continue;
+        }
+        double sum = 0;
+        for (std::int64_t l = 0; l < k; ++l) {
+          const float right = dot ? b[static_cast<std::size_t>((j - 9) * wide + l)] : straight[static_cast<std::size_t>(l * wide + j - 9)];
+          sum += double{a[static_cast<std::size_t>(i * k + l)]} * double{right};
+        }
+        ASSERT_NEAR(got, sum, 1e-5);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe::engine::ops
