@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
-#include "engine/base/file.h"
 #include "engine/base/text.h"
 
 namespace troupe::launch {
@@ -19,17 +20,24 @@ std::uint64_t saved_floats(const engine::models::DecoderSpec& s) {
   return size(s.layers * layer + 4 * s.width + 2 * s.inner + 2 * queries);
 }
 
+/// The kernel's files say that they are empty, so they cannot be read by their size.
+std::string kernel_text(const char* path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 /// "MemAvailable:   123 kB" of /proc/meminfo.
 std::uint64_t available() {
-  const auto text = read_file("/proc/meminfo", 1 << 20).value_or("");
+  const std::string text = kernel_text("/proc/meminfo");
   const auto at = text.find("MemAvailable:");
   return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
 }
 
 std::uint64_t group_room() {
-  const auto limit = read_file("/sys/fs/cgroup/memory.max", 4096).value_or("max"),
-             used = read_file("/sys/fs/cgroup/memory.current", 4096).value_or("0");
-  if (limit.starts_with("max")) return 0;
+  const std::string limit = kernel_text("/sys/fs/cgroup/memory.max"), used = kernel_text("/sys/fs/cgroup/memory.current");
+  if (limit.empty() || limit.starts_with("max")) return 0;
   const std::uint64_t high = std::strtoull(limit.c_str(), nullptr, 10), low = std::strtoull(used.c_str(), nullptr, 10);
   return high > low ? high - low : 1;
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -40,7 +41,8 @@ std::string events_path(const std::string& folder) {
 }  // namespace
 
 struct RunJournal::Files {
-  LineFile metrics, samples, texts, events;
+  LineFile metrics, events;
+  std::optional<LineFile> samples, texts;  // from the first sample on: a run without any has no such files
 };
 
 RunJournal::RunJournal(std::string folder, std::string title, std::int64_t log_every)
@@ -62,8 +64,7 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
   value_or_throw(cut_back(folder_ + "/metrics.jsonl", done_steps, true));
   value_or_throw(cut_back_samples(folder_, done_steps));
   const auto open = [&](const std::string& path) { return value_or_throw(LineFile::open(path)); };
-  files_ = std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"), open(folder_ + "/samples.jsonl"), open(folder_ + "/samples.txt"),
-                                         open(events_path(folder_))});
+  files_ = std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"), open(events_path(folder_)), {}, {}});
   value_or_throw(files_->events.append(tf_record(version_event(wall_time()))));
   value_or_throw(files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1))));
   progress_->begin(total_steps, done_steps);
@@ -76,8 +77,12 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
 }
 
 void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
-  value_or_throw(files_->samples.append(sample_line(step, sample)));
-  value_or_throw(files_->texts.append(sample_text(step, sample)));
+  if (!files_->samples) {
+    files_->samples = value_or_throw(LineFile::open(folder_ + "/samples.jsonl"));
+    files_->texts = value_or_throw(LineFile::open(folder_ + "/samples.txt"));
+  }
+  value_or_throw(files_->samples->append(sample_line(step, sample)));
+  value_or_throw(files_->texts->append(sample_text(step, sample)));
 }
 
 void RunJournal::status(std::string_view text) { progress_->status(text); }

@@ -14,6 +14,7 @@ namespace troupe::launch {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 const std::string stories = "models/stories260k/hf";
@@ -149,6 +150,7 @@ TEST(Explain, ShowsValuesOriginsFormulaAndMemory) {
   EXPECT_THAT(said.out, HasSubstr("260,032 parameters"));
   EXPECT_THAT(said.out, HasSubstr("1015.8 KiB"));
   EXPECT_THAT(said.out, HasSubstr("needed"));
+  EXPECT_THAT(said.out, Not(HasSubstr("not known")));
   EXPECT_FALSE(std::filesystem::exists(folder + "/out"));
 }
 
