@@ -25,6 +25,8 @@ Value get(Machine& machine, const Value& dict, const Arguments& arguments) {
 
 Value listed(Machine& machine, const Value& dict, bool keys, bool values) {
   List out;
+  out.kind = List::Kind::view;
+  out.view = keys && values ? "dict_items" : keys ? "dict_keys" : "dict_values";
   machine.reserve_items(dict.dict().items.size());
   for (const auto& [key, value] : dict.dict().items) {
     if (!keys || !values) {
@@ -67,7 +69,7 @@ std::optional<Value> dict_method(const Value& dict, std::string_view name) {
 }
 
 std::optional<Value> list_method(const Value& list, std::string_view name) {
-  if (list.list().kind == List::Kind::generator) return std::nullopt;
+  if (!list.list().indexable()) return std::nullopt;
   constexpr std::array<std::string_view, 7> changing = {"append", "clear", "extend", "insert", "pop", "remove", "reverse"};
   const bool tuple = list.list().kind == List::Kind::tuple;
   if (!tuple && (std::find(changing.begin(), changing.end(), name) != changing.end() || name == "sort")) return refused("list", name);

@@ -50,24 +50,45 @@ Value sort_key(Machine& machine, const Value& item, const Value* attribute, bool
   return key.is(Type::string) && !case_sensitive ? Value(lower(key.string())) : key;
 }
 
+std::vector<Value> sort_by_key(Machine& machine, std::vector<std::pair<Value, Value>> keyed, bool reverse) {
+  for (const auto& [key, item] : keyed) machine.weigh(key);
+  machine.charge(keyed.size() * 8);
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [&](const auto& a, const auto& b) { return reverse ? less(b.first, a.first) : less(a.first, b.first); });
+  std::vector<Value> out;
+  for (auto& [key, item] : keyed) out.push_back(std::move(item));
+  return out;
+}
+
 std::vector<Value> sorted(Machine& machine, std::vector<Value> items, const Value* attribute, bool case_sensitive, bool reverse) {
   std::vector<std::pair<Value, Value>> keyed;
   for (Value& item : items) {
     Value key = sort_key(machine, item, attribute, case_sensitive);
-    machine.weigh(key);
     keyed.emplace_back(std::move(key), std::move(item));
   }
-  machine.charge(items.size() * 8);
-  std::stable_sort(keyed.begin(), keyed.end(),
-                   [&](const auto& a, const auto& b) { return reverse ? less(b.first, a.first) : less(a.first, b.first); });
-  items.clear();
-  for (auto& [key, item] : keyed) items.push_back(std::move(item));
-  return items;
+  return sort_by_key(machine, std::move(keyed), reverse);
 }
 
+// By one attribute or several ("a,b"); keys are compared as Python compares lists of them.
 Value sort(Machine& machine, const Value& value, Arguments& arguments) {
-  return list_of(sorted(machine, machine.items_of(value), arguments.find(2, "attribute"), flag(arguments, 1, "case_sensitive"),
-                        flag(arguments, 0, "reverse")));
+  const Value* attribute = arguments.find(2, "attribute");
+  const bool sensitive = flag(arguments, 1, "case_sensitive"), reverse = flag(arguments, 0, "reverse");
+  std::vector<Value> paths;
+  if (attribute && attribute->is(Type::string)) {
+    const std::string& text = attribute->string();
+    for (std::size_t at = 0; at <= text.size(); at = std::min(text.find(',', at), text.size()) + 1)
+      paths.emplace_back(text.substr(at, std::min(text.find(',', at), text.size()) - at));
+  } else if (attribute && !attribute->is(Type::none)) {
+    paths.push_back(*attribute);
+  }
+  std::vector<std::pair<Value, Value>> keyed;
+  for (Value& item : machine.items_of(value)) {
+    List key;
+    for (const Value& path : paths) key.items.push_back(sort_key(machine, item, &path, sensitive));
+    if (paths.empty()) key.items.push_back(sort_key(machine, item, nullptr, sensitive));
+    keyed.emplace_back(std::move(key), std::move(item));
+  }
+  return list_of(sort_by_key(machine, std::move(keyed), reverse));
 }
 
 Value dict_sort(Machine& machine, const Value& value, Arguments& arguments) {
@@ -163,6 +184,7 @@ Value map_filter(Machine& machine, const Value& value, Arguments& arguments) {
   if (!attribute && arguments.positional.empty()) raise("map requires a filter argument");
   Arguments rest;
   if (!attribute) rest.positional.assign(arguments.positional.begin() + 1, arguments.positional.end()), rest.keyword = arguments.keyword;
+  if (!value.truth()) return generator({});
   for (const Value& item : machine.items_of(value))
     out.push_back(attribute ? dotted(machine, item, *attribute, otherwise)
                             : machine.filter(to_text(arguments.positional[0], "a filter's name"), item, rest));
@@ -178,6 +200,7 @@ Value pick(Machine& machine, const Value& value, const Arguments& arguments, boo
   if (tested) rest.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(first) + 1, arguments.positional.end());
   rest.keyword = arguments.keyword;
   std::vector<Value> out;
+  if (!value.truth()) return generator({});
   for (Value& item : machine.items_of(value)) {
     const Value subject = by_attribute ? dotted(machine, item, arguments.positional[0]) : item;
     const bool holds = tested ? machine.test(to_text(arguments.positional[first], "a test's name"), subject, rest) : subject.truth();

@@ -68,7 +68,7 @@ void Machine::reserve_items(std::size_t count) {
 }
 void Machine::weigh(const Value& value) {
   if (!value.is(Value::Type::list) && !value.is(Value::Type::dict)) return;
-  const std::size_t total = weight(value, limits_.bytes);
+  const std::size_t total = weight(value, limits_.bytes + 1);
   reserve(total);
   charge(total / 16);
 }
@@ -143,7 +143,8 @@ Value missing(const Value& object, const std::string& key_repr, bool attribute) 
 // environment.getattr: Python's attribute first, then the item.
 Value Machine::attribute(const Value& object, const std::string& name) {
   require_defined(object);
-  if (name.starts_with("__")) raise(cat("access to attribute '", name, "' of '", object.type_name(), "' object is unsafe."));
+  if (name.starts_with('_') && !object.is(Value::Type::dict))
+    return Value::undefined(cat("access to attribute '", name, "' of '", object.type_name(), "' object is unsafe."));
   if (auto found = own_attribute(object, name)) return *found;
   if (object.is(Value::Type::dict))
     if (const Value* found = object.dict().find_text(name)) return *found;
@@ -158,7 +159,7 @@ Value Machine::item(const Value& object, const Value& key) {
     const Value* found = key.is(Value::Type::string) ? object.dict().find_text(key.string()) : object.dict().find(key);
     if (found) return *found;
   }
-  const bool list = object.is(Value::Type::list) && object.list().kind != List::Kind::generator;
+  const bool list = object.is(Value::Type::list) && object.list().indexable();
   if ((list || object.is(Value::Type::string)) && key.is_integral()) {
     const auto size = static_cast<std::int64_t>(list ? object.list().items.size() : count_code_points(object.string()));
     const std::int64_t index = key.integer() < 0 ? key.integer() + size : key.integer();

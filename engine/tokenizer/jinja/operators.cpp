@@ -84,7 +84,7 @@ Value add(Machine& machine, const Value& left, const Value& right) {
     machine.reserve(left.string().size() + right.string().size());
     return left.string() + right.string();
   }
-  if (left.is(Type::list) && right.is(Type::list) && left.list().kind == right.list().kind && left.list().kind != List::Kind::generator) {
+  if (left.is(Type::list) && right.is(Type::list) && left.list().kind == right.list().kind && left.list().indexable()) {
     machine.reserve_items(left.list().items.size() + right.list().items.size());
     List out = left.list();
     out.items.insert(out.items.end(), right.list().items.begin(), right.list().items.end());
@@ -127,7 +127,7 @@ Value binary(Machine& machine, const std::string& op, const Value& left, const V
   }
   if (op == "+") return add(machine, left, right);
   if (op == "*") {
-    const auto sequence = [](const Value& v) { return v.is(Type::string) || (v.is(Type::list) && v.list().kind != List::Kind::generator); };
+    const auto sequence = [](const Value& v) { return v.is(Type::string) || (v.is(Type::list) && v.list().indexable()); };
     if (sequence(left) && right.is_integral()) return repeat(machine, left, right.integer());
     if (sequence(right) && left.is_integral()) return repeat(machine, right, left.integer());
   }
@@ -157,8 +157,7 @@ Value negate(const Value& value) {
 Value slice(Machine& machine, const Value& value, const Value& start, const Value& stop, const Value& step) {
   require_defined(value);
   const bool text = value.is(Type::string);
-  if (!text && !(value.is(Type::list) && value.list().kind != List::Kind::generator))
-    return Value::undefined(cat("'", value.type_name(), "' object is not subscriptable"));
+  if (!text && !(value.is(Type::list) && value.list().indexable())) raise(cat("'", value.type_name(), "' object is not subscriptable"));
   const std::int64_t stride = step.is(Type::none) ? 1 : to_integer(step, "a slice's step");
   if (stride == 0) raise("slice step cannot be zero");
   const std::vector<Value> characters = text ? machine.items_of(value) : std::vector<Value>();

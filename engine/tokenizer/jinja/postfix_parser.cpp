@@ -111,8 +111,7 @@ ExprPtr ExpressionParser::test(ExprPtr start) {
   const auto kind = cursor_.peek().kind;
   const bool operand = kind == Token::Kind::string || kind == Token::Kind::integer || kind == Token::Kind::real || cursor_.is_op("[") ||
                        cursor_.is_op("{") ||
-                       (kind == Token::Kind::name && !cursor_.is_name("else") && !cursor_.is_name("or") && !cursor_.is_name("and") &&
-                        !cursor_.is_name("if") && !cursor_.is_name("in") && !cursor_.is_name("not"));
+                       (kind == Token::Kind::name && !cursor_.is_name("else") && !cursor_.is_name("or") && !cursor_.is_name("and"));
   if (cursor_.is_name("is")) cursor_.wrong("tests cannot be chained with is");
   if (cursor_.is_op("("))
     arguments(*out);

@@ -54,8 +54,7 @@ const std::map<std::string_view, TestBody>& table() {
       {"iterable", [](M&, const V& v, A&) { return v.is(Type::list) || v.is(Type::dict) || v.is(Type::string) || v.is(Type::undefined); }},
       {"sequence",
        [](M&, const V& v, A&) {
-         return (v.is(Type::list) && v.list().kind != List::Kind::generator) || v.is(Type::dict) || v.is(Type::string) ||
-                v.is(Type::undefined);
+         return (v.is(Type::list) && v.list().indexable()) || v.is(Type::dict) || v.is(Type::string) || v.is(Type::undefined);
        }},
       {"callable", [](M&, const V& v, A&) { return v.is(Type::object) && v.object()->callable(); }},
       {"sameas", [](M&, const V& v, A& a) { return v.same(other(a)); }},

@@ -43,7 +43,7 @@ Value indent(Machine& machine, const Value& value, Arguments& arguments) {
       width && width->is(Type::string)
           ? width->string()
           : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(integer_argument(arguments, 0, "width", 4), 0, 1000)), ' ');
-  const std::string text = machine.text(value);
+  const std::string text = to_text(value, "what is indented");
   machine.reserve(text.size() + static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n') + 1) * pad.size());
   std::string out;
   for (std::size_t at = 0, line = 0; at <= text.size(); ++line) {
@@ -58,6 +58,8 @@ Value indent(Machine& machine, const Value& value, Arguments& arguments) {
 }
 
 Value truncate(Machine& machine, const Value& value, Arguments& arguments) {
+  if (value.is_number() || value.is(Type::none)) raise(cat("object of type '", value.type_name(), "' has no len()"));
+  if (value.is(Type::list) || value.is(Type::dict)) return value;
   const std::string text = machine.text(value);
   const auto length = static_cast<std::size_t>(std::max<std::int64_t>(integer_argument(arguments, 0, "length", 255), 0));
   const Value *kill = arguments.find(1, "killwords"), *end_given = arguments.find(2, "end");

@@ -68,7 +68,7 @@ class JsonWriter {
         write_string(value.string());
         break;
       case Type::list:
-        if (value.list().kind == List::Kind::generator) raise("Object of type generator is not JSON serializable");
+        if (!value.list().indexable()) raise(cat("Object of type ", value.type_name(), " is not JSON serializable"));
         write_list(value.list(), depth);
         break;
       case Type::dict:
@@ -209,11 +209,11 @@ std::string to_string(const Value& value) {
     case Type::list: {
       const List& list = value.list();
       if (list.kind == List::Kind::generator) return "<generator object>";
-      const bool tuple = list.kind == List::Kind::tuple;
-      std::string out = tuple ? "(" : "[";
+      const bool tuple = list.kind == List::Kind::tuple, view = list.kind == List::Kind::view;
+      std::string out = view ? cat(list.view, "([") : tuple ? "(" : "[";
       for (std::size_t i = 0; i < list.items.size(); ++i) out.append(i ? ", " : "").append(to_repr(list.items[i]));
       if (tuple && list.items.size() == 1) out += ',';
-      return out + (tuple ? ")" : "]");
+      return out + (view ? "])" : tuple ? ")" : "]");
     }
     case Type::dict: {
       std::string out = "{";

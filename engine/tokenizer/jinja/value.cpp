@@ -126,7 +126,10 @@ std::string Value::type_name() const {
     case Type::string:
       return "str";
     case Type::list:
-      return list().kind == List::Kind::list ? "list" : list().kind == List::Kind::tuple ? "tuple" : "generator";
+      return list().kind == List::Kind::list    ? "list"
+             : list().kind == List::Kind::tuple ? "tuple"
+             : list().kind == List::Kind::view  ? list().view
+                                                : "generator";
     case Type::dict:
       return "dict";
     case Type::object:
@@ -186,7 +189,7 @@ bool equal(const Value& a, const Value& b) {
     case Type::list: {
       const auto &x = a.list(), &y = b.list();
       if (&x == &y) return true;
-      if (x.kind != y.kind || x.kind == List::Kind::generator || x.items.size() != y.items.size()) return false;
+      if (x.kind != y.kind || !x.indexable() || x.items.size() != y.items.size()) return false;
       for (std::size_t i = 0; i < x.items.size(); ++i)
         if (!equal(x.items[i], y.items[i])) return false;
       return true;
@@ -210,7 +213,7 @@ bool less(const Value& a, const Value& b) {
     if (side->is(Value::Type::undefined)) raise(side->reason());
   if (a.is_number() && b.is_number()) return a.is_integral() && b.is_integral() ? a.integer() < b.integer() : a.real() < b.real();
   if (a.is(Value::Type::string) && b.is(Value::Type::string)) return a.string() < b.string();
-  if (a.is(Value::Type::list) && b.is(Value::Type::list) && a.list().kind == b.list().kind && a.list().kind != List::Kind::generator) {
+  if (a.is(Value::Type::list) && b.is(Value::Type::list) && a.list().kind == b.list().kind && a.list().indexable()) {
     const auto &x = a.list().items, &y = b.list().items;
     for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
       if (!equal(x[i], y[i])) return less(x[i], y[i]);

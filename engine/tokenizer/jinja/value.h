@@ -98,12 +98,14 @@ class Value {
       data_;
 };
 
-/// A list, a tuple, or what a generator would give (which has no length and no items to index).
+/// A list, a tuple, a view of a dict (which has a length but nothing to index), or what a generator would give (no length either).
 struct List {
-  enum class Kind { list, tuple, generator };
+  enum class Kind { list, tuple, view, generator };
   std::vector<Value> items;
   Kind kind = Kind::list;
-  int depth = 1;  ///< set when it becomes a Value
+  int depth = 1;          ///< set when it becomes a Value
+  const char* view = "";  ///< what a view prints as: "dict_items"
+  bool indexable() const { return kind == Kind::list || kind == Kind::tuple; }
 };
 
 /// In the order of insertion.

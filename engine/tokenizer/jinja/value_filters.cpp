@@ -91,6 +91,7 @@ Value round_filter(Machine&, const Value& value, Arguments& arguments) {
   const auto precision = digits ? std::clamp<std::int64_t>(to_integer(*digits, "precision"), -300, 300) : 0;
   const std::string how = method ? to_text(*method, "method") : "common";
   if (how != "common" && how != "ceil" && how != "floor") raise("method must be common, ceil or floor");
+  if (how == "common" && value.is_integral() && precision >= 0) return value.integer();
   const double number = value.real();
   if (how == "common" && precision >= 0 && precision < 20) {
     char buffer[400];
