@@ -1,3 +1,4 @@
+// The fast device's products, element-wise operations and optimizer, and how it is made.
 #include "engine/ops/cpu/fast_device.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compiled with AVX2 and FMA; called only where the processor has both.
 #include "engine/ops/cpu/kernels_table.h"
 #include "engine/ops/cpu/lanes_avx2.h"
 

@@ -1,3 +1,4 @@
+// Compiled with AVX-512 (F, BW, VL, DQ); called only where the processor has all of them.
 #include "engine/ops/cpu/kernels_table.h"
 #include "engine/ops/cpu/lanes_avx512.h"
 

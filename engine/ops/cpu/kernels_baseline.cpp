@@ -1,3 +1,4 @@
+// Compiled for any processor.
 #include "engine/ops/cpu/kernels_table.h"
 #include "engine/ops/cpu/lanes_baseline.h"
 

@@ -1,3 +1,4 @@
+// Attention on every device: against its formula, its slope, and bit for bit across pages, batches and partial passes.
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {

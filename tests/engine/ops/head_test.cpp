@@ -1,3 +1,4 @@
+// The vocabulary head on every device: against its formula, its slope, and bit for bit against logits kept whole.
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {

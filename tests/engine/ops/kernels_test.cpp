@@ -1,3 +1,4 @@
+// What the kernels of each instruction set promise beyond what a device shows: exp, and products with strides.
 #include "engine/ops/cpu/kernels.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Memory of every device: what goes in comes out, and too much is refused in words.
 #include "engine/base/error.h"
 #include "tests/engine/ops/every_device.h"
 

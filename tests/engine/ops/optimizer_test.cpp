@@ -1,3 +1,4 @@
+// The optimizer's operations on every device.
 #include <cmath>
 #include <limits>
 

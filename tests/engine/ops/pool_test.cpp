@@ -1,3 +1,4 @@
+// The thread pool: each item once, no loop mixed with another.
 #include "engine/ops/cpu/pool.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Matrix products on every device: against the naive loop, and rows bit for bit whatever the batch.
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {

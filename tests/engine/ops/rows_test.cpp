@@ -1,3 +1,4 @@
+// Operations on rows, on every device, against their formulas and slopes.
 #include <cmath>
 
 #include "tests/engine/ops/oracle.h"
