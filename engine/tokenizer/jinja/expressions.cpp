@@ -77,7 +77,6 @@ Value Machine::evaluate(const Expr& expr) {
   charge(1);
   const Depth depth(*this);
   using Kind = Expr::Kind;
-  const auto part = [&](std::size_t i) { return evaluate(*expr.parts[i]); };
   switch (expr.kind) {
     case Kind::literal:
       return expr.value;
@@ -90,49 +89,55 @@ Value Machine::evaluate(const Expr& expr) {
     case Kind::dict:
       return evaluate_dict(expr);
     case Kind::attribute:
-      return attribute(part(0), expr.text);
+      return attribute(evaluate(*expr.parts[0]), expr.text);
     case Kind::item:
-      return item(part(0), part(1));
-    case Kind::slice: {
-      const auto bound = [&](std::size_t i) { return expr.parts[i] ? evaluate(*expr.parts[i]) : Value(); };
-      const Value object = part(0);
-      const Value start = bound(1), stop = bound(2), step = bound(3);
-      return slice(*this, object, start, stop, step);
-    }
+    case Kind::slice:
+      return evaluate_subscript(expr);
     case Kind::call:
       return evaluate_call(expr);
     case Kind::filter:
       return evaluate_filter(expr, nullptr);
     case Kind::test: {
-      const Value value = part(0);
+      const Value value = evaluate(*expr.parts[0]);
       Arguments arguments = evaluate_arguments(expr);
       return test(expr.text, value, arguments) != expr.negated;
     }
-    case Kind::negate:
-      return negate(part(0));
-    case Kind::plus:
-      return negate(negate(part(0)));
-    case Kind::logical_not:
-      return !part(0).truth();
-    case Kind::binary: {
-      const Value left = part(0);
-      return binary(*this, expr.text, left, part(1));
-    }
-    case Kind::compare:
-      return evaluate_compare(expr);
-    case Kind::logical_and: {
-      Value left = part(0);
-      return left.truth() ? part(1) : left;
-    }
-    case Kind::logical_or: {
-      Value left = part(0);
-      return left.truth() ? left : part(1);
-    }
-    case Kind::conditional:
-      if (part(1).truth()) return part(0);
-      return expr.parts[2] ? part(2) : Value::undefined("the inline if-expression evaluated to false and no else section was defined.");
+    default:
+      return evaluate_operator(expr);
   }
-  return {};
+}
+
+Value Machine::evaluate_subscript(const Expr& expr) {
+  const auto part = [&](std::size_t i) { return expr.parts[i] ? evaluate(*expr.parts[i]) : Value(); };
+  const Value object = part(0), first = part(1);
+  if (expr.kind == Expr::Kind::item) return item(object, first);
+  const Value stop = part(2), step = part(3);
+  return slice(*this, object, first, stop, step);
+}
+
+Value Machine::evaluate_operator(const Expr& expr) {
+  using Kind = Expr::Kind;
+  const auto part = [&](std::size_t i) { return evaluate(*expr.parts[i]); };
+  if (expr.kind == Kind::compare) return evaluate_compare(expr);
+  if (expr.kind == Kind::conditional) {
+    if (part(1).truth()) return part(0);
+    return expr.parts[2] ? part(2) : Value::undefined("the inline if-expression evaluated to false and no else section was defined.");
+  }
+  Value left = part(0);
+  switch (expr.kind) {
+    case Kind::negate:
+      return negate(left);
+    case Kind::plus:
+      return negate(negate(left));
+    case Kind::logical_not:
+      return !left.truth();
+    case Kind::logical_and:
+      return left.truth() ? part(1) : left;
+    case Kind::logical_or:
+      return left.truth() ? left : part(1);
+    default:
+      return binary(*this, expr.text, left, part(1));
+  }
 }
 
 }  // namespace troupe::engine::tokenizer::jinja

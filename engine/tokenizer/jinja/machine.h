@@ -96,6 +96,7 @@ class Machine {
   Flow execute_for(const Stmt& statement, const Value& through, int depth);
   void execute_set(const Stmt& statement);
   Flow execute_with(const Stmt& statement);
+  void execute_filter(const Stmt& statement);
   void execute_call(const Stmt& statement);
   void execute_generation(const Stmt& statement);
   void assign(const Expr& target, const Value& value);
@@ -110,6 +111,8 @@ class Machine {
   Value evaluate_call(const Expr& expr, Value* caller = nullptr);
   Value evaluate_filter(const Expr& expr, const Value* start);
   Value evaluate_compare(const Expr& expr);
+  Value evaluate_subscript(const Expr& expr);
+  Value evaluate_operator(const Expr& expr);
   Value name(const std::string& text);
   Arguments evaluate_arguments(const Expr& expr);
 

@@ -129,12 +129,9 @@ Machine::Flow Machine::execute(const Stmt& statement) {
     case Kind::call:
       execute_call(statement);
       break;
-    case Kind::filter: {
-      const Enter enter(*this);
-      const Value body = captured(statement.body);
-      write(text(evaluate_filter(*statement.expr, &body)));
+    case Kind::filter:
+      execute_filter(statement);
       break;
-    }
     case Kind::generation:
       execute_generation(statement);
       break;
@@ -226,6 +223,12 @@ Machine::Flow Machine::execute_with(const Stmt& statement) {
   const Enter enter(*this);
   for (std::size_t i = 0; i < values.size(); ++i) assign(*statement.assignments[i].first, values[i]);
   return execute(statement.body);
+}
+
+void Machine::execute_filter(const Stmt& statement) {
+  const Enter enter(*this);
+  const Value body = captured(statement.body);
+  write(text(evaluate_filter(*statement.expr, &body)));
 }
 
 void Machine::execute_call(const Stmt& statement) {
