@@ -14,8 +14,10 @@ namespace {
 class SequenceNormalizer : public Normalizer {
  public:
   explicit SequenceNormalizer(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
-  void apply(std::string& text) const override {
-    for (const auto& part : parts_) part->apply(text);
+  bool apply(std::string& text) const override {
+    bool cut = false;
+    for (const auto& part : parts_) cut = part->apply(text) || cut;
+    return cut;
   }
 
  private:
@@ -25,7 +27,7 @@ class SequenceNormalizer : public Normalizer {
 class ReplaceNormalizer : public Normalizer {
  public:
   explicit ReplaceNormalizer(Replacement replacement) : replacement_(std::move(replacement)) {}
-  void apply(std::string& text) const override { replacement_.apply(text); }
+  bool apply(std::string& text) const override { return replacement_.apply(text); }
 
  private:
   Replacement replacement_;
@@ -34,8 +36,9 @@ class ReplaceNormalizer : public Normalizer {
 class Prepend : public Normalizer {
  public:
   explicit Prepend(std::string text) : text_(std::move(text)) {}
-  void apply(std::string& text) const override {
+  bool apply(std::string& text) const override {
     if (!text.empty()) text.insert(0, text_);
+    return false;
   }
 
  private:
@@ -45,7 +48,7 @@ class Prepend : public Normalizer {
 class Strip : public Normalizer {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}
-  void apply(std::string& text) const override {
+  bool apply(std::string& text) const override {
     std::size_t begin = text.size(), end = 0;
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint point = code_point_at(text, at);
@@ -54,6 +57,7 @@ class Strip : public Normalizer {
     }
     if (right_ && end < text.size()) text.resize(end);
     if (left_) text.erase(0, std::min(begin, text.size()));
+    return left_ && begin > 0;
   }
 
  private:
@@ -64,15 +68,18 @@ class Strip : public Normalizer {
 class MapCharacters : public Normalizer {
  public:
   explicit MapCharacters(void (*map)(std::string&, char32_t)) : map_(map) {}
-  void apply(std::string& text) const override {
+  bool apply(std::string& text) const override {
     std::string out;
     out.reserve(text.size());
+    bool cut = false;
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint point = code_point_at(text, at);
       map_(out, point.value);
       at += point.size;
+      cut = cut || out.empty();
     }
     text = std::move(out);
+    return cut;
   }
 
  private:
@@ -96,10 +103,11 @@ void nmt(std::string& out, char32_t c) {
 
 class ByteLevelNormalizer : public Normalizer {
  public:
-  void apply(std::string& text) const override {
+  bool apply(std::string& text) const override {
     std::string out;
     append_byte_characters(out, text);
     text = std::move(out);
+    return false;
   }
 };
 

@@ -15,8 +15,9 @@ namespace troupe::engine::tokenizer {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  /// `text` is valid UTF-8 before and after.
-  virtual void apply(std::string& text) const = 0;
+  /// `text` is valid UTF-8 before and after. True when characters at its beginning went (Metaspace asks whether a text starts where the
+  /// user's does).
+  virtual bool apply(std::string& text) const = 0;
 };
 
 /// nullptr for null. Errc::unsupported, by name, for a type that troupe does not have.

@@ -39,10 +39,10 @@ Result<Replacement> Replacement::from_json(const Json& object, std::string_view 
   return Replacement(std::move(*pattern), std::move(*content));
 }
 
-void Replacement::apply(std::string& text) const {
+bool Replacement::apply(std::string& text) const {
   std::vector<Range> matches;
   pattern_.find_all(text, matches);
-  if (matches.empty()) return;
+  if (matches.empty()) return false;
   std::string out;
   out.reserve(text.size() + matches.size() * content_.size());
   std::size_t from = 0;
@@ -52,6 +52,7 @@ void Replacement::apply(std::string& text) const {
   }
   out.append(text, from);
   text = std::move(out);
+  return content_.empty() && matches.front().begin == 0 && matches.front().end > 0;
 }
 
 }  // namespace troupe::engine::tokenizer

@@ -33,7 +33,8 @@ class Replacement {
   /// From an object with "pattern" and "content".
   static Result<Replacement> from_json(const Json& object, std::string_view where);
   Replacement(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  void apply(std::string& text) const;
+  /// True when the beginning of `text` went.
+  bool apply(std::string& text) const;
   const Pattern& pattern() const { return pattern_; }
 
  private:

@@ -68,14 +68,14 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special, 
       continue;
     }
     std::string normalized(text.substr(segment.begin, segment.end - segment.begin));
-    if (parts.normalizer) parts.normalizer->apply(normalized);
+    const bool cut = parts.normalizer && parts.normalizer->apply(normalized);
     inner.clear();
     parts.normalized_matcher.split(normalized, plain, inner);
     for (const auto& part : inner) {
       if (part.id >= 0)
         ids.push_back(part.id);
       else
-        encoder.add(std::string_view(normalized).substr(part.begin, part.end - part.begin), segment.begin == 0 && part.begin == 0);
+        encoder.add(std::string_view(normalized).substr(part.begin, part.end - part.begin), segment.begin == 0 && part.begin == 0 && !cut);
     }
   }
   parts.shelf.put(std::move(workspace));

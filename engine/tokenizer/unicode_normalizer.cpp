@@ -14,8 +14,8 @@ class UnicodeNormalizer : public Normalizer {
  public:
   UnicodeNormalizer(const icu::Normalizer2* form, unsigned char inert) : form_(form), inert_(inert) {}
 
-  void apply(std::string& text) const override {
-    if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < inert_; })) return;
+  bool apply(std::string& text) const override {
+    if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < inert_; })) return false;
     UErrorCode status = U_ZERO_ERROR;
     std::string out;
     out.reserve(text.size());
@@ -23,6 +23,7 @@ class UnicodeNormalizer : public Normalizer {
     form_->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr, status);
     check(U_SUCCESS(status), "ICU: normalization failed");
     text = std::move(out);
+    return false;
   }
 
  private:
