@@ -70,8 +70,14 @@ void Progress::hide() {
   std::fflush(out_);
 }
 
+void Progress::finish() {
+  if (!options_.terminal || total_ == 0) return;
+  show();
+  std::fputs("\n", out_);
+}
+
 void Progress::show() {
-  if (!options_.terminal) return;
+  if (!options_.terminal || total_ == 0) return;
   std::fprintf(out_, "\r%s\x1b[K", line().substr(0, static_cast<std::size_t>(std::max(20, options_.columns - 1))).c_str());
   std::fflush(out_);
 }

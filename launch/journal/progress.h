@@ -31,6 +31,8 @@ class Progress {
   /// Takes the line off the terminal, and puts it back: around every log line.
   void hide();
   void show();
+  /// Leaves the line on the terminal, for good.
+  void finish();
   /// The line as it stands: "step 12/300 [###.......] loss 2.31 reward 0.42 1234 tok/s ETA 1:05".
   std::string line() const;
 

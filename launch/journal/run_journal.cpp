@@ -56,7 +56,7 @@ RunJournal::RunJournal(std::string folder, std::string title, std::int64_t log_e
 RunJournal::~RunJournal() {
   set_log_hooks(nullptr, nullptr);
   on_terminal = nullptr;
-  progress_->hide();
+  progress_->finish();
   if (files_) plot();
 }
 
