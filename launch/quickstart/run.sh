@@ -20,7 +20,7 @@ accuracy() {
 one_seed() {
   local seed=$1 folder=$2 rows=$here/train.parquet before warm after
   # Without Arrow's library the same rows are read from the text file beside it.
-  [[ -e build/release/arrow-venv ]] || rows=$here/train.jsonl
+  [[ -e build/release/libtroupe_parquet.so ]] || rows=$here/train.jsonl
   before=$(accuracy $here/model)
   echo "accuracy $before (before)"
   "$troupe" train --config $here/sft.yaml --set data.path=$rows --set output="$folder/warm-up" --set train.seed="$seed" >&2
