@@ -78,7 +78,7 @@ std::string nearest_key(std::string_view key) {
 
 std::string canonical_choice(const Field& field, std::string_view word) {
   std::string text(word);
-  for (char& c : text) c = c == '-' ? '_' : c;
+  for (char& c : text) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (field.key == "train.schedule") {
     if (text == "inverse_square_root" || text == "inv_sqrt") return "inverse_sqrt";
     if (text == "constant_with_warmup") return "constant";

@@ -60,12 +60,15 @@ class Resolver {
   void set(const std::string& text) {
     const auto equals = text.find('=');
     if (equals == std::string::npos || equals == 0) return problem(cat("--set ", quote(text), ": key=value is expected"));
-    const std::string key = text.substr(0, equals), value = text.substr(equals + 1);
+    const std::string key = text.substr(0, equals);
+    std::string value = text.substr(equals + 1);
     if (is_section(key) && !find_field(key)) return problem(cat("--set ", key, ": is a section; set its keys one by one"));
     YamlNode node;
     node.kind = YamlNode::Kind::scalar;
     node.text = value;
     const Field* field = find_field(key);
+    const bool numbers = field && type_name(*field) == "list of numbers";
+    if (numbers && value.find(',') != std::string::npos && !value.starts_with('[')) value = cat('[', value, ']');  // 0.9,0.95
     const bool flow = value.starts_with('[') || value.starts_with('{');
     RunConfig probe;
     if (field && flow && field->slot(probe).index() >= 4) {  // lists and maps; a text may start with a bracket

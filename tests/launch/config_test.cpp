@@ -84,8 +84,9 @@ TEST(Config, TextMayLookLikeYaml) {
 }
 
 TEST(Config, WordsOfOtherProgramsAreUnderstood) {
-  const auto got = with({"train.schedule=inverse-square-root", "train.dtype=bfloat16"});
+  const auto got = with({"train.schedule=inverse-square-root", "train.dtype=BF16", "train.betas=0.8,0.9"});
   ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->config.train.betas, (std::vector<double>{0.8, 0.9}));
   EXPECT_EQ(got->config.train.schedule, "inverse_sqrt");
   EXPECT_EQ(got->config.train.dtype, "bf16");
 }
