@@ -1,6 +1,7 @@
 // Cluster: the actors that an algorithm speaks to, whether they live in this process or in groups of processes.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Cluster {
   std::optional<VerifierRef> verifier;
   Journal& journal;
   const actors::Stop& stop;  ///< asked between steps: save and leave
+  /// How long an answer may take: an hour of work for one message is a model too large for its machine, or a worker that hangs.
+  std::chrono::steady_clock::duration patience = std::chrono::hours(1);
 };
 
 }  // namespace troupe::algorithms

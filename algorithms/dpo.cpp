@@ -58,7 +58,7 @@ Task<void> dpo(Cluster& c, Pairs& data, Plan plan, DpoConfig config) {
       }
     }
     protocol::TrainStep message{std::move(batch), spec_of(config.loss), plan.rate(step)};
-    auto training = c.policy.ask(std::move(message));
+    auto training = c.policy.ask(std::move(message), c.patience);
     const auto stats = co_await training.get();
     c.journal.record(step, metrics_of(stats));
 

@@ -20,7 +20,7 @@ Task<std::vector<protocol::Drawn>> sample(Cluster& c, const Prompts& prompts, co
   std::vector<actors::Reply<std::vector<protocol::Drawn>>> replies;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     protocol::Generate message{std::move(parts[i]), config.sampling};
-    replies.push_back(c.rollouts[i].ask(std::move(message)));
+    replies.push_back(c.rollouts[i].ask(std::move(message), c.patience));
   }
   std::vector<protocol::Drawn> drawn;
   for (auto& reply : replies) {
@@ -32,12 +32,12 @@ Task<std::vector<protocol::Drawn>> sample(Cluster& c, const Prompts& prompts, co
 
 Task<void> refresh_rollouts(Cluster& c) {
   protocol::Publish publish;
-  auto publishing = c.policy.ask(std::move(publish));
+  auto publishing = c.policy.ask(std::move(publish), c.patience);
   const auto weights = co_await publishing.get();
   std::vector<actors::Reply<void>> loading;
   for (auto& rollout : c.rollouts) {
     protocol::LoadWeights message{weights};
-    loading.push_back(rollout.ask(std::move(message)));
+    loading.push_back(rollout.ask(std::move(message), c.patience));
   }
   for (auto& reply : loading) co_await reply.get();
 }
@@ -78,7 +78,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
       if (step == plan.steps) break;
       ++step;
       protocol::TrainStep message{update, spec_of(config.loss), plan.rate(step)};
-      auto training = c.policy.ask(std::move(message));
+      auto training = c.policy.ask(std::move(message), c.patience);
       const auto stats = co_await training.get();
       auto metrics = metrics_of(stats);
       metrics.insert(metrics.end(), sampled.metrics.begin(), sampled.metrics.end());

@@ -10,7 +10,7 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
   const bool due = plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
   if (last || stopping || due) {
     protocol::Save message{step, state};
-    auto saving = cluster.policy.ask(std::move(message));
+    auto saving = cluster.policy.ask(std::move(message), cluster.patience);
     const auto path = co_await saving.get();
     log_info(cat("step ", step, ": saved ", path));
   }

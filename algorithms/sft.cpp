@@ -8,7 +8,7 @@ Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data,
     const auto rows = data.next();
     if (!rows) break;
     protocol::TrainStep message{engine::data::to_experience(*rows), spec_of(loss), plan.rate(step)};
-    auto training = c.policy.ask(std::move(message));
+    auto training = c.policy.ask(std::move(message), c.patience);
     const auto stats = co_await training.get();
     c.journal.record(step, metrics_of(stats));
 
