@@ -1,6 +1,7 @@
 #!/bin/bash
 # The demo itself, over a program that is built: launch/quickstart/run.sh SEEDS OUTPUT. Called by launch/quickstart.sh.
 set -euo pipefail
+shopt -s inherit_errexit
 seeds=$1 output=$2
 here=launch/quickstart
 troupe=build/release/troupe
