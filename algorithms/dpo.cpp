@@ -11,7 +11,7 @@ using Batch = engine::data::Batch<engine::data::PairExample>;
 
 Task<std::vector<float>> score(Cluster& c, const engine::data::Experience& batch) {
   protocol::Logprobs message{batch, 1.0};
-  auto scoring = c.reference->ask(std::move(message));
+  auto scoring = c.reference->ask(std::move(message), c.patience);
   auto logp = co_await scoring.get();
   co_return logp;
 }
@@ -31,7 +31,7 @@ Task<std::vector<std::vector<float>>> score_all(Cluster& c, const Pairs& data) {
     if (i % 64 == 0) c.journal.status(cat("scoring the reference: pair ", i, " of ", examples.size()));
   }
   protocol::Release done;
-  auto releasing = c.reference->ask(std::move(done));
+  auto releasing = c.reference->ask(std::move(done), c.patience);
   co_await releasing.get();
   co_return all;
 }

@@ -46,10 +46,10 @@ Task<void> refresh_rollouts(Cluster& c) {
 Task<Sampled> judge(Cluster& c, const Prompts& prompts, std::vector<protocol::Drawn> drawn, const GrpoConfig& config) {
   Sampled sampled = assemble(prompts, std::move(drawn), config);
   protocol::Judge question{submissions_of(prompts, sampled)};
-  auto judging = c.verifier->ask(std::move(question));
+  auto judging = c.verifier->ask(std::move(question), c.patience);
   if (config.loss.beta != 0) {
     protocol::Logprobs message{sampled.batch, config.sampling.temperature};
-    auto scoring = c.reference->ask(std::move(message));
+    auto scoring = c.reference->ask(std::move(message), c.patience);
     sampled.batch.reference_logp = co_await scoring.get();
   }
   auto verdicts = co_await judging.get();
