@@ -1,0 +1,105 @@
+// A batch's loss and gradient are those of its sequences: how they are cut into micro-batches, and in which order they are packed,
+// is no part of the result.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "algorithms/losses/dpo_loss.h"
+#include "algorithms/losses/grpo_loss.h"
+#include "algorithms/losses/sft_loss.h"
+#include "engine/train/trainer.h"
+#include "tests/support/random_decoder.h"
+
+namespace troupe {
+namespace {
+
+using engine::data::Experience;
+
+struct Found {
+  double loss = 0;
+  std::vector<float> gradient;
+  std::vector<float> logp;
+};
+
+struct Objective {
+  const char* title;
+  engine::loss::AnyLoss loss;
+  int unit;
+};
+void PrintTo(const Objective& objective, std::ostream* out) { *out << objective.title; }
+
+class BatchParity : public testing::TestWithParam<Objective> {
+ protected:
+  Found measure(std::uint64_t seed, const Experience& batch, std::int32_t micro_batch_tokens, int threads = 1) {
+    const auto device = engine::ops::make_cpu_device({.threads = threads});
+    engine::train::Trainer trainer(test::random_decoder(*device, seed, true), {.micro_batch_tokens = micro_batch_tokens});
+    Found found;
+    found.logp = trainer.logprobs(batch, 1);
+    found.loss = trainer.forward_backward(batch, GetParam().loss).loss;
+    found.gradient = engine::ops::to_host(*device, trainer.model().parameters().grads());
+    return found;
+  }
+  Experience batch(std::uint64_t seed) {
+    Experience b = test::random_batch(seed, 10, 25, test::random_spec(seed).vocabulary);
+    b.unit = GetParam().unit;
+    if (b.unit == 2) b.count = 5;
+    for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+      const auto draw = [&](std::uint64_t what, double low) { return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1)); };
+      b.old_logp.push_back(draw(0, 0.5) - 3), b.reference_logp.push_back(draw(1, 0.5) - 3), b.advantage.push_back(draw(2, 1));
+    }
+    return b;
+  }
+  static void expect_near(const Found& a, const Found& b) {
+    EXPECT_NEAR(a.loss, b.loss, 1e-6 * std::max(1.0, std::abs(b.loss)));
+    ASSERT_EQ(a.gradient.size(), b.gradient.size());
+    std::vector<float> difference;
+    for (std::size_t i = 0; i < a.gradient.size(); ++i) difference.push_back(a.gradient[i] - b.gradient[i]);
+    const double size = std::sqrt(test::dot(b.gradient, b.gradient));
+    EXPECT_GT(size, 1e-3) << "this batch shows nothing";
+    EXPECT_LT(std::sqrt(test::dot(difference, difference)), 1e-6 * size);
+  }
+};
+
+TEST_P(BatchParity, TheSizeOfMicroBatchesChangesNothing) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const Experience b = batch(seed);
+    const Found whole = measure(seed, b, 1 << 20);
+    for (const std::int32_t tokens : {1, 30, 70}) {
+      const Found parts = measure(seed, b, tokens);
+      EXPECT_EQ(parts.logp, whole.logp) << "the numbers of a token never depend on its neighbours";
+      expect_near(parts, whole);
+    }
+  }
+}
+
+TEST_P(BatchParity, TheOrderOfSequencesChangesNothing) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const Experience b = batch(seed);
+    const int units = b.sequences() / b.unit;
+    std::vector<std::int32_t> order;
+    for (int i = 0; i < units; ++i)
+      for (int j = 0; j < b.unit; ++j) order.push_back((i * 3 + 1) % units * b.unit + j);
+    expect_near(measure(seed, b.select(order), 60), measure(seed, b, 60));
+  }
+}
+
+TEST_P(BatchParity, TwoThreadsGiveTheBitsOfOne) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const Experience b = batch(seed);
+    const Found one = measure(seed, b, 60, 1), two = measure(seed, b, 60, 2);
+    EXPECT_EQ(one.loss, two.loss);
+    EXPECT_EQ(one.logp, two.logp);
+    EXPECT_EQ(one.gradient, two.gradient);
+  }
+}
+
+std::vector<Objective> objectives() {
+  algorithms::GrpoLoss grpo;
+  grpo.beta = 0.1, grpo.entropy_coef = 0.01;
+  return {{"Sft", algorithms::SftLoss{}, 1}, {"Dpo", algorithms::DpoLoss{}, 2}, {"Grpo", grpo, 1}};
+}
+INSTANTIATE_TEST_SUITE_P(Losses, BatchParity, testing::ValuesIn(objectives()), [](const auto& each) { return each.param.title; });
+
+}  // namespace
+}  // namespace troupe
