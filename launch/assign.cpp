@@ -41,6 +41,28 @@ std::string store(bool* to, const YamlNode& node) {
   return "";
 }
 
+// A scalar as JSON would have it: what is not quoted and looks like a number or a truth value is one.
+Json json_of(const YamlNode& node) {
+  if (node.kind == Kind::null) return {};
+  if (node.kind == Kind::list) {
+    Json::Array items;
+    for (const YamlNode& item : node.items) items.push_back(json_of(item));
+    return items;
+  }
+  if (node.kind == Kind::map) {
+    Json members = Json::Object{};
+    for (const auto& [name, value] : node.members) members.set(name, json_of(value));
+    return members;
+  }
+  std::int64_t whole = 0;
+  double number = 0;
+  if (node.quoted) return node.text;
+  if (node.text == "true" || node.text == "false") return Json(node.text == "true");
+  if (read_number(node.text, whole)) return whole;
+  if (read_number(node.text, number)) return number;
+  return node.text;
+}
+
 std::string store(RewardRule* to, const YamlNode& node) {
   if (node.kind == Kind::scalar) return store(&to->rule, node);
   if (node.kind != Kind::map) return expected("a rule's name or a map with the key rule", node);
@@ -50,14 +72,10 @@ std::string store(RewardRule* to, const YamlNode& node) {
       why = store(&to->rule, value);
     else if (name == "weight")
       why = store(&to->weight, value);
-    else if (name == "pattern")
-      why = store(&to->pattern, value);
-    else if (name == "min")
-      why = store(&to->min, value);
-    else if (name == "max")
-      why = store(&to->max, value);
+    else if (name == "label")
+      why = store(&to->label, value);
     else
-      why = cat("is not a key of a reward rule; known: rule, weight, pattern, min, max");
+      to->options.set(name, json_of(value));
     if (!why.empty()) return cat(name, ": ", why);
   }
   if (to->rule.empty()) return "a rule needs the key rule (exact_match, gsm8k, boxed, format, regex or length)";

@@ -33,9 +33,9 @@ std::string listed(const Items& items, Text text) {
 
 std::string rule_text(const RewardRule& rule) {
   std::string text = cat("{rule: ", yaml_text(rule.rule), ", weight: ", rule.weight);
-  if (!rule.pattern.empty()) text += cat(", pattern: ", Json(rule.pattern).dump());
-  if (rule.min != 0) text += cat(", min: ", rule.min);
-  if (rule.max != 0) text += cat(", max: ", rule.max);
+  if (!rule.label.empty()) text += cat(", label: ", yaml_text(rule.label));
+  if (rule.options.is_object())
+    for (const auto& [name, value] : rule.options.object()) text += cat(", ", yaml_text(name), ": ", value.dump());
   return text + "}";
 }
 

@@ -175,7 +175,8 @@ constexpr Field table[] = {
      "room of the KV cache in tokens; 0: rollout.max_sequences of full length", "grpo", "", at_least_0},
 
     {"reward", [](RunConfig& c) { return Slot(&c.reward); },
-     "list of rules, summed by weight: {rule: exact_match|gsm8k|boxed|format|regex|length, weight, pattern, min, max}", "grpo", "", any},
+     "list of rules, summed by weight: {rule: exact_match|gsm8k|boxed|format|regex|length, weight, label, and the options of the rule}",
+     "grpo", "", any},
 };
 
 }  // namespace

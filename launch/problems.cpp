@@ -4,8 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
+#include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
 #include "launch/fields.h"
+#include "launch/rewards.h"
 
 namespace troupe::launch {
 
@@ -136,20 +138,10 @@ class Judge {
 
   void rewards() {
     if (c_.reward.empty()) problem("reward is not set; grpo needs at least one rule: --set reward=exact_match");
-    static const std::vector<std::string> known{"exact_match", "gsm8k", "boxed", "format", "regex", "length"};
     bool some = c_.reward.empty();
-    for (const RewardRule& rule : c_.reward) {
-      some = some || rule.weight != 0;
-      if (std::find(known.begin(), known.end(), rule.rule) == known.end()) {
-        const std::string meant = nearest(rule.rule, known);
-        problem(cat("reward: there is no rule ", quote(rule.rule), "; known: ", join(known, ", "),
-                    meant.empty() ? "" : cat("; did you mean ", meant, "?")));
-      }
-      if (rule.rule == "regex" && rule.pattern.empty()) problem("reward: the rule regex needs a pattern");
-      if (rule.rule == "length" && rule.max != 0 && rule.max < rule.min) {
-        problem(cat("reward: the rule length has min ", rule.min, " above max ", rule.max));
-      }
-    }
+    for (const RewardRule& rule : c_.reward) some = some || rule.weight != 0;
+    if (c_.reward.empty()) return;
+    if (auto rules = actors::rules::Rules::from_json(reward_rules(c_), "reward"); !rules) problem(rules.error().what);
     if (!some) problem("reward: every weight is 0, so every reward is 0");
   }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/json.h"
+
 namespace troupe::launch {
 
 struct DataConfig {
@@ -84,13 +86,12 @@ struct RolloutConfig {
   std::int64_t cache_tokens = 0;    ///< room of the KV cache; 0: max_sequences of full length
 };
 
-/// One rule of a weighted sum. `rule`: exact_match, gsm8k, boxed, format, regex, length.
+/// One rule of a weighted sum (actors/roles/rules/rules.h has their names and options).
 struct RewardRule {
   std::string rule;
   double weight = 1;
-  std::string pattern;   ///< regex: what the completion must contain
-  std::int64_t min = 0;  ///< length: characters
-  std::int64_t max = 0;  ///< length: characters; 0: no upper bound
+  std::string label;  ///< the part's name in metrics; empty: the rule's
+  Json options;       ///< the rule's own settings, an object, or null
   bool operator==(const RewardRule&) const = default;
 };
 

@@ -12,6 +12,7 @@
 #include "launch/exit_code.h"
 #include "launch/interrupt.h"
 #include "launch/journal/run_journal.h"
+#include "launch/rewards.h"
 #include "launch/run/session.h"
 #include "launch/run/settings.h"
 #include "launch/run/text_model.h"

@@ -67,21 +67,6 @@ engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
   return params;
 }
 
-Json reward_rules(const RunConfig& config) {
-  Json::Array list;
-  for (const auto& rule : config.reward) {
-    Json options = Json::Object{};
-    if (!rule.pattern.empty()) options.set("pattern", rule.pattern);
-    if (rule.min > 0) options.set("min", rule.min);
-    if (rule.max > 0) options.set("max", rule.max);
-    Json entry = Json::Object{};
-    entry.set("name", rule.rule == "exact_match" ? std::string("exact") : rule.rule), entry.set("weight", rule.weight),
-        entry.set("options", std::move(options));
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec) {
   engine::generate::GeneratorConfig out;
   out.max_sequences = static_cast<std::int32_t>(config.rollout.max_sequences);

@@ -22,9 +22,6 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config, co
 engine::train::TrainerOptions trainer_settings(const RunConfig& config);
 engine::train::ScoringOptions scoring_settings(const RunConfig& config);
 
-/// The list that actors::rules::Rules reads.
-Json reward_rules(const RunConfig& config);
-
 /// Tokens of a sequence: train.max_length, or the model's.
 std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec);
 /// Errc::usage for an unknown data.format.

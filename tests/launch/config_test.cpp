@@ -63,9 +63,10 @@ TEST(Config, JsonIsReadEvenWithTabs) {
 }
 
 TEST(Config, ListsAndMapsCanBeSet) {
-  const auto got = with({"data.path=[a.jsonl, b.jsonl]", "data.columns.prompt=question", "data.columns.answer=solution",
-                         "train.betas=[0.8, 0.9]", "rollout.stop=[\"\\n\\n\", END]", "reward=[{rule: boxed, weight: 2}, length]"},
-                        "grpo");
+  const auto got =
+      with({"data.path=[a.jsonl, b.jsonl]", "data.columns.prompt=question", "data.columns.answer=solution", "train.betas=[0.8, 0.9]",
+            "rollout.stop=[\"\\n\\n\", END]", "reward=[{rule: boxed, weight: 2}, {rule: length, max: 9}]"},
+           "grpo");
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.data.path, (std::vector<std::string>{"a.jsonl", "b.jsonl"}));
   EXPECT_EQ(got->config.data.columns.at("prompt"), "question");
@@ -130,10 +131,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"train.schedule=cosin", "did you mean cosine?"}, Wrong{"train.dtype=fp8", "must be one of f32, bf16"},
         Wrong{"data.shuffle=yes", "true or false is expected, found \"yes\""}, Wrong{"output=M", "is the model's own directory"},
         Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},
-        Wrong{"reward=exact_mach", "did you mean exact_match?", "grpo"}, Wrong{"reward=regex", "needs a pattern", "grpo"},
-        Wrong{"reward=[{rule: length, min: 9, max: 3}]", "min 9 above max 3", "grpo"},
+        Wrong{"reward=exact_mach", "did you mean exact_match?", "grpo"},
+        Wrong{"reward=regex", "pattern: expected a regular expression", "grpo"},
+        Wrong{"reward=[{rule: length, min: 9, max: 3}]", "found min 9, max 3", "grpo"},
+        Wrong{"reward=[{rule: exact_match, stripp: true}]", "did you mean strip?", "grpo"},
         Wrong{"reward=[{rule: boxed, weight: 0}]", "every reward is 0", "grpo"},
-        Wrong{"reward=[{rull: boxed}]", "rull: is not a key", "grpo"}, Wrong{"data.shuffle=true", "reward is not set", "grpo"},
+        Wrong{"reward=[{rull: boxed}]", "needs the key rule", "grpo"}, Wrong{"data.shuffle=true", "reward is not set", "grpo"},
         Wrong{"train.steps=1", "algorithm is not set", ""}, Wrong{"train.steps=1", "did you mean grpo?", "grop"}));
 
 TEST(Config, NonsenseIsRefusedWithTheNearestSense) {

@@ -145,7 +145,7 @@ Result<Rule> make(const Json& options, const std::string& where) {
 }
 
 using Maker = Result<Rule> (*)(const Json&, const std::string&);
-constexpr std::array<std::pair<std::string_view, Maker>, 6> makers{{{"exact", make<Exact>},
+constexpr std::array<std::pair<std::string_view, Maker>, 6> makers{{{"exact_match", make<Exact>},
                                                                     {"gsm8k", make<Gsm8k>},
                                                                     {"boxed", make<Boxed>},
                                                                     {"format", make<Format>},

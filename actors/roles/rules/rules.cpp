@@ -25,7 +25,7 @@ struct PartConfig {
 
 Result<Rules> Rules::from_json(const Json& list, const std::string& where) {
   if (!list.is_array() || list.array().empty())
-    return fail(Errc::usage, cat(where, R"(: expected a list of rules like [{"name": "exact"}], found )", list.type_name()));
+    return fail(Errc::usage, cat(where, R"(: expected a list of rules like [{"name": "exact_match"}], found )", list.type_name()));
   Rules out;
   for (std::size_t i = 0; i < list.array().size(); ++i) {
     const std::string place = cat(where, "[", i, "]");

@@ -17,13 +17,13 @@ namespace troupe::actors::rules {
 using Rule = std::function<Result<double>(const protocol::Submission&)>;
 
 /// Makes a rule from its options (an object, or null for the defaults). Errc::usage; `where` starts the message.
-///   exact     1 when the completion is the answer               strip, collapse_spaces, ignore_case, tag
+///   exact_match  1 when the completion is the answer               strip, collapse_spaces, ignore_case, tag
 ///   gsm8k     1 when the number after "####" is the answer's    flexible (the last number will do), format_score (mark, but wrong)
 ///   boxed     1 when the last \boxed{} equals the answer        tolerance, format_score (a box, but wrong)
 ///   format    1 when the completion is <think>..</think> <answer>..</answer>    tags
 ///   regex     1 when the pattern (Oniguruma's dialect) is found pattern, full (it must match the whole)
 ///   length    0, falling to -1 as the completion nears `max`    unit (characters, words), min, max, buffer
-/// `tag` (exact, gsm8k, boxed): look only inside the last <tag>..</tag> where there is one.
+/// `tag` (exact_match, gsm8k, boxed): look only inside the last <tag>..</tag> where there is one.
 Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where);
 
 class Rules {

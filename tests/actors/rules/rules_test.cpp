@@ -19,10 +19,10 @@ double reward(std::string_view config, std::string completion, Json answer) {
 }
 
 TEST(Rules, ExactComparesWithTheAnswerAsText) {
-  EXPECT_EQ(reward(R"([{"name": "exact"}])", " 4,5,6 ", "4,5,6"), 1);
-  EXPECT_EQ(reward(R"([{"name": "exact"}])", "7", 7), 1);
-  EXPECT_EQ(reward(R"([{"name": "exact", "options": {"strip": false}}])", "7 ", 7), 0);
-  EXPECT_EQ(reward(R"([{"name": "exact", "options": {"tag": "answer"}}])", "<think>8</think><answer> 7 </answer>", 7), 1);
+  EXPECT_EQ(reward(R"([{"name": "exact_match"}])", " 4,5,6 ", "4,5,6"), 1);
+  EXPECT_EQ(reward(R"([{"name": "exact_match"}])", "7", 7), 1);
+  EXPECT_EQ(reward(R"([{"name": "exact_match", "options": {"strip": false}}])", "7 ", 7), 0);
+  EXPECT_EQ(reward(R"([{"name": "exact_match", "options": {"tag": "answer"}}])", "<think>8</think><answer> 7 </answer>", 7), 1);
 }
 
 TEST(Rules, Gsm8kReadsTheAnswerBehindTheMark) {
@@ -51,19 +51,19 @@ TEST(Rules, RegexFindsOrMatchesTheWhole) {
 }
 
 TEST(Rules, TheRewardIsTheWeightedSumOfItsParts) {
-  const auto verdict = judge(R"([{"name": "exact", "weight": 2}, {"name": "format", "weight": 0.5, "options": {"tags": ["a"]}},
+  const auto verdict = judge(R"([{"name": "exact_match", "weight": 2}, {"name": "format", "weight": 0.5, "options": {"tags": ["a"]}},
                                  {"name": "length", "weight": 0.25, "label": "brief", "options": {"max": 3}}])",
                              "<a>7</a>", "<a>7</a>");
   ASSERT_TRUE(verdict.reward) << verdict.failure;
   EXPECT_EQ(*verdict.reward, 2 + 0.5 - 0.25);
-  const std::vector<std::pair<std::string, double>> parts{{"exact", 1}, {"format", 1}, {"brief", -1}};
+  const std::vector<std::pair<std::string, double>> parts{{"exact_match", 1}, {"format", 1}, {"brief", -1}};
   EXPECT_EQ(verdict.parts, parts);
 }
 
 TEST(Rules, AFailureIsNeverAScore) {
-  const auto no_answer = judge(R"([{"name": "format"}, {"name": "exact"}])", "x", nullptr);
+  const auto no_answer = judge(R"([{"name": "format"}, {"name": "exact_match"}])", "x", nullptr);
   EXPECT_FALSE(no_answer.reward);
-  EXPECT_EQ(no_answer.failure, "exact: the row's answer should be a text or a number, it is null");
+  EXPECT_EQ(no_answer.failure, "exact_match: the row's answer should be a text or a number, it is null");
   ASSERT_EQ(no_answer.parts.size(), 1u);
   const auto not_a_number = judge(R"([{"name": "gsm8k"}])", "#### 1", "#### many");
   EXPECT_FALSE(not_a_number.reward);
@@ -94,9 +94,9 @@ TEST(Rules, ConfigurationsThatMeanNothingAreRefused) {
   expect("{}", "found object");
   expect("[{}]", "unknown rule");
   expect(R"([{"name": "boxxed"}])", "did you mean boxed?");
-  expect(R"([{"name": "exact", "wieght": 2}])", "did you mean weight?");
-  expect(R"([{"name": "exact", "options": {"stripp": true}}])", "rewards[0].options: unknown key \"stripp\", did you mean strip?");
-  expect(R"([{"name": "exact"}, {"name": "exact"}])", "give it another \"label\"");
+  expect(R"([{"name": "exact_match", "wieght": 2}])", "did you mean weight?");
+  expect(R"([{"name": "exact_match", "options": {"stripp": true}}])", "rewards[0].options: unknown key \"stripp\", did you mean strip?");
+  expect(R"([{"name": "exact_match"}, {"name": "exact_match"}])", "give it another \"label\"");
   expect(R"([{"name": "length"}])", "a min or a max above 0");
   expect(R"([{"name": "length", "options": {"max": 5, "buffer": 6}}])", "buffer");
   expect(R"([{"name": "length", "options": {"max": 5, "unit": "tokens"}}])", "characters, words");
