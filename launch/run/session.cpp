@@ -14,7 +14,10 @@ namespace {
 
 // The checkpoint that train.resume means, or "".
 std::string starting_point(const RunConfig& config) {
-  if (config.resume != "auto" && config.resume != "never") return config.resume;
+  if (config.resume != "auto" && config.resume != "never") {
+    value_or_throw(checkpoint::verify_checkpoint(config.resume));
+    return config.resume;
+  }
   const auto found = value_or_throw(checkpoint::find_latest(config.output));
   if (!found) return "";
   for (const auto& warning : found->warnings) log_warning(warning);
