@@ -1,0 +1,73 @@
+// SIGKILL at any moment, then the same command again: the bytes are those of a run that nobody disturbed.
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "engine/base/random.h"
+#include "engine/base/text.h"
+#include "tests/system/child.h"
+#include "tests/system/runs.h"
+
+namespace troupe::test {
+namespace {
+
+class Killed : public SystemRuns, public testing::WithParamInterface<const char*> {
+ protected:
+  std::string run_of(const std::string& output) const {
+    return arguments(GetParam(), output, "--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3");
+  }
+  /// Somebody is writing a checkpoint now, or was killed while writing one.
+  std::string half_written(const std::string& output) const {
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator(path(output), gone))
+      if (entry.path().filename().string().starts_with(".tmp-")) return entry.path().string();
+    return "";
+  }
+};
+
+TEST_P(Killed, AtRandomMomentsItEndsWithTheSameBytes) {
+  run(run_of("whole"));
+  int kills = 0;
+  for (std::uint64_t life = 0; life < 30; ++life) {
+    Child child(command(run_of("killed")), log());
+    // Up to three steps further, then up to 20 ms into whatever comes next: loading, a step, a checkpoint.
+    const std::size_t steps = steps_written("killed") + uniform_below(4, 8, 0, life);
+    child.until([&] { return steps_written("killed") >= steps; });
+    const auto moment = std::chrono::steady_clock::now() + std::chrono::microseconds(uniform_below(20000, 8, 1, life));
+    child.until([&] { return std::chrono::steady_clock::now() >= moment; });
+    child.signal(SIGKILL);
+    const int code = child.wait();
+    if (code == 0) break;
+    ASSERT_EQ(code, -SIGKILL);
+    ++kills;
+  }
+  EXPECT_GE(kills, 3);
+  run(run_of("killed"));
+  expect_same_bytes("whole", "killed");
+}
+
+TEST_P(Killed, WhileACheckpointIsWrittenItEndsWithTheSameBytes) {
+  run(run_of("whole"));
+  int halves = 0;
+  for (int life = 0; life < 4; ++life) {
+    Child child(command(run_of("killed")), log());
+    std::string earlier = half_written("killed");  // the next checkpoint sweeps it away first
+    child.until([&] {
+      const std::string now = half_written("killed");
+      return !now.empty() && now != earlier;
+    });
+    child.signal(SIGKILL);
+    child.wait();
+    halves += half_written("killed").empty() ? 0 : 1;
+  }
+  EXPECT_GE(halves, 1) << "no kill met a checkpoint";
+  run(run_of("killed"));
+  expect_same_bytes("whole", "killed");
+  EXPECT_EQ(half_written("killed"), "") << "what killed runs left must be swept";
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Killed, testing::Values("sft", "dpo", "grpo"), [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,101 @@
+// What a run does about its own past: an interrupt, damage, more steps, and a rival.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "tests/system/child.h"
+#include "tests/system/runs.h"
+
+namespace troupe::test {
+namespace {
+
+using testing::HasSubstr;
+
+class Recovery : public SystemRuns {
+ protected:
+  std::string sft(const std::string& output, int steps, const std::string& more = "") const {
+    return arguments("sft", output, cat("--set train.schedule=constant --set train.keep_last=0 --set train.steps=", steps, ' ', more));
+  }
+  void flip_a_byte(const std::string& file, double where) const {
+    std::string bytes = value_or_throw(read_file(path(file)));
+    bytes[static_cast<std::size_t>(where * static_cast<double>(bytes.size() - 1))] ^= 0x10;
+    value_or_throw(write_file_durably(path(file), bytes));
+  }
+};
+
+class Interrupted : public Recovery, public testing::WithParamInterface<const char*> {};
+
+TEST_P(Interrupted, SavesLeavesWith130AndGoesOnToTheSameBytes) {
+  const auto command_of = [&](const char* output) {
+    return arguments(GetParam(), output, "--set train.steps=25 --set train.save_every=0");
+  };
+  run(command_of("whole"));
+  Child child(command(command_of("stopped")), log());
+  ASSERT_TRUE(child.until([&] { return steps_written("stopped") >= 3; }));
+  child.signal(SIGINT);
+  ASSERT_EQ(child.wait(), 130) << read_file(log()).value_or("");
+  const std::size_t done = steps_written("stopped");
+  EXPECT_LT(done, 25u);
+  EXPECT_EQ(std::filesystem::read_symlink(path("stopped/latest")), cat("checkpoint-", done));
+  run(command_of("stopped"));
+  expect_same_bytes("whole", "stopped");
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Interrupted, testing::Values("sft", "dpo", "grpo"), [](const auto& each) { return each.param; });
+
+class Damaged : public Recovery, public testing::WithParamInterface<const char*> {};
+
+TEST_P(Damaged, TheLatestCheckpointIsNamedAndTheOneBeforeIsUsed) {
+  run(sft("whole", 8, "--set train.save_every=2"));
+  run(sft("hurt", 6, "--set train.save_every=2"));
+  flip_a_byte(cat("hurt/checkpoint-6/", GetParam()), 0.7);
+  const std::string said = run(sft("hurt", 8, "--set train.save_every=2"));
+  EXPECT_THAT(said, HasSubstr(cat("checkpoint-6/", GetParam())));
+  EXPECT_THAT(said, HasSubstr("checkpoint-4 (step 4)"));
+  expect_same_bytes("whole", "hurt");
+}
+
+TEST_P(Damaged, ACheckpointThatIsAskedForByNameIsRefused) {
+  run(sft("hurt", 4, "--set train.save_every=2"));
+  flip_a_byte(cat("hurt/checkpoint-4/", GetParam()), 0.7);
+  const launch::Said said = launch::run_program(sft("other", 6, cat("--set resume='", path("hurt/checkpoint-4"), "'")));
+  EXPECT_EQ(said.code, 5) << said.err;
+  EXPECT_THAT(said.err, HasSubstr(GetParam()));
+  EXPECT_EQ(steps_written("other"), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Damaged, testing::Values("model.safetensors", "training/optimizer.safetensors", "training/state.json"),
+                         [](const auto& each) { return each.param[0] == 'm'   ? "Weights"
+                                                       : each.param[9] == 'o' ? "Moments"
+                                                                              : "State"; });
+
+TEST_F(Recovery, WhenEveryCheckpointIsDamagedTheRunIsRefused) {
+  run(sft("hurt", 4, "--set train.save_every=2"));
+  for (const char* file : {"hurt/checkpoint-2/model.safetensors", "hurt/checkpoint-4/model.safetensors"}) flip_a_byte(file, 0.5);
+  const launch::Said said = launch::run_program(sft("hurt", 6));
+  EXPECT_EQ(said.code, 5) << said.err;
+  EXPECT_EQ(steps_written("hurt"), 4u);
+}
+
+TEST_F(Recovery, MoreStepsGoOnWhereTheRunEnded) {
+  run(sft("whole", 9, "--set train.save_every=0"));
+  run(sft("parts", 4, "--set train.save_every=0"));
+  EXPECT_THAT(run(sft("parts", 4, "--set train.save_every=0")), HasSubstr("done already"));
+  run(sft("parts", 9, "--set train.save_every=0"));
+  expect_same_bytes("whole", "parts");
+}
+
+TEST_F(Recovery, ASecondRunOverTheSameOutputIsRefused) {
+  Child first(command(sft("a", 100000, "--set train.save_every=0")), log());
+  ASSERT_TRUE(first.until([&] { return steps_written("a") >= 1; }));
+  const launch::Said second = launch::run_program(sft("a", 5));
+  EXPECT_EQ(second.code, 2) << second.err;
+  EXPECT_THAT(second.err, HasSubstr(path("a")));
+  EXPECT_TRUE(first.until([&] { return steps_written("a") >= 2; })) << "the first must not mind";
+}
+
+}  // namespace
+}  // namespace troupe::test
