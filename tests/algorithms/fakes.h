@@ -1,0 +1,94 @@
+// Actors that answer an algorithm with arithmetic instead of a network, and a journal that remembers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "actors/runtime/message.h"
+#include "algorithms/cluster.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+
+/// Every number of a batch that a mistake could change, as one number.
+inline double digest(const engine::data::Experience& b) {
+  double sum = 0;
+  for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+    double of_token = b.tokens[t] + 0.5 * static_cast<double>(b.mask[t]);
+    for (const auto* column : {&b.old_logp, &b.reference_logp, &b.advantage})
+      if (!column->empty()) of_token += static_cast<double>((*column)[t]);
+    sum += of_token / static_cast<double>(t + 1);
+  }
+  return sum;
+}
+
+/// Its only weight is the number of updates it has seen and their digest.
+struct FakePolicy {
+  using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
+  std::vector<std::string>* saved;
+  std::uint64_t version = 0;
+  double weight = 1;
+
+  protocol::StepStats on(protocol::TrainStep m) {
+    weight = weight * 0.75 + digest(m.batch) * m.learning_rate;
+    return {weight, 1, m.learning_rate, static_cast<double>(m.batch.token_count()), ++version, {}};
+  }
+  std::vector<float> on(protocol::Logprobs m) { return std::vector<float>(m.batch.tokens.size(), static_cast<float>(weight)); }
+  protocol::Weights on(protocol::Publish) { return {version, std::make_shared<const std::vector<float>>(1, static_cast<float>(weight))}; }
+  std::string on(protocol::Save m) {
+    saved->push_back(cat(m.step, ' ', m.state.dump()));
+    return cat("checkpoint-", m.step);
+  }
+};
+
+struct FakeReference {
+  using Handled = actors::Messages<protocol::Logprobs, protocol::Release>;
+  bool released = false;
+  Result<std::vector<float>> on(protocol::Logprobs m) {
+    if (released) return fail(Errc::closed, "released");
+    std::vector<float> logp;
+    for (const auto token : m.batch.tokens) logp.push_back(-0.1f * static_cast<float>(token));
+    return logp;
+  }
+  void on(protocol::Release) { released = true; }
+};
+
+struct FakeRollout {
+  using Handled = actors::Messages<protocol::Generate, protocol::LoadWeights>;
+  protocol::Weights weights;
+  std::vector<protocol::Drawn> on(protocol::Generate m) {
+    std::vector<protocol::Drawn> drawn;
+    for (const auto& draw : m.draws) {
+      const auto token = static_cast<std::int32_t>((draw.sample_id * 7 + static_cast<std::uint64_t>(draw.prompt.at(0))) % 31);
+      drawn.push_back({draw.sample_id, {token, 3}, {-weights.values->at(0), -1.0f}, cat(token), "stop", weights.version});
+    }
+    return drawn;
+  }
+  void on(protocol::LoadWeights m) { weights = std::move(m.weights); }
+};
+
+struct FakeVerifier {
+  using Handled = actors::Messages<protocol::Judge>;
+  std::vector<protocol::Verdict> on(protocol::Judge m) {
+    std::vector<protocol::Verdict> verdicts;
+    for (const auto& s : m.submissions) verdicts.push_back({static_cast<double>(s.completion.size() + s.completion[0] % 3u), {}, ""});
+    return verdicts;
+  }
+};
+
+class Remembering final : public Journal {
+ public:
+  void begin(std::int64_t, std::int64_t) override {}
+  void record(std::int64_t step, const Metrics& metrics) override {
+    std::string line = cat("step ", step);
+    for (const auto& [name, value] : metrics) line += cat(' ', name, '=', value);
+    lines.push_back(line);
+  }
+  void sample(std::int64_t step, const Sample& s) override {
+    lines.push_back(cat("sample of ", step, ": ", s.sample_id, ' ', s.prompt, ' ', s.completion, ' ', s.reward, ' ', s.advantage));
+  }
+  void status(std::string_view) override {}
+  std::vector<std::string> lines;
+};
+
+}  // namespace troupe::algorithms

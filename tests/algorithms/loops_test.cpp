@@ -1,0 +1,163 @@
+// The loops of the algorithms over actors that only count: the journal does not depend on threads, delays, repetition, the number of
+// rollouts or an interruption, and checkpoints come when the plan says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/runtime/run.h"
+#include "actors/runtime/thread_scheduler.h"
+#include "actors/runtime/virtual_scheduler.h"
+#include "algorithms/dpo.h"
+#include "algorithms/grpo.h"
+#include "algorithms/sft.h"
+#include "tests/algorithms/fakes.h"
+#include "transports/inproc/loopback.h"
+#include "transports/inproc/simulated.h"
+
+namespace troupe::algorithms {
+namespace {
+
+using engine::data::Loader;
+using engine::data::LoaderOptions;
+using engine::data::PairExample;
+using engine::data::PromptRow;
+using engine::data::SftExample;
+using testing::ElementsAre;
+using testing::StartsWith;
+
+constexpr LoaderOptions three_a_step{.batch_size = 3, .seed = 5};
+
+Loader<PromptRow> prompts(LoaderOptions options = three_a_step) {
+  engine::data::Dataset<PromptRow> rows;
+  for (int i = 0; i < 8; ++i) rows.examples.push_back({{i + 4, 9}, cat("prompt ", i), Json(i), Json()});
+  return {std::move(rows), options};
+}
+Loader<SftExample> sft_rows() {
+  engine::data::Dataset<SftExample> rows;
+  for (int i = 0; i < 8; ++i) rows.examples.push_back({{i, i + 1, i + 2}, {0, 1, 1}});
+  return {std::move(rows), three_a_step};
+}
+Loader<PairExample> pairs() {
+  engine::data::Dataset<PairExample> rows;
+  for (int i = 0; i < 8; ++i) rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
+  return {std::move(rows), three_a_step};
+}
+
+/// A controller and its actors, on one node or two, over any scheduler and transport.
+struct Stage {
+  Stage(actors::Scheduler& scheduler, transports::Transport& transport, int rollouts)
+      : home("home", scheduler, transport), away("away", scheduler, transport) {
+    for (int i = 0; i < rollouts; ++i) {
+      auto there = away.spawn(cat("rollout", i), FakeRollout{}, {.lane = cat("rollout", i)});
+      cluster.rollouts.push_back(home.ref(there.address(), FakeRollout::Handled{}));
+    }
+  }
+  actors::Node home, away;
+  std::vector<std::string> saved;
+  Remembering journal;
+  actors::Stop stop;
+  Cluster cluster{home.spawn("policy", FakePolicy{&saved}),
+                  home.spawn("reference", FakeReference{}),
+                  {},
+                  home.ref(away.spawn("verifier", FakeVerifier{}, {.lane = "verifier"}).address(), FakeVerifier::Handled{}),
+                  journal,
+                  stop};
+};
+
+Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
+  const auto schedule = value_or_throw(engine::optim::make_schedule("constant", {.total_steps = steps}));
+  return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};
+}
+
+GrpoConfig grpo_config() {
+  GrpoConfig config;
+  config.group = 4, config.epochs = 2, config.loss.beta = 0.1, config.sampling.max_new_tokens = 8;
+  return config;
+}
+
+std::vector<std::string> grpo_over_threads(int rollouts) {
+  actors::ThreadScheduler scheduler;
+  transports::Loopback transport;
+  Stage stage(scheduler, transport, rollouts);
+  auto data = prompts();
+  actors::run(stage.home, grpo(stage.cluster, data, plan_of(6), grpo_config()));
+  return stage.journal.lines;
+}
+
+std::vector<std::string> grpo_over_simulation(std::uint64_t seed, transports::Faults faults) {
+  actors::VirtualScheduler scheduler(seed);
+  transports::Simulated network(seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
+  Stage stage(scheduler, network, 2);
+  auto data = prompts();
+  actors::run(stage.home, grpo(stage.cluster, data, plan_of(6), grpo_config()));
+  return stage.journal.lines;
+}
+
+TEST(Loops, GrpoOverTheSimulatorKeepsTheJournalThatRealThreadsKeep) {
+  const auto threads = grpo_over_threads(2);
+  ASSERT_THAT(threads, testing::Contains(StartsWith("step 6 loss=")));
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const transports::Faults faults{.most_delay = std::chrono::milliseconds(50), .repeat = 0.3};
+    EXPECT_EQ(grpo_over_simulation(seed, faults), threads) << "seed " << seed;
+  }
+}
+
+TEST(Loops, TheNumberOfRolloutsChangesNothing) {
+  const auto one = grpo_over_threads(1);
+  EXPECT_EQ(grpo_over_threads(2), one);
+  EXPECT_EQ(grpo_over_threads(5), one);
+  EXPECT_EQ(grpo_over_threads(40), one) << "more rollouts than samples";
+}
+
+TEST(Loops, ALostMessageEndsGrpoWithATimeoutThatNamesIt) {
+  try {
+    grpo_over_simulation(1, {.loss = 1});
+    FAIL() << "nothing can have been answered";
+  } catch (const Failure& failure) { EXPECT_EQ(failure.error().code, Errc::timeout); }
+}
+
+struct OneThread {
+  actors::VirtualScheduler scheduler;
+  transports::Loopback transport;
+  Stage stage{scheduler, transport, 1};
+  void run(Task<void> task) { actors::run(stage.home, std::move(task)); }
+};
+
+TEST(Loops, CheckpointsComeWhenThePlanSaysAndAtTheEnd) {
+  OneThread world;
+  auto data = sft_rows();
+  world.run(sft(world.stage.cluster, data, plan_of(7, 3), {}));
+  EXPECT_THAT(world.stage.saved, ElementsAre(StartsWith("3 "), StartsWith("6 "), StartsWith("7 ")));
+  EXPECT_EQ(world.stage.journal.lines.size(), 7u);
+}
+
+TEST(Loops, AStopFinishesItsStepSavesAndLeaves) {
+  OneThread world;
+  auto data = sft_rows();
+  world.stage.stop.request();
+  world.run(sft(world.stage.cluster, data, plan_of(7), {}));
+  EXPECT_THAT(world.stage.saved, ElementsAre(StartsWith("1 ")));
+}
+
+TEST(Loops, SeveralUpdatesOfOneBatchAreSavedTogetherWithItsPlace) {
+  OneThread world;
+  auto data = prompts();
+  world.run(grpo(world.stage.cluster, data, plan_of(8, 3), grpo_config()));
+  EXPECT_THAT(world.stage.saved, ElementsAre(StartsWith("4 "), StartsWith("6 "), StartsWith("8 ")));
+}
+
+TEST(Loops, DpoMayAskTheReferenceBeforehandOrAtEachStep) {
+  std::vector<std::vector<std::string>> journals;
+  for (const bool beforehand : {false, true}) {
+    OneThread world;
+    auto data = pairs();
+    DpoConfig config;
+    config.precompute_reference = beforehand;
+    world.run(dpo(world.stage.cluster, data, plan_of(9), config));
+    journals.push_back(world.stage.journal.lines);
+    EXPECT_EQ(journals.back().size(), 9u);
+  }
+  EXPECT_EQ(journals[0], journals[1]);
+}
+
+}  // namespace
+}  // namespace troupe::algorithms
