@@ -29,7 +29,8 @@ std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, con
 /// Rewards and advantages. A sample whose reward failed is counted (rewards/failed) and not trained on.
 void settle(Sampled& sampled, std::vector<protocol::Verdict> verdicts, const GrpoConfig& config);
 
-/// epochs * minibatches updates; a minibatch holds whole groups.
+/// epochs * minibatches updates; a minibatch holds whole groups, without the samples that could change nothing (advantage 0 where the
+/// loss has no other term): constants, gradients and weights are those with them, bit for bit; metrics are means over the others.
 std::vector<engine::data::Experience> updates_of(const Sampled& sampled, const GrpoConfig& config);
 
 /// The first `count` samples, for a person to read.
