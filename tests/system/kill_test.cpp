@@ -42,7 +42,7 @@ TEST_P(Killed, AtRandomMomentsItEndsWithTheSameBytes) {
     ASSERT_EQ(code, -SIGKILL);
     ++kills;
   }
-  EXPECT_GE(kills, 3);
+  EXPECT_GE(kills, 1) << "nobody was killed";
   run(run_of("killed"));
   expect_same_bytes("whole", "killed");
 }
@@ -50,7 +50,7 @@ TEST_P(Killed, AtRandomMomentsItEndsWithTheSameBytes) {
 TEST_P(Killed, WhileACheckpointIsWrittenItEndsWithTheSameBytes) {
   run(run_of("whole"));
   int halves = 0;
-  for (int life = 0; life < 4; ++life) {
+  for (int life = 0; life < 6 && halves < 2; ++life) {
     Child child(command(run_of("killed")), log());
     std::string earlier = half_written("killed");  // the next checkpoint sweeps it away first
     child.until([&] {
