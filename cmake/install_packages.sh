@@ -1,12 +1,12 @@
 #!/bin/bash
 # Installs what troupe needs on Debian 12, and only what is missing; as root or through sudo. Everything it says goes to stderr.
-# Usage: cmake/install_packages.sh [with-clang]   (clang 19 is the compiler of the ThreadSanitizer build)
+# Usage: cmake/install_packages.sh [with-clang]   (clang 19 is the compiler of the ThreadSanitizer build, with its run-time library)
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   pkg-config libeigen3-dev nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libicu-dev libpcre2-dev libasio-dev libcli11-dev
   libxxhash-dev zlib1g-dev libexpected-dev libgtest-dev libgmock-dev libbenchmark-dev)
-if [[ ${1:-} == with-clang ]]; then packages+=(clang-19); fi
+if [[ ${1:-} == with-clang ]]; then packages+=(clang-19 libclang-rt-19-dev); fi
 
 missing=()
 for package in "${packages[@]}"; do
