@@ -45,6 +45,15 @@ TEST_P(Interrupted, SavesLeavesWith130AndGoesOnToTheSameBytes) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, Interrupted, testing::Values("sft", "dpo", "grpo"), [](const auto& each) { return each.param; });
 
+TEST_F(Recovery, TwoSignalsAtOnceAreOneWishToLeave) {
+  Child child(command(sft("a", 100000, "--set train.save_every=0")), log());
+  ASSERT_TRUE(child.until([&] { return steps_written("a") >= 1; }));
+  child.signal(SIGINT);
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.wait(), 130);
+  EXPECT_EQ(std::filesystem::read_symlink(path("a/latest")), cat("checkpoint-", steps_written("a")));
+}
+
 class Damaged : public Recovery, public testing::WithParamInterface<const char*> {};
 
 TEST_P(Damaged, TheLatestCheckpointIsNamedAndTheOneBeforeIsUsed) {
