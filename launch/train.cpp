@@ -44,7 +44,8 @@ class Process {
   template <class T>
   engine::data::Loader<T> loader(Result<engine::data::Dataset<T>> dataset, std::int64_t batches_of) {
     auto rows = value_or_throw(std::move(dataset));
-    log_info(rows.report.text());
+    const auto& report = rows.report;  // when rows were left out or cut, the data library has warned of it already
+    if (report.bad + report.untrainable + report.truncated == 0) log_info(report.text());
     engine::data::Loader<T> out(std::move(rows), loader_settings(config_, batches_of));
     if (const Json* place = session_.state().find("data")) value_or_throw(out.restore(*place));
     return out;
