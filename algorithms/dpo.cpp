@@ -57,14 +57,8 @@ Task<void> dpo(Cluster& c, Pairs& data, Plan plan, DpoConfig config) {
         batch.reference_logp.insert(batch.reference_logp.end(), logp.begin(), logp.end());
       }
     }
-    protocol::TrainStep message{std::move(batch), spec_of(config.loss), plan.rate(step)};
-    auto training = c.policy.ask(std::move(message), c.patience);
-    const auto stats = co_await training.get();
-    c.journal.record(step, metrics_of(stats));
-
-    const Json place = data.state();
-    auto ending = end_step(c, plan, step - 1, step, place);
-    const bool more = co_await ending;
+    auto stepping = take_step(c, plan, step, std::move(batch), spec_of(config.loss), data.state());
+    const bool more = co_await stepping;
     if (!more) break;
   }
 }

@@ -17,6 +17,18 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
   co_return !last && !stopping;
 }
 
+Task<bool> take_step(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss,
+                     Json state) {
+  protocol::TrainStep message{std::move(batch), std::move(loss), plan.rate(step)};
+  auto training = cluster.policy.ask(std::move(message), cluster.patience);
+  const auto stats = co_await training.get();
+  const Metrics metrics = metrics_of(stats);
+  cluster.journal.record(step, metrics);
+  auto ending = end_step(cluster, plan, step - 1, step, state);
+  const bool more = co_await ending;
+  co_return more;
+}
+
 Metrics metrics_of(const protocol::StepStats& stats) {
   Metrics metrics{{"loss", stats.loss}, {"grad_norm", stats.grad_norm}, {"learning_rate", stats.learning_rate}, {"tokens", stats.tokens}};
   metrics.insert(metrics.end(), stats.metrics.begin(), stats.metrics.end());

@@ -24,6 +24,10 @@ struct Plan {
 /// False when the run is to end here.
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, const Json& state);
 
+/// A step that is one update of its own batch: trains on it, writes the step down, and ends it.
+Task<bool> take_step(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss,
+                     Json state);
+
 /// The numbers that every training step reports, then the loss's own.
 Metrics metrics_of(const protocol::StepStats& stats);
 

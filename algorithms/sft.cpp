@@ -7,14 +7,8 @@ Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data,
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
     const auto rows = data.next();
     if (!rows) break;
-    protocol::TrainStep message{engine::data::to_experience(*rows), spec_of(loss), plan.rate(step)};
-    auto training = c.policy.ask(std::move(message), c.patience);
-    const auto stats = co_await training.get();
-    c.journal.record(step, metrics_of(stats));
-
-    const Json place = data.state();
-    auto ending = end_step(c, plan, step - 1, step, place);
-    const bool more = co_await ending;
+    auto stepping = take_step(c, plan, step, engine::data::to_experience(*rows), spec_of(loss), data.state());
+    const bool more = co_await stepping;
     if (!more) break;
   }
 }
