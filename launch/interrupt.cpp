@@ -13,7 +13,7 @@ namespace {
 
 // A signal handler has no other way to its run.
 std::atomic<actors::Stop*> asked{nullptr};
-std::atomic<std::int64_t> asked_at{0};  // milliseconds
+std::atomic<std::int64_t> asked_at{0};  // milliseconds; 0: not yet
 
 std::int64_t milliseconds_now() {
   timespec now{};
@@ -21,21 +21,23 @@ std::int64_t milliseconds_now() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// timeout(1) and service managers signal the process and then its whole group: two signals, one wish.
+// timeout(1) and service managers signal the process and then its whole group: two signals, one wish. They may arrive on two threads
+// at once, or one inside the handler of the other: whoever sets the time first is the first.
 void on_signal(int) {
   actors::Stop* stop = asked.load();
   if (!stop) _exit(exit_interrupted);
-  if (!stop->requested()) {
-    asked_at = milliseconds_now();
+  const std::int64_t now = milliseconds_now();
+  std::int64_t first = 0;
+  if (asked_at.compare_exchange_strong(first, now))
     stop->request();
-  } else if (milliseconds_now() - asked_at.load() >= 1000) {
+  else if (now - first >= 1000)
     _exit(exit_interrupted);
-  }
 }
 
 }  // namespace
 
 void catch_interrupts(actors::Stop& stop) {
+  asked_at = 0;
   asked = &stop;
   struct sigaction action {};
   action.sa_handler = on_signal;
