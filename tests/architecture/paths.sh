@@ -3,7 +3,7 @@
 cd "$1" || exit 2
 bad=0
 files() { find . -path ./.git -prune -o -path ./build -prune -o -path ./.ci -prune -o -path ./tests/architecture -prune -o -type f -size -1000k -print0; }
-found=$(files | xargs -0 grep -InE '\.\./shared|/work/(main|shared)' 2>/dev/null)
+found=$(files | xargs -0 grep -InE '\.\./shared|/wor[k]/' 2>/dev/null)
 if [ -n "$found" ]; then
   bad=1
   echo "only .ci/ may look beside the repository:"
