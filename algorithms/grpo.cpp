@@ -73,11 +73,11 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
     show(c.journal, step + 1, *prompts, sampled, config.shown);
 
     const std::int64_t before = step;
-    const auto updates = updates_of(sampled, config);
-    for (const auto& update : updates) {
+    auto updates = updates_of(sampled, config);
+    for (auto& update : updates) {
       if (step == plan.steps) break;
       ++step;
-      protocol::TrainStep message{update, spec_of(config.loss), plan.rate(step)};
+      protocol::TrainStep message{std::move(update), spec_of(config.loss), plan.rate(step)};
       auto training = c.policy.ask(std::move(message), c.patience);
       const auto stats = co_await training.get();
       auto metrics = metrics_of(stats);
