@@ -21,6 +21,7 @@ class Judge {
     required();
     for (const Field& field : fields()) range(field);
     schedule();
+    parallel();
     if (c_.algorithm == "dpo") dpo();
     if (c_.algorithm == "grpo") grpo(), rollout(), rewards();
     unused();
@@ -101,6 +102,13 @@ class Judge {
       problem(cat(named("train.keep_last"), ": a run that is killed while it saves needs the one before; the nearest valid value is 2"));
     }
     if (t.learning_rate == 0) warn("train.learning_rate is 0: nothing will be learned");
+  }
+
+  void parallel() {
+    const ParallelConfig& p = c_.parallel;
+    constexpr std::int64_t most = 1024;
+    if (p.tp < 1 || p.dp < 1 || p.tp > most || p.dp > most || p.tp * p.dp <= most) return;  // range() has spoken, or all is well
+    problem(cat(named("parallel.dp"), " x ", named("parallel.tp"), ": a group has at most ", most, " ranks, these are ", p.tp * p.dp));
   }
 
   void dpo() {

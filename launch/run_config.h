@@ -43,6 +43,12 @@ struct TrainConfig {
   std::int64_t log_every = 1;     ///< steps between progress lines when stderr is not a terminal
 };
 
+/// How the ranks of the policy's group share the model (engine/parallel/grid.h).
+struct ParallelConfig {
+  std::int64_t tp = 1;  ///< parts of every matrix
+  std::int64_t dp = 1;  ///< replicas that share each batch
+};
+
 struct SftConfig {
   std::string loss = "nll";  ///< the names of algorithms::SftLoss::Kind
   bool mask_prompt = true;   ///< train on the assistant's tokens only
@@ -103,6 +109,7 @@ struct RunConfig {
   std::string chat_template;    ///< a file; empty: the model's own
   DataConfig data;
   TrainConfig train;
+  ParallelConfig parallel;
   SftConfig sft;
   DpoConfig dpo;
   GrpoConfig grpo;

@@ -31,6 +31,9 @@ class Process {
 
   int run() {
     catch_interrupts(stop_);
+    if (config_.parallel.tp * config_.parallel.dp > 1)
+      throw Failure({Errc::unsupported, cat("parallel.tp ", config_.parallel.tp, " x parallel.dp ", config_.parallel.dp,
+                                            ": a policy of several ranks cannot be run yet; set both to 1")});
     auto trainer = session_.make_trainer();
     text_ = value_or_throw(TextModel::load(config_.model, config_.chat_template, session_.spec()));
     policy_.emplace(node_.spawn("policy", roles::Trainer(std::move(trainer), algorithms::losses(), session_.saver())));

@@ -54,6 +54,16 @@ TEST(Config, SetWinsOverTheFileAndTheFileOverDefaults) {
   EXPECT_EQ(got->origins.at("train.learning_rate"), cat(path, ":3"));
 }
 
+TEST(Config, AGridOfMoreRanksThanAGroupCanHaveIsRefused) {
+  const auto got = with({"parallel.tp=64", "parallel.dp=32"});
+  ASSERT_FALSE(got);
+  EXPECT_THAT(got.error().what, HasSubstr("parallel.dp = 32 (--set) x parallel.tp = 64 (--set)"));
+  const auto none = with({"parallel.tp=0"});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().what, HasSubstr("parallel.tp = 0 (--set): must be at least 1, at most 1024; the nearest valid value is 1"));
+  EXPECT_TRUE(with({"parallel.tp=4", "parallel.dp=2"}));
+}
+
 TEST(Config, JsonIsReadEvenWithTabs) {
   const std::string path = file_with("tabs.json", "{\n\t\"train\": {\n\t\t\"steps\": 3,\n\t\t\"betas\": [0.9, 0.95]}}\n");
   const auto got = with({}, "sft", path);
