@@ -21,9 +21,10 @@ class Communicator {
 
   /// The root's bytes to everybody; the same length everywhere.
   virtual void broadcast(std::span<std::byte> data, int root, std::string_view what) = 0;
-  /// all[r * mine.size() ...] = what rank r gave. Equal lengths; all is size() times as long.
+  /// all[r * mine.size() ...] = what rank r gave. Equal lengths; all is size() times as long and does not overlap mine.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what) = 0;
-  /// Block r of `mine` goes to rank r; block r of `theirs` comes from it. Equal blocks; both spans are size() blocks long.
+  /// Block r of `mine` goes to rank r; block r of `theirs` comes from it. Equal blocks; both spans are size() blocks long and
+  /// do not overlap.
   virtual void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs, std::string_view what) = 0;
   /// A broadcast that may be long in coming: waits by napping (below 2 % of a core), until it comes or the group ends.
   virtual void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) = 0;

@@ -18,6 +18,8 @@ struct Grid {
 };
 /// "dp 2 x tp 4"
 std::string to_string(const Grid& grid);
+/// Errc::usage when the grid's product is not `ranks`; says which grids would fit.
+Result<void> check_fits(const Grid& grid, int ranks);
 
 /// A rank's indices on the axes.
 struct Place {
@@ -29,7 +31,7 @@ class Mesh {
  public:
   /// A group of one.
   Mesh();
-  /// Collective. Errc::usage when the grid's product is not the world's size; says which would fit.
+  /// Collective. Errc::usage as check_fits().
   static Result<Mesh> create(std::unique_ptr<Communicator> world, Grid grid);
 
   const Grid& grid() const { return grid_; }

@@ -14,7 +14,7 @@ namespace troupe::engine::parallel {
 /// values[i] becomes ((rank 0 + rank 1) + rank 2) + ... Equal lengths on all ranks.
 void sum(Communicator& group, std::span<float> values, std::string_view what);
 void sum(Communicator& group, std::span<double> values, std::string_view what);
-/// values[i] becomes the largest of the ranks'.
+/// values[i] becomes the largest of the ranks'; a NaN of any rank stays.
 void max(Communicator& group, std::span<float> values, std::string_view what);
 
 /// What every rank gave, by rank. Lengths may differ; together at most `limit` bytes (Errc::full, on every rank alike).

@@ -12,6 +12,8 @@ struct Shard {
   /// Other ranks of the tp group hold parts that overlap this one (key/value heads shared by several ranks): gradients of what
   /// is shared are summed over the holders, and its norm is counted once.
   bool overlaps = false;
+  /// Of the ranks that hold this part, this is the first: its copy is the one that counts in norms. Of a whole tensor: tp index 0.
+  bool first = true;
 
   bool whole() const { return axis < 0; }
   bool operator==(const Shard&) const = default;

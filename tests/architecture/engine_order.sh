@@ -20,4 +20,9 @@ for path in engine/*/; do
     echo "$found"
   done
 done
+if found=$(grep -rnE '#include "engine/(tensor|ops)/' engine/parallel 2>/dev/null); then
+  bad=1
+  echo "engine/parallel moves bytes and numbers: of the engine it includes engine/base only:"
+  echo "$found"
+fi
 exit $bad

@@ -6,7 +6,7 @@ trap 'rm -rf "$tree"' EXIT
 bad=0
 fresh() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/{engine/{base,nn,models},transports,actors/runtime,algorithms,launch,tests,benchmarks}
+  mkdir -p "$tree"/{engine/{base,parallel,nn,models},transports,actors/runtime,algorithms,launch,tests,benchmarks}
   echo '#include "engine/base/a.h"' >"$tree/engine/nn/ok.cpp"
 }
 expect() {  # expect LINT FILE LINE: the lint passes before the file says LINE, and names the file after
@@ -33,6 +33,8 @@ allow layering.sh actors/a.h '#include "engine/base/a.h"'
 expect engine_order.sh engine/base/a.cpp '#include "engine/nn/linear.h"'
 expect engine_order.sh engine/nn/a.cpp '#include "engine/models/decoder.h"'
 allow engine_order.sh engine/models/a.cpp '#include "engine/nn/linear.h"'
+expect engine_order.sh engine/parallel/a.cpp '#include "engine/tensor/tensor.h"'
+allow engine_order.sh engine/nn/a.cpp '#include "engine/parallel/communicator.h"'
 expect fences.sh engine/nn/a.cpp '#include <Eigen/Core>'
 expect fences.sh actors/a.cpp '#include <mutex>'
 expect fences.sh actors/runtime/a.h '#include <asio/post.hpp>'

@@ -1,0 +1,39 @@
+#include "engine/parallel/one_rank.h"
+
+#include <cstring>
+
+#include "engine/base/check.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::parallel {
+
+void OneRank::enter(std::string_view what) const {
+  if (!ended_.empty()) throw Failure(Error{Errc::closed, cat("'", what, "': ", ended_)});
+}
+
+void OneRank::broadcast(std::span<std::byte>, int root, std::string_view what) {
+  check(root == 0, "the root of a broadcast is a rank of the group");
+  enter(what);
+}
+
+void OneRank::broadcast_idle(std::span<std::byte> data, int root, std::string_view what) { broadcast(data, root, what); }
+
+void OneRank::all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what) {
+  check(all.size() == mine.size(), "all_gather: `all` holds one block of every rank");
+  enter(what);
+  if (!mine.empty()) std::memmove(all.data(), mine.data(), mine.size());
+}
+
+void OneRank::all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs, std::string_view what) {
+  all_gather(mine, theirs, what);
+}
+
+std::unique_ptr<Communicator> OneRank::split(int, int) {
+  enter("splitting the group");
+  return std::make_unique<OneRank>();
+}
+
+void OneRank::abort(std::string_view why) noexcept { ended_ = cat("rank 0 ended: ", why); }
+
+}  // namespace troupe::engine::parallel
