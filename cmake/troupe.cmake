@@ -14,6 +14,10 @@ if(TROUPE_SANITIZE)
   target_link_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE})
 endif()
 
+if(TROUPE_FUZZ)
+  target_compile_options(troupe_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # troupe_library(engine_nn SOURCES a.cpp b.cpp LINKS troupe_engine_ops PRIVATE_LINKS Eigen3::Eigen)
 # makes the static library troupe_engine_nn. LINKS are seen by users of its headers, PRIVATE_LINKS (third parties) are not.
 function(troupe_library name)

@@ -18,6 +18,7 @@ struct Draw {
   std::vector<std::int32_t> prompt;
   std::uint64_t sample_id = 0;
 };
+inline auto fields(Draw& d) { return std::tie(d.prompt, d.sample_id); }
 
 /// One finished sample.
 struct Drawn {
@@ -28,6 +29,7 @@ struct Drawn {
   std::string finish_reason;      ///< "stop" or "length"
   std::uint64_t version = 0;      ///< oldest weights that made a token of it
 };
+inline auto fields(Drawn& d) { return std::tie(d.sample_id, d.ids, d.logp, d.text, d.finish_reason, d.version); }
 
 /// Replies come in the order of `draws`.
 struct Generate {
@@ -43,6 +45,7 @@ struct Submission {
   std::string prompt, completion;
   Json answer;  ///< the row's ground truth, or null
 };
+inline auto fields(Submission& s) { return std::tie(s.prompt, s.completion, s.answer); }
 
 /// A failure is a result: `reward` is then absent, `failure` says why, and the sample is counted, never scored 0 in silence.
 struct Verdict {
@@ -50,6 +53,7 @@ struct Verdict {
   std::vector<std::pair<std::string, double>> parts;  ///< by rule, before weighting
   std::string failure;
 };
+inline auto fields(Verdict& v) { return std::tie(v.reward, v.parts, v.failure); }
 
 struct Judge {
   using Reply = std::vector<Verdict>;

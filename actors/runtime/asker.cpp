@@ -63,10 +63,12 @@ std::shared_ptr<ReplyState> Asker::after(Duration delay) { return add(delay, Bod
 
 bool Asker::answer(Frame frame) {
   if (!asks_.contains(frame.id)) return false;
-  if (frame.kind == transports::Kind::reply)
+  if (frame.kind == transports::Kind::reply) {
     finish(frame.id, std::move(frame.body));
-  else
-    finish(frame.id, fail(frame.body.take<Error>()));
+  } else {
+    Result<Error> error = frame.body.try_take<Error>();
+    finish(frame.id, fail(error ? std::move(*error) : std::move(error.error())));
+  }
   return true;
 }
 

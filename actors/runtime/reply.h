@@ -54,7 +54,7 @@ class [[nodiscard]] Reply {
       if constexpr (std::is_void_v<T>)
         return {};
       else
-        return outcome->template take<T>();
+        return outcome->template try_take<T>();
     }
 
    private:

@@ -3,9 +3,12 @@
 // Our own mistakes go through check() in check.h instead.
 #pragma once
 
+#include <array>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
+#include <tuple>
 #include <utility>
 
 namespace troupe {
@@ -25,13 +28,18 @@ enum class Errc {
   internal,     ///< an actor ended by a mistake of ours
 };
 
-/// The name of a kind, as it stands in logs and JSON ("bad_input").
+/// The words of the kinds, as they stand in logs and JSON, in the order above.
+constexpr std::array<std::string_view, 11> names_of(Errc) {
+  return {"usage", "bad_input", "not_found", "corrupt", "unsupported", "io", "timeout", "closed", "full", "cancelled", "internal"};
+}
+/// The word of a kind ("bad_input").
 const char* to_string(Errc code);
 
 struct Error {
   Errc code = Errc::internal;
   std::string what;
 };
+inline auto fields(Error& e) { return std::tie(e.code, e.what); }
 
 template <class T = void>
 using Result = tl::expected<T, Error>;

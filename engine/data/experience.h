@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace troupe::engine::data {
@@ -43,6 +44,11 @@ struct Experience {
   /// Throws Bug unless offsets rise, columns have their lengths, and every token is in [0, vocabulary).
   void validate(std::int64_t vocabulary) const;
 };
+/// For the wire: every column and constant.
+inline auto fields(Experience& e) {
+  return std::tie(e.offsets, e.tokens, e.mask, e.old_logp, e.reference_logp, e.advantage, e.value, e.reward, e.sample_id, e.version, e.unit,
+                  e.count, e.scale);
+}
 
 /// Splits a batch into consecutive ranges of whole units with at most `token_budget` tokens each (a longer unit stands alone).
 /// Returns boundaries in sequences: {0, ..., N}.

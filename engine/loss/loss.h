@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "engine/base/fields.h"
@@ -49,6 +50,7 @@ struct LossSpec {
   Json fields;
   bool operator==(const LossSpec&) const = default;
 };
+inline auto fields(LossSpec& s) { return std::tie(s.name, s.fields); }
 
 template <Loss L>
 LossSpec spec_of(const L& loss) {

@@ -1,0 +1,67 @@
+// Any bytes as a body of any type: they are refused with a Failure, or taken; what is taken can be sent again and comes back the same.
+// Input: a byte for the type, a byte for the number of parts, then (a length of 2 bytes, the bytes) for each part, then the header.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "actors/protocol/generate.h"
+#include "actors/protocol/train.h"
+#include "tests/transports/random_value.h"
+#include "transports/body.h"
+
+namespace {
+
+using namespace troupe;  // NOLINT: a program of one page
+using namespace troupe::actors::protocol;
+
+struct Input {
+  std::string_view bytes;
+  std::string_view cut(std::size_t size) {
+    const std::string_view piece = bytes.substr(0, size);
+    bytes.remove_prefix(piece.size());
+    return piece;
+  }
+  std::uint8_t byte() {
+    const auto piece = cut(1);
+    return piece.empty() ? 0 : static_cast<std::uint8_t>(piece[0]);
+  }
+};
+
+template <class T>
+void try_as(const transports::WireBody& body) {
+  auto taken = transports::Body::of_wire(body, "fuzz").try_take<T>();
+  if (!taken) {
+    if (taken.error().code != Errc::bad_input) std::abort();
+    return;
+  }
+  transports::Body resent = transports::Body::of_wire(transports::Body::of(*taken).to_wire(), "fuzz");
+  const auto again = resent.template try_take<T>();
+  if (!again || !transports::same(*taken, *again)) std::abort();
+}
+
+template <class... Ts>
+void try_nth(std::size_t n, const transports::WireBody& body) {
+  std::size_t index = 0;
+  const auto one = [&]<class T>(std::type_identity<T>) {
+    if (index++ == n % sizeof...(Ts)) try_as<T>(body);
+  };
+  (one(std::type_identity<Ts>{}), ...);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Input input{{reinterpret_cast<const char*>(data), size}};
+  const std::size_t type = input.byte(), parts = input.byte() % 8;
+  transports::WireBody body;
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::size_t length = input.byte() * 256u + input.byte();
+    const std::string_view bytes = input.cut(length);
+    auto copy = std::make_shared<const std::string>(bytes);
+    body.parts.push_back({copy, reinterpret_cast<const std::byte*>(copy->data()), copy->size()});
+  }
+  body.header = input.bytes;
+  try_nth<TrainStep, StepStats, Logprobs, std::vector<float>, Save, Weights, Generate, std::vector<Drawn>, Judge, std::vector<Verdict>,
+          Error, Json, std::vector<std::optional<std::string>>>(type, body);
+  return 0;
+}
