@@ -18,7 +18,7 @@ using actors::Task;
 
 using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
 using ReferenceRef = actors::ActorRef<protocol::Logprobs, protocol::Release>;
-using RolloutRef = actors::ActorRef<protocol::Generate, protocol::LoadWeights>;
+using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
 using VerifierRef = actors::ActorRef<protocol::Judge>;
 
 struct Cluster {
@@ -28,6 +28,9 @@ struct Cluster {
   std::optional<VerifierRef> verifier;
   Journal& journal;
   const actors::Stop& stop;  ///< asked between steps: save and leave
+  /// Into how many requests a rollout's share of a batch is cut, so that the reference scores one while the rollout draws the next.
+  /// 1 where they share an engine. Changes no result.
+  std::size_t pieces = 1;
   /// How long an answer may take: an hour of work for one message is a model too large for its machine, or a worker that hangs.
   std::chrono::steady_clock::duration patience = std::chrono::hours(1);
 };

@@ -3,10 +3,9 @@
 #include "algorithms/grpo.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "algorithms/grpo_batch.h"
+#include "algorithms/refresh.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {
@@ -14,45 +13,38 @@ namespace {
 
 using Prompts = engine::data::Batch<engine::data::PromptRow>;
 
-// consumes: prompts · asks: every rollout at once · produces: group samples a prompt, in the order of the prompts
-Task<std::vector<protocol::Drawn>> sample(Cluster& c, const Prompts& prompts, const GrpoConfig& config) {
-  auto parts = split_draws(draws_for(prompts, config.group), c.rollouts.size());
-  std::vector<actors::Reply<std::vector<protocol::Drawn>>> replies;
+// consumes: prompts · asks: every rollout at once, then verifier and reference for each part of the samples as it comes, while the
+// rollouts draw the next · produces: judged samples in the order of the prompts
+Task<Sampled> sample_and_judge(Cluster& c, const Prompts& prompts, const GrpoConfig& config) {
+  auto parts = split_draws(draws_for(prompts, config.group), c.rollouts.size() * c.pieces);
+  std::vector<actors::Reply<std::vector<protocol::Drawn>>> drawing;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     protocol::Generate message{std::move(parts[i]), config.sampling};
-    replies.push_back(c.rollouts[i].ask(std::move(message), c.patience));
+    drawing.push_back(c.rollouts[i % c.rollouts.size()].ask(std::move(message), c.patience));
   }
   std::vector<protocol::Drawn> drawn;
-  for (auto& reply : replies) {
+  std::vector<actors::Reply<std::vector<protocol::Verdict>>> judging;
+  std::vector<actors::Reply<std::vector<float>>> scoring;
+  for (auto& reply : drawing) {
     auto part = co_await reply.get();
+    protocol::Judge question{submissions_of(prompts, part, drawn.size(), config)};
+    judging.push_back(c.verifier->ask(std::move(question), c.patience));
+    if (config.loss.beta != 0) {
+      protocol::Logprobs message{assemble(prompts, part, drawn.size(), config), config.sampling.temperature};
+      scoring.push_back(c.reference->ask(std::move(message), c.patience));
+    }
     std::move(part.begin(), part.end(), std::back_inserter(drawn));
   }
-  co_return drawn;
-}
-
-Task<void> refresh_rollouts(Cluster& c) {
-  protocol::Publish publish;
-  auto publishing = c.policy.ask(std::move(publish), c.patience);
-  const auto weights = co_await publishing.get();
-  std::vector<actors::Reply<void>> loading;
-  for (auto& rollout : c.rollouts) {
-    protocol::LoadWeights message{weights};
-    loading.push_back(rollout.ask(std::move(message), c.patience));
+  Sampled sampled{assemble(prompts, drawn, 0, config), std::move(drawn), {}, {}};
+  for (auto& reply : scoring) {
+    const auto logp = co_await reply.get();
+    sampled.batch.reference_logp.insert(sampled.batch.reference_logp.end(), logp.begin(), logp.end());
   }
-  for (auto& reply : loading) co_await reply.get();
-}
-
-// Reference and verifier work at the same time.
-Task<Sampled> judge(Cluster& c, const Prompts& prompts, std::vector<protocol::Drawn> drawn, const GrpoConfig& config) {
-  Sampled sampled = assemble(prompts, std::move(drawn), config);
-  protocol::Judge question{submissions_of(prompts, sampled)};
-  auto judging = c.verifier->ask(std::move(question), c.patience);
-  if (config.loss.beta != 0) {
-    protocol::Logprobs message{sampled.batch, config.sampling.temperature};
-    auto scoring = c.reference->ask(std::move(message), c.patience);
-    sampled.batch.reference_logp = co_await scoring.get();
+  std::vector<protocol::Verdict> verdicts;
+  for (auto& reply : judging) {
+    auto part = co_await reply.get();
+    std::move(part.begin(), part.end(), std::back_inserter(verdicts));
   }
-  auto verdicts = co_await judging.get();
   settle(sampled, std::move(verdicts), config);
   co_return sampled;
 }
@@ -66,10 +58,8 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
     auto refreshing = refresh_rollouts(c);
     co_await refreshing;
     c.journal.status(cat("step ", step + 1, ": drawing ", prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
-    auto sampling = sample(c, *prompts, config);
-    auto drawn = co_await sampling;
-    auto judging = judge(c, *prompts, std::move(drawn), config);
-    const auto sampled = co_await judging;
+    auto sampling = sample_and_judge(c, *prompts, config);
+    const auto sampled = co_await sampling;
     show(c.journal, step + 1, *prompts, sampled, config.shown);
 
     const std::int64_t before = step;

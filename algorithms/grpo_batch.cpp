@@ -84,38 +84,40 @@ std::vector<std::vector<protocol::Draw>> split_draws(std::vector<protocol::Draw>
   return out;
 }
 
-Sampled assemble(const PromptBatch& prompts, std::vector<protocol::Drawn> drawn, const GrpoConfig& config) {
-  check(drawn.size() == prompts.examples.size() * static_cast<std::size_t>(config.group), "grpo: another number of samples than asked for");
-  Sampled sampled;
+engine::data::Experience assemble(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                  const GrpoConfig& config) {
+  const auto group = static_cast<std::size_t>(config.group);
+  check(first + drawn.size() <= prompts.examples.size() * group, "grpo: more samples than asked for");
+  engine::data::Experience batch;
   for (std::size_t n = 0; n < drawn.size(); ++n) {
-    const auto& prompt = prompts.examples[n / static_cast<std::size_t>(config.group)]->ids;
+    const auto& prompt = prompts.examples[(first + n) / group]->ids;
     const bool trained = !(config.mask_truncated && truncated(drawn[n]));
     std::vector<std::int32_t> ids = prompt;
     ids.insert(ids.end(), drawn[n].ids.begin(), drawn[n].ids.end());
     std::vector<float> weights(prompt.size(), 0.0f);
     weights.resize(ids.size(), trained ? 1.0f : 0.0f);
-    sampled.batch.append(ids, weights);
-    sampled.batch.old_logp.resize(sampled.batch.old_logp.size() + prompt.size(), 0.0f);
-    sampled.batch.old_logp.insert(sampled.batch.old_logp.end(), drawn[n].logp.begin(), drawn[n].logp.end());
-    sampled.batch.sample_id.push_back(drawn[n].sample_id);
-    sampled.batch.version.push_back(drawn[n].version);
+    batch.append(ids, weights);
+    batch.old_logp.resize(batch.old_logp.size() + prompt.size(), 0.0f);
+    batch.old_logp.insert(batch.old_logp.end(), drawn[n].logp.begin(), drawn[n].logp.end());
+    batch.sample_id.push_back(drawn[n].sample_id);
+    batch.version.push_back(drawn[n].version);
   }
-  sampled.drawn = std::move(drawn);
-  return sampled;
+  return batch;
 }
 
-std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, const Sampled& sampled) {
+std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                                 const GrpoConfig& config) {
   std::vector<protocol::Submission> out;
-  const std::size_t group = sampled.drawn.size() / prompts.examples.size();
-  for (std::size_t n = 0; n < sampled.drawn.size(); ++n) {
-    const auto& row = *prompts.examples[n / group];
-    out.push_back({row.text, sampled.drawn[n].text, row.answer});
+  for (std::size_t n = 0; n < drawn.size(); ++n) {
+    const auto& row = *prompts.examples[(first + n) / static_cast<std::size_t>(config.group)];
+    out.push_back({row.text, drawn[n].text, row.answer});
   }
   return out;
 }
 
 void settle(Sampled& sampled, std::vector<protocol::Verdict> verdicts, const GrpoConfig& config) {
-  check(verdicts.size() == sampled.drawn.size(), "grpo: another number of verdicts than samples");
+  check(verdicts.size() == sampled.drawn.size() && verdicts.size() % static_cast<std::size_t>(config.group) == 0,
+        "grpo: another number of samples or verdicts than asked for");
   std::vector<double> rewards;
   for (std::size_t n = 0; n < verdicts.size(); ++n) {
     rewards.push_back(verdicts[n].reward.value_or(std::numeric_limits<double>::quiet_NaN()));

@@ -24,8 +24,11 @@ std::vector<protocol::Draw> draws_for(const PromptBatch& prompts, int group);
 std::vector<std::vector<protocol::Draw>> split_draws(std::vector<protocol::Draw> draws, std::size_t parts);
 
 /// Prompt and completion of every sample as one sequence; the completion is trained on, unless it was cut and cuts are masked.
-Sampled assemble(const PromptBatch& prompts, std::vector<protocol::Drawn> drawn, const GrpoConfig& config);
-std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, const Sampled& sampled);
+/// `drawn` are the samples from `first` on of those that draws_for() asked for.
+engine::data::Experience assemble(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                  const GrpoConfig& config);
+std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                                 const GrpoConfig& config);
 /// Rewards and advantages. A sample whose reward failed is counted (rewards/failed) and not trained on.
 void settle(Sampled& sampled, std::vector<protocol::Verdict> verdicts, const GrpoConfig& config);
 

@@ -56,7 +56,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   parts.push_back({cat("activations of ", config.train.micro_batch_tokens, " tokens (estimate)"),
                    4 * size(config.train.micro_batch_tokens) * saved_floats(spec)});
   if (config.algorithm == "grpo") {
-    parts.push_back({"rollout's copy of the weights", weights});
+    parts.push_back({"rollout's weights, and room for the next", 2 * weights});
     const std::int64_t tokens = config.rollout.cache_tokens > 0 ? config.rollout.cache_tokens : config.rollout.max_sequences * longest;
     parts.push_back(
         {cat("KV cache of ", tokens, " tokens (at most)"), 4 * size(tokens * spec.layers * 2 * spec.kv_heads * spec.head_size)});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
+#include "engine/base/shared_array.h"
 #include "engine/data/experience.h"
 #include "engine/loss/loss.h"
 
@@ -23,6 +24,7 @@ struct StepStats {
   std::uint64_t version = 0;                            ///< of the weights after the step
   std::vector<std::pair<std::string, double>> metrics;  ///< the loss's own report, averaged over the batch
 };
+inline auto fields(StepStats& s) { return std::tie(s.loss, s.grad_norm, s.learning_rate, s.tokens, s.version, s.metrics); }
 
 /// One forward and backward pass over the batch (in micro-batches) and one optimizer step. A step whose gradient is not finite
 /// is refused (Errc::bad_input), the weights stay.
@@ -60,11 +62,21 @@ struct Save {
 };
 inline auto fields(Save& m) { return std::tie(m.step, m.state); }
 
-/// The weights of one version, flat, in the order of models::parameter_list. Shared, never changed.
+/// A few tokens and what a model thinks of them: two models that agree on it hold the same weights, in the same places.
+struct Probe {
+  std::vector<std::int32_t> tokens;
+  std::vector<float> logp;  ///< [tokens.size()], the first is 0
+};
+inline auto fields(Probe& p) { return std::tie(p.tokens, p.logp); }
+
+/// The weights of one version: every logical tensor, flat, in the order of models::parameter_list. Shared, never changed.
 struct Weights {
   std::uint64_t version = 0;
-  std::shared_ptr<const std::vector<float>> values;
+  SharedArray<float> values;
+  std::vector<std::uint64_t> checksums;  ///< of each tensor's values (engine/checkpoint/checksum.h)
+  Probe probe;
 };
+inline auto fields(Weights& w) { return std::tie(w.version, w.values, w.checksums, w.probe); }
 
 struct Publish {
   using Reply = Weights;
@@ -72,12 +84,21 @@ struct Publish {
 };
 inline auto fields(Publish&) { return std::tie(); }
 
-/// Replaces a model's weights between tokens; a version older than the present one is refused (Errc::bad_input).
-struct LoadWeights {
-  using Reply = void;
-  static constexpr std::string_view name = "load_weights";
+/// Takes weights in beside the present ones, which stay in use. Refused: another number of values than the model has (Errc::bad_input), a
+/// version older than the present one (bad_input), a tensor that does not have its checksum (corrupt). The reply is the probe's logp.
+struct PrepareWeights {
+  using Reply = std::vector<float>;
+  static constexpr std::string_view name = "prepare_weights";
   Weights weights;
 };
-inline auto fields(LoadWeights& m) { return std::tie(m.weights); }
+inline auto fields(PrepareWeights& m) { return std::tie(m.weights); }
+
+/// Puts the prepared weights to use, between tokens. Errc::bad_input when this version was not prepared.
+struct CommitWeights {
+  using Reply = void;
+  static constexpr std::string_view name = "commit_weights";
+  std::uint64_t version = 0;
+};
+inline auto fields(CommitWeights& m) { return std::tie(m.version); }
 
 }  // namespace troupe::actors::protocol

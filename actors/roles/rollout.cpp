@@ -2,19 +2,25 @@
 
 #include <algorithm>
 
+#include "actors/roles/weights.h"
 #include "engine/base/text.h"
+#include "engine/train/scoring.h"
 
 namespace troupe::actors::roles {
 
-Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model, engine::generate::Generator generator,
-                 engine::generate::TextDecoder decode)
-    : model_(std::move(model)), generator_(std::move(generator)), decode_(std::move(decode)) {}
+Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
+                 engine::generate::Generator generator, const engine::generate::GeneratorConfig& config)
+    : model_(std::move(model)),
+      shadow_(std::move(shadow)),
+      generator_(std::move(generator)),
+      decode_(config.decode),
+      precision_(config.precision) {}
 
-Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model, engine::generate::GeneratorConfig config) {
-  auto decode = config.decode;
-  auto generator = engine::generate::Generator::create(*model, std::move(config));
+Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
+                                engine::generate::GeneratorConfig config) {
+  auto generator = engine::generate::Generator::create(*model, config);
   if (!generator) return fail(generator.error());
-  return Rollout(std::move(model), std::move(*generator), std::move(decode));
+  return Rollout(std::move(model), std::move(shadow), std::move(*generator), config);
 }
 
 Result<std::vector<protocol::Drawn>> Rollout::on(protocol::Generate message) {
@@ -31,16 +37,26 @@ Result<std::vector<protocol::Drawn>> Rollout::on(protocol::Generate message) {
   return drawn;
 }
 
-Result<> Rollout::on(protocol::LoadWeights message) {
+Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   const auto& weights = message.weights;
-  auto& parameters = model_->parameters();
-  if (!weights.values || static_cast<std::int64_t>(weights.values->size()) != parameters.count())
-    return fail(Errc::bad_input, cat("weights of version ", weights.version, " do not fit: expected ", parameters.count(),
-                                     " values, found ", weights.values ? weights.values->size() : 0));
+  prepared_.reset();
+  if (auto good = verify(weights, model_->spec()); !good) return fail(good.error());
   if (weights.version < version_)
     return fail(Errc::bad_input, cat("weights of version ", weights.version, " are older than the present version ", version_));
+  auto& parameters = shadow_->parameters();
   parameters.device().upload(parameters.values(), *weights.values);
-  version_ = weights.version;
+  prepared_ = weights.version;
+  return engine::train::logprobs(*shadow_, probe_batch(weights.probe.tokens), {.precision = precision_});
+}
+
+Result<> Rollout::on(protocol::CommitWeights message) {
+  if (prepared_ != message.version)
+    return fail(Errc::bad_input, cat("weights of version ", message.version, " were not prepared (",
+                                     prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
+  auto& device = model_->device();
+  device.copy(shadow_->parameters().values(), model_->parameters().values());
+  prepared_.reset();
+  version_ = message.version;
   generator_.weights_changed(version_);
   return {};
 }

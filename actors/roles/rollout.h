@@ -1,7 +1,8 @@
-// Rollout: draws samples from its own copy of the policy's weights, which LoadWeights replaces between requests.
+// Rollout: draws samples from its own copy of the policy's weights, which are replaced between requests, in two phases.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "actors/protocol/generate.h"
 #include "actors/protocol/train.h"
@@ -12,20 +13,26 @@ namespace troupe::actors::roles {
 
 class Rollout {
  public:
-  using Handled = Messages<protocol::Generate, protocol::LoadWeights>;
-  /// `config.decode` gives the text of completions. Errc::usage when the generator's sizes cannot work.
-  static Result<Rollout> create(std::unique_ptr<engine::models::Decoder> model, engine::generate::GeneratorConfig config);
+  using Handled = Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+  /// `shadow` has the shape of `model`: the place of weights that are prepared. `config.decode` gives the text of completions. Errc::usage
+  /// when the generator's sizes cannot work.
+  static Result<Rollout> create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
+                                engine::generate::GeneratorConfig config);
 
   Result<std::vector<protocol::Drawn>> on(protocol::Generate message);
-  Result<> on(protocol::LoadWeights message);
+  Result<std::vector<float>> on(protocol::PrepareWeights message);
+  Result<> on(protocol::CommitWeights message);
 
  private:
-  Rollout(std::unique_ptr<engine::models::Decoder> model, engine::generate::Generator generator, engine::generate::TextDecoder decode);
+  Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
+          engine::generate::Generator generator, const engine::generate::GeneratorConfig& config);
 
-  std::unique_ptr<engine::models::Decoder> model_;
+  std::unique_ptr<engine::models::Decoder> model_, shadow_;
   engine::generate::Generator generator_;
   engine::generate::TextDecoder decode_;
+  engine::ops::Precision precision_;
   std::uint64_t version_ = 0;
+  std::optional<std::uint64_t> prepared_;  ///< what shadow_ holds
 };
 
 }  // namespace troupe::actors::roles

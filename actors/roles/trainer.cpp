@@ -1,5 +1,6 @@
 #include "actors/roles/trainer.h"
 
+#include "actors/roles/weights.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::roles {
@@ -21,10 +22,7 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
 
 std::vector<float> Trainer::on(protocol::Logprobs message) { return trainer_->logprobs(message.batch, message.temperature); }
 
-protocol::Weights Trainer::on(protocol::Publish) {
-  auto& parameters = trainer_->model().parameters();
-  return {trainer_->version(), std::make_shared<const std::vector<float>>(engine::ops::to_host(parameters.device(), parameters.values()))};
-}
+protocol::Weights Trainer::on(protocol::Publish) { return publish(*trainer_); }
 
 Result<std::string> Trainer::on(protocol::Save message) { return save_(message.step, message.state, *trainer_); }
 

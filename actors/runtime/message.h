@@ -37,7 +37,7 @@ concept Handles = Message<M> && requires(A& actor, M message) {
       std::same_as<decltype(actor.on(std::move(message))), Task<typename M::Reply>>;
 };
 
-/// The list of what an actor class handles: `using Handled = Messages<Generate, LoadWeights>;`
+/// The list of what an actor class handles: `using Handled = Messages<Generate, CommitWeights>;`
 template <Message... Ms>
 struct Messages {};
 

@@ -34,7 +34,9 @@ struct FakePolicy {
     return {weight, 1, m.learning_rate, static_cast<double>(m.batch.token_count()), ++version, {}};
   }
   std::vector<float> on(protocol::Logprobs m) { return std::vector<float>(m.batch.tokens.size(), static_cast<float>(weight)); }
-  protocol::Weights on(protocol::Publish) { return {version, std::make_shared<const std::vector<float>>(1, static_cast<float>(weight))}; }
+  protocol::Weights on(protocol::Publish) {
+    return {version, std::make_shared<const std::vector<float>>(1, static_cast<float>(weight)), {}, {{}, {static_cast<float>(weight)}}};
+  }
   std::string on(protocol::Save m) {
     saved->push_back(cat(m.step, ' ', m.state.dump()));
     return cat("checkpoint-", m.step);
@@ -54,17 +56,25 @@ struct FakeReference {
 };
 
 struct FakeRollout {
-  using Handled = actors::Messages<protocol::Generate, protocol::LoadWeights>;
-  protocol::Weights weights;
+  using Handled = actors::Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+  protocol::Weights weights, prepared;
+  float probe_error = 0;  ///< what is wrong with the weights that arrive
   std::vector<protocol::Drawn> on(protocol::Generate m) {
     std::vector<protocol::Drawn> drawn;
     for (const auto& draw : m.draws) {
       const auto token = static_cast<std::int32_t>((draw.sample_id * 7 + static_cast<std::uint64_t>(draw.prompt.at(0))) % 31);
-      drawn.push_back({draw.sample_id, {token, 3}, {-weights.values->at(0), -1.0f}, cat(token), "stop", weights.version});
+      drawn.push_back({draw.sample_id, {token, 3}, {-weights.values->front(), -1.0f}, cat(token), "stop", weights.version});
     }
     return drawn;
   }
-  void on(protocol::LoadWeights m) { weights = std::move(m.weights); }
+  std::vector<float> on(protocol::PrepareWeights m) {
+    prepared = std::move(m.weights);
+    return {prepared.values->front() + probe_error};
+  }
+  void on(protocol::CommitWeights m) {
+    check(m.version == prepared.version, "commit of another version than was prepared");
+    weights = prepared;
+  }
 };
 
 struct FakeVerifier {

@@ -74,10 +74,11 @@ GrpoConfig grpo_config() {
   return config;
 }
 
-std::vector<std::string> grpo_over_threads(int rollouts) {
+std::vector<std::string> grpo_over_threads(int rollouts, std::size_t pieces = 1) {
   actors::ThreadScheduler scheduler;
   transports::Loopback transport;
   Stage stage(scheduler, transport, rollouts);
+  stage.cluster.pieces = pieces;
   auto data = prompts();
   actors::run(stage.home, grpo(stage.cluster, data, plan_of(6), grpo_config()));
   return stage.journal.lines;
@@ -106,6 +107,29 @@ TEST(Loops, TheNumberOfRolloutsChangesNothing) {
   EXPECT_EQ(grpo_over_threads(2), one);
   EXPECT_EQ(grpo_over_threads(5), one);
   EXPECT_EQ(grpo_over_threads(40), one) << "more rollouts than samples";
+}
+
+TEST(Loops, ScoringInPiecesChangesNothing) {
+  const auto one = grpo_over_threads(1);
+  for (const std::size_t pieces : {2, 3, 50}) EXPECT_EQ(grpo_over_threads(2, pieces), one) << pieces << " pieces";
+}
+
+TEST(Loops, ARolloutThatDisagreesOnTheProbeIsNamedAndNoneTakesTheWeights) {
+  actors::ThreadScheduler scheduler;
+  transports::Loopback transport;
+  Stage stage(scheduler, transport, 1);
+  FakeRollout wrong;
+  wrong.probe_error = 1;
+  stage.cluster.rollouts.push_back(stage.home.ref(stage.away.spawn("wrong", std::move(wrong)).address(), FakeRollout::Handled{}));
+  auto data = prompts();
+  try {
+    actors::run(stage.home, grpo(stage.cluster, data, plan_of(6), grpo_config()));
+    FAIL() << "the weights were taken";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.error().code, Errc::corrupt);
+    EXPECT_THAT(failure.error().what, testing::HasSubstr("away/wrong"));
+  }
+  EXPECT_TRUE(stage.journal.lines.empty());
 }
 
 TEST(Loops, ALostMessageEndsGrpoWithATimeoutThatNamesIt) {

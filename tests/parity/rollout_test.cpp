@@ -26,12 +26,20 @@ class RolloutParity : public testing::TestWithParam<double> {
     trainer_.emplace(std::move(trainer), algorithms::losses(), nullptr);
     // The rollout starts from other weights: only what is published may count.
     rollout_.emplace(value_or_throw(actors::roles::Rollout::create(test::random_decoder(*device_, seed, false),
+                                                                   test::random_decoder(*device_, seed, false),
                                                                    {.pages = 20, .max_sequences = 5, .tokens_per_step = 30})));
+  }
+
+  void bring_weights() {
+    const auto weights = trainer_->on(protocol::Publish{});
+    const auto logp = value_or_throw(rollout_->on(protocol::PrepareWeights{weights}));
+    EXPECT_EQ(logp, weights.probe.logp) << "the probe is scored by the same bits";
+    value_or_throw(rollout_->on(protocol::CommitWeights{weights.version}));
   }
 
   /// Groups of samples of random prompts as a batch that is to be trained on, with what the rollout said of them.
   Experience sample() {
-    value_or_throw(rollout_->on(protocol::LoadWeights{trainer_->on(protocol::Publish{})}));
+    bring_weights();
     protocol::Generate question;
     question.sampling.temperature = GetParam(), question.sampling.max_new_tokens = 15, question.sampling.seed = seed_;
     for (std::uint64_t i = 0; i < 12; ++i) question.draws.push_back({prompt(i / 4), i});

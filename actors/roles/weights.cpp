@@ -1,0 +1,72 @@
+#include "actors/roles/weights.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/checkpoint/checksum.h"
+
+namespace troupe::actors::roles {
+namespace {
+
+// Calls back with each logical tensor's name and its values in the flat array.
+template <class F>
+void for_each_tensor(const engine::models::DecoderSpec& spec, std::span<const float> values, F&& f) {
+  std::size_t at = 0;
+  for (const auto& tensor : engine::models::parameter_list(spec)) {
+    const auto count = static_cast<std::size_t>(tensor.shape.count());
+    f(tensor.name, values.subspan(at, count));
+    at += count;
+  }
+}
+
+// Spread over the vocabulary, so that a part of the embedding or of the head in the wrong place is seen.
+std::vector<std::int32_t> probe_tokens(const engine::models::DecoderSpec& spec) {
+  std::vector<std::int32_t> tokens;
+  const auto vocabulary = static_cast<std::uint64_t>(spec.vocabulary);
+  for (std::uint64_t i = 0; i < 16 && static_cast<std::int64_t>(i) < spec.max_positions; ++i)
+    tokens.push_back(static_cast<std::int32_t>((i * 2654435761u + 12345u) % vocabulary));
+  return tokens;
+}
+
+}  // namespace
+
+engine::data::Experience probe_batch(const std::vector<std::int32_t>& tokens) {
+  std::vector<float> mask(tokens.size(), 1.0f);
+  if (!mask.empty()) mask.front() = 0;
+  engine::data::Experience batch;
+  batch.append(tokens, mask);
+  return batch;
+}
+
+protocol::Weights publish(engine::train::Trainer& trainer) {
+  protocol::Weights weights;
+  const auto& spec = trainer.model().spec();
+  auto& parameters = trainer.model().parameters();
+  weights.version = trainer.version();
+  weights.values = std::make_shared<const std::vector<float>>(engine::ops::to_host(parameters.device(), parameters.values()));
+  for_each_tensor(spec, *weights.values, [&](const std::string&, std::span<const float> values) {
+    weights.checksums.push_back(engine::checkpoint::checksum(values));
+  });
+  weights.probe.tokens = probe_tokens(spec);
+  weights.probe.logp = trainer.logprobs(probe_batch(weights.probe.tokens), 1);
+  return weights;
+}
+
+Result<> verify(const protocol::Weights& weights, const engine::models::DecoderSpec& spec) {
+  const std::size_t values = weights.values ? weights.values->size() : 0;
+  const std::string which = cat("weights of version ", weights.version);
+  if (static_cast<std::int64_t>(values) != spec.parameter_count())
+    return fail(Errc::bad_input, cat(which, " do not fit: expected ", spec.parameter_count(), " values, found ", values));
+  if (weights.checksums.size() != engine::models::parameter_list(spec).size())
+    return fail(Errc::bad_input,
+                cat(which, ": ", weights.checksums.size(), " checksums for ", engine::models::parameter_list(spec).size(), " tensors"));
+  std::size_t index = 0;
+  std::string damaged;
+  for_each_tensor(spec, *weights.values, [&](const std::string& name, std::span<const float> tensor) {
+    if (engine::checkpoint::checksum(tensor) != weights.checksums[index++] && damaged.empty()) damaged = name;
+  });
+  if (!damaged.empty()) return fail(Errc::corrupt, cat(which, ": ", damaged, " arrived with other bytes than were sent"));
+  return {};
+}
+
+}  // namespace troupe::actors::roles

@@ -1,0 +1,51 @@
+#include "algorithms/refresh.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+namespace {
+
+// Nats. The same grid and precision give the same bits; other grids sum in another order. A tensor in the wrong place is off by far more.
+constexpr double agreement = 0.05;
+
+double greatest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double apart = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    most = apart <= most ? most : apart;  // not-a-number counts as apart
+  }
+  return most;
+}
+
+}  // namespace
+
+Task<void> refresh_rollouts(Cluster& c) {
+  protocol::Publish publish;
+  auto publishing = c.policy.ask(std::move(publish), c.patience);
+  const auto weights = co_await publishing.get();
+  std::vector<actors::Reply<std::vector<float>>> preparing;
+  for (auto& rollout : c.rollouts) {
+    protocol::PrepareWeights message{weights};
+    preparing.push_back(rollout.ask(std::move(message), c.patience));
+  }
+  for (std::size_t i = 0; i < preparing.size(); ++i) {
+    const auto logp = co_await preparing[i].get();
+    const double apart = greatest_difference(weights.probe.logp, logp);
+    if (!(apart <= agreement))
+      throw Failure({Errc::corrupt, cat(to_string(c.rollouts[i].address()), ": with the weights of version ", weights.version,
+                                        " its log-probabilities of the probe are ", apart, " nats from the policy's (at most ", agreement,
+                                        " is expected): it is another model, or its parts lie in the wrong place; no rollout took them")});
+  }
+  std::vector<actors::Reply<void>> committing;
+  for (auto& rollout : c.rollouts) {
+    protocol::CommitWeights message{weights.version};
+    committing.push_back(rollout.ask(std::move(message), c.patience));
+  }
+  for (auto& reply : committing) co_await reply.get();
+}
+
+}  // namespace troupe::algorithms
