@@ -115,8 +115,9 @@ void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hi
   for (const Pick& pick : picks) rows.push_back(pick.row);
   Tensor last = device.empty({count, decoder.spec().width});  // [M, D]
   device.gather_rows(hidden, rows, last);
-  const Tensor logits = decoder.logits(last, config.precision);  // [M, V]
-  const std::vector<float> host = ops::to_host(device, logits);
+  const nn::Head& head = decoder.head();
+  const Tensor logits = head.logits(last, config.precision);  // [M, V/tp]
+  const std::vector<float> host = head.whole(logits);         // [M, V], so that every rank draws the same tokens
   const auto row = [&](std::ptrdiff_t i) { return std::span(host).subspan(static_cast<std::size_t>(i) * width, width); };
 
   std::vector<std::int32_t> targets;
@@ -125,17 +126,16 @@ void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hi
     refuse_not_finite(row(i), l);
     targets.push_back(choose(row(i), {l.request.params, l.tokens, l.request.prompt.size(), l.ends}, l.request.sample_id));
   }
-  Tensor logp = device.empty({count}), lse = device.empty({count}), scratch = device.empty({count});
-  device.token_logprob(logits, targets, 1.0F, logp, lse);
-  const std::vector<float> plain = ops::to_host(device, logp), denominators = ops::to_host(device, lse);
+  const nn::TokenScores scores = head.scores(logits, targets, 1.0F);
+  const std::vector<float> plain = ops::to_host(device, scores.logp), denominators = ops::to_host(device, scores.lse);
+  std::vector<float> scaled = plain;
   for (std::ptrdiff_t begin = 0, end = 0; begin < count; begin = end) {
     const float inverse = picks[begin].inverse_temperature;
     while (end < count && picks[end].inverse_temperature == inverse) ++end;
     if (inverse == 1.0F) continue;
-    Tensor part = logp.rows(begin, end), part_lse = scratch.rows(begin, end);
-    device.token_logprob(logits.rows(begin, end), std::span(targets).subspan(begin, end - begin), inverse, part, part_lse);
+    const nn::TokenScores part = head.scores(logits.rows(begin, end), std::span(targets).subspan(begin, end - begin), inverse);
+    std::ranges::copy(ops::to_host(device, part.logp), scaled.begin() + begin);
   }
-  const std::vector<float> scaled = ops::to_host(device, logp);
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     choices.push_back(
         {picks[i].sequence, targets[i], plain[i], scaled[i], top_of(row(i), denominators[i], picks[i].live->request.params.top_logprobs)});

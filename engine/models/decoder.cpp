@@ -4,10 +4,12 @@
 #include <cmath>
 
 #include "engine/base/text.h"
+#include "engine/models/split.h"
 #include "engine/nn/attention.h"
 #include "engine/nn/compose.h"
 #include "engine/nn/mlp.h"
 #include "engine/nn/rms_norm.h"
+#include "engine/nn/tp.h"
 
 namespace troupe::engine::models {
 namespace {
@@ -15,23 +17,31 @@ namespace {
 using Block = nn::Chain<nn::Residual<nn::Chain<nn::RmsNorm, nn::Attention>>, nn::Residual<nn::Chain<nn::RmsNorm, nn::Mlp>>>;
 static_assert(nn::Module<Block>);
 
-nn::Linear linear(nn::Parameters& parameters, const std::string& name) {
-  return {&parameters.at(name + ".weight"), parameters.find(name + ".bias")};
+parallel::Communicator* several(parallel::Communicator* group) { return group != nullptr && group->size() > 1 ? group : nullptr; }
+
+Split split_over(parallel::Communicator* tp, const DecoderSpec& spec) {
+  value_or_throw(check_split(spec, tp ? tp->size() : 1));
+  return split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
 }
 
-Block make_block(nn::Parameters& parameters, const DecoderSpec& spec, const nn::RotaryTable& rotary, int index) {
+nn::Linear linear(nn::Parameters& parameters, const std::string& name, parallel::Communicator* tp = nullptr) {
+  return {&parameters.at(name + ".weight"), parameters.find(name + ".bias"), tp};
+}
+
+Block make_block(nn::Parameters& parameters, const DecoderSpec& spec, const Split& split, parallel::Communicator* tp,
+                 const nn::RotaryTable& rotary, int index) {
   const std::string layer = cat("model.layers.", index, ".");
   const auto eps = static_cast<float>(spec.norm_eps);
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec.head_size)));
   nn::Attention attention{linear(parameters, layer + "self_attn.q_proj"),
                           linear(parameters, layer + "self_attn.k_proj"),
                           linear(parameters, layer + "self_attn.v_proj"),
-                          linear(parameters, layer + "self_attn.o_proj"),
-                          {spec.heads, spec.kv_heads, spec.head_size, scale},
+                          linear(parameters, layer + "self_attn.o_proj", tp),
+                          {static_cast<int>(split.heads.size()), static_cast<int>(split.kv_heads.size()), spec.head_size, scale},
                           &rotary,
                           index};
   nn::Mlp mlp{linear(parameters, layer + "mlp.gate_proj"), linear(parameters, layer + "mlp.up_proj"),
-              linear(parameters, layer + "mlp.down_proj")};
+              linear(parameters, layer + "mlp.down_proj", tp)};
   return {{{{&parameters.at(layer + "input_layernorm.weight"), eps}, attention}},
           {{{&parameters.at(layer + "post_attention_layernorm.weight"), eps}, mlp}}};
 }
@@ -40,20 +50,37 @@ Block make_block(nn::Parameters& parameters, const DecoderSpec& spec, const nn::
 
 struct Decoder::Parts {
   DecoderSpec spec;
+  parallel::Communicator* tp;
+  Split split;
   nn::Parameters parameters;
   nn::RotaryTable rotary;
   std::vector<Block> blocks;
   nn::RmsNorm norm;
+  nn::Head head;
 
-  Parts(ops::Device& device, DecoderSpec wanted, bool with_gradients)
-      : spec(std::move(wanted)), parameters(device, parameter_list(spec), with_gradients), rotary(device, spec.inverse_frequencies) {
-    for (int i = 0; i < spec.layers; ++i) blocks.push_back(make_block(parameters, spec, rotary, i));
+  Parts(ops::Device& device, DecoderSpec wanted, bool with_gradients, parallel::Communicator* group)
+      : spec(std::move(wanted)),
+        tp(several(group)),
+        split(split_over(tp, spec)),
+        parameters(device, parameter_list(spec, split), with_gradients),
+        rotary(device, spec.inverse_frequencies) {
+    for (int i = 0; i < spec.layers; ++i) blocks.push_back(make_block(parameters, spec, split, tp, rotary, i));
     norm = {&parameters.at("model.norm.weight"), static_cast<float>(spec.norm_eps)};
+    head = {&device, &parameters.at(spec.tied ? "model.embed_tokens.weight" : "lm_head.weight"), tp};
+  }
+
+  /// The rows of this rank's part of the embedding; -1 for tokens that lie in another's.
+  std::vector<std::int32_t> own_rows(std::span<const std::int32_t> tokens) const {
+    std::vector<std::int32_t> rows(tokens.begin(), tokens.end());
+    if (tp == nullptr) return rows;
+    const auto [begin, end] = split.vocabulary;
+    for (auto& row : rows) row = begin <= row && row < end ? row - static_cast<std::int32_t>(begin) : -1;
+    return rows;
   }
 };
 
-Decoder::Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients)
-    : parts_(std::make_unique<Parts>(device, std::move(spec), with_gradients)) {}
+Decoder::Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients, parallel::Communicator* tp)
+    : parts_(std::make_unique<Parts>(device, std::move(spec), with_gradients, tp)) {}
 Decoder::~Decoder() = default;
 Decoder::Decoder(Decoder&&) noexcept = default;
 
@@ -61,13 +88,15 @@ const DecoderSpec& Decoder::spec() const { return parts_->spec; }
 nn::Parameters& Decoder::parameters() { return parts_->parameters; }
 const nn::Parameters& Decoder::parameters() const { return parts_->parameters; }
 ops::Device& Decoder::device() const { return parts_->parameters.device(); }
-nn::Parameter& Decoder::head() { return parts_->parameters.at(parts_->spec.tied ? "model.embed_tokens.weight" : "lm_head.weight"); }
+parallel::Communicator* Decoder::tp() const { return parts_->tp; }
+const nn::Head& Decoder::head() const { return parts_->head; }
 
 Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pass, nn::Saved& saved) {
   check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(), "Decoder::forward: tokens and layout disagree");
   if (!pass.layout.positions.empty()) parts_->rotary.reserve(*std::ranges::max_element(pass.layout.positions) + 1);
   Tensor x = pass.device.empty({static_cast<std::int64_t>(tokens.size()), parts_->spec.width});  // [T, D]
-  pass.device.gather_rows(parts_->parameters.at("model.embed_tokens.weight").value, tokens, x);
+  pass.device.gather_rows(parts_->parameters.at("model.embed_tokens.weight").value, parts_->own_rows(tokens), x);
+  nn::sum_over(parts_->tp, pass.device, x, "embeddings");
   for (const auto& block : parts_->blocks) x = block.forward(x, pass, saved);
   return parts_->norm.forward(x, pass, saved);
 }
@@ -75,19 +104,13 @@ Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pa
 void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved) {
   Tensor dx = parts_->norm.backward(dhidden, pass, saved);
   for (auto block = parts_->blocks.rbegin(); block != parts_->blocks.rend(); ++block) dx = block->backward(dx, pass, saved);
-  pass.device.scatter_add_rows(dx, tokens, parts_->parameters.at("model.embed_tokens.weight").grad);
-}
-
-Tensor Decoder::logits(const Tensor& hidden, ops::Precision precision) {
-  Tensor z = device().empty({hidden.shape()[0], parts_->spec.vocabulary});  // [M, V]
-  device().gemm(hidden, head().value, z, {.transpose_b = true, .precision = precision});
-  return z;
+  pass.device.scatter_add_rows(dx, parts_->own_rows(tokens), parts_->parameters.at("model.embed_tokens.weight").grad);
 }
 
 nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {
   nn::KvCache cache;
   cache.page_size = page_size, cache.pages = pages;
-  const std::int64_t rows = std::int64_t{pages} * page_size, columns = std::int64_t{parts_->spec.kv_heads} * parts_->spec.head_size;
+  const std::int64_t rows = std::int64_t{pages} * page_size, columns = parts_->split.kv_heads.size() * parts_->spec.head_size;
   for (std::int64_t i = 0; i < parts_->spec.layers; ++i) {
     cache.k.push_back(device().empty({rows, columns}));
     cache.v.push_back(device().empty({rows, columns}));

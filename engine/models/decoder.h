@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/models/spec.h"
+#include "engine/nn/head.h"
 #include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
 
@@ -14,12 +15,17 @@ namespace troupe::engine::models {
 
 class Decoder {
  public:
-  /// Allocates the parameters; values are undefined until a checkpoint is loaded (checkpoint/hf_model.h) or copied in.
-  Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients);
+  /// Allocates the parameters; values are undefined until a checkpoint is loaded (checkpoint/hf_model.h) or copied in. The ranks of `tp`
+  /// share the model (split.h): each has its part of the parameters, all call forward and backward with the same tokens and get the
+  /// same hidden states. nullptr, or a group of one: all of it is here. Failure(usage) where the model cannot be split so.
+  Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients, parallel::Communicator* tp = nullptr);
   ~Decoder();
   Decoder(Decoder&&) noexcept;
 
+  /// Of the whole model.
   const DecoderSpec& spec() const;
+  /// nullptr when the whole model is here.
+  parallel::Communicator* tp() const;
   nn::Parameters& parameters();
   const nn::Parameters& parameters() const;
   ops::Device& device() const;
@@ -30,12 +36,10 @@ class Decoder {
   /// Adds into every gradient; pops what forward pushed. `dhidden` as forward's result.
   void backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved);
 
-  /// The head's weight [V, D] (the embedding when tied) and its gradient.
-  nn::Parameter& head();
-  /// Logits [M, V] of the given hidden rows [M, D].
-  Tensor logits(const Tensor& hidden, ops::Precision precision);
+  /// Log-probabilities from hidden states. Its weight is the embedding when tied.
+  const nn::Head& head() const;
 
-  /// An empty cache of `pages` pages for this model.
+  /// An empty cache of `pages` pages for this rank's part of the model.
   nn::KvCache make_cache(std::int32_t pages, int page_size = 16) const;
 
  private:

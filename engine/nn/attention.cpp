@@ -1,5 +1,7 @@
 #include "engine/nn/attention.h"
 
+#include "engine/nn/tp.h"
+
 namespace troupe::engine::nn {
 namespace {
 
@@ -64,6 +66,7 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
   v.backward(dv, pass, saved, dx, false);
   k.backward(dk, pass, saved, dx, true);
   q.backward(dq, pass, saved, dx, true);
+  sum_over(o.tp, device, dx, q.weight->name);
   return dx;
 }
 

@@ -7,8 +7,8 @@
 namespace troupe::engine::nn {
 
 struct Attention {
-  Linear q, k, v, o;
-  ops::AttentionShape shape;
+  Linear q, k, v, o;                    ///< with o.tp, each rank has some of the heads
+  ops::AttentionShape shape;            ///< of this rank's heads
   const RotaryTable* rotary = nullptr;  ///< covers every position of the pass
   int layer = 0;                        ///< which cache tensors are ours
 

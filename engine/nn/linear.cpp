@@ -1,11 +1,14 @@
 #include "engine/nn/linear.h"
 
+#include "engine/nn/tp.h"
+
 namespace troupe::engine::nn {
 
 Tensor Linear::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
   saved.push(x);
   Tensor y = pass.device.empty({x.shape()[0], weight->value.shape()[0]});  // [T, F]
   pass.device.gemm(x, weight->value, y, {.transpose_b = true, .precision = pass.precision});
+  sum_over(tp, pass.device, y, weight->name);
   if (bias) pass.device.add_bias(y, bias->value);
   return y;
 }

@@ -4,12 +4,15 @@
 #include "engine/nn/parameters.h"
 #include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
+#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::nn {
 
 struct Linear {
   Parameter* weight = nullptr;  ///< [F, D]
   Parameter* bias = nullptr;    ///< [F], or nullptr
+  /// Row-parallel (Shoeybi et al. 2019): each rank of this group has columns of the weight and of x, and the outputs are their sum.
+  parallel::Communicator* tp = nullptr;
 
   /// x [T, D] -> [T, F]. Leaves x.
   Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;

@@ -1,5 +1,7 @@
 #include "engine/nn/mlp.h"
 
+#include "engine/nn/tp.h"
+
 namespace troupe::engine::nn {
 
 Tensor Mlp::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
@@ -22,6 +24,7 @@ Tensor Mlp::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
   Tensor dx = pass.device.empty({rows, gate.weight->value.shape()[1]});
   up.backward(du, pass, saved, dx, false);
   gate.backward(dg, pass, saved, dx, true);
+  sum_over(down.tp, pass.device, dx, gate.weight->name);
   return dx;
 }
 

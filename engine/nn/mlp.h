@@ -6,7 +6,7 @@
 namespace troupe::engine::nn {
 
 struct Mlp {
-  Linear gate, up, down;
+  Linear gate, up, down;  ///< with down.tp, each rank has some of the inner columns
 
   Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;  ///< [T, D] -> [T, D]
   Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const;

@@ -5,6 +5,14 @@
 
 namespace troupe::engine::nn {
 
+Shape Parameter::logical_shape() const {
+  const Shape& part = value.shape();
+  if (shard.whole()) return part;
+  check(part.rank() <= 2, "Parameter: only vectors and matrices are shared out");
+  if (part.rank() == 1) return Shape{shard.full};
+  return shard.axis == 0 ? Shape{shard.full, part[1]} : Shape{part[0], shard.full};
+}
+
 Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients) : device_(&device) {
   for (const auto& w : wanted) count_ += w.shape.count();
   values_ = device.empty(Shape{count_});
@@ -16,7 +24,8 @@ Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, b
   for (const auto& w : wanted) {
     const std::int64_t end = at + w.shape.count();
     check(index_.emplace(w.name, all_.size()).second, "Parameters: a name stands twice");
-    all_.push_back({w.name, values_.flat(at, end).view(w.shape), with_gradients ? grads_.flat(at, end).view(w.shape) : Tensor()});
+    check(w.shard.whole() || w.shape[w.shard.axis] == w.shard.end - w.shard.begin, "Parameters: a shape is not that of its part");
+    all_.push_back({w.name, values_.flat(at, end).view(w.shape), with_gradients ? grads_.flat(at, end).view(w.shape) : Tensor(), w.shard});
     at = end;
   }
 }

@@ -8,13 +8,17 @@
 #include <vector>
 
 #include "engine/ops/device.h"
+#include "engine/parallel/shard.h"
 
 namespace troupe::engine::nn {
 
 struct Parameter {
   std::string name;  ///< "model.layers.0.self_attn.q_proj.weight"
   Tensor value;
-  Tensor grad;  ///< absent in models that are never trained
+  Tensor grad;                 ///< absent in models that are never trained
+  parallel::Shard shard = {};  ///< the part of the logical tensor that `value` is
+  /// The shape of the whole tensor, as checkpoints store it.
+  Shape logical_shape() const;
   /// Matrices decay, vectors (norm gains, biases) do not.
   bool decays() const { return value.shape().rank() >= 2; }
 };
@@ -23,7 +27,8 @@ class Parameters {
  public:
   struct Wanted {
     std::string name;
-    Shape shape;
+    Shape shape;  ///< of this rank's part
+    parallel::Shard shard = {};
   };
   /// Allocates all of `wanted`, in that order; values are undefined, gradients zero.
   Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients);

@@ -57,6 +57,11 @@ struct AdamW {
   float grad_scale = 1;   ///< gradients are multiplied by this first (clipping)
 };
 
+/// Two targets of the vocabulary head that are no token. A row without a target is skipped. A row whose target is elsewhere, in another
+/// rank's part of the vocabulary, has its lse, its entropy and the softmax's part of its gradients, all over the rows of this weight; its
+/// logp is 0 and its gradients lack the target's own term.
+inline constexpr std::int32_t no_target = -1, target_elsewhere = -2;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -104,16 +109,17 @@ class Device {
   virtual void swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) = 0;
 
   /// The fused vocabulary head: from hidden states [T, D] and weight [V, D], with z = weight.hidden * inv_temperature:
-  /// logp[t] = z[targets[t]] - lse[t] and, where wanted, entropy[t] = lse - sum_v p_v z_v. A row whose
-  /// target is -1 is skipped: its logp, lse, entropy and gradients are 0. [T, V] is never stored.
+  /// logp[t] = z[targets[t]] - lse[t] and, where wanted, entropy[t] = lse - sum_v p_v z_v. A row of no_target is skipped: its logp, lse,
+  /// entropy and gradients are 0. For target_elsewhere see there. [T, V] is never stored.
   virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
                     Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy) = 0;
-  /// dhidden [T, D] assigned, dweight [V, D] added. dlogp, dentropy [T] (dentropy may be absent).
+  /// dhidden [T, D] assigned, dweight [V, D] added. dlogp, dentropy [T] (dentropy may be absent). lse and entropy are those of the whole
+  /// vocabulary, also where the weight is a part of it.
   virtual void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
                              Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
                              Tensor& dhidden, Tensor& dweight) = 0;
-  /// The same arithmetic from stored logits [M, V] (generation): logp of targets [M], bit-identical to head(). A target of -1 gives
-  /// logp 0; its lse is still computed.
+  /// The same arithmetic from stored logits [M, V] (generation): logp of targets [M], bit-identical to head(). A target that
+  /// is no token gives logp 0; its lse is still computed.
   virtual void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                              Tensor& lse) = 0;
 

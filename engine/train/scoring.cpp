@@ -40,10 +40,8 @@ void score(models::Decoder& decoder, const data::Experience& batch, const Scorin
   const auto count = static_cast<std::int64_t>(head.rows.size());
   Tensor wanted = device.empty({count, hidden.shape()[1]});  // [M, D]
   device.gather_rows(hidden, head.rows, wanted);
-  Tensor logp = device.empty({count}), lse = device.empty({count});
-  device.head(wanted, decoder.head().value, head.targets, ops::inverse_temperature(options.temperature), options.precision, logp, lse,
-              nullptr);
-  const auto values = ops::to_host(device, logp);
+  const auto scores = decoder.head().forward(wanted, head.targets, ops::inverse_temperature(options.temperature), options.precision, false);
+  const auto values = ops::to_host(device, scores.logp);
   for (std::size_t i = 0; i < values.size(); ++i) out[start + static_cast<std::size_t>(head.rows[i]) + 1] = values[i];
 }
 

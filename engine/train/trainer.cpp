@@ -39,19 +39,15 @@ double Trainer::run_micro_batch(const data::Experience& batch, const loss::AnyLo
   const Tensor hidden = model_->forward(batch.tokens, pass, saved);  // [T, D]
   Tensor rows = device.empty({count, hidden.shape()[1]});            // [M, D]
   device.gather_rows(hidden, head.rows, rows);
-  Tensor logp = device.empty({count}), lse = device.empty({count}), entropy = with_entropy ? device.empty({count}) : Tensor();
-  device.head(rows, model_->head().value, head.targets, inv_temperature, options_.precision, logp, lse, with_entropy ? &entropy : nullptr);
+  const auto scores = model_->head().forward(rows, head.targets, inv_temperature, options_.precision, with_entropy);
 
-  const auto logp_T = to_tokens(ops::to_host(device, logp), head, batch.tokens.size());
-  const auto entropy_T = with_entropy ? to_tokens(ops::to_host(device, entropy), head, batch.tokens.size()) : std::vector<float>();
+  const auto logp_T = to_tokens(ops::to_host(device, scores.logp), head, batch.tokens.size());
+  const auto entropy_T = with_entropy ? to_tokens(ops::to_host(device, scores.entropy), head, batch.tokens.size()) : std::vector<float>();
   const auto result = loss::evaluate(loss, {logp_T, entropy_T, {}}, batch, report);
 
   const Tensor dlogp = to_rows(device, result.dlogp, head);
-  const bool through_entropy = !result.dentropy.empty();
-  const Tensor dentropy = through_entropy ? to_rows(device, result.dentropy, head) : Tensor();
-  Tensor drows = device.empty(rows.shape());
-  device.head_backward(rows, model_->head().value, head.targets, inv_temperature, options_.precision, lse, dlogp,
-                       through_entropy ? &dentropy : nullptr, through_entropy ? &entropy : nullptr, drows, model_->head().grad);
+  const Tensor dentropy = result.dentropy.empty() ? Tensor() : to_rows(device, result.dentropy, head);
+  const Tensor drows = model_->head().backward(rows, head.targets, inv_temperature, options_.precision, scores, dlogp, dentropy);
   Tensor dhidden = device.empty(hidden.shape());
   device.fill(dhidden, 0);
   device.scatter_rows(drows, head.rows, dhidden);

@@ -58,7 +58,7 @@ class FastDevice final : public HostDevice {
   template <class Visit>
   void share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit);
 
-  /// The rows of one chunk of the vocabulary head: those with a target.
+  /// The rows of one chunk of the vocabulary head: those that are not skipped.
   struct HeadChunk {
     std::span<const std::int32_t> rows;
     float* hidden;  ///< [rows, D]

@@ -29,7 +29,7 @@ void FastDevice::for_each_head_chunk(const Tensor& hidden, const Tensor& weight,
   const std::int64_t width = width_of(weight), vocabulary = rows_of(weight);
   head_rows_.clear();
   for (std::size_t t = 0; t < targets.size(); ++t) {
-    if (targets[t] >= 0) head_rows_.push_back(static_cast<std::int32_t>(t));
+    if (targets[t] != no_target) head_rows_.push_back(static_cast<std::int32_t>(t));
   }
   const auto total = static_cast<std::int64_t>(head_rows_.size()), most = std::min(total, rows_of_chunk(vocabulary));
   for (std::int64_t begin = 0; begin < total; begin += most) {
@@ -60,8 +60,9 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int32_t t = chunk.rows[static_cast<std::size_t>(i)];
         const float* z = chunk.logits + i * vocabulary;
+        const std::int32_t target = targets[static_cast<std::size_t>(t)];
         const RowResult row(kernels_.softmax_sums(z, vocabulary, inv_temperature, entropy_at != nullptr));
-        logp_at[t] = row.logp(z[targets[static_cast<std::size_t>(t)]], inv_temperature);
+        if (target >= 0) logp_at[t] = row.logp(z[target], inv_temperature);
         lse_at[t] = row.lse;
         if (entropy_at != nullptr) entropy_at[t] = row.entropy;
       }
@@ -92,7 +93,7 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
         kernels_.head_dlogits(z, vocabulary,
                               {inv_temperature, lse_at[t], dlogp_at[t], dentropy_at == nullptr ? 0 : dentropy_at[t],
                                entropy_at == nullptr ? 0 : entropy_at[t]});
-        z[targets[static_cast<std::size_t>(t)]] += inv_temperature * dlogp_at[t];
+        if (const std::int32_t target = targets[static_cast<std::size_t>(t)]; target >= 0) z[target] += inv_temperature * dlogp_at[t];
       }
     });
     float* below = dhidden_.need(rows * width);

@@ -54,7 +54,7 @@ void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span
   for (std::int64_t t = 0; t < count; ++t) {
     const std::int32_t target = targets[static_cast<std::size_t>(t)];
     RowStats stats{0, 0};
-    if (target >= 0) {
+    if (target != no_target) {
       operands.logits(operand(in(hidden) + t * operands.width, operands.width, 1, precision), z);
       stats = row_stats(z, inv_temperature);
     }
@@ -80,7 +80,7 @@ void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, 
   for (std::int64_t t = 0; t < count; ++t) {
     const std::int32_t target = targets[static_cast<std::size_t>(t)];
     std::vector<double> hidden_sum(width);
-    if (target >= 0) {
+    if (target != no_target) {
       const std::vector<double> state = operand(in(hidden) + t * operands.width, operands.width, 1, precision);
       operands.logits(state, logits);
       const double above = in(dlogp)[t], above_entropy = dentropy == nullptr ? 0 : in(*dentropy)[t];

@@ -77,7 +77,7 @@ void expect_as_full_forward(models::Decoder& model, const Request& request, cons
   EXPECT_TRUE(same_bits(got.sampling_logp, tail(test::trainer_logp(model, all, inverse, precision))));
 
   ops::Device& device = model.device();
-  const Tensor logits = model.logits(test::full_forward(model, all, precision), precision);
+  const Tensor logits = model.head().logits(test::full_forward(model, all, precision), precision);
   const std::vector<float> host = ops::to_host(device, logits);
   const auto width = static_cast<std::size_t>(model.spec().vocabulary);
   for (std::size_t i = 0; i < got.ids.size(); ++i) {

@@ -1,0 +1,85 @@
+#include "engine/models/split.h"
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::models {
+namespace {
+
+using parallel::Range;
+using parallel::Shard;
+
+bool splits_into(const DecoderSpec& spec, int parts) {
+  if (parts < 1 || parts > spec.vocabulary || parts > spec.inner) return false;
+  return parts <= spec.kv_heads || (parts % spec.kv_heads == 0 && spec.heads % parts == 0);
+}
+
+Shard rows(Range part, std::int64_t full) { return {0, part.begin, part.end, full, false, true}; }
+
+Range times(Range heads, std::int64_t size) { return {heads.begin * size, heads.end * size}; }
+
+// The part of the tensor of this name (its last words: "q_proj.weight").
+Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& split) {
+  const auto is = [&](std::string_view layer) {
+    return name.ends_with(cat(".", layer, ".weight")) || name.ends_with(cat(".", layer, ".bias"));
+  };
+  const auto columns = [&](Range part, std::int64_t full) {
+    return name.ends_with(".bias") ? Shard{.first = split.index == 0} : Shard{1, part.begin, part.end, full, false, true};
+  };
+  const std::int64_t size = spec.head_size;
+  if (name.ends_with("embed_tokens.weight") || name == "lm_head.weight") return rows(split.vocabulary, spec.vocabulary);
+  if (is("q_proj")) return rows(times(split.heads, size), spec.heads * size);
+  if (is("k_proj") || is("v_proj")) {
+    const Range part = times(split.kv_heads, size);
+    return {0, part.begin, part.end, spec.kv_heads * size, split.shares_kv_heads, split.first_holder};
+  }
+  if (is("o_proj")) return columns(times(split.heads, size), spec.heads * size);
+  if (is("gate_proj") || is("up_proj")) return rows(split.inner, spec.inner);
+  if (is("down_proj")) return columns(split.inner, spec.inner);
+  return {.first = split.index == 0};
+}
+
+}  // namespace
+
+Result<> check_split(const DecoderSpec& spec, int parts) {
+  if (splits_into(spec, parts)) return {};
+  std::vector<std::string> valid;
+  for (int choice = 1; choice <= spec.heads; ++choice)
+    if (splits_into(spec, choice)) valid.push_back(cat(choice));
+  return fail(Errc::usage, cat("tensor parallelism of ", parts, " does not fit this model of ", spec.heads, " heads, ", spec.kv_heads,
+                               " key/value heads, an inner width of ", spec.inner, " and a vocabulary of ", spec.vocabulary, "; it can be ",
+                               join(valid, ", ")));
+}
+
+Split split_of(const DecoderSpec& spec, int index, int parts) {
+  check(splits_into(spec, parts) && 0 <= index && index < parts, "split_of: a part that does not exist");
+  Split split{index, parts, parallel::even_range(spec.vocabulary, index, parts), parallel::even_range(spec.inner, index, parts), {}, {}};
+  if (parts <= spec.kv_heads) {
+    split.kv_heads = parallel::even_range(spec.kv_heads, index, parts);
+    split.heads = times(split.kv_heads, spec.heads / spec.kv_heads);
+  } else {
+    const int holders = parts / spec.kv_heads;
+    split.kv_heads = {index / holders, index / holders + 1};
+    split.heads = parallel::even_range(spec.heads, index, parts);
+    split.shares_kv_heads = true;
+    split.first_holder = index % holders == 0;
+  }
+  return split;
+}
+
+std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec, const Split& split) {
+  auto list = parameter_list(spec);
+  if (split.parts == 1) return list;
+  for (auto& wanted : list) {
+    wanted.shard = shard_of(wanted.name, spec, split);
+    const std::int64_t size = wanted.shard.end - wanted.shard.begin;
+    if (wanted.shard.whole()) continue;
+    if (wanted.shape.rank() == 1)
+      wanted.shape = Shape{size};
+    else
+      wanted.shape = wanted.shard.axis == 0 ? Shape{size, wanted.shape[1]} : Shape{wanted.shape[0], size};
+  }
+  return list;
+}
+
+}  // namespace troupe::engine::models

@@ -1,0 +1,114 @@
+#include "engine/nn/head.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "engine/nn/tp.h"
+#include "engine/parallel/reduce.h"
+
+namespace troupe::engine::nn {
+namespace {
+
+// What one rank knows of a row from its part of the vocabulary.
+struct Part {
+  float logp = 0, lse = 0, entropy = 0;
+  std::int32_t owns = 0;  // 1: the target lies here, and logp counts
+};
+
+// Softmax over all parts, from the softmax over each: with P_r = exp(lse_r - lse) the mass of part r,
+// log p(target) = log p_r(target) + log P_r and H = sum_r P_r (H_r - log P_r). In f64, in the order of the ranks, rounded once.
+Part joined(std::span<const Part> all, std::size_t row, std::size_t rows) {
+  double highest = static_cast<double>(all[row].lse), sum = 0, logp = 0, entropy = 0;
+  for (std::size_t at = row; at < all.size(); at += rows) highest = std::max(highest, static_cast<double>(all[at].lse));
+  for (std::size_t at = row; at < all.size(); at += rows) sum += std::exp(static_cast<double>(all[at].lse) - highest);
+  const double lse = highest + std::log(sum);
+  for (std::size_t at = row; at < all.size(); at += rows) {
+    const double log_mass = static_cast<double>(all[at].lse) - lse;
+    if (all[at].owns) logp = static_cast<double>(all[at].logp) + log_mass;
+    entropy += std::exp(log_mass) * (static_cast<double>(all[at].entropy) - log_mass);
+  }
+  return {static_cast<float>(logp), static_cast<float>(lse), static_cast<float>(entropy), 1};
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Head::own_targets(std::span<const std::int32_t> targets) const {
+  std::vector<std::int32_t> own(targets.begin(), targets.end());
+  if (tp == nullptr) return own;
+  const auto& shard = weight->shard;
+  for (auto& target : own) {
+    check(target >= ops::no_target && target < shard.full, "Head: a target outside the vocabulary");
+    if (target == ops::no_target) continue;
+    target = shard.begin <= target && target < shard.end ? target - static_cast<std::int32_t>(shard.begin) : ops::target_elsewhere;
+  }
+  return own;
+}
+
+void Head::combine(std::span<const std::int32_t> own, TokenScores& scores) const {
+  if (tp == nullptr) return;
+  auto logp = ops::to_host(*device, scores.logp), lse = ops::to_host(*device, scores.lse);
+  auto entropy = scores.entropy ? ops::to_host(*device, scores.entropy) : std::vector<float>(own.size(), 0.0f);
+  std::vector<Part> mine, all(own.size() * static_cast<std::size_t>(tp->size()));
+  for (std::size_t i = 0; i < own.size(); ++i) mine.push_back({logp[i], lse[i], entropy[i], own[i] >= 0 ? 1 : 0});
+  tp->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), "log-probabilities");
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (own[i] == ops::no_target) continue;
+    const Part whole = joined(all, i, own.size());
+    logp[i] = whole.logp, lse[i] = whole.lse, entropy[i] = whole.entropy;
+  }
+  device->upload(scores.logp, logp);
+  device->upload(scores.lse, lse);
+  if (scores.entropy) device->upload(scores.entropy, entropy);
+}
+
+TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
+                          bool with_entropy) const {
+  const auto rows = static_cast<std::int64_t>(targets.size());
+  const auto own = own_targets(targets);
+  TokenScores scores{device->empty({rows}), device->empty({rows}), with_entropy ? device->empty({rows}) : Tensor()};
+  device->head(hidden, weight->value, own, inv_temperature, precision, scores.logp, scores.lse, with_entropy ? &scores.entropy : nullptr);
+  combine(own, scores);
+  return scores;
+}
+
+Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
+                      const TokenScores& scores, const Tensor& dlogp, const Tensor& dentropy) const {
+  Tensor dhidden = device->empty(hidden.shape());
+  device->head_backward(hidden, weight->value, own_targets(targets), inv_temperature, precision, scores.lse, dlogp,
+                        dentropy ? &dentropy : nullptr, dentropy ? &scores.entropy : nullptr, dhidden, weight->grad);
+  sum_over(tp, *device, dhidden, "gradients of the head");
+  return dhidden;
+}
+
+Tensor Head::logits(const Tensor& hidden, ops::Precision precision) const {
+  Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
+  device->gemm(hidden, weight->value, z, {.transpose_b = true, .precision = precision});
+  return z;
+}
+
+std::vector<float> Head::whole(const Tensor& logits) const {
+  const auto mine = ops::to_host(*device, logits);
+  if (tp == nullptr) return mine;
+  const auto all = parallel::gather_floats(*tp, mine, "logits");
+  const auto rows = logits.shape()[0], vocabulary = weight->shard.full;
+  std::vector<float> out(all.size());
+  auto from = all.begin();
+  for (int rank = 0; rank < tp->size(); ++rank) {
+    const auto part = parallel::even_range(vocabulary, rank, tp->size());
+    for (std::int64_t row = 0; row < rows; ++row, from += part.size())
+      std::copy_n(from, part.size(), out.begin() + row * vocabulary + part.begin);
+  }
+  return out;
+}
+
+TokenScores Head::scores(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature) const {
+  const auto rows = static_cast<std::int64_t>(targets.size());
+  const auto own = own_targets(targets);
+  TokenScores scores{device->empty({rows}), device->empty({rows}), Tensor()};
+  device->token_logprob(logits, own, inv_temperature, scores.logp, scores.lse);
+  combine(own, scores);
+  return scores;
+}
+
+}  // namespace troupe::engine::nn

@@ -1,0 +1,44 @@
+// Head: from hidden states to the log-probability of a token, over a vocabulary that the ranks of a tensor-parallel group may share.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/nn/parameters.h"
+#include "engine/parallel/communicator.h"
+
+namespace troupe::engine::nn {
+
+/// What a model says of one token a row, [M] each, over the whole vocabulary. `entropy` may be absent.
+struct TokenScores {
+  Tensor logp, lse, entropy;
+};
+
+/// Trainer, scorer and generator all get their numbers here, so that equal weights in equal parts give equal bits to all three.
+/// Targets are ids of the whole vocabulary, or ops::no_target. With a group every method is collective over it.
+struct Head {
+  ops::Device* device = nullptr;
+  Parameter* weight = nullptr;           ///< [V/tp, D] this rank's rows of the logical weight
+  parallel::Communicator* tp = nullptr;  ///< the ranks that share the vocabulary; nullptr: this one has all of it
+
+  /// hidden [M, D] -> scores of the targets under softmax(weight.hidden * inv_temperature).
+  TokenScores forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
+                      bool with_entropy) const;
+  /// dlogp, dentropy [M] (dentropy may be absent) -> dhidden [M, D]; adds into the weight's gradient. `scores` as forward gave them.
+  Tensor backward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
+                  const TokenScores& scores, const Tensor& dlogp, const Tensor& dentropy) const;
+
+  /// This rank's part of the logits, [M, V/tp]: what scores() takes.
+  Tensor logits(const Tensor& hidden, ops::Precision precision) const;
+  /// All parts together, [M, V] on the host of every rank.
+  std::vector<float> whole(const Tensor& logits) const;
+  /// The bits of forward(), without entropy, from kept logits.
+  TokenScores scores(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature) const;
+
+ private:
+  std::vector<std::int32_t> own_targets(std::span<const std::int32_t> targets) const;
+  void combine(std::span<const std::int32_t> own, TokenScores& scores) const;
+};
+
+}  // namespace troupe::engine::nn
