@@ -29,7 +29,7 @@ class Communicator {
   /// A broadcast that may be long in coming: waits by napping (below 2 % of a core), until it comes or the group ends.
   virtual void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) = 0;
 
-  /// A group of the ranks that give the same colour, ordered by key. Collective.
+  /// A group of the ranks that give the same colour (not negative), ordered by key. Collective.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
   /// A rank's exception ends its group: every rank that waits, now or later, gets Errc::closed with these words.
   virtual void abort(std::string_view why) noexcept = 0;

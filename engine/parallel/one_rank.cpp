@@ -29,7 +29,8 @@ void OneRank::all_to_all(std::span<const std::byte> mine, std::span<std::byte> t
   all_gather(mine, theirs, what);
 }
 
-std::unique_ptr<Communicator> OneRank::split(int, int) {
+std::unique_ptr<Communicator> OneRank::split(int color, int) {
+  check(color >= 0, "a split's colours are not negative");
   enter("splitting the group");
   return std::make_unique<OneRank>();
 }

@@ -232,6 +232,7 @@ class ThreadRank final : public Communicator {
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
+    check(color >= 0, "a split's colours are not negative");
     const std::array<int, 2> wish{color, key};
     std::pair<std::shared_ptr<ThreadRanks>, int> child;
     group_->meet(rank_, {"split", 0, std::as_bytes(std::span(wish)), "splitting the group"}, false,

@@ -1,35 +1,21 @@
 #include "engine/data/readers/parquet_library.h"
 
-#include <dlfcn.h>
-
-#include <filesystem>
-
+#include "engine/base/module.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::data {
 namespace {
 
 using Open = void(const std::string&, Result<std::unique_ptr<RowReader>>&);
-constexpr const char* library = "libtroupe_parquet.so";
 
 Result<Open*> load() {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const auto folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  // Beside the program, one up (programs of the tests), or in an installation's lib.
-  for (const auto& place : {folder / library, folder.parent_path() / library, folder.parent_path() / "lib" / library}) {
-    if (!fs::is_regular_file(place, ignored)) continue;
-    // Never closed: Arrow's threads and static objects do not survive it.
-    void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    void* symbol = handle ? dlsym(handle, "troupe_open_parquet") : nullptr;
-    if (symbol) return reinterpret_cast<Open*>(symbol);
-    const char* reason = dlerror();
-    return fail(Errc::unsupported,
-                cat("reading parquet needs ", place.string(), ", which cannot be loaded (", reason ? reason : "no reason given",
-                    "): run cmake/fetch_arrow.sh with the build folder and build again"));
-  }
+  const auto symbol = load_from_module("libtroupe_parquet.so", "troupe_open_parquet");
+  if (symbol) return reinterpret_cast<Open*>(*symbol);
+  if (symbol.error().code != Errc::not_found)
+    return fail(Errc::unsupported, cat("reading parquet needs its library, but ", symbol.error().what,
+                                       ": run cmake/fetch_arrow.sh with the build folder and build again"));
   return fail(Errc::unsupported,
-              cat("reading parquet needs Arrow, which this build was made without (no ", library, " beside ", folder.string(),
+              cat("reading parquet needs Arrow, which this build was made without (", symbol.error().what,
                   "): run cmake/fetch_arrow.sh with the build folder, then cmake and the build again, or convert the file to .jsonl"));
 }
 

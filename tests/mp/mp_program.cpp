@@ -1,0 +1,140 @@
+// What every rank of a test under mpirun does: mp_program SCENARIO. under_mpirun.sh starts it and judges how it ended.
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <thread>
+
+#include "tests/mp/collectives.h"
+#include "tests/support/on_ranks.h"
+#include "transports/mpi/mpi_world.h"
+
+namespace {
+
+using namespace troupe;
+using engine::parallel::Communicator;
+
+int said(bool ok, const std::string& what) {
+  std::cerr << (ok ? what : "WRONG: " + what) + "\n";
+  return ok ? 0 : 1;
+}
+
+/// The bits of processes are those of threads: each rank runs the script once more, as one thread of a group of threads.
+int collectives(Communicator& world) {
+  const std::string got = test::run_script(world);
+  std::string expected;
+  test::on_ranks(world.size(), [&](Communicator& group) {
+    auto mine = test::run_script(group);
+    if (group.rank() == world.rank()) expected = std::move(mine);
+  });
+  return said(got == expected && got.size() > 1000000, std::to_string(got.size()) + " bytes as threads give them");
+}
+
+double cpu_seconds() {
+  rusage use{};
+  getrusage(RUSAGE_SELF, &use);
+  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  return seconds(use.ru_utime) + seconds(use.ru_stime);
+}
+
+/// Followers that wait for the leader's next message leave the core to others.
+int idle(Communicator& world) {
+  constexpr double pause = 3;
+  std::byte message{};
+  engine::parallel::barrier(world, "the start");
+  const double before = cpu_seconds();
+  if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));  // what is measured is this time
+  world.broadcast_idle(std::span(&message, 1), 0, "the next message");
+  const double share = (cpu_seconds() - before) / pause;
+  return said(share < 0.05, "rank " + std::to_string(world.rank()) + " used " + std::to_string(100 * share) + " % of a core while idle");
+}
+
+/// For under_mpirun.sh, which measures how long the others outlive this rank.
+void say_when() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::cerr << "ends at " << std::chrono::nanoseconds(now).count() << std::endl;
+}
+
+/// Rank 1 is gone without a word; the others wait for it.
+int killed(Communicator& world) {
+  engine::parallel::barrier(world, "the start");
+  if (world.rank() == 1) {
+    say_when();
+    std::raise(SIGKILL);
+  }
+  std::byte message{};
+  world.broadcast_idle(std::span(&message, 1), 1, "what never comes");
+  return said(false, "rank 1 came back");
+}
+
+/// Rank 1 ends the group with its words.
+int aborted(Communicator& world) {
+  engine::parallel::barrier(world, "the start");
+  if (world.rank() == 1) {
+    say_when();
+    world.abort("the disk is full");
+  }
+  engine::parallel::barrier(world, "what never comes");
+  return said(false, "rank 1 came back");
+}
+
+/// Rank 1 throws, and its communicator goes with it.
+int thrown(Communicator& world) {
+  engine::parallel::barrier(world, "the start");
+  if (world.rank() == 1) {
+    say_when();
+    throw Failure(Error{Errc::io, "the disk is gone"});
+  }
+  engine::parallel::barrier(world, "what never comes");
+  return said(false, "rank 1 came back");
+}
+
+/// All wait for mpirun to be killed under them (by under_mpirun.sh).
+int orphaned(Communicator& world) {
+  engine::parallel::barrier(world, "the start");
+  if (world.rank() == 0) std::cerr << "ready" << std::endl;
+  std::byte message{};
+  if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::minutes(5));
+  world.broadcast_idle(std::span(&message, 1), 0, "what never comes");
+  return said(false, "nobody ended the group");
+}
+
+/// Rank 1 never comes to what the others wait for.
+int late(Communicator& world) {
+  engine::parallel::barrier(world, "the start");
+  if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::minutes(5));
+  engine::parallel::barrier(world, "gradients of step 7");
+  return said(false, "the deadline was not kept");
+}
+
+int run(const std::string& scenario, Communicator& world) {
+  if (scenario == "collectives" || scenario == "blocks") return collectives(world);
+  if (scenario == "idle") return idle(world);
+  if (scenario == "killed") return killed(world);
+  if (scenario == "aborted") return aborted(world);
+  if (scenario == "thrown") return thrown(world);
+  if (scenario == "orphaned") return orphaned(world);
+  if (scenario == "late") return late(world);
+  return said(false, "no scenario '" + scenario + "'");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  transports::mpi::die_with_mpirun();
+  const std::string scenario = count > 1 ? arguments[1] : "";
+  transports::mpi::MpiOptions options;
+  if (scenario == "blocks") options.largest_block = 1009;  // a prime: blocks end inside of values
+  if (scenario == "late") options.deadline = std::chrono::milliseconds(300);
+  auto world = transports::mpi::mpi_world(options);
+  if (!world) return said(false, world.error().what);
+  if ((*world)->size() != transports::mpi::mpirun_size() || (*world)->rank() != transports::mpi::mpirun_rank())
+    return said(false, "mpirun's variables and MPI do not agree");
+  try {
+    return run(scenario, **world);
+  } catch (const Failure& failure) {  // thrown in the module or here
+    (*world)->abort(failure.error().what);
+    return 1;
+  }
+}

@@ -1,0 +1,56 @@
+#!/bin/bash
+# under_mpirun.sh PROGRAM RANKS SCENARIO: starts the program under mpirun and judges how it ended, when, and who was left behind.
+program=$1 ranks=$2 scenario=$3
+if ! command -v mpirun >/dev/null; then
+  echo "SKIP: mpirun is not installed (apt-get install openmpi-bin)"
+  exit 77
+fi
+said=$(mktemp) || exit 2
+trap 'rm -f "$said"' EXIT
+wrong() {
+  echo "WRONG: $*"
+  cat "$said"
+  exit 1
+}
+left_behind() { pgrep -f "^$program $scenario $said\$"; }
+
+# The name of the file is a third argument that marks our processes.
+mpirun --allow-run-as-root --oversubscribe -n "$ranks" "$program" "$scenario" "$said" </dev/null >"$said" 2>&1 &
+launcher=$!
+if [[ $scenario == orphaned ]]; then
+  until grep -q ready "$said"; do
+    kill -0 "$launcher" 2>/dev/null || wrong "it ended early"
+    sleep 0.02
+  done
+  left_behind >/dev/null || wrong "the processes of this test cannot be found"
+  kill -KILL "$launcher"
+fi
+wait "$launcher" 2>/dev/null
+code=$?
+ended=$(date +%s%N)
+
+# The last rank to die may be some milliseconds behind its mpirun.
+for ((i = 0; i < 100; ++i)); do left_behind >/dev/null || break; sleep 0.02; done
+left_behind >/dev/null && wrong "processes were left behind"
+
+case $scenario in
+  collectives | blocks | idle) ((code == 0)) || wrong "mpirun ended with $code" ;;
+  killed) expected='signal 9' ;;
+  aborted) expected='rank 1 ended: the disk is full' ;;
+  thrown) expected='rank 1 ended: the disk is gone' ;;
+  late) expected="rank [0-9]* ended: 'gradients of step 7': waited 0.3 s in vain for the other ranks" ;;
+  orphaned) ((code == 137)) || wrong "mpirun ended with $code" ;;
+  *) wrong "no scenario $scenario" ;;
+esac
+if [[ -n ${expected:-} ]]; then
+  ((code != 0)) || wrong "mpirun ended well"
+  grep -q "$expected" "$said" || wrong "nobody said: $expected"
+fi
+if [[ $scenario =~ ^(killed|aborted|thrown)$ ]]; then
+  began=$(grep -oE 'ends at [0-9]+' "$said" | head -1 | grep -oE '[0-9]+') || wrong "rank 1 did not say when it ends"
+  took=$(((ended - began) / 1000000))
+  ((took <= 3000)) || wrong "the others ended $took ms after rank 1"
+  echo "the others ended $took ms after rank 1"
+fi
+grep -E 'bytes as|% of a core' "$said"
+exit 0

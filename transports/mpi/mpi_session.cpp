@@ -1,0 +1,91 @@
+#include "transports/mpi/mpi_session.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include "engine/base/text.h"
+
+namespace troupe::transports::mpi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto shortest_nap = 50us, longest_nap = 2000us, spinning = 100us;
+
+/// What OpenMPI needs to run with more ranks than cores and in a container, where a process may not read another's memory. Whoever
+/// sets one of them before has the last word.
+void set_defaults() {
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+}
+
+std::string text_of(int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return std::string(text, length);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Session>> Session::start(MpiOptions options) {
+  int before = 0;
+  MPI_Initialized(&before);
+  if (before) return fail(Errc::usage, "MPI starts once in a process, and it was started before");
+  set_defaults();
+  int provided = MPI_THREAD_SINGLE;
+  if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided); code != MPI_SUCCESS)
+    return fail(Errc::unsupported, cat("MPI cannot start: ", text_of(code)));
+  if (provided < MPI_THREAD_SERIALIZED) {
+    MPI_Finalize();
+    return fail(Errc::unsupported, "this MPI was built without threads (MPI_THREAD_SERIALIZED is needed): install another");
+  }
+  return std::shared_ptr<Session>(new Session(std::move(options)));
+}
+
+Session::Session(MpiOptions options) : options_(std::move(options)), exceptions_(std::uncaught_exceptions()) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+}
+
+Session::~Session() {
+  if (std::uncaught_exceptions() > exceptions_) end("an exception left the work of the group");
+  MPI_Request request;
+  must(MPI_Ibarrier(MPI_COMM_WORLD, &request), "leaving the group");
+  wait(request, "leaving the group", false);
+  MPI_Finalize();
+}
+
+void Session::wait(MPI_Request request, std::string_view what, bool idle) const {
+  const auto begin = Clock::now();
+  for (;;) {
+    int done = 0;
+    must(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    if (done) return;
+    const auto waited = Clock::now() - begin;
+    if (!idle && waited > options_.deadline)
+      end(cat("'", what, "': waited ", to_text(std::chrono::duration<double>(waited).count(), 1), " s in vain for the other ranks"));
+    if (!idle && waited < spinning)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 8, shortest_nap, longest_nap));
+  }
+}
+
+void Session::must(int code, std::string_view what) const {
+  if (code != MPI_SUCCESS) end(cat("'", what, "': MPI: ", text_of(code)));
+}
+
+void Session::end(std::string_view why) const noexcept {
+  options_.last_words(cat("rank ", rank_, " ended: ", why));
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  std::abort();
+}
+
+}  // namespace troupe::transports::mpi

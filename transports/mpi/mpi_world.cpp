@@ -1,0 +1,51 @@
+#include "transports/mpi/mpi_world.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "engine/base/module.h"
+#include "engine/base/text.h"
+#include "transports/mpi/mpi_module.h"
+
+namespace troupe::transports::mpi {
+namespace {
+
+/// The number in an environment variable, or `otherwise`.
+int number_of(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  if (!text) return otherwise;
+  int value = 0;
+  const std::string_view digits = text;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc() && end == digits.data() + digits.size() && value >= 0 ? value : otherwise;
+}
+
+}  // namespace
+
+bool under_mpirun() { return number_of("OMPI_COMM_WORLD_SIZE", 0) > 0; }
+int mpirun_size() { return under_mpirun() ? number_of("OMPI_COMM_WORLD_SIZE", 1) : 1; }
+int mpirun_rank() { return under_mpirun() ? number_of("OMPI_COMM_WORLD_RANK", 0) : 0; }
+
+void die_with_mpirun() {
+  const auto parent = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(EXIT_FAILURE);  // it ended in between, and no signal will come
+}
+
+Result<std::unique_ptr<engine::parallel::Communicator>> mpi_world(MpiOptions options) {
+  if (!under_mpirun())
+    return fail(Errc::usage, "a group of several processes is started by mpirun (mpirun -n 4 troupe ...); this process was not");
+  const auto symbol = load_from_module("libtroupe_mpi.so", start_symbol);
+  if (!symbol)
+    return fail(Errc::unsupported, cat("mpirun started this program, but it was built without MPI or cannot load it (", symbol.error().what,
+                                       "): install libopenmpi-dev, then configure and build again, or start without mpirun"));
+  Result<std::unique_ptr<engine::parallel::Communicator>> world = fail(Errc::internal, "");
+  reinterpret_cast<Start*> (*symbol)(std::move(options), world);
+  return world;
+}
+
+}  // namespace troupe::transports::mpi
