@@ -44,11 +44,15 @@ class Resolver {
   }
 
   void file(const std::string& path) {
-    const auto text = read_file(path, 1u << 20);
-    if (!text) return problem(cat("--config: ", text.error().what));
-    auto root = parse_yaml(*text, path);
+    const auto found = read_file(path, 1u << 20);
+    if (!found) return problem(cat("--config: ", found.error().what));
+    text(*found, path);
+  }
+
+  void text(std::string_view text, const std::string& path) {
+    auto root = parse_yaml(text, path);
     if (!root) {
-      const auto json = parse_json(*text, path, {.depth = 16, .bytes = 1u << 20});
+      const auto json = parse_json(text, path, {.depth = 16, .bytes = 1u << 20});
       if (!json) return problem(root.error().what);
       root = from_json(*json);
     }
@@ -146,6 +150,14 @@ Result<Resolved> resolve(const Sources& sources) {
   resolver.algorithm(sources.algorithm);
   for (const std::string& set : sources.sets) resolver.set(set);
   return resolver.finish(sources.check_files);
+}
+
+Result<RunConfig> config_of(std::string_view yaml, const std::string& where) {
+  Resolver resolver;
+  resolver.text(yaml, where);
+  auto resolved = resolver.finish(false);
+  if (!resolved) return fail(resolved.error());
+  return std::move(resolved->config);
 }
 
 }  // namespace troupe::launch

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/error.h"
@@ -28,6 +29,8 @@ Result<Resolved> resolve(const Sources& sources);
 
 /// The whole configuration as a YAML file that resolves to the same values again.
 std::string to_yaml(const RunConfig& config);
+/// The configuration that to_yaml() wrote. Errc::usage as resolve(); `where` starts the messages.
+Result<RunConfig> config_of(std::string_view yaml, const std::string& where);
 
 /// Markdown page of all keys: docs/configuration.md is this text.
 std::string reference_page();

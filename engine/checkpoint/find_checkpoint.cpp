@@ -16,22 +16,11 @@ constexpr std::size_t state_bytes = 256u << 20;
 
 std::string name_of(std::int64_t step) { return cat("checkpoint-", step); }
 
-Result<TrainingState> read_state(const std::string& path) {
-  const std::string where = cat(path, "/training/state.json");
-  const auto json = read_json(where, {.depth = 64, .bytes = state_bytes});
-  if (!json) return fail(json.error());
-  const auto step = get_integer(*json, "step", where);
-  if (!step) return fail(Errc::corrupt, step.error().what);
-  const Json* state = json->find("state");
-  if (!state) return fail(Errc::corrupt, cat(where, ": the key \"state\" is missing"));
-  return TrainingState{*step, *state};
-}
-
 // Whole, and of the step that its name says: a folder renamed or copied over another is not taken for it.
 Result<> usable(const std::string& path, std::int64_t step) {
   const auto manifest = verify_checkpoint(path);
   if (!manifest) return fail(manifest.error());
-  const auto state = read_state(path);
+  const auto state = read_training_state(path);
   if (!state) return fail(state.error());
   if (manifest->step != step || state->step != step)
     return fail(Errc::corrupt,
@@ -72,6 +61,17 @@ std::optional<std::int64_t> step_of_name(std::string_view name) {
   return step;
 }
 
+Result<TrainingState> read_training_state(const std::string& path) {
+  const std::string where = cat(path, "/training/state.json");
+  const auto json = read_json(where, {.depth = 64, .bytes = state_bytes});
+  if (!json) return fail(json.error());
+  const auto step = get_integer(*json, "step", where);
+  if (!step) return fail(Errc::corrupt, step.error().what);
+  const Json* state = json->find("state");
+  if (!state) return fail(Errc::corrupt, cat(where, ": the key \"state\" is missing"));
+  return TrainingState{*step, *state};
+}
+
 Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output) {
   const auto steps = candidates(output);
   if (!steps) return fail(steps.error());
@@ -93,7 +93,7 @@ Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output) {
 
 Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied, Tensor* exp_avg, Tensor* exp_avg_sq) {
   check((exp_avg == nullptr) == (exp_avg_sq == nullptr), "load_checkpoint: one moment without the other");
-  auto state = read_state(path);
+  auto state = read_training_state(path);
   if (!state) return state;
   if (auto loaded = load_parameters(path, into, tied); !loaded) return fail(loaded.error());
   auto tensors = load_training_tensors(cat(path, "/", optimizer_file), into, exp_avg, exp_avg_sq);

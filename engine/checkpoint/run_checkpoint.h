@@ -16,6 +16,7 @@
 #include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/nn/parameters.h"
+#include "engine/parallel/grid.h"
 
 namespace troupe::engine::checkpoint {
 
@@ -24,7 +25,7 @@ struct Snapshot {
   std::int64_t step = 0;
   const nn::Parameters& parameters;
   SaveOptions model;
-  Tensor exp_avg, exp_avg_sq;  ///< AdamW's moments, [parameters.count()] each, or both absent
+  Tensor exp_avg, exp_avg_sq;  ///< AdamW's moments, [parameters.count()] each, or both absent on every rank
   Json state;                  ///< whatever else the run needs to continue: loader position, seeds, hash of the configuration
 };
 
@@ -38,6 +39,10 @@ struct WriteOptions {
 /// folder first and is made durable there; then one rename publishes it. Temporary folders that killed runs left are swept. On an error
 /// (a full disk) the temporary folder is removed and earlier checkpoints are as they were. A checkpoint of the same step is replaced.
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot, const WriteOptions& options = {});
+/// The same checkpoint, byte for byte, of a model that a group holds in parts. Collective: rank 0, which has the output's lock, writes;
+/// the others (`output` nullptr) hand it their parts, tensor by tensor. All get its result. Only rank 0 needs step, state and options.
+Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output, const Snapshot& snapshot,
+                                     const WriteOptions& options = {});
 
 struct FoundCheckpoint {
   std::string path;
@@ -56,7 +61,11 @@ struct TrainingState {
   Json state;
 };
 
-/// Loads weights (with every bit that training had, also when the model folder's are rounded) and, where given, the moments
+/// The step and state of a checkpoint, without its tensors. Errc::not_found, corrupt, io.
+Result<TrainingState> read_training_state(const std::string& path);
+
+/// Loads this rank's part of the weights (with every bit that training had, also when the model folder's are rounded) and, where given, the
+/// moments
 /// ([into.count()] each). Does not verify checksums: `path` comes from find_latest, or went through verify_checkpoint.
 /// Errc::not_found: no training state, or no moments where they are wanted. Errc::corrupt, io.
 Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied, Tensor* exp_avg, Tensor* exp_avg_sq);

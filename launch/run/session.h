@@ -1,13 +1,10 @@
-// Session: a run's place on disk and the device it computes on: lock, resumption, checkpoints.
+// Session: a run's place on disk: its lock, and where it goes on from. No tensor is loaded here (launch/run/roles.h does that).
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 
-#include "actors/roles/trainer.h"
-#include "engine/checkpoint/run_checkpoint.h"
-#include "engine/train/trainer.h"
+#include "engine/checkpoint/directory_lock.h"
+#include "engine/models/spec.h"
 #include "launch/run_config.h"
 
 namespace troupe::launch {
@@ -19,28 +16,20 @@ class Session {
   explicit Session(const RunConfig& config);
 
   const RunConfig& config() const { return config_; }
-  engine::ops::Device& device() { return *device_; }
+  const engine::checkpoint::DirectoryLock& output() const { return lock_; }
+  /// The checkpoint that the run goes on from, or "".
+  const std::string& from() const { return from_; }
   /// Steps that are done already.
   std::int64_t done() const { return done_; }
   /// What the algorithm saved with them; null at the start.
   const Json& state() const { return state_; }
-
-  /// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights.
-  std::unique_ptr<engine::train::Trainer> make_trainer();
-  /// A model that is never trained, from a folder.
-  std::unique_ptr<engine::models::Decoder> make_model(const std::string& folder);
-  /// A model of the trained one's shape, whose weights will come by message.
-  std::unique_ptr<engine::models::Decoder> make_empty_model();
+  /// Of the trained model.
   engine::models::DecoderSpec spec() const;
-
-  /// Writes checkpoints of this run. The session outlives it.
-  actors::roles::Saver saver();
 
  private:
   RunConfig config_;
   engine::checkpoint::DirectoryLock lock_;
-  std::unique_ptr<engine::ops::Device> device_;
-  std::string from_;  // the checkpoint that the run goes on from, or ""
+  std::string from_;
   std::int64_t done_ = 0;
   Json state_;
 };

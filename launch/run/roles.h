@@ -1,0 +1,36 @@
+// The roles of a run, made from its configuration: the same code whether all live in one process or each in its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "actors/roles/rollout.h"
+#include "actors/roles/scorer.h"
+#include "actors/roles/trainer.h"
+#include "actors/roles/verifier.h"
+#include "engine/checkpoint/directory_lock.h"
+#include "launch/run/text_model.h"
+#include "launch/run_config.h"
+
+namespace troupe::launch {
+
+/// What every role is made from. `from`: the checkpoint that the run goes on from, or "".
+struct RoleParts {
+  const RunConfig& config;
+  const std::string& from;
+  engine::ops::Device& device;  ///< outlives the role
+};
+
+/// The trained model's shape. Throws Failure, as all of these do.
+engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from);
+
+/// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights. Its checkpoints go to `output`,
+/// which outlives the role.
+actors::roles::Trainer make_policy(const RoleParts& parts, const engine::checkpoint::DirectoryLock& output);
+/// The model that the algorithm compares with: dpo.reference, grpo.reference, or the one that training began from.
+actors::roles::Scorer make_reference(const RoleParts& parts);
+/// A model of the trained one's shape, whose weights come by message. `text` turns its tokens into text.
+actors::roles::Rollout make_rollout(const RoleParts& parts, std::shared_ptr<const TextModel> text);
+actors::roles::Verifier make_verifier(const RunConfig& config);
+
+}  // namespace troupe::launch
