@@ -41,7 +41,7 @@ std::shared_ptr<ReplyState> Asker::add(Duration deadline, Result<Body> at_deadli
   const TimerId timer = control_.at(scheduler_.now() + deadline, [weak = weak_from_this(), id, at_deadline = std::move(at_deadline)] {
     if (const auto self = weak.lock()) self->finish(id, at_deadline);
   });
-  asks_.emplace(id, Ask{state, timer});
+  asks_.emplace(id, Ask{state, timer, nanoseconds(scheduler_.now())});
   return state;
 }
 
@@ -62,7 +62,9 @@ std::shared_ptr<ReplyState> Asker::ask(const transports::Address& to, std::strin
 std::shared_ptr<ReplyState> Asker::after(Duration delay) { return add(delay, Body()); }
 
 bool Asker::answer(Frame frame) {
-  if (!asks_.contains(frame.id)) return false;
+  const auto ask = asks_.find(frame.id);
+  if (ask == asks_.end()) return false;
+  witness(frame, ask->second.asked);
   if (frame.kind == transports::Kind::reply) {
     finish(frame.id, std::move(frame.body));
   } else {
@@ -70,6 +72,12 @@ bool Asker::answer(Frame frame) {
     finish(frame.id, fail(error ? std::move(*error) : std::move(error.error())));
   }
   return true;
+}
+
+void Asker::witness(const Frame& answer, std::int64_t asked) const {
+  if (!witness_) return;
+  witness_(
+      {answer.from, answer.type, asked, answer.began, answer.ended, nanoseconds(scheduler_.now()), answer.kind == transports::Kind::error});
 }
 
 void Asker::forget(std::uint64_t id) {

@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "actors/runtime/answered.h"
 #include "actors/runtime/reply.h"
 #include "actors/runtime/scheduler.h"
 #include "transports/transport.h"
@@ -19,6 +21,8 @@ class Asker : public std::enable_shared_from_this<Asker> {
   Asker(std::string node, Scheduler& scheduler, Lane& control, transports::Transport& transport)
       : node_(std::move(node)), scheduler_(scheduler), control_(control), transport_(transport) {}
 
+  /// Called for each answer that somebody waited for.
+  void set_witness(std::function<void(const Answered&)> witness) { witness_ = std::move(witness); }
   void set_incarnation(std::uint64_t incarnation) { next_id_ = incarnation << 40; }
 
   /// Sends now. Whatever happens, the state gets an outcome by the deadline (more than 0, at most 30 days).
@@ -36,7 +40,9 @@ class Asker : public std::enable_shared_from_this<Asker> {
   struct Ask {
     std::shared_ptr<ReplyState> state;
     TimerId timer;
+    std::int64_t asked = 0;
   };
+  void witness(const transports::Frame& answer, std::int64_t asked) const;
   std::shared_ptr<ReplyState> add(Duration deadline, Result<transports::Body> at_deadline);
   void finish(std::uint64_t id, Result<transports::Body> outcome);
 
@@ -47,6 +53,7 @@ class Asker : public std::enable_shared_from_this<Asker> {
   std::uint64_t next_id_ = 0;
   std::map<std::uint64_t, Ask> asks_;
   std::optional<Error> ended_;
+  std::function<void(const Answered&)> witness_;
 };
 
 }  // namespace troupe::actors

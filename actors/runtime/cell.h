@@ -2,6 +2,7 @@
 // handlers run on its engine lane, one at a time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct Cell {
 struct Outcome {
   Result<transports::Body> answer;
   std::optional<std::string> last_words;
+  std::int64_t began = 0, ended = 0;  ///< of the handler, nanoseconds of the scheduler's clock
 };
 
 /// From inside a catch block: an Outcome of the exception that ended a handler of `who` ("main/policy") for message `type`.

@@ -30,7 +30,9 @@ class Node::Core : public std::enable_shared_from_this<Core> {
         transport(network),
         options(std::move(given)),
         control(where.lane(name + "/control")),
-        asker(std::make_shared<Asker>(name, where, control, network)) {}
+        asker(std::make_shared<Asker>(name, where, control, network)) {
+    asker->set_witness(options.on_answered);
+  }
 
   void receive(Frame frame);  // any thread
   void add(std::shared_ptr<Cell> cell) { cells.emplace(cell->name, std::move(cell)); }
@@ -58,7 +60,7 @@ class Node::Core : public std::enable_shared_from_this<Core> {
   void compute(const std::shared_ptr<Cell>& cell, Frame frame, const Handler& handler);
   Detached converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> cell, Frame frame);
   void complete(const std::shared_ptr<Cell>& cell, const Frame& frame, Outcome outcome);
-  void answer(const Frame& request, Result<Body> result);
+  void answer(const Frame& request, Result<Body> result, std::int64_t began = 0, std::int64_t ended = 0);
   void bury(Cell& cell, const std::string& last_words);
   void empty(Cell& cell, const Error& why);
   void look_whether_drained();
@@ -124,20 +126,24 @@ void Node::Core::compute(const std::shared_ptr<Cell>& cell, Frame frame, const H
   auto shared = std::make_shared<Frame>(std::move(frame));
   cell->lane->post([self = shared_from_this(), cell, shared, &handler] {
     auto outcome = std::make_shared<Outcome>();
+    const Time began = self->scheduler.now();
     try {
       outcome->answer = handler.compute(std::move(shared->body));
     } catch (...) { *outcome = outcome_of_current_exception(to_string(shared->to), shared->type); }
+    outcome->began = nanoseconds(began), outcome->ended = nanoseconds(self->scheduler.now());
     self->control.post([self, cell, shared, outcome] { self->complete(cell, *shared, std::move(*outcome)); });
   });
 }
 
 Detached Node::Core::converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> cell, Frame frame) {
   Outcome outcome;
+  const Time began = self->scheduler.now();
   try {
     Task<Body> handling = cell->behavior.find(frame.type)->second.converse(std::move(frame.body));
     Body body = co_await handling;
     outcome.answer = std::move(body);
   } catch (...) { outcome = outcome_of_current_exception(to_string(frame.to), frame.type); }
+  outcome.began = nanoseconds(began), outcome.ended = nanoseconds(self->scheduler.now());
   // Posted, so that a handler that never waits does not nest the next one of its mailbox on this stack.
   auto ended = std::make_shared<Outcome>(std::move(outcome));
   auto shared = std::make_shared<Frame>(std::move(frame));
@@ -147,17 +153,17 @@ Detached Node::Core::converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> 
 void Node::Core::complete(const std::shared_ptr<Cell>& cell, const Frame& frame, Outcome outcome) {
   --cell->running;
   if (outcome.last_words) bury(*cell, *outcome.last_words);
-  answer(frame, std::move(outcome.answer));
+  answer(frame, std::move(outcome.answer), outcome.began, outcome.ended);
   if (stopping)
     look_whether_drained();
   else
     pump(cell);
 }
 
-void Node::Core::answer(const Frame& request, Result<Body> result) {
+void Node::Core::answer(const Frame& request, Result<Body> result, std::int64_t began, std::int64_t ended) {
   const Kind kind = result ? Kind::reply : Kind::error;
   Body body = result ? std::move(*result) : Body::of(std::move(result.error()));
-  if (!transport.send(Frame{request.from, request.to, request.id, kind, request.type, std::move(body)})) ++undeliverable;
+  if (!transport.send(Frame{request.from, request.to, request.id, kind, request.type, std::move(body), began, ended})) ++undeliverable;
 }
 
 void Node::Core::bury(Cell& cell, const std::string& last_words) {

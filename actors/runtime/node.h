@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "actors/runtime/actor_ref.h"
+#include "actors/runtime/answered.h"
 #include "actors/runtime/behavior.h"
 #include "actors/runtime/scheduler.h"
 #include "transports/transport.h"
@@ -29,7 +30,8 @@ struct Death {
 };
 
 struct NodeOptions {
-  std::function<void(const Death&)> on_death;  ///< called on the control lane
+  std::function<void(const Death&)> on_death;        ///< called on the control lane
+  std::function<void(const Answered&)> on_answered;  ///< called on the control lane, for each answer to an ask of this node
 };
 
 /// Counters since the node began; a snapshot.

@@ -16,6 +16,9 @@ using Time = Clock::time_point;
 using Job = std::function<void()>;
 using TimerId = std::uint64_t;
 
+/// Since the clock's epoch; processes of one host share it.
+inline std::int64_t nanoseconds(Time time) { return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count(); }
+
 /// Runs jobs one after the other, in the order posted: what happens after a post() returned, on any thread, posts behind it.
 class Lane {
  public:

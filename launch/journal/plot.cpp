@@ -7,6 +7,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/journal/metrics_file.h"
+#include "launch/journal/svg.h"
 
 namespace troupe::launch {
 
@@ -19,21 +20,6 @@ std::string number(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof(buffer), "%.4g", value);
   return buffer;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      out += c;
-  }
-  return out;
 }
 
 /// Ticks at 1, 2 or 5 times a power of ten.
@@ -93,22 +79,18 @@ std::string polyline(const Scale& s, const std::vector<std::pair<double, double>
   return out + "\"/>\n";
 }
 
-std::string text(double x, double y, const char* look, std::string_view words) {
-  return cat("<text x=\"", to_text(x, 1), "\" y=\"", to_text(y, 1), "\" ", look, ">", escaped(words), "</text>\n");
-}
-
 std::string panel(const Curve& curve, double left_edge, double top_edge) {
   const auto points = thinned(curve.points), smooth = smoothed(points);
   const Scale s = scale_of(points, left_edge, top_edge);
-  std::string out = text(left_edge + left, top_edge + 22, "class=\"t\"", curve.title);
-  out += text(left_edge + panel_width - right, top_edge + 22, "class=\"v\"", cat("last ", number(curve.points.back().second)));
+  std::string out = svg_text(left_edge + left, top_edge + 22, "class=\"t\"", curve.title);
+  out += svg_text(left_edge + panel_width - right, top_edge + 22, "class=\"v\"", cat("last ", number(curve.points.back().second)));
   for (const double at : ticks(s.y0, s.y1, 4)) {
     out += cat("<line class=\"g\" x1=\"", to_text(s.x(s.x0), 1), "\" x2=\"", to_text(s.x(s.x1), 1), "\" y1=\"", to_text(s.y(at), 1),
                "\" y2=\"", to_text(s.y(at), 1), "\"/>\n");
-    out += text(left_edge + left - 8, s.y(at) + 4, "class=\"y\"", number(at));
+    out += svg_text(left_edge + left - 8, s.y(at) + 4, "class=\"y\"", number(at));
   }
   for (const double at : ticks(s.x0, s.x1, 5)) {
-    if (at == std::floor(at)) out += text(s.x(at), top_edge + panel_height - bottom + 18, "class=\"x\"", number(at));
+    if (at == std::floor(at)) out += svg_text(s.x(at), top_edge + panel_height - bottom + 18, "class=\"x\"", number(at));
   }
   if (smooth.size() == 1) {
     return out + cat("<circle cx=\"", to_text(s.x(points[0].first), 1), "\" cy=\"", to_text(s.y(points[0].second), 1),
@@ -126,17 +108,14 @@ std::string svg(const std::string& title, const std::vector<Curve>& curves) {
   }
   const std::size_t rows = (shown.size() + 1) / 2;
   const double width = 2 * panel_width + 10, height = head + std::max<double>(1, static_cast<double>(rows)) * panel_height + 24;
-  std::string out = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", to_text(width, 0), ' ', to_text(height, 0),
-                        "\" width=\"", to_text(width, 0), "\" height=\"", to_text(height, 0), "\">\n");
-  out +=
-      "<style>text{font-family:sans-serif;fill:#333;font-size:12px}.h{font-size:17px;font-weight:bold}.t{font-size:14px;font-weight:bold}"
-      ".v{text-anchor:end;fill:#1f5fa8}.y{text-anchor:end;fill:#777}.x{text-anchor:middle;fill:#777}.g{stroke:#e4e4e4}</style>\n";
-  out += cat("<rect width=\"", to_text(width, 0), "\" height=\"", to_text(height, 0), "\" fill=\"white\"/>\n");
-  out += text(20, 28, "class=\"h\"", title);
+  std::string out = svg_head(width, height,
+                             ".v{text-anchor:end;fill:#1f5fa8}.y{text-anchor:end;fill:#777}.x{text-anchor:middle;fill:#777}"
+                             ".g{stroke:#e4e4e4}");
+  out += svg_text(20, 28, "class=\"h\"", title);
   for (std::size_t i = 0; i < shown.size(); ++i) {
     out += panel(shown[i], i % 2 == 0 ? 0 : panel_width, head + static_cast<double>(i / 2) * panel_height);
   }
-  out += text(width - right, height - 8, "class=\"v\"", "horizontal axes: optimizer steps");
+  out += svg_text(width - right, height - 8, "class=\"v\"", "horizontal axes: optimizer steps");
   return out + "</svg>\n";
 }
 

@@ -13,6 +13,7 @@
 #include "launch/journal/plot.h"
 #include "launch/journal/progress.h"
 #include "launch/journal/samples_file.h"
+#include "launch/journal/timeline.h"
 
 namespace troupe::launch {
 
@@ -42,6 +43,7 @@ std::string events_path(const std::string& folder) {
 
 struct RunJournal::Files {
   LineFile metrics, events;
+  Timeline timeline;
   std::optional<LineFile> samples, texts;  // from the first sample on: a run without any has no such files
 };
 
@@ -64,7 +66,8 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
   value_or_throw(cut_back(folder_ + "/metrics.jsonl", done_steps, true));
   value_or_throw(cut_back_samples(folder_, done_steps));
   const auto open = [&](const std::string& path) { return value_or_throw(LineFile::open(path)); };
-  files_ = std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"), open(events_path(folder_)), {}, {}});
+  files_ =
+      std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"), open(events_path(folder_)), Timeline(folder_, done_steps), {}, {}});
   value_or_throw(files_->events.append(tf_record(version_event(wall_time()))));
   value_or_throw(files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1))));
   progress_->begin(total_steps, done_steps);
@@ -73,7 +76,12 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
 void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   value_or_throw(files_->metrics.append(metrics_line(step, metrics)));
   value_or_throw(files_->events.append(tf_record(metrics_event(wall_time(), step, metrics))));
+  files_->timeline.record(step);
   progress_->step(step, metrics);
+}
+
+void RunJournal::answered(const actors::Answered& ask) {
+  if (files_) files_->timeline.answered(ask);
 }
 
 void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
@@ -89,6 +97,8 @@ void RunJournal::status(std::string_view text) { progress_->status(text); }
 
 void RunJournal::plot() {
   if (auto drawn = plot_run(folder_, title_); !drawn) log_warning(drawn.error().what);
+  if (!files_) return;
+  if (auto drawn = files_->timeline.draw(); !drawn) log_warning(drawn.error().what);
 }
 
 }  // namespace troupe::launch

@@ -4,15 +4,16 @@
 #include <memory>
 #include <string>
 
+#include "actors/runtime/answered.h"
 #include "algorithms/journal.h"
 
 namespace troupe::launch {
 
 class Progress;
 
-/// Writes metrics.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl and plot.svg, and shows the progress. begin() cuts the files
-/// back to the steps that are done. Record a step before its checkpoint is saved: then what a checkpoint knows, the files know too.
-/// Throws Failure (Errc::io) when a file cannot be written. One at a time: log lines find the progress line through it.
+/// Writes metrics.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl, timeline.jsonl and two pictures, and shows the progress.
+/// begin() cuts the files back to the steps that are done. Record a step before its checkpoint is saved: then what a checkpoint knows, the
+/// files know too. Throws Failure (Errc::io) when a file cannot be written. One at a time: log lines find the progress line through it.
 class RunJournal final : public algorithms::Journal {
  public:
   /// `folder` must exist. `title` stands over the plot.
@@ -23,7 +24,10 @@ class RunJournal final : public algorithms::Journal {
   void record(std::int64_t step, const algorithms::Metrics& metrics) override;
   void sample(std::int64_t step, const algorithms::Sample& sample) override;
   void status(std::string_view text) override;
-  /// Draws the plot from what is written so far; also at the end. A plot that cannot be drawn is a warning, never the end of a run.
+  /// For NodeOptions::on_answered of the node that runs the algorithm.
+  void answered(const actors::Answered& ask);
+  /// Draws plot.svg and timeline.svg from what is written so far; also at the end. A plot that cannot be drawn is a warning, never the end
+  /// of a run.
   void plot();
 
  private:

@@ -48,6 +48,20 @@ TEST_F(NodeTest, AnAskIsAnswered) {
   EXPECT_EQ(scheduler.elapsed(), Duration::zero());
 }
 
+TEST_F(NodeTest, EveryAnswerLeavesTheTimesOfItsHandler) {
+  std::vector<Answered> seen;
+  Node watched("watched", scheduler, network, {.on_answered = [&](const Answered& ask) { seen.push_back(ask); }});
+  auto sleeper = watched.spawn("sleeper", Sleeper{&watched});
+  EXPECT_EQ(run(watched, outcome(sleeper, Wait{10})).value(), 10);
+  ASSERT_EQ(seen.size(), 1u) << "time passing is nobody's answer";
+  EXPECT_EQ(to_string(seen[0].by), "watched/sleeper");
+  EXPECT_EQ(seen[0].type, "wait");
+  EXPECT_LE(seen[0].asked, seen[0].began);
+  EXPECT_EQ(seen[0].ended - seen[0].began, 10'000'000'000);
+  EXPECT_LE(seen[0].ended, seen[0].answered);
+  EXPECT_FALSE(seen[0].error);
+}
+
 TEST_F(NodeTest, TwoAsksOnConsecutiveLinesRunAtTheSameTime) {
   auto first = node.spawn("first", Sleeper{&node});
   auto second = node.spawn("second", Sleeper{&node});

@@ -13,6 +13,7 @@
 #include "launch/journal/progress.h"
 #include "launch/journal/run_journal.h"
 #include "launch/journal/samples_file.h"
+#include "launch/journal/timeline.h"
 
 namespace troupe::launch {
 namespace {
@@ -143,6 +144,43 @@ TEST(Plot, HasAPanelForEachCurve) {
   EXPECT_THAT(picture, Not(HasSubstr("nan")));
   EXPECT_LT(picture.size(), 60000u);
   EXPECT_THAT(svg("nothing yet", {}), HasSubstr("</svg>"));
+}
+
+actors::Answered ask(const std::string& node, const std::string& type, std::int64_t began, std::int64_t ended) {
+  constexpr std::int64_t ms = 1'000'000, start = 5'000'000'000;
+  return {{node, "role"}, type, start, start + began * ms, start + ended * ms, start + (ended + 1) * ms, false};
+}
+
+TEST(Timeline, ShowsEachActorsWorkInItsRow) {
+  const auto picture =
+      timeline_svg(7, {ask("rollout-0", "generate", 0, 60), ask("rollout-0", "generate", 50, 80), ask("reference", "logprobs", 40, 99)});
+  EXPECT_THAT(picture, testing::HasSubstr("Step 7"));
+  EXPECT_THAT(picture, testing::HasSubstr(">rollout-0/role<"));
+  EXPECT_THAT(picture, testing::HasSubstr("at work 80 %")) << "handlers that overlap count once";
+  EXPECT_THAT(picture, testing::HasSubstr("at work 59 %"));
+}
+
+TEST(Timeline, LinesAreCutBackToTheStepsThatAreDone) {
+  const std::string folder = fresh_folder("timeline");
+  const auto lines = [&] {
+    std::vector<std::string> out;
+    for_each_line(folder + "/timeline.jsonl", [&](const Json& line, std::string_view) { out.push_back(line.find("message")->dump()); });
+    return out;
+  };
+  {
+    Timeline timeline(folder, 0);
+    timeline.answered(ask("a", "first", 0, 1));
+    timeline.record(1);
+    timeline.answered(ask("a", "second", 0, 1));
+  }
+  EXPECT_EQ(lines().size(), 2u);
+  Timeline again(folder, 1);
+  EXPECT_THAT(lines(), testing::ElementsAre("\"first\""));
+  again.answered(ask("a", "third", 0, 1));
+  EXPECT_TRUE(again.draw()) << "no whole step yet: nothing to draw";
+  again.record(2);
+  EXPECT_TRUE(again.draw());
+  EXPECT_TRUE(std::filesystem::exists(folder + "/timeline.svg"));
 }
 
 TEST(RunJournal, AResumedRunHasEachStepOnce) {
