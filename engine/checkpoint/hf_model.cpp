@@ -45,7 +45,7 @@ bool equal_tensors(const Place& a, const Place& b) {
 
 Result<> check_shape(const Place& place, const nn::Parameter& parameter) {
   const auto& found = place.tensor->shape;
-  const Shape& wanted = parameter.value.shape();
+  const Shape wanted = parameter.logical_shape();
   bool same = found.size() == static_cast<std::size_t>(wanted.rank());
   for (int axis = 0; same && axis < wanted.rank(); ++axis) same = found[static_cast<std::size_t>(axis)] == wanted[axis];
   if (same) return {};
@@ -97,9 +97,10 @@ Result<> load_parameters(const std::string& folder, nn::Parameters& into, bool t
   if (auto clean = check_unused(*weights, used, tied); !clean) return clean;
   std::vector<float> values;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    values.resize(static_cast<std::size_t>(places[i].tensor->count()));
+    const nn::Parameter& parameter = into.all()[i];
+    values.resize(static_cast<std::size_t>(parameter.value.count()));
     const std::string& name = places[i].tensor->name;
-    if (auto read = places[i].file->read_f32(name, values); !read) return read;
+    if (auto read = places[i].file->read_part(name, parameter.shard, values); !read) return read;
     if (!allow_nonfinite)
       if (auto finite = check_finite(values, places[i].file->path(), name); !finite) return finite;
     into.device().upload(into.all()[i].value, values);

@@ -6,12 +6,13 @@
 
 #include "engine/base/error.h"
 #include "engine/checkpoint/stored_type.h"
+#include "engine/nn/logical.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::engine::checkpoint {
 
-/// Reads every parameter from the weights of `folder`, converted to f32. `tied`: the head is the embedding (config.json's
-/// tie_word_embeddings); either of the two names may then be the one that is stored, and if both are, they must be equal.
+/// Reads every parameter, or this rank's part of it, from the weights of `folder`, converted to f32. `tied`: the head is the embedding
+/// (config.json's tie_word_embeddings); either of the two names may then be the one that is stored, and if both are, they must be equal.
 /// Refuses what is missing, what has another shape, what the model has no place for (other than buffers that transformers
 /// recomputes), and NaN or infinity unless `allow_nonfinite`; the values of `into` are then undefined.
 /// Errc::not_found, io, corrupt, bad_input, unsupported.
@@ -29,5 +30,7 @@ struct SaveOptions {
 /// Writes the parameters into the existing folder `folder`, under their names, in the layout that transformers and others load.
 /// Equal parameters and sources give equal bytes. Files are durable; existing ones are never overwritten. Errc::io, bad_input.
 Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options);
+/// The same for parameters that several ranks hold in parts; arena 0 of `tensors` are the values. The other ranks serve().
+Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors, const SaveOptions& options);
 
 }  // namespace troupe::engine::checkpoint

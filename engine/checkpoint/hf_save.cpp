@@ -25,15 +25,15 @@ constexpr std::string_view companions[] = {"generation_config.json",
                                            "vocab.json",
                                            "merges.txt"};
 
-using Shard = std::vector<const nn::Parameter*>;
+using Shard = std::vector<std::size_t>;  // places in Parameters::all()
 
 std::vector<Shard> split(const nn::Parameters& parameters, const SaveOptions& options) {
   std::vector<Shard> shards(1);
   std::size_t filled = 0;
-  for (const auto& parameter : parameters.all()) {
-    const std::size_t bytes = static_cast<std::size_t>(parameter.value.count()) * bits_of(options.type) / 8;
+  for (std::size_t i = 0; i < parameters.all().size(); ++i) {
+    const std::size_t bytes = static_cast<std::size_t>(parameters.all()[i].logical_shape().count()) * bits_of(options.type) / 8;
     if (!shards.back().empty() && filled + bytes > options.shard_bytes) shards.emplace_back(), filled = 0;
-    shards.back().push_back(&parameter);
+    shards.back().push_back(i);
     filled += bytes;
   }
   return shards;
@@ -45,36 +45,37 @@ std::string shard_name(std::size_t number, std::size_t of) {
   return name;
 }
 
-Result<> write_shard(const std::string& path, const Shard& shard, ops::Device& device, StoredType type) {
+Result<> write_shard(const std::string& path, const Shard& shard, nn::LogicalTensors& tensors, StoredType type) {
   std::vector<SafetensorsWriter::Plan> plans;
-  std::unordered_map<std::string_view, const nn::Parameter*> by_name;
-  for (const auto* parameter : shard) {
-    const Shape& shape = parameter->value.shape();
+  std::unordered_map<std::string_view, std::size_t> by_name;
+  for (const auto place : shard) {
+    const auto& parameter = tensors.parameters().all()[place];
+    const Shape shape = parameter.logical_shape();
     std::vector<std::int64_t> sizes;
     for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
-    plans.push_back({parameter->name, type, std::move(sizes)});
-    by_name.emplace(parameter->name, parameter);
+    plans.push_back({parameter.name, type, std::move(sizes)});
+    by_name.emplace(parameter.name, place);
   }
   auto writer = SafetensorsWriter::create(path, plans);
   if (!writer) return fail(writer.error());
   for (const auto& tensor : writer->tensors())
-    if (auto written = writer->write(tensor.name, ops::to_host(device, by_name.at(tensor.name)->value)); !written) return written;
+    if (auto written = writer->write(tensor.name, tensors.read(0, by_name.at(tensor.name))); !written) return written;
   return writer->finish();
 }
 
-Result<> write_weights(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options) {
-  const auto shards = split(parameters, options);
-  if (shards.size() == 1) return write_shard(cat(folder, "/", weights_file), shards[0], parameters.device(), options.type);
+Result<> write_weights(const std::string& folder, nn::LogicalTensors& tensors, const SaveOptions& options) {
+  const auto shards = split(tensors.parameters(), options);
+  if (shards.size() == 1) return write_shard(cat(folder, "/", weights_file), shards[0], tensors, options.type);
   std::vector<std::pair<std::string, std::string>> map;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shard_name(i + 1, shards.size());
-    for (const auto* parameter : shards[i]) map.emplace_back(parameter->name, name);
-    if (auto written = write_shard(cat(folder, "/", name), shards[i], parameters.device(), options.type); !written) return written;
+    for (const auto place : shards[i]) map.emplace_back(tensors.parameters().all()[place].name, name);
+    if (auto written = write_shard(cat(folder, "/", name), shards[i], tensors, options.type); !written) return written;
   }
   std::sort(map.begin(), map.end());
   Json::Object weight_map;
   for (auto& [tensor, shard] : map) weight_map.emplace_back(tensor, shard);
-  const std::int64_t total = parameters.count() * static_cast<std::int64_t>(bits_of(options.type) / 8);
+  const std::int64_t total = nn::logical_count(tensors.parameters()) * static_cast<std::int64_t>(bits_of(options.type) / 8);
   const Json index(Json::Object{{"metadata", Json::Object{{"total_size", total}}}, {"weight_map", std::move(weight_map)}});
   return write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n");
 }
@@ -106,9 +107,14 @@ Result<> copy_companions(const std::string& folder, const std::string& source) {
 }  // namespace
 
 Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options) {
+  nn::LogicalTensors tensors(parameters, {parameters.values()}, nullptr);
+  return save_parameters(folder, tensors, options);
+}
+
+Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors, const SaveOptions& options) {
   check(options.type == StoredType::f32 || options.type == StoredType::bf16 || options.type == StoredType::f16,
         "save_parameters: weights are stored as F32, BF16 or F16");
-  if (auto written = write_weights(folder, parameters, options); !written) return written;
+  if (auto written = write_weights(folder, tensors, options); !written) return written;
   if (!options.source.empty()) {
     if (auto written = write_config(folder, options); !written) return written;
     if (auto copied = copy_companions(folder, options.source); !copied) return copied;

@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/safetensors_folder.h"
+#include "engine/models/split.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -51,12 +52,14 @@ Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
   return spec;
 }
 
-Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device, const std::string& folder, bool with_gradients) {
+Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device, const std::string& folder, bool with_gradients,
+                                                      parallel::Communicator* tp) {
   auto spec = read_folder_spec(folder);
   if (!spec) return fail(spec.error());
   if (auto fits = check_size(folder, *spec); !fits) return fail(fits.error());
+  if (auto splits = models::check_split(*spec, tp ? tp->size() : 1); !splits) return fail(splits.error());
   const bool tied = spec->tied;
-  auto model = std::make_unique<models::Decoder>(device, std::move(*spec), with_gradients);
+  auto model = std::make_unique<models::Decoder>(device, std::move(*spec), with_gradients, tp);
   if (auto loaded = load_parameters(folder, model->parameters(), tied); !loaded) return fail(loaded.error());
   return model;
 }

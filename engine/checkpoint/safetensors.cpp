@@ -114,6 +114,32 @@ Result<> SafetensorsFile::read(std::string_view name, std::span<T> into) const {
   }
 }
 
+Result<> SafetensorsFile::read_part(std::string_view name, const parallel::Shard& part, std::span<float> into) const {
+  if (part.whole()) return read_f32(name, into);
+  const StoredTensor* tensor = find(name);
+  if (!tensor) return fail(Errc::not_found, cat(path_, ": no tensor ", quote(name)));
+  const auto& shape = tensor->shape;
+  const auto axis = static_cast<std::size_t>(part.axis);
+  const bool fits = axis < shape.size() && shape.size() <= 2 && shape[axis] == part.full && 0 <= part.begin && part.begin <= part.end &&
+                    part.end <= part.full && bits_of(tensor->type) % 8 == 0;
+  // As rows of `width` elements, of which columns [begin, begin + length) are wanted from each of `rows`: rows of a matrix lie end to end.
+  const std::int64_t columns = shape.size() == 2 ? shape[1] : 1, wanted = part.end - part.begin;
+  const std::int64_t rows = axis == 0 ? 1 : shape.empty() ? 0 : shape[0];
+  const std::int64_t width = axis == 0 ? 0 : columns, begin = axis == 0 ? part.begin * columns : part.begin;
+  const std::int64_t length = axis == 0 ? wanted * columns : wanted;
+  if (!fits || static_cast<std::int64_t>(into.size()) != rows * length)
+    return fail(Errc::bad_input, cat(path_, ": tensor ", quote(name), ": expected ", into.size(), " elements, indices ", part.begin, " to ",
+                                     part.end, " of ", part.full, " along axis ", part.axis, ", found ", shape_text(shape)));
+  const std::size_t size = bits_of(tensor->type) / 8;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto run = bytes(*tensor).subspan(static_cast<std::size_t>(r * width + begin) * size, static_cast<std::size_t>(length) * size);
+    if (!decode_floats(tensor->type, run, into.subspan(static_cast<std::size_t>(r * length), static_cast<std::size_t>(length))))
+      return fail(Errc::unsupported,
+                  cat(path_, ": tensor ", quote(name), ": expected F32, BF16, F16 or F64, found ", to_string(tensor->type)));
+  }
+  return {};
+}
+
 Result<> SafetensorsFile::read_f32(std::string_view name, std::span<float> into) const { return read(name, into); }
 Result<> SafetensorsFile::read_f64(std::string_view name, std::span<double> into) const { return read(name, into); }
 Result<> SafetensorsFile::read_i64(std::string_view name, std::span<std::int64_t> into) const { return read(name, into); }

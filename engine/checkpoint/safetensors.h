@@ -15,6 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/base/file.h"
 #include "engine/checkpoint/stored_type.h"
+#include "engine/parallel/shard.h"
 
 namespace troupe::engine::checkpoint {
 
@@ -73,6 +74,9 @@ class SafetensorsFile {
   Result<> read_f64(std::string_view name, std::span<double> into) const;        ///< from F32, BF16, F16, F64
   Result<> read_i64(std::string_view name, std::span<std::int64_t> into) const;  ///< from I64, I32, I16, I8, U8, BOOL
   Result<> read_i32(std::string_view name, std::span<std::int32_t> into) const;  ///< from the same
+  /// As read_f32, of the rows or columns that `part` names; nothing else of the tensor is touched. Errc::bad_input, too, when the tensor
+  /// has no such part.
+  Result<> read_part(std::string_view name, const parallel::Shard& part, std::span<float> into) const;
 
  private:
   SafetensorsFile(std::string path, MappedFile file, SafetensorsHeader header);

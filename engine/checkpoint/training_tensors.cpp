@@ -17,57 +17,48 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
   return out;
 }
 
-// Calls visit(parameter, its stretch of the arena) in the order of the parameters.
-template <class Visit>
-Result<> walk(const nn::Parameters& parameters, const Tensor& arena, Visit visit) {
+Result<> load_arena(const SafetensorsFile& file, std::string_view prefix, const nn::Parameters& parameters, const Tensor& arena) {
   check(arena.count() == parameters.count(), "training tensors: an arena of another model");
+  std::vector<float> values;
   std::int64_t at = 0;
   for (const auto& parameter : parameters.all()) {
-    const std::int64_t end = at + parameter.value.count();
-    Tensor part = arena.flat(at, end);
-    if (auto done = visit(parameter, part); !done) return done;
-    at = end;
+    const std::string name = cat(prefix, parameter.name);
+    const StoredTensor* stored = file.find(name);
+    if (!stored) return fail(Errc::not_found, cat(file.path(), ": no tensor ", quote(name), "; this checkpoint cannot be continued from"));
+    const Shape shape = parameter.logical_shape();
+    if (stored->shape != sizes_of(shape))
+      return fail(Errc::corrupt,
+                  cat(file.path(), ": tensor ", quote(name), ": expected ", shape.text(), ", found ", shape_text(stored->shape)));
+    values.resize(static_cast<std::size_t>(parameter.value.count()));
+    if (auto read = file.read_part(name, parameter.shard, values); !read) return read;
+    Tensor part = arena.flat(at, at + parameter.value.count());
+    parameters.device().upload(part, values);
+    at += parameter.value.count();
   }
   return {};
 }
 
-Result<> load_arena(const SafetensorsFile& file, std::string_view prefix, const nn::Parameters& parameters, const Tensor& arena) {
-  std::vector<float> values;
-  return walk(parameters, arena, [&](const nn::Parameter& parameter, Tensor& part) -> Result<> {
-    const std::string name = cat(prefix, parameter.name);
-    const StoredTensor* stored = file.find(name);
-    if (!stored) return fail(Errc::not_found, cat(file.path(), ": no tensor ", quote(name), "; this checkpoint cannot be continued from"));
-    if (stored->shape != sizes_of(parameter.value.shape()))
-      return fail(Errc::corrupt, cat(file.path(), ": tensor ", quote(name), ": expected ", parameter.value.shape().text(), ", found ",
-                                     shape_text(stored->shape)));
-    values.resize(static_cast<std::size_t>(part.count()));
-    if (auto read = file.read_f32(name, values); !read) return read;
-    parameters.device().upload(part, values);
-    return {};
-  });
-}
-
 }  // namespace
 
-Result<> save_training_tensors(const std::string& path, const nn::Parameters& parameters, const Tensor& exp_avg, const Tensor& exp_avg_sq,
-                               bool with_master) {
+Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tensors, bool with_moments, bool with_master) {
   std::vector<SafetensorsWriter::Plan> plans;
-  std::unordered_map<std::string, Tensor> parts;
-  const auto plan = [&](std::string_view prefix, const Tensor& arena) {
-    return walk(parameters, arena, [&](const nn::Parameter& parameter, const Tensor& part) -> Result<> {
-      const std::string name = cat(prefix, parameter.name);
-      plans.push_back({name, StoredType::f32, sizes_of(parameter.value.shape())});
-      parts.emplace(name, part);
-      return {};
-    });
+  std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> places;  // arena, parameter
+  const auto plan = [&](std::string_view prefix, std::size_t arena) {
+    const auto& all = tensors.parameters().all();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string name = cat(prefix, all[i].name);
+      plans.push_back({name, StoredType::f32, sizes_of(all[i].logical_shape())});
+      places.emplace(name, std::pair(arena, i));
+    }
   };
-  check(static_cast<bool>(exp_avg) == static_cast<bool>(exp_avg_sq), "training tensors: one moment without the other");
-  if (exp_avg) (void)plan("exp_avg.", exp_avg), (void)plan("exp_avg_sq.", exp_avg_sq);
-  if (with_master) (void)plan("master.", parameters.values());
+  if (with_moments) plan("exp_avg.", exp_avg_arena), plan("exp_avg_sq.", exp_avg_sq_arena);
+  if (with_master) plan("master.", weights_arena);
   auto writer = SafetensorsWriter::create(path, plans);
   if (!writer) return fail(writer.error());
-  for (const auto& tensor : writer->tensors())
-    if (auto written = writer->write(tensor.name, ops::to_host(parameters.device(), parts.at(tensor.name))); !written) return written;
+  for (const auto& tensor : writer->tensors()) {
+    const auto [arena, parameter] = places.at(tensor.name);
+    if (auto written = writer->write(tensor.name, tensors.read(arena, parameter)); !written) return written;
+  }
   return writer->finish();
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -53,8 +54,8 @@ Result<> publish(const std::string& temporary, const std::string& path, const st
 
 class Protocol {
  public:
-  Protocol(const DirectoryLock& output, const Snapshot& snapshot, const WriteOptions& options)
-      : output_(output.directory()), snapshot_(snapshot), options_(options) {}
+  Protocol(const DirectoryLock& output, const Snapshot& snapshot, nn::LogicalTensors& tensors, const WriteOptions& options)
+      : output_(output.directory()), snapshot_(snapshot), tensors_(tensors), options_(options) {}
 
   Result<std::string> run() {
     if (auto swept = sweep(); !swept) return fail(swept.error());
@@ -98,13 +99,12 @@ class Protocol {
     };
     const std::string training = cat(temporary_, "/training");
     auto done = step("create folder", [&] { return make(temporary_); });
-    if (done) done = step("write model", [&] { return save_parameters(temporary_, snapshot_.parameters, snapshot_.model); });
+    if (done) done = step("write model", [&] { return save_parameters(temporary_, tensors_, snapshot_.model); });
     if (done) done = step("create training folder", [&] { return make(training); });
     const bool rounded = snapshot_.model.type != StoredType::f32;
     if (done && (snapshot_.exp_avg || rounded))
       done = step("write optimizer", [&] {
-        return save_training_tensors(cat(temporary_, "/", optimizer_file), snapshot_.parameters, snapshot_.exp_avg, snapshot_.exp_avg_sq,
-                                     rounded);
+        return save_training_tensors(cat(temporary_, "/", optimizer_file), tensors_, static_cast<bool>(snapshot_.exp_avg), rounded);
       });
     const Json state(Json::Object{{"step", snapshot_.step}, {"state", snapshot_.state}});
     if (done) done = step("write state", [&] { return write_new_file(cat(training, "/state.json"), state.dump(1) + "\n"); });
@@ -160,17 +160,60 @@ class Protocol {
 
   std::string output_;
   const Snapshot& snapshot_;
+  nn::LogicalTensors& tensors_;
   const WriteOptions& options_;
   std::string path_ = cat(output_, "/checkpoint-", snapshot_.step);
   std::string temporary_ = temporary_name(snapshot_.step);
 };
 
+nn::LogicalTensors tensors_of(const Snapshot& snapshot, parallel::Communicator* tp) {
+  check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq), "write_checkpoint: one moment without the other");
+  std::vector<Tensor> arenas{snapshot.parameters.values()};  // in the order of CheckpointArena
+  if (snapshot.exp_avg) arenas.push_back(snapshot.exp_avg), arenas.push_back(snapshot.exp_avg_sq);
+  return {snapshot.parameters, std::move(arenas), tp};
+}
+
+Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot, nn::LogicalTensors& tensors,
+                                     const WriteOptions& options) {
+  check(snapshot.step >= 0, "write_checkpoint: a negative step");
+  check(options.keep_last == 0 || options.keep_last >= 2, "write_checkpoint: keep_last must be 0 (all) or at least 2");
+  return Protocol(output, snapshot, tensors, options).run();
+}
+
+// Rank 0's result to everybody. Files take long to write, so nobody waits at a deadline.
+Result<std::string> shared(parallel::Communicator& world, Result<std::string> result) {
+  constexpr std::string_view what = "the end of the writing of a checkpoint";
+  constexpr std::int64_t written = -1;
+  std::string text = result ? *result : result.error().what;
+  std::array<std::int64_t, 2> header{result ? written : static_cast<std::int64_t>(result.error().code), std::ssize(text)};
+  world.broadcast_idle(std::as_writable_bytes(std::span(header)), 0, what);
+  text.resize(static_cast<std::size_t>(header[1]));
+  world.broadcast(std::as_writable_bytes(std::span(text)), 0, what);
+  if (header[0] == written) return text;
+  return fail(static_cast<Errc>(header[0]), std::move(text));
+}
+
 }  // namespace
 
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot, const WriteOptions& options) {
-  check(snapshot.step >= 0, "write_checkpoint: a negative step");
-  check(options.keep_last == 0 || options.keep_last >= 2, "write_checkpoint: keep_last must be 0 (all) or at least 2");
-  return Protocol(output, snapshot, options).run();
+  auto tensors = tensors_of(snapshot, nullptr);
+  return write_checkpoint(output, snapshot, tensors, options);
+}
+
+Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output, const Snapshot& snapshot,
+                                     const WriteOptions& options) {
+  check(mesh.leads() == (output != nullptr), "write_checkpoint: rank 0 has the lock of the output, and nobody else");
+  Result<std::string> result;
+  if (mesh.place().dp == 0) {  // the other replicas have the same weights
+    auto tensors = tensors_of(snapshot, &mesh.tp());
+    if (mesh.leads()) {
+      result = write_checkpoint(*output, snapshot, tensors, options);
+      tensors.finish();
+    } else {
+      tensors.serve();
+    }
+  }
+  return mesh.grid().ranks() == 1 ? result : shared(mesh.world(), std::move(result));
 }
 
 }  // namespace troupe::engine::checkpoint

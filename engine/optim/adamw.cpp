@@ -5,6 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "engine/nn/gradients.h"
 
 namespace troupe::engine::optim {
 namespace {
@@ -14,15 +15,9 @@ float clip_factor(double norm, double max_norm) {
   return max_norm > 0 ? static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6))) : 1.0f;
 }
 
-std::string first_bad(nn::Parameters& parameters) {
-  for (const auto& parameter : parameters.all())
-    if (!parameters.device().all_finite(parameter.grad)) return parameter.name;
-  return "";
-}
-
 }  // namespace
 
-AdamW::AdamW(nn::Parameters& parameters) : parameters_(parameters) {
+AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp) : parameters_(parameters), tp_(tp) {
   check(static_cast<bool>(parameters.grads()), "AdamW: parameters without gradients");
   auto& device = parameters.device();
   exp_avg_ = device.empty(Shape{parameters.count()});
@@ -45,9 +40,9 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
   check(config.beta1 >= 0 && config.beta1 < 1 && config.beta2 >= 0 && config.beta2 < 1, "AdamW: betas must lie in [0, 1)");
   check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0, "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
   auto& device = parameters_.device();
-  const double norm = std::sqrt(device.sum_of_squares(parameters_.grads()));  // f64: a sum of f32 squares cannot overflow
+  const double norm = std::sqrt(nn::sum_of_squares(parameters_, tp_));  // f64: a sum of f32 squares cannot overflow
   if (!std::isfinite(norm))
-    return fail(Errc::bad_input, cat("the gradient of ", first_bad(parameters_), " is not finite at update ", steps_ + 1,
+    return fail(Errc::bad_input, cat("the gradient of ", nn::first_not_finite(parameters_, tp_), " is not finite at update ", steps_ + 1,
                                      "; nothing was changed. Lower train.learning_rate or look at the batch"));
   ++steps_;
   for (const auto& [begin, end, decays] : ranges_) {

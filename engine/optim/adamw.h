@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/nn/parameters.h"
+#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::optim {
 
@@ -20,11 +21,12 @@ struct AdamWConfig {
 
 class AdamW {
  public:
-  /// Moments start at zero. `parameters` must have gradients and outlive this.
-  explicit AdamW(nn::Parameters& parameters);
+  /// Moments start at zero. `parameters` must have gradients and outlive this. `tp`: the ranks that hold the other parts of the model
+  /// (nullptr: none); step() is then collective over them, and gives all of them the same answer.
+  explicit AdamW(nn::Parameters& parameters, parallel::Communicator* tp = nullptr);
 
   struct Report {
-    double grad_norm = 0;  ///< L2 norm over all gradients, before clipping
+    double grad_norm = 0;  ///< L2 norm over all logical gradients, before clipping
   };
   /// One update with the gradients as they are (they are not zeroed). A gradient that is not finite changes nothing and is
   /// Errc::bad_input, naming the first parameter that has one.
@@ -49,6 +51,7 @@ class AdamW {
   };
 
   nn::Parameters& parameters_;
+  parallel::Communicator* tp_;
   std::vector<Range> ranges_;
   Tensor exp_avg_, exp_avg_sq_;
   std::int64_t steps_ = 0;

@@ -1,7 +1,11 @@
 #include "engine/train/scoring.h"
 
+#include <algorithm>
+
 #include "engine/base/check.h"
 #include "engine/ops/temperature.h"
+#include "engine/parallel/reduce.h"
+#include "engine/train/share.h"
 
 namespace troupe::engine::train {
 
@@ -45,15 +49,36 @@ void score(models::Decoder& decoder, const data::Experience& batch, const Scorin
   for (std::size_t i = 0; i < values.size(); ++i) out[start + static_cast<std::size_t>(head.rows[i]) + 1] = values[i];
 }
 
-}  // namespace
-
-std::vector<float> logprobs(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options) {
-  batch.validate(decoder.spec().vocabulary);
+std::vector<float> score_all(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options) {
   std::vector<float> out;
   out.reserve(batch.tokens.size());
   const auto bounds = data::micro_batches(batch, options.micro_batch_tokens);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) score(decoder, batch.slice(bounds[i], bounds[i + 1]), options, out);
   return out;
+}
+
+// What the ranks found for their sequences, one rank after the other, in the order of the batch.
+std::vector<float> in_place(const std::vector<float>& found, const data::Experience& batch, const std::vector<Share>& shares) {
+  std::vector<float> out(batch.tokens.size());
+  auto from = found.begin();
+  for (const Share& share : shares)
+    for (const auto n : share) {
+      const auto begin = batch.offsets[static_cast<std::size_t>(n)], length = batch.offsets[static_cast<std::size_t>(n) + 1] - begin;
+      std::copy_n(from, length, out.begin() + begin);
+      from += length;
+    }
+  return out;
+}
+
+}  // namespace
+
+std::vector<float> logprobs(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options,
+                            parallel::Communicator* dp) {
+  batch.validate(decoder.spec().vocabulary);
+  if (dp == nullptr || dp->size() == 1) return score_all(decoder, batch, options);
+  const auto shares = share_out(batch, dp->size());
+  const auto mine = score_all(decoder, batch.select(shares[static_cast<std::size_t>(dp->rank())]), options);
+  return in_place(parallel::gather_floats(*dp, mine, "log-probabilities of a batch"), batch, shares);
 }
 
 }  // namespace troupe::engine::train

@@ -26,7 +26,9 @@ struct ScoringOptions {
   bool every_token = false;  ///< not only the tokens that the mask names
 };
 
-/// [T] log p(token | tokens before it), 0 where not asked for. The numbers do not depend on micro_batch_tokens.
-std::vector<float> logprobs(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options);
+/// [T] log p(token | tokens before it), 0 where not asked for. The numbers do not depend on micro_batch_tokens. The replicas of `dp` share
+/// the sequences, and all get all numbers; every rank gives the whole batch.
+std::vector<float> logprobs(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options,
+                            parallel::Communicator* dp = nullptr);
 
 }  // namespace troupe::engine::train

@@ -1,7 +1,10 @@
 #include "engine/train/trainer.h"
 
 #include "engine/base/check.h"
+#include "engine/nn/gradients.h"
 #include "engine/ops/temperature.h"
+#include "engine/parallel/reduce.h"
+#include "engine/train/share.h"
 
 namespace troupe::engine::train {
 namespace {
@@ -20,10 +23,27 @@ Tensor to_rows(ops::Device& device, const std::vector<float>& column, const Head
   return ops::from_host(device, {static_cast<std::int64_t>(out.size())}, out);
 }
 
+// The sum of what the replicas found, in the order of the ranks.
+BatchLoss summed(parallel::Communicator& dp, const BatchLoss& mine) {
+  double numbers[] = {mine.loss, static_cast<double>(mine.tokens)};
+  parallel::sum(dp, numbers, "the loss of a batch");
+  BatchLoss all{numbers[0], static_cast<std::int64_t>(numbers[1]), {}};
+  for (const auto& text : parallel::gather_strings(dp, mine.report.to_json().dump(), "the report of a batch")) {
+    const auto json = value_or_throw(parse_json(text, "the report of a batch"));
+    all.report.merge(value_or_throw(loss::Report::from_json(json)));
+  }
+  return all;
+}
+
 }  // namespace
 
-Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options)
-    : model_(std::move(model)), options_(std::move(options)), optimizer_(model_->parameters()) {}
+Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options, const parallel::Mesh* mesh)
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
+      optimizer_(model_->parameters(), model_->tp()) {
+  check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr), "Trainer: the model lies on another mesh");
+}
 
 double Trainer::run_micro_batch(const data::Experience& batch, const loss::AnyLoss& loss, loss::Report& report) {
   ops::Device& device = model_->device();
@@ -56,8 +76,7 @@ double Trainer::run_micro_batch(const data::Experience& batch, const loss::AnyLo
   return result.loss;
 }
 
-BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::AnyLoss& loss) {
-  batch.validate(model_->spec().vocabulary);
+BatchLoss Trainer::run(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
   const auto bounds = data::micro_batches(batch, options_.micro_batch_tokens);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
@@ -68,7 +87,15 @@ BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::A
   return out;
 }
 
+BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::AnyLoss& loss) {
+  batch.validate(model_->spec().vocabulary);
+  if (dp_ == nullptr) return run(batch, loss);
+  const auto shares = share_out(batch, dp_->size());
+  return summed(*dp_, run(batch.select(shares[static_cast<std::size_t>(dp_->rank())]), loss));
+}
+
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
+  nn::sum_gradients(model_->parameters(), model_->tp(), dp_);
   auto result = optimizer_.step(learning_rate, options_.optimizer);
   optimizer_.zero_grad();
   return result;
@@ -76,7 +103,8 @@ Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
 
 std::vector<float> Trainer::logprobs(const data::Experience& batch, double temperature) {
   return train::logprobs(*model_, batch,
-                         {.precision = options_.precision, .micro_batch_tokens = options_.micro_batch_tokens, .temperature = temperature});
+                         {.precision = options_.precision, .micro_batch_tokens = options_.micro_batch_tokens, .temperature = temperature},
+                         dp_);
 }
 
 }  // namespace troupe::engine::train

@@ -10,6 +10,7 @@
 #include "engine/loss/loss.h"
 #include "engine/models/decoder.h"
 #include "engine/optim/adamw.h"
+#include "engine/parallel/grid.h"
 #include "engine/train/scoring.h"
 
 namespace troupe::engine::train {
@@ -29,13 +30,15 @@ struct BatchLoss {
 
 class Trainer {
  public:
-  /// `model` has gradients and loaded weights.
-  Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options);
+  /// `model` has gradients and loaded weights. `mesh` (nullptr: one rank) outlives this; `model` was made with its tp. Every method is
+  /// then collective: each rank gives the same arguments and gets the same answer.
+  Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options, const parallel::Mesh* mesh = nullptr);
 
   models::Decoder& model() { return *model_; }
   optim::AdamW& optimizer() { return optimizer_; }
 
-  /// Splits the batch into micro-batches and adds the gradient of the loss, whose constants are those of the whole batch.
+  /// Takes this replica's share of the batch, splits it into micro-batches and adds the gradient of the loss, whose constants are those
+  /// of the whole batch. What it returns is summed over the replicas; their gradients are, in update().
   BatchLoss forward_backward(const data::Experience& batch, const loss::AnyLoss& loss);
   /// Clips, applies and clears the gradients. A gradient that is not finite changes no weight: Errc::bad_input, naming a tensor.
   Result<optim::AdamW::Report> update(double learning_rate);
@@ -46,10 +49,12 @@ class Trainer {
   std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.steps()); }
 
  private:
+  BatchLoss run(const data::Experience& batch, const loss::AnyLoss& loss);
   double run_micro_batch(const data::Experience& batch, const loss::AnyLoss& loss, loss::Report& report);
 
   std::unique_ptr<models::Decoder> model_;
   TrainerOptions options_;
+  parallel::Communicator* dp_;  ///< nullptr: no other replica
   optim::AdamW optimizer_;
 };
 
