@@ -1,4 +1,7 @@
 // The vocabulary head on every device: against its formula, its slope, and bit for bit against logits kept whole.
+#include <cmath>
+#include <utility>
+
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -94,6 +97,67 @@ TEST_P(Head, OfManyRowsEqualsTheReferenceWhateverItsChunks) {
   }
   // Gradients are f32 chains of 40000 terms of both signs.
   for (std::size_t i = 0; i < 5; ++i) EXPECT_LT(relative_error(results[i + 5], as_doubles(results[i])), i < 3 ? 2e-6 : 2e-5) << i;
+}
+
+// One row's softmax over its part of the vocabulary, as it reads.
+struct PartOfRow {
+  double lse = 0, entropy = 0;
+  PartOfRow(const Doubles& z) {
+    double sum = 0;
+    for (const double value : z) sum += std::exp(value);
+    lse = std::log(sum);
+    for (const double value : z) entropy -= std::exp(value - lse) * (value - lse);
+  }
+};
+
+TEST_P(Head, OfATargetElsewhereIsThatOfTheRowsThatAreHere) {
+  const int width = 12, vocabulary = 23;
+  const Rows targets = {target_elsewhere, 4, no_target, target_elsewhere};
+  const Floats hidden = random_floats(4 * width, 1), weight = scaled(random_floats(vocabulary * width, 2), 2);
+  const Results got = head(hidden, weight, targets, 0.7F, width);
+  const Doubles z = oracle::gemm(as_doubles(hidden), as_doubles(weight), 4, vocabulary, width, false, true);
+  for (const std::size_t t : {0u, 1u, 3u}) {
+    Doubles row(z.begin() + static_cast<std::ptrdiff_t>(t) * vocabulary, z.begin() + static_cast<std::ptrdiff_t>(t + 1) * vocabulary);
+    for (double& value : row) value *= double{0.7F};
+    const PartOfRow expected(row);
+    EXPECT_NEAR(double{got.lse[t]}, expected.lse, 2e-6);
+    EXPECT_NEAR(double{got.entropy[t]}, expected.entropy, 2e-6);
+  }
+  EXPECT_EQ(got.logp[0], 0);
+  EXPECT_EQ(got.lse[2], 0);
+  Tensor logits = filled({4, vocabulary}, 9), logp = filled({4}, 9), lse = filled({4}, 9);
+  device().gemm(put({4, width}, hidden), put({vocabulary, width}, weight), logits, {.transpose_b = true});
+  device().token_logprob(logits, targets, 0.7F, logp, lse);
+  EXPECT_EQ(get(logp)[0], 0);
+  EXPECT_EQ(get(lse)[3], got.lse[3]);
+}
+
+// Two parts of a vocabulary, each with its own targets and the whole's lse and entropy: their gradients are the whole's.
+TEST_P(Head, GradientsOfTwoPartsAreThoseOfTheWhole) {
+  const int width = 10, vocabulary = 17, cut = 7;
+  const Rows targets = {0, 6, -1, 16}, first = {0, 6, -1, target_elsewhere}, second = {target_elsewhere, target_elsewhere, -1, 9};
+  const Floats hidden = random_floats(4 * width, 1), weight = scaled(random_floats(vocabulary * width, 2), 2);
+  const Tensor h = put({4, width}, hidden), up = put({4}, random_floats(4, 3)), up_entropy = put({4}, random_floats(4, 4));
+  const Results whole = head(hidden, weight, targets, 0.8F, width);
+  const Tensor lse = put({4}, whole.lse), entropy = put({4}, whole.entropy);
+  const auto backward = [&](const Floats& part, const Rows& own) {
+    const auto rows = static_cast<std::int64_t>(part.size()) / width;
+    Tensor dh = filled({4, width}, 9), dw = filled({rows, width}, 0);
+    device().head_backward(h, put({rows, width}, part), own, 0.8F, Precision::f32, lse, up, &up_entropy, &entropy, dh, dw);
+    return std::pair(as_doubles(get(dh)), as_doubles(get(dw)));
+  };
+  auto [dh, dw] = backward(slice(weight, 0, cut * width), first);
+  const auto [dh2, dw2] = backward(slice(weight, cut * width, vocabulary * width), second);
+  for (std::size_t i = 0; i < dh.size(); ++i) dh[i] += dh2[i];
+  dw.insert(dw.end(), dw2.begin(), dw2.end());
+  const auto loss = [&](const Doubles& a, const Doubles& b) {
+    const oracle::Head at = oracle::head(a, b, targets, double{0.8F}, width);
+    return oracle::dot(at.logp, as_doubles(get(up))) + oracle::dot(at.entropy, as_doubles(get(up_entropy)));
+  };
+  const auto by_hidden = oracle::gradient([&](const Doubles& at) { return loss(at, as_doubles(weight)); }, as_doubles(hidden));
+  const auto by_weight = oracle::gradient([&](const Doubles& at) { return loss(as_doubles(hidden), at); }, as_doubles(weight));
+  EXPECT_LT(relative_error(Floats(dh.begin(), dh.end()), by_hidden), 3e-6);
+  EXPECT_LT(relative_error(Floats(dw.begin(), dw.end()), by_weight), 2e-6);
 }
 
 TEST_P(Head, SurvivesLargeLogits) {

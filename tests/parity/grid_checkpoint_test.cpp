@@ -1,0 +1,159 @@
+// Checkpoints do not know the grid that wrote them: any other reads them, bit for bit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "algorithms/losses/sft_loss.h"
+#include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/train/trainer.h"
+#include "tests/engine/checkpoint/scratch.h"
+#include "tests/support/grid_decoder.h"
+
+namespace troupe {
+namespace {
+
+namespace checkpoint = engine::checkpoint;
+using engine::train::Trainer;
+using test::Grid;
+using test::GridModel;
+using test::Mesh;
+using testing::HasSubstr;
+
+/// A model with its optimizer on one rank of a grid.
+struct Training {
+  Training(const GridModel& which, const Mesh& on, checkpoint::StoredType stored = checkpoint::StoredType::f32)
+      : model(which), mesh(on), type(stored) {}
+
+  void steps(int count) {
+    const auto batch = test::grid_batch(8, 6, 1, model.spec.vocabulary);
+    for (int i = 0; i < count; ++i) {
+      trainer.forward_backward(batch, algorithms::SftLoss{});
+      value_or_throw(trainer.update(1e-2));
+    }
+  }
+  Result<std::string> save(const std::string& output, const checkpoint::WriteOptions& options = {}) {
+    auto& optimizer = trainer.optimizer();
+    const checkpoint::Snapshot snapshot{static_cast<std::int64_t>(trainer.version()),
+                                        trainer.model().parameters(),
+                                        {.tied = model.spec.tied, .type = type, .shard_bytes = 9000},
+                                        optimizer.exp_avg(),
+                                        optimizer.exp_avg_sq(),
+                                        Json(Json::Object{{"rows", 7}})};
+    if (!mesh.leads()) return checkpoint::write_checkpoint(mesh, nullptr, snapshot, options);
+    const auto lock = value_or_throw(checkpoint::DirectoryLock::take(output));
+    return checkpoint::write_checkpoint(mesh, &lock, snapshot, options);
+  }
+  void load(const std::string& path) {
+    auto& optimizer = trainer.optimizer();
+    const auto state = value_or_throw(
+        checkpoint::load_checkpoint(path, trainer.model().parameters(), model.spec.tied, &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+    optimizer.set_steps(state.step);
+  }
+  /// Weights and both moments, logical.
+  std::vector<std::vector<float>> everything() {
+    const auto& parameters = trainer.model().parameters();
+    auto& optimizer = trainer.optimizer();
+    return {engine::nn::gather_logical(parameters, mesh), engine::nn::gather_logical(parameters, optimizer.exp_avg(), mesh),
+            engine::nn::gather_logical(parameters, optimizer.exp_avg_sq(), mesh)};
+  }
+
+  const GridModel& model;
+  const Mesh& mesh;
+  checkpoint::StoredType type;
+  std::unique_ptr<engine::ops::Device> device = engine::ops::make_cpu_device({.threads = 1});
+  Trainer trainer{test::grid_decoder(*device, model, 3, mesh, true), {}, &mesh};
+};
+
+std::map<std::string, std::string> contents(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files[std::filesystem::relative(entry.path(), folder).string()] = checkpoint::slurp(entry.path().string());
+  return files;
+}
+
+// Saved at `from`, loaded and saved again at `to`: the same numbers and the same files.
+void expect_survival(const GridModel& model, Grid from, Grid to, checkpoint::StoredType type) {
+  checkpoint::Scratch first, second;
+  const auto saved = test::on_grid(from, [&](const Mesh& mesh) {
+    Training run(model, mesh, type);
+    run.steps(2);
+    value_or_throw(run.save(first.path()));
+    return run.everything();
+  });
+  const std::string path = first / "checkpoint-2";
+  value_or_throw(checkpoint::verify_checkpoint(path));
+  const auto loaded = test::on_grid(to, [&](const Mesh& mesh) {
+    Training run(model, mesh, type);
+    run.load(path);
+    EXPECT_EQ(run.trainer.version(), 2u);
+    EXPECT_EQ(value_or_throw(run.save(second.path())), second / "checkpoint-2") << "every rank hears of it";
+    return run.everything();
+  });
+  EXPECT_EQ(loaded[0], saved[0]);
+  EXPECT_EQ(contents(second / "checkpoint-2"), contents(path));
+}
+
+TEST(GridCheckpoint, IsReadAtAnyOtherGridBitForBit) {
+  for (const auto& model : test::grid_models()) {
+    SCOPED_TRACE(model.title);
+    const int most = model.most_tp;
+    expect_survival(model, {2, 2}, {1, 1}, checkpoint::StoredType::f32);
+    expect_survival(model, {1, 1}, {1, most}, checkpoint::StoredType::f32);
+    expect_survival(model, {1, most}, {2, 2}, checkpoint::StoredType::bf16);
+    expect_survival(model, {2, 1}, {2, most}, checkpoint::StoredType::f32);
+  }
+}
+
+TEST(GridCheckpoint, ARunThatContinuesAtItsGridHasTheBitsOfOneThatNeverStopped) {
+  const auto model = test::grid_models()[1];
+  checkpoint::Scratch out;
+  const auto whole = test::on_grid({2, 2}, [&](const Mesh& mesh) {
+    Training run(model, mesh);
+    run.steps(2);
+    value_or_throw(run.save(out.path()));
+    run.steps(2);
+    return run.everything();
+  });
+  const auto resumed = test::on_grid({2, 2}, [&](const Mesh& mesh) {
+    Training run(model, mesh);
+    run.load(out / "checkpoint-2");
+    run.steps(2);
+    return run.everything();
+  });
+  EXPECT_EQ(resumed[0], whole[0]);
+}
+
+TEST(GridCheckpoint, AnErrorOfTheWriterReachesAllRanks) {
+  const auto model = test::grid_models()[0];
+  checkpoint::Scratch out;
+  const checkpoint::WriteOptions full_disk{.before = [](std::string_view step) -> Result<> {
+    if (step == "write optimizer") return fail(Errc::io, "the disk is full");
+    return {};
+  }};
+  const auto answers = test::on_grid({2, 2}, [&](const Mesh& mesh) {
+    Training run(model, mesh);
+    const auto saved = run.save(out.path(), full_disk);
+    return saved ? Error{Errc::internal, "written"} : saved.error();
+  });
+  for (const Error& answer : answers) {
+    EXPECT_EQ(answer.code, Errc::io);
+    EXPECT_EQ(answer.what, "the disk is full");
+  }
+  EXPECT_EQ(contents(out.path()).count("checkpoint-0/model.safetensors"), 0u);
+}
+
+TEST(GridCheckpoint, AModelFolderLoadsInParts) {
+  const std::string folder = TROUPE_TEST_DATA "/models/stories260k/hf";
+  const auto load = [&](const Mesh& mesh) {
+    const auto device = engine::ops::make_cpu_device({.threads = 1});
+    const auto decoder = value_or_throw(checkpoint::load_decoder(*device, folder, false, &mesh.tp()));
+    return engine::nn::gather_logical(decoder->parameters(), mesh);
+  };
+  const auto one = load(Mesh());
+  EXPECT_GT(one.size(), 200000u);
+  for (const int tp : {2, 3, 4, 8}) EXPECT_EQ(test::on_grid({1, tp}, load)[0], one) << "tp " << tp;
+  EXPECT_THROW(test::on_grid({1, 6}, load), Failure) << "six ranks can neither share nor jointly hold four key/value heads";
+}
+
+}  // namespace
+}  // namespace troupe

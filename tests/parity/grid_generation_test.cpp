@@ -1,0 +1,112 @@
+// Generation by a group: the tokens of one rank, on every rank, with the log-probabilities that the same group's trainer gives them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "engine/generate/generator.h"
+#include "engine/train/trainer.h"
+#include "tests/support/grid_decoder.h"
+
+namespace troupe {
+namespace {
+
+using engine::generate::Generation;
+using test::Grid;
+using test::GridModel;
+using test::Mesh;
+
+struct Case {
+  GridModel model;
+  int tp;
+};
+std::string name_of(const Case& which) { return cat(which.model.title, "Tp", which.tp); }
+void PrintTo(const Case& which, std::ostream* out) { *out << name_of(which); }
+
+std::vector<engine::generate::Request> requests(std::int64_t vocabulary, bool greedy) {
+  std::vector<engine::generate::Request> all;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    engine::generate::Request request;
+    request.id = i, request.sample_id = i;
+    for (std::uint64_t t = 0; t < 1 + uniform_below(20, 4, i / 4, 0); ++t)
+      request.prompt.push_back(static_cast<std::int32_t>(uniform_below(static_cast<std::uint64_t>(vocabulary), 4, i / 4, t + 1)));
+    request.params.greedy = greedy, request.params.temperature = 0.7, request.params.max_new_tokens = 15, request.params.seed = 9;
+    request.params.top_logprobs = 3;
+    all.push_back(std::move(request));
+  }
+  return all;
+}
+
+std::vector<Generation> generate(const GridModel& model, const Mesh& mesh, bool greedy) {
+  const auto device = engine::ops::make_cpu_device({.threads = 1});
+  const auto decoder = test::grid_decoder(*device, model, 7, mesh, false);
+  auto generator = value_or_throw(engine::generate::Generator::create(*decoder, {.pages = 20, .max_sequences = 5, .tokens_per_step = 30}));
+  return value_or_throw(generator.generate_all(requests(model.spec.vocabulary, greedy)));
+}
+
+std::vector<std::uint32_t> bits(const std::vector<float>& values) {
+  std::vector<std::uint32_t> out;
+  for (const float x : values) out.push_back(std::bit_cast<std::uint32_t>(x));
+  return out;
+}
+
+void expect_same_tokens(const std::vector<Generation>& a, const std::vector<Generation>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].ids, b[i].ids);
+    EXPECT_THAT(a[i].logp, testing::Pointwise(testing::FloatNear(1e-5f), b[i].logp));
+    EXPECT_THAT(a[i].sampling_logp, testing::Pointwise(testing::FloatNear(1e-5f), b[i].sampling_logp));
+    ASSERT_EQ(a[i].top.size(), b[i].top.size());
+    for (std::size_t t = 0; t < a[i].top.size(); ++t)
+      for (std::size_t k = 0; k < 3; ++k) {
+        EXPECT_EQ(a[i].top[t][k].id, b[i].top[t][k].id);
+        EXPECT_NEAR(a[i].top[t][k].logp, b[i].top[t][k].logp, 1e-5);
+      }
+  }
+}
+
+class GridGeneration : public testing::TestWithParam<Case> {};
+
+TEST_P(GridGeneration, EveryRankDrawsTheTokensOfOne) {
+  const auto& [model, tp] = GetParam();
+  for (const bool greedy : {true, false}) {
+    const auto one = generate(model, Mesh(), greedy);
+    for (const auto& rank : test::on_grid({1, tp}, [&](const Mesh& mesh) { return generate(model, mesh, greedy); }))
+      expect_same_tokens(rank, one);
+  }
+}
+
+TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
+  const auto& [model, tp] = GetParam();
+  const auto equal = test::on_grid({1, tp}, [&](const Mesh& mesh) {
+    engine::data::Experience batch;
+    std::vector<float> drawn;  // [T]
+    for (const Generation& one : generate(model, mesh, false)) {
+      auto ids = requests(model.spec.vocabulary, false)[one.id].prompt;
+      drawn.resize(drawn.size() + ids.size(), 0.0f);
+      drawn.insert(drawn.end(), one.sampling_logp.begin(), one.sampling_logp.end());
+      std::vector<float> mask(ids.size(), 0.0f);
+      ids.insert(ids.end(), one.ids.begin(), one.ids.end());
+      mask.resize(ids.size(), 1.0f);
+      batch.append(ids, mask);
+    }
+    const auto device = engine::ops::make_cpu_device({.threads = 1});
+    engine::train::Trainer trainer(test::grid_decoder(*device, model, 7, mesh, true), {.micro_batch_tokens = 40}, &mesh);
+    return std::pair(bits(trainer.logprobs(batch, 0.7)), bits(drawn));
+  });
+  for (const auto& [trained, drawn] : equal) {
+    EXPECT_GT(drawn.size(), 100u);
+    EXPECT_EQ(trained, drawn);
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto& model : test::grid_models())
+    for (int tp = 2; tp <= model.most_tp; tp *= 2) all.push_back({model, tp});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Grids, GridGeneration, testing::ValuesIn(cases()), [](const auto& each) { return name_of(each.param); });
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,196 @@
+// A group of ranks trains the model that one rank trains: losses, gradients, updates and log-probabilities do not depend on the grid.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "algorithms/losses/dpo_loss.h"
+#include "algorithms/losses/grpo_loss.h"
+#include "algorithms/losses/sft_loss.h"
+#include "engine/models/split.h"
+#include "engine/nn/gradients.h"
+#include "engine/train/share.h"
+#include "engine/train/trainer.h"
+#include "tests/support/grid_decoder.h"
+
+namespace troupe {
+namespace {
+
+using engine::data::Experience;
+using engine::train::Trainer;
+using test::Grid;
+using test::GridModel;
+using test::Mesh;
+using testing::HasSubstr;
+
+struct Found {
+  double loss = 0;
+  std::int64_t tokens = 0;
+  std::map<std::string, double> report;
+  std::vector<float> gradient, logp, weights;
+  std::vector<double> norms;  // of three updates
+};
+
+struct Case {
+  GridModel model;
+  Grid grid;
+};
+std::string name_of(const Case& which) { return cat(which.model.title, "Dp", which.grid.dp, "Tp", which.grid.tp); }
+void PrintTo(const Case& which, std::ostream* out) { *out << name_of(which); }
+
+struct Objective {
+  engine::loss::AnyLoss loss;
+  int unit;
+};
+std::vector<Objective> objectives() {
+  algorithms::GrpoLoss grpo;
+  grpo.beta = 0.1, grpo.entropy_coef = 0.01, grpo.temperature = 0.8;
+  return {{algorithms::SftLoss{}, 1}, {algorithms::DpoLoss{}, 2}, {grpo, 1}};
+}
+
+Found measure(const GridModel& model, const Mesh& mesh, const Objective& objective, const Experience& batch) {
+  const auto device = engine::ops::make_cpu_device({.threads = 1});
+  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared at all.
+  Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {.micro_batch_tokens = 60, .optimizer = {.eps = 1e-3}}, &mesh);
+  auto& parameters = trainer.model().parameters();
+  Found found;
+  found.logp = trainer.logprobs(batch, objective.loss.needs().temperature);
+  for (int step = 0; step < 3; ++step) {
+    const auto all = trainer.forward_backward(batch, objective.loss);
+    if (step == 0) {
+      found.loss = all.loss, found.tokens = all.tokens, found.report = all.report.values();
+      engine::nn::sum_gradients(parameters, trainer.model().tp(), mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+      found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);
+      trainer.optimizer().zero_grad();
+      trainer.forward_backward(batch, objective.loss);
+    }
+    found.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
+  }
+  found.weights = engine::nn::gather_logical(parameters, mesh);
+  return found;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<float> difference;
+  for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
+  return std::sqrt(test::dot(difference, difference) / test::dot(b, b));
+}
+
+void expect_near(const Found& a, const Found& b) {
+  EXPECT_NEAR(a.loss, b.loss, 2e-6 * std::max(1.0, std::abs(b.loss)));
+  EXPECT_EQ(a.tokens, b.tokens);
+  ASSERT_EQ(a.gradient.size(), b.gradient.size());
+  EXPECT_GT(test::dot(b.gradient, b.gradient), 1e-6) << "this batch shows nothing";
+  EXPECT_LT(distance(a.gradient, b.gradient), 1e-5);
+  EXPECT_LT(distance(a.logp, b.logp), 1e-6);
+  EXPECT_LT(distance(a.weights, b.weights), 1e-5);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(a.norms[i], b.norms[i], 1e-5 * b.norms[i]);
+  ASSERT_EQ(a.report.size(), b.report.size());
+  for (const auto& [name, value] : b.report) EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
+}
+
+void expect_same_answers(const Found& a, const Found& b) {
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.report, b.report);
+  EXPECT_EQ(a.logp, b.logp);
+  EXPECT_EQ(a.norms, b.norms);
+}
+
+class GridParity : public testing::TestWithParam<Case> {};
+
+TEST_P(GridParity, AGroupTrainsWhatOneRankTrains) {
+  const auto& [model, grid] = GetParam();
+  for (const Objective& objective : objectives()) {
+    const Experience batch = test::grid_batch(5, 10, objective.unit, model.spec.vocabulary);
+    const Found one = measure(model, Mesh(), objective, batch);
+    const auto ranks = test::on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
+    SCOPED_TRACE(objective.loss.spec().name);
+    expect_near(ranks[0], one);
+    for (const Found& rank : ranks) expect_same_answers(rank, ranks[0]);
+  }
+}
+
+TEST_P(GridParity, AReplicaWithoutASequenceDoesNotHang) {
+  const auto& [model, grid] = GetParam();
+  const Objective objective = objectives()[0];
+  const Experience batch = test::grid_batch(6, 1, 1, model.spec.vocabulary);
+  const Found one = measure(model, Mesh(), objective, batch);
+  const auto ranks = test::on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
+  expect_near(ranks[0], one);
+}
+
+TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
+  const auto& [model, grid] = GetParam();
+  const auto last = [&](const Mesh& mesh) { return mesh.world().rank() == grid.ranks() - 1; };
+  const auto answers = test::on_grid(grid, [&](const Mesh& mesh) {
+    const auto device = engine::ops::make_cpu_device({.threads = 1});
+    Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {}, &mesh);
+    auto& parameters = trainer.model().parameters();
+    const auto before = engine::ops::to_host(*device, parameters.values());
+    if (last(mesh)) device->fill(parameters.at("model.layers.1.mlp.down_proj.weight").grad, std::numeric_limits<float>::quiet_NaN());
+    const auto updated = trainer.update(1e-2);
+    EXPECT_EQ(engine::ops::to_host(*device, parameters.values()), before);
+    return updated ? std::string("taken") : updated.error().what;
+  });
+  for (const auto& answer : answers) EXPECT_THAT(answer, HasSubstr("gradient of model.layers.1.mlp.down_proj.weight is not finite"));
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const auto& model : test::grid_models())
+    for (const Grid grid : {Grid{1, 2}, Grid{1, 4}, Grid{2, 1}, Grid{4, 1}, Grid{2, 2}, Grid{2, 4}})
+      if (grid.tp <= model.most_tp) all.push_back({model, grid});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Grids, GridParity, testing::ValuesIn(cases()), [](const auto& each) { return name_of(each.param); });
+
+TEST(Split, WhatCannotBeSplitIsRefusedWithWhatCan) {
+  const auto answer = [](const GridModel& model, int tp) {
+    const auto fits = engine::models::check_split(model.spec, tp);
+    return fits ? std::string("fits") : fits.error().what;
+  };
+  const auto uneven = test::grid_model("", 6, 3, 2, false, false), grouped = test::grid_model("", 8, 2, 4, false, false);
+  EXPECT_THAT(answer(uneven, 4), HasSubstr("6 heads, 3 key/value heads"));
+  EXPECT_THAT(answer(uneven, 4), HasSubstr("it can be 1, 2, 3, 6"));
+  EXPECT_THAT(answer(grouped, 16), HasSubstr("it can be 1, 2, 4, 8"));
+  EXPECT_THAT(answer(grouped, 0), HasSubstr("it can be 1, 2, 4, 8"));
+  for (const int tp : {1, 2, 3, 6}) EXPECT_EQ(answer(uneven, tp), "fits");
+}
+
+TEST(Split, TheRanksPartsMakeTheWholeModel) {
+  for (const auto& model : test::grid_models())
+    for (int tp = 2; tp <= model.most_tp; tp *= 2) {
+      std::map<std::string, std::int64_t> counted;
+      for (int rank = 0; rank < tp; ++rank)
+        for (const auto& part : engine::models::parameter_list(model.spec, engine::models::split_of(model.spec, rank, tp)))
+          if (part.shard.first) counted[part.name] += part.shape.count();
+      for (const auto& whole : engine::models::parameter_list(model.spec))
+        EXPECT_EQ(counted[whole.name], whole.shape.count()) << model.title << " " << whole.name;
+    }
+}
+
+TEST(Share, ReplicasGetWholeUnitsOfAboutEquallyManyTokens) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Experience batch = test::grid_batch(seed, 40, 2, 37);
+    std::vector<std::int32_t> seen, loads;
+    for (const auto& share : engine::train::share_out(batch, 4)) {
+      std::int32_t tokens = 0;
+      for (std::size_t i = 0; i < share.size(); ++i) {
+        seen.push_back(share[i]);
+        EXPECT_EQ(share[i], i % 2 == 0 ? share[i] / 2 * 2 : share[i - 1] + 1) << "a pair was parted";
+        tokens += batch.offsets[static_cast<std::size_t>(share[i]) + 1] - batch.offsets[static_cast<std::size_t>(share[i])];
+      }
+      loads.push_back(tokens);
+    }
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(std::ssize(seen), 40);
+    EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end());
+    EXPECT_LE(std::ranges::max(loads) - std::ranges::min(loads), 50) << "more than the longest pair";
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,75 @@
+// Decoders that are hard to split, on every rank of a grid of threads.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "engine/nn/logical.h"
+#include "engine/parallel/grid.h"
+#include "tests/support/on_ranks.h"
+#include "tests/support/random_decoder.h"
+
+namespace troupe::test {
+
+using engine::parallel::Grid;
+using engine::parallel::Mesh;
+
+/// work(mesh) on every rank of a grid of threads; what they return, by rank.
+template <class Work>
+auto on_grid(Grid grid, const Work& work) {
+  std::vector<std::invoke_result_t<Work, const Mesh&>> results(static_cast<std::size_t>(grid.ranks()));
+  on_ranks(grid.ranks(), [&](engine::parallel::Communicator& own) {
+    const Mesh mesh = value_or_throw(Mesh::create(own.split(0, own.rank()), grid));
+    results[static_cast<std::size_t>(own.rank())] = work(mesh);
+  });
+  return results;
+}
+
+struct GridModel {
+  std::string title;
+  engine::models::DecoderSpec spec;
+  int most_tp;  ///< of 1, 2, 4: all up to here fit
+};
+inline void PrintTo(const GridModel& model, std::ostream* out) { *out << model.title; }
+
+inline GridModel grid_model(std::string title, int heads, int kv_heads, int most_tp, bool tied, bool biases) {
+  engine::models::DecoderSpec spec;
+  spec.architecture = "LlamaForCausalLM";
+  spec.vocabulary = 37, spec.width = 20, spec.layers = 2, spec.inner = 27;             // neither vocabulary nor inner width is divisible
+  spec.heads = heads, spec.kv_heads = kv_heads, spec.head_size = 6, spec.tied = tied;  // and H*K is not D
+  spec.attention_bias = spec.output_bias = spec.mlp_bias = biases;
+  for (int i = 0; i < spec.head_size / 2; ++i) spec.inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  spec.max_positions = 96;
+  return {std::move(title), std::move(spec), most_tp};
+}
+
+/// Key/value heads shared out, held by several ranks, unevenly shared; with and without biases and a head of its own.
+inline std::vector<GridModel> grid_models() {
+  return {grid_model("EachHeadItsKeys", 4, 4, 4, true, false), grid_model("GroupedHeadsWithBiases", 8, 2, 4, false, true),
+          grid_model("OneKeyHeadForAll", 4, 1, 4, true, true), grid_model("UnevenGroups", 6, 3, 2, false, false)};
+}
+
+/// This rank's part of the model whose logical weights follow from the seed.
+inline std::unique_ptr<engine::models::Decoder> grid_decoder(engine::ops::Device& device, const GridModel& model, std::uint64_t seed,
+                                                             const Mesh& mesh, bool with_gradients) {
+  auto decoder = std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients, &mesh.tp());
+  auto& parameters = decoder->parameters();
+  engine::nn::scatter_logical(random_values(engine::nn::logical_count(parameters), seed + 500, 0.5), parameters);
+  return decoder;
+}
+
+/// Sequences with every column that a loss may want.
+inline engine::data::Experience grid_batch(std::uint64_t seed, int sequences, int unit, std::int64_t vocabulary) {
+  engine::data::Experience b = random_batch(seed, sequences, 25, vocabulary);
+  b.unit = unit;
+  if (unit == 2) b.count = sequences / 2;
+  for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+    const auto draw = [&](std::uint64_t what, double low) { return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1)); };
+    b.old_logp.push_back(draw(0, 0.5) - 3), b.reference_logp.push_back(draw(1, 0.5) - 3), b.advantage.push_back(draw(2, 1));
+  }
+  return b;
+}
+
+}  // namespace troupe::test
