@@ -4,26 +4,66 @@
 
 #include "actors/roles/weights.h"
 #include "engine/base/text.h"
+#include "engine/nn/logical.h"
+#include "engine/parallel/reduce.h"
+#include "engine/parallel/shard.h"
 #include "engine/train/scoring.h"
+#include "transports/body.h"
+#include "transports/wire/flat.h"
 
 namespace troupe::actors::roles {
 
 Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
-                 engine::generate::Generator generator, const engine::generate::GeneratorConfig& config)
+                 engine::generate::Generator generator, const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh)
     : model_(std::move(model)),
       shadow_(std::move(shadow)),
       generator_(std::move(generator)),
       decode_(config.decode),
-      precision_(config.precision) {}
+      precision_(config.precision),
+      mesh_(mesh) {}
 
 Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
-                                engine::generate::GeneratorConfig config) {
+                                engine::generate::GeneratorConfig config, const engine::parallel::Mesh* mesh) {
   auto generator = engine::generate::Generator::create(*model, config);
   if (!generator) return fail(generator.error());
-  return Rollout(std::move(model), std::move(shadow), std::move(*generator), config);
+  return Rollout(std::move(model), std::move(shadow), std::move(*generator), config, mesh);
 }
 
+namespace {
+
+// Every replica's samples in the order of the replicas. A replica that failed fails all of them.
+Result<std::vector<protocol::Drawn>> together(engine::parallel::Communicator& replicas, Result<std::vector<protocol::Drawn>> mine) {
+  using Outcome = std::pair<std::string, std::vector<protocol::Drawn>>;
+  Outcome outcome = mine ? Outcome{"", std::move(*mine)} : Outcome{mine.error().what, {}};
+  const auto bytes = transports::wire::flatten(transports::Body::of(std::move(outcome)).to_wire());
+  std::vector<protocol::Drawn> all;
+  std::optional<Error> failed;
+  for (auto& part : engine::parallel::gather_strings(replicas, bytes, "the samples of all replicas")) {
+    auto wire = value_or_throw(transports::wire::unflatten(std::move(part), "samples of a replica"));
+    auto body = transports::Body::of_wire(std::move(wire), "samples of a replica");
+    auto [error, drawn] = body.take<Outcome>();
+    if (!error.empty() && !failed) failed = Error{mine ? Errc::internal : mine.error().code, std::move(error)};
+    std::move(drawn.begin(), drawn.end(), std::back_inserter(all));
+  }
+  if (failed) return fail(std::move(*failed));
+  return all;
+}
+
+}  // namespace
+
 Result<std::vector<protocol::Drawn>> Rollout::on(protocol::Generate message) {
+  if (!mesh_ || mesh_->grid().dp == 1) return draw(std::move(message));
+  const auto share = engine::parallel::even_range(static_cast<std::int64_t>(message.draws.size()), mesh_->place().dp, mesh_->grid().dp);
+  message.draws = std::vector(message.draws.begin() + share.begin, message.draws.begin() + share.end);
+  // A logit that is not finite throws; the other replicas must hear of it, or they would wait for this one.
+  Result<std::vector<protocol::Drawn>> mine;
+  try {
+    mine = draw(std::move(message));
+  } catch (const Failure& failure) { mine = fail(failure.error()); }
+  return together(mesh_->dp(), std::move(mine));
+}
+
+Result<std::vector<protocol::Drawn>> Rollout::draw(protocol::Generate message) {
   std::vector<engine::generate::Request> requests;
   for (auto& draw : message.draws) requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
   auto generations = generator_.generate_all(std::move(requests));
@@ -44,7 +84,7 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   if (weights.version < version_)
     return fail(Errc::bad_input, cat("weights of version ", weights.version, " are older than the present version ", version_));
   auto& parameters = shadow_->parameters();
-  parameters.device().upload(parameters.values(), *weights.values);
+  engine::nn::scatter_logical(*weights.values, parameters);
   prepared_ = weights.version;
   return engine::train::logprobs(*shadow_, probe_batch(weights.probe.tokens), {.precision = precision_});
 }

@@ -8,6 +8,7 @@
 #include "actors/protocol/train.h"
 #include "actors/runtime/message.h"
 #include "engine/generate/generator.h"
+#include "engine/parallel/grid.h"
 
 namespace troupe::actors::roles {
 
@@ -17,7 +18,7 @@ class Rollout {
   /// `shadow` has the shape of `model`: the place of weights that are prepared. `config.decode` gives the text of completions. Errc::usage
   /// when the generator's sizes cannot work.
   static Result<Rollout> create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
-                                engine::generate::GeneratorConfig config);
+                                engine::generate::GeneratorConfig config, const engine::parallel::Mesh* mesh = nullptr);
 
   Result<std::vector<protocol::Drawn>> on(protocol::Generate message);
   Result<std::vector<float>> on(protocol::PrepareWeights message);
@@ -25,12 +26,14 @@ class Rollout {
 
  private:
   Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
-          engine::generate::Generator generator, const engine::generate::GeneratorConfig& config);
+          engine::generate::Generator generator, const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh);
+  Result<std::vector<protocol::Drawn>> draw(protocol::Generate message);
 
   std::unique_ptr<engine::models::Decoder> model_, shadow_;
   engine::generate::Generator generator_;
   engine::generate::TextDecoder decode_;
   engine::ops::Precision precision_;
+  const engine::parallel::Mesh* mesh_;
   std::uint64_t version_ = 0;
   std::optional<std::uint64_t> prepared_;  ///< what shadow_ holds
 };

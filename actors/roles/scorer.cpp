@@ -2,14 +2,14 @@
 
 namespace troupe::actors::roles {
 
-Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options)
-    : model_(std::move(model)), options_(options) {}
+Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh)
+    : model_(std::move(model)), options_(options), mesh_(mesh) {}
 
 Result<std::vector<float>> Scorer::on(protocol::Logprobs message) {
   if (!model_) return fail(Errc::closed, "this scorer has let its model go; ask before Release");
   engine::train::ScoringOptions options = options_;
   options.temperature = message.temperature;
-  return engine::train::logprobs(*model_, message.batch, options);
+  return engine::train::logprobs(*model_, message.batch, options, mesh_ ? &mesh_->dp() : nullptr);
 }
 
 void Scorer::on(protocol::Release) { model_.reset(); }

@@ -5,6 +5,7 @@
 
 #include "actors/protocol/train.h"
 #include "actors/runtime/message.h"
+#include "engine/parallel/grid.h"
 #include "engine/train/scoring.h"
 
 namespace troupe::actors::roles {
@@ -12,7 +13,9 @@ namespace troupe::actors::roles {
 class Scorer {
  public:
   using Handled = Messages<protocol::Logprobs, protocol::Release>;
-  Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options);
+  /// `mesh` (nullptr: one rank) outlives this; `model` was made with its tp, its replicas share the sequences.
+  Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options,
+         const engine::parallel::Mesh* mesh = nullptr);
 
   Result<std::vector<float>> on(protocol::Logprobs message);
   void on(protocol::Release);
@@ -20,6 +23,7 @@ class Scorer {
  private:
   std::unique_ptr<engine::models::Decoder> model_;
   engine::train::ScoringOptions options_;
+  const engine::parallel::Mesh* mesh_;
 };
 
 }  // namespace troupe::actors::roles

@@ -5,8 +5,9 @@
 
 namespace troupe::actors::roles {
 
-Trainer::Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save)
-    : trainer_(std::move(trainer)), losses_(std::move(losses)), save_(std::move(save)) {}
+Trainer::Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save,
+                 const engine::parallel::Mesh* mesh)
+    : trainer_(std::move(trainer)), losses_(std::move(losses)), save_(std::move(save)), mesh_(mesh) {}
 
 Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
   const auto loss = engine::loss::make_loss(losses_, message.loss);
@@ -22,7 +23,7 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
 
 std::vector<float> Trainer::on(protocol::Logprobs message) { return trainer_->logprobs(message.batch, message.temperature); }
 
-protocol::Weights Trainer::on(protocol::Publish) { return publish(*trainer_); }
+protocol::Weights Trainer::on(protocol::Publish) { return publish(*trainer_, mesh_); }
 
 Result<std::string> Trainer::on(protocol::Save message) { return save_(message.step, message.state, *trainer_); }
 

@@ -10,14 +10,15 @@
 
 namespace troupe::actors::roles {
 
-/// Makes checkpoint `step` durable and returns its path.
+/// Makes checkpoint `step` durable and returns its path. Every rank of a group calls it.
 using Saver = std::function<Result<std::string>(std::int64_t step, const Json& state, engine::train::Trainer& trainer)>;
 
 class Trainer {
  public:
   using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
-  /// `losses` turns a LossSpec back into a loss.
-  Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save);
+  /// `losses` turns a LossSpec back into a loss. `mesh` (nullptr: one rank) is the one that `trainer` was made with, and outlives this.
+  Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save,
+          const engine::parallel::Mesh* mesh = nullptr);
 
   Result<protocol::StepStats> on(protocol::TrainStep message);
   std::vector<float> on(protocol::Logprobs message);
@@ -28,6 +29,7 @@ class Trainer {
   std::unique_ptr<engine::train::Trainer> trainer_;
   engine::loss::LossTable losses_;
   Saver save_;
+  const engine::parallel::Mesh* mesh_;
 };
 
 }  // namespace troupe::actors::roles

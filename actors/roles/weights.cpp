@@ -4,6 +4,7 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/checksum.h"
+#include "engine/nn/logical.h"
 
 namespace troupe::actors::roles {
 namespace {
@@ -38,17 +39,19 @@ engine::data::Experience probe_batch(const std::vector<std::int32_t>& tokens) {
   return batch;
 }
 
-protocol::Weights publish(engine::train::Trainer& trainer) {
+protocol::Weights publish(engine::train::Trainer& trainer, const engine::parallel::Mesh* mesh) {
   protocol::Weights weights;
   const auto& spec = trainer.model().spec();
   auto& parameters = trainer.model().parameters();
   weights.version = trainer.version();
-  weights.values = std::make_shared<const std::vector<float>>(engine::ops::to_host(parameters.device(), parameters.values()));
-  for_each_tensor(spec, *weights.values, [&](const std::string&, std::span<const float> values) {
-    weights.checksums.push_back(engine::checkpoint::checksum(values));
-  });
   weights.probe.tokens = probe_tokens(spec);
   weights.probe.logp = trainer.logprobs(probe_batch(weights.probe.tokens), 1);
+  auto values = mesh ? engine::nn::gather_logical(parameters, *mesh) : engine::ops::to_host(parameters.device(), parameters.values());
+  if (mesh && !mesh->leads()) return weights;
+  weights.values = std::make_shared<const std::vector<float>>(std::move(values));
+  for_each_tensor(spec, *weights.values, [&](const std::string&, std::span<const float> tensor) {
+    weights.checksums.push_back(engine::checkpoint::checksum(tensor));
+  });
   return weights;
 }
 

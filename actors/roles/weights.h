@@ -7,8 +7,8 @@
 
 namespace troupe::actors::roles {
 
-/// The weights of now, with checksums and probe.
-protocol::Weights publish(engine::train::Trainer& trainer);
+/// The weights of now, with checksums and probe. With a mesh every rank of the group calls it; rank 0's answer has the weights.
+protocol::Weights publish(engine::train::Trainer& trainer, const engine::parallel::Mesh* mesh);
 
 /// Compares sizes and checksums with what a model of this shape must have. Errc::bad_input, corrupt (names the tensor).
 Result<> verify(const protocol::Weights& weights, const engine::models::DecoderSpec& spec);

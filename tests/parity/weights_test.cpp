@@ -17,7 +17,7 @@ struct Weights : testing::Test {
   engine::train::Trainer trainer{test::random_decoder(*device, 3, true), {}};
   actors::roles::Rollout rollout = value_or_throw(
       actors::roles::Rollout::create(test::random_decoder(*device, 3, false), test::random_decoder(*device, 3, false), {.pages = 20}));
-  protocol::Weights sent = actors::roles::publish(trainer);
+  protocol::Weights sent = actors::roles::publish(trainer, nullptr);
 
   Error refusal() {
     const auto prepared = rollout.on(protocol::PrepareWeights{sent});
