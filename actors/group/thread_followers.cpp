@@ -1,0 +1,28 @@
+#include "actors/group/thread_followers.h"
+
+#include <exception>
+
+namespace troupe::actors::group {
+
+using engine::parallel::Communicator;
+
+ThreadFollowers::ThreadFollowers(int ranks, engine::parallel::ThreadGroupOptions options,
+                                 const std::function<void(Communicator& world)>& work) {
+  engine::parallel::ThreadGroup group(ranks, options);
+  leader_ = group.rank(0);
+  for (int rank = 1; rank < ranks; ++rank)
+    threads_.emplace_back([work, world = std::shared_ptr<Communicator>(group.rank(rank))] {
+      try {
+        work(*world);
+      } catch (const std::exception& error) {  // the leader's actor dies of it, and its node says so
+        world->abort(error.what());
+      }
+    });
+}
+
+ThreadFollowers::~ThreadFollowers() {
+  leader_.reset();
+  for (auto& thread : threads_) thread.join();
+}
+
+}  // namespace troupe::actors::group
