@@ -1,0 +1,108 @@
+// A hub and spokes in one process, for tests; and waiting for what comes, with a deadline.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+#include "transports/zmq/hub.h"
+#include "transports/zmq/spoke.h"
+
+namespace troupe::transports {
+
+/// What came, from any thread. wait_for(n) waits until there are n of them, at most 20 s.
+template <class T>
+class Arrivals {
+ public:
+  void add(T value) {
+    const std::lock_guard lock(mutex_);
+    values_.push_back(std::move(value));
+    changed_.notify_all();
+  }
+  /// The first `count` of them; a Bug when they do not come.
+  std::vector<T> wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    check(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return values_.size() >= count; }), "what was waited for did not come");
+    return {values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return values_.size();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<T> values_;
+};
+
+/// True as soon as `done` is, false after 20 s. For counters that another thread raises.
+template <class Done>
+bool becomes(const Done& done) {
+  for (int i = 0; i < 20000; ++i) {
+    if (done()) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+struct StarOptions {
+  std::vector<std::string> spokes{"one", "two"};
+  bool tcp = false;
+  LinkOptions link;
+};
+
+/// Nodes "hub" and each spoke's; nobody is attached or open yet.
+struct Star {
+  explicit Star(StarOptions star = {}) : options(std::move(star)), hub_keys(new_keys()) {
+    static int count = 0;
+    HubOptions given{"hub",
+                     {options.tcp ? "tcp://127.0.0.1:*" : cat("ipc:///tmp/troupe-test-", getpid(), "-", ++count)},
+                     hub_keys,
+                     {},
+                     link(hub_events)};
+    for (const auto& spoke : options.spokes) {
+      keys[spoke] = new_keys();
+      given.spokes[keys[spoke].public_key] = spoke;
+    }
+    hub = value_or_throw(Hub::bind(std::move(given)));
+    for (const auto& spoke : options.spokes) spokes[spoke] = make_spoke(spoke, keys[spoke]);
+  }
+  LinkOptions link(Arrivals<PeerEvent>& events) const {
+    LinkOptions link = options.link;
+    link.on_peer = [&events](const PeerEvent& event) { events.add(event); };
+    return link;
+  }
+  std::unique_ptr<Spoke> make_spoke(const std::string& name, const KeyPair& own) {
+    return value_or_throw(Spoke::create({name, "hub", hub->endpoints()[0], own, hub_keys.public_key, link(spoke_events)}));
+  }
+  /// Everybody is attached, open and joined.
+  void join() {
+    hub->attach("hub", [this](Frame frame) { at_hub.add(std::move(frame)); });
+    hub->open();
+    for (auto& [name, spoke] : spokes) {
+      spoke->attach(name, [this](Frame frame) { at_spokes.add(std::move(frame)); });
+      spoke->open();
+    }
+    hub_events.wait_for(spokes.size());
+    spoke_events.wait_for(spokes.size());
+  }
+
+  StarOptions options;
+  KeyPair hub_keys;
+  std::map<std::string, KeyPair> keys;
+  Arrivals<PeerEvent> hub_events, spoke_events;
+  Arrivals<Frame> at_hub, at_spokes;
+  std::unique_ptr<Hub> hub;
+  std::map<std::string, std::unique_ptr<Spoke>> spokes;
+};
+
+}  // namespace troupe::transports

@@ -1,0 +1,81 @@
+#include "transports/wire/frame.h"
+
+#include <tuple>
+
+#include "engine/base/text.h"
+#include "transports/wire/codec.h"
+
+namespace troupe::transports {
+
+constexpr std::array<std::string_view, 3> names_of(Kind) { return {"request", "reply", "error"}; }
+inline auto fields(Address& a) { return std::tie(a.node, a.actor); }
+inline auto fields(Frame& f) { return std::tie(f.to, f.from, f.id, f.kind, f.type, f.began, f.ended); }
+
+namespace wire {
+
+constexpr std::array<std::string_view, 4> names_of(Control::Kind) { return {"hello", "grant", "beat", "bye"}; }
+inline auto fields(Control& c) { return std::tie(c.kind, c.session, c.frames, c.bytes); }
+
+namespace {
+
+enum Sort : std::uint64_t { frame_sort = 0, control_sort = 1 };
+
+template <class T>
+std::string head(Sort sort, const T& value) {
+  Writer writer(nullptr);
+  writer.natural(version);
+  writer.natural(sort);
+  Form<T>::write(value, writer);
+  return std::move(writer).finish().header;
+}
+
+std::string describe(const Frame& frame) {
+  const char* what = frame.kind == Kind::request ? "message" : frame.kind == Kind::reply ? "the reply to" : "the error of";
+  return cat(what, " ", quote(frame.type), " from node ", quote(frame.from.node));
+}
+
+void check_names(const Reader& reader, const Frame& frame) {
+  for (const std::string* name : {&frame.to.node, &frame.to.actor, &frame.from.node, &frame.from.actor, &frame.type}) {
+    if (name->size() > most_name) reader.fail(cat("names of at most ", most_name, " bytes"), cat("one of ", name->size()));
+  }
+}
+
+}  // namespace
+
+WireBody encode_frame(const Frame& frame) {
+  WireBody body = frame.body.to_wire();
+  return {head(frame_sort, frame) + body.header, std::move(body.parts)};
+}
+
+WireBody encode_control(const Control& control) { return {head(control_sort, control), {}}; }
+
+Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string from) {
+  using Decoded = std::variant<Frame, Control>;
+  try {
+    Reader reader(message, std::move(from));
+    if (const auto found = reader.natural(UINT64_MAX); found != version)
+      reader.fail(cat("version ", version, " of the wire (all processes of a run are of one build)"), cat("version ", found));
+    if (reader.natural(control_sort) == control_sort) {
+      Control control;
+      Form<Control>::read(control, reader);
+      reader.finish();
+      return Decoded(control);
+    }
+    Frame frame;
+    Form<Frame>::read(frame, reader);
+    check_names(reader, frame);
+    message.header.erase(0, message.header.size() - reader.rest().size());
+    std::string what = describe(frame);
+    frame.body = Body::of_wire(std::move(message), std::move(what));
+    return Decoded(std::move(frame));
+  } catch (const Failure& failure) { return fail(failure.error()); }
+}
+
+std::size_t size_of(const WireBody& message) {
+  std::size_t bytes = message.header.size();
+  for (const Part& part : message.parts) bytes += part.size;
+  return bytes;
+}
+
+}  // namespace wire
+}  // namespace troupe::transports

@@ -1,0 +1,40 @@
+// A frame between processes: one msgpack header (version, what it is, the frame's fields, then the body's own header) and the body's
+// parts. Beside frames, two linked processes tell each other who they are, what they have consumed, that they live, and goodbye.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+
+#include "transports/transport.h"
+#include "transports/wire/part.h"
+
+namespace troupe::transports::wire {
+
+inline constexpr std::uint64_t version = 1;
+/// Bytes of a node's, actor's or message's name.
+inline constexpr std::size_t most_name = 256;
+
+/// What linked processes say to each other beside frames.
+struct Control {
+  enum class Kind {
+    hello,  ///< first on a link: `frames`, `bytes` are the window that the sender of this grants
+    grant,  ///< frames and bytes that it has consumed since the link began
+    beat,   ///< it lives
+    bye     ///< it leaves, nothing follows
+  };
+  Kind kind = Kind::hello;
+  std::uint64_t session = 0;  ///< one life of one endpoint
+  std::uint64_t frames = 0, bytes = 0;
+};
+
+/// Failure(bad_input) when the body cannot be sent, Bug when its type has no wire form.
+WireBody encode_frame(const Frame& frame);
+WireBody encode_control(const Control& control);
+/// Either of them, with every bound checked. The body stays as it is until somebody takes it. Errc::bad_input; `from` begins the sentence.
+Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string from);
+
+/// Bytes of all of it.
+std::size_t size_of(const WireBody& message);
+
+}  // namespace troupe::transports::wire

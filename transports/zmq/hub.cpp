@@ -1,0 +1,190 @@
+#include "transports/zmq/hub.h"
+
+#include <set>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+#include "transports/zmq/station.h"
+#include "transports/zmq/zap.h"
+
+namespace troupe::transports {
+
+using wire::Control;
+
+namespace {
+
+std::vector<std::string> names_in(const std::map<std::string, std::string>& spokes) {
+  std::vector<std::string> names;
+  for (const auto& [key, node] : spokes) names.push_back(node);
+  return names;
+}
+
+Result<std::map<std::string, std::string>> decode_keys(const std::map<std::string, std::string>& spokes) {
+  std::map<std::string, std::string> nodes;
+  for (const auto& [key, node] : spokes) {
+    auto bytes = decode_key(key);
+    if (!bytes) return fail(Errc::usage, cat("the key of node '", node, "': ", bytes.error().what));
+    nodes.emplace(std::move(*bytes), node);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+/// The routes belong to the station's thread. A node is known by the key of its connection; what a peer calls its route plays no part.
+class Hub::Core final : public Station {
+ public:
+  Core(const HubOptions& hub, std::map<std::string, std::string> nodes)
+      : Station(hub.name, hub.link, names_in(hub.spokes)),
+        zap_(context, std::move(nodes), refusals),
+        data_(context, zmq::socket_type::router),
+        monitor_(context, zmq::socket_type::pair) {
+    for (const auto& node : names_in(hub.spokes)) routes_.emplace(node, Routes{});
+    set_limits(data_, options);
+    set_server_keys(data_, hub.keys);
+    data_.set(zmq::sockopt::router_mandatory, 1);
+    check(zmq_socket_monitor(data_.handle(), "inproc://monitor", ZMQ_EVENT_ALL) == 0, "a socket has one monitor");
+    monitor_.connect("inproc://monitor");
+  }
+
+  Result<> bind(const std::vector<std::string>& endpoints) {
+    for (const auto& endpoint : endpoints) {
+      try {
+        data_.bind(endpoint);
+      } catch (const zmq::error_t& error) {
+        return fail(Errc::io, cat("cannot listen at ", quote(endpoint), ": ", error.what(), "; is another run using it?"));
+      }
+      endpoints_.push_back(data_.get(zmq::sockopt::last_endpoint));
+    }
+    return {};
+  }
+  const std::vector<std::string>& endpoints() const { return endpoints_; }
+
+ private:
+  struct Routes {
+    std::string data, beats;
+    int fd = -1;  // of data
+  };
+
+  void begin() override {}
+  void poll_more(std::vector<zmq::pollitem_t>& items) override {
+    for (zmq::socket_t* socket : {&data_, &monitor_, &zap_.socket()}) items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
+  }
+  void serve() override;
+  bool transmit(const std::string& peer, wire::WireBody message) override {
+    return send_message(data_, &routes_.at(peer).data, std::move(message));
+  }
+  bool beat(const std::string& peer) override {
+    const Routes& routes = routes_.at(peer);
+    return send_message(data_, routes.beats.empty() ? &routes.data : &routes.beats,
+                        wire::encode_control({Control::Kind::beat, session(), 0, 0}));
+  }
+  void tick(LinkTime) override {}
+  void end() override {
+    zmq_socket_monitor(data_.handle(), nullptr, 0);
+    for (zmq::socket_t* socket : {&monitor_, &data_, &zap_.socket()}) socket->close();
+  }
+
+  void watch();
+  void admit(Incoming in);
+  void greet(const std::string& node, const Incoming& in, const Control& hello);
+  void hear(const std::string& node, const Incoming& in, const Control& beat);
+  void second_connection(const std::string& node) {
+    refusals.add(Refusal::second_connection, node, "expected one connection for each key, found another; a lost one is not taken up again");
+  }
+
+  Zap zap_;
+  zmq::socket_t data_, monitor_;
+  std::vector<std::string> endpoints_;
+  std::map<std::string, Routes> routes_;
+  std::set<std::string> ended_;  // nodes whose connection has ended; what they sent before is read first
+};
+
+void Hub::Core::serve() {
+  zap_.answer();
+  watch();
+  for (int i = 0; i < 1024; ++i) {
+    auto in = receive_message(data_, true, options);
+    if (in) {
+      admit(std::move(*in));
+      continue;
+    }
+    for (const auto& node : std::exchange(ended_, {})) lose(node, "its connection ended: the process has died or was stopped");
+    return;
+  }
+}
+
+void Hub::Core::watch() {
+  while (auto event = receive_event(monitor_)) {
+    if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL || event->event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+      refusals.add(Refusal::failed_handshake, event->endpoint, "expected a CURVE handshake, found something else or nothing");
+    if (event->event != ZMQ_EVENT_DISCONNECTED) continue;
+    for (auto& [node, routes] : routes_) {
+      if (routes.fd != event->value) continue;
+      routes.fd = -1;
+      ended_.insert(node);
+    }
+  }
+}
+
+void Hub::Core::admit(Incoming in) {
+  const std::string node = in.node;
+  if (!has_peer(node)) return refusals.add(Refusal::malformed, node, "expected a message with a body from a known key, found none");
+  const Link::State state = state_of(node);
+  const bool own = in.route == routes_.at(node).data;
+  auto message = decode(node, in);
+  if (!message) return;
+  const auto* control = std::get_if<Control>(&*message);
+  if (control && control->kind == Control::Kind::hello && !own) return greet(node, in, *control);
+  if (control && control->kind == Control::Kind::beat && !own) return hear(node, in, *control);
+  if (state == Link::State::expected) return refusals.add(Refusal::misdirected, node, "expected a hello first, found another message");
+  if (!own) return second_connection(node);
+  if (state == Link::State::joined) take(node, std::move(in), std::move(*message));
+}
+
+void Hub::Core::greet(const std::string& node, const Incoming& in, const Control& hello_of_spoke) {
+  if (state_of(node) != Link::State::expected) return second_connection(node);
+  watch();  // an older connection that had the same descriptor has ended before this one began
+  Routes& routes = routes_.at(node);
+  routes.data = in.route;
+  routes.fd = in.fd;
+  if (transmit(node, wire::encode_control(hello()))) join(node, hello_of_spoke);
+}
+
+void Hub::Core::hear(const std::string& node, const Incoming& in, const Control& beat) {
+  const Link::State state = state_of(node);
+  if (state == Link::State::expected) return;  // its hello is on its way, on the other connection
+  if (beat.session != session_of(node)) return second_connection(node);
+  routes_.at(node).beats = in.route;
+  if (state == Link::State::joined) heard(node);
+}
+
+Hub::Hub(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+Hub::~Hub() { close(); }
+
+Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
+  auto nodes = decode_keys(options.spokes);
+  if (!nodes) return fail(nodes.error());
+  if (auto own = decode_key(options.keys.secret_key); !own) return fail(own.error());
+  auto core = std::make_unique<Core>(options, std::move(*nodes));
+  Result<> bound = core->bind(options.endpoints);
+  std::unique_ptr<Hub> hub(new Hub(std::move(core)));
+  if (!bound) return fail(std::move(bound.error()));
+  return hub;
+}
+
+const std::vector<std::string>& Hub::endpoints() const { return core_->endpoints(); }
+void Hub::open() { core_->open(); }
+void Hub::close() { core_->close(); }
+std::uint64_t Hub::attach(const std::string& node, Receiver receive) { return core_->attach(node, std::move(receive)); }
+void Hub::detach(const std::string&) { core_->detach(); }
+const Refusals& Hub::refusals() const { return core_->refusals; }
+
+Result<> Hub::send(Frame frame) {
+  if (frame.to.node != core_->name && !core_->has_peer(frame.to.node))
+    return fail(Errc::closed, cat("node '", frame.to.node, "' is not one of this run's nodes"));
+  return core_->send(std::move(frame));
+}
+
+}  // namespace troupe::transports
