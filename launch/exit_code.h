@@ -5,11 +5,13 @@
 
 namespace troupe::launch {
 
-/// 0 success, 2 usage, 3 bad input, 4 not found, 5 corrupt, 6 unsupported, 7 io, 8 timeout, 9 closed, 10 full, 70 internal (a mistake
-/// of ours), 130 stopped by a person (Ctrl-C or SIGTERM, after a checkpoint). 1 is never used: it is what a shell or a sanitizer says.
+/// 0 success, 2 usage, 3 bad input, 4 not found, 5 corrupt, 6 unsupported, 7 io, 8 timeout, 9 closed, 10 full, 11 a process of the
+/// cluster died, 70 internal (a mistake of ours), 130 stopped by a person (Ctrl-C or SIGTERM, after a checkpoint). 1 is never used: it is
+/// what a shell or a sanitizer says.
 int exit_code(Errc code);
 
 inline constexpr int exit_usage = 2;
+inline constexpr int exit_process_died = 11;
 inline constexpr int exit_internal = 70;
 inline constexpr int exit_interrupted = 130;
 

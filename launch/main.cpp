@@ -2,6 +2,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -9,6 +10,8 @@
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/cluster/launch.h"
+#include "launch/cluster/worker.h"
 #include "launch/commands/commands.h"
 #include "launch/exit_code.h"
 #include "launch/train.h"
@@ -39,6 +42,38 @@ void add_train(CLI::App& app, Action& action) {
       return train(run.config, run.origins);
     };
   });
+}
+
+/// The command behind `--`: only train, with its options.
+Sources sources_of(std::vector<std::string> words) {
+  Sources sources;
+  CLI::App command("the run", "troupe launch --cluster FILE --");
+  command.require_subcommand(1);
+  add_sources(*command.add_subcommand("train", "the command that is launched"), sources);
+  std::reverse(words.begin(), words.end());
+  command.parse(words);
+  return sources;
+}
+
+void add_launch(CLI::App& app, Action& action) {
+  auto options = std::make_shared<LaunchOptions>();
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("launch", "Train with groups of processes: launch --cluster FILE -- train ...");
+  command->add_option("--cluster", options->cluster, "YAML file: groups: a list of role, count and parallel (docs/operations.md)")
+      ->required();
+  command->add_option("command", *words, "train and its options")->required();
+  command->footer(
+      "Example:\n  troupe launch --cluster cluster.yaml -- train --algorithm grpo --config run.yaml\n"
+      "The same command again goes on where the run stopped.");
+  command->callback([options, words, &action] {
+    options->sources = sources_of(*words);
+    action = [options] { return launch(*options); };
+  });
+}
+
+/// What launch starts; not for people.
+void add_worker(CLI::App& app, Action& action) {
+  app.add_subcommand("worker", "One process of a launch")->group("")->callback([&action] { action = worker; });
 }
 
 void add_model(CLI::App& command, ModelOptions& options) {
@@ -170,7 +205,8 @@ int program(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit codes: docs/operations.md.");
   Action action;
-  for (const auto add : {add_train, add_generate, add_chat, add_tokenize, add_render, add_logprobs, add_explain, add_info})
+  for (const auto add :
+       {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize, add_render, add_logprobs, add_explain, add_info})
     add(app, action);
   try {
     app.parse(argc, argv);

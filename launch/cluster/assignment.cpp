@@ -1,0 +1,54 @@
+#include "launch/cluster/assignment.h"
+
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "launch/resolve.h"
+
+namespace troupe::launch {
+namespace {
+
+constexpr std::string_view where = "the assignment from launch";
+
+struct TextField {
+  const char* key;
+  std::string Assignment::*member;
+};
+constexpr TextField texts[] = {{"role", &Assignment::role},
+                               {"node", &Assignment::node},
+                               {"endpoint", &Assignment::endpoint},
+                               {"server_key", &Assignment::server_key},
+                               {"public_key", &Assignment::public_key},
+                               {"secret_key", &Assignment::secret_key},
+                               {"from", &Assignment::from}};
+
+}  // namespace
+
+std::string to_line(const Assignment& assignment) {
+  Json line = Json::Object{};
+  for (const TextField& field : texts) line.set(field.key, assignment.*field.member);
+  line.set("tp", assignment.grid.tp).set("dp", assignment.grid.dp).set("config", to_yaml(assignment.config));
+  return line.dump() + "\n";
+}
+
+Result<Assignment> assignment_of(std::string_view line) {
+  const auto json = parse_json(line, where, {.depth = 2, .bytes = 1u << 20});
+  if (!json) return fail(json.error());
+  Assignment out;
+  for (const TextField& field : texts) {
+    auto text = get_string(*json, field.key, where);
+    if (!text) return fail(text.error());
+    out.*field.member = std::move(*text);
+  }
+  const auto tp = get_integer(*json, "tp", where), dp = get_integer(*json, "dp", where);
+  const auto config = get_string(*json, "config", where);
+  if (!tp) return fail(tp.error());
+  if (!dp) return fail(dp.error());
+  if (!config) return fail(config.error());
+  out.grid = {.dp = static_cast<int>(*dp), .tp = static_cast<int>(*tp)};
+  auto resolved = config_of(*config, std::string(where));
+  if (!resolved) return fail(resolved.error());
+  out.config = std::move(*resolved);
+  return out;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,138 @@
+#include "launch/cluster/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+namespace {
+
+Result<> pipe_of(Descriptor& read, Descriptor& write) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
+  read = Descriptor(ends[0]);
+  write = Descriptor(ends[1]);
+  return {};
+}
+
+// Between fork and exec: system calls only, nothing is allocated.
+[[noreturn]] void become(char* const* arguments, int in, int out, pid_t parent) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  const bool ready = ::getppid() == parent && ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(out, 2) >= 0;
+  if (ready) ::execv(arguments[0], arguments);
+  ::_exit(127);
+}
+
+// The fourth field of /proc/PID/stat; the name before it stands in parentheses and may hold anything.
+pid_t parent_of(const std::string& pid) {
+  const auto stat = read_file("/proc/" + pid + "/stat", 4096);
+  if (!stat) return 0;
+  const auto name_end = stat->rfind(')');
+  if (name_end == std::string::npos || stat->size() < name_end + 5) return 0;
+  return static_cast<pid_t>(std::strtol(stat->c_str() + name_end + 4, nullptr, 10));
+}
+
+void kill_children() {
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos || parent_of(name) != ::getpid()) continue;
+    ::kill(static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)), SIGKILL);
+  }
+}
+
+}  // namespace
+
+Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+void Descriptor::close() {
+  if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);
+}
+
+Result<Child> Child::start(const std::vector<std::string>& command) {
+  Child child;
+  Descriptor its_input, its_output;
+  if (auto made = pipe_of(its_input, child.input_); !made) return fail(made.error());
+  if (auto made = pipe_of(child.output_, its_output); !made) return fail(made.error());
+  ::fcntl(child.output_.get(), F_SETFL, O_NONBLOCK);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  child.pid_ = ::fork();
+  if (child.pid_ < 0) return fail(Errc::io, cat("cannot start a process: ", std::strerror(errno)));
+  if (child.pid_ == 0) become(arguments.data(), its_input.get(), its_output.get(), parent);
+  ::setpgid(child.pid_, child.pid_);  // both do it: whoever comes first
+  child.ending_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
+  if (child.ending_.open()) return child;
+  const int why = errno;
+  child.signal(SIGKILL);
+  ::waitpid(child.pid_, nullptr, 0);
+  return fail(Errc::io, cat("cannot watch process ", child.pid_, ": ", std::strerror(why), " (pidfd_open needs Linux 5.3)"));
+}
+
+Result<> Child::tell(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(input_.get(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0)
+      return fail(errno == EPIPE ? Errc::closed : Errc::io, cat("process ", pid_, " does not listen: ", std::strerror(errno)));
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+void Child::signal(int number) const {
+  if (!reaped_) ::kill(-pid_, number);
+}
+
+std::optional<int> Child::reap() {
+  int status = 0;
+  if (reaped_ || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  reaped_ = true;
+  return status;
+}
+
+std::string ending_text(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return cat("was killed by signal ", WTERMSIG(wait_status), " (", ::strsignal(WTERMSIG(wait_status)), ")");
+  return cat("ended with exit code ", WEXITSTATUS(wait_status));
+}
+
+int sweep_children() {
+  int swept = 0;
+  for (int tries = 0; tries < 1000; ++tries) {
+    const pid_t ended = ::waitpid(-1, nullptr, WNOHANG);
+    if (ended < 0) return swept;  // no children any more
+    if (ended > 0) {
+      ++swept;
+      continue;
+    }
+    kill_children();
+    ::poll(nullptr, 0, 1);
+  }
+  return swept;
+}
+
+void take_in_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+}  // namespace troupe::launch

@@ -1,0 +1,77 @@
+#include "launch/cluster/child_log.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+namespace {
+
+constexpr std::size_t longest_line = 64 << 10, words_kept = 3;
+
+bool digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
+
+// Takes "[job,RANK]<stderr>:" off.
+void take_tag(std::string_view& line, int& rank) {
+  const auto comma = line.find(','), close = line.find("]<"), end = line.find(">:");
+  if (!line.starts_with('[') || comma == line.npos || close == line.npos || end == line.npos || comma > close || close > end) return;
+  const std::string_view number = line.substr(comma + 1, close - comma - 1);
+  if (!digits(line.substr(1, comma - 1)) || !digits(number) || number.size() > 6) return;
+  std::from_chars(number.data(), number.data() + number.size(), rank);
+  line.remove_prefix(end + 2);
+}
+
+// Takes "12:30:01 W " off.
+void take_time(std::string_view& line, char& level) {
+  const bool timed = line.size() > 11 && digits(line.substr(0, 2)) && line[2] == ':' && digits(line.substr(3, 2)) && line[5] == ':' &&
+                     digits(line.substr(6, 2)) && line[8] == ' ' && line[10] == ' ';
+  if (!timed) return;
+  level = line[9];
+  line.remove_prefix(11);
+}
+
+}  // namespace
+
+PrintedLine printed_line(std::string_view line) {
+  PrintedLine out;
+  take_tag(line, out.rank);
+  take_time(line, out.level);
+  out.text = line;
+  return out;
+}
+
+ChildLog::ChildLog(std::string node, const std::string& path)
+    : node_(std::move(node)), path_(path), file_(value_or_throw(LineFile::open(path))) {}
+
+void ChildLog::add(std::string_view bytes) {
+  for (auto end = bytes.find('\n'); end != bytes.npos; end = bytes.find('\n')) {
+    rest_.append(bytes.substr(0, end));
+    bytes.remove_prefix(end + 1);
+    line(std::exchange(rest_, {}));
+  }
+  rest_.append(bytes);
+  if (rest_.size() > longest_line) line(std::exchange(rest_, {}));
+}
+
+void ChildLog::finish() {
+  if (!rest_.empty()) line(std::exchange(rest_, {}));
+}
+
+void ChildLog::line(std::string_view text) {
+  const PrintedLine printed = printed_line(text);
+  const std::string rank = printed.rank < 0 ? "" : cat("rank ", printed.rank, ": ");
+  if (auto written = file_.append(cat(rank, text.substr(text.size() - printed.text.size() - (printed.level == ' ' ? 0 : 11)), "\n"));
+      !written)
+    log_error(written.error().what);
+  if (printed.level == 'W') log_warning(cat(node_, ": ", rank, printed.text));
+  if (printed.level == 'E') log_error(cat(node_, ": ", rank, printed.text));
+  if (printed.text.find_first_not_of("-* \t") == std::string::npos) return;  // a ruler says nothing
+  last_.push_back(rank + printed.text);
+  if (last_.size() > words_kept) last_.pop_front();
+}
+
+std::string ChildLog::last_words() const { return join({last_.begin(), last_.end()}, " | "); }
+
+}  // namespace troupe::launch

@@ -1,0 +1,62 @@
+#include "launch/cluster/command.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+namespace {
+
+std::string in_path(const std::string& program) {
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path ? path : "/usr/local/bin:/usr/bin:/bin";
+  while (!rest.empty()) {
+    const auto colon = std::min(rest.find(':'), rest.size());
+    const std::string file = cat(rest.substr(0, colon), "/", program);
+    if (colon > 0 && ::access(file.c_str(), X_OK) == 0) return file;
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std::string& scratch) {
+  std::error_code failed;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  if (failed) return fail(Errc::io, cat("cannot find this program's own file: ", failed.message()));
+  if (node.grid.ranks() == 1) return std::vector<std::string>{self, "worker"};
+  const std::string mpirun = in_path("mpirun");
+  if (mpirun.empty())
+    return fail(Errc::not_found, cat("the group ", node.name, " has ", node.grid.ranks(),
+                                     " ranks and needs mpirun, which is not in PATH; install openmpi-bin"));
+  return std::vector<std::string>{mpirun,
+                                  "--allow-run-as-root",
+                                  "--oversubscribe",
+                                  "--bind-to",
+                                  "none",
+                                  "--tag-output",
+                                  "--mca",
+                                  "orte_tmpdir_base",
+                                  scratch,
+                                  "-n",
+                                  std::to_string(node.grid.ranks()),
+                                  self,
+                                  "worker"};
+}
+
+int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  const int cores = ::sched_getaffinity(0, sizeof(mine), &mine) == 0 ? CPU_COUNT(&mine) : 1;
+  int ranks = 0;
+  for (const NodeSpec& each : all) ranks += each.role == node.role ? each.grid.ranks() : 0;
+  return std::max(1, cores / ranks);
+}
+
+}  // namespace troupe::launch

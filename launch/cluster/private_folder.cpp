@@ -1,0 +1,39 @@
+#include "launch/cluster/private_folder.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+
+Result<PrivateFolder> PrivateFolder::make() {
+  constexpr std::size_t longest = 80;  // leaves room for the socket's name
+  std::string failed = "no folder for sockets:";
+  const char* const places[] = {std::getenv("XDG_RUNTIME_DIR"), std::getenv("TMPDIR"), "/tmp"};
+  for (const char* each : places) {
+    if (!each || !*each) continue;
+    std::string path = cat(each, "/troupe-XXXXXX");
+    if (path.size() > longest) {
+      failed += cat(" ", each, " is too long for a socket's path;");
+    } else if (::mkdtemp(path.data())) {
+      return PrivateFolder(path);
+    } else {
+      failed += cat(" ", each, ": ", std::strerror(errno), ";");
+    }
+  }
+  return fail(Errc::io, cat(failed, " set TMPDIR to a short path that can be written"));
+}
+
+PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,239 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "launch/cluster/assignment.h"
+#include "launch/cluster/child_log.h"
+#include "launch/cluster/cluster_file.h"
+#include "launch/cluster/command.h"
+#include "launch/cluster/crew.h"
+#include "launch/resolve.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch {
+namespace {
+
+using testing::HasSubstr;
+
+RunConfig grpo(double beta = 0.1) {
+  RunConfig config;
+  config.algorithm = "grpo", config.model = "M", config.output = "O", config.data.path = {"D"};
+  config.grpo.beta = beta;
+  config.reward = {{"exact_match", 1, "", {}}};
+  return config;
+}
+
+RunConfig of(const std::string& algorithm) {
+  RunConfig config = grpo(0);
+  config.algorithm = algorithm;
+  return config;
+}
+
+constexpr const char* whole = R"(groups:
+  - {role: policy, parallel: {tp: 2, dp: 3}}
+  - {role: reference}
+  - {role: rollout, count: 2}
+  - {role: verifier, count: 1}
+)";
+
+TEST(ClusterFile, GroupsBecomeNodesWithNames) {
+  const auto groups = parse_cluster(whole, "cluster.yaml", grpo());
+  ASSERT_TRUE(groups) << groups.error().what;
+  std::vector<std::string> names;
+  for (const NodeSpec& node : nodes_of(*groups)) names.push_back(node.name);
+  EXPECT_THAT(names, testing::ElementsAre("policy", "reference", "rollout-0", "rollout-1", "verifier"));
+  EXPECT_EQ(groups->front().grid, (engine::parallel::Grid{.dp = 3, .tp = 2}));
+  EXPECT_EQ(groups->back().grid, (engine::parallel::Grid{}));
+  EXPECT_EQ(groups->front().origin, "cluster.yaml:2");
+}
+
+TEST(ClusterFile, OneRolloutHasNoNumber) {
+  const auto groups = parse_cluster("groups: [{role: policy}, {role: rollout}, {role: verifier}]", "c", grpo(0));
+  ASSERT_TRUE(groups) << groups.error().what;
+  EXPECT_EQ(nodes_of(*groups)[1].name, "rollout");
+}
+
+TEST(ClusterFile, OfflineAlgorithmsNeedFewerGroups) {
+  EXPECT_TRUE(parse_cluster("groups: [{role: policy, parallel: {dp: 2}}]", "c", of("sft")));
+  EXPECT_TRUE(parse_cluster("groups: [{role: policy}, {role: reference}]", "c", of("dpo")));
+}
+
+struct Refusal {
+  const char* text;
+  const char* algorithm;
+  const char* said;
+};
+
+class RefusedCluster : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusedCluster, SaysWhereAndWhatWouldBeValid) {
+  const Refusal& r = GetParam();
+  const auto groups = parse_cluster(r.text, "c.yaml", std::string(r.algorithm) == "grpo+kl" ? grpo() : of(r.algorithm));
+  ASSERT_FALSE(groups) << r.text;
+  EXPECT_EQ(groups.error().code, Errc::usage);
+  EXPECT_THAT(groups.error().what, HasSubstr(r.said));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ClusterFile, RefusedCluster,
+    testing::Values(
+        Refusal{"", "sft", "c.yaml:1: a map with the key groups is expected, found nothing"},
+        Refusal{"[1]", "sft", "a map with the key groups is expected, found a list"},
+        Refusal{"group: []", "sft", "unknown key \"group\"; did you mean groups?"},
+        Refusal{"groups: []", "sft", "groups: a list of groups is expected"},
+        Refusal{"groups: 3", "sft", "groups: a list of groups is expected"},
+        Refusal{"groups: [policy]", "sft", "a group is a map, such as {role: policy}; found a single value"},
+        Refusal{"groups:\n- {role: policy}\n- {rol: rollout}", "sft", "c.yaml:3: unknown key \"rol\"; did you mean role?"},
+        Refusal{"groups:\n- {count: 2}", "sft", "c.yaml:2: a group needs the key role"},
+        Refusal{"groups: [{}]", "sft", "a group needs the key role: policy, critic, reference, reward, rollout, verifier"},
+        Refusal{"groups: [{role: polcy}]", "sft", "found \"polcy\"; did you mean policy?"},
+        Refusal{"groups: [{role: [policy]}]", "sft", "found a list"},
+        Refusal{"groups: [{role: policy, count: two}]", "sft", "count: a whole number from 1 to 1024 is expected, found \"two\""},
+        Refusal{"groups: [{role: policy, count: 0}]", "sft", "count: a whole number from 1 to 1024 is expected, found \"0\""},
+        Refusal{"groups: [{role: policy, count: 99999999999}]", "sft", "found \"99999999999\""},
+        Refusal{"groups: [{role: policy, count: 2}]", "sft", "a run has one policy; only rollout can be there more than once (more ranks"},
+        Refusal{"groups: [{role: policy, parallel: 2}]", "sft", "parallel: a map of tp and dp is expected, found a single value"},
+        Refusal{"groups: [{role: policy, parallel: {pp: 2}}]", "sft", "unknown key \"pp\"; did you mean tp?"},
+        Refusal{"groups: [{role: policy, parallel: {tp: -1}}]", "sft",
+                "parallel.tp: a whole number from 1 to 1024 is expected, found \"-1\""},
+        Refusal{"groups: [{role: policy, parallel: {tp: 64, dp: 64}}]", "sft", "a group has at most 1024 ranks, dp 64 x tp 64 are 4096"},
+        Refusal{"groups: [{role: policy}, {role: policy}]", "sft", "c.yaml:1: role policy stands in c.yaml:1 already"},
+        Refusal{"groups: [{role: policy}, {role: critic}]", "grpo", "role critic: grpo has no use for this role; take the group out"},
+        Refusal{"groups: [{role: policy}, {role: reward}]", "grpo", "role reward: grpo has no use for this role"},
+        Refusal{"groups: [{role: policy}, {role: rollout}]", "dpo", "role rollout: dpo has no use for this role"},
+        Refusal{"groups: [{role: policy}]", "dpo", "c.yaml: dpo needs a group of the role reference; add {role: reference}"},
+        Refusal{"groups: [{role: policy}, {role: verifier}]", "grpo", "grpo needs a group of the role rollout"},
+        Refusal{"groups: [{role: policy}, {role: rollout}]", "grpo", "grpo needs a group of the role verifier"},
+        Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier}]", "grpo+kl", "grpo needs a group of the role reference"},
+        Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier}, {role: reference}]", "grpo",
+                "role reference: grpo compares with a reference only when grpo.beta is above 0; it is 0"},
+        Refusal{"groups: [{role: rollout}, {role: verifier}]", "grpo", "grpo needs a group of the role policy"},
+        Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier, parallel: {tp: 2}}]", "grpo", "it has no model to share"}));
+
+TEST(ClusterFile, AllProblemsAreToldAtOnce) {
+  const auto groups = parse_cluster("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());
+  ASSERT_FALSE(groups);
+  EXPECT_THAT(groups.error().what, HasSubstr("the cluster file has 2 problems:"));
+}
+
+TEST(Assignment, ComesBackAsItWasWritten) {
+  Assignment given{"rollout", "rollout-1", "ipc:///x", "S", "P", "Q", {.dp = 2, .tp = 4}, grpo(), "runs/a/checkpoint-3"};
+  given.config.train.learning_rate = 0.1 + 0.2;
+  given.config.rollout.stop = {"\n", "Question:"};
+  const auto back = assignment_of(to_line(given));
+  ASSERT_TRUE(back) << back.error().what;
+  EXPECT_EQ(to_line(*back), to_line(given));
+  EXPECT_EQ(back->config.train.learning_rate, 0.1 + 0.2);
+  EXPECT_EQ(back->grid, given.grid);
+  EXPECT_EQ(to_line(given).find('\n'), to_line(given).size() - 1) << "one line";
+}
+
+TEST(Assignment, WithAMissingKeyOrAWrongTypeIsRefused) {
+  EXPECT_THAT(assignment_of("{}").error().what, HasSubstr("role"));
+  EXPECT_THAT(assignment_of("[").error().what, HasSubstr("the assignment from launch"));
+  std::string line = to_line(Assignment{"rollout", "r", "e", "S", "P", "Q", {}, grpo(), ""});
+  line.replace(line.find("\"tp\":1"), 6, "\"tp\":\"1\"");
+  EXPECT_THAT(assignment_of(line).error().what, HasSubstr("tp"));
+}
+
+TEST(PrintedLine, LosesTagTimeAndLevel) {
+  const PrintedLine tagged = printed_line("[1,3]<stderr>:12:30:01 W two rows: left out");
+  EXPECT_EQ(tagged.rank, 3);
+  EXPECT_EQ(tagged.level, 'W');
+  EXPECT_EQ(tagged.text, "two rows: left out");
+  const PrintedLine plain = printed_line("terminate called after throwing");
+  EXPECT_EQ(plain.rank, -1);
+  EXPECT_EQ(plain.level, ' ');
+  EXPECT_EQ(plain.text, "terminate called after throwing");
+  EXPECT_EQ(printed_line("[x,3]<stderr>:y").rank, -1);
+  EXPECT_EQ(printed_line("12:30:01").text, "12:30:01");
+}
+
+TEST(ChildLog, PutsLinesTogetherAndKeepsTheLastWords) {
+  const std::string path = testing::TempDir() + "child.log";
+  write_file_durably(path, "").value();
+  ChildLog log("rollout-0", path);
+  log.add("12:00:00 I one\n[1,1]<stderr>:12:00:01 I tw");
+  log.add("o\n\n-----\nthree\nfo");
+  log.finish();
+  EXPECT_EQ(*read_file(path), "12:00:00 I one\nrank 1: 12:00:01 I two\n\n-----\nthree\nfo\n");
+  EXPECT_EQ(log.last_words(), "rank 1: two | three | fo");
+}
+
+TEST(Threads, GroupsOfOneRoleShareTheCores) {
+  const std::vector<NodeSpec> all{{"policy", "policy", {.tp = 1}}, {"rollout-0", "rollout", {}}, {"rollout-1", "rollout", {}}};
+  const int cores = threads_of(all[0], all);
+  EXPECT_GE(cores, 1);
+  EXPECT_EQ(threads_of(all[1], all), std::max(1, cores / 2));
+}
+
+class CrewTest : public testing::Test {
+ protected:
+  ~CrewTest() override { std::filesystem::remove_all(folder_); }
+  std::string log(const std::string& node) { return read_file(folder_ + "/logs/" + node + ".log").value_or(""); }
+  std::string folder_ = scratch_folder();
+  std::atomic<int> told_ = 0;
+  Crew crew_{{.output = folder_, .on_death = [this] { ++told_; }}};
+};
+
+std::vector<std::string> shell(const std::string& script) { return {"/bin/bash", "-c", script}; }
+
+TEST_F(CrewTest, LeavesWhenItsInputEnds) {
+  crew_.start("a", shell("read line; echo got $line; cat >/dev/null; echo bye"), "hello\n");
+  crew_.watch();
+  EXPECT_TRUE(crew_.leave(std::chrono::seconds(20)));
+  EXPECT_TRUE(crew_.end().empty());
+  EXPECT_EQ(log("a"), "got hello\nbye\n");
+  EXPECT_EQ(told_, 0);
+}
+
+TEST_F(CrewTest, ADeathIsToldOnceWithItsLastWords) {
+  crew_.start("a", shell("read line; echo first; echo I fall; kill -9 $$"), "x\n");
+  crew_.start("b", shell("cat >/dev/null"), "x\n");
+  crew_.start("c", shell("read line; exit 5"), "x\n");
+  crew_.watch();
+  EXPECT_TRUE(crew_.fallen_within(std::chrono::seconds(20)));
+  // The two may die a moment apart; end() takes who has died by then.
+  const auto fallen = crew_.end();
+  ASSERT_GE(fallen.size(), 1u);
+  const std::string text = sentence_of(fallen, folder_);
+  for (const Fallen& f : fallen) {
+    if (f.node == "a") EXPECT_THAT(text, HasSubstr("was killed by signal 9 (Killed) at "));
+    if (f.node == "a") EXPECT_EQ(f.last_words, "first | I fall");
+    if (f.node == "c") EXPECT_THAT(text, HasSubstr("ended with exit code 5 at "));
+    EXPECT_NE(f.node, "b") << "it was ended by us";
+  }
+  EXPECT_THAT(text, HasSubstr("no checkpoint is there yet, the same command starts the run anew"));
+}
+
+TEST_F(CrewTest, NobodyIsLeftBehindNotEvenGrandchildrenThatIgnoreSignals) {
+  crew_.start("a",
+              shell("trap '' TERM; (setsid bash -c 'trap \"\" TERM; while true; do sleep 0.05; done' & echo $!); cat >/dev/null; "
+                    "while true; do sleep 0.05; done"),
+              "x\n");
+  crew_.watch();
+  while (log("a").find('\n') == std::string::npos) std::this_thread::yield();
+  const pid_t grandchild = static_cast<pid_t>(std::stol(log("a")));
+  EXPECT_TRUE(crew_.end().empty());
+  EXPECT_NE(::kill(grandchild, 0), 0);
+}
+
+TEST_F(CrewTest, ASilentGroupIsKilledAndTold) {
+  crew_.start("a", shell("read line; echo here; cat >/dev/null"), "x\n");
+  crew_.watch();
+  crew_.lost("a", "has not been heard for 5 s");
+  EXPECT_TRUE(crew_.fallen_within(std::chrono::seconds(20)));
+  while (told_ == 0) std::this_thread::yield();
+  const auto fallen = crew_.end();
+  ASSERT_EQ(fallen.size(), 1u);
+  EXPECT_THAT(sentence_of(fallen, folder_), HasSubstr("has not been heard for 5 s at "));
+}
+
+}  // namespace
+}  // namespace troupe::launch
