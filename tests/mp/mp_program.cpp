@@ -6,6 +6,7 @@
 #include <iostream>
 #include <thread>
 
+#include "tests/mp/actor.h"
 #include "tests/mp/collectives.h"
 #include "tests/support/on_ranks.h"
 #include "transports/mpi/mpi_world.h"
@@ -90,6 +91,18 @@ int thrown(Communicator& world) {
   return said(false, "rank 1 came back");
 }
 
+/// A group of processes is one actor; its followers end when rank 0's node does.
+int actor(Communicator& world) {
+  const std::string wrong = test::ask_an_actor(world);
+  return said(wrong.empty(), wrong.empty() ? "replies as threads give them" : wrong);
+}
+
+/// A mistake of rank 1 in a handler ends the group with its words.
+int mistaken(Communicator& world) {
+  if (world.rank() == 1) say_when();
+  return said(false, test::ask_for_a_mistake(world));
+}
+
 /// All wait for mpirun to be killed under them (by under_mpirun.sh).
 int orphaned(Communicator& world) {
   engine::parallel::barrier(world, "the start");
@@ -114,6 +127,8 @@ int run(const std::string& scenario, Communicator& world) {
   if (scenario == "killed") return killed(world);
   if (scenario == "aborted") return aborted(world);
   if (scenario == "thrown") return thrown(world);
+  if (scenario == "actor") return actor(world);
+  if (scenario == "mistaken") return mistaken(world);
   if (scenario == "orphaned") return orphaned(world);
   if (scenario == "late") return late(world);
   return said(false, "no scenario '" + scenario + "'");

@@ -14,6 +14,11 @@ wrong() {
 }
 left_behind() { pgrep -f "^$program $scenario $said\$"; }
 
+if [[ $scenario == alone ]]; then
+  "$program" collectives >"$said" 2>&1 && wrong "it ran without mpirun"
+  grep -q 'started by mpirun (mpirun -n 4 troupe ...); this process was not' "$said" || wrong "it did not say why"
+  exit 0
+fi
 # The name of the file is a third argument that marks our processes.
 mpirun --allow-run-as-root --oversubscribe -n "$ranks" "$program" "$scenario" "$said" </dev/null >"$said" 2>&1 &
 launcher=$!
@@ -34,9 +39,10 @@ for ((i = 0; i < 100; ++i)); do left_behind >/dev/null || break; sleep 0.02; don
 left_behind >/dev/null && wrong "processes were left behind"
 
 case $scenario in
-  collectives | blocks | idle) ((code == 0)) || wrong "mpirun ended with $code" ;;
+  collectives | blocks | idle | actor) ((code == 0)) || wrong "mpirun ended with $code" ;;
   killed) expected='signal 9' ;;
   aborted) expected='rank 1 ended: the disk is full' ;;
+  mistaken) expected='rank 1 ended: .*two and two make five' ;;
   thrown) expected='rank 1 ended: the disk is gone' ;;
   late) expected="rank [0-9]* ended: 'gradients of step 7': waited 0.3 s in vain for the other ranks" ;;
   orphaned) ((code == 137)) || wrong "mpirun ended with $code" ;;
@@ -46,11 +52,11 @@ if [[ -n ${expected:-} ]]; then
   ((code != 0)) || wrong "mpirun ended well"
   grep -q "$expected" "$said" || wrong "nobody said: $expected"
 fi
-if [[ $scenario =~ ^(killed|aborted|thrown)$ ]]; then
+if [[ $scenario =~ ^(killed|aborted|thrown|mistaken)$ ]]; then
   began=$(grep -oE 'ends at [0-9]+' "$said" | head -1 | grep -oE '[0-9]+') || wrong "rank 1 did not say when it ends"
   took=$(((ended - began) / 1000000))
   ((took <= 3000)) || wrong "the others ended $took ms after rank 1"
   echo "the others ended $took ms after rank 1"
 fi
-grep -E 'bytes as|% of a core' "$said"
+grep -E 'as threads give|% of a core' "$said"
 exit 0
