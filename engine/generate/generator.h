@@ -1,8 +1,9 @@
 // Generator: continuous batching over a Decoder with a paged cache of keys and values (Kwon et al. 2023; Yu et al. 2022).
 //
 // A token, its log-probability and its alternatives depend on (weights, prompt, params, sample id) alone: not on the other requests,
-// their order of arrival, chunking, preemption or the size of the cache. Log-probabilities are the bits that Device::head() gives
-// the trainer for the same tokens.
+// their order of arrival, chunking, preemption or the size of the cache. Log-probabilities are the bits that nn::Head gives
+// the trainer for the same tokens. Over a decoder that several ranks share, each has a generator, all get the same calls (requests,
+// callbacks that cancel, changes of weights) and give the same answers.
 #pragma once
 
 #include <cstdint>

@@ -54,6 +54,7 @@ struct Decoder::Parts {
   Split split;
   nn::Parameters parameters;
   nn::RotaryTable rotary;
+  nn::Parameter* embedding;
   std::vector<Block> blocks;
   nn::RmsNorm norm;
   nn::Head head;
@@ -63,19 +64,11 @@ struct Decoder::Parts {
         tp(several(group)),
         split(split_over(tp, spec)),
         parameters(device, parameter_list(spec, split), with_gradients),
-        rotary(device, spec.inverse_frequencies) {
+        rotary(device, spec.inverse_frequencies),
+        embedding(&parameters.at("model.embed_tokens.weight")) {
     for (int i = 0; i < spec.layers; ++i) blocks.push_back(make_block(parameters, spec, split, tp, rotary, i));
     norm = {&parameters.at("model.norm.weight"), static_cast<float>(spec.norm_eps)};
-    head = {&device, &parameters.at(spec.tied ? "model.embed_tokens.weight" : "lm_head.weight"), tp};
-  }
-
-  /// The rows of this rank's part of the embedding; -1 for tokens that lie in another's.
-  std::vector<std::int32_t> own_rows(std::span<const std::int32_t> tokens) const {
-    std::vector<std::int32_t> rows(tokens.begin(), tokens.end());
-    if (tp == nullptr) return rows;
-    const auto [begin, end] = split.vocabulary;
-    for (auto& row : rows) row = begin <= row && row < end ? row - static_cast<std::int32_t>(begin) : -1;
-    return rows;
+    head = {&device, spec.tied ? embedding : &parameters.at("lm_head.weight"), tp};
   }
 };
 
@@ -95,7 +88,9 @@ Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pa
   check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(), "Decoder::forward: tokens and layout disagree");
   if (!pass.layout.positions.empty()) parts_->rotary.reserve(*std::ranges::max_element(pass.layout.positions) + 1);
   Tensor x = pass.device.empty({static_cast<std::int64_t>(tokens.size()), parts_->spec.width});  // [T, D]
-  pass.device.gather_rows(parts_->parameters.at("model.embed_tokens.weight").value, parts_->own_rows(tokens), x);
+  std::vector<std::int32_t> room;
+  const nn::Parameter& embedding = *parts_->embedding;
+  pass.device.gather_rows(embedding.value, nn::own_rows(embedding, tokens, -1, room), x);  // -1: zeros, until the parts are summed
   nn::sum_over(parts_->tp, pass.device, x, "embeddings");
   for (const auto& block : parts_->blocks) x = block.forward(x, pass, saved);
   return parts_->norm.forward(x, pass, saved);
@@ -104,7 +99,9 @@ Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pa
 void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved) {
   Tensor dx = parts_->norm.backward(dhidden, pass, saved);
   for (auto block = parts_->blocks.rbegin(); block != parts_->blocks.rend(); ++block) dx = block->backward(dx, pass, saved);
-  pass.device.scatter_add_rows(dx, parts_->own_rows(tokens), parts_->parameters.at("model.embed_tokens.weight").grad);
+  std::vector<std::int32_t> room;
+  nn::Parameter& embedding = *parts_->embedding;
+  pass.device.scatter_add_rows(dx, nn::own_rows(embedding, tokens, -1, room), embedding.grad);
 }
 
 nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {

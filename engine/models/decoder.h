@@ -17,7 +17,8 @@ class Decoder {
  public:
   /// Allocates the parameters; values are undefined until a checkpoint is loaded (checkpoint/hf_model.h) or copied in. The ranks of `tp`
   /// share the model (split.h): each has its part of the parameters, all call forward and backward with the same tokens and get the
-  /// same hidden states. nullptr, or a group of one: all of it is here. Failure(usage) where the model cannot be split so.
+  /// same hidden states; `tp` outlives this. nullptr, or a group of one: all of it is here. Failure(usage) where the model cannot be split
+  /// so.
   Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients, parallel::Communicator* tp = nullptr);
   ~Decoder();
   Decoder(Decoder&&) noexcept;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/check.h"
 #include "engine/nn/tp.h"
 #include "engine/parallel/reduce.h"
 
@@ -33,18 +32,6 @@ Part joined(std::span<const Part> all, std::size_t row, std::size_t rows) {
 
 }  // namespace
 
-std::vector<std::int32_t> Head::own_targets(std::span<const std::int32_t> targets) const {
-  std::vector<std::int32_t> own(targets.begin(), targets.end());
-  if (tp == nullptr) return own;
-  const auto& shard = weight->shard;
-  for (auto& target : own) {
-    check(target >= ops::no_target && target < shard.full, "Head: a target outside the vocabulary");
-    if (target == ops::no_target) continue;
-    target = shard.begin <= target && target < shard.end ? target - static_cast<std::int32_t>(shard.begin) : ops::target_elsewhere;
-  }
-  return own;
-}
-
 void Head::combine(std::span<const std::int32_t> own, TokenScores& scores) const {
   if (tp == nullptr) return;
   auto logp = ops::to_host(*device, scores.logp), lse = ops::to_host(*device, scores.lse);
@@ -65,7 +52,8 @@ void Head::combine(std::span<const std::int32_t> own, TokenScores& scores) const
 TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                           bool with_entropy) const {
   const auto rows = static_cast<std::int64_t>(targets.size());
-  const auto own = own_targets(targets);
+  std::vector<std::int32_t> room;
+  const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   TokenScores scores{device->empty({rows}), device->empty({rows}), with_entropy ? device->empty({rows}) : Tensor()};
   device->head(hidden, weight->value, own, inv_temperature, precision, scores.logp, scores.lse, with_entropy ? &scores.entropy : nullptr);
   combine(own, scores);
@@ -74,9 +62,11 @@ TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> ta
 
 Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                       const TokenScores& scores, const Tensor& dlogp, const Tensor& dentropy) const {
+  std::vector<std::int32_t> room;
+  const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   Tensor dhidden = device->empty(hidden.shape());
-  device->head_backward(hidden, weight->value, own_targets(targets), inv_temperature, precision, scores.lse, dlogp,
-                        dentropy ? &dentropy : nullptr, dentropy ? &scores.entropy : nullptr, dhidden, weight->grad);
+  device->head_backward(hidden, weight->value, own, inv_temperature, precision, scores.lse, dlogp, dentropy ? &dentropy : nullptr,
+                        dentropy ? &scores.entropy : nullptr, dhidden, weight->grad);
   sum_over(tp, *device, dhidden, "gradients of the head");
   return dhidden;
 }
@@ -104,7 +94,8 @@ std::vector<float> Head::whole(const Tensor& logits) const {
 
 TokenScores Head::scores(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature) const {
   const auto rows = static_cast<std::int64_t>(targets.size());
-  const auto own = own_targets(targets);
+  std::vector<std::int32_t> room;
+  const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   TokenScores scores{device->empty({rows}), device->empty({rows}), Tensor()};
   device->token_logprob(logits, own, inv_temperature, scores.logp, scores.lse);
   combine(own, scores);

@@ -37,7 +37,6 @@ struct Head {
   TokenScores scores(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature) const;
 
  private:
-  std::vector<std::int32_t> own_targets(std::span<const std::int32_t> targets) const;
   void combine(std::span<const std::int32_t> own, TokenScores& scores) const;
 };
 

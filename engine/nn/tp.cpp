@@ -1,5 +1,6 @@
 #include "engine/nn/tp.h"
 
+#include "engine/base/check.h"
 #include "engine/parallel/reduce.h"
 
 namespace troupe::engine::nn {
@@ -9,6 +10,19 @@ void sum_over(parallel::Communicator* group, ops::Device& device, Tensor& x, std
   auto values = ops::to_host(device, x);
   parallel::sum(*group, values, what);
   device.upload(x, values);
+}
+
+std::span<const std::int32_t> own_rows(const Parameter& table, std::span<const std::int32_t> ids, std::int32_t elsewhere,
+                                       std::vector<std::int32_t>& room) {
+  const auto& shard = table.shard;
+  if (shard.whole()) return ids;
+  room.assign(ids.begin(), ids.end());
+  for (auto& id : room) {
+    check(id < shard.full, "own_rows: an id beyond the vocabulary");
+    if (id < 0) continue;
+    id = shard.begin <= id && id < shard.end ? id - static_cast<std::int32_t>(shard.begin) : elsewhere;
+  }
+  return room;
 }
 
 }  // namespace troupe::engine::nn

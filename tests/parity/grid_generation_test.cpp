@@ -12,6 +12,7 @@ namespace troupe {
 namespace {
 
 using engine::generate::Generation;
+using engine::train::Trainer;
 using test::Grid;
 using test::GridModel;
 using test::Mesh;
@@ -37,10 +38,12 @@ std::vector<engine::generate::Request> requests(std::int64_t vocabulary, bool gr
   return all;
 }
 
-std::vector<Generation> generate(const GridModel& model, const Mesh& mesh, bool greedy) {
+std::vector<Generation> generate(const GridModel& model, const Mesh& mesh, bool greedy,
+                                 engine::ops::Precision precision = engine::ops::Precision::f32) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   const auto decoder = test::grid_decoder(*device, model, 7, mesh, false);
-  auto generator = value_or_throw(engine::generate::Generator::create(*decoder, {.pages = 20, .max_sequences = 5, .tokens_per_step = 30}));
+  auto generator = value_or_throw(
+      engine::generate::Generator::create(*decoder, {.pages = 20, .max_sequences = 5, .tokens_per_step = 30, .precision = precision}));
   return value_or_throw(generator.generate_all(requests(model.spec.vocabulary, greedy)));
 }
 
@@ -76,27 +79,35 @@ TEST_P(GridGeneration, EveryRankDrawsTheTokensOfOne) {
   }
 }
 
+/// What was drawn as a batch, and what the generator said of each token.
+std::pair<engine::data::Experience, std::vector<float>> as_batch(const GridModel& model, const std::vector<Generation>& generations) {
+  engine::data::Experience batch;
+  std::vector<float> said;  // [T]
+  for (const Generation& one : generations) {
+    auto ids = requests(model.spec.vocabulary, false)[one.id].prompt;
+    said.resize(said.size() + ids.size(), 0.0f);
+    said.insert(said.end(), one.sampling_logp.begin(), one.sampling_logp.end());
+    std::vector<float> mask(ids.size(), 0.0f);
+    ids.insert(ids.end(), one.ids.begin(), one.ids.end());
+    mask.resize(ids.size(), 1.0f);
+    batch.append(ids, mask);
+  }
+  return {std::move(batch), std::move(said)};
+}
+
 TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
   const auto& [model, tp] = GetParam();
-  const auto equal = test::on_grid({1, tp}, [&](const Mesh& mesh) {
-    engine::data::Experience batch;
-    std::vector<float> drawn;  // [T]
-    for (const Generation& one : generate(model, mesh, false)) {
-      auto ids = requests(model.spec.vocabulary, false)[one.id].prompt;
-      drawn.resize(drawn.size() + ids.size(), 0.0f);
-      drawn.insert(drawn.end(), one.sampling_logp.begin(), one.sampling_logp.end());
-      std::vector<float> mask(ids.size(), 0.0f);
-      ids.insert(ids.end(), one.ids.begin(), one.ids.end());
-      mask.resize(ids.size(), 1.0f);
-      batch.append(ids, mask);
+  for (const auto precision : {engine::ops::Precision::f32, engine::ops::Precision::bf16}) {
+    const auto ranks = test::on_grid({1, tp}, [&](const Mesh& mesh) {
+      const auto [batch, said] = as_batch(model, generate(model, mesh, false, precision));
+      const auto device = engine::ops::make_cpu_device({.threads = 1});
+      Trainer trainer(test::grid_decoder(*device, model, 7, mesh, true), {.precision = precision, .micro_batch_tokens = 40}, &mesh);
+      return std::pair(bits(trainer.logprobs(batch, 0.7)), bits(said));
+    });
+    for (const auto& [trained, said] : ranks) {
+      EXPECT_GT(said.size(), 100u);
+      EXPECT_EQ(trained, said);
     }
-    const auto device = engine::ops::make_cpu_device({.threads = 1});
-    engine::train::Trainer trainer(test::grid_decoder(*device, model, 7, mesh, true), {.micro_batch_tokens = 40}, &mesh);
-    return std::pair(bits(trainer.logprobs(batch, 0.7)), bits(drawn));
-  });
-  for (const auto& [trained, drawn] : equal) {
-    EXPECT_GT(drawn.size(), 100u);
-    EXPECT_EQ(trained, drawn);
   }
 }
 

@@ -44,6 +44,32 @@ TEST(Safetensors, ReadsEachFloatTypeExactly) {
   EXPECT_THAT(file->read_f32("zz", one).error().what, HasSubstr("no tensor \"zz\""));
 }
 
+TEST(Safetensors, ReadsRowsOrColumnsOfATensorAndRefusesThoseThatAreNotThere) {
+  Scratch scratch;
+  const std::string header = R"({"m":{"dtype":"F32","shape":[3,4],"data_offsets":[0,48]},"h":{"dtype":"BF16","shape":[2,2],)"
+                             R"("data_offsets":[48,56]},"v":{"dtype":"F32","shape":[3],"data_offsets":[56,68]}})";
+  const std::string halves("\x80\x3f\x00\x40\x40\x40\x80\x40", 8);  // 1 2 3 4
+  put(scratch / "x",
+      safetensors_bytes(header, bytes_of_floats({0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23}) + halves + bytes_of_floats({7, 8, 9})));
+  const auto file = value_or_throw(SafetensorsFile::open(scratch / "x"));
+  const auto part = [&](std::string_view name, parallel::Shard which, std::size_t count) {
+    std::vector<float> values(count, -1.0f);
+    value_or_throw(file.read_part(name, which, values));
+    return values;
+  };
+  using Floats = std::vector<float>;
+  EXPECT_EQ(part("m", {0, 1, 3, 3}, 8), (Floats{10, 11, 12, 13, 20, 21, 22, 23}));
+  EXPECT_EQ(part("m", {1, 1, 3, 4}, 6), (Floats{1, 2, 11, 12, 21, 22}));
+  EXPECT_EQ(part("m", {}, 12).back(), 23);
+  EXPECT_EQ(part("h", {1, 1, 2, 2}, 2), (Floats{2, 4}));
+  EXPECT_EQ(part("v", {0, 1, 2, 3}, 1), (Floats{8}));
+  EXPECT_EQ(part("v", {0, 2, 2, 3}, 0), (Floats{}));
+  Floats two(2);
+  for (const parallel::Shard wrong : {parallel::Shard{0, 1, 3, 4}, {0, 2, 4, 3}, {0, -1, 1, 3}, {1, 0, 2, 3}, {0, 0, 1, 3}})
+    EXPECT_THAT(file.read_part("v", wrong, two).error().what, HasSubstr("tensor \"v\": expected 2 elements")) << wrong.begin;
+  EXPECT_EQ(file.read_part("w", {0, 0, 1, 3}, two).error().code, Errc::not_found);
+}
+
 TEST(Safetensors, ReadsIntegersAndRefusesThoseThatDoNotFit) {
   Scratch scratch;
   std::string data(16, '\0');
