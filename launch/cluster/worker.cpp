@@ -7,18 +7,25 @@
 #include <cerrno>
 #include <cstring>
 
+#include "actors/group/sharded.h"
 #include "actors/runtime/node.h"
 #include "actors/runtime/thread_scheduler.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/parallel/reduce.h"
 #include "launch/cluster/assignment.h"
 #include "launch/exit_code.h"
+#include "launch/run/housed.h"
 #include "launch/run/roles.h"
 #include "transports/mpi/mpi_world.h"
 #include "transports/zmq/spoke.h"
 
 namespace troupe::launch {
 namespace {
+
+namespace group = actors::group;
+namespace roles = actors::roles;
+using engine::parallel::Communicator, engine::parallel::Mesh;
 
 constexpr std::size_t longest_line = 1u << 20;
 constexpr int patience_ms = 30'000;
@@ -54,69 +61,104 @@ void when_the_hub_is_lost(const transports::PeerEvent& event) {
   ::_exit(exit_code(Errc::closed));
 }
 
+transports::SpokeOptions spoke_options(const Assignment& a) {
+  transports::SpokeOptions options{.name = a.node, .hub = "controller", .endpoint = a.endpoint, .hub_public_key = a.server_key};
+  options.keys = {a.public_key, a.secret_key};
+  options.link.on_peer = when_the_hub_is_lost;
+  return options;
+}
+
+// One rank. Without a world it is the whole group; with one, rank 0 answers and the others follow it.
 class Worker {
  public:
-  explicit Worker(const Assignment& assignment)
+  Worker(const Assignment& assignment, std::unique_ptr<Communicator> world)
       : assignment_(assignment),
-        device_(engine::ops::make_cpu_device({.threads = static_cast<int>(assignment.config.train.threads)})),
         output_(engine::checkpoint::DirectoryLock::held_by_launch(assignment.config.output)),
-        spoke_(value_or_throw(transports::Spoke::create({.name = assignment.node,
-                                                         .hub = "controller",
-                                                         .endpoint = assignment.endpoint,
-                                                         .keys = {assignment.public_key, assignment.secret_key},
-                                                         .hub_public_key = assignment.server_key,
-                                                         .link = link_options()}))) {}
+        world_(std::move(world)),
+        line_(world_ ? std::make_shared<group::Line>(split()) : nullptr) {}
 
   int run() {
-    spawn();
-    spoke_->open();
-    log_info(cat(assignment_.node, ": process ", ::getpid(), " is ready"));
-    wait_for_the_end();
-    ::alarm(2);  // a handler that is still at work is not waited for any longer
-    node_.stop();
-    spoke_->close();
-    return 0;
-  }
-
- private:
-  static transports::LinkOptions link_options() {
-    transports::LinkOptions options;
-    options.on_peer = when_the_hub_is_lost;
-    return options;
-  }
-
-  void spawn() {
     const RunConfig& config = assignment_.config;
     const std::string& role = assignment_.role;
     if (role == "policy")
-      node_.spawn(role, make_policy(parts_, output_));
-    else if (role == "reference")
-      node_.spawn(role, make_reference(parts_));
-    else if (role == "rollout")
-      node_.spawn(
-          role,
-          make_rollout(parts_, value_or_throw(TextModel::load(config.model, config.chat_template, spec_of_run(config, assignment_.from)))));
-    else if (role == "verifier")
-      node_.spawn(role, make_verifier(config));
-    else
-      throw Failure({Errc::unsupported, cat("no worker can be a ", quote(role))});
+      return serve<roles::Trainer>([&](const RoleParts& parts) { return make_policy(parts, leads() ? &output_ : nullptr); });
+    if (role == "reference") return serve<roles::Scorer>(make_reference);
+    if (role == "verifier") return lead(std::make_unique<roles::Verifier>(make_verifier(config)));
+    if (role != "rollout") throw Failure({Errc::unsupported, cat("no worker can be a ", quote(role))});
+    const std::shared_ptr<const TextModel> text =
+        value_or_throw(TextModel::load(config.model, config.chat_template, spec_of_run(config, assignment_.from)));
+    return serve<roles::Rollout>([&](const RoleParts& parts) { return make_rollout(parts, text); });
+  }
+
+ private:
+  bool leads() const { return !world_ || world_->rank() == 0; }
+  std::unique_ptr<Communicator> split() { return world_->split(0, world_->rank()); }
+
+  template <class Role, class Make>
+  int serve(const Make& make) {
+    const int threads = static_cast<int>(assignment_.config.train.threads);
+    const auto made = [&](Mesh mesh) {
+      return housed<Role>(threads, std::move(mesh), [&](const House& house) {
+        return make(RoleParts{assignment_.config, assignment_.from, *house.device, line_ ? house.mesh.get() : nullptr});
+      });
+    };
+    if (!line_) return lead(made(Mesh()));
+    std::unique_ptr<Housed<Role>> role;
+    line_->together(cat("making the ", assignment_.role), [&] { role = made(value_or_throw(Mesh::create(split(), assignment_.grid))); });
+    if (leads())
+      return lead(std::make_unique<group::Sharded<Housed<Role>>>(assignment_.role, std::exchange(line_, nullptr), std::move(role)));
+    group::Followed followed;
+    followed.add(assignment_.role, *role);
+    group::follow(*line_, followed);
+    return 0;
+  }
+
+  template <class A>
+  int lead(std::unique_ptr<A> actor) {
+    const auto spoke = value_or_throw(transports::Spoke::create(spoke_options(assignment_)));
+    actors::ThreadScheduler scheduler;
+    actors::Node node(assignment_.node, scheduler, *spoke);
+    node.spawn(assignment_.role, std::move(actor));
+    spoke->open();
+    log_info(cat(assignment_.node, ": process ", ::getpid(), " is ready"));
+    wait_for_the_end();
+    ::alarm(2);  // a handler that is still at work is not waited for any longer
+    node.stop();
+    spoke->close();
+    return 0;
   }
 
   const Assignment& assignment_;
-  std::unique_ptr<engine::ops::Device> device_;
   const engine::checkpoint::DirectoryLock output_;
-  const RoleParts parts_{assignment_.config, assignment_.from, *device_};
-  std::unique_ptr<transports::Spoke> spoke_;
-  actors::ThreadScheduler scheduler_;
-  actors::Node node_{assignment_.node, scheduler_, *spoke_};
+  std::unique_ptr<Communicator> world_;
+  std::shared_ptr<group::Line> line_;
 };
+
+// What rank 0 was told, to every rank; the keys stay with it.
+Assignment shared_assignment(Communicator& world) {
+  Assignment mine;
+  std::string line;
+  if (world.rank() == 0) {
+    mine = value_or_throw(assignment_of(value_or_throw(read_line())));
+    Assignment theirs = mine;
+    theirs.public_key.clear(), theirs.secret_key.clear();
+    line = to_line(theirs);
+  }
+  const auto lines = engine::parallel::gather_strings(world, line, "the assignment");
+  return world.rank() == 0 ? mine : value_or_throw(assignment_of(lines.front()));
+}
 
 }  // namespace
 
 int worker() {
   transports::mpi::die_with_mpirun();
-  const Assignment assignment = value_or_throw(assignment_of(value_or_throw(read_line())));
-  return Worker(assignment).run();
+  if (!transports::mpi::under_mpirun()) {
+    const Assignment assignment = value_or_throw(assignment_of(value_or_throw(read_line())));
+    return Worker(assignment, nullptr).run();
+  }
+  auto world = value_or_throw(transports::mpi::mpi_world());
+  const Assignment assignment = shared_assignment(*world);
+  return Worker(assignment, std::move(world)).run();
 }
 
 }  // namespace troupe::launch

@@ -18,15 +18,16 @@ namespace troupe::launch {
 struct RoleParts {
   const RunConfig& config;
   const std::string& from;
-  engine::ops::Device& device;  ///< outlives the role
+  engine::ops::Device& device;                   ///< outlives the role
+  const engine::parallel::Mesh* mesh = nullptr;  ///< of a role that is a group; outlives it. Each rank makes its part, all at the same time
 };
 
 /// The trained model's shape. Throws Failure, as all of these do.
 engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from);
 
 /// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights. Its checkpoints go to `output`,
-/// which outlives the role.
-actors::roles::Trainer make_policy(const RoleParts& parts, const engine::checkpoint::DirectoryLock& output);
+/// which outlives the role; of a group, rank 0 has it, the others nullptr.
+actors::roles::Trainer make_policy(const RoleParts& parts, const engine::checkpoint::DirectoryLock* output);
 /// The model that the algorithm compares with: dpo.reference, grpo.reference, or the one that training began from.
 actors::roles::Scorer make_reference(const RoleParts& parts);
 /// A model of the trained one's shape, whose weights come by message. `text` turns its tokens into text.

@@ -76,6 +76,10 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config, co
   return out;
 }
 
+engine::parallel::Grid policy_grid(const RunConfig& config) {
+  return {.dp = static_cast<int>(config.parallel.dp), .tp = static_cast<int>(config.parallel.tp)};
+}
+
 engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   engine::train::TrainerOptions out;
   out.precision = precision_of_run(config);

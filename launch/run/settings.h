@@ -7,6 +7,7 @@
 #include "engine/data/dataset.h"
 #include "engine/generate/generator.h"
 #include "engine/models/spec.h"
+#include "engine/parallel/grid.h"
 #include "engine/train/trainer.h"
 #include "launch/run_config.h"
 
@@ -19,6 +20,8 @@ Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config);
 
 engine::generate::SamplingParams sampling_settings(const RunConfig& config);
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec);
+/// parallel.*: how the ranks of the policy share it.
+engine::parallel::Grid policy_grid(const RunConfig& config);
 engine::train::TrainerOptions trainer_settings(const RunConfig& config);
 engine::train::ScoringOptions scoring_settings(const RunConfig& config);
 

@@ -1,0 +1,40 @@
+// Housed<Role>: a role of one rank of a group, together with the device and the mesh that it works on.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "engine/ops/device.h"
+#include "engine/parallel/grid.h"
+
+namespace troupe::launch {
+
+/// Threads of each of `ranks` ranks that share this machine: `given` of the configuration, or an equal part of what there is.
+inline int threads_a_rank(std::int64_t given, int ranks) {
+  return given > 0 ? static_cast<int>(given) : std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, ranks));
+}
+
+struct House {
+  House(int threads, engine::parallel::Mesh given)
+      : device(engine::ops::make_cpu_device({.threads = threads})), mesh(std::make_unique<engine::parallel::Mesh>(std::move(given))) {}
+  std::unique_ptr<engine::ops::Device> device;
+  std::unique_ptr<engine::parallel::Mesh> mesh;
+};
+
+/// Bases end in the reverse order of their beginning: the role before its house.
+template <class Role>
+struct Housed : House, Role {
+  /// `make` takes the house and returns the role.
+  template <class Make>
+  Housed(House house, const Make& make) : House(std::move(house)), Role(make(static_cast<const House&>(*this))) {}
+};
+
+/// One on the heap, which is where its role points into it.
+template <class Role, class Make>
+std::unique_ptr<Housed<Role>> housed(int threads, engine::parallel::Mesh mesh, const Make& make) {
+  return std::make_unique<Housed<Role>>(House(threads, std::move(mesh)), make);
+}
+
+}  // namespace troupe::launch
