@@ -20,7 +20,7 @@ void on_ranks(int ranks, const Work& work, engine::parallel::ThreadGroupOptions 
   std::exception_ptr first;
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r)
-    threads.emplace_back([&, r, own = std::shared_ptr(group.rank(r))]() mutable {
+    threads.emplace_back([&, own = std::shared_ptr(group.rank(r))]() mutable {
       try {
         work(*own);
       } catch (const std::exception& e) {
