@@ -47,6 +47,19 @@ WireBody encode_frame(const Frame& frame) {
   return {head(frame_sort, frame) + body.header, std::move(body.parts)};
 }
 
+Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes) {
+  Result<WireBody> message;
+  try {
+    message = encode_frame(frame);
+  } catch (const Failure& failure) { message = fail(failure.error()); }
+  if (message && size_of(*message) > most_bytes)
+    message = fail(Errc::bad_input, cat("'", frame.type, "' has ", size_of(*message), " bytes; a message has at most ", most_bytes));
+  if (message || frame.kind == Kind::request) return message;
+  frame.kind = Kind::error;
+  frame.body = Body::of(Error{message.error().code, cat("the answer cannot be sent: ", message.error().what)});
+  return encode_frame(frame);
+}
+
 WireBody encode_control(const Control& control) { return {head(control_sort, control), {}}; }
 
 Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string from) {

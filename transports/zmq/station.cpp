@@ -17,31 +17,11 @@ namespace troupe::transports {
 
 using wire::Control;
 
-namespace {
-
-std::uint64_t random_session() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
-
-/// The wire form of a frame. An answer that cannot be sent becomes the error that says so, for somebody waits for it.
-Result<wire::WireBody> encode(Frame& frame, std::size_t most_bytes) {
-  Result<wire::WireBody> message;
-  try {
-    message = wire::encode_frame(frame);
-  } catch (const Failure& failure) { message = fail(failure.error()); }
-  if (message && wire::size_of(*message) > most_bytes)
-    message = fail(Errc::bad_input, cat("'", frame.type, "' has ", wire::size_of(*message), " bytes; a message has at most ", most_bytes));
-  if (message || frame.kind == Kind::request) return message;
-  frame.kind = Kind::error;
-  frame.body = Body::of(Error{message.error().code, cat("the answer cannot be sent: ", message.error().what)});
-  return wire::encode_frame(frame);
-}
-
-}  // namespace
-
 Station::Station(std::string node, LinkOptions given, const std::vector<std::string>& peers)
-    : name(std::move(node)), options(std::move(given)), session_(random_session()), wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    : name(std::move(node)),
+      options(std::move(given)),
+      session_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   check(wake_fd_ >= 0, "no eventfd");
   for (const auto& peer : peers) links_.emplace(peer, Link(peer, options.window));
 }
@@ -78,7 +58,7 @@ Result<> Station::send(Frame frame) {
   }
   const auto link = links_.find(frame.to.node);
   check(link != links_.end(), "a station sends to its peers");
-  Result<wire::WireBody> message = encode(frame, options.most_bytes);
+  Result<wire::WireBody> message = wire::encode_to_send(frame, options.most_bytes);
   if (!message) return fail(std::move(message.error()));
   {
     const std::lock_guard lock(links_mutex_);
@@ -123,12 +103,11 @@ void Station::run() {
       const LinkTime now = std::chrono::steady_clock::now();
       if (now >= next_tick_) keep_time(now);
       if (closing_ && until == LinkTime::max()) until = now + options.linger;
-      if (closing_ && (drained() || now >= until)) break;
+      if (closing_ && (now >= until || left())) break;
       wait(std::min(next_tick_, until) - now);
       serve();
-      flush();
+      if (!said_goodbye_) flush();
     }
-    farewell();
   } catch (const std::exception& error) {
     log_error(cat("the transport of node '", name, "' failed: ", error.what()));
     for (const auto& [peer, link] : links_) lose(peer, cat("the transport failed: ", error.what()));
@@ -164,18 +143,28 @@ void Station::flush() {
   }
 }
 
-bool Station::drained() {
-  const std::lock_guard lock(links_mutex_);
-  for (const auto& [peer, link] : links_) {
-    if (link.state() == Link::State::joined && !link.idle()) return false;
+/// When nothing is queued any more, goodbye is said; a peer's goodbye in return shows that it has everything. (A socket that is closed with
+/// something unread in it may take back what it sent.)
+bool Station::left() {
+  bool queued = false, joined = false;
+  {
+    const std::lock_guard lock(links_mutex_);
+    for (const auto& [peer, link] : links_) {
+      if (link.state() != Link::State::joined) continue;
+      joined = true;
+      queued |= !link.idle();
+    }
   }
-  return true;
+  if (queued) return false;
+  if (!said_goodbye_) {
+    for (const auto& [peer, link] : links_) goodbye(peer);
+  }
+  said_goodbye_ = true;
+  return !joined;
 }
 
-void Station::farewell() {
-  for (const auto& [peer, link] : links_) {
-    if (state_of(peer) == Link::State::joined) transmit(peer, wire::encode_control({Control::Kind::bye, session_, 0, 0}));
-  }
+void Station::goodbye(const std::string& peer) {
+  if (state_of(peer) == Link::State::joined) transmit(peer, wire::encode_control({Control::Kind::bye, session_, 0, 0}));
 }
 
 void Station::keep_time(LinkTime now) {
@@ -221,7 +210,7 @@ void Station::lose(const std::string& peer, const std::string& why) {
     errors = link.lose(why);
   }
   for (auto& error : errors) deliver(std::move(error));
-  if (options.on_peer) options.on_peer({peer, PeerEvent::What::lost, why});
+  if (options.on_peer && !closing_) options.on_peer({peer, PeerEvent::What::lost, why});
 }
 
 std::optional<std::variant<Frame, Control>> Station::decode(const std::string& peer, Incoming& in) {
@@ -279,7 +268,10 @@ void Station::grant(const std::string& peer) {
 }
 
 void Station::take_control(const std::string& peer, const Control& control) {
-  if (control.kind == Control::Kind::bye) return lose(peer, "it left");
+  if (control.kind == Control::Kind::bye) {
+    if (!said_goodbye_) goodbye(peer);
+    return lose(peer, "it left");
+  }
   if (control.kind == Control::Kind::beat) return;
   bool good = control.kind == Control::Kind::grant;
   if (good) {

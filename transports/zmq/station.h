@@ -63,13 +63,13 @@ class Station {
   void wait(LinkTime::duration most);
   void flush();
   void keep_time(LinkTime now);
-  bool drained();
+  bool left();
+  void goodbye(const std::string& peer);
   void wake();
   bool deliver(Frame frame);
   void take_frame(const std::string& peer, Frame frame, std::size_t bytes);
   void take_control(const std::string& peer, const wire::Control& control);
   void grant(const std::string& peer);
-  void farewell();
 
   const std::uint64_t session_;
   int wake_fd_ = -1;
@@ -83,6 +83,7 @@ class Station {
   Receiver receiver_;
   std::uint64_t incarnations_ = 0;
   LinkTime next_tick_{};
+  bool said_goodbye_ = false;
 };
 
 }  // namespace troupe::transports
