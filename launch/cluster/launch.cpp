@@ -102,7 +102,8 @@ class Controller final : public Cast {
         crew_.lost(event.node, cat("is lost: ", event.why));
     };
     hub_ = value_or_throw(transports::Hub::bind(std::move(options)));
-    node_.emplace("controller", scheduler_, *hub_);
+    actors::NodeOptions watching{.on_answered = [this](const auto& ask) { journal_.answered(ask); }};
+    node_.emplace("controller", scheduler_, *hub_, std::move(watching));
     hub_->open();
   }
 
