@@ -8,6 +8,8 @@ endif()
 add_library(troupe_flags INTERFACE)
 target_include_directories(troupe_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(troupe_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -Werror)
+# std::stable_sort of libstdc++ 12 calls what C++17 deprecated, and clang tells of it at every use.
+target_compile_options(troupe_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 target_link_libraries(troupe_flags INTERFACE Threads::Threads)
 if(TROUPE_SANITIZE)
   target_compile_options(troupe_flags INTERFACE -fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

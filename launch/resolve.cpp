@@ -25,7 +25,7 @@ YamlNode from_json(const Json& json) {
   if (json.is_null()) return node;
   if (json.is_object()) {
     node.kind = YamlNode::Kind::map;
-    for (const auto& [name, value] : json.object()) node.members.emplace_back(name, from_json(value));
+    for (const auto& [name, value] : json.object()) node.members.push_back({name, from_json(value)});
   } else if (json.is_array()) {
     node.kind = YamlNode::Kind::list;
     for (const Json& item : json.array()) node.items.push_back(from_json(item));

@@ -102,7 +102,7 @@ class Builder final : public YAML::EventHandler {
     } else if (Level& level = levels_.back(); level.node.kind == YamlNode::Kind::list) {
       level.node.items.push_back(std::move(node));
     } else {
-      level.node.members.emplace_back(std::move(level.key), std::move(node));
+      level.node.members.push_back({std::move(level.key), std::move(node)});
       level.has_key = false;
     }
   }

@@ -3,12 +3,13 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/base/error.h"
 
 namespace troupe::launch {
+
+struct YamlMember;
 
 struct YamlNode {
   enum class Kind { null, scalar, list, map };
@@ -17,7 +18,12 @@ struct YamlNode {
   bool quoted = false;  ///< a scalar in quotes is text, never null
   int line = 0;         ///< counts from 1
   std::vector<YamlNode> items;
-  std::vector<std::pair<std::string, YamlNode>> members;  ///< in the file's order
+  std::vector<YamlMember> members;  ///< in the file's order
+};
+
+struct YamlMember {
+  std::string name;
+  YamlNode value;
 };
 
 const char* to_string(YamlNode::Kind kind);

@@ -14,18 +14,18 @@ TEST(Yaml, KeepsOrderLinesAndQuotes) {
   const auto root = parse_yaml("b: 1\na:\n  - null\n  - 'null'\nc: \"x\\ny\"\n", "f");
   ASSERT_TRUE(root) << root.error().what;
   ASSERT_EQ(root->members.size(), 3u);
-  EXPECT_EQ(root->members[0].first, "b");
-  EXPECT_EQ(root->members[1].second.items[0].kind, YamlNode::Kind::null);
-  EXPECT_EQ(root->members[1].second.items[1].text, "null");
-  EXPECT_EQ(root->members[1].second.items[1].line, 4);
-  EXPECT_EQ(root->members[2].second.text, "x\ny");
+  EXPECT_EQ(root->members[0].name, "b");
+  EXPECT_EQ(root->members[1].value.items[0].kind, YamlNode::Kind::null);
+  EXPECT_EQ(root->members[1].value.items[1].text, "null");
+  EXPECT_EQ(root->members[1].value.items[1].line, 4);
+  EXPECT_EQ(root->members[2].value.text, "x\ny");
 }
 
 TEST(Yaml, JsonIsYaml) {
   const auto root = parse_yaml(R"({"a": {"b": [1, 2.5, "\u00e9\n"]}, "c": null})", "f");
   ASSERT_TRUE(root) << root.error().what;
-  EXPECT_EQ(root->members[0].second.members[0].second.items[2].text, "é\n");
-  EXPECT_EQ(root->members[1].second.kind, YamlNode::Kind::null);
+  EXPECT_EQ(root->members[0].value.members[0].value.items[2].text, "é\n");
+  EXPECT_EQ(root->members[1].value.kind, YamlNode::Kind::null);
 }
 
 TEST(Yaml, RefusesWhatCouldHideOrExplode) {
