@@ -15,6 +15,7 @@
 #include "launch/commands/commands.h"
 #include "launch/exit_code.h"
 #include "launch/train.h"
+#include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch {
 
@@ -185,7 +186,8 @@ int run(const Action& action) {
   try {
     return action();
   } catch (const Failure& failure) {
-    std::fprintf(stderr, "troupe: %s\n", failure.what());
+    // What one rank of a group refuses, all refuse: once is enough.
+    if (transports::mpi::mpirun_rank() == 0) std::fprintf(stderr, "troupe: %s\n", failure.what());
     return exit_code(failure.error().code);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "troupe: out of memory; `troupe explain` shows what the run needs\n");
@@ -199,6 +201,7 @@ int run(const Action& action) {
 }  // namespace
 
 int program(int argc, char** argv) {
+  if (transports::mpi::under_mpirun()) transports::mpi::die_with_mpirun();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error of the next write, not a death
   CLI::App app("troupe: actors that train, align and run language models, from one process on a laptop upwards", "troupe");
   app.set_version_flag("--version", "troupe " TROUPE_VERSION);

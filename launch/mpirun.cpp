@@ -127,17 +127,27 @@ class Leader final : public Cast {
 }  // namespace
 
 int train_under_mpirun(const RunConfig& config) {
-  Rank rank(config);
-  std::optional<Session> session;
-  if (!rank.leads()) {
-    // mpirun passes a person's wish to stop to every rank; the leader alone decides when.
-    std::signal(SIGINT, SIG_IGN);
-    std::signal(SIGTERM, SIG_IGN);
+  std::optional<Error> failed;
+  int code = 0;
+  {
+    Rank rank(config);
+    std::optional<Session> session;
+    if (!rank.leads()) {
+      // mpirun passes a person's wish to stop to every rank; the leader alone decides when.
+      std::signal(SIGINT, SIG_IGN);
+      std::signal(SIGTERM, SIG_IGN);
+    }
+    // An exception that left while the group stands would end it as a rank's death does. A failure is told by rank 0, and all leave.
+    try {
+      rank.begin(session);
+      if (rank.leads())
+        code = Leader(rank, *session).run();
+      else
+        rank.follow();
+    } catch (const Failure& failure) { failed = failure.error(); }
   }
-  rank.begin(session);
-  if (rank.leads()) return Leader(rank, *session).run();
-  rank.follow();
-  return 0;
+  if (failed) throw Failure(std::move(*failed));
+  return code;
 }
 
 }  // namespace troupe::launch
