@@ -56,7 +56,7 @@ class GoldenSampling : public testing::TestWithParam<Case> {
     const ops::Layout layout{{0, static_cast<std::int32_t>(tokens.size())}, positions};
     nn::Saved nothing = nn::Saved::nothing();
     const Tensor hidden = model_->forward(tokens, {*device_, layout}, nothing);
-    return ops::to_host(*device_, model_->logits(hidden, ops::Precision::f32));
+    return ops::to_host(*device_, model_->head().logits(hidden, ops::Precision::f32));
   }
 
   void expect_row(const Json& row, const SamplingParams& params) {

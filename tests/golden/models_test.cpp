@@ -72,7 +72,7 @@ TEST_P(GoldenModel, Logits) {
   const auto layout = train::layout_of(batch_);
   nn::Saved nothing = nn::Saved::nothing();
   const auto logits =
-      ops::to_host(*device_, model->logits(model->forward(batch_.tokens, {*device_, layout}, nothing), ops::Precision::f32));
+      ops::to_host(*device_, model->head().logits(model->forward(batch_.tokens, {*device_, layout}, nothing), ops::Precision::f32));
   std::size_t at = 0;
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     double largest = 0;
