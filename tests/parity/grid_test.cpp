@@ -138,6 +138,24 @@ TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
   for (const auto& answer : answers) EXPECT_THAT(answer, HasSubstr("gradient of model.layers.1.mlp.down_proj.weight is not finite"));
 }
 
+TEST(GridFailure, ARankThatEndsInTheMiddleEndsTheStepOfAll) {
+  const GridModel model = test::grid_models()[0];
+  const Experience batch = test::grid_batch(5, 10, 1, model.spec.vocabulary);
+  const auto answers = test::on_grid({2, 2}, [&](const Mesh& mesh) -> std::string {
+    const auto device = engine::ops::make_cpu_device({.threads = 1});
+    Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {}, &mesh);
+    if (mesh.world().rank() == 3) {
+      mesh.world().abort("out of memory");
+      return "closed: out of memory";
+    }
+    try {
+      trainer.forward_backward(batch, algorithms::SftLoss{});
+      return "it went on";
+    } catch (const Failure& failure) { return cat(to_string(failure.error().code), ": ", failure.what()); }
+  });
+  for (const auto& answer : answers) EXPECT_THAT(answer, testing::AllOf(HasSubstr("closed"), HasSubstr("out of memory")));
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const auto& model : test::grid_models())
