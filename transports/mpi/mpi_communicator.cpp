@@ -51,7 +51,7 @@ class MpiCommunicator final : public engine::parallel::Communicator {
       session_->must(
           MPI_Iallgather(mine.data() + begin, static_cast<int>(n), MPI_BYTE, all.data() + begin, 1, from_each.type(), group_, &request),
           what);
-      session_->wait(request, what, false);
+      session_->wait(request, n * size_, what);
     });
   }
 
@@ -62,7 +62,7 @@ class MpiCommunicator final : public engine::parallel::Communicator {
       const Block part(n, block);
       MPI_Request request;
       session_->must(MPI_Ialltoall(mine.data() + begin, 1, part.type(), theirs.data() + begin, 1, part.type(), group_, &request), what);
-      session_->wait(request, what, false);
+      session_->wait(request, n * size_, what);
     });
   }
 
@@ -71,7 +71,7 @@ class MpiCommunicator final : public engine::parallel::Communicator {
     check(color >= 0, "a split's colours are not negative");
     MPI_Request request;
     session_->must(MPI_Ibarrier(group_, &request), what);
-    session_->wait(request, what, false);  // with a deadline, which MPI_Comm_split has not
+    session_->wait(request, 0, what);  // with a deadline, which MPI_Comm_split has not
     MPI_Comm part;
     session_->must(MPI_Comm_split(group_, color, key, &part), what);
     return std::make_unique<MpiCommunicator>(session_, part);
@@ -85,7 +85,7 @@ class MpiCommunicator final : public engine::parallel::Communicator {
     in_blocks(data.size(), [&](std::size_t begin, std::size_t n) {
       MPI_Request request;
       session_->must(MPI_Ibcast(data.data() + begin, static_cast<int>(n), MPI_BYTE, root, group_, &request), what);
-      session_->wait(request, what, idle && begin == 0);
+      session_->wait(request, n, what, idle && begin == 0);
     });
   }
 

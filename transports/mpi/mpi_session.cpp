@@ -16,7 +16,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto shortest_nap = 50us, longest_nap = 2000us, spinning = 100us;
+constexpr auto shortest_nap = 50us, longest_nap = 2000us;
+
+/// The time of a small message between ranks that share cores, and of a long one at half a gigabyte a second.
+Clock::duration spinning_for(std::size_t bytes) { return 100us + std::chrono::nanoseconds(2 * bytes); }
 
 /// What OpenMPI needs to run with more ranks than cores and in a container, where a process may not read another's memory. Whoever
 /// sets one of them before has the last word.
@@ -58,12 +61,13 @@ Session::~Session() {
   if (std::uncaught_exceptions() > exceptions_) end("an exception left the work of the group");
   MPI_Request request;
   must(MPI_Ibarrier(MPI_COMM_WORLD, &request), "leaving the group");
-  wait(request, "leaving the group", false);
+  wait(request, 0, "leaving the group");
   MPI_Finalize();
 }
 
-void Session::wait(MPI_Request request, std::string_view what, bool idle) const {
+void Session::wait(MPI_Request request, std::size_t bytes, std::string_view what, bool idle) const {
   const auto begin = Clock::now();
+  const auto spinning = spinning_for(bytes);
   for (;;) {
     int done = 0;
     must(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);

@@ -19,8 +19,9 @@ class Session {
 
   int rank() const { return rank_; }
   std::size_t largest_block() const { return options_.largest_block; }
-  /// Until the request is done. Spins a moment (not when `idle`), then naps, longer and longer: 50 us to 2 ms.
-  void wait(MPI_Request request, std::string_view what, bool idle) const;
+  /// Until the request is done, which moves `bytes` bytes at this rank. Spins as long as that should take, since MPI moves them only
+  /// when it is called (not when `idle`); then naps, longer and longer: 50 us to 2 ms.
+  void wait(MPI_Request request, std::size_t bytes, std::string_view what, bool idle = false) const;
   /// Ends the group when an MPI call did not succeed.
   void must(int code, std::string_view what) const;
   /// Says why, and ends all processes of the group.
