@@ -68,6 +68,9 @@ void ChildLog::line(std::string_view text) {
   if (printed.level == 'W') log_warning(cat(node_, ": ", rank, printed.text));
   if (printed.level == 'E') log_error(cat(node_, ": ", rank, printed.text));
   if (printed.text.find_first_not_of("-* \t") == std::string::npos) return;  // a ruler says nothing
+  ranks_ = ranks_ || printed.rank >= 0;
+  // Of mpirun's own long explanations one line says something.
+  if (ranks_ && printed.rank < 0 && printed.text.find("noticed that process") == std::string::npos) return;
   last_.push_back(rank + printed.text);
   if (last_.size() > words_kept) last_.pop_front();
 }

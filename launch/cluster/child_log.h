@@ -34,6 +34,7 @@ class ChildLog {
   void line(std::string_view text);
   std::string node_, path_, rest_;
   LineFile file_;
+  bool ranks_ = false;  // it is a group of several
   std::deque<std::string> last_;
 };
 

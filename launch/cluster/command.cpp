@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "engine/base/text.h"
 
@@ -35,19 +36,12 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std:
   if (mpirun.empty())
     return fail(Errc::not_found, cat("the group ", node.name, " has ", node.grid.ranks(),
                                      " ranks and needs mpirun, which is not in PATH; install openmpi-bin"));
-  return std::vector<std::string>{mpirun,
-                                  "--allow-run-as-root",
-                                  "--oversubscribe",
-                                  "--bind-to",
-                                  "none",
-                                  "--tag-output",
-                                  "--mca",
-                                  "orte_tmpdir_base",
-                                  scratch,
-                                  "-n",
-                                  std::to_string(node.grid.ranks()),
-                                  self,
-                                  "worker"};
+  // As root and with more ranks than cores, too; when one rank dies the others are killed at once; ranks choose their own cores.
+  std::vector<std::string> words{mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"};
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{"orte_tmpdir_base", scratch}, {"odls_base_sigkill_timeout", "0"}})
+    words.insert(words.end(), {"--mca", name, value});
+  words.insert(words.end(), {"-n", std::to_string(node.grid.ranks()), self, "worker"});
+  return words;
 }
 
 int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all) {

@@ -77,14 +77,16 @@ void Crew::lost(const std::string& node, const std::string& why) {
     if (ending_) return;
     for (auto& member : members_)
       if (member->node == node && member->alive) member->silent = why;
-    if (!first_death_) first_death_ = steady_clock::now();
+    if (!first_silence_) first_silence_ = steady_clock::now();
   }
+  changed_.notify_all();
   ::eventfd_write(wake_.get(), 1);
 }
 
 bool Crew::fallen_within(milliseconds wait) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, wait, [this] { return first_death_.has_value(); });
+  if (!changed_.wait_for(lock, wait, [this] { return first_death_ || first_silence_; })) return false;
+  return changed_.wait_for(lock, options_.silence + options_.together + options_.patience, [this] { return told_.has_value(); });
 }
 
 void Crew::watch_loop() {
@@ -110,7 +112,7 @@ void Crew::wait_for_news(std::vector<Member*>& printed, std::vector<Member*>& en
   int time = -1;
   {
     const std::lock_guard lock(mutex_);
-    if (first_death_) time = 20;
+    if (first_death_ || first_silence_) time = 20;
     for (auto& member : members_) {
       files.push_back({!member->closed ? member->child.output() : -1, POLLIN, 0});
       files.push_back({member->alive ? member->child.ending() : -1, POLLIN, 0});
@@ -162,18 +164,18 @@ void Crew::look_for_the_silent() {
 
 void Crew::after_a_death() {
   std::unique_lock lock(mutex_);
-  if (!first_death_ || ending_) return;
-  const auto since = steady_clock::now() - *first_death_;
-  if (!told_ && since >= options_.together) {
-    told_ = true;
+  if (ending_) return;
+  const auto now = steady_clock::now();
+  const auto passed = [now](const auto& since, milliseconds time) { return since && now - *since >= time; };
+  if (told_) {
+    lock.unlock();
+    if (passed(told_, options_.patience)) give_up();
+  } else if (passed(first_death_, options_.together) || passed(first_silence_, options_.silence)) {
     look_for_the_silent();
+    told_ = now;
+    changed_.notify_all();
     lock.unlock();
     options_.on_death();
-    return;
-  }
-  if (since >= options_.patience) {
-    lock.unlock();
-    give_up();
   }
 }
 

@@ -34,8 +34,10 @@ struct CrewOptions {
   std::function<void()> on_death;  ///< called once, on the watcher's thread
   /// Deaths within this time of the first are told as one.
   std::chrono::milliseconds together{150};
-  /// When end() is not called so long after a death, the watcher ends everybody and this process itself (exit_process_died).
-  std::chrono::milliseconds patience{1500};
+  /// A lost connection mostly is a death that will be seen in a moment (mpirun needs one for its ranks). If not so soon, it counts itself.
+  std::chrono::milliseconds silence{1000};
+  /// When end() is not called so long after on_death, the watcher ends everybody and this process itself (exit_process_died).
+  std::chrono::milliseconds patience{1000};
 };
 
 class Crew {
@@ -50,7 +52,7 @@ class Crew {
 
   /// From any thread: the group has not been heard for too long.
   void lost(const std::string& node, const std::string& why);
-  /// True when somebody has died; waits for it so long.
+  /// True when somebody has died; waits so long for a sign of it, and then until on_death.
   bool fallen_within(std::chrono::milliseconds wait);
 
   /// Lets everybody go: their input ends, and who has not left after `time` is made to. False when somebody had to be.
@@ -84,9 +86,9 @@ class Crew {
   std::mutex mutex_;  // guards all below, and Member::alive, Member::silent
   std::condition_variable changed_;
   std::vector<Fallen> fallen_;
-  std::optional<std::chrono::steady_clock::time_point> first_death_;
+  std::optional<std::chrono::steady_clock::time_point> first_death_, first_silence_, told_;
   std::size_t alive_ = 0;
-  bool told_ = false, ending_ = false, done_ = false;
+  bool ending_ = false, done_ = false;
 };
 
 }  // namespace troupe::launch

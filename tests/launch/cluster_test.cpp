@@ -157,13 +157,13 @@ TEST(PrintedLine, LosesTagTimeAndLevel) {
 
 TEST(ChildLog, PutsLinesTogetherAndKeepsTheLastWords) {
   const std::string path = testing::TempDir() + "child.log";
-  write_file_durably(path, "").value();
+  value_or_throw(write_file_durably(path, ""));
   ChildLog log("rollout-0", path);
   log.add("12:00:00 I one\n[1,1]<stderr>:12:00:01 I tw");
-  log.add("o\n\n-----\nthree\nfo");
+  log.add("o\n\n-----\nPrimary job terminated normally\n[1,1]<stdout>:one word more");
   log.finish();
-  EXPECT_EQ(*read_file(path), "12:00:00 I one\nrank 1: 12:00:01 I two\n\n-----\nthree\nfo\n");
-  EXPECT_EQ(log.last_words(), "rank 1: two | three | fo");
+  EXPECT_EQ(*read_file(path), "12:00:00 I one\nrank 1: 12:00:01 I two\n\n-----\nPrimary job terminated normally\nrank 1: one word more\n");
+  EXPECT_EQ(log.last_words(), "one | rank 1: two | rank 1: one word more");
 }
 
 TEST(Threads, GroupsOfOneRoleShareTheCores) {
@@ -204,10 +204,10 @@ TEST_F(CrewTest, ADeathIsToldOnceWithItsLastWords) {
   ASSERT_GE(fallen.size(), 1u);
   const std::string text = sentence_of(fallen, folder_);
   for (const Fallen& f : fallen) {
-    if (f.node == "a") EXPECT_THAT(text, HasSubstr("was killed by signal 9 (Killed) at "));
-    if (f.node == "a") EXPECT_EQ(f.last_words, "first | I fall");
-    if (f.node == "c") EXPECT_THAT(text, HasSubstr("ended with exit code 5 at "));
     EXPECT_NE(f.node, "b") << "it was ended by us";
+    EXPECT_EQ(f.how, f.node == "a" ? "was killed by signal 9 (Killed)" : "ended with exit code 5");
+    EXPECT_EQ(f.last_words, f.node == "a" ? "first | I fall" : "");
+    EXPECT_THAT(text, HasSubstr(f.how + " at "));
   }
   EXPECT_THAT(text, HasSubstr("no checkpoint is there yet, the same command starts the run anew"));
 }

@@ -1,0 +1,164 @@
+// A run as groups of processes: the bits of one process; whoever is killed, the run ends at once, leaves nobody behind, and goes on.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "engine/base/file.h"
+#include "engine/base/random.h"
+#include "engine/base/text.h"
+#include "tests/system/child.h"
+#include "tests/system/processes.h"
+#include "tests/system/runs.h"
+
+namespace troupe::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+
+constexpr int process_died = 11;
+constexpr const char* steps = "--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3 ";
+constexpr auto generous = std::chrono::seconds(8);  // 3 s are promised on a machine that has nothing else to do
+
+class Cluster : public SystemRuns {
+ protected:
+  Cluster() { write("groups: [{role: policy}, {role: reference}, {role: rollout, count: 2}, {role: verifier}]"); }
+
+  void write(const std::string& groups) { value_or_throw(write_file_durably(path("cluster.yaml"), groups)); }
+  std::string launched(const std::string& output) const {
+    return cat("launch --cluster '", path("cluster.yaml"), "' -- ", arguments("grpo", output, steps));
+  }
+  std::string alone(const std::string& output, const std::string& more = "") const { return arguments("grpo", output, steps + more); }
+  std::string marked(const std::string& output) const { return cat("env ", mark_, " ", command(launched(output))); }
+
+  std::vector<Process> alive() const { return processes_with(mark_); }
+  /// The process of a node, as its log names it.
+  pid_t process_of(const std::string& output, const std::string& node) const {
+    const std::string text = read_file(path(cat(output, "/logs/", node, ".log"))).value_or("");
+    const std::string before = node + ": process ";
+    const auto at = text.rfind(before);
+    return at == std::string::npos ? 0 : static_cast<pid_t>(std::strtol(text.c_str() + at + before.size(), nullptr, 10));
+  }
+  /// Nobody with our mark is alive, or becomes so in time.
+  bool nobody_left() const {
+    const auto until = steady_clock::now() + generous;
+    while (!alive().empty() && steady_clock::now() < until) std::this_thread::yield();
+    return alive().empty();
+  }
+  std::string said() const { return read_file(log()).value_or(""); }
+
+  const std::string mark_ = cat("TROUPE_TEST_MARK=", ::getpid(), "-", std::filesystem::path(folder_).filename().string());
+};
+
+TEST_F(Cluster, HasTheBitsOfOneProcess) {
+  run(alone("one"));
+  run(launched("cluster"));
+  expect_same_bytes("one", "cluster");
+  EXPECT_TRUE(nobody_left());
+  for (const char* node : {"controller", "policy", "reference", "rollout-0", "rollout-1", "verifier"})
+    EXPECT_TRUE(std::filesystem::exists(path(cat("cluster/logs/", node, ".log")))) << node;
+}
+
+TEST_F(Cluster, WithAPolicyOfTwoRanksHasTheBitsOfTwoThreads) {
+  run(alone("threads", "--set parallel.tp=2"));
+  write("groups: [{role: policy, parallel: {tp: 2}}, {role: reference}, {role: rollout, count: 2}, {role: verifier}]");
+  run(launched("cluster"));
+  expect_same_bytes("threads", "cluster");
+}
+
+TEST_F(Cluster, WhoeverIsKilledTheRunEndsAtOnceAndGoesOnToTheSameBytes) {
+  run(alone("whole"));
+  const std::vector<std::string> nodes{"policy", "reference", "rollout-0", "rollout-1", "verifier"};
+  int kills = 0;
+  for (std::uint64_t life = 0; life < nodes.size(); ++life) {
+    Child child(marked("killed"), log());
+    const std::string before = read_file(path(cat("killed/logs/", nodes[life], ".log"))).value_or("");
+    const auto come = [&] { return read_file(path(cat("killed/logs/", nodes[life], ".log"))).value_or("").size() > before.size(); };
+    ASSERT_TRUE(child.until(come)) << said();
+    const std::size_t written = steps_written("killed") + uniform_below(3, 9, 0, life);
+    child.until([&] { return steps_written("killed") >= written; });
+    const auto moment = steady_clock::now() + std::chrono::microseconds(uniform_below(20000, 9, 1, life));
+    child.until([&] { return steady_clock::now() >= moment; });
+    if (kill(process_of("killed", nodes[life]), SIGKILL) != 0) break;  // the run is at its end
+    const auto killed = steady_clock::now();
+    const int code = child.wait();
+    if (code == 0) break;
+    ++kills;
+    EXPECT_EQ(code, process_died) << said();
+    EXPECT_LT(steady_clock::now() - killed, generous);
+    EXPECT_THAT(said(), HasSubstr(nodes[life] + " (process "));
+    EXPECT_THAT(said(), HasSubstr("was killed by signal 9 (Killed) at "));
+    EXPECT_TRUE(nobody_left()) << "after " << nodes[life];
+  }
+  EXPECT_GE(kills, 3);
+  run(launched("killed"));
+  expect_same_bytes("whole", "killed");
+}
+
+TEST_F(Cluster, AKilledLaunchTakesEverybodyWithIt) {
+  run(alone("whole"));
+  Child child(marked("killed"), log());
+  ASSERT_TRUE(child.until([&] { return steps_written("killed") >= 3; })) << said();
+  EXPECT_GE(alive().size(), 6u);
+  child.signal(SIGKILL);
+  EXPECT_EQ(child.wait(), -SIGKILL);
+  EXPECT_TRUE(nobody_left());
+  run(launched("killed"));
+  expect_same_bytes("whole", "killed");
+}
+
+TEST_F(Cluster, AnyProcessOfAGroupOfSeveralMayBeKilled) {
+  write("groups: [{role: policy, parallel: {tp: 2}}, {role: rollout}, {role: verifier}, {role: reference}]");
+  // mpirun itself, then the ranks that it started.
+  for (const int which : {0, 1, 2}) {
+    Child child(marked("killed"), log());
+    const std::size_t before = steps_written("killed");
+    ASSERT_TRUE(child.until([&] { return steps_written("killed") != before && steps_written("killed") > 0; })) << said();
+    const auto all = alive();
+    const auto mpirun = std::ranges::find_if(all, [](const Process& p) { return p.command.find("mpirun") != std::string::npos; });
+    ASSERT_NE(mpirun, all.end());
+    std::vector<pid_t> of_group{mpirun->pid};
+    for (const Process& each : all)
+      if (each.parent == mpirun->pid) of_group.push_back(each.pid);
+    ASSERT_EQ(of_group.size(), 3u);
+    kill(of_group[static_cast<std::size_t>(which)], SIGKILL);
+    const auto killed = steady_clock::now();
+    EXPECT_EQ(child.wait(), process_died) << said();
+    EXPECT_LT(steady_clock::now() - killed, generous);
+    EXPECT_THAT(said(), HasSubstr("policy (process "));
+    EXPECT_TRUE(nobody_left());
+  }
+}
+
+TEST_F(Cluster, OneSignalSavesACheckpointAndLeaves) {
+  run(alone("whole"));
+  Child child(marked("stopped"), log());
+  ASSERT_TRUE(child.until([&] { return steps_written("stopped") >= 3; })) << said();
+  child.signal(SIGINT);
+  EXPECT_EQ(child.wait(), 130) << said();
+  EXPECT_TRUE(nobody_left());
+  EXPECT_THAT(said(), testing::Not(HasSubstr("made to")));
+  EXPECT_TRUE(std::filesystem::exists(path("stopped/latest")));
+  run(launched("stopped"));
+  expect_same_bytes("whole", "stopped");
+}
+
+TEST_F(Cluster, AGroupThatCannotBeginSaysWhy) {
+  std::filesystem::create_directory(path("empty"));
+  std::filesystem::copy_file(launch::data("models/digit-completion/config.json"), path("empty/config.json"));
+  const launch::Said got = launch::run_program(launched("none") + cat(" --set grpo.reference='", path("empty"), "'"));
+  EXPECT_EQ(got.code, process_died);
+  EXPECT_THAT(got.err, HasSubstr("reference (process "));
+  EXPECT_THAT(got.err, HasSubstr("ended with exit code 4 at "));
+  EXPECT_THAT(got.err, HasSubstr("its last words: \"troupe: " + path("empty")));
+  EXPECT_THAT(got.err, HasSubstr("no checkpoint is there yet"));
+  EXPECT_TRUE(nobody_left());
+}
+
+}  // namespace
+}  // namespace troupe::test
