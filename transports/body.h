@@ -31,7 +31,7 @@ class Body {
   }
 
   /// What came from another process; it is decoded, and checked, when it is taken. `what` begins the sentence of an error
-  /// ("the reply to 'generate'").
+  /// ("the reply to generate").
   static Body of_wire(WireBody parts, std::string what) {
     Body body;
     body.wire_ = std::make_shared<const Wire>(Wire{std::move(parts), std::move(what)});

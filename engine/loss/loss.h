@@ -60,8 +60,8 @@ LossSpec spec_of(const L& loss) {
 /// Any loss, by value.
 class AnyLoss {
  public:
-  template <Loss L>
-  AnyLoss(const L& loss) : spec_(spec_of(loss)) {
+  template <class L>
+  requires(!std::same_as<L, AnyLoss> && Loss<L>) AnyLoss(const L& loss) : spec_(spec_of(loss)) {
     if constexpr (requires { loss.needs(); }) needs_ = loss.needs();
     call_ = loss;
   }

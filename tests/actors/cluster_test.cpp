@@ -97,7 +97,7 @@ TEST_P(OverZmq, ErrorsComeBackWithTheirKind) {
     auto lying = liar.ask(FalseDouble{"x"});
     const auto malformed = co_await lying.try_get();
     EXPECT_EQ(malformed.error().code, Errc::bad_input);
-    EXPECT_EQ(malformed.error().what, "message \"double\" from node \"hub\": expected a list of 1 fields, found a list of 2");
+    EXPECT_EQ(malformed.error().what, "message 'double' from node 'hub': expected a list of 1 fields, found a list of 2");
     auto missing = nobody.ask(Double{});
     const auto absent = co_await missing.try_get();
     EXPECT_EQ(absent.error().code, Errc::not_found);

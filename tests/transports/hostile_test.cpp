@@ -117,7 +117,7 @@ TEST_F(Hostile, MalformedMessagesAreRefusedAndTheLinkLives) {
   Frame truncated = star.at_hub.wait_for(1)[0];
   const auto taken = truncated.body.try_take<std::vector<float>>();
   EXPECT_THAT(taken.error().what,
-              testing::HasSubstr("message \"note\" from node \"one\": expected 1000 elements of 4 bytes, found a part of 3996"));
+              testing::HasSubstr("message 'note' from node 'one': expected 1000 elements of 4 bytes, found a part of 3996"));
 }
 
 struct Narrow : Hostile {

@@ -215,8 +215,8 @@ WireBody encode(const T& value, std::shared_ptr<const void> owner) {
 
 /// Failure(bad_input) unless `body` is one T and nothing more; `what` begins the sentence.
 template <class T>
-T decode(const WireBody& body, std::string what) {
-  Reader reader(body, std::move(what));
+T decode(const WireBody& body, std::string_view what) {
+  Reader reader(body, what);
   T value{};
   Form<T>::read(value, reader);
   reader.finish();

@@ -29,9 +29,12 @@ std::string head(Sort sort, const T& value) {
   return std::move(writer).finish().header;
 }
 
+/// Made for every frame, so without cat().
 std::string describe(const Frame& frame) {
-  const char* what = frame.kind == Kind::request ? "message" : frame.kind == Kind::reply ? "the reply to" : "the error of";
-  return cat(what, " ", quote(frame.type), " from node ", quote(frame.from.node));
+  std::string what = frame.kind == Kind::request ? "message '" : frame.kind == Kind::reply ? "the reply to '" : "the error of '";
+  what.reserve(what.size() + frame.type.size() + frame.from.node.size() + 16);
+  what.append(frame.type).append("' from node '").append(frame.from.node).push_back('\'');
+  return what;
 }
 
 void check_names(const Reader& reader, const Frame& frame) {
@@ -44,7 +47,7 @@ void check_names(const Reader& reader, const Frame& frame) {
 
 WireBody encode_frame(const Frame& frame) {
   WireBody body = frame.body.to_wire();
-  return {head(frame_sort, frame) + body.header, std::move(body.parts)};
+  return {head(frame_sort, frame).append(body.header), std::move(body.parts)};
 }
 
 Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes) {
@@ -62,10 +65,10 @@ Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes) {
 
 WireBody encode_control(const Control& control) { return {head(control_sort, control), {}}; }
 
-Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string from) {
+Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string_view from) {
   using Decoded = std::variant<Frame, Control>;
   try {
-    Reader reader(message, std::move(from));
+    Reader reader(message, from);
     if (const auto found = reader.natural(UINT64_MAX); found != version)
       reader.fail(cat("version ", version, " of the wire (all processes of a run are of one build)"), cat("version ", found));
     if (reader.natural(control_sort) == control_sort) {

@@ -34,7 +34,7 @@ WireBody encode_frame(const Frame& frame);
 Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes);
 WireBody encode_control(const Control& control);
 /// Either of them, with every bound checked. The body stays as it is until somebody takes it. Errc::bad_input; `from` begins the sentence.
-Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string from);
+Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string_view from);
 
 /// Bytes of all of it.
 std::size_t size_of(const WireBody& message);

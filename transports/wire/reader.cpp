@@ -13,16 +13,27 @@ namespace troupe::transports::wire {
 
 /// One item of msgpack; of a list or map its head only.
 struct Reader::Token {
-  enum class Type { nil, boolean, natural, negative, real32, real64, text, binary, extension, list, map };
+  enum class Type { nil, boolean, natural, negative, real32, real64, text, binary, extension, list, map, end, broken };
   Type type = Type::nil;
   std::uint64_t bits = 0;  ///< the value, or the count of a list or map
   std::string_view bytes;  ///< text, binary, extension (its type's byte first)
 
   std::string describe() const {
-    static constexpr const char* names[] = {"nil",      "a boolean", "the number ", "the number ", "a float",  "a double",
-                                            "the text", "binary",    "an array",    "a list of ",  "a map of "};
+    static constexpr const char* names[] = {"nil",
+                                            "a boolean",
+                                            "the number ",
+                                            "the number ",
+                                            "a float",
+                                            "a double",
+                                            "the text",
+                                            "binary",
+                                            "an array",
+                                            "a list of ",
+                                            "a map of ",
+                                            "the end",
+                                            "bytes that are no msgpack, or that end too early, at byte "};
     std::string name = names[static_cast<std::size_t>(type)];
-    if (type == Type::natural || type == Type::list || type == Type::map) return cat(name, bits);
+    if (type == Type::natural || type == Type::list || type == Type::map || type == Type::broken) return cat(name, bits);
     if (type == Type::negative) return cat(name, static_cast<std::int64_t>(bits));
     if (type == Type::text) return cat(name, " ", quote(bytes, 40));
     return name;
@@ -57,8 +68,16 @@ void Reader::fail(std::string_view expected, std::string_view found) const {
   throw Failure({Errc::bad_input, cat(what_, where, ": expected ", expected, ", found ", found)});
 }
 
-Reader::Token Reader::next(std::string_view expected) {
-  if (at_ >= header_.size()) fail(expected, "the end");
+Reader::Token Reader::next() {
+  if (at_ >= header_.size()) return {Token::Type::end, 0, {}};
+  // Most items take one byte, or are a short text: the library's parser, which allocates, is for the others.
+  const auto head = static_cast<std::uint8_t>(header_[at_]);
+  if (head < 0x80) return ++at_, Token{Token::Type::natural, head, {}};
+  if ((head & 0xf0) == 0x90) return ++at_, Token{Token::Type::list, head & 0x0fu, {}};
+  if (const std::size_t size = head & 0x1f; (head & 0xe0) == 0xa0 && size < header_.size() - at_) {
+    at_ += 1 + size;
+    return {Token::Type::text, 0, header_.substr(at_ - size, size)};
+  }
   Visitor visitor;
   std::size_t end = at_;
   const bool whole = msgpack::parse(header_.data(), header_.size(), end, visitor);
@@ -66,7 +85,7 @@ Reader::Token Reader::next(std::string_view expected) {
     at_ = end + 1;  // the parser stops at the last byte of the head
     return visitor.token;
   }
-  if (!whole) fail(expected, cat("bytes that are no msgpack, or that end too early, at ", at_, " of ", header_.size()));
+  if (!whole) return {Token::Type::broken, at_, {}};
   at_ = end;
   return visitor.token;
 }
@@ -77,52 +96,52 @@ void Reader::check_room(std::size_t count, std::size_t least) const {
 }
 
 std::size_t Reader::list(std::size_t least) {
-  const Token token = next("a list");
+  const Token token = next();
   if (token.type != Token::Type::list) fail("a list", token.describe());
   check_room(token.bits, least);
   return token.bits;
 }
 
 void Reader::list_of(std::size_t count, std::string_view what) {
-  const Token token = next(cat("a list of ", count, " ", what));
+  const Token token = next();
   if (token.type != Token::Type::list || token.bits != count) fail(cat("a list of ", count, " ", what), token.describe());
 }
 
 bool Reader::boolean() {
-  const Token token = next("a boolean");
+  const Token token = next();
   if (token.type != Token::Type::boolean) fail("a boolean", token.describe());
   return token.bits != 0;
 }
 
 std::int64_t Reader::integer(std::int64_t least, std::int64_t most) {
-  const std::string expected = cat("an integer from ", least, " to ", most);
-  const Token token = next(expected);
+  const Token token = next();
   const bool natural = token.type == Token::Type::natural && token.bits <= static_cast<std::uint64_t>(INT64_MAX);
   const auto value = static_cast<std::int64_t>(token.bits);
-  if (!(natural || token.type == Token::Type::negative) || value < least || value > most) fail(expected, token.describe());
+  if (!(natural || token.type == Token::Type::negative) || value < least || value > most)
+    fail(cat("an integer from ", least, " to ", most), token.describe());
   return value;
 }
 
 std::uint64_t Reader::natural(std::uint64_t most) {
-  const Token token = next("an integer");
+  const Token token = next();
   if (token.type != Token::Type::natural || token.bits > most) fail(cat("an integer from 0 to ", most), token.describe());
   return token.bits;
 }
 
 float Reader::real32() {
-  const Token token = next("a float");
+  const Token token = next();
   if (token.type != Token::Type::real32) fail("a float", token.describe());
   return std::bit_cast<float>(static_cast<std::uint32_t>(token.bits));
 }
 
 double Reader::real64() {
-  const Token token = next("a double");
+  const Token token = next();
   if (token.type != Token::Type::real64) fail("a double", token.describe());
   return std::bit_cast<double>(token.bits);
 }
 
 std::string Reader::text() {
-  const Token token = next("a text");
+  const Token token = next();
   if (token.type != Token::Type::text) fail("a text", token.describe());
   std::size_t bad = 0;
   if (!valid_utf8(token.bytes, &bad)) fail("a text in UTF-8", cat("byte ", bad, " of it ill-formed"));
@@ -146,7 +165,7 @@ Json::Object Reader::members(std::size_t count, std::size_t depth) {
 Json Reader::json(std::size_t depth) {
   if (depth >= json_depth) fail(cat("a value nested at most ", json_depth, " deep"), "a deeper one");
   const std::size_t before = at_;
-  const Token token = next("a JSON value");
+  const Token token = next();
   switch (token.type) {
     case Token::Type::nil:
       return {};
@@ -179,14 +198,13 @@ Json Reader::json(std::size_t depth) {
 }
 
 Reader::Numbers Reader::numbers(Dtype dtype) {
-  const std::string expected = cat("an array of ", to_string(dtype));
-  const Token token = next(expected);
+  const Token token = next();
   if (token.type == Token::Type::list && token.bits == 3) return part(dtype);
-  if (token.type != Token::Type::extension) fail(expected, token.describe());
+  if (token.type != Token::Type::extension) fail(cat("an array of ", to_string(dtype)), token.describe());
   const auto found = static_cast<std::uint8_t>(token.bytes[0]);
   const std::size_t bytes = token.bytes.size() - 1;
-  if (found != static_cast<std::uint8_t>(dtype)) fail(expected, cat("an array of kind ", found));
-  if (bytes % size_of(dtype) != 0) fail(expected, cat(bytes, " bytes, which are no whole number of elements"));
+  if (found != static_cast<std::uint8_t>(dtype)) fail(cat("an array of ", to_string(dtype)), cat("an array of kind ", found));
+  if (bytes % size_of(dtype) != 0) fail(cat("an array of ", to_string(dtype)), cat(bytes, " bytes, which are no whole number of elements"));
   return {{nullptr, reinterpret_cast<const std::byte*>(token.bytes.data() + 1), bytes}, bytes / size_of(dtype)};
 }
 

@@ -15,10 +15,10 @@ namespace troupe::transports::wire {
 
 class Reader {
  public:
-  /// `body` outlives the reader. `what` begins every sentence ("message 'generate'").
-  Reader(const WireBody& body, std::string what) : Reader(body.header, body.parts, std::move(what)) {}
-  Reader(std::string_view header, const std::vector<Part>& parts, std::string what)
-      : header_(header), parts_(parts), what_(std::move(what)), used_(parts.size()) {}
+  /// `body` and `what` outlive the reader. `what` begins every sentence ("message 'generate'").
+  Reader(const WireBody& body, std::string_view what) : Reader(body.header, body.parts, what) {}
+  Reader(std::string_view header, const std::vector<Part>& parts, std::string_view what)
+      : header_(header), parts_(parts), what_(what), used_(parts.size()) {}
 
   /// The length of a list whose elements take at least `least` bytes each.
   std::size_t list(std::size_t least);
@@ -58,14 +58,14 @@ class Reader {
  private:
   struct Token;
   struct Visitor;
-  Token next(std::string_view expected);
+  Token next();
   Json::Object members(std::size_t count, std::size_t depth);
   Numbers part(Dtype dtype);
   void check_room(std::size_t count, std::size_t least) const;
 
   std::string_view header_;
   const std::vector<Part>& parts_;
-  std::string what_;
+  std::string_view what_;
   std::size_t at_ = 0;
   std::vector<std::size_t> path_;
   std::vector<bool> used_;  // by part

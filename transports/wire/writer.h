@@ -20,7 +20,7 @@ inline constexpr std::size_t json_depth = 64;
 class Writer {
  public:
   /// `owner` keeps the value alive whose arrays become parts.
-  explicit Writer(std::shared_ptr<const void> owner) : owner_(std::move(owner)) {}
+  explicit Writer(std::shared_ptr<const void> owner) : owner_(std::move(owner)) { body_.header.reserve(200); }
 
   void list(std::size_t count);  ///< the next `count` items are its elements
   void boolean(bool value);

@@ -26,11 +26,12 @@ void release(void*, void* hint) {
 
 zmq::message_t message_of(wire::Part part) {
   if (part.size < copied_bytes) return zmq::message_t(part.data, part.size);
+  auto* data = const_cast<std::byte*>(part.data);
+  const std::size_t size = part.size;
   auto kept = std::make_unique<Kept>();
   kept->part = std::move(part);
-  kept->handed_over.store(true, std::memory_order_release);
-  Kept& given = *kept.release();
-  return zmq::message_t(const_cast<std::byte*>(given.part.data), given.part.size, release, &given);
+  kept->handed_over.store(true, std::memory_order_release);  // from here on it is ZeroMQ's
+  return zmq::message_t(data, size, release, kept.release());
 }
 
 zmq::message_t message_of(std::string text) {

@@ -220,7 +220,7 @@ std::optional<std::variant<Frame, Control>> Station::decode(const std::string& p
                      " or more"));
     return std::nullopt;
   }
-  auto message = wire::decode_message(std::move(in.message), cat("a message of ", peer));
+  auto message = wire::decode_message(std::move(in.message), peer);
   if (message) return std::move(*message);
   refusals.add(Refusal::malformed, peer, message.error().what);
   return std::nullopt;
