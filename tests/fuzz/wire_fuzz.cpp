@@ -1,5 +1,6 @@
 // Any bytes as a body of any type: they are refused with a Failure, or taken; what is taken can be sent again and comes back the same.
-// Input: a byte for the type, a byte for the number of parts, then (a length of 2 bytes, the bytes) for each part, then the header.
+// Input: a byte for the type (from 128 on: a message with its frame), a byte for the number of parts, then (a length of 2 bytes, the bytes)
+// for each part, then the header.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -7,7 +8,7 @@
 #include "actors/protocol/generate.h"
 #include "actors/protocol/train.h"
 #include "tests/transports/random_value.h"
-#include "transports/body.h"
+#include "transports/wire/frame.h"
 
 namespace {
 
@@ -55,12 +56,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t type = input.byte(), parts = input.byte() % 8;
   transports::WireBody body;
   for (std::size_t i = 0; i < parts; ++i) {
-    const std::size_t length = input.byte() * 256u + input.byte();
+    const std::size_t high = input.byte(), length = high * 256 + input.byte();
     const std::string_view bytes = input.cut(length);
     auto copy = std::make_shared<const std::string>(bytes);
     body.parts.push_back({copy, reinterpret_cast<const std::byte*>(copy->data()), copy->size()});
   }
   body.header = input.bytes;
+  if (type >= 128) {  // a whole message, as it comes from a socket
+    const auto message = transports::wire::decode_message(body, "fuzz");
+    if (!message && message.error().code != Errc::bad_input) std::abort();
+    return 0;
+  }
   try_nth<TrainStep, StepStats, Logprobs, std::vector<float>, Save, Weights, Generate, std::vector<Drawn>, Judge, std::vector<Verdict>,
           Error, Json, std::vector<std::optional<std::string>>>(type, body);
   return 0;
