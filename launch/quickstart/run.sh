@@ -1,8 +1,9 @@
 #!/bin/bash
-# The demo itself, over a program that is built: launch/quickstart/run.sh SEEDS OUTPUT. Called by launch/quickstart.sh.
+# The demo itself, over a program that is built: launch/quickstart/run.sh SEEDS OUTPUT STAGE. Called by launch/quickstart.sh.
+# STAGE is how GRPO runs: one_process, or cluster (as processes, then at the same grid in one process, and compared).
 set -euo pipefail
 shopt -s inherit_errexit
-seeds=$1 output=$2
+seeds=$1 output=$2 stage=$3
 here=launch/quickstart
 troupe=build/release/troupe
 
@@ -18,6 +19,20 @@ accuracy() {
   rm -f "$answers"
 }
 
+# grpo FOLDER SETTINGS...
+grpo() {
+  local folder=$1
+  shift
+  if [[ $stage == one_process ]]; then
+    "$troupe" train "$@" --set output="$folder" >&2
+    return
+  fi
+  # A small KL term gives the reference something to do. The two runs have the same settings, so they must end in the same weights.
+  "$troupe" launch --cluster $here/cluster.yaml -- train "$@" --set grpo.beta=1e-3 --set output="$folder" >&2
+  "$troupe" train "$@" --set grpo.beta=1e-3 --set parallel.tp=2 --set output="$folder-one-process" >&2
+  cmp "$folder/latest/model.safetensors" "$folder-one-process/latest/model.safetensors" >&2
+}
+
 one_seed() {
   local seed=$1 folder=$2 rows=$here/train.parquet before warm after
   # Without Arrow's library the same rows are read from the text file beside it.
@@ -27,8 +42,7 @@ one_seed() {
   "$troupe" train --config $here/sft.yaml --set data.path=$rows --set output="$folder/warm-up" --set train.seed="$seed" >&2
   warm=$(accuracy "$folder/warm-up/latest")
   echo "accuracy $warm (warm-up)"
-  "$troupe" train --config $here/grpo.yaml --set model="$folder/warm-up/latest" --set data.path=$rows --set output="$folder/grpo" \
-    --set train.seed="$seed" >&2
+  grpo "$folder/grpo" --config $here/grpo.yaml --set model="$folder/warm-up/latest" --set data.path=$rows --set train.seed="$seed"
   after=$(accuracy "$folder/grpo/latest")
   echo "accuracy $after (after)"
   echo "$seed $before $warm $after" >>"$output/seeds.txt"
@@ -38,6 +52,7 @@ mkdir -p "$output"
 : >"$output/seeds.txt"
 if ((seeds == 1)); then
   one_seed 0 "$output"
+  [[ $stage == one_process ]] || echo "weights: bit-identical to the same grid in one process"
   echo "plot: $output/grpo/plot.svg"
   echo "checkpoint: $(readlink -f "$output/grpo/latest")"
   exit 0
