@@ -81,6 +81,12 @@ constexpr Field table[] = {
     {"train.keep_last", [](RunConfig& c) { return Slot(&c.train.keep_last); }, "checkpoints kept, at least 2; 0: all", "", "", at_least_0},
     {"train.log_every", [](RunConfig& c) { return Slot(&c.train.log_every); },
      "steps between progress lines when stderr is not a terminal; 0: none", "", "", at_least_0},
+    {"train.patience",
+     [](RunConfig& c) { return Slot(&c.train.patience); },
+     "seconds that one answer of an actor may take (samples of a batch, an update, a save) before the run ends with a timeout",
+     "",
+     "",
+     {1, 604800}},
 
     {"parallel.tp",
      [](RunConfig& c) { return Slot(&c.parallel.tp); },

@@ -41,6 +41,7 @@ struct TrainConfig {
   std::int64_t save_every = 100;  ///< steps between checkpoints; 0: only the last
   std::int64_t keep_last = 2;     ///< checkpoints kept; 0: all
   std::int64_t log_every = 1;     ///< steps between progress lines when stderr is not a terminal
+  std::int64_t patience = 3600;   ///< seconds that the answer to one message may take
 };
 
 /// How the ranks of the policy's group share the model (engine/parallel/grid.h).

@@ -37,7 +37,7 @@ class Conductor {
   algorithms::Cluster cluster() {
     std::optional<algorithms::ReferenceRef> reference;
     if (needs_reference(config_)) reference = cast_.reference();
-    return {cast_.policy(), std::move(reference), {}, {}, journal_, stop_, cast_.pieces()};
+    return {cast_.policy(), std::move(reference), {}, {}, journal_, stop_, cast_.pieces(), std::chrono::seconds(config_.train.patience)};
   }
 
   int run_sft() {

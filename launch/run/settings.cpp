@@ -4,13 +4,13 @@
 
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
+#include "launch/model.h"
 
 namespace troupe::launch {
 namespace {
 
-engine::ops::Precision precision_of_run(const RunConfig& config) {
-  return config.train.dtype == "bf16" ? engine::ops::Precision::bf16 : engine::ops::Precision::f32;
-}
+/// The configuration was judged before: its dtype is one of those that there are.
+engine::ops::Precision precision_of_run(const RunConfig& config) { return precision_of(config.train.dtype).value(); }
 
 template <class L>
 Result<L> valid(Result<L> loss) {
