@@ -58,7 +58,8 @@ void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout,
 
 void check_targets(std::span<const std::int32_t> targets, std::int64_t rows, std::int64_t vocabulary) {
   check(static_cast<std::int64_t>(targets.size()) == rows, "head: one target a row");
-  for (const std::int32_t target : targets) check(target >= target_elsewhere && target < vocabulary, "head: a target outside the vocabulary");
+  for (const std::int32_t target : targets)
+    check(target >= target_elsewhere && target < vocabulary, "head: a target outside the vocabulary");
 }
 
 void check_head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets) {
