@@ -56,9 +56,11 @@ std::string one_line(std::string_view text) {
 void log(LogLevel level, std::string_view text) {
   const std::string line = one_line(text);
   if (sinks().terminal->should_log(to_library(level))) {
-    if (auto hook = before_line.load()) hook();
+    const auto before = before_line.load();  // first: whoever sees it sees the other, too
+    const auto after = after_line.load();
+    if (before) before();
     sinks().terminal->log(to_library(level), line);
-    if (auto hook = after_line.load()) hook();
+    if (before && after) after();
   }
   if (sinks().file) sinks().file->log(to_library(level), line);
 }
@@ -73,6 +75,6 @@ void set_log_file(const std::string& path) {
   sinks().file->flush_on(spdlog::level::info);
 }
 
-void set_log_hooks(void (*before)(), void (*after)()) { before_line = before, after_line = after; }
+void set_log_hooks(void (*before)(), void (*after)()) { after_line = after, before_line = before; }
 
 }  // namespace troupe

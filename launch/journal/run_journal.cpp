@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
+#include <mutex>
 #include <optional>
 
 #include "engine/base/log.h"
@@ -19,13 +19,17 @@ namespace troupe::launch {
 
 namespace {
 
-// Log hooks are plain functions, so the line that is on the terminal has to be found from here.
-std::atomic<Progress*> on_terminal{nullptr};
+// The terminal belongs to one thread at a time: to a log line from its first hook to its second, or to the progress. Hooks are plain
+// functions, so what is on the terminal has to be found from here; they stay when a journal goes, for a log line may be between them.
+std::mutex terminal;
+Progress* on_terminal = nullptr;
 void hide_progress() {
-  if (Progress* progress = on_terminal) progress->hide();
+  terminal.lock();
+  if (on_terminal) on_terminal->hide();
 }
 void show_progress() {
-  if (Progress* progress = on_terminal) progress->show();
+  if (on_terminal) on_terminal->show();
+  terminal.unlock();
 }
 
 double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -51,14 +55,19 @@ RunJournal::RunJournal(std::string folder, std::string title, std::int64_t log_e
     : folder_(std::move(folder)),
       title_(std::move(title)),
       progress_(std::make_unique<Progress>(stderr, stderr_options(log_every), steady_time)) {
-  on_terminal = progress_.get();
+  {
+    const std::lock_guard lock(terminal);
+    on_terminal = progress_.get();
+  }
   set_log_hooks(hide_progress, show_progress);
 }
 
 RunJournal::~RunJournal() {
-  set_log_hooks(nullptr, nullptr);
-  on_terminal = nullptr;
-  progress_->finish();
+  {
+    const std::lock_guard lock(terminal);
+    on_terminal = nullptr;
+    progress_->finish();
+  }
   if (files_) plot();
 }
 
@@ -70,6 +79,7 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
       std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"), open(events_path(folder_)), Timeline(folder_, done_steps), {}, {}});
   value_or_throw(files_->events.append(tf_record(version_event(wall_time()))));
   value_or_throw(files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1))));
+  const std::lock_guard lock(terminal);
   progress_->begin(total_steps, done_steps);
 }
 
@@ -77,6 +87,7 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   value_or_throw(files_->metrics.append(metrics_line(step, metrics)));
   value_or_throw(files_->events.append(tf_record(metrics_event(wall_time(), step, metrics))));
   files_->timeline.record(step);
+  const std::lock_guard lock(terminal);
   progress_->step(step, metrics);
 }
 
@@ -93,7 +104,10 @@ void RunJournal::sample(std::int64_t step, const algorithms::Sample& sample) {
   value_or_throw(files_->texts->append(sample_text(step, sample)));
 }
 
-void RunJournal::status(std::string_view text) { progress_->status(text); }
+void RunJournal::status(std::string_view text) {
+  const std::lock_guard lock(terminal);
+  progress_->status(text);
+}
 
 void RunJournal::plot() {
   if (auto drawn = plot_run(folder_, title_); !drawn) log_warning(drawn.error().what);
