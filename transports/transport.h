@@ -26,8 +26,8 @@ struct Frame {
   Address to, from;
   std::uint64_t id = 0;
   Kind kind = Kind::request;
-  std::string type;  ///< the message's name ("generate"); an answer repeats it
-  Body body;         ///< request: the message; reply: its Reply (empty for void); error: an Error
+  std::string type;                   ///< the message's name ("generate"); an answer repeats it
+  Body body;                          ///< request: the message; reply: its Reply (empty for void); error: an Error
   std::int64_t began = 0, ended = 0;  ///< of the handler, steady clock, nanoseconds; answers only
 };
 

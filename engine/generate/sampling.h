@@ -34,9 +34,9 @@ struct SamplingParams {
   bool is_greedy() const { return greedy || temperature == 0; }
 };
 inline auto fields(SamplingParams& p) {
-  return std::tie(p.greedy, p.temperature, p.top_k, p.top_p, p.min_p, p.typical_p, p.epsilon_cutoff, p.repetition_penalty, p.presence_penalty,
-                  p.frequency_penalty, p.no_repeat_ngram, p.max_new_tokens, p.min_new_tokens, p.stop_tokens, p.stop_strings, p.ignore_eos,
-                  p.top_logprobs, p.seed);
+  return std::tie(p.greedy, p.temperature, p.top_k, p.top_p, p.min_p, p.typical_p, p.epsilon_cutoff, p.repetition_penalty,
+                  p.presence_penalty, p.frequency_penalty, p.no_repeat_ngram, p.max_new_tokens, p.min_new_tokens, p.stop_tokens,
+                  p.stop_strings, p.ignore_eos, p.top_logprobs, p.seed);
 }
 
 /// Refuses values that mean nothing, naming the setting, the value found and the values allowed. `vocabulary` bounds token ids.
