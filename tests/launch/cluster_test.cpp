@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "launch/cluster/cluster_file.h"
 #include "launch/cluster/command.h"
 #include "launch/cluster/crew.h"
+#include "launch/exit_code.h"
 #include "launch/resolve.h"
 #include "tests/launch/program.h"
 
@@ -222,6 +224,21 @@ TEST_F(CrewTest, NobodyIsLeftBehindNotEvenGrandchildrenThatIgnoreSignals) {
   const pid_t grandchild = static_cast<pid_t>(std::stol(log("a")));
   EXPECT_TRUE(crew_.end().empty());
   EXPECT_NE(::kill(grandchild, 0), 0);
+}
+
+// Main is in the middle of something that takes long, such as reading data.
+TEST(CrewDeathTest, EndsThisProcessWhenNobodyElseDoes) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string folder = scratch_folder();
+  const auto sleepy = [&] {
+    Crew crew({.output = folder, .on_death = [] {}, .patience = std::chrono::milliseconds(50)});
+    crew.start("a", shell("read line; exit 3"), "x\n");
+    crew.start("b", shell("trap '' TERM; cat >/dev/null; sleep 60"), "x\n");
+    crew.watch();
+    ::pause();
+  };
+  EXPECT_EXIT(sleepy(), testing::ExitedWithCode(exit_process_died), "troupe: a .process [0-9]+. ended with exit code 3 at ");
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(CrewTest, ASilentGroupIsKilledAndTold) {
