@@ -47,6 +47,8 @@ void add_train(CLI::App& app, Action& action) {
 
 /// The command behind `--`: only train, with its options.
 Sources sources_of(std::vector<std::string> words) {
+  if (words.front() != "train")
+    throw CLI::ValidationError("command", cat("launch starts train and nothing else; found ", quote(words.front())));
   Sources sources;
   CLI::App command("the run", "troupe launch --cluster FILE --");
   command.require_subcommand(1);
@@ -198,6 +200,20 @@ int run(const Action& action) {
   }
 }
 
+/// Of a command that does not exist, the parser would only say that a command is required.
+int refuse(const CLI::App& app, const CLI::ParseError& error) {
+  const auto words = app.remaining();
+  if (error.get_name() != "RequiredError" || !app.get_subcommands().empty() || words.empty()) return app.exit(error) == 0 ? 0 : exit_usage;
+  std::vector<std::string> known;
+  for (const auto* command :
+       app.get_subcommands([](const CLI::App* each) { return !each->get_name().empty() && !each->get_group().empty(); }))
+    known.push_back(command->get_name());
+  const std::string meant = nearest(words.front(), known);
+  std::fprintf(stderr, "troupe: there is no command %s; there are %s%s\n", quote(words.front()).c_str(), join(known, ", ").c_str(),
+               meant.empty() ? "" : cat("; did you mean ", meant, "?").c_str());
+  return exit_usage;
+}
+
 }  // namespace
 
 int program(int argc, char** argv) {
@@ -213,7 +229,7 @@ int program(int argc, char** argv) {
     add(app, action);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) { return app.exit(error) == 0 ? 0 : exit_usage; }
+  } catch (const CLI::ParseError& error) { return refuse(app, error); }
   return run(action);
 }
 

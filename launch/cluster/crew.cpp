@@ -57,10 +57,12 @@ Crew::Crew(CrewOptions options) : options_(std::move(options)), wake_(::eventfd(
 void Crew::start(const std::string& node, const std::vector<std::string>& command, std::string_view line) {
   ChildLog log(node, cat(options_.output, "/logs/", node, ".log"));
   auto child = value_or_throw(Child::start(command));
-  members_.push_back(std::make_unique<Member>(Member{node, std::move(child), std::move(log), true, false, {}}));
-  ++alive_;
+  auto member = std::make_unique<Member>(Member{node, std::move(child), std::move(log), true, false, {}});
   // One that died before it could listen is told by its death.
-  if (auto told = members_.back()->child.tell(line); !told && told.error().code != Errc::closed) throw Failure(told.error());
+  if (auto told = member->child.tell(line); !told && told.error().code != Errc::closed) throw Failure(told.error());
+  const std::lock_guard lock(mutex_);  // those that came first may be lost already
+  members_.push_back(std::move(member));
+  ++alive_;
 }
 
 void Crew::watch() {

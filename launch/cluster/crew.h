@@ -83,7 +83,7 @@ class Crew {
   std::vector<std::unique_ptr<Member>> members_;
   Descriptor wake_;
   std::thread watcher_;
-  std::mutex mutex_;  // guards all below, and Member::alive, Member::silent
+  std::mutex mutex_;  // guards all below, Member::alive and Member::silent, and members_ until watch()
   std::condition_variable changed_;
   std::vector<Fallen> fallen_;
   std::optional<std::chrono::steady_clock::time_point> first_death_, first_silence_, told_;

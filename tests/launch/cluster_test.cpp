@@ -124,6 +124,31 @@ TEST(ClusterFile, AllProblemsAreToldAtOnce) {
   EXPECT_THAT(groups.error().what, HasSubstr("the cluster file has 2 problems:"));
 }
 
+TEST(Launch, RefusesWhatIsNoRun) {
+  const std::string file = testing::TempDir() + "cluster.yaml";
+  value_or_throw(write_file_durably(file, "groups: [{role: policy, parallel: {tp: 2}}]"));
+  const std::string launched = cat("launch --cluster '", file, "' -- ");
+  const Said other = run_program(launched + "generate --model x");
+  EXPECT_EQ(other.code, exit_usage);
+  EXPECT_THAT(other.err, HasSubstr("launch starts train and nothing else; found \"generate\""));
+  const std::string sft = cat("train --algorithm sft --set model='", data("models/digit-completion"), "' --set data.path='", file,
+                              "' --set output='", testing::TempDir(), "/never' ");
+  const Said contradicts = run_program(cat(launched, sft, "--set parallel.tp=4"));
+  EXPECT_EQ(contradicts.code, exit_usage);
+  EXPECT_THAT(contradicts.err, HasSubstr("parallel.tp 4, parallel.dp 1 (--set) and "));
+  EXPECT_THAT(contradicts.err, HasSubstr("(policy: dp 1 x tp 2) contradict each other"));
+  const Said none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
+  EXPECT_EQ(none.code, exit_usage);
+  EXPECT_THAT(none.err, HasSubstr("--cluster: nowhere.yaml"));
+  EXPECT_FALSE(std::filesystem::exists(testing::TempDir() + "/never")) << "nothing is made before all is known to fit";
+}
+
+TEST(Worker, WithoutALaunchSaysWhatItIs) {
+  const Said got = run_program("worker");
+  EXPECT_NE(got.code, 0);
+  EXPECT_THAT(got.err, HasSubstr("`troupe worker` is started by `troupe launch`"));
+}
+
 TEST(Assignment, ComesBackAsItWasWritten) {
   Assignment given{"rollout", "rollout-1", "ipc:///x", "S", "P", "Q", {.dp = 2, .tp = 4}, grpo(), "runs/a/checkpoint-3"};
   given.config.train.learning_rate = 0.1 + 0.2;
@@ -155,6 +180,16 @@ TEST(PrintedLine, LosesTagTimeAndLevel) {
   EXPECT_EQ(plain.text, "terminate called after throwing");
   EXPECT_EQ(printed_line("[x,3]<stderr>:y").rank, -1);
   EXPECT_EQ(printed_line("12:30:01").text, "12:30:01");
+}
+
+TEST(ChildLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
+  ChildLog log("rollout-0", testing::TempDir() + "merged.log");
+  testing::internal::CaptureStderr();
+  log.add("12:00:00 I all is well\n12:00:01 W three rows were left out\n[1,1]<stderr>:12:00:02 E the disk is full\n");
+  const std::string shown = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(shown, HasSubstr(" W rollout-0: three rows were left out\n"));
+  EXPECT_THAT(shown, HasSubstr(" E rollout-0: rank 1: the disk is full\n"));
+  EXPECT_THAT(shown, testing::Not(HasSubstr("all is well")));
 }
 
 TEST(ChildLog, PutsLinesTogetherAndKeepsTheLastWords) {
