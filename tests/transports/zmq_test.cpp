@@ -98,9 +98,13 @@ TEST_P(Zmq, AnAskOfAPeerThatLeavesIsAnsweredWithAnError) {
 
 TEST_P(Zmq, AnAnswerThatCannotBeSentBecomesTheErrorThatSaysSo) {
   options.link.most_bytes = 100000;
+  options.link.most_header = 2000;
   Star star(options);
   star.join();
   EXPECT_EQ(star.hub->send(frame("hub", "one", 50000)).error().code, Errc::bad_input);
+  Frame wordy = frame("hub", "one", 1);
+  wordy.body = Body::of(std::string(3000, 'x'));
+  EXPECT_EQ(star.hub->send(std::move(wordy)).error().code, Errc::bad_input);
   ASSERT_TRUE(star.spokes["one"]->send(frame("one", "hub", 50000, Kind::reply)));
   Frame error = star.at_hub.wait_for(1)[0];
   EXPECT_EQ(error.kind, Kind::error);

@@ -50,13 +50,14 @@ WireBody encode_frame(const Frame& frame) {
   return {head(frame_sort, frame).append(body.header), std::move(body.parts)};
 }
 
-Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes) {
+Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes, std::size_t most_header) {
   Result<WireBody> message;
   try {
     message = encode_frame(frame);
   } catch (const Failure& failure) { message = fail(failure.error()); }
-  if (message && size_of(*message) > most_bytes)
-    message = fail(Errc::bad_input, cat("'", frame.type, "' has ", size_of(*message), " bytes; a message has at most ", most_bytes));
+  if (message && (size_of(*message) > most_bytes || message->header.size() > most_header))
+    message = fail(Errc::bad_input, cat("'", frame.type, "' has ", size_of(*message), " bytes, ", message->header.size(),
+                                        " of them in its header; a message has at most ", most_bytes, " and ", most_header));
   if (message || frame.kind == Kind::request) return message;
   frame.kind = Kind::error;
   frame.body = Body::of(Error{message.error().code, cat("the answer cannot be sent: ", message.error().what)});

@@ -30,8 +30,9 @@ struct Control {
 
 /// Failure(bad_input) when the body cannot be sent, Bug when its type has no wire form.
 WireBody encode_frame(const Frame& frame);
-/// The same within a bound, as a Result. An answer that cannot be sent becomes the error that says so, for somebody waits for it.
-Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes);
+/// The same within bounds (bytes of all of it, and of its header), as a Result. An answer that cannot be sent becomes the error that says
+/// so, for somebody waits for it.
+Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes, std::size_t most_header);
 WireBody encode_control(const Control& control);
 /// Either of them, with every bound checked. The body stays as it is until somebody takes it. Errc::bad_input; `from` begins the sentence.
 Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string_view from);

@@ -58,7 +58,7 @@ Result<> Station::send(Frame frame) {
   }
   const auto link = links_.find(frame.to.node);
   check(link != links_.end(), "a station sends to its peers");
-  Result<wire::WireBody> message = wire::encode_to_send(frame, options.most_bytes);
+  Result<wire::WireBody> message = wire::encode_to_send(frame, options.most_bytes, options.most_header);
   if (!message) return fail(std::move(message.error()));
   {
     const std::lock_guard lock(links_mutex_);
