@@ -20,8 +20,8 @@ class Account {
     keep(error.what);
     if (report_.bad > limit_)
       return fail(Errc::bad_input, limit_ == 0
-                                       ? cat(error.what, " (data.bad_row_limit=0: no malformed row is left out)")
-                                       : cat(error.what, " (the ", report_.bad, "th malformed row; data.bad_row_limit=", limit_, ")"));
+                                       ? cat(error.what, " (data.max_bad_rows=0: no malformed row is left out)")
+                                       : cat(error.what, " (the ", report_.bad, "th malformed row; data.max_bad_rows=", limit_, ")"));
     log_warning(cat("row left out: ", error.what));
     return {};
   }

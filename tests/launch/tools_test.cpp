@@ -43,6 +43,14 @@ TEST(Program, UsageErrorsLeaveWithTwo) {
   EXPECT_EQ(run_program("train --help").code, 0);
 }
 
+TEST(Program, ACommandThatDoesNotExistIsNamed) {
+  const Said said = run_program("tokenise --model x");
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.err, HasSubstr("there is no command \"tokenise\"; there are train, "));
+  EXPECT_THAT(said.err, HasSubstr("did you mean tokenize?"));
+  EXPECT_EQ(run_program("").code, 2);
+}
+
 TEST(Program, ExitCodesTellTheKindOfFailure) {
   EXPECT_EQ(run_program("logprobs --model /nowhere").code, 4);
   EXPECT_EQ(run_program("info /nowhere").code, 4);

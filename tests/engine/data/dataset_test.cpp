@@ -74,9 +74,9 @@ TEST(Dataset, TheFirstMalformedRowStopsTheRunUnlessALimitAllowsSome) {
   const auto stopped = load_sft({.paths = {path}}, ByteEncoder());
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Errc::bad_input);
-  EXPECT_THAT(stopped.error().what, AllOf(HasSubstr("rows.jsonl:2: nothing under"), HasSubstr("bad_row_limit=0")));
+  EXPECT_THAT(stopped.error().what, AllOf(HasSubstr("rows.jsonl:2: nothing under"), HasSubstr("max_bad_rows=0")));
   EXPECT_THAT(load_sft({.paths = {path}, .bad_row_limit = 1}, ByteEncoder()).error().what,
-              AllOf(HasSubstr("rows.jsonl:3: not valid JSON at column 10"), HasSubstr("bad_row_limit=1")));
+              AllOf(HasSubstr("rows.jsonl:3: not valid JSON at column 10"), HasSubstr("max_bad_rows=1")));
   const auto data = value_or_throw(load_sft({.paths = {path}, .bad_row_limit = 2}, ByteEncoder()));
   EXPECT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(data.report.rows, 4);
