@@ -63,6 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   body.header = input.bytes;
   if (type >= 128) {  // a whole message, as it comes from a socket
+    if (const auto several = transports::wire::unbundle(body, "fuzz"); !several && several.error().code != Errc::bad_input) std::abort();
     const auto message = transports::wire::decode_message(body, "fuzz");
     if (!message && message.error().code != Errc::bad_input) std::abort();
     return 0;

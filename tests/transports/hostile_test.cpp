@@ -120,6 +120,21 @@ TEST_F(Hostile, MalformedMessagesAreRefusedAndTheLinkLives) {
               testing::HasSubstr("message 'note' from node 'one': expected 1000 elements of 4 bytes, found a part of 3996"));
 }
 
+TEST_F(Hostile, ABundleIsTakenApartAndADamagedOneRefused) {
+  const wire::WireBody good = frame("one", "hub");
+  const std::string bundle = wire::bundle({good, good, good}).header;
+  one->say({bundle});
+  EXPECT_EQ(star.at_hub.wait_for(3)[2].from.node, "one");
+  one->say({bundle.substr(0, bundle.size() - 1)});
+  one->say({bundle + "x"});
+  one->say({bundle, "a part"});
+  one->say_message(wire::bundle(std::vector<wire::WireBody>(500, good)));  // larger than bundles are
+  one->say_message(wire::bundle({wire::bundle({good})}));                  // no bundle in a bundle
+  EXPECT_TRUE(counted(Refusal::malformed, 5));
+  EXPECT_EQ(star.hub->refusals().total(), 5u);
+  EXPECT_EQ(star.at_hub.size(), 3u);
+}
+
 struct Narrow : Hostile {
   static LinkOptions limits() {
     LinkOptions link;

@@ -18,7 +18,7 @@ inline auto fields(Control& c) { return std::tie(c.kind, c.session, c.frames, c.
 
 namespace {
 
-enum Sort : std::uint64_t { frame_sort = 0, control_sort = 1 };
+enum Sort : std::uint64_t { frame_sort = 0, control_sort = 1, bundle_sort = 2 };
 
 template <class T>
 std::string head(Sort sort, const T& value) {
@@ -85,6 +85,38 @@ Result<std::variant<Frame, Control>> decode_message(WireBody message, std::strin
     std::string what = describe(frame);
     frame.body = Body::of_wire(std::move(message), std::move(what));
     return Decoded(std::move(frame));
+  } catch (const Failure& failure) { return fail(failure.error()); }
+}
+
+bool may_bundle(const WireBody& message) { return message.parts.empty() && message.header.size() <= inline_bytes; }
+
+WireBody bundle(const std::vector<WireBody>& messages) {
+  Writer writer(nullptr);
+  writer.natural(version);
+  writer.natural(bundle_sort);
+  writer.list(messages.size());
+  for (const WireBody& message : messages) writer.numbers(Dtype::u8, message.header.data(), message.header.size());
+  return std::move(writer).finish();
+}
+
+bool is_bundle(const WireBody& message) {
+  return message.header.size() >= 2 && message.header[0] == char{version} && message.header[1] == char{bundle_sort};
+}
+
+Result<std::vector<WireBody>> unbundle(const WireBody& message, std::string_view from) {
+  try {
+    const std::size_t most = bundle_bytes + 2 * inline_bytes;
+    Reader reader(message, from);
+    if (message.header.size() > most) reader.fail(cat("a bundle of at most ", most, " bytes"), cat(message.header.size()));
+    reader.natural(version);
+    reader.natural(bundle_sort);
+    std::vector<WireBody> messages(reader.list(3));
+    for (WireBody& one : messages) {
+      const Reader::Numbers found = reader.numbers(Dtype::u8);
+      one.header.assign(reinterpret_cast<const char*>(found.bytes.data), found.bytes.size);
+    }
+    reader.finish();
+    return messages;
   } catch (const Failure& failure) { return fail(failure.error()); }
 }
 

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "transports/transport.h"
 #include "transports/wire/part.h"
@@ -36,6 +38,15 @@ Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes, std::size_
 WireBody encode_control(const Control& control);
 /// Either of them, with every bound checked. The body stays as it is until somebody takes it. Errc::bad_input; `from` begins the sentence.
 Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string_view from);
+
+/// Small messages that leave together travel as one: encrypting and waking up are paid once. A bundle takes messages without parts, of up
+/// to `inline_bytes` each, until it has `bundle_bytes`.
+inline constexpr std::size_t bundle_bytes = 16384;
+bool may_bundle(const WireBody& message);
+WireBody bundle(const std::vector<WireBody>& messages);
+bool is_bundle(const WireBody& message);
+/// Errc::bad_input; `from` begins the sentence.
+Result<std::vector<WireBody>> unbundle(const WireBody& message, std::string_view from);
 
 /// Bytes of all of it.
 std::size_t size_of(const WireBody& message);

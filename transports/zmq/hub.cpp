@@ -107,7 +107,8 @@ void Hub::Core::serve() {
   for (int i = 0; i < 1024; ++i) {
     auto in = receive_message(data_, true, options);
     if (in) {
-      admit(std::move(*in));
+      const std::string node = in->node;
+      split(node, std::move(*in), [this](Incoming one) { admit(std::move(one)); });
       continue;
     }
     for (const auto& node : std::exchange(ended_, {})) lose(node, "its connection ended: the process has died or was stopped");

@@ -74,7 +74,7 @@ void Spoke::Core::serve() {
       if (!ended_.empty()) lose(hub(), ended_);
       break;
     }
-    take_data(std::move(*in));
+    split(hub(), std::move(*in), [this](Incoming one) { take_data(std::move(one)); });
   }
   while (auto in = receive_message(beats_, false, options)) take_beat(std::move(*in));
 }

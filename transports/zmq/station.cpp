@@ -135,11 +135,7 @@ void Station::flush() {
       const std::lock_guard lock(links_mutex_);
       while (auto message = link.next()) ready.push_back(std::move(*message));
     }
-    for (auto& message : ready) {
-      if (transmit(peer, std::move(message))) continue;
-      lose(peer, "its connection ended");
-      break;
-    }
+    if (!send_all(peer, std::move(ready))) lose(peer, "its connection ended");
   }
 }
 

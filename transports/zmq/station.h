@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -46,6 +47,8 @@ class Station {
 
   /// A message of `peer` on its own connection, after its hello. `in` was received whole.
   void take(const std::string& peer, Incoming in, std::variant<Frame, wire::Control> message);
+  /// What has come in, one by one: a bundle is taken apart.
+  void split(const std::string& peer, Incoming in, const std::function<void(Incoming)>& each);
   /// The message, or nothing when it was refused.
   std::optional<std::variant<Frame, wire::Control>> decode(const std::string& peer, Incoming& in);
   void join(const std::string& peer, const wire::Control& hello);
@@ -62,6 +65,7 @@ class Station {
   void run();
   void wait(LinkTime::duration most);
   void flush();
+  bool send_all(const std::string& peer, std::vector<wire::WireBody> ready);
   void keep_time(LinkTime now);
   bool left();
   void goodbye(const std::string& peer);
