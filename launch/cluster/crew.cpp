@@ -96,12 +96,7 @@ void Crew::watch_loop() {
     std::vector<Member*> printed, ended;
     wait_for_news(printed, ended);
     for (Member* member : printed) listen(*member);
-    for (Member* member : ended) {
-      const auto status = member->child.reap();
-      if (!status) continue;
-      listen(*member);
-      bury(*member, ending_text(*status));
-    }
+    for (Member* member : ended) listen(*member), bury(*member);
     after_a_death();
     const std::lock_guard lock(mutex_);
     if (done_) break;
@@ -142,13 +137,16 @@ void Crew::listen(Member& member) {
   }
 }
 
-void Crew::bury(Member& member, const std::string& how) {
-  const std::lock_guard lock(mutex_);
+void Crew::bury(Member& member) {
+  const std::lock_guard lock(mutex_);  // who sends signals never meets a number that belongs to somebody else by now
+  const auto status = member.child.reap();
+  if (!status) return;
   member.alive = false;
   --alive_;
   const bool told = std::ranges::any_of(fallen_, [&](const Fallen& f) { return f.pid == member.child.pid(); });
   if (!ending_ && !told) {
-    fallen_.push_back({member.node, member.child.pid(), how, std::time(nullptr), member.log.last_words(), member.log.path()});
+    fallen_.push_back(
+        {member.node, member.child.pid(), ending_text(*status), std::time(nullptr), member.log.last_words(), member.log.path()});
     if (!first_death_) first_death_ = steady_clock::now();
   }
   changed_.notify_all();

@@ -72,7 +72,7 @@ class Crew {
   void watch_loop();
   void wait_for_news(std::vector<Member*>& printed, std::vector<Member*>& ended);
   void listen(Member& member);
-  void bury(Member& member, const std::string& how);
+  void bury(Member& member);
   void look_for_the_silent();
   void after_a_death();
   void give_up();
