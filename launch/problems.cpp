@@ -135,9 +135,9 @@ class Judge {
       problem(cat(named("grpo.constant_length"), ": has a meaning for grpo.aggregation = dr_grpo only"));
     }
     if (const std::int64_t round = g.epochs * g.minibatches, left = c_.train.steps % round; left != 0) {
-      problem(cat(named("train.steps"), ": the last samples would be trained on in part, and a longer run could not go on from there; ",
-                  "one batch of samples makes ", round, " steps (grpo.epochs x grpo.minibatches); the nearest valid value is ",
-                  2 * left >= round || c_.train.steps < round ? c_.train.steps - left + round : c_.train.steps - left));
+      warn(cat(named("train.steps"), ": one batch of samples makes ", round,
+               " steps (grpo.epochs x grpo.minibatches), so the last is trained on ",
+               "in part; a run that is made longer later goes on with fresh samples"));
     }
     if (g.clip_low == 1) warn(cat(named("grpo.clip_low"), ": ratios are never clipped from below"));
   }

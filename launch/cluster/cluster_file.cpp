@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/base/file.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/run/conduct.h"
 #include "launch/yaml.h"
@@ -115,10 +116,8 @@ class Reader {
     return (role == "rollout" || role == "verifier") && config_.algorithm == "grpo";
   }
 
-  std::string why_not(const std::string& role) const {
-    if (role == "reference" && config_.algorithm == "grpo") return "grpo compares with a reference only when grpo.beta is above 0; it is 0";
-    return cat(config_.algorithm, " has no use for this role");
-  }
+  // One cluster file serves runs with a KL term and without: the reference of the latter is not started, and that is said.
+  bool idle(const GroupSpec& group) const { return group.role == "reference" && config_.algorithm == "grpo" && !needs("reference"); }
 
   void judge() {
     std::map<std::string, const GroupSpec*> seen;
@@ -131,8 +130,9 @@ class Reader {
         problems_.push_back(cat(group.origin, ": count: ", group.count, ": a run has one ", group.role,
                                 "; only rollout can be there more than once",
                                 group.role == "policy" ? " (more ranks for the policy: parallel.tp, parallel.dp)" : ""));
-      if (!needs(group.role))
-        problems_.push_back(cat(group.origin, ": role ", group.role, ": ", why_not(group.role), "; take the group out"));
+      if (!needs(group.role) && !idle(group))
+        problems_.push_back(
+            cat(group.origin, ": role ", group.role, ": ", config_.algorithm, " has no use for this role; take the group out"));
       if (group.role == "verifier" && group.grid.ranks() > 1)
         problems_.push_back(cat(group.origin, ": role verifier: it has no model to share; leave parallel out"));
     }
@@ -142,7 +142,13 @@ class Reader {
   }
 
   Result<std::vector<GroupSpec>> finish() {
-    if (problems_.empty()) return std::move(groups_);
+    if (problems_.empty()) {
+      for (const GroupSpec& group : groups_)
+        if (idle(group))
+          log_warning(cat(group.origin, ": role reference: grpo compares with one only when grpo.beta is above 0; it is not started"));
+      std::erase_if(groups_, [this](const GroupSpec& group) { return idle(group); });
+      return std::move(groups_);
+    }
     const std::string head =
         problems_.size() == 1 ? "the cluster file has a problem:" : cat("the cluster file has ", problems_.size(), " problems:");
     return fail(Errc::usage, cat(head, "\n  - ", join(problems_, "\n  - ")));

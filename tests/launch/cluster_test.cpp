@@ -113,10 +113,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"groups: [{role: policy}, {role: verifier}]", "grpo", "grpo needs a group of the role rollout"},
         Refusal{"groups: [{role: policy}, {role: rollout}]", "grpo", "grpo needs a group of the role verifier"},
         Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier}]", "grpo+kl", "grpo needs a group of the role reference"},
-        Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier}, {role: reference}]", "grpo",
-                "role reference: grpo compares with a reference only when grpo.beta is above 0; it is 0"},
         Refusal{"groups: [{role: rollout}, {role: verifier}]", "grpo", "grpo needs a group of the role policy"},
         Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier, parallel: {tp: 2}}]", "grpo", "it has no model to share"}));
+
+TEST(ClusterFile, AReferenceThatNobodyComparesWithIsNotStarted) {
+  const char* text = "groups: [{role: policy}, {role: reference}, {role: rollout}, {role: verifier}]";
+  EXPECT_EQ(value_or_throw(parse_cluster(text, "c", grpo(0.1))).size(), 4u);
+  const auto groups = value_or_throw(parse_cluster(text, "c", grpo(0)));
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups[1].role, "rollout");
+}
 
 TEST(ClusterFile, AllProblemsAreToldAtOnce) {
   const auto groups = parse_cluster("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());

@@ -159,11 +159,17 @@ TEST(Config, NonsenseIsRefusedWithTheNearestSense) {
   refused({"grpo.group_size=1"}, "the nearest valid value is 2");
   refused({"rollout.temperature=0"}, "1 is usual");
   refused({"grpo.constant_length=5"}, "aggregation = dr_grpo only");
-  refused({"train.steps=13", "grpo.epochs=3", "grpo.minibatches=2"}, "the nearest valid value is 12");
-  refused({"train.steps=1", "grpo.epochs=6"}, "the nearest valid value is 6");
   const auto hinge = with({"dpo.loss=hinge", "dpo.label_smoothing=0.1"}, "dpo");
   ASSERT_FALSE(hinge);
   EXPECT_THAT(hinge.error().what, HasSubstr("set dpo.loss to cdpo or robust"));
+}
+
+TEST(Config, StepsThatCutARoundAreWarnedOf) {
+  const auto warnings = [](const char* steps) {
+    return with({steps, "grpo.epochs=3", "grpo.minibatches=2", "reward=exact_match"}, "grpo").value().warnings;
+  };
+  EXPECT_THAT(warnings("train.steps=13"), testing::Contains(HasSubstr("one batch of samples makes 6 steps")));
+  EXPECT_THAT(warnings("train.steps=12"), Not(testing::Contains(HasSubstr("one batch of samples"))));
 }
 
 TEST(Config, AllProblemsAreListedAtOnce) {
