@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "actors/runtime/together.h"
 #include "actors/runtime/virtual_scheduler.h"
 #include "tests/actors/messages.h"
 #include "transports/inproc/loopback.h"
@@ -75,32 +74,6 @@ TEST_F(NodeTest, TwoAsksOnConsecutiveLinesRunAtTheSameTime) {
   };
   EXPECT_EQ(run(node, both(first, second)), 20);
   EXPECT_EQ(scheduler.elapsed(), seconds(10));
-}
-
-TEST_F(NodeTest, TasksRunTogetherAndTheFirstFailureIsToldWhenAllHaveEnded) {
-  auto sleeper = node.spawn("sleeper", Sleeper{&node}, {.at_once = 4});
-  auto adder = node.spawn("adder", Adder{});
-  std::vector<int> ended;
-  const auto waits = [](ActorRef<Wait> who, int time, std::vector<int>& out) -> Task<void> {
-    auto waiting = who.ask(Wait{time});
-    const int slept = co_await waiting.get();
-    out.push_back(slept);
-  };
-  const auto fails = [](Adding who) -> Task<void> {
-    auto failing = who.ask(Fail{"no"});
-    co_await failing.get();
-  };
-  std::vector<Task<void>> tasks;
-  for (const int wait : {9, 3, 6}) tasks.push_back(waits(sleeper, wait, ended));
-  run(node, together(std::move(tasks)));
-  EXPECT_EQ(ended, (std::vector<int>{3, 6, 9}));
-  EXPECT_EQ(scheduler.elapsed(), seconds(9)) << "at the same time";
-  std::vector<Task<void>> mixed;
-  mixed.push_back(fails(adder));
-  mixed.push_back(waits(sleeper, 5, ended));
-  EXPECT_THROW(run(node, together(std::move(mixed))), Failure);
-  EXPECT_EQ(ended.back(), 5) << "the others come to their end first";
-  run(node, together({}));
 }
 
 TEST_F(NodeTest, AnActorHandlesOneMessageAtATimeUnlessToldOtherwise) {
