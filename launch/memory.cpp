@@ -48,8 +48,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   const std::uint64_t weights = 4 * size(spec.parameter_count());
   const std::int64_t longest = config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions) : spec.max_positions;
   std::vector<MemoryPart> parts{{"weights (f32)", weights}, {"gradients", weights}, {"AdamW's two moments", 2 * weights}};
-  const bool reference = config.algorithm == "dpo" || (config.algorithm == "grpo" && config.grpo.beta != 0);
-  if (reference)
+  if (needs_reference(config))
     parts.push_back(
         {config.dpo.precompute_reference && config.algorithm == "dpo" ? "reference model, until the pairs are scored" : "reference model",
          weights});

@@ -118,6 +118,11 @@ struct RunConfig {
   std::vector<RewardRule> reward;
 };
 
+/// True when the run compares with a reference model.
+inline bool needs_reference(const RunConfig& config) {
+  return config.algorithm == "dpo" || (config.algorithm == "grpo" && config.grpo.beta != 0);
+}
+
 /// Where each value came from, by key: "default", "run.yaml:7", "--set", "--algorithm".
 using Origins = std::map<std::string, std::string>;
 

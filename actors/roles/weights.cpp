@@ -60,9 +60,9 @@ Result<> verify(const protocol::Weights& weights, const engine::models::DecoderS
   const std::string which = cat("weights of version ", weights.version);
   if (static_cast<std::int64_t>(values) != spec.parameter_count())
     return fail(Errc::bad_input, cat(which, " do not fit: expected ", spec.parameter_count(), " values, found ", values));
-  if (weights.checksums.size() != engine::models::parameter_list(spec).size())
-    return fail(Errc::bad_input,
-                cat(which, ": ", weights.checksums.size(), " checksums for ", engine::models::parameter_list(spec).size(), " tensors"));
+  const std::size_t tensors = engine::models::parameter_list(spec).size();
+  if (weights.checksums.size() != tensors)
+    return fail(Errc::bad_input, cat(which, ": ", weights.checksums.size(), " checksums for ", tensors, " tensors"));
   std::size_t index = 0;
   std::string damaged;
   for_each_tensor(spec, *weights.values, [&](const std::string& name, std::span<const float> tensor) {

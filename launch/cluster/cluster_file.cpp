@@ -7,7 +7,6 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "launch/run/conduct.h"
 #include "launch/yaml.h"
 
 namespace troupe::launch {

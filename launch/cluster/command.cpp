@@ -1,14 +1,13 @@
 #include "launch/cluster/command.h"
 
-#include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "engine/base/text.h"
+#include "launch/run/housed.h"
 
 namespace troupe::launch {
 namespace {
@@ -45,12 +44,9 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std:
 }
 
 int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all) {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  const int cores = ::sched_getaffinity(0, sizeof(mine), &mine) == 0 ? CPU_COUNT(&mine) : 1;
   int ranks = 0;
   for (const NodeSpec& each : all) ranks += each.role == node.role ? each.grid.ranks() : 0;
-  return std::max(1, cores / ranks);
+  return threads_a_rank(0, ranks);
 }
 
 }  // namespace troupe::launch

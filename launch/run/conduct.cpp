@@ -96,6 +96,4 @@ int conduct(const Session& session, const TextModel& text, Cast& cast, RunJourna
   return Conductor(session, text, cast, journal, stop).run();
 }
 
-bool needs_reference(const RunConfig& config) { return config.algorithm == "dpo" || (config.algorithm == "grpo" && config.grpo.beta != 0); }
-
 }  // namespace troupe::launch

@@ -28,7 +28,4 @@ class Cast {
 /// Reads the data, runs the algorithm to its end or until `stop`, and returns the process's exit code. Throws Failure.
 int conduct(const Session& session, const TextModel& text, Cast& cast, RunJournal& journal, const actors::Stop& stop);
 
-/// True when the run compares with a reference model.
-bool needs_reference(const RunConfig& config);
-
 }  // namespace troupe::launch
