@@ -12,22 +12,22 @@ void copy_range(const std::vector<T>& from, std::size_t begin, std::size_t end, 
 }
 
 // The columns of each kind, so that slice, select and validate are one loop each.
-template <class E, class F>
-void each_token_column(E& e, F&& f) {
-  f(e.mask), f(e.old_logp), f(e.reference_logp), f(e.advantage), f(e.value);
+template <class F>
+void each_token_column(F&& f) {
+  f(&Experience::mask), f(&Experience::old_logp), f(&Experience::rollout_logp), f(&Experience::reference_logp), f(&Experience::advantage);
+  f(&Experience::value), f(&Experience::returns), f(&Experience::classes);
+}
+
+template <class F>
+void each_sequence_column(F&& f) {
+  f(&Experience::reward), f(&Experience::label), f(&Experience::sample_id), f(&Experience::version);
 }
 
 void copy_sequence(const Experience& from, std::size_t n, Experience& to) {
   const auto begin = static_cast<std::size_t>(from.offsets[n]), end = static_cast<std::size_t>(from.offsets[n + 1]);
   copy_range(from.tokens, begin, end, to.tokens);
-  copy_range(from.mask, begin, end, to.mask);
-  copy_range(from.old_logp, begin, end, to.old_logp);
-  copy_range(from.reference_logp, begin, end, to.reference_logp);
-  copy_range(from.advantage, begin, end, to.advantage);
-  copy_range(from.value, begin, end, to.value);
-  copy_range(from.reward, n, n + 1, to.reward);
-  copy_range(from.sample_id, n, n + 1, to.sample_id);
-  copy_range(from.version, n, n + 1, to.version);
+  each_token_column([&](auto column) { copy_range(from.*column, begin, end, to.*column); });
+  each_sequence_column([&](auto column) { copy_range(from.*column, n, n + 1, to.*column); });
   to.offsets.push_back(to.offsets.back() + static_cast<std::int32_t>(end - begin));
 }
 
@@ -67,12 +67,13 @@ void Experience::validate(std::int64_t vocabulary) const {
   check(!offsets.empty() && offsets.front() == 0, "Experience: offsets start at 0");
   for (std::size_t n = 1; n < offsets.size(); ++n) check(offsets[n] >= offsets[n - 1], "Experience: offsets must not fall");
   check(tokens.size() == static_cast<std::size_t>(token_count()), "Experience: tokens and offsets disagree");
-  each_token_column(*this, [&](const auto& column) {
-    check(column.empty() || column.size() == tokens.size(), "Experience: a column of [T] has another length");
-  });
-  const auto n = static_cast<std::size_t>(sequences());
-  check((reward.empty() || reward.size() == n) && (sample_id.empty() || sample_id.size() == n) && (version.empty() || version.size() == n),
-        "Experience: a column of [N] has another length");
+  const auto fits = [&](std::size_t length) {
+    return [this, length](auto column) {
+      check((this->*column).empty() || (this->*column).size() == length, "Experience: a column has another length");
+    };
+  };
+  each_token_column(fits(tokens.size()));
+  each_sequence_column(fits(static_cast<std::size_t>(sequences())));
   for (const auto token : tokens) check(0 <= token && token < vocabulary, "Experience: a token outside the vocabulary");
 }
 

@@ -18,13 +18,17 @@ struct Experience {
   std::vector<float> mask;               ///< [T] weight of the token in the loss, usually 0 or 1
 
   // Columns of [T]; empty until somebody fills them.
-  std::vector<float> old_logp;        ///< under the weights that sampled (or that the update started from)
+  std::vector<float> old_logp;        ///< under the weights that the update started from (those that sampled, where nothing came between)
+  std::vector<float> rollout_logp;    ///< under the weights that sampled, where they are others than those of old_logp
   std::vector<float> reference_logp;  ///< under the reference model
   std::vector<float> advantage;
-  std::vector<float> value;
+  std::vector<float> value;           ///< a critic's estimate of the return, from before the token
+  std::vector<float> returns;         ///< what the critic is trained towards
+  std::vector<std::int32_t> classes;  ///< index of the right class where a token is judged (process rewards); -1 elsewhere
 
   // Columns of [N].
   std::vector<float> reward;
+  std::vector<float> label;              ///< what the data says: KTO's 1 (desirable) or 0; the margin of a pair, at its sequence 2k
   std::vector<std::uint64_t> sample_id;  ///< stable across restarts
   std::vector<std::uint64_t> version;    ///< oldest weights that made a token of the sequence
 
@@ -46,8 +50,8 @@ struct Experience {
 };
 /// For the wire: every column and constant.
 inline auto fields(Experience& e) {
-  return std::tie(e.offsets, e.tokens, e.mask, e.old_logp, e.reference_logp, e.advantage, e.value, e.reward, e.sample_id, e.version, e.unit,
-                  e.count, e.scale);
+  return std::tie(e.offsets, e.tokens, e.mask, e.old_logp, e.rollout_logp, e.reference_logp, e.advantage, e.value, e.returns, e.classes,
+                  e.reward, e.label, e.sample_id, e.version, e.unit, e.count, e.scale);
 }
 
 /// Splits a batch into consecutive ranges of whole units with at most `token_budget` tokens each (a longer unit stands alone).

@@ -39,17 +39,22 @@ Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec) {
 
 Evaluation evaluate(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch, Report& report) {
   check(batch.count > 0, "evaluate: the batch does not say what the loss averages over (Experience::count)");
-  check(!outputs.logp.empty() || batch.token_count() == 0, "evaluate: log-probabilities are missing");
-  const TokenStats now{leaf(outputs.logp, batch), leaf(outputs.entropy, batch), leaf(outputs.value, batch)};
+  check(!outputs.logp.empty() || !loss.needs().logp || batch.token_count() == 0, "evaluate: log-probabilities are missing");
+  TokenStats now{leaf(outputs.logp, batch), leaf(outputs.entropy, batch), {}, {}};
+  if (!outputs.collision.empty()) now.collision = detach(leaf(outputs.collision, batch));
+  for (const auto& column : outputs.scores) now.scores.push_back(leaf(column, batch));
   const Expr scalar = loss(now, batch, report);
-  std::vector<Expr> leaves{now.logp};
-  if (!now.entropy.empty()) leaves.push_back(now.entropy);
-  if (!now.value.empty()) leaves.push_back(now.value);
+
+  std::vector<Expr> leaves;
+  for (const Expr& each : {now.logp, now.entropy})
+    if (!each.empty()) leaves.push_back(each);
+  leaves.insert(leaves.end(), now.scores.begin(), now.scores.end());
   const auto slopes = gradients(scalar, leaves);
-  Evaluation out{scalar.value(), to_float(slopes[0]), {}, {}};
-  std::size_t next = 1;
+  Evaluation out{scalar.value(), {}, {}, {}};
+  std::size_t next = 0;
+  if (!now.logp.empty()) out.dlogp = to_float(slopes[next++]);
   if (!now.entropy.empty()) out.dentropy = unless_zero(slopes[next++]);
-  if (!now.value.empty()) out.dvalue = unless_zero(slopes[next]);
+  while (next < slopes.size()) out.dscores.push_back(to_float(slopes[next++]));
   return out;
 }
 

@@ -19,18 +19,34 @@
 
 namespace troupe::engine::loss {
 
-/// What the model's heads say about each token, [T], indexed as an Experience is. `entropy` and `value` are empty Exprs unless
-/// the loss said that it needs them. The first token of a sequence has no log-probability: 0, and mask 0.
+/// What the model's heads say about each token, [T], indexed as an Experience is. What the loss did not ask for is an empty Expr.
+/// The first token of a sequence has no log-probability: 0, and mask 0.
 struct TokenStats {
-  Expr logp, entropy, value;
+  Expr logp, entropy;
+  Expr collision;            ///< log of the sum over the vocabulary of p^2; a constant: no gradient flows through it
+  std::vector<Expr> scores;  ///< one [T] a column: the score head's labels, or the candidates' logits up to a constant of the token
+};
+
+/// Where a token's scores are read.
+enum class ReadAt {
+  before,  ///< the hidden state before the token, as its log-probability is: a critic's value of the state that the token was chosen in
+  token,   ///< the token's own hidden state: a reward model's judgement of everything up to it
 };
 
 /// What must be there before a loss can be computed.
 struct Needs {
-  bool entropy = false;    ///< of the model's distribution at each token
-  bool value = false;      ///< the value head's output
+  bool logp = true;      ///< log-probabilities of the tokens; false where only scores are read
+  bool entropy = false;  ///< of the model's distribution at each token
+  bool collision = false;
+  bool scores = false;  ///< of the model's score head, or of `candidates`
+  ReadAt scores_at = ReadAt::token;
+  std::vector<std::int32_t>
+      candidates;          ///< token ids whose log-probabilities under the language head are the scores (empty: the score head)
   bool reference = false;  ///< Experience::reference_logp
   double temperature = 1;  ///< log-probabilities and entropies are those of softmax(logits / temperature)
+  /// The loss of a sequence depends on the others of the batch (a quantile, a sort, a mean that is subtracted): the trainer evaluates it
+  /// once, on everything, before it goes back through the micro-batches.
+  bool whole_batch = false;
 };
 
 /// A loss returns a scalar to be minimised. Whatever it divides by (b.count, b.scale) is a constant counted on the global batch,
@@ -94,16 +110,18 @@ LossTable::value_type entry() {
 /// The loss that a spec names. Errc::usage, with the nearest known name, when the table has none such.
 Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec);
 
-/// What the model gave for a micro-batch: [T] each; entropy and value may be empty when the loss does not need them.
+/// What the model gave for a micro-batch: [T] each; empty where the loss does not need it.
 struct Outputs {
-  std::span<const float> logp, entropy, value;
+  std::span<const float> logp, entropy, collision;
+  std::vector<std::vector<float>> scores;
 };
 
 /// A loss on one micro-batch: its share of the global batch's loss, and its derivatives by each output: [T], or empty when
-/// the output is absent or (entropy, value) the loss does not depend on it.
+/// the output is absent or (entropy) the loss does not depend on it.
 struct Evaluation {
   double loss = 0;
-  std::vector<float> dlogp, dentropy, dvalue;
+  std::vector<float> dlogp, dentropy;
+  std::vector<std::vector<float>> dscores;
 };
 
 /// Computes in float64. A token with mask 0 may carry anything. Metrics are added to `report`.

@@ -63,7 +63,7 @@ double Trainer::run_micro_batch(const data::Experience& batch, const loss::AnyLo
 
   const auto logp_T = to_tokens(ops::to_host(device, scores.logp), head, batch.tokens.size());
   const auto entropy_T = with_entropy ? to_tokens(ops::to_host(device, scores.entropy), head, batch.tokens.size()) : std::vector<float>();
-  const auto result = loss::evaluate(loss, {logp_T, entropy_T, {}}, batch, report);
+  const auto result = loss::evaluate(loss, {logp_T, entropy_T, {}, {}}, batch, report);
 
   const Tensor dlogp = to_rows(device, result.dlogp, head);
   const Tensor dentropy = result.dentropy.empty() ? Tensor() : to_rows(device, result.dentropy, head);
