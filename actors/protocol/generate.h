@@ -47,13 +47,22 @@ struct Submission {
 };
 inline auto fields(Submission& s) { return std::tie(s.prompt, s.completion, s.answer); }
 
+/// A step of a completion and what it is worth by itself, weighted as its rule is.
+struct StepReward {
+  std::int32_t end = 0;  ///< where it ends: an index into the completion's tokens (Drawn::ids)
+  double reward = 0;
+};
+inline auto fields(StepReward& s) { return std::tie(s.end, s.reward); }
+
 /// A failure is a result: `reward` is then absent, `failure` says why, and the sample is counted, never scored 0 in silence.
 struct Verdict {
   std::optional<double> reward;
   std::vector<std::pair<std::string, double>> parts;  ///< by rule, before weighting
   std::string failure;
+  std::vector<StepReward> steps;  ///< of process rewards; in the order of their ends
+  double from_steps = 0;          ///< how much of `reward` is these steps', taken together as their rule says
 };
-inline auto fields(Verdict& v) { return std::tie(v.reward, v.parts, v.failure); }
+inline auto fields(Verdict& v) { return std::tie(v.reward, v.parts, v.failure, v.steps, v.from_steps); }
 
 struct Judge {
   using Reply = std::vector<Verdict>;

@@ -1,0 +1,12 @@
+// A round of samples: drawn by the rollouts, judged and compared while they draw on.
+#pragma once
+
+#include "algorithms/samples.h"
+
+namespace troupe::algorithms {
+
+/// Needs c.rollouts and c.verifier; with `compare` c.reference, whose log-probabilities then stand in the batch. What comes back does not
+/// depend on who drew what, or when; its verdicts are still to be accepted (samples.h).
+Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const DrawConfig& config, bool compare);
+
+}  // namespace troupe::algorithms

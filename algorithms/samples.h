@@ -1,0 +1,57 @@
+// Samples: from prompts to draws, and from what was drawn to a batch. Pure functions: no actor in sight.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "algorithms/cluster.h"
+#include "engine/data/loader.h"
+
+namespace troupe::algorithms {
+
+using PromptBatch = engine::data::Batch<engine::data::PromptRow>;
+
+/// What an algorithm that learns from its own samples says of drawing them.
+struct DrawConfig {
+  int group = 1;                ///< samples a prompt
+  bool mask_truncated = false;  ///< samples cut at max_new_tokens are not trained on
+  engine::generate::SamplingParams sampling;
+  int shown = 4;  ///< samples a step that the journal gets to see
+};
+
+/// Samples in the order of their prompts, `group` to each, with what became of them.
+struct Sampled {
+  engine::data::Experience batch;
+  std::vector<protocol::Drawn> drawn;       ///< [N]
+  std::vector<protocol::Verdict> verdicts;  ///< [N]
+  Metrics metrics;                          ///< of the whole round
+};
+
+/// It ran into the length allowed.
+bool truncated(const protocol::Drawn& drawn);
+
+/// group draws a prompt. The sample id is the prompt's own id times group plus the place in the group: the same after a restart.
+std::vector<protocol::Draw> draws_for(const PromptBatch& prompts, int group);
+/// At most `parts` runs of nearly equal length, in order; none is empty.
+std::vector<std::vector<protocol::Draw>> split_draws(std::vector<protocol::Draw> draws, std::size_t parts);
+
+/// Prompt and completion of every sample as one sequence; the completion is trained on, unless it was cut and cuts are masked.
+/// `drawn` are the samples from `first` on of those that draws_for() asked for.
+engine::data::Experience assemble(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                  const DrawConfig& config);
+std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                                 const DrawConfig& config);
+
+/// Writes the verdicts down: the rewards as a column, not-a-number where one failed; such a sample is not trained on.
+void accept(Sampled& sampled, std::vector<protocol::Verdict> verdicts);
+
+double trained_tokens(const engine::data::Experience& batch);
+/// Names as TRL logs them: completions/*.
+Metrics length_metrics(const Sampled& sampled);
+/// rewards/RULE/mean
+Metrics part_metrics(const Sampled& sampled);
+
+/// The first `count` samples, for a person to read.
+void show(Journal& journal, std::int64_t step, const PromptBatch& prompts, const Sampled& sampled, int count);
+
+}  // namespace troupe::algorithms
