@@ -62,6 +62,23 @@ struct AdamW {
 /// logp is 0 and its gradients lack the target's own term.
 inline constexpr std::int32_t no_target = -1, target_elsewhere = -2;
 
+/// Which elements a dropout lets go (Srivastava et al. 2014). Element (row, column) is kept or not by `key`, `stream`, its row's name and
+/// its column alone, whatever batch, micro-batch or part of a matrix it lies in.
+struct Dropout {
+  double probability = 0;               ///< of being let go, below 1
+  std::uint64_t key = 0;                ///< of the run and the update
+  std::uint32_t stream = 0;             ///< of the module
+  std::span<const std::uint64_t> rows;  ///< [T]
+  std::int64_t first_column = 0;        ///< the place of column 0 in the whole matrix
+};
+
+/// The adapter of a vocabulary head: z = (weight.hidden + up.down) * inv_temperature. All absent: none.
+struct HeadAdapter {
+  Tensor down;        ///< [T, R]
+  Tensor up;          ///< [V, R]
+  Tensor ddown, dup;  ///< in head_backward: [T, R] assigned, [V, R] added
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -80,6 +97,12 @@ class Device {
   virtual void bias_backward(const Tensor& dy, Tensor& dbias) = 0;      ///< dbias [F] += sum over rows of dy
   virtual void add(const Tensor& a, const Tensor& b, Tensor& sum) = 0;  ///< elementwise; `sum` may be a or b
   virtual void scale(Tensor& x, float factor) = 0;
+
+  // What adapters add. x, y [T, F].
+  virtual void dropout(const Tensor& x, const Dropout& how, Tensor& y) = 0;      ///< y = x / (1 - probability) or 0; y may be x
+  virtual void scale_columns(Tensor& x, const Tensor& factors) = 0;              ///< x[t, f] *= factors[f]
+  virtual void column_dots(const Tensor& a, const Tensor& b, Tensor& sums) = 0;  ///< sums[f] += sum over t of a[t, f] * b[t, f]
+  virtual void row_squares(const Tensor& x, Tensor& sums) = 0;                   ///< sums[t] = sum over f of x[t, f]^2, in f64
 
   // Rows. rows[i] < 0 gives a row of zeros in gather_rows and is skipped in scatter_rows.
   virtual void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) = 0;   ///< to[i] = from[rows[i]]
@@ -112,12 +135,12 @@ class Device {
   /// logp[t] = z[targets[t]] - lse[t] and, where wanted, entropy[t] = lse - sum_v p_v z_v. A row of no_target is skipped: its logp, lse,
   /// entropy and gradients are 0. For target_elsewhere see there. [T, V] is never stored.
   virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
-                    Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy) = 0;
-  /// dhidden [T, D] assigned, dweight [V, D] added. dlogp, dentropy [T] (dentropy may be absent). lse and entropy are those of the whole
-  /// vocabulary, also where the weight is a part of it.
+                    Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter = nullptr) = 0;
+  /// dhidden [T, D] assigned (without the adapter's part), dweight [V, D] added, or absent for a frozen weight. dlogp, dentropy [T]
+  /// (dentropy may be absent). lse and entropy are those of the whole vocabulary, also where the weight is a part of it.
   virtual void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
                              Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                             Tensor& dhidden, Tensor& dweight) = 0;
+                             Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr) = 0;
   /// The same arithmetic from stored logits [M, V] (generation): logp of targets [M], bit-identical to head(). A target that
   /// is no token gives logp 0; its lse is still computed.
   virtual void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,

@@ -40,10 +40,10 @@ class FastDevice final : public HostDevice {
   void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) override;
   void swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) override;
   void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature, Precision precision,
-            Tensor& logp, Tensor& lse, Tensor* entropy) override;
+            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) override;
   void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
                      Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                     Tensor& dhidden, Tensor& dweight) override;
+                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
   void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
@@ -63,16 +63,17 @@ class FastDevice final : public HostDevice {
     std::span<const std::int32_t> rows;
     float* hidden;  ///< [rows, D]
     float* logits;  ///< [rows, V]
+    float* down;    ///< [rows, R] of the adapter, or nullptr
   };
   template <class Visit>
   void for_each_head_chunk(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, Precision precision,
-                           Visit visit);
+                           const HeadAdapter* adapter, Visit visit);
 
   const Kernels& kernels_;
   Pool pool_;
   std::vector<std::unique_ptr<HostBuffer>> product_scratch_;  ///< one a thread
   std::vector<Scratch> score_scratch_;                        ///< one a thread
-  Scratch logits_, hidden_, dhidden_;
+  Scratch logits_, hidden_, dhidden_, down_, ddown_;
   std::vector<std::int32_t> head_rows_;
   std::vector<double> partial_sums_;
 

@@ -25,7 +25,9 @@ std::int64_t rows_of_chunk(std::int64_t vocabulary) { return std::clamp<std::int
 
 template <class Visit>
 void FastDevice::for_each_head_chunk(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, Precision precision,
-                                     Visit visit) {
+                                     const HeadAdapter* adapter, Visit visit) {
+  check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
+  const std::int64_t rank = adapter == nullptr ? 0 : width_of(adapter->down);
   const std::int64_t width = width_of(weight), vocabulary = rows_of(weight);
   head_rows_.clear();
   for (std::size_t t = 0; t < targets.size(); ++t) {
@@ -35,18 +37,24 @@ void FastDevice::for_each_head_chunk(const Tensor& hidden, const Tensor& weight,
   for (std::int64_t begin = 0; begin < total; begin += most) {
     const std::int64_t count = std::min(most, total - begin);
     const HeadChunk chunk{std::span(head_rows_).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)),
-                          hidden_.need(most * width), logits_.need(most * vocabulary)};
+                          hidden_.need(most * width), logits_.need(most * vocabulary), adapter ? down_.need(most * rank) : nullptr};
     for (std::int64_t i = 0; i < count; ++i) {
       std::copy_n(in(hidden) + chunk.rows[static_cast<std::size_t>(i)] * width, width, chunk.hidden + i * width);
     }
     product(Kind::dot, {count, vocabulary, width, chunk.hidden, width, 1, in(weight), width, chunk.logits, vocabulary, false,
                         precision == Precision::bf16});
+    if (adapter != nullptr) {
+      for (std::int64_t i = 0; i < count; ++i)
+        std::copy_n(in(adapter->down) + chunk.rows[static_cast<std::size_t>(i)] * rank, rank, chunk.down + i * rank);
+      product(Kind::dot, {count, vocabulary, rank, chunk.down, rank, 1, in(adapter->up), rank, chunk.logits, vocabulary, true,
+                          precision == Precision::bf16});
+    }
     visit(chunk);
   }
 }
 
 void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
-                      Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy) {
+                      Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) {
   check_head(hidden, weight, targets);
   const auto count = static_cast<std::int64_t>(targets.size());
   check(logp.count() == count && lse.count() == count && (entropy == nullptr || entropy->count() == count), "head: logp, lse, entropy [T]");
@@ -55,7 +63,7 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
   if (entropy != nullptr) std::fill_n(out(*entropy), count, 0.0F);
   float *logp_at = out(logp), *lse_at = out(lse), *entropy_at = entropy == nullptr ? nullptr : out(*entropy);
   const std::int64_t vocabulary = rows_of(weight);
-  for_each_head_chunk(hidden, weight, targets, precision, [&](const HeadChunk& chunk) {
+  for_each_head_chunk(hidden, weight, targets, precision, adapter, [&](const HeadChunk& chunk) {
     share(static_cast<std::int64_t>(chunk.rows.size()), 8 * vocabulary, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int32_t t = chunk.rows[static_cast<std::size_t>(i)];
@@ -72,11 +80,11 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
 
 void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
                                Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                               Tensor& dhidden, Tensor& dweight) {
+                               Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
   check_head(hidden, weight, targets);
   const auto count = static_cast<std::int64_t>(targets.size());
   check(lse.count() == count && dlogp.count() == count, "head_backward: lse, dlogp [T]");
-  check(dhidden.count() == hidden.count() && dweight.count() == weight.count(), "head_backward: gradients");
+  check(dhidden.count() == hidden.count() && (!dweight || dweight.count() == weight.count()), "head_backward: gradients");
   check(dentropy == nullptr || (entropy != nullptr && entropy->count() == count && dentropy->count() == count),
         "head_backward: entropy [T]");
   const float *lse_at = in(lse), *dlogp_at = in(dlogp);
@@ -84,7 +92,8 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
   const std::int64_t width = width_of(weight), vocabulary = rows_of(weight);
   const bool bf16 = precision == Precision::bf16;
   fill(dhidden, 0);
-  for_each_head_chunk(hidden, weight, targets, precision, [&](const HeadChunk& chunk) {
+  if (adapter != nullptr) fill(adapter->ddown, 0);
+  for_each_head_chunk(hidden, weight, targets, precision, adapter, [&](const HeadChunk& chunk) {
     const auto rows = static_cast<std::int64_t>(chunk.rows.size());
     share(rows, 8 * vocabulary, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -101,7 +110,15 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
     for (std::int64_t i = 0; i < rows; ++i) {
       std::copy_n(below + i * width, width, out(dhidden) + chunk.rows[static_cast<std::size_t>(i)] * width);
     }
-    product(Kind::outer, {vocabulary, width, rows, chunk.logits, 1, vocabulary, chunk.hidden, width, out(dweight), width, true, bf16});
+    if (dweight)
+      product(Kind::outer, {vocabulary, width, rows, chunk.logits, 1, vocabulary, chunk.hidden, width, out(dweight), width, true, bf16});
+    if (adapter == nullptr) return;
+    const std::int64_t rank = width_of(adapter->up);
+    float* down = ddown_.need(rows * rank);
+    product(Kind::outer, {rows, rank, vocabulary, chunk.logits, vocabulary, 1, in(adapter->up), rank, down, rank, false, bf16});
+    for (std::int64_t i = 0; i < rows; ++i)
+      std::copy_n(down + i * rank, rank, out(adapter->ddown) + chunk.rows[static_cast<std::size_t>(i)] * rank);
+    product(Kind::outer, {vocabulary, rank, rows, chunk.logits, 1, vocabulary, chunk.down, rank, out(adapter->dup), rank, true, bf16});
   });
 }
 

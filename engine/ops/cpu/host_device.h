@@ -17,6 +17,11 @@ class HostDevice : public Device {
   void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
   void scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
   void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) override;
+
+  void dropout(const Tensor& x, const Dropout& how, Tensor& y) override;
+  void scale_columns(Tensor& x, const Tensor& factors) override;
+  void column_dots(const Tensor& a, const Tensor& b, Tensor& sums) override;
+  void row_squares(const Tensor& x, Tensor& sums) override;
 };
 
 /// The three sizes of a product, after checking that its operands agree.
@@ -31,5 +36,7 @@ void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout,
 /// Checks the operands of head(): hidden [T, D], weight [V, D], T targets below V.
 void check_head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets);
 void check_targets(std::span<const std::int32_t> targets, std::int64_t rows, std::int64_t vocabulary);
+/// And those of its adapter, if there is one: down [T, R], up [V, R].
+void check_head_adapter(const HeadAdapter* adapter, std::int64_t rows, std::int64_t vocabulary);
 
 }  // namespace troupe::engine::ops

@@ -23,10 +23,10 @@ class ReferenceDevice final : public HostDevice {
   void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) override;
   void swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) override;
   void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature, Precision precision,
-            Tensor& logp, Tensor& lse, Tensor* entropy) override;
+            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) override;
   void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
                      Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                     Tensor& dhidden, Tensor& dweight) override;
+                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
   void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;

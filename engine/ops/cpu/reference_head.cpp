@@ -24,38 +24,72 @@ RowStats row_stats(std::span<const float> logits, float inv_temperature) {
   return {static_cast<float>(highest + std::log(sum)), static_cast<float>(std::log(sum) - weighted / sum)};
 }
 
-/// What the backward pass of one row needs: its hidden state and the logits as forward made them.
+/// One product of the head: weight.hidden, or up.down of its adapter.
 struct HeadOperands {
+  const Tensor& inputs;
   const std::vector<double> weight;
-  std::int64_t width, vocabulary;
+  const std::int64_t width, vocabulary;
+  const Precision precision;
 
-  HeadOperands(const Tensor& weight_, Precision precision)
-      : weight(operand(in(weight_), weight_.count(), 1, precision)), width(width_of(weight_)), vocabulary(rows_of(weight_)) {}
+  HeadOperands(const Tensor& inputs_, const Tensor& weight_, Precision precision_)
+      : inputs(inputs_),
+        weight(operand(in(weight_), weight_.count(), 1, precision_)),
+        width(width_of(weight_)),
+        vocabulary(rows_of(weight_)),
+        precision(precision_) {}
 
-  void logits(const std::vector<double>& hidden, std::vector<float>& z) const {
-    z.resize(static_cast<std::size_t>(vocabulary));
+  std::vector<double> row(std::int64_t t) const { return operand(in(inputs) + t * width, width, 1, precision); }
+  void add_logits(std::int64_t t, std::vector<float>& z) const {
+    const std::vector<double> state = row(t);
     for (std::size_t v = 0; v < z.size(); ++v) {
-      double sum = 0;
-      for (std::size_t i = 0; i < hidden.size(); ++i) sum += hidden[i] * weight[v * hidden.size() + i];
+      double sum = double{z[v]};
+      for (std::size_t i = 0; i < state.size(); ++i) sum += state[i] * weight[v * state.size() + i];
       z[v] = static_cast<float>(sum);
     }
+  }
+};
+
+/// Gradients of one product: of its inputs [T, width], assigned, and of its weight [V, width], added where it is not frozen.
+struct HeadSlopes {
+  const HeadOperands& of;
+  Tensor &dinputs, &dweight;
+  std::vector<double> weight_sum;
+
+  HeadSlopes(const HeadOperands& of_, Tensor& dinputs_, Tensor& dweight_) : of(of_), dinputs(dinputs_), dweight(dweight_) {
+    if (dweight) weight_sum.assign(in(dweight), in(dweight) + dweight.count());
+  }
+  void add(std::int64_t t, const std::vector<double>& dz) {
+    const auto width = static_cast<std::size_t>(of.width);
+    const std::vector<double> state = of.row(t);
+    std::vector<double> sum(width);
+    for (std::size_t v = 0; v < dz.size(); ++v)
+      for (std::size_t i = 0; i < width; ++i) {
+        sum[i] += dz[v] * of.weight[v * width + i];
+        if (!weight_sum.empty()) weight_sum[v * width + i] += dz[v] * state[i];
+      }
+    std::transform(sum.begin(), sum.end(), out(dinputs) + t * of.width, [](double x) { return static_cast<float>(x); });
+  }
+  void finish() {
+    if (dweight) std::transform(weight_sum.begin(), weight_sum.end(), out(dweight), [](double x) { return static_cast<float>(x); });
   }
 };
 
 }  // namespace
 
 void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
-                           Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy) {
+                           Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) {
   check_head(hidden, weight, targets);
+  check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
   const auto count = static_cast<std::int64_t>(targets.size());
   check(logp.count() == count && lse.count() == count && (entropy == nullptr || entropy->count() == count), "head: logp, lse, entropy [T]");
-  const HeadOperands operands(weight, precision);
-  std::vector<float> z;
+  std::vector<HeadOperands> products{HeadOperands(hidden, weight, precision)};
+  if (adapter != nullptr) products.emplace_back(adapter->down, adapter->up, precision);
   for (std::int64_t t = 0; t < count; ++t) {
     const std::int32_t target = targets[static_cast<std::size_t>(t)];
     RowStats stats{0, 0};
+    std::vector<float> z(static_cast<std::size_t>(rows_of(weight)));
     if (target != no_target) {
-      operands.logits(operand(in(hidden) + t * operands.width, operands.width, 1, precision), z);
+      for (const auto& product : products) product.add_logits(t, z);
       stats = row_stats(z, inv_temperature);
     }
     out(logp)[t] = target < 0 ? 0 : z[static_cast<std::size_t>(target)] * inv_temperature - stats.lse;
@@ -66,39 +100,36 @@ void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span
 
 void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
                                     float inv_temperature, Precision precision, const Tensor& lse, const Tensor& dlogp,
-                                    const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight) {
+                                    const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
   check_head(hidden, weight, targets);
+  check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
   const auto count = static_cast<std::int64_t>(targets.size());
   check(lse.count() == count && dlogp.count() == count, "head_backward: lse, dlogp [T]");
-  check(dhidden.count() == hidden.count() && dweight.count() == weight.count(), "head_backward: gradients");
+  check(dhidden.count() == hidden.count() && (!dweight || dweight.count() == weight.count()), "head_backward: gradients");
   check(dentropy == nullptr || (entropy != nullptr && entropy->count() == count && dentropy->count() == count),
         "head_backward: entropy [T]");
-  const HeadOperands operands(weight, precision);
-  const std::size_t width = static_cast<std::size_t>(operands.width);
-  std::vector<double> weight_sum(in(dweight), in(dweight) + dweight.count());
-  std::vector<float> logits;
+  std::vector<HeadOperands> products{HeadOperands(hidden, weight, precision)};
+  if (adapter != nullptr) products.emplace_back(adapter->down, adapter->up, precision);
+  std::vector<HeadSlopes> slopes{HeadSlopes(products[0], dhidden, dweight)};
+  if (adapter != nullptr) slopes.emplace_back(products[1], adapter->ddown, adapter->dup);
   for (std::int64_t t = 0; t < count; ++t) {
     const std::int32_t target = targets[static_cast<std::size_t>(t)];
-    std::vector<double> hidden_sum(width);
+    std::vector<double> dz(static_cast<std::size_t>(rows_of(weight)));
     if (target != no_target) {
-      const std::vector<double> state = operand(in(hidden) + t * operands.width, operands.width, 1, precision);
-      operands.logits(state, logits);
+      std::vector<float> logits(dz.size());
+      for (const auto& product : products) product.add_logits(t, logits);
       const double above = in(dlogp)[t], above_entropy = dentropy == nullptr ? 0 : in(*dentropy)[t];
       const double h = dentropy == nullptr ? 0 : in(*entropy)[t];
       for (std::size_t v = 0; v < logits.size(); ++v) {
         const double log_p = double{logits[v] * inv_temperature} - double{in(lse)[t]}, p = std::exp(log_p);
         const double onehot = static_cast<std::int32_t>(v) == target ? 1 : 0;
         const double exact = double{inv_temperature} * (above * (onehot - p) - above_entropy * p * (log_p + h));
-        const double dz = precision == Precision::bf16 ? double{from_bf16(to_bf16(static_cast<float>(exact)))} : exact;
-        for (std::size_t i = 0; i < width; ++i) {
-          hidden_sum[i] += dz * operands.weight[v * width + i];
-          weight_sum[v * width + i] += dz * state[i];
-        }
+        dz[v] = precision == Precision::bf16 ? double{from_bf16(to_bf16(static_cast<float>(exact)))} : exact;
       }
     }
-    std::transform(hidden_sum.begin(), hidden_sum.end(), out(dhidden) + t * operands.width, [](double x) { return static_cast<float>(x); });
+    for (auto& slope : slopes) slope.add(t, dz);
   }
-  std::transform(weight_sum.begin(), weight_sum.end(), out(dweight), [](double x) { return static_cast<float>(x); });
+  for (auto& slope : slopes) slope.finish();
 }
 
 void ReferenceDevice::token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
