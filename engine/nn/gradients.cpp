@@ -41,7 +41,7 @@ void sum_shared(Parameters& parameters, parallel::Communicator& tp) {
 
 void sum_gradients(Parameters& parameters, parallel::Communicator* tp, parallel::Communicator* dp) {
   parameters.device().synchronize();
-  if (tp != nullptr) sum_shared(parameters, *tp);
+  if (tp != nullptr) sum_shared(parameters.trained(), *tp);
   sum_over(dp, parameters.device(), parameters.grads(), "the gradients of an update");
 }
 
@@ -49,14 +49,14 @@ double sum_of_squares(Parameters& parameters, parallel::Communicator* tp) {
   ops::Device& device = parameters.device();
   if (tp == nullptr) return device.sum_of_squares(parameters.grads());
   double sum = 0;
-  for (const auto& parameter : parameters.all())
+  for (const auto& parameter : parameters.trained().all())
     if (parameter.shard.first) sum += device.sum_of_squares(parameter.grad);
   parallel::sum(*tp, std::span(&sum, 1), of_squares);
   return sum;
 }
 
 std::string first_not_finite(Parameters& parameters, parallel::Communicator* tp) {
-  const auto& all = parameters.all();
+  const auto& all = parameters.trained().all();
   const auto bad = std::find_if(all.begin(), all.end(), [&](const Parameter& p) { return !parameters.device().all_finite(p.grad); });
   float place = -static_cast<float>(bad - all.begin());  // a model has far fewer tensors than a float has whole numbers
   if (tp != nullptr) parallel::max(*tp, std::span(&place, 1), of_squares);

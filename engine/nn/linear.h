@@ -1,6 +1,7 @@
-// Linear: y = x W^T + b, the weight as Hugging Face stores it, [out, in].
+// Linear: y = x W^T + b, the weight as Hugging Face stores it, [out, in]; perhaps with an adapter.
 #pragma once
 
+#include "engine/nn/lora.h"
 #include "engine/nn/parameters.h"
 #include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
@@ -13,10 +14,11 @@ struct Linear {
   Parameter* bias = nullptr;    ///< [F], or nullptr
   /// Row-parallel (Shoeybi et al. 2019): each rank of this group has columns of the weight and of x, and the outputs are their sum.
   parallel::Communicator* tp = nullptr;
+  Lora lora = {};
 
   /// x [T, D] -> [T, F]. Leaves x.
   Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;
-  /// dy [T, F]: adds into the gradients; dx [T, D] is assigned, or added to with `accumulate`.
+  /// dy [T, F]: adds into the gradients of what is not frozen; dx [T, D] is assigned, or added to with `accumulate`.
   void backward(const Tensor& dy, const Pass& pass, Saved& saved, Tensor& dx, bool accumulate) const;
 };
 

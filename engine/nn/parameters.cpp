@@ -14,20 +14,36 @@ Shape Parameter::logical_shape() const {
 }
 
 Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients) : device_(&device) {
-  for (const auto& w : wanted) count_ += w.shape.count();
+  std::int64_t frozen = 0;
+  for (const auto& w : wanted) {
+    check(w.trainable || frozen == count_, "Parameters: what is frozen comes first");
+    count_ += w.shape.count();
+    if (!w.trainable) frozen = count_;
+  }
   values_ = device.empty(Shape{count_});
   if (with_gradients) {
-    grads_ = device.empty(Shape{count_});
+    grads_ = device.empty(Shape{count_ - frozen});
     device.fill(grads_, 0);
   }
   std::int64_t at = 0;
   for (const auto& w : wanted) {
     const std::int64_t end = at + w.shape.count();
-    check(index_.emplace(w.name, all_.size()).second, "Parameters: a name stands twice");
     check(w.shard.whole() || w.shape[w.shard.axis] == w.shard.end - w.shard.begin, "Parameters: a shape is not that of its part");
-    all_.push_back({w.name, values_.flat(at, end).view(w.shape), with_gradients ? grads_.flat(at, end).view(w.shape) : Tensor(), w.shard});
+    Parameter parameter{w.name, values_.flat(at, end).view(w.shape), {}, w.shard, w.trainable, w.adapter};
+    if (with_gradients && w.trainable) parameter.grad = grads_.flat(at - frozen, end - frozen).view(w.shape);
+    add(std::move(parameter));
     at = end;
   }
+  if (frozen == 0) return;
+  trained_.reset(new Parameters(device));
+  trained_->count_ = count_ - frozen, trained_->values_ = values_.flat(frozen, count_), trained_->grads_ = grads_;
+  for (const auto& parameter : all_)
+    if (parameter.trainable) trained_->add(parameter);
+}
+
+void Parameters::add(Parameter parameter) {
+  check(index_.emplace(parameter.name, all_.size()).second, "Parameters: a name stands twice");
+  all_.push_back(std::move(parameter));
 }
 
 Parameter* Parameters::find(std::string_view name) {

@@ -1,7 +1,9 @@
-// Parameters: every weight of a model, in one flat arena of values and one of gradients, each under its Hugging Face name.
+// Parameters: every weight of a model, in one flat arena of values and, of those that are trained, one of gradients, each under its
+// Hugging Face name.
 // Optimizer, checkpoints and weight publication see flat ranges or walk all(); modules hold references into it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,8 +17,10 @@ namespace troupe::engine::nn {
 struct Parameter {
   std::string name;  ///< "model.layers.0.self_attn.q_proj.weight"
   Tensor value;
-  Tensor grad;                 ///< absent in models that are never trained
+  Tensor grad;                 ///< absent in models that are never trained, and of what is frozen
   parallel::Shard shard = {};  ///< the part of the logical tensor that `value` is
+  bool trainable = true;
+  bool adapter = false;  ///< of an adapter: model files do not hold it
   /// The shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
   /// Matrices decay, vectors (norm gains, biases) do not.
@@ -29,8 +33,9 @@ class Parameters {
     std::string name;
     Shape shape;  ///< of this rank's part
     parallel::Shard shard = {};
+    bool trainable = true, adapter = false;
   };
-  /// Allocates all of `wanted`, in that order; values are undefined, gradients zero.
+  /// Allocates all of `wanted`, in that order, what is frozen first; values are undefined, gradients zero.
   Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients);
 
   std::vector<Parameter>& all() { return all_; }
@@ -39,18 +44,27 @@ class Parameters {
   Parameter* find(std::string_view name);  ///< nullptr when absent
   const Parameter* find(std::string_view name) const;
 
+  /// Those that are trained, as a set of its own over the same memory; this one where nothing is frozen. Optimizers, published weights and
+  /// what a checkpoint keeps of the moments see only it.
+  Parameters& trained() { return trained_ ? *trained_ : *this; }
+  const Parameters& trained() const { return trained_ ? *trained_ : *this; }
+
   Tensor& values() { return values_; }  ///< [count()] the arena
   const Tensor& values() const { return values_; }
-  Tensor& grads() { return grads_; }  ///< [count()], or absent
+  Tensor& grads() { return grads_; }  ///< [trained().count()], or absent
   std::int64_t count() const { return count_; }
   ops::Device& device() const { return *device_; }
 
  private:
+  explicit Parameters(ops::Device& device) : device_(&device) {}
+  void add(Parameter parameter);
+
   ops::Device* device_;
   std::int64_t count_ = 0;
   Tensor values_, grads_;
   std::vector<Parameter> all_;
   std::unordered_map<std::string, std::size_t> index_;
+  std::unique_ptr<Parameters> trained_;
 };
 
 }  // namespace troupe::engine::nn

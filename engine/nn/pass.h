@@ -16,12 +16,19 @@ struct KvCache {
   std::vector<Tensor> k, v;  ///< one per layer
 };
 
+/// Of a training pass over a model with adapters: the draws of its dropout.
+struct Dropout {
+  std::uint64_t key = 0;            ///< of the run and the update
+  std::vector<std::uint64_t> rows;  ///< [T] the sequence's number in the whole batch, and the position in it: no micro-batch changes them
+};
+
 struct Pass {
   ops::Device& device;
   const ops::Layout& layout;
   ops::Precision precision = ops::Precision::f32;
   KvCache* cache = nullptr;                               ///< nullptr: training and scoring
   std::span<const std::vector<std::int32_t>> pages = {};  ///< [N] the page table of each sequence, when there is a cache
+  const Dropout* dropout = nullptr;                       ///< nullptr: nothing is let go
 };
 
 }  // namespace troupe::engine::nn

@@ -15,7 +15,9 @@ Tensor RmsNorm::backward(const Tensor& dy, const Pass& pass, Saved& saved) const
   const Tensor inv_rms = saved.pop();
   const Tensor x = saved.pop();
   Tensor dx = pass.device.empty(x.shape());
-  pass.device.rms_norm_backward(x, gain->value, inv_rms, dy, dx, gain->grad);
+  Tensor unused = gain->grad ? Tensor() : pass.device.empty(gain->value.shape());  // of a frozen gain
+  if (unused) pass.device.fill(unused, 0);
+  pass.device.rms_norm_backward(x, gain->value, inv_rms, dy, dx, gain->grad ? gain->grad : unused);
   return dx;
 }
 

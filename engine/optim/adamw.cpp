@@ -17,15 +17,15 @@ float clip_factor(double norm, double max_norm) {
 
 }  // namespace
 
-AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp) : parameters_(parameters), tp_(tp) {
+AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp) : parameters_(parameters.trained()), tp_(tp) {
   check(static_cast<bool>(parameters.grads()), "AdamW: parameters without gradients");
   auto& device = parameters.device();
-  exp_avg_ = device.empty(Shape{parameters.count()});
-  exp_avg_sq_ = device.empty(Shape{parameters.count()});
+  exp_avg_ = device.empty(Shape{parameters_.count()});
+  exp_avg_sq_ = device.empty(Shape{parameters_.count()});
   device.fill(exp_avg_, 0);
   device.fill(exp_avg_sq_, 0);
   std::int64_t at = 0;
-  for (const auto& parameter : parameters.all()) {
+  for (const auto& parameter : parameters_.all()) {
     const std::int64_t end = at + parameter.value.count();
     if (!ranges_.empty() && ranges_.back().decays == parameter.decays()) {
       ranges_.back().end = end;

@@ -21,8 +21,8 @@ struct AdamWConfig {
 
 class AdamW {
  public:
-  /// Moments start at zero. `parameters` must have gradients and outlive this. `tp`: the ranks that hold the other parts of the model
-  /// (nullptr: none); step() is then collective over them, and gives all of them the same answer.
+  /// Of the trained parameters. Moments start at zero. `parameters` must have gradients and outlive this. `tp`: the ranks that hold the
+  /// other parts of the model (nullptr: none); step() is then collective over them, and gives all of them the same answer.
   explicit AdamW(nn::Parameters& parameters, parallel::Communicator* tp = nullptr);
 
   struct Report {
@@ -35,7 +35,7 @@ class AdamW {
 
   /// Updates done.
   std::int64_t steps() const { return steps_; }
-  /// First and second moments: [parameters.count()], in the order of the parameters' arena.
+  /// First and second moments: [parameters.trained().count()], in the order of their arena.
   Tensor& exp_avg() { return exp_avg_; }
   Tensor& exp_avg_sq() { return exp_avg_sq_; }
   /// Continues a run: the moments as they were downloaded, and the number of updates done. Each span must have the moments' count.
