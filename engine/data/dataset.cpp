@@ -3,6 +3,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/data/columns.h"
+#include "engine/data/steps.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -37,6 +38,7 @@ class Account {
 
 bool was_cut(const SftExample& example) { return example.truncated; }
 bool was_cut(const PairExample& example) { return example.chosen.truncated || example.rejected.truncated; }
+bool was_cut(const StepExample& example) { return example.truncated; }
 bool was_cut(const PromptRow&) { return false; }
 
 template <class T>
@@ -54,6 +56,7 @@ class Load {
 
   Result<Dataset<T>> run() {
     if (auto ok = check_column_names(options_.columns); !ok) return fail(ok.error());
+    if (auto ok = check_layout(options_.layout, layout_.purpose); !ok) return fail(ok.error());
     auto files = list_data_files(options_.paths);
     if (!files) return fail(files.error());
     if (files->empty()) return fail(Errc::usage, "no data: data.path names no file");
@@ -93,7 +96,8 @@ class Load {
     auto example = encoded(*sample);
     if (!example) return fail(example.error().code, cat(row.where(), ": ", example.error().what));
     if (!*example) {
-      account_.untrainable(cat(row.where(), ": nothing to train on within ", options_.encode.max_length, " tokens"));
+      account_.untrainable(cat(row.where(), options_.encode.leave_out_longer ? ": not within " : ": nothing to train on within ",
+                               options_.encode.max_length, " tokens"));
       return {};
     }
     out_.report.truncated += was_cut(**example);
@@ -132,6 +136,9 @@ Result<Dataset<SftExample>> load_sft(const DataOptions& options, const TextEncod
 }
 Result<Dataset<PairExample>> load_pairs(const DataOptions& options, const TextEncoder& encoder) {
   return Load<PairExample>(options, Purpose::pairs, encoder, &encode_pair).run();
+}
+Result<Dataset<StepExample>> load_steps(const DataOptions& options, const TextEncoder& encoder) {
+  return Load<StepExample>(options, Purpose::steps, encoder, &encode_steps).run();
 }
 Result<Dataset<PromptRow>> load_prompts(const DataOptions& options, const TextEncoder& encoder) {
   return Load<PromptRow>(options, Purpose::prompts, encoder, &encode_prompt).run();

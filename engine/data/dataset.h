@@ -23,9 +23,10 @@ struct DataOptions {
 struct DataReport {
   Layout layout = Layout::automatic;
   std::int64_t rows = 0;
-  std::int64_t bad = 0;               ///< malformed, left out within the limit
-  std::int64_t untrainable = 0;       ///< well-formed, but nothing to train on is left within max_length (prompts: longer than it)
-  std::int64_t truncated = 0;         ///< used, but cut to max_length
+  std::int64_t bad = 0;          ///< malformed, left out within the limit
+  std::int64_t untrainable = 0;  ///< well-formed, but nothing to train on is left within max_length (prompts: longer than it; pairs of a
+                                 ///< reward model: one of them is)
+  std::int64_t truncated = 0;    ///< used, but cut to max_length
   std::vector<std::string> examples;  ///< the first messages about rows left out, at most 10
   /// One line for a log.
   std::string text() const;
@@ -51,6 +52,8 @@ struct Dataset {
 /// Reads everything. Errc::bad_input when the limit of bad rows is passed or no row is left; errors of files and options as they come.
 Result<Dataset<SftExample>> load_sft(const DataOptions& options, const TextEncoder& encoder);
 Result<Dataset<PairExample>> load_pairs(const DataOptions& options, const TextEncoder& encoder);
+/// options.encode.steps says which dialect the rows are to be of.
+Result<Dataset<StepExample>> load_steps(const DataOptions& options, const TextEncoder& encoder);
 Result<Dataset<PromptRow>> load_prompts(const DataOptions& options, const TextEncoder& encoder);
 
 }  // namespace troupe::engine::data

@@ -55,15 +55,6 @@ bool finish(SftExample& example, const EncodeOptions& options) {
   return example.ids.size() > 1 && std::any_of(example.weights.begin() + 1, example.weights.end(), [](float w) { return w != 0; });
 }
 
-// A tokenizer may know more tokens than the model has rows for: text that needs one of those cannot be trained on.
-Result<> check_vocabulary(const Ids& ids, const TextEncoder& encoder) {
-  const auto end = encoder.vocabulary();
-  for (const auto id : ids)
-    if (id < 0 || (end > 0 && id >= end))
-      return fail(Errc::bad_input, cat("the tokenizer makes token ", id, " of the text, the model's vocabulary ends at ", end - 1));
-  return {};
-}
-
 Result<SftExample> encode_text(const Json& prompt, const Json& completion, const Sample& sample, const TextEncoder& encoder,
                                const EncodeOptions& options) {
   auto marked = mark_text(prompt, completion, sample.tools, encoder);
@@ -75,6 +66,15 @@ Result<SftExample> encode_text(const Json& prompt, const Json& completion, const
 }
 
 }  // namespace
+
+// A tokenizer may know more tokens than the model has rows for: text that needs one of those cannot be trained on.
+Result<> check_vocabulary(const Ids& ids, const TextEncoder& encoder) {
+  const auto end = encoder.vocabulary();
+  for (const auto id : ids)
+    if (id < 0 || (end > 0 && id >= end))
+      return fail(Errc::bad_input, cat("the tokenizer makes token ", id, " of the text, the model's vocabulary ends at ", end - 1));
+  return {};
+}
 
 Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
   auto example = sample.tokens ? of_token_row(*sample.tokens) : encode_text(sample.prompt, sample.completion, sample, encoder, options);
@@ -92,8 +92,10 @@ Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextE
       sample.rejected_tokens ? of_token_row(*sample.rejected_tokens) : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
   if (!rejected) return fail(rejected.error());
   const bool first = finish(*chosen, plain), second = finish(*rejected, plain);
-  if (!first || !second) return std::nullopt;
-  return PairExample{std::move(*chosen), std::move(*rejected)};
+  if (!first || !second || (plain.leave_out_longer && (chosen->truncated || rejected->truncated))) return std::nullopt;
+  PairExample pair{std::move(*chosen), std::move(*rejected)};
+  if (sample.margin) pair.margin = static_cast<float>(*sample.margin);
+  return pair;
 }
 
 Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {

@@ -21,6 +21,7 @@ struct SftExample {
 
 struct PairExample {
   SftExample chosen, rejected;
+  std::optional<float> margin = {};  ///< by how much the chosen one is better, where the row says
 };
 
 struct PromptRow {
@@ -30,16 +31,43 @@ struct PromptRow {
   Json columns;      ///< the row's other columns, an object
 };
 
+/// A solution whose steps are judged.
+struct StepExample {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> classes;  ///< as long as ids: the class of the step that the token ends, -1 elsewhere
+  bool truncated = false;             ///< the row was longer than max_length
+};
+
+/// The placeholder dialect's tokens (steps.h finds them). Class c is reward_ids[c].
+struct StepTokens {
+  std::string placeholder_text;
+  std::int32_t placeholder = 0;
+  std::vector<std::string> reward_texts;
+  std::vector<std::int32_t> reward_ids;
+};
+
+/// How the rows of a process reward model become tokens.
+struct StepOptions {
+  std::string separator = "\n";      ///< behind each step; the step is judged at its last token
+  bool last_step_only = false;       ///< the other steps are not judged
+  std::int32_t classes = 2;          ///< of rows with labels
+  std::optional<StepTokens> tokens;  ///< of rows with placeholders; without them rows have labels
+};
+
 struct EncodeOptions {
   std::int64_t max_length = 0;  ///< tokens of a sequence, the front is kept; 0: no limit. A longer *prompt* of PromptRow is refused instead
-  bool train_on_prompt = false;  ///< SFT: the whole sequence has weight 1
-  bool append_end_token = true;  ///< to completions of plain strings (chat templates write their own)
+  bool train_on_prompt = false;   ///< SFT: the whole sequence has weight 1
+  bool append_end_token = true;   ///< to completions of plain strings (chat templates write their own)
+  bool leave_out_longer = false;  ///< pairs longer than max_length are left out, not cut (reward models: a score of half an answer is none)
+  StepOptions steps;
 };
 
 /// nullopt: nothing trainable is left after the cut to max_length. Errors: Errc::bad_input (this row), Errc::unsupported (conversations
 /// without a chat template).
 Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options);
-/// nullopt: one of the two has nothing trainable left.
+/// Errc::bad_input: a token of the tokenizer that the model has no row for.
+Result<> check_vocabulary(const std::vector<std::int32_t>& ids, const TextEncoder& encoder);
+/// nullopt: one of the two has nothing trainable left, or is longer than max_length where such pairs are left out.
 Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options);
 /// nullopt: longer than max_length.
 Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options);

@@ -4,6 +4,7 @@
 #include "engine/data/messages.h"
 #include "engine/data/pairwise.h"
 #include "engine/data/sample.h"
+#include "engine/data/steps.h"
 #include "engine/data/token_rows.h"
 
 namespace troupe::engine::data {
@@ -131,6 +132,10 @@ Result<Sample> dispatch(const Columns& row, const LayoutOptions& options) {
       return text_row(row);
     case Layout::pairwise:
       return pairwise_sample(row, options);
+    case Layout::steps:
+      return step_sample(row, options);
+    case Layout::placeholders:
+      return placeholder_sample(row, options);
     case Layout::prompt_answer:
       return prompt_and_answer(row, options);
     case Layout::automatic:

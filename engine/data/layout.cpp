@@ -1,4 +1,5 @@
 // Which layout a row has, by its keys.
+#include <algorithm>
 #include <array>
 
 #include "engine/base/text.h"
@@ -8,8 +9,8 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::array layout_names = {"auto",   "token_ids", "messages", "prompt_completion", "question_answer",
-                                     "alpaca", "text",      "pairwise", "prompt_answer"};
+constexpr std::array layout_names = {"auto", "token_ids", "messages", "prompt_completion", "question_answer", "alpaca",
+                                     "text", "pairwise",  "steps",    "placeholders",      "prompt_answer"};
 
 Layout for_sft(const Columns& has) {
   if (has("input_ids")) return Layout::token_ids;
@@ -25,10 +26,43 @@ Layout for_pairs(const Columns& has) {
   return has("chosen") && has("rejected") ? Layout::pairwise : Layout::automatic;
 }
 
+Layout for_steps(const Columns& has) {
+  if (has("prompt") && has("completions") && has("labels")) return Layout::steps;
+  return has("input") && has("value") ? Layout::placeholders : Layout::automatic;
+}
+
 Layout for_prompts(const Columns& has) {
   for (const auto* key : {"prompt", "question", "problem", "instruction", "messages", "conversations"})
     if (has(key)) return Layout::prompt_answer;
   return has("input_ids") ? Layout::token_ids : Layout::automatic;
+}
+
+Layout layout_for(Purpose purpose, const Columns& has) {
+  switch (purpose) {
+    case Purpose::sft:
+      return for_sft(has);
+    case Purpose::pairs:
+      return for_pairs(has);
+    case Purpose::steps:
+      return for_steps(has);
+    case Purpose::prompts:
+      return for_prompts(has);
+  }
+  return Layout::automatic;
+}
+
+std::vector<Layout> layouts_of(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::sft:
+      return {Layout::token_ids, Layout::messages, Layout::prompt_completion, Layout::question_answer, Layout::alpaca, Layout::text};
+    case Purpose::pairs:
+      return {Layout::token_ids, Layout::pairwise};
+    case Purpose::steps:
+      return {Layout::steps, Layout::placeholders};
+    case Purpose::prompts:
+      return {Layout::token_ids, Layout::prompt_answer};
+  }
+  return {};
 }
 
 std::string known_layouts(Purpose purpose) {
@@ -41,6 +75,8 @@ std::string known_layouts(Purpose purpose) {
       return "chosen, rejected (with prompt, instruction, conversations, or whole dialogues) | chosen_input_ids, chosen_labels, "
              "rejected_input_ids, "
              "rejected_labels";
+    case Purpose::steps:
+      return "prompt, completions, labels (one text and one label a step) | input, value (one reward token a placeholder)";
     case Purpose::prompts:
       return "prompt, question, problem, instruction or messages (with answer, ground_truth or reward_model.ground_truth) | input_ids";
   }
@@ -67,9 +103,18 @@ Result<Layout> layout_from(std::string_view name) {
                                " Known: ", join(known, ", ")));
 }
 
+Result<> check_layout(Layout layout, Purpose purpose) {
+  const auto fitting = layouts_of(purpose);
+  if (layout == Layout::automatic || std::find(fitting.begin(), fitting.end(), layout) != fitting.end()) return {};
+  std::vector<std::string> names{"auto"};
+  for (const auto each : fitting) names.emplace_back(to_string(each));
+  return fail(Errc::usage,
+              cat("data.layout: rows of this algorithm are read as one of ", join(names, ", "), ", found ", to_string(layout)));
+}
+
 Result<Layout> detect_layout(const Row& row, const LayoutOptions& options) {
   const Columns has(row.value, options.columns);
-  const auto found = options.purpose == Purpose::sft ? for_sft(has) : options.purpose == Purpose::pairs ? for_pairs(has) : for_prompts(has);
+  const auto found = layout_for(options.purpose, has);
   if (found != Layout::automatic) return found;
   return fail(Errc::usage, cat(row.where(), ": the row's columns fit no known layout. Known: ", known_layouts(options.purpose),
                                ". Found: ", keys_of(row.value), ". Map columns to these names, as in data.columns.prompt=question"));

@@ -89,5 +89,10 @@ class Loader {
 Experience to_experience(const Batch<SftExample>& batch);
 /// Chosen 2k, rejected 2k+1, unit 2, count = pairs.
 Experience to_experience(const Batch<PairExample>& batch);
+/// The same for a reward model: the mask is 1 at each sequence's last token alone, whose score is the sequence's; `label` has the margins
+/// at the sequences 2k, where any pair of the batch has one.
+Experience to_scored_pairs(const Batch<PairExample>& batch);
+/// The mask is 1 where a step is judged, `classes` says what it is; count = judged tokens.
+Experience to_experience(const Batch<StepExample>& batch);
 
 }  // namespace troupe::engine::data

@@ -1,6 +1,7 @@
 #include "engine/data/pairwise.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/text.h"
 #include "engine/data/messages.h"
@@ -72,6 +73,15 @@ bool is_whole_dialogue(const Json& value) { return value.is_array() && value.arr
 
 }  // namespace
 
+Result<std::optional<double>> margin_of(const Columns& row) {
+  const auto* value = row.find("margin");
+  if (!value) return std::nullopt;
+  if (!value->is_number() || !std::isfinite(value->number()))
+    return bad(cat("expected a number under ", quote(row.file_name("margin")), ", found ",
+                   value->is_string() ? quote(value->string()) : std::string(value->type_name())));
+  return value->number();
+}
+
 Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options) {
   auto chosen = completion(row, "chosen"), rejected = completion(row, "rejected"), given = prompt(row, options),
        tools = to_tools(row.find("tools"));
@@ -96,6 +106,9 @@ Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options)
     sample->rejected = as_messages(sample->rejected, "assistant");
   }
   sample->tools = std::move(*tools);
+  const auto margin = margin_of(row);
+  if (!margin) return fail(margin.error());
+  sample->margin = *margin;
   return sample;
 }
 

@@ -12,7 +12,7 @@
 namespace troupe::engine::data {
 
 /// What rows are read for: the same row means different things to different algorithms.
-enum class Purpose { sft, pairs, prompts };
+enum class Purpose { sft, pairs, prompts, steps };
 
 enum class Layout {
   automatic,          ///< found from the keys of the first row
@@ -23,6 +23,8 @@ enum class Layout {
   alpaca,             ///< instruction, input, output, system, history
   text,               ///< text: the whole of it is trained on
   pairwise,           ///< chosen, rejected, with a prompt, instruction, conversations, or the prefix that both have in common (HH-RLHF)
+  steps,              ///< prompt, completions, labels: the steps of a solution, each judged (TRL)
+  placeholders,       ///< input with a placeholder behind each step, value: a reward token for each (Math-Shepherd, MindSpeed)
   prompt_answer,      ///< prompt (string or messages), question, problem or instruction; answer, ground_truth or reward_model.ground_truth
 };
 
@@ -42,6 +44,13 @@ struct TokenRow {
   std::vector<std::int32_t> labels;  ///< as long as ids; -100 is not trained on
 };
 
+/// Process rewards: what the data says of a solution's steps.
+struct StepLabels {
+  std::vector<std::string> steps;     ///< the steps' texts; empty: the prompt is the whole text, with a placeholder behind each step
+  std::vector<std::int32_t> classes;  ///< of each of `steps`: 0 is wrong, 1 is right
+  std::vector<std::string> values;    ///< the reward token of each placeholder
+};
+
 /// `prompt`, `completion`, `rejected` are a string or an array of messages ({"role", "content", ...}); all messages, or all strings.
 struct Sample {
   Json prompt;      ///< never trained on; null when there is none
@@ -52,6 +61,8 @@ struct Sample {
   Json columns;     ///< prompts: the row's other columns
   std::optional<TokenRow> tokens;           ///< instead of prompt and completion
   std::optional<TokenRow> rejected_tokens;  ///< instead of rejected
+  std::optional<double> margin;             ///< pairs: by how much the chosen one is better, where the row says
+  std::optional<StepLabels> judged;         ///< process rewards
 };
 
 struct LayoutOptions {
@@ -62,6 +73,9 @@ struct LayoutOptions {
   bool chat_template = true;    ///< the model has one
   std::int64_t vocabulary = 0;  ///< of rows that are ids; 0: not checked
 };
+
+/// Errc::usage when rows of this layout are not for this purpose.
+Result<> check_layout(Layout layout, Purpose purpose);
 
 /// The layout that fits the row's keys. Errc::usage: the row's keys and the layouts that there are.
 Result<Layout> detect_layout(const Row& row, const LayoutOptions& options);

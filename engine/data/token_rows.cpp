@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/base/text.h"
+#include "engine/data/pairwise.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -59,6 +60,9 @@ Result<Sample> token_sample(const Columns& row, const LayoutOptions& options) {
     auto rejected = token_row(row, "rejected_input_ids", "rejected_labels", options);
     if (!rejected) return fail(rejected.error());
     sample.rejected_tokens = std::move(*rejected);
+    const auto margin = margin_of(row);
+    if (!margin) return fail(margin.error());
+    sample.margin = *margin;
   }
   if (options.purpose == Purpose::prompts) {
     if (const auto* answer = row.first({"answer", "ground_truth"})) sample.answer = *answer;

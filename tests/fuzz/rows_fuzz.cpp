@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "engine/data/dataset.h"
+#include "engine/data/steps.h"
 #include "tests/engine/data/byte_encoder.h"
 #include "tests/fuzz/scratch_file.h"
 
@@ -49,6 +50,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[1] % 3 == 0) check_account(load_sft(options, encoder));
   if (data[1] % 3 == 1) check_account(load_pairs(options, encoder));
   if (data[1] % 3 == 2) check_account(load_prompts(options, encoder));
+  // Process rewards and the pairs of reward models, by bits of the byte that the others leave free.
+  if (data[0] / 2 % 2 == 1) check_account(load_steps(options, encoder));
+  options.encode.steps.tokens = value_or_throw(find_step_tokens("k", {"+", "-"}, encoder));
+  if (data[0] / 4 % 2 == 1) check_account(load_steps(options, encoder));
+  options.encode.leave_out_longer = true;
+  if (data[0] / 8 % 2 == 1) check_account(load_pairs(options, encoder));
   check_seek(options.paths.front());
   return 0;
 }

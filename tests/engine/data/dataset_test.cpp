@@ -44,7 +44,7 @@ TEST(Dataset, Gsm8kTrainsOnTheAnswerAlone) {
 TEST(Dataset, HarmlessDialoguesPartAtTheLastAnswer) {
   const auto data =
       value_or_throw(load_pairs({.paths = {data_file("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl")}}, ByteEncoder()));
-  for (const auto& [chosen, rejected] : data.examples) {
+  for (const auto& [chosen, rejected, margin] : data.examples) {
     for (const auto* side : {&chosen, &rejected}) {
       const auto text = text_of_ids(side->ids), answer = text_of_ids(side->ids, &side->weights);
       EXPECT_TRUE(text.ends_with("\n\nAssistant:" + answer)) << answer;

@@ -1,0 +1,176 @@
+#include "engine/data/steps.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+
+namespace troupe::engine::data {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
+
+Result<const Json::Array*> list(const Columns& row, const std::string& name, const char* of) {
+  const auto* value = row.find(name);
+  if (!value || !value->is_array())
+    return bad(cat("expected a list of ", of, " under ", quote(row.file_name(name)), ", found ", value ? value->type_name() : "nothing"));
+  if (value->array().empty()) return bad(cat(quote(row.file_name(name)), " is empty: not one step to judge"));
+  return &value->array();
+}
+
+Result<std::vector<std::string>> texts(const Columns& row, const std::string& name, const char* of) {
+  const auto items = list(row, name, of);
+  if (!items) return fail(items.error());
+  std::vector<std::string> out;
+  for (const auto& item : **items) {
+    if (!item.is_string()) return bad(cat(quote(row.file_name(name)), ", item ", out.size(), ": expected text, found ", item.type_name()));
+    out.push_back(item.string());
+  }
+  return out;
+}
+
+Result<std::int32_t> one_token(const std::string& text, const std::string& key, const TextEncoder& encoder) {
+  const auto ids = encoder.encode(text, false);
+  if (!ids) return fail(ids.error());
+  if (ids->size() == 1 && (encoder.vocabulary() == 0 || ids->front() < encoder.vocabulary())) return ids->front();
+  return fail(Errc::usage, cat(key, ": expected a text that is exactly one token of the model, found ", quote(text), ", which is ",
+                               ids->size(), " tokens; choose another, or add it to the tokenizer"));
+}
+
+Result<std::int32_t> class_of(const std::string& value, std::size_t item, const StepTokens& tokens) {
+  const auto found = std::find(tokens.reward_texts.begin(), tokens.reward_texts.end(), value);
+  if (found != tokens.reward_texts.end()) return static_cast<std::int32_t>(found - tokens.reward_texts.begin());
+  std::vector<std::string> known;
+  for (const auto& text : tokens.reward_texts) known.push_back(quote(text));
+  return bad(cat("\"value\", item ", item, ": expected one of prm.reward_tokens (", join(known, ", "), "), found ", quote(value)));
+}
+
+Result<StepExample> with_separators(const Sample& sample, const TextEncoder& encoder, const StepOptions& options) {
+  if (options.tokens)
+    return fail(Errc::usage,
+                "the rows have steps and labels (prompt, completions, labels), and prm.kind is placeholder, which wants input and value; "
+                "choose prm.kind: token_class");
+  const auto& judged = *sample.judged;
+  auto row = tokenise_steps(sample.prompt.string(), judged.steps, options.separator, encoder);
+  if (!row) return fail(row.error());
+  StepExample out{.ids = std::move(row->ids)};
+  out.classes.assign(out.ids.size(), -1);
+  for (std::size_t k = 0; k < row->ends.size(); ++k) {
+    if (judged.classes[k] >= options.classes)
+      return bad(cat("\"labels\", item ", k, ": expected a class from 0 to ", options.classes - 1, ", found ", judged.classes[k]));
+    if (!options.last_step_only || k + 1 == row->ends.size()) out.classes[static_cast<std::size_t>(row->ends[k])] = judged.classes[k];
+  }
+  return out;
+}
+
+Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& encoder, const StepOptions& options) {
+  if (!options.tokens)
+    return fail(Errc::usage,
+                "the rows have placeholders (input, value), and prm.kind is token_class, which wants prompt, completions and labels; "
+                "choose prm.kind: placeholder");
+  const auto& values = sample.judged->values;
+  auto ids = encoder.encode(sample.prompt.string(), true);
+  if (!ids) return fail(ids.error());
+  StepExample out{.ids = std::move(*ids)};
+  out.classes.assign(out.ids.size(), -1);
+  std::size_t steps = 0;
+  for (std::size_t t = 0; t < out.ids.size(); ++t) {
+    if (out.ids[t] != options.tokens->placeholder) continue;
+    if (steps < values.size()) {
+      const auto found = class_of(values[steps], steps, *options.tokens);
+      if (!found) return fail(found.error());
+      if (!options.last_step_only || steps + 1 == values.size()) out.classes[t] = *found;
+    }
+    ++steps;
+  }
+  if (steps != values.size())
+    return bad(cat("\"input\": expected one placeholder ", quote(options.tokens->placeholder_text), " (token ", options.tokens->placeholder,
+                   ") for each of the ", values.size(), " under \"value\", found ", steps));
+  return out;
+}
+
+}  // namespace
+
+Result<Sample> step_sample(const Columns& row, const LayoutOptions&) {
+  auto prompt = row.string("prompt");
+  if (!prompt) return fail(prompt.error());
+  auto steps = texts(row, "completions", "texts, one a step,");
+  if (!steps) return fail(steps.error());
+  const auto labels = list(row, "labels", "labels, one a step,");
+  if (!labels) return fail(labels.error());
+  StepLabels judged{.steps = std::move(*steps), .classes = {}, .values = {}};
+  for (const auto& label : **labels) {
+    const bool fits = label.is_bool() || (label.is_integer() && label.integer() >= 0 && label.integer() < (1 << 16));
+    if (!fits)
+      return bad(cat(quote(row.file_name("labels")), ", item ", judged.classes.size(), ": expected true, false or a class from 0, found ",
+                     label.is_number() ? label.dump() : std::string(label.type_name())));
+    judged.classes.push_back(label.is_bool() ? label.boolean() : static_cast<std::int32_t>(label.integer()));
+  }
+  if (judged.classes.size() != judged.steps.size())
+    return bad(cat("expected as many labels as steps, found ", judged.classes.size(), " under ", quote(row.file_name("labels")), " and ",
+                   judged.steps.size(), " under ", quote(row.file_name("completions"))));
+  return Sample{.prompt = Json(std::move(*prompt)), .judged = std::move(judged)};
+}
+
+Result<Sample> placeholder_sample(const Columns& row, const LayoutOptions&) {
+  auto input = row.string("input");
+  if (!input) return fail(input.error());
+  auto values = texts(row, "value", "reward tokens, one a placeholder,");
+  if (!values) return fail(values.error());
+  return Sample{.prompt = Json(std::move(*input)), .judged = StepLabels{.steps = {}, .classes = {}, .values = std::move(*values)}};
+}
+
+Result<StepTokens> find_step_tokens(const std::string& placeholder, const std::vector<std::string>& reward_tokens,
+                                    const TextEncoder& encoder) {
+  if (reward_tokens.size() < 2)
+    return fail(Errc::usage, cat("prm.reward_tokens: expected two or more (the first means a right step), found ", reward_tokens.size()));
+  StepTokens out{.placeholder_text = placeholder, .reward_texts = reward_tokens};
+  const auto found = one_token(placeholder, "prm.placeholder", encoder);
+  if (!found) return fail(found.error());
+  out.placeholder = *found;
+  for (const auto& text : reward_tokens) {
+    const auto id = one_token(text, "prm.reward_tokens", encoder);
+    if (!id) return fail(id.error());
+    out.reward_ids.push_back(*id);
+  }
+  return out;
+}
+
+Result<StepTokenRow> tokenise_steps(std::string_view prompt, const std::vector<std::string>& steps, const std::string& separator,
+                                    const TextEncoder& encoder) {
+  auto ids = encoder.encode(prompt, true);
+  const auto behind = encoder.encode(separator, false);
+  if (!ids) return fail(ids.error());
+  if (!behind) return fail(behind.error());
+  StepTokenRow out{.ids = std::move(*ids), .ends = {}};
+  for (const auto& step : steps) {
+    const auto piece = encoder.encode(step, false);
+    if (!piece) return fail(piece.error());
+    out.ids.insert(out.ids.end(), piece->begin(), piece->end());
+    out.ids.insert(out.ids.end(), behind->begin(), behind->end());
+    if (out.ids.size() < 2 || (piece->empty() && behind->empty()))
+      return bad(cat("step ", out.ends.size(), " has no token to be judged at (its text is ", quote(step), ", the separator ",
+                     quote(separator), ")"));
+    out.ends.push_back(static_cast<std::int32_t>(out.ids.size()) - 1);
+  }
+  return out;
+}
+
+Result<std::optional<StepExample>> encode_steps(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
+  auto example =
+      sample.judged->steps.empty() ? with_placeholders(sample, encoder, options.steps) : with_separators(sample, encoder, options.steps);
+  if (!example) return fail(example.error());
+  if (auto ok = check_vocabulary(example->ids, encoder); !ok) return fail(ok.error());
+  if (!example->classes.empty() && example->classes.front() >= 0)
+    return bad("the first token is a placeholder: there is no step before it to judge");
+  const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.max_length, 0));
+  if (limit > 0 && example->ids.size() > limit) {
+    example->ids.resize(limit), example->classes.resize(limit);
+    example->truncated = true;
+  }
+  if (std::all_of(example->classes.begin(), example->classes.end(), [](auto c) { return c < 0; })) return std::nullopt;
+  return std::move(*example);
+}
+
+}  // namespace troupe::engine::data
