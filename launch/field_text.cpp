@@ -1,7 +1,10 @@
 // What a field is, in words: types, allowed values, values as YAML text, and which key a misspelt one meant.
+#include <algorithm>
+
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "launch/fields.h"
+#include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
@@ -51,6 +54,16 @@ std::string_view last_part(std::string_view key) {
 }
 
 }  // namespace
+
+std::string_view section_of(std::string_view key) {
+  const auto dot = key.find('.');
+  return dot == std::string_view::npos ? std::string_view{} : key.substr(0, dot);
+}
+
+std::string_view part_of(const Field& field) {
+  const std::string_view section = section_of(field.key);
+  return section.empty() ? field.key : section;
+}
 
 const Field* find_field(std::string_view key) {
   for (const Field& field : fields()) {
@@ -136,8 +149,10 @@ std::string allowed_text(const Field& field) {
 }
 
 bool applies(const Field& field, std::string_view algorithm) {
-  if (field.algorithms.empty()) return true;
-  return cat(',', field.algorithms, ',').find(cat(',', algorithm, ',')) != std::string::npos;
+  const auto is = [&](const Recipe& recipe) { return std::ranges::find(recipe.sections, part_of(field)) != recipe.sections.end(); };
+  if (std::ranges::none_of(recipes(), is)) return true;
+  const Recipe* recipe = find_recipe(algorithm);
+  return recipe && is(*recipe);
 }
 
 }  // namespace troupe::launch

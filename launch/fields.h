@@ -1,4 +1,5 @@
-// The one table of configuration keys. It drives parsing, --set, nearest-key errors, explain, the resolved file and docs/configuration.md.
+// The one table of configuration keys; launch/recipes has each algorithm's part of it. It drives parsing, --set, nearest-key errors,
+// explain, the resolved file and docs/configuration.md.
 #pragma once
 
 #include <limits>
@@ -24,17 +25,20 @@ struct Range {
   bool below_high = false;  ///< high itself is not allowed
 };
 
+constexpr Range any{}, at_least_0{0, std::numeric_limits<double>::infinity()}, at_least_1{1, std::numeric_limits<double>::infinity()},
+    above_0{0, std::numeric_limits<double>::infinity(), true}, fraction{0, 1}, below_1{0, 1, false, true};
+
 struct Field {
   std::string_view key;  ///< "train.learning_rate"
   Slot (*slot)(RunConfig&);
-  std::string_view doc;         ///< one line
-  std::string_view algorithms;  ///< "dpo" or "grpo,ppo": who reads it; empty: all
-  std::string_view choices;     ///< "constant|linear": the allowed words; empty: any
+  std::string_view doc;      ///< one line
+  std::string_view choices;  ///< "constant|linear": the allowed words; empty: any
   Range range;
   std::size_t length = 0;  ///< items that a list must have; 0: any number
 };
 
-/// All keys, section by section, in the order in which they are printed.
+/// All keys, section by section, in the order in which they are printed: those of every run, each recipe's own, then those that several
+/// recipes share.
 std::span<const Field> fields();
 /// The field called `key`, or nullptr.
 const Field* find_field(std::string_view key);
@@ -50,6 +54,10 @@ std::string value_text(const Field& field, const RunConfig& config);
 std::string_view type_name(const Field& field);
 /// The range or the choices, in words ("above 0, at most 1"); empty when anything goes.
 std::string allowed_text(const Field& field);
+/// "train" of "train.steps", "" of "reward".
+std::string_view section_of(std::string_view key);
+/// The same, but a key without a section is a part of its own: the words of Recipe::sections.
+std::string_view part_of(const Field& field);
 /// True when runs of `algorithm` read the field.
 bool applies(const Field& field, std::string_view algorithm);
 

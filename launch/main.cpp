@@ -14,6 +14,7 @@
 #include "launch/cluster/worker.h"
 #include "launch/commands/commands.h"
 #include "launch/exit_code.h"
+#include "launch/recipes/recipes.h"
 #include "launch/train.h"
 #include "transports/mpi/mpi_world.h"
 
@@ -24,14 +25,14 @@ namespace {
 using Action = std::function<int()>;
 
 void add_sources(CLI::App& command, Sources& sources) {
-  command.add_option("--algorithm", sources.algorithm, "sft, dpo or grpo");
+  command.add_option("--algorithm", sources.algorithm, cat("one of ", join(algorithm_names(), ", ")));
   command.add_option("--config", sources.file, "YAML or JSON file with the keys of docs/configuration.md");
   command.add_option("--set", sources.sets, "key=value, as often as you like; wins over the file")->take_all()->allow_extra_args(false);
 }
 
 void add_train(CLI::App& app, Action& action) {
   auto sources = std::make_shared<Sources>();
-  CLI::App* command = app.add_subcommand("train", "Train a model: sft, dpo or grpo");
+  CLI::App* command = app.add_subcommand("train", "Train a model: fine-tuning, preferences, rewards, reinforcement");
   add_sources(*command, *sources);
   command->footer(
       "Example:\n  troupe train --algorithm sft --set model=DIR --set data.path=rows.jsonl --set output=runs/first --set train.steps=100\n"

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "engine/base/text.h"
+#include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
@@ -48,13 +49,11 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   const std::uint64_t weights = 4 * size(spec.parameter_count());
   const std::int64_t longest = config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions) : spec.max_positions;
   std::vector<MemoryPart> parts{{"weights (f32)", weights}, {"gradients", weights}, {"AdamW's two moments", 2 * weights}};
-  if (needs_reference(config))
-    parts.push_back(
-        {config.dpo.precompute_reference && config.algorithm == "dpo" ? "reference model, until the pairs are scored" : "reference model",
-         weights});
+  const RolesNeeded roles = roles_of(config);
+  if (roles.reference.needed) parts.push_back({"reference model", weights});
   parts.push_back({cat("activations of ", config.train.micro_batch_tokens, " tokens (estimate)"),
                    4 * size(config.train.micro_batch_tokens) * saved_floats(spec)});
-  if (config.algorithm == "grpo") {
+  if (roles.rollout.needed) {
     parts.push_back({"rollout's weights, and room for the next", 2 * weights});
     const std::int64_t tokens = config.rollout.cache_tokens > 0 ? config.rollout.cache_tokens : config.rollout.max_sequences * longest;
     parts.push_back(

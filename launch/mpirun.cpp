@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/parallel/reduce.h"
 #include "launch/interrupt.h"
+#include "launch/recipes/recipes.h"
 #include "launch/run/conduct.h"
 #include "launch/run/housed.h"
 #include "launch/run/roles.h"
@@ -41,8 +42,9 @@ class Rank {
     const Grid replicas{.dp = world_->size()};
     policy =
         make<roles::Trainer>("making the policy", policy_grid(config_), [&](const RoleParts& parts) { return make_policy(parts, output); });
-    if (needs_reference(config_)) reference = make<roles::Scorer>("making the reference", replicas, make_reference);
-    if (config_.algorithm != "grpo") return;
+    const RolesNeeded roles = roles_of(config_);
+    if (roles.reference.needed) reference = make<roles::Scorer>("making the reference", replicas, make_reference);
+    if (!roles.rollout.needed) return;
     rollout = make<roles::Rollout>("making the rollout", replicas, [&](const RoleParts& parts) { return make_rollout(parts, text()); });
   }
 

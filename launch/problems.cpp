@@ -4,47 +4,52 @@
 #include <cmath>
 #include <filesystem>
 
-#include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
 #include "launch/fields.h"
-#include "launch/rewards.h"
+#include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
 namespace {
 
-class Judge {
+// What every run is judged by; the recipe judges its own keys.
+class General {
  public:
-  Judge(const RunConfig& config, const Origins& origins, Findings& findings) : c_(config), origins_(origins), findings_(findings) {}
+  explicit General(Judging& judging) : j_(judging), c_(judging.config) {}
 
   void all() {
     required();
     for (const Field& field : fields()) range(field);
     schedule();
     parallel();
-    if (c_.algorithm == "dpo") dpo();
-    if (c_.algorithm == "grpo") grpo(), rollout(), rewards();
     unused();
   }
 
  private:
-  void problem(std::string text) { findings_.problems.push_back(std::move(text)); }
-  void warn(std::string text) { findings_.warnings.push_back(std::move(text)); }
-  /// "train.steps = 0 (run.yaml:7)"
-  std::string named(std::string_view key) const {
-    return cat(key, " = ", value_text(*find_field(key), c_), " (", origins_.at(std::string(key)), ")");
-  }
-  bool given(std::string_view key) const {
-    const auto found = origins_.find(std::string(key));
-    return found != origins_.end() && found->second != "default";
-  }
+  void problem(std::string text) { j_.problem(std::move(text)); }
+  void warn(std::string text) { j_.warn(std::move(text)); }
+  std::string named(std::string_view key) const { return j_.named(key); }
+  bool given(std::string_view key) const { return j_.given(key); }
 
   void required() {
-    if (c_.algorithm.empty()) problem("algorithm is not set; give --algorithm sft, dpo or grpo");
+    algorithm();
     if (c_.model.empty()) problem("model is not set; give the model's directory: --set model=DIR");
     if (c_.data.path.empty()) problem("data.path is not set; give the file with the rows: --set data.path=FILE");
     if (c_.output.empty()) problem("output is not set; give a directory for the run: --set output=DIR");
     if (!c_.output.empty() && c_.output == c_.model) problem(cat(named("output"), ": is the model's own directory; choose another"));
+  }
+
+  void algorithm() {
+    const auto known = algorithm_names();
+    if (c_.algorithm.empty()) return problem(cat("algorithm is not set; give --algorithm, one of ", join(known, ", ")));
+    const Recipe* recipe = find_recipe(c_.algorithm);
+    if (!recipe) {
+      const std::string meant = nearest(c_.algorithm, known);
+      return problem(
+          cat(named("algorithm"), ": must be one of ", join(known, ", "), meant.empty() ? "" : cat("; did you mean ", meant, "?")));
+    }
+    if (!c_.dialect.empty() && !find_dialect(c_.dialect, recipe->name))
+      warn(cat(named("dialect"), ": ", recipe->name, " knows no way of that name that is not its own; nothing is changed by it"));
   }
 
   void range(const Field& field) {
@@ -111,64 +116,14 @@ class Judge {
     problem(cat(named("parallel.dp"), " x ", named("parallel.tp"), ": a group has at most ", most, " ranks, these are ", p.tp * p.dp));
   }
 
-  void dpo() {
-    const DpoConfig& d = c_.dpo;
-    const bool smooths = d.loss == "cdpo" || d.loss == "robust" || d.loss == "exo_pair";
-    if (d.label_smoothing > 0 && !smooths) {
-      problem(cat(named("dpo.label_smoothing"), ": ", d.loss, " does not use it; for smoothed labels set dpo.loss to cdpo or robust"));
-    }
-    if (d.label_smoothing == 0 && d.loss == "exo_pair") problem("dpo.loss = exo_pair: needs dpo.label_smoothing above 0, such as 0.001");
-    if (given("dpo.discopop_tau") && d.loss != "discopop") warn(cat(named("dpo.discopop_tau"), ": not used by dpo.loss = ", d.loss));
-  }
-
-  void grpo() {
-    const GrpoConfig& g = c_.grpo;
-    if (g.group_size == 1) {
-      problem(cat(named("grpo.group_size"),
-                  ": advantages are relative to the group's mean, so a group of one learns nothing (and with "
-                  "grpo.scale_rewards = ",
-                  g.scale_rewards, " divides zero by zero); the nearest valid value is 2"));
-    }
-    if (g.beta == 0 && !g.reference.empty()) warn(cat(named("grpo.reference"), ": not used, grpo.beta is 0"));
-    if (g.beta == 0 && (given("grpo.kl") || given("grpo.kl_times_ratio"))) warn("grpo.kl, grpo.kl_times_ratio: not used, grpo.beta is 0");
-    if (g.constant_length > 0 && g.aggregation != "dr_grpo") {
-      problem(cat(named("grpo.constant_length"), ": has a meaning for grpo.aggregation = dr_grpo only"));
-    }
-    if (const std::int64_t round = g.epochs * g.minibatches, left = c_.train.steps % round; left != 0) {
-      warn(cat(named("train.steps"), ": one batch of samples makes ", round,
-               " steps (grpo.epochs x grpo.minibatches), so the last is trained on ",
-               "in part; a run that is made longer later goes on with fresh samples"));
-    }
-    if (g.clip_low == 1) warn(cat(named("grpo.clip_low"), ": ratios are never clipped from below"));
-  }
-
-  void rollout() {
-    if (c_.rollout.temperature == 0) {
-      problem(
-          cat(named("rollout.temperature"), ": greedy samples of a prompt are all the same, so no advantage is ever above 0; 1 is usual"));
-    }
-  }
-
-  void rewards() {
-    if (c_.reward.empty()) problem("reward is not set; grpo needs at least one rule: --set reward=exact_match");
-    bool some = c_.reward.empty();
-    for (const RewardRule& rule : c_.reward) some = some || rule.weight != 0;
-    if (c_.reward.empty()) return;
-    if (auto rules = actors::rules::Rules::from_json(reward_rules(c_), "reward"); !rules) problem(rules.error().what);
-    if (!some) problem("reward: every weight is 0, so every reward is 0");
-  }
-
   void unused() {
-    for (const Field& field : fields()) {
-      if (!c_.algorithm.empty() && given(field.key) && !applies(field, c_.algorithm)) {
-        warn(cat(named(field.key), ": not used by ", c_.algorithm));
-      }
-    }
+    if (!find_recipe(c_.algorithm)) return;
+    for (const Field& field : fields())
+      if (!applies(field, c_.algorithm)) j_.unused(field.key, cat("not used by ", c_.algorithm));
   }
 
+  Judging& j_;
   const RunConfig& c_;
-  const Origins& origins_;
-  Findings& findings_;
 };
 
 void need_model(std::string_view key, const std::string& path, Findings& findings) {
@@ -183,13 +138,17 @@ void need_model(std::string_view key, const std::string& path, Findings& finding
 
 }  // namespace
 
-void judge(const RunConfig& config, const Origins& origins, Findings& findings) { Judge(config, origins, findings).all(); }
+void judge(const RunConfig& config, const Origins& origins, Findings& findings) {
+  Judging judging(config, origins, findings);
+  General(judging).all();
+  if (const Recipe* recipe = find_recipe(config.algorithm)) recipe->judge(judging);
+}
 
 void judge_files(const RunConfig& config, Findings& findings) {
   std::error_code ignored;
   need_model("model", config.model, findings);
-  if (config.algorithm == "dpo") need_model("dpo.reference", config.dpo.reference, findings);
-  if (config.algorithm == "grpo") need_model("grpo.reference", config.grpo.reference, findings);
+  if (const Recipe* recipe = find_recipe(config.algorithm); recipe && recipe->reference)
+    need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
   for (const std::string& path : config.data.path) {
     if (!std::filesystem::exists(path, ignored)) findings.problems.push_back(cat("data.path: no file or folder ", quote(path, 400)));
   }

@@ -1,17 +1,9 @@
 // What is wrong or odd with a configuration as a whole.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "launch/run_config.h"
+#include "launch/recipes/judging.h"
 
 namespace troupe::launch {
-
-struct Findings {
-  std::vector<std::string> problems;  ///< refuse the run
-  std::vector<std::string> warnings;
-};
 
 /// Missing keys, values out of their range, and combinations that make no sense. Each message says what would be valid.
 void judge(const RunConfig& config, const Origins& origins, Findings& findings);

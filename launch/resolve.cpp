@@ -6,6 +6,7 @@
 #include "launch/assign.h"
 #include "launch/fields.h"
 #include "launch/problems.h"
+#include "launch/recipes/recipes.h"
 #include "launch/yaml.h"
 
 namespace troupe::launch {
@@ -80,16 +81,15 @@ class Resolver {
       if (!parsed) return problem(parsed.error().what);
       node = std::move(*parsed);
     }
-    put(key, node, "--set");
+    given_.push_back({key, std::move(node), "--set"});
   }
 
   void algorithm(const std::string& name) {
-    if (name.empty()) return;
-    out_.config.algorithm = name;
-    out_.origins["algorithm"] = "--algorithm";
+    if (!name.empty()) given_.push_back({"algorithm", word(name), "--algorithm"});
   }
 
   Result<Resolved> finish(bool check_files) {
+    apply();
     Findings findings;
     judge(out_.config, out_.origins, findings);
     if (check_files) judge_files(out_.config, findings);
@@ -114,9 +114,43 @@ class Resolver {
         else if (value.kind != YamlNode::Kind::null)
           problem(cat(origin, ": ", key, " is a section; a map is expected, found ", to_string(value.kind)));
       } else {
-        put(key, value, origin);
+        given_.push_back({key, value, origin});
       }
     }
+  }
+
+  struct Given {
+    std::string key;
+    YamlNode node;
+    std::string origin;
+  };
+
+  static YamlNode word(std::string_view text) {
+    YamlNode node;
+    node.kind = YamlNode::Kind::scalar;
+    node.text = text;
+    return node;
+  }
+
+  /// What a word was last set to, before anything is.
+  std::string last(std::string_view key) const {
+    std::string text;
+    for (const Given& each : given_)
+      if (each.key == key && each.node.kind == YamlNode::Kind::scalar) text = each.node.text;
+    return text;
+  }
+
+  /// Presets are defaults, so they come first; which ones is said by what comes later.
+  void apply() {
+    const std::string algorithm = canonical_choice(*find_field("algorithm"), last("algorithm"));
+    if (const Recipe* recipe = find_recipe(algorithm))
+      if (const Preset* dialect = find_dialect(last("dialect"), recipe->name)) preset(*dialect, "dialect ");
+    if (const Preset* own = find_preset(algorithm)) preset(*own, "algorithm ");
+    for (const Given& each : given_) put(each.key, each.node, each.origin);
+  }
+
+  void preset(const Preset& preset, std::string_view kind) {
+    for (const auto& [key, value] : preset.values) put(std::string(key), word(value), cat(kind, preset.name));
   }
 
   void put(const std::string& key, const YamlNode& node, const std::string& origin) {
@@ -139,6 +173,7 @@ class Resolver {
   }
 
   Resolved out_;
+  std::vector<Given> given_;
   std::vector<std::string> problems_;
 };
 

@@ -1,4 +1,5 @@
-// resolve: defaults < file < --algorithm and --set, with the origin of every value, and all problems reported at once.
+// resolve: defaults < presets (launch/recipes) < file < --algorithm and --set, with the origin of every value, and all problems reported at
+// once.
 #pragma once
 
 #include <string>

@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "launch/recipes/dpo_config.h"
+#include "launch/recipes/grpo_config.h"
+#include "launch/recipes/sampling_config.h"
+#include "launch/recipes/sft_config.h"
 
 namespace troupe::launch {
 
@@ -50,60 +53,9 @@ struct ParallelConfig {
   std::int64_t dp = 1;  ///< replicas that share each batch
 };
 
-struct SftConfig {
-  std::string loss = "nll";  ///< the names of algorithms::SftLoss::Kind
-  bool mask_prompt = true;   ///< train on the assistant's tokens only
-};
-
-struct DpoConfig {
-  double beta = 0.1;
-  std::string loss = "sigmoid";  ///< the names of algorithms::DpoLoss::Kind
-  double label_smoothing = 0;
-  double discopop_tau = 0.05;
-  std::string reference;              ///< a model directory; empty: the starting weights
-  bool precompute_reference = false;  ///< score the data once before the first step and forget the reference model
-};
-
-struct GrpoConfig {
-  std::int64_t group_size = 8;  ///< samples a prompt
-  double beta = 0;              ///< KL coefficient; 0: no reference model
-  std::string kl = "k3";        ///< k1, k2, k3
-  bool kl_times_ratio = true;   ///< multiply the KL estimate by the importance ratio
-  std::string reference;        ///< a model directory; empty: the starting weights
-  double clip_low = 0.2, clip_high = 0.2;
-  double delta = 0;             ///< upper bound of the unclipped ratio; 0: none
-  bool sequence_ratio = false;  ///< one importance ratio a sequence (GSPO)
-  double entropy_coef = 0;
-  std::string aggregation = "dapo";     ///< the names of algorithms::GrpoLoss::Aggregation
-  double constant_length = 0;           ///< dr_grpo: the divisor; 0: rollout.max_new_tokens
-  std::string scale_rewards = "group";  ///< group, batch, none
-  std::int64_t epochs = 1;              ///< passes over each batch of samples
-  std::int64_t minibatches = 1;         ///< optimizer steps a pass, of train.batch_size prompts each
-  bool mask_truncated = false;          ///< do not train on samples that hit max_new_tokens
-};
-
-struct RolloutConfig {
-  double temperature = 1;
-  std::int64_t top_k = 0;  ///< 0: all
-  double top_p = 1, min_p = 0;
-  double repetition_penalty = 1, presence_penalty = 0;
-  std::int64_t max_new_tokens = 256;
-  std::vector<std::string> stop;
-  std::int64_t max_sequences = 64;  ///< sequences decoded at the same time
-  std::int64_t cache_tokens = 0;    ///< room of the KV cache; 0: max_sequences of full length
-};
-
-/// One rule of a weighted sum (actors/roles/rules/rules.h has their names and options).
-struct RewardRule {
-  std::string rule;
-  double weight = 1;
-  std::string label;  ///< the part's name in metrics; empty: the rule's
-  Json options;       ///< the rule's own settings, an object, or null
-  bool operator==(const RewardRule&) const = default;
-};
-
 struct RunConfig {
-  std::string algorithm;        ///< sft, dpo, grpo
+  std::string algorithm;        ///< one of algorithm_names() (launch/recipes/recipes.h)
+  std::string dialect;          ///< trl, verl, openrlhf, mindspeed: whose defaults; empty: ours
   std::string model;            ///< a Hugging Face directory
   std::string output;           ///< the run's directory
   std::string resume = "auto";  ///< auto, never, or a checkpoint directory
@@ -118,12 +70,7 @@ struct RunConfig {
   std::vector<RewardRule> reward;
 };
 
-/// True when the run compares with a reference model.
-inline bool needs_reference(const RunConfig& config) {
-  return config.algorithm == "dpo" || (config.algorithm == "grpo" && config.grpo.beta != 0);
-}
-
-/// Where each value came from, by key: "default", "run.yaml:7", "--set", "--algorithm".
+/// Where each value came from, by key: "default", "algorithm dapo", "dialect verl" (launch/recipes), "run.yaml:7", "--set", "--algorithm".
 using Origins = std::map<std::string, std::string>;
 
 }  // namespace troupe::launch

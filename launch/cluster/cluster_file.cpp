@@ -7,6 +7,7 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/recipes/recipes.h"
 #include "launch/yaml.h"
 
 namespace troupe::launch {
@@ -108,15 +109,13 @@ class Reader {
     }
   }
 
-  // What this algorithm does with each role: exactly one of it, one or more, or nothing.
-  bool needs(const std::string& role) const {
-    if (role == "policy") return true;
-    if (role == "reference") return needs_reference(config_);
-    return (role == "rollout" || role == "verifier") && config_.algorithm == "grpo";
-  }
+  bool needs(const std::string& role) const { return roles_of(config_).of(role).needed; }
 
   // One cluster file serves runs with a KL term and without: the reference of the latter is not started, and that is said.
-  bool idle(const GroupSpec& group) const { return group.role == "reference" && config_.algorithm == "grpo" && !needs("reference"); }
+  bool idle(const GroupSpec& group) const {
+    const RoleUse use = roles_of(config_).of(group.role);
+    return !use.needed && !use.when.empty();
+  }
 
   void judge() {
     std::map<std::string, const GroupSpec*> seen;
@@ -144,7 +143,7 @@ class Reader {
     if (problems_.empty()) {
       for (const GroupSpec& group : groups_)
         if (idle(group))
-          log_warning(cat(group.origin, ": role reference: grpo compares with one only when grpo.beta is above 0; it is not started"));
+          log_warning(cat(group.origin, ": role ", group.role, ": ", roles_of(config_).of(group.role).when, "; it is not started"));
       std::erase_if(groups_, [this](const GroupSpec& group) { return idle(group); });
       return std::move(groups_);
     }

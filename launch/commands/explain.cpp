@@ -6,8 +6,8 @@
 #include "launch/commands/commands.h"
 #include "launch/exit_code.h"
 #include "launch/fields.h"
-#include "launch/formula.h"
 #include "launch/memory.h"
+#include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
@@ -76,7 +76,7 @@ int explain(const ExplainOptions& options) {
   }
   const Resolved run = value_or_throw(resolve(options.sources));
   print_configuration(run);
-  std::cout << "\nLoss\n  " << indented(loss_formula(run.config)) << '\n';
+  std::cout << "\nLoss\n  " << indented(recipe_of(run.config).formula(run.config)) << '\n';
   const auto spec = value_or_throw(engine::checkpoint::read_folder_spec(run.config.model));
   print_model(spec);
   print_memory(run.config, spec);

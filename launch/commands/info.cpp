@@ -13,6 +13,7 @@
 #include "launch/exit_code.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/memory.h"
+#include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
@@ -113,12 +114,12 @@ class Report {
   }
 
   static void print_layouts(const engine::data::Row& row) {
-    using engine::data::Purpose;
-    for (const auto& [purpose, name] : {std::pair{Purpose::sft, "sft"}, {Purpose::pairs, "dpo"}, {Purpose::prompts, "grpo"}}) {
+    for (const Recipe& recipe : recipes()) {
       engine::data::LayoutOptions options;
-      options.purpose = purpose;
+      options.purpose = recipe.rows;
       const auto layout = engine::data::detect_layout(row, options);
-      std::cout << "  for " << name << ": " << (layout ? engine::data::to_string(*layout) : "not usable without data.columns") << '\n';
+      std::cout << "  for " << recipe.name << ": " << (layout ? engine::data::to_string(*layout) : "not usable without data.columns")
+                << '\n';
     }
   }
 

@@ -4,7 +4,8 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/run_checkpoint.h"
-#include "launch/rewards.h"
+#include "launch/recipes/recipes.h"
+#include "launch/recipes/sampling.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {
@@ -62,7 +63,7 @@ roles::Trainer make_policy(const RoleParts& parts, const checkpoint::DirectoryLo
 }
 
 roles::Scorer make_reference(const RoleParts& parts) {
-  const std::string& given = parts.config.algorithm == "dpo" ? parts.config.dpo.reference : parts.config.grpo.reference;
+  const std::string given = recipe_of(parts.config).reference(parts.config);
   auto model = value_or_throw(checkpoint::load_decoder(parts.device, given.empty() ? parts.config.model : given, false, tp_of(parts)));
   return roles::Scorer(std::move(model), scoring_settings(parts.config), parts.mesh);
 }

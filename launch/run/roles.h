@@ -28,7 +28,7 @@ engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::stri
 /// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights. Its checkpoints go to `output`,
 /// which outlives the role; of a group, rank 0 has it, the others nullptr.
 actors::roles::Trainer make_policy(const RoleParts& parts, const engine::checkpoint::DirectoryLock* output);
-/// The model that the algorithm compares with: dpo.reference, grpo.reference, or the one that training began from.
+/// The model that the algorithm compares with: Recipe::reference, or the one that training began from.
 actors::roles::Scorer make_reference(const RoleParts& parts);
 /// A model of the trained one's shape, whose weights come by message. `text` turns its tokens into text.
 actors::roles::Rollout make_rollout(const RoleParts& parts, std::shared_ptr<const TextModel> text);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "launch/model.h"
+#include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 namespace {
@@ -12,60 +12,7 @@ namespace {
 /// The configuration was judged before: its dtype is one of those that there are.
 engine::ops::Precision precision_of_run(const RunConfig& config) { return precision_of(config.train.dtype).value(); }
 
-template <class L>
-Result<L> valid(Result<L> loss) {
-  if (!loss) return loss;
-  if (auto fine = loss->validate(); !fine) return fail(fine.error());
-  return loss;
-}
-
 }  // namespace
-
-Result<algorithms::SftLoss> sft_settings(const RunConfig& config) {
-  return fields_from_json<algorithms::SftLoss>(Json::Object{{"kind", config.sft.loss}}, "sft");
-}
-
-Result<algorithms::DpoConfig> dpo_settings(const RunConfig& config) {
-  Json fields = Json::Object{};
-  fields.set("kind", config.dpo.loss), fields.set("beta", config.dpo.beta), fields.set("label_smoothing", config.dpo.label_smoothing);
-  fields.set("discopop_tau", config.dpo.discopop_tau);
-  const auto loss = valid(fields_from_json<algorithms::DpoLoss>(fields, "dpo"));
-  if (!loss) return fail(loss.error());
-  return algorithms::DpoConfig{*loss, config.dpo.precompute_reference};
-}
-
-Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config) {
-  const GrpoConfig& g = config.grpo;
-  Json fields = Json::Object{};
-  fields.set("aggregation", g.aggregation), fields.set("clip_low", g.clip_low), fields.set("clip_high", g.clip_high);
-  fields.set("delta", g.delta), fields.set("sequence_ratio", Json(g.sequence_ratio)), fields.set("beta", g.beta), fields.set("kl", g.kl);
-  fields.set("kl_times_ratio", Json(g.kl_times_ratio)), fields.set("entropy_coef", g.entropy_coef);
-  fields.set("temperature", config.rollout.temperature);
-  const auto loss = valid(fields_from_json<algorithms::GrpoLoss>(fields, "grpo"));
-  if (!loss) return fail(loss.error());
-  algorithms::GrpoConfig out;
-  out.loss = *loss;
-  out.group = static_cast<int>(g.group_size), out.epochs = static_cast<int>(g.epochs), out.minibatches = static_cast<int>(g.minibatches);
-  out.mask_truncated = g.mask_truncated, out.constant_length = g.constant_length;
-  const auto scales = algorithms::names_of(algorithms::GroupScale{});
-  const auto scale = std::ranges::find(scales, g.scale_rewards);
-  if (scale == scales.end())
-    return fail(Errc::usage, cat("grpo.scale_rewards: group, batch or none is expected, found ", quote(g.scale_rewards)));
-  out.scale = static_cast<algorithms::GroupScale>(scale - scales.begin());
-  out.sampling = sampling_settings(config);
-  return out;
-}
-
-engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
-  const RolloutConfig& r = config.rollout;
-  engine::generate::SamplingParams params;
-  params.temperature = r.temperature, params.top_k = r.top_k, params.top_p = r.top_p, params.min_p = r.min_p;
-  params.repetition_penalty = r.repetition_penalty, params.presence_penalty = r.presence_penalty;
-  params.max_new_tokens = static_cast<std::int32_t>(r.max_new_tokens);
-  params.stop_strings = r.stop;
-  params.seed = static_cast<std::uint64_t>(config.train.seed);
-  return params;
-}
 
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec) {
   engine::generate::GeneratorConfig out;
@@ -110,7 +57,7 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config, const e
   out.bad_row_limit = config.data.max_bad_rows;
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;
-  if (config.algorithm == "grpo") out.encode.max_length -= config.rollout.max_new_tokens;
+  if (roles_of(config).rollout.needed) out.encode.max_length -= config.rollout.max_new_tokens;
   if (out.encode.max_length < 1)
     return fail(Errc::usage,
                 cat("rollout.max_new_tokens ", config.rollout.max_new_tokens, " leaves no room for a prompt: sequences have at most ",

@@ -1,10 +1,9 @@
 // From the run's configuration to the settings of the libraries: pure functions, so that a test can look at each.
 #pragma once
 
-#include "algorithms/dpo.h"
-#include "algorithms/grpo.h"
-#include "algorithms/sft.h"
+#include "algorithms/plan.h"
 #include "engine/data/dataset.h"
+#include "engine/data/loader.h"
 #include "engine/generate/generator.h"
 #include "engine/models/spec.h"
 #include "engine/parallel/grid.h"
@@ -13,12 +12,6 @@
 
 namespace troupe::launch {
 
-/// Errc::usage: a word that is none of the known ones, or settings that contradict each other.
-Result<algorithms::SftLoss> sft_settings(const RunConfig& config);
-Result<algorithms::DpoConfig> dpo_settings(const RunConfig& config);
-Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config);
-
-engine::generate::SamplingParams sampling_settings(const RunConfig& config);
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec);
 /// parallel.*: how the ranks of the policy share it.
 engine::parallel::Grid policy_grid(const RunConfig& config);

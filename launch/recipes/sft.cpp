@@ -1,0 +1,55 @@
+#include "launch/recipes/sft.h"
+
+#include "algorithms/sft.h"
+#include "engine/base/fields.h"
+#include "engine/base/text.h"
+#include "launch/run/stage.h"
+
+namespace troupe::launch {
+namespace {
+
+constexpr Field table[] = {
+    {"sft.loss", [](RunConfig& c) { return Slot(&c.sft.loss); },
+     "nll: negative log-likelihood; dft: weighted by the token's own probability (dynamic fine-tuning)", "nll|dft", any},
+    {"sft.mask_prompt", [](RunConfig& c) { return Slot(&c.sft.mask_prompt); },
+     "train on the answers only (every assistant turn); false: on every token", "", any},
+};
+
+RolesNeeded roles(const RunConfig&) { return {}; }
+
+void judge(Judging&) {}
+
+std::string formula(const RunConfig& config) {
+  return cat(
+      "L = - sum over trained tokens t of ", config.sft.loss == "dft" ? "sg(p(t)) " : "",
+      "log p(t | the tokens before it)  /  trained tokens of the batch\n", "trained: ",
+      config.sft.mask_prompt ? "the answers (every assistant turn); prompts only condition them" : "every token but the first of each row");
+}
+
+int run(Stage& stage) {
+  auto data = stage.loader(engine::data::load_sft(stage.data_options(), stage.text()));
+  auto actors = stage.cluster();
+  const auto plan = stage.begin(data.order().batches());
+  return stage.drive(algorithms::sft(actors, data, plan, value_or_throw(sft_settings(stage.config()))), plan);
+}
+
+}  // namespace
+
+Result<algorithms::SftLoss> sft_settings(const RunConfig& config) {
+  return fields_from_json<algorithms::SftLoss>(Json::Object{{"kind", config.sft.loss}}, "sft");
+}
+
+Recipe sft_recipe() {
+  return {"sft",
+          "supervised fine-tuning: learn to write the answers of the data",
+          {"sft"},
+          table,
+          engine::data::Purpose::sft,
+          roles,
+          nullptr,
+          judge,
+          formula,
+          run};
+}
+
+}  // namespace troupe::launch

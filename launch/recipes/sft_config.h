@@ -1,0 +1,13 @@
+// The section `sft` of a run file.
+#pragma once
+
+#include <string>
+
+namespace troupe::launch {
+
+struct SftConfig {
+  std::string loss = "nll";  ///< the names of algorithms::SftLoss::Kind
+  bool mask_prompt = true;   ///< train on the assistant's tokens only
+};
+
+}  // namespace troupe::launch
