@@ -34,6 +34,37 @@ Advantages group_advantages(std::span<const double> rewards, int group, GroupSca
 /// REINFORCE leave-one-out (Ahmadian et al. 2024, arXiv:2402.14740): A = R - the mean of the group's others; 0 without others.
 Advantages leave_one_out(std::span<const double> rewards, int group);
 
+/// As leave_one_out, and divided by the deviation (n - 1) of the group's others plus eps; not divided where that is 0, as where a sole
+/// winner leaves equal rewards behind (NeMo-RL's default). A group of two has no such deviation.
+Advantages leave_one_out_scaled(std::span<const double> rewards, int group, double eps = 1e-6);
+
+/// Only the best sample of a group counts, by how far it is ahead of the second: A = (first - second) / (std + eps), 0 for the others
+/// (verl's grpo_passk, arXiv:2503.19595). Of several best ones none is ahead.
+Advantages pass_at_k(std::span<const double> rewards, int group, double eps = 1e-6);
+
+/// OPO (arXiv:2505.23585): A = R - sum of length * R / sum of length over the group. lengths [N], in trained tokens.
+Advantages length_weighted_baseline(std::span<const double> rewards, std::span<const double> lengths, int group);
+
+/// GPG (arXiv:2504.02546) as verl has it: A = alpha (R - mean), alpha = samples / samples whose reward is not 0.
+Advantages group_policy_gradient(std::span<const double> rewards, int group);
+
+/// MaxRL as prime-rl has it: A = (R - mean) / mean; 0 where the mean is 0. Rewards are at least 0.
+Advantages relative_to_mean(std::span<const double> rewards, int group);
+
+/// ReMax (arXiv:2310.10505): A = R - the reward of the greedy answer to the same prompt, `baselines` [N / group]. Where that one failed, 0.
+Advantages against_baseline(std::span<const double> rewards, std::span<const double> baselines, int group);
+
+/// GDPO (arXiv:2601.05242; TRL's normalize_then_sum): every reward part is scaled within its group, then the weighted sum within the batch.
+/// parts [K][N], weights [K]; `rewards` [N] are what the statistics tell of.
+Advantages normalise_then_sum(std::span<const double> rewards, const std::vector<std::vector<double>>& parts,
+                              std::span<const double> weights, int group, double eps = 1e-4);
+
+/// (x - mean) / (std + eps) over the whole batch, std with n - 1 (TRL's RLOO with normalize_advantages). What is not a number stays 0.
+std::vector<double> normalised_over_batch(std::span<const double> x, double eps);
+
+/// sum over k >= 0 of gamma^k r_(t+k) over the trained tokens of one sequence; tokens that are not trained on are stepped over. [L]
+std::vector<double> returns_to_go(std::span<const double> rewards, std::span<const float> mask, double gamma);
+
 /// [N] -> [T]: each token of sequence n gets values[n]; offsets [N+1].
 std::vector<float> per_token(std::span<const double> values, const std::vector<std::int32_t>& offsets);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
+#include "algorithms/losses/entropy_mask.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
@@ -16,9 +16,13 @@ static_assert(Loss<GrpoLoss>);
 
 namespace {
 
+using engine::data::Experience;
+
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-void report_ratio(const Expr& ratio, const engine::data::Experience& b, Report& report) {
+void report_ratio(const Expr& log_ratio, const Experience& b, Report& report) {
+  const Expr ratio = exp(detach(log_ratio));
+  report.mean("ppo_kl", -log_ratio, b.mask);
   report.mean("ratio/mean", ratio, b.mask);
   double least = infinity, greatest = -infinity;
   const auto values = ratio.values();
@@ -29,57 +33,86 @@ void report_ratio(const Expr& ratio, const engine::data::Experience& b, Report& 
   report.greatest("ratio/max", greatest);
 }
 
+const std::vector<float>& behaviour_of(const Experience& b) { return b.rollout_logp.empty() ? b.old_logp : b.rollout_logp; }
+
+// [T] log-probabilities of the proximal policy: the denominator of rho.
+Expr proximal_of(const GrpoLoss& loss, const Expr& logp, const Experience& b) {
+  if (loss.proximal == Proximal::given) return b.old_logp.empty() ? detach(logp) : Expr(b.old_logp);
+  const auto& behaviour = behaviour_of(b);
+  check(behaviour.size() == b.tokens.size() && b.version.size() + 1 == b.offsets.size(),
+        "GrpoLoss: the proximal policy needs the log-probabilities and versions of what sampled");
+  auto out = logp.values();
+  for (std::size_t n = 0; n < b.version.size(); ++n) {
+    const double share = proximal_share(static_cast<std::int64_t>(loss.version), static_cast<std::int64_t>(b.version[n]));
+    for (auto t = static_cast<std::size_t>(b.offsets[n]); t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
+      out[t] = b.mask[t] == 0 ? 0 : proximal_logp(loss.proximal, static_cast<double>(behaviour[t]), out[t], share);
+  }
+  return out;
+}
+
+// [T] what the surrogate of each token is multiplied by: DeepSeek's mask, the entropy mask and the correction.
+Expr weight_of(const GrpoLoss& loss, const TokenStats& now, const std::vector<double>& correction, const Experience& b) {
+  Expr weight = 1.0;
+  if (loss.off_policy_mask > 0 && !behaviour_of(b).empty())
+    weight = weight * algorithms::off_policy_mask(now.logp.values(), behaviour_of(b), b, loss.off_policy_mask);
+  if (loss.top_entropy_quantile < 1) weight = weight * top_entropy_mask(now.entropy.values(), b.mask, loss.top_entropy_quantile);
+  if (!correction.empty() && loss.surrogate.kind != Surrogate::Kind::vespo) weight = weight * correction;  // VESPO has it in phi
+  return weight;
+}
+
+std::vector<double> logs(std::vector<double> values) {
+  for (double& value : values) value = std::log(value);
+  return values;
+}
+
+Result<> refused(const char* key, std::string expected) { return fail(Errc::usage, cat("grpo.", key, ": ", expected)); }
+
 }  // namespace
 
 Result<> GrpoLoss::validate() const {
   const auto wrong = [](const char* key, const char* expected, double found) {
-    return fail(Errc::usage, cat("grpo.", key, ": expected ", expected, ", found ", found));
+    return refused(key, cat("expected ", expected, ", found ", found));
   };
-  if (!(clip_low >= 0 && clip_low <= 1)) return wrong("clip_low", "a number from 0 to 1", clip_low);
-  if (!(clip_high >= 0)) return wrong("clip_high", "a number of at least 0", clip_high);
-  if (delta != 0 && !(delta > 1 + clip_high)) return wrong("delta", "0 (none) or a number above 1 + clip_high", delta);
+  if (auto fine = surrogate.validate(name); !fine) return fine;
+  if (auto fine = correction.validate(name); !fine) return fine;
+  if (surrogate.wants_token_ratio() && ratio != RatioLevel::token)
+    return refused("ratio", "expected token: vespo, gmpo and dro take the ratios of tokens together by themselves");
+  if (surrogate.kind == Surrogate::Kind::vespo && correction.filter != Over::none)
+    return refused("filter", "expected none: vespo weighs whole samples by itself");
+  if (!(log_ratio_limit >= 0)) return wrong("log_ratio_limit", "0 (none) or a number above 0", log_ratio_limit);
   if (!(beta >= 0) || !std::isfinite(beta)) return wrong("beta", "a number of at least 0", beta);
   if (!std::isfinite(entropy_coef)) return wrong("entropy_coef", "a number", entropy_coef);
+  if (!(top_entropy_quantile > 0 && top_entropy_quantile <= 1))
+    return wrong("top_entropy_quantile", "a share above 0, at most 1 (all tokens)", top_entropy_quantile);
+  if (!(off_policy_mask >= 0)) return wrong("off_policy_mask", "0 (none) or a number of nats", off_policy_mask);
   if (!(temperature > 0) || !std::isfinite(temperature)) return wrong("temperature", "a number above 0", temperature);
   return {};
 }
 
-Expr GrpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+bool GrpoLoss::advantage_is_all() const {
+  return beta == 0 && entropy_coef == 0 && top_entropy_quantile == 1 && surrogate.advantage_is_all();
+}
+
+Expr GrpoLoss::operator()(const TokenStats& now, const Experience& b, Report& report) const {
   check(b.advantage.size() == b.tokens.size(), "GrpoLoss: advantage is missing");
   check(beta == 0 || b.reference_logp.size() == b.tokens.size(), "GrpoLoss: reference_logp is missing");
-  const Expr old = b.old_logp.empty() ? detach(now.logp) : Expr(b.old_logp);
-  const Expr log_ratio = where(b.mask, now.logp - old, 0.0);  // [T]
-  const Expr ratio = exp(sequence_ratio ? spread(mean_by_sequence(log_ratio, b.mask, b.offsets), b.offsets) : log_ratio);
-  const Expr clipped = clip(ratio, 1 - clip_low, 1 + clip_high);
-  const Expr bounded = delta > 0 ? clip(ratio, -infinity, delta) : ratio;
-  Expr loss = -min(bounded * b.advantage, clipped * b.advantage);
+  const Expr old = proximal_of(*this, now.logp, b);
+  const Expr logp = where(b.mask, now.logp, 0.0), log_rho = log_ratio(ratio, now.logp, old, b, log_ratio_limit);  // [T]
+  std::vector<double> corrected;
+  if (correction.any() && !behaviour_of(b).empty()) corrected = correction(old.values(), behaviour_of(b), b, report);
+  const PolicyTerms terms{logp, log_rho, Expr(b.advantage), corrected.empty() ? corrected : logs(corrected)};
+  Expr loss = surrogate(terms, b, report) * weight_of(*this, now, corrected, b);
+  report.mean("policy_loss", loss, b.mask);
   if (beta != 0) {
-    const Expr plain = algorithms::kl(kl, where(b.mask, now.logp - b.reference_logp, 0.0));
-    const Expr penalty = kl_times_ratio ? plain * ratio : plain;
+    const Expr plain = algorithms::kl(kl, where(b.mask, now.logp - b.reference_logp, 0.0), kl_clamp);
+    const Expr penalty = kl_times_ratio ? plain * exp(log_rho) : plain;
     report.mean("kl", penalty, b.mask);
     loss = loss + beta * penalty;
   }
   if (entropy_coef != 0) loss = loss - entropy_coef * where(b.mask, now.entropy, 0.0);
   if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
-  const Expr low = (ratio < 1 - clip_low) * (Expr(b.advantage) < 0.0), high = (ratio > 1 + clip_high) * (Expr(b.advantage) > 0.0);
-  report.mean("clip_ratio/low_mean", low, b.mask);
-  report.mean("clip_ratio/high_mean", high, b.mask);
-  report.mean("clip_ratio/region_mean", low + high, b.mask);
-  report_ratio(ratio, b, report);
-  const Expr total = aggregation == Aggregation::sequence ? sum(mean_by_sequence(loss, b.mask, b.offsets)) : sum(loss * b.mask);
-  return total / (b.count * b.scale);
-}
-
-void set_constants(engine::data::Experience& update, GrpoLoss::Aggregation aggregation, double sampled_tokens, double longest) {
-  using Aggregation = GrpoLoss::Aggregation;
-  const double tokens = std::accumulate(update.mask.begin(), update.mask.end(), 0.0);
-  update.scale = 1;
-  update.count = update.sequences();
-  if (aggregation == Aggregation::token_local) update.count = tokens;
-  if (aggregation == Aggregation::token_global) update.count = sampled_tokens;
-  if (aggregation == Aggregation::constant) update.scale = longest;
-  if (update.count == 0) update.count = 1;
-  check(update.scale > 0, "set_constants: the longest completion allowed is not known");
+  report_ratio(log_rho, b, report);
+  return averaged(aggregation, loss, b);
 }
 
 }  // namespace troupe::algorithms

@@ -24,7 +24,10 @@ constexpr Field table[] = {
      at_least_0},
     {"grpo.delta", [](RunConfig& c) { return Slot(&c.grpo.delta); }, "upper bound of the unclipped importance ratio; 0: none", "",
      at_least_0},
-    {"grpo.sequence_ratio", [](RunConfig& c) { return Slot(&c.grpo.sequence_ratio); }, "one importance ratio a sequence (GSPO)", "", any},
+    {"grpo.ratio", [](RunConfig& c) { return Slot(&c.grpo.ratio); },
+     "importance ratio of each token, of the sequence (its geometric mean; GSPO), the same with the gradient of single tokens "
+     "(GSPO-token), or of the whole answer (RLOO)",
+     "token|sequence|sequence_token|sequence_sum", any},
     {"grpo.entropy_coef", [](RunConfig& c) { return Slot(&c.grpo.entropy_coef); }, "weight of the entropy bonus", "", {-10, 10}},
     {"grpo.aggregation", [](RunConfig& c) { return Slot(&c.grpo.aggregation); },
      "mean over: grpo: sequences of their token means; bnpo: tokens of the update; dapo: tokens of all samples; dr_grpo: sequences, over a "
@@ -99,8 +102,8 @@ std::string formula(const RunConfig& config) {
   std::string text =
       cat("L = ", average(config), "\nl = - min(", bounded, " A, clip(rho, ", to_text(1 - g.clip_low), ", ", to_text(1 + g.clip_high),
           ") A)", g.beta != 0 ? kl_term(g) : "", g.entropy_coef != 0 ? cat(" - ", to_text(g.entropy_coef), " H") : "", "\n");
-  text += g.sequence_ratio ? "rho = exp(mean over the sample of log p(t) - log p_old(t))\n"
-                           : "rho = p(t) / p_old(t), p_old: the weights that sampled t\n";
+  text += g.ratio != "token" ? "rho = exp(mean over the sample of log p(t) - log p_old(t))\n"
+                             : "rho = p(t) / p_old(t), p_old: the weights that sampled t\n";
   if (g.beta != 0) text += cat("x = log p(t) - log p_ref(t),  p_ref: ", g.reference.empty() ? "the starting weights" : g.reference, "\n");
   return cat(text, advantage(g), ",  ", g.group_size, " samples a group\n", reward_formula(config));
 }
@@ -119,7 +122,7 @@ Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config) {
   const GrpoConfig& g = config.grpo;
   Json fields = Json::Object{};
   fields.set("aggregation", g.aggregation), fields.set("clip_low", g.clip_low), fields.set("clip_high", g.clip_high);
-  fields.set("delta", g.delta), fields.set("sequence_ratio", Json(g.sequence_ratio)), fields.set("beta", g.beta), fields.set("kl", g.kl);
+  fields.set("delta", g.delta), fields.set("ratio", g.ratio), fields.set("beta", g.beta), fields.set("kl", g.kl);
   fields.set("kl_times_ratio", Json(g.kl_times_ratio)), fields.set("entropy_coef", g.entropy_coef);
   fields.set("temperature", config.rollout.temperature);
   const auto loss = valid_loss<algorithms::GrpoLoss>(fields, "grpo");

@@ -14,7 +14,7 @@ struct GrpoConfig {
   std::string reference;        ///< a model directory; empty: the starting weights
   double clip_low = 0.2, clip_high = 0.2;
   double delta = 0;             ///< upper bound of the unclipped ratio; 0: none
-  bool sequence_ratio = false;  ///< one importance ratio a sequence (GSPO)
+  std::string ratio = "token";  ///< the names of algorithms::RatioLevel
   double entropy_coef = 0;
   std::string aggregation = "dapo";     ///< the names of algorithms::GrpoLoss::Aggregation
   double constant_length = 0;           ///< dr_grpo: the divisor; 0: rollout.max_new_tokens

@@ -12,7 +12,6 @@ namespace troupe::algorithms {
 namespace {
 
 using namespace troupe::test;
-using Aggregation = GrpoLoss::Aggregation;
 
 // The table's numbers are decimal, an Experience's columns are float32: every column is rounded, and the difference that the loss
 // reads is put into logp in float64, so that exact ratios are tested. The reference likewise, where it is asked for.
@@ -45,14 +44,16 @@ struct Published {
   }
 };
 
-TEST(GrpoLoss, ClipHasThePublishedValues) { Published().expect({.clip_high = 0.28}, -0.2318482972, -0.3433462610, -0.1502139892); }
+TEST(GrpoLoss, ClipHasThePublishedValues) {
+  Published().expect({.surrogate = {.clip_high = 0.28}}, -0.2318482972, -0.3433462610, -0.1502139892);
+}
 
 TEST(GrpoLoss, TwoSidedClipHasThePublishedValues) {
-  Published().expect({.clip_high = 0.28, .delta = 1.4}, -0.2395003553, -0.3499051680, -0.1530835110);
+  Published().expect({.surrogate = {.clip_high = 0.28, .delta = 1.4}}, -0.2395003553, -0.3499051680, -0.1530835110);
 }
 
 TEST(GrpoLoss, SequenceRatioHasThePublishedValues) {
-  Published().expect({.clip_high = 0.28, .sequence_ratio = true}, -0.2291811776, -0.3357709968, -0.1468998111);
+  Published().expect({.surrogate = {.clip_high = 0.28}, .ratio = RatioLevel::sequence}, -0.2291811776, -0.3357709968, -0.1468998111);
 }
 
 TEST(GrpoLoss, K3HasThePublishedValues) {
@@ -70,7 +71,7 @@ TEST(GrpoLoss, CountsClippedTokensOnTheSideWhereTheyAreClipped) {
   Published p;
   p.b.count = 7;
   Report report;
-  slopes_of(GrpoLoss{.clip_high = 0.28}, p.logp, std::vector<double>(p.logp.size()), p.b, report);
+  slopes_of(GrpoLoss{.surrogate = {.clip_high = 0.28}}, p.logp, std::vector<double>(p.logp.size()), p.b, report);
   const auto values = report.values();
   EXPECT_NEAR(values.at("clip_ratio/region_mean"), 1.0 / 7, 1e-12);
   EXPECT_NEAR(values.at("clip_ratio/low_mean"), 1.0 / 7, 1e-12);
@@ -119,9 +120,9 @@ TEST(Kl, EstimatorsHaveThePublishedValues) {
 }
 
 TEST(GrpoLoss, NonsenseIsRefused) {
-  EXPECT_FALSE(GrpoLoss{.clip_low = 1.5}.validate());
-  EXPECT_FALSE(GrpoLoss{.clip_high = -0.1}.validate());
-  EXPECT_FALSE(GrpoLoss{.delta = 1.1}.validate());
+  EXPECT_FALSE(GrpoLoss{.surrogate = {.clip_low = 1.5}}.validate());
+  EXPECT_FALSE(GrpoLoss{.surrogate = {.clip_high = -0.1}}.validate());
+  EXPECT_FALSE(GrpoLoss{.surrogate = {.delta = 1.1}}.validate());
   EXPECT_FALSE(GrpoLoss{.beta = -1}.validate());
   EXPECT_FALSE(GrpoLoss{.temperature = 0}.validate());
   EXPECT_TRUE(GrpoLoss{}.validate());

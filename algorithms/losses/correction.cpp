@@ -1,0 +1,114 @@
+#include "algorithms/losses/correction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+namespace {
+
+using engine::data::Experience;
+
+// f(first token, last token + 1) for every sequence.
+template <class F>
+void each_sequence(const Experience& b, F&& f) {
+  for (std::size_t n = 0; n + 1 < b.offsets.size(); ++n)
+    f(n, static_cast<std::size_t>(b.offsets[n]), static_cast<std::size_t>(b.offsets[n + 1]));
+}
+
+// The mean or the sum of x over the trained tokens of [begin, end).
+double over(const std::vector<double>& x, const Experience& b, std::size_t begin, std::size_t end, bool mean) {
+  double sum = 0, count = 0;
+  for (std::size_t t = begin; t < end; ++t)
+    if (b.mask[t] != 0) sum += x[t], count += 1;
+  return mean && count > 0 ? sum / count : sum;
+}
+
+// [T] log w over the tokens that `level` says.
+std::vector<double> spread_over(Over level, const std::vector<double>& difference, const Experience& b) {
+  if (level == Over::token) return difference;
+  std::vector<double> out(difference.size(), 0);
+  if (level == Over::none) return out;
+  each_sequence(b, [&](std::size_t, std::size_t begin, std::size_t end) {
+    const double whole = over(difference, b, begin, end, level == Over::geometric);
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(begin), out.begin() + static_cast<std::ptrdiff_t>(end), whole);
+  });
+  return out;
+}
+
+double ratio_of(double log_w) { return std::exp(std::clamp(log_w, -20.0, 20.0)); }
+
+}  // namespace
+
+Result<> Correction::validate(std::string_view section) const {
+  const auto bounds = [&](const char* key, double from, double to, bool open) -> Result<> {
+    if (from >= 0 && std::isfinite(from) && ((open && to == 0) || (to > from && std::isfinite(to)))) return {};
+    return fail(Errc::usage, cat(section, ".", key, ": expected 0 <= ", key, "_low < ", key, "_high", open ? " (0: no upper bound)" : "",
+                                 ", found ", from, " and ", to));
+  };
+  if (auto fine = bounds("correction", low, high, true); !fine) return fine;
+  if (filter == Over::token)
+    return fail(Errc::usage, cat(section,
+                                 ".filter: expected none, sequence or geometric (whole samples are left out), found token; to leave "
+                                 "tokens out set correction: token with correction_outside: mask"));
+  return bounds("filter", filter_low, filter_high, false);
+}
+
+std::vector<double> Correction::operator()(const std::vector<double>& proximal, const std::vector<float>& behaviour, const Experience& b,
+                                           engine::loss::Report& report) const {
+  check(behaviour.size() == b.tokens.size() && proximal.size() == b.tokens.size(), "Correction: a column of log-probabilities is missing");
+  std::vector<double> difference(proximal.size(), 0);
+  for (std::size_t t = 0; t < difference.size(); ++t)
+    if (b.mask[t] != 0) difference[t] = proximal[t] - static_cast<double>(behaviour[t]);
+  const auto log_w = spread_over(weight, difference, b), log_filter = spread_over(filter, difference, b);
+  const double most = high > 0 ? high : std::numeric_limits<double>::infinity();
+  std::vector<double> out(difference.size(), 1);
+  double count = 0, apart = 0, sum = 0, beyond = 0;
+  for (std::size_t t = 0; t < out.size(); ++t) {
+    if (b.mask[t] == 0) continue;
+    const double w = ratio_of(log_w[t]), kept = ratio_of(log_filter[t]);
+    const bool inside = w >= low && w <= most;
+    if (inside || outside == Outside::keep)
+      out[t] = w;
+    else
+      out[t] = outside == Outside::mask ? 0 : std::clamp(w, low, most);
+    if (filter != Over::none && !(kept >= filter_low && kept <= filter_high)) out[t] = 0;
+    count += 1, apart += std::abs(difference[t]), sum += out[t], beyond += inside ? 0 : 1;
+    report.greatest("sampling/sampling_logp_difference/max", std::abs(difference[t]));
+    report.least("sampling/importance_sampling_ratio/min", out[t]);
+    report.greatest("sampling/importance_sampling_ratio/max", out[t]);
+  }
+  report.mean("sampling/sampling_logp_difference/mean", apart, count);
+  report.mean("sampling/importance_sampling_ratio/mean", sum, count);
+  report.mean("sampling/is_oob_ratio", beyond, count);
+  return out;
+}
+
+std::vector<double> off_policy_mask(const std::vector<double>& logp, const std::vector<float>& behaviour, const Experience& b,
+                                    double threshold) {
+  check(behaviour.size() == b.tokens.size(), "off_policy_mask: the log-probabilities of what sampled are missing");
+  std::vector<double> drift(logp.size(), 0), out(logp.size(), 1);
+  for (std::size_t t = 0; t < drift.size(); ++t)
+    if (b.mask[t] != 0) drift[t] = static_cast<double>(behaviour[t]) - logp[t];
+  each_sequence(b, [&](std::size_t, std::size_t begin, std::size_t end) {
+    if (over(drift, b, begin, end, true) <= threshold) return;
+    for (std::size_t t = begin; t < end; ++t) out[t] = b.advantage[t] < 0 ? 0 : 1;
+  });
+  return out;
+}
+
+double proximal_share(std::int64_t now, std::int64_t behaviour) {
+  if (now <= behaviour) return 0;
+  return std::clamp(static_cast<double>(now - 1 - behaviour) / static_cast<double>(now - behaviour), 0.0, 1.0);
+}
+
+double proximal_logp(Proximal how, double behaviour, double logp, double share) {
+  if (how != Proximal::linear) return behaviour + share * (logp - behaviour);
+  const double most = std::max(behaviour, logp);
+  return most + std::log((1 - share) * std::exp(behaviour - most) + share * std::exp(logp - most));
+}
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,102 @@
+#include "algorithms/losses/surrogate.h"
+
+#include <cmath>
+#include <limits>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+
+using namespace engine::loss;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Result<> Surrogate::validate(std::string_view section) const {
+  const auto wrong = [&](const char* key, const char* expected, double found) {
+    return fail(Errc::usage, cat(section, ".", key, ": expected ", expected, ", found ", found));
+  };
+  if (!(clip_low >= 0 && clip_low <= 1)) return wrong("clip_low", "a number from 0 to 1", clip_low);
+  if (!(clip_high >= 0) || !std::isfinite(clip_high)) return wrong("clip_high", "a number of at least 0", clip_high);
+  if (delta != 0 && !(delta > 1 + clip_high)) return wrong("delta", "0 (none) or a number above 1 + clip_high", delta);
+  if (dual_clip != 0 && !(dual_clip > 1)) return wrong("dual_clip", "0 (none) or a number above 1", dual_clip);
+  if (kind != Kind::clip && delta != 0) return wrong("delta", "0, as policy_loss is not clip", delta);
+  if (kind != Kind::clip && dual_clip != 0) return wrong("dual_clip", "0, as policy_loss is not clip", dual_clip);
+  for (const auto& [key, value] : {std::pair("sapo_temperature_pos", sapo_temperature_pos),
+                                   {"sapo_temperature_neg", sapo_temperature_neg},
+                                   {"vespo_lambda_pos", vespo_lambda_pos},
+                                   {"vespo_lambda_neg", vespo_lambda_neg}})
+    if (!(value > 0) || !std::isfinite(value)) return wrong(key, "a number above 0", value);
+  for (const auto& [key, value] : {std::pair("vespo_k_pos", vespo_k_pos), {"vespo_k_neg", vespo_k_neg}, {"dro_beta", dro_beta}})
+    if (!(value >= 0) || !std::isfinite(value)) return wrong(key, "a number of at least 0", value);
+  return {};
+}
+
+Expr Surrogate::clipped(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+  const Expr& a = now.advantage;
+  const Expr ratio = exp(now.log_ratio);
+  const Expr bounded = delta > 0 ? clip(ratio, -infinity, delta) : ratio;
+  const Expr loss = -min(bounded * a, clip(ratio, 1 - clip_low, 1 + clip_high) * a);
+  const Expr low = (ratio < 1 - clip_low) * (a < 0.0), high = (ratio > 1 + clip_high) * (a > 0.0);
+  report.mean("clip_ratio/low_mean", low, b.mask);
+  report.mean("clip_ratio/high_mean", high, b.mask);
+  report.mean("clip_ratio/region_mean", low + high, b.mask);
+  if (dual_clip == 0) return loss;
+  const Expr most = -dual_clip * a;
+  report.mean("clip_ratio/dual_mean", (loss > most) * (a < 0.0), b.mask);
+  return where(a < 0.0, min(loss, most), loss);
+}
+
+Expr Surrogate::cispo(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+  const bool band = kind == Kind::cispo_band;
+  const double low = band ? 1 - clip_low : -infinity, high = band ? 1 + clip_high : clip_high;
+  const Expr ratio = detach(exp(now.log_ratio));
+  report.mean("cispo_clip_ratio", (ratio > high) * (now.advantage > 0.0), b.mask);
+  return -(clip(ratio, low, high) * now.advantage * now.logp);
+}
+
+Expr Surrogate::vespo(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+  const double least = std::log(1e-8);
+  Expr log_w = sum_by_sequence(clip(detach(now.log_ratio), -20, 20) * b.mask, b.offsets);
+  if (!now.log_weight.empty()) log_w = log_w + sum_by_sequence(clip(Expr(now.log_weight), least, 20) * b.mask, b.offsets);
+  log_w = spread(clip(log_w, least, 20), b.offsets);
+  const Expr gains = Expr(1.0) - (now.advantage < 0.0);
+  const Expr k = where(gains, vespo_k_pos, vespo_k_neg), lambda = where(gains, vespo_lambda_pos, vespo_lambda_neg);
+  const Expr phi = detach(exp(lambda + k * log_w - lambda * exp(log_w)));
+  report.mean("vespo/phi_seq_mean", mean_by_sequence(phi, b.mask, b.offsets));
+  return -(phi * now.advantage * now.logp);
+}
+
+Expr Surrogate::gmpo(const PolicyTerms& now, const engine::data::Experience& b) const {
+  const Expr sign = (now.advantage > 0.0) - (now.advantage < 0.0);
+  const Expr least = sign * min(sign * now.log_ratio, sign * clip(now.log_ratio, -clip_low, clip_high));
+  return -(now.advantage * exp(spread(mean_by_sequence(least, b.mask, b.offsets), b.offsets)));
+}
+
+Expr Surrogate::operator()(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+  switch (kind) {
+    case Kind::clip:
+      return clipped(now, b, report);
+    case Kind::cispo:
+    case Kind::cispo_band:
+      return cispo(now, b, report);
+    case Kind::sapo: {
+      const Expr tau = where(now.advantage > 0.0, sapo_temperature_pos, sapo_temperature_neg);
+      return -(4.0 / tau * sigmoid(tau * (exp(now.log_ratio) - 1.0)) * now.advantage);
+    }
+    case Kind::vespo:
+      return vespo(now, b, report);
+    case Kind::gmpo:
+      return gmpo(now, b);
+    case Kind::dro:
+      return -(now.advantage * now.logp - dro_beta / 2 * square(now.log_ratio));
+  }
+  check(false, "Surrogate: a kind without a formula");
+  return {};
+}
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,113 @@
+// Importance weights, filters and the proximal policy: published numbers (float64, computed independently) and each tool's form of them.
+#include "algorithms/losses/correction.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "algorithms/losses/entropy_mask.h"
+#include "engine/base/check.h"
+#include "tests/algorithms/losses/cases.h"
+
+namespace troupe::algorithms {
+namespace {
+
+using namespace troupe::test;
+
+// One answer whose old - rollout is [.1, 0, -.1, 1].
+struct Published {
+  Experience b;
+  std::vector<double> proximal;
+  Published() {
+    b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
+    b.rollout_logp = {0, -1, -2, -.5f, -1.5f};
+    const std::vector<double> difference{0, .1, 0, -.1, 1};
+    for (std::size_t t = 0; t < 5; ++t) proximal.push_back(static_cast<double>(b.rollout_logp[t]) + difference[t]);
+  }
+  void expect(const Correction& correction, const std::vector<double>& expected) const {
+    ASSERT_TRUE(correction.validate("grpo"));
+    Report report;
+    const auto found = correction(proximal, b.rollout_logp, b, report);
+    for (std::size_t t = 0; t < 4; ++t) EXPECT_NEAR(found[t + 1], expected[t], 1e-9) << "token " << t;
+  }
+};
+
+constexpr double low = 0.9048374180, high = 2.7182818285, first = 1.1051709181, geometric = 1.2840254167;
+
+TEST(Correction, WeightsHaveThePublishedValues) {
+  const Published p;
+  p.expect({.weight = Over::token, .high = 0}, {first, 1, low, high});
+  p.expect({.weight = Over::token, .high = 2}, {first, 1, low, 2});
+  p.expect({.weight = Over::sequence, .high = 0}, {high, high, high, high});
+  p.expect({.weight = Over::geometric, .high = 0}, {geometric, geometric, geometric, geometric});
+}
+
+TEST(Correction, AWeightOutOfItsBoundsIsCutOrZeroOrKept) {
+  const Published p;
+  p.expect({.weight = Over::token, .outside = Outside::mask, .low = 0.95, .high = 2}, {first, 1, 0, 0});
+  p.expect({.weight = Over::token, .outside = Outside::truncate, .low = 0.95, .high = 2}, {first, 1, 0.95, 2});
+  p.expect({.weight = Over::token, .outside = Outside::keep, .low = 0.95, .high = 2}, {first, 1, low, high});
+  p.expect({.weight = Over::sequence, .outside = Outside::mask, .high = 2}, {0, 0, 0, 0});
+  p.expect({.weight = Over::sequence, .outside = Outside::truncate, .high = 2}, {2, 2, 2, 2});
+}
+
+TEST(Correction, AFilterLeavesWholeSamplesOut) {
+  const Published p;
+  p.expect({.filter = Over::geometric, .filter_low = 0.5, .filter_high = 1.2}, {0, 0, 0, 0});
+  p.expect({.filter = Over::geometric, .filter_low = 0.5, .filter_high = 1.3}, {1, 1, 1, 1});
+  p.expect({.weight = Over::token, .outside = Outside::keep, .filter = Over::geometric, .filter_low = 0.5, .filter_high = 1.3},
+           {first, 1, low, high});  // OpenRLHF's seq-mask-tis
+}
+
+TEST(Correction, SaysHowFarApartTheTwoAre) {
+  const Published p;
+  Report report;
+  Correction{.weight = Over::token, .high = 2}(p.proximal, p.b.rollout_logp, p.b, report);
+  const auto values = report.values();
+  EXPECT_NEAR(values.at("sampling/sampling_logp_difference/mean"), 0.3, 1e-9);
+  EXPECT_NEAR(values.at("sampling/sampling_logp_difference/max"), 1, 1e-9);
+  EXPECT_NEAR(values.at("sampling/importance_sampling_ratio/min"), low, 1e-9);
+  EXPECT_NEAR(values.at("sampling/importance_sampling_ratio/max"), 2, 1e-9);
+  EXPECT_NEAR(values.at("sampling/is_oob_ratio"), 0.25, 1e-9);
+}
+
+TEST(Correction, NonsenseIsRefused) {
+  EXPECT_FALSE(Correction({.low = 2, .high = 1}).validate("grpo"));
+  EXPECT_FALSE(Correction({.low = -1}).validate("grpo"));
+  EXPECT_FALSE(Correction({.filter = Over::token}).validate("grpo"));
+  EXPECT_FALSE(Correction({.filter = Over::sequence, .filter_low = 2, .filter_high = 2}).validate("grpo"));
+  const Published p;
+  Report report;
+  EXPECT_THROW(Correction{.weight = Over::token}(p.proximal, {}, p.b, report), Bug);
+}
+
+TEST(OffPolicyMask, LeavesOutBadAnswersThatBecameUnlikely) {
+  Experience b;
+  for (int n = 0; n < 3; ++n) b.append({1, 2, 3}, {0, 1, 1});
+  b.rollout_logp = {0, -1, -1, 0, -1, -1, 0, -1, -1};
+  b.advantage = {-1, -1, -1, 1, 1, 1, -1, -1, -1};
+  const std::vector<double> logp{0, -1.5, -1.3, 0, -9, -9, 0, -1.1, -1.2};  // mean drift .4, 8, .15
+  const auto kept = off_policy_mask(logp, b.rollout_logp, b, 0.2);
+  EXPECT_EQ(kept, (std::vector<double>{0, 0, 0, 1, 1, 1, 1, 1, 1}));
+}
+
+TEST(Proximal, HasThePublishedValues) {
+  const double share = proximal_share(5, 3);
+  EXPECT_EQ(share, 0.5);
+  EXPECT_NEAR(proximal_logp(Proximal::loglinear, -1.3, -1, share), -1.15, 1e-9);
+  EXPECT_NEAR(proximal_logp(Proximal::linear, -1.3, -1, share), -1.1387919361, 1e-9);
+  EXPECT_EQ(proximal_share(3, 3), 0);
+  EXPECT_EQ(proximal_share(4, 3), 0);
+}
+
+TEST(EntropyMask, KeepsTheTokensAboveTheQuantile) {
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2, 4}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2, 4}, 1), 4);
+  EXPECT_EQ(quantile({}, 0.5), 0);
+  const std::vector<double> entropy{9, 0.1, 2, 0.3, 1, 0.2};
+  const std::vector<float> mask{0, 1, 1, 1, 1, 1};
+  EXPECT_EQ(top_entropy_mask(entropy, mask, 0.4), (std::vector<double>{0, 0, 1, 0, 1, 0}));  // the 0.6-quantile lies between .3 and 1
+}
+
+}  // namespace
+}  // namespace troupe::algorithms
