@@ -14,7 +14,8 @@ void copy_range(const std::vector<T>& from, std::size_t begin, std::size_t end, 
 // The columns of each kind, so that slice, select and validate are one loop each.
 template <class F>
 void each_token_column(F&& f) {
-  f(&Experience::mask), f(&Experience::old_logp), f(&Experience::rollout_logp), f(&Experience::reference_logp), f(&Experience::advantage);
+  f(&Experience::mask), f(&Experience::answer), f(&Experience::old_logp), f(&Experience::rollout_logp), f(&Experience::reference_logp),
+      f(&Experience::advantage);
   f(&Experience::value), f(&Experience::returns), f(&Experience::classes);
 }
 

@@ -18,6 +18,7 @@ struct Experience {
   std::vector<float> mask;               ///< [T] weight of the token in the loss, usually 0 or 1
 
   // Columns of [T]; empty until somebody fills them.
+  std::vector<float> answer;          ///< weight of the token among its answer's, where the mask names prompts too (ORPO)
   std::vector<float> old_logp;        ///< under the weights that the update started from (those that sampled, where nothing came between)
   std::vector<float> rollout_logp;    ///< under the weights that sampled, where they are others than those of old_logp
   std::vector<float> reference_logp;  ///< under the reference model
@@ -50,8 +51,8 @@ struct Experience {
 };
 /// For the wire: every column and constant.
 inline auto fields(Experience& e) {
-  return std::tie(e.offsets, e.tokens, e.mask, e.old_logp, e.rollout_logp, e.reference_logp, e.advantage, e.value, e.returns, e.classes,
-                  e.reward, e.label, e.sample_id, e.version, e.unit, e.count, e.scale);
+  return std::tie(e.offsets, e.tokens, e.mask, e.answer, e.old_logp, e.rollout_logp, e.reference_logp, e.advantage, e.value, e.returns,
+                  e.classes, e.reward, e.label, e.sample_id, e.version, e.unit, e.count, e.scale);
 }
 
 /// Splits a batch into consecutive ranges of whole units with at most `token_budget` tokens each (a longer unit stands alone).

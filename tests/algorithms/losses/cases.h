@@ -41,7 +41,9 @@ struct Sloped {
 inline Sloped slopes_of(const AnyLoss& loss, const std::vector<double>& logp, const std::vector<double>& entropy, const Experience& b,
                         Report& report) {
   const std::vector<Expr> leaves{engine::loss::variable(logp), engine::loss::variable(entropy)};
-  const Expr scalar = loss({.logp = leaves[0], .entropy = leaves[1], .value = {}}, b, report);
+  std::vector<double> collision;
+  for (std::size_t t = 0; t < logp.size(); ++t) collision.push_back(-0.3 - 0.1 * static_cast<double>(b.tokens[t] % 5));
+  const Expr scalar = loss({.logp = leaves[0], .entropy = leaves[1], .collision = collision, .scores = {}}, b, report);
   const auto slopes = gradients(scalar, leaves);
   return {scalar.value(), slopes[0], slopes[1]};
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/base/check.h"
 #include "tests/algorithms/losses/cases.h"
 
@@ -33,16 +35,22 @@ struct Published {
   double loss(const DpoLoss& loss, Report& report) const { return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss; }
 };
 
+DpoLoss::Terms published_terms() {
+  const auto two = [](double first, double second) { return engine::loss::Expr(std::vector<double>{first, second}); };
+  return {{two(-10, -12.5), two(-14, -11)}, {two(-11, -12), two(-13, -11.5)}, {two(8, 10), two(12, 9)}};
+}
+
+using Divergence = DpoLoss::Divergence;
+
 TEST(DpoLoss, HasThePublishedValues) {
   const Published p;
   const auto expect = [&](Kind kind, double smoothing, double first, double second) {
     Report report;
-    const DpoLoss loss{.kind = kind, .label_smoothing = smoothing};
+    const DpoLoss loss{.kind = {kind}, .label_smoothing = smoothing};
     ASSERT_TRUE(loss.validate());
     const auto name = names_of(kind)[static_cast<std::size_t>(kind)];
     EXPECT_NEAR(p.loss(loss, report), (first + second) / 2, 1e-9) << name;
-    const engine::loss::Expr c = std::vector<double>{1, -0.5}, r = std::vector<double>{-1, 0.5};
-    const auto pairs = loss.per_pair(c, r, std::vector<double>{8, 10}, std::vector<double>{12, 9}).values();
+    const auto pairs = loss.per_pair(kind, published_terms()).values();
     EXPECT_NEAR(pairs[0], first, 1e-9) << name;
     EXPECT_NEAR(pairs[1], second, 1e-9) << name;
   };
@@ -56,10 +64,86 @@ TEST(DpoLoss, HasThePublishedValues) {
   expect(Kind::cdpo, 0.1, 0.6181388694, 0.7343966601);
   expect(Kind::bco_pair, 0, 1.2887933201, 1.4369192960);
   expect(Kind::sppo_hard, 0, 32.0, 60.5);
+  expect(Kind::aot, 0, 0.7443966601, 0.5981388694);
+  expect(Kind::aot_unpaired, 0, 0.6684596480, 0.6684596480);
   expect(Kind::apo_zero, 0, 0.9500416250, 1.0249947930);
   expect(Kind::apo_down, 0, 0.9751451902, 1.0124817910);
   expect(Kind::discopop, 0, 0.8147631411, 0.7874020058);
   expect(Kind::sigmoid_norm, 0, 0.6827847664, 0.6984388857);
+}
+
+TEST(DpoLoss, OfOtherDivergencesHasThePublishedValues) {
+  const Published p;
+  const auto expect = [&](Divergence divergence, double mean) {
+    Report report;
+    EXPECT_NEAR(p.loss(DpoLoss{.divergence = divergence}, report), mean, 1e-9)
+        << names_of(divergence)[static_cast<std::size_t>(divergence)];
+  };
+  expect(Divergence::reverse_kl, 0.6712677647);
+  expect(Divergence::forward_kl, 0.6645652561);
+  expect(Divergence::js_divergence, 0.6814281540);
+  expect(Divergence::alpha_divergence, 0.6696472420);
+  Report report;
+  EXPECT_NEAR(p.loss(DpoLoss{.divergence = Divergence::alpha_divergence, .divergence_alpha = 1}, report), 0.6712677647, 1e-9);
+}
+
+// reference/mindspeed.md: pi_c -10, pi_r -12, ref_c -11, ref_r -11.5.
+TEST(DpoLoss, HasMindSpeedsUnitValues) {
+  const auto pair = [](const DpoLoss& loss, DpoLoss::Terms terms) {
+    EXPECT_TRUE(loss.validate());
+    return loss.per_pair(loss.kind.front(), terms).values().front();
+  };
+  const auto one = [](double x) { return engine::loss::Expr(std::vector<double>{x}); };
+  const DpoLoss::Terms sums{{one(-10), one(-12)}, {one(-11), one(-11.5)}, {one(4), one(6)}};
+  EXPECT_NEAR(pair({.kind = {Kind::cdpo}}, sums), 0.6209570, 5e-8);
+  EXPECT_NEAR(pair({.kind = {Kind::cdpo}, .label_smoothing = 0.1}, sums), 0.6359570, 5e-8);
+  EXPECT_NEAR(pair({.kind = {Kind::hinge}}, sums), 0.85, 1e-12);
+  EXPECT_NEAR(pair({.kind = {Kind::ipo}}, sums), 21.7777778, 5e-8);
+}
+
+// (1 - sigmoid(0.1 (c - max(0, mean r)))) / 2 + (1 - sigmoid(0.1 (max(0, mean c) - r))) / 2 with mean c = 0.25, mean r = -0.25 -> 0.
+TEST(DpoLoss, OfKtoPairsTakesTheKlOfTheOtherHalf) {
+  const auto s = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto found = DpoLoss{}.per_pair(Kind::kto_pair, published_terms()).values();
+  EXPECT_NEAR(found[0], 0.5 * (1 - s(0.1 * 1)) + 0.5 * (1 - s(0.1 * (0.25 + 1))), 1e-12);
+  EXPECT_NEAR(found[1], 0.5 * (1 - s(0.1 * -0.5)) + 0.5 * (1 - s(0.1 * (0.25 - 0.5))), 1e-12);
+}
+
+TEST(DpoLoss, OfSeveralKindsIsTheirWeightedSum) {
+  Published p;
+  set_nll_tokens(p.b);
+  ASSERT_EQ(p.b.scale, 18);
+  Report report;
+  const double nll = (10 + 12.5) / 18;
+  const DpoLoss mpo{.kind = {Kind::sigmoid, Kind::bco_pair, Kind::sft}, .weights = {0.8, 0.2, 1}};
+  EXPECT_NEAR(p.loss(mpo, report), 0.8 * 0.6712677647 + 0.2 * 1.3628563081 + nll, 1e-9);
+  EXPECT_NEAR(report.values().at("nll_loss"), nll, 1e-12);
+  // MindSpeed's pref_ftx: the mean over answers of each one's mean
+  const DpoLoss ftx{.kind = {Kind::sigmoid, Kind::sft}, .weights = {1, 0.5}, .nll_mean = NllMean::answer};
+  EXPECT_NEAR(p.loss(ftx, report), 0.6712677647 + 0.5 * (10.0 / 8 + 12.5 / 10) / 2, 1e-9);
+}
+
+// The shorter answer of the first pair has 8 tokens; the rejected one has 12, the last of which carries its whole log-probability.
+TEST(DpoLoss, DesensitizedToLengthWeighsTailsLess) {
+  const Published p;
+  Report report;
+  const double first = 1 - 0.5 * -1, second = 0.5 * -0.5 - 0.5;  // c - r; in the second pair the chosen answer is the longer one
+  const auto loss = [](double delta) { return std::log1p(std::exp(-0.1 * delta)); };
+  EXPECT_NEAR(p.loss(DpoLoss{.ld_alpha = 0.5}, report), (loss(first) + loss(second)) / 2, 1e-12);
+  EXPECT_NEAR(report.values().at("logps/rejected"), (0.5 * -14 - 11) / 2, 1e-12);
+}
+
+// Every token's log sum p^2 is -0.4 in slopes_of for token 1: a pair weighs exp(mean over y_w of (log p + 0.4) + the same of y_l).
+TEST(DpoLoss, WithWeightsOfThePolicyHasTheirLossAndSlopes) {
+  const Published p;
+  Report report;
+  const double w0 = std::exp(-10.0 / 8 + 0.4 - 14.0 / 12 + 0.4), w1 = std::exp(-12.5 / 10 + 0.4 - 11.0 / 9 + 0.4);
+  const std::vector<double> none(p.logp.size());
+  const auto plain = slopes_of(DpoLoss{}, p.logp, none, p.b, report),
+             found = slopes_of(DpoLoss{.weighting = true}, p.logp, none, p.b, report);
+  EXPECT_NEAR(found.loss, (w0 * 0.5981388694 + w1 * 0.7443966601) / 2, 1e-9);
+  for (std::size_t t = 0; t < p.logp.size(); ++t)
+    EXPECT_NEAR(found.dlogp[t], plain.dlogp[t] * (static_cast<std::int32_t>(t) < p.b.offsets[2] ? w0 : w1), 1e-12) << t;
 }
 
 TEST(DpoLoss, ReportsWhatTrlReports) {
@@ -76,12 +160,26 @@ TEST(DpoLoss, ReportsWhatTrlReports) {
 }
 
 TEST(DpoLoss, RefusesWhatItWouldNotUse) {
-  EXPECT_FALSE(DpoLoss{.label_smoothing = 0.1}.validate());
-  EXPECT_NE(DpoLoss{.label_smoothing = 0.1}.validate().error().what.find("cdpo or robust"), std::string::npos);
-  EXPECT_FALSE((DpoLoss{.kind = Kind::robust, .label_smoothing = 0.5}.validate()));
-  EXPECT_FALSE(DpoLoss{.kind = Kind::exo_pair}.validate());
-  EXPECT_FALSE(DpoLoss{.beta = 0}.validate());
-  EXPECT_FALSE((DpoLoss{.kind = Kind::discopop, .discopop_tau = 0}.validate()));
+  const auto message = [](const DpoLoss& loss) { return loss.validate() ? std::string() : loss.validate().error().what; };
+  EXPECT_NE(message({.label_smoothing = 0.1}).find("cdpo or robust"), std::string::npos);
+  EXPECT_NE(message({.kind = {Kind::robust}, .label_smoothing = 0.5}), "");
+  EXPECT_NE(message({.kind = {Kind::exo_pair}}), "");
+  EXPECT_NE(message({.beta = 0}), "");
+  EXPECT_NE(message({.kind = {Kind::discopop}, .discopop_tau = 0}), "");
+  EXPECT_NE(message({.kind = {}}), "");
+  EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::sft}, .weights = {1}}).find("one for each of the 2 kinds"), std::string::npos);
+  EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::sft}, .weights = {1, 0}}), "");
+  EXPECT_NE(message({.ld_alpha = 1.5}), "");
+  EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::bco_pair}, .divergence = Divergence::js_divergence}).find("bco_pair"),
+            std::string::npos);
+  EXPECT_NE(message({.kind = {Kind::aot}, .weighting = true}).find("aot"), std::string::npos);
+}
+
+TEST(DpoLoss, AsksForTheWholeBatchWhereItsPairsAreMixed) {
+  for (const Kind kind : {Kind::aot, Kind::aot_unpaired, Kind::kto_pair}) EXPECT_TRUE(DpoLoss{.kind = {kind}}.needs().whole_batch);
+  EXPECT_TRUE((DpoLoss{.kind = {Kind::sigmoid, Kind::sft}, .weighting = true}.needs().whole_batch));
+  EXPECT_FALSE((DpoLoss{.kind = {Kind::sigmoid, Kind::sft}}.needs().whole_batch));
+  EXPECT_TRUE((DpoLoss{.weighting = true}.needs().collision));
 }
 
 TEST(DpoLoss, WithoutAReferenceIsABug) {

@@ -1,0 +1,47 @@
+#include "algorithms/losses/cpo_loss.h"
+
+#include <cmath>
+
+#include "algorithms/losses/simpo_loss.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+
+using namespace engine::loss;
+
+static_assert(Loss<CpoLoss>);
+
+namespace {
+
+// Without a margin the kinds are SimPO's, over other log-probabilities.
+SimpoLoss as_simpo(const CpoLoss& loss) {
+  return {.kind = static_cast<SimpoLoss::Kind>(loss.kind),
+          .beta = loss.beta,
+          .gamma_beta_ratio = 0,
+          .label_smoothing = loss.label_smoothing,
+          .alpha = loss.alpha,
+          .nll_weight = loss.nll_weight,
+          .nll_mean = loss.nll_mean};
+}
+
+}  // namespace
+
+Result<> CpoLoss::validate() const {
+  auto valid = as_simpo(*this).validate();
+  if (!valid) return fail(valid.error().code, cat("cpo.", valid.error().what.substr(std::string_view("simpo.").size())));
+  return {};
+}
+
+Expr CpoLoss::per_pair(const Two& x) const { return as_simpo(*this).per_pair(x); }
+
+Expr CpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+  const Expr total = weighted_sum(now.logp, b.mask, b.offsets);
+  const Two logp = split(kind == Kind::ipo ? total / weight_of(b.mask, b.offsets) : total);
+  const Two x{alpha_reward(logp.chosen, alpha), alpha_reward(logp.rejected, alpha)};
+  report_pairs(report, {beta * x.chosen, beta * x.rejected}, logp);
+  if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
+  const Expr loss = sum(per_pair(x)) / b.count;
+  return nll_weight == 0 ? loss : loss + nll_weight * nll_of_chosen(now.logp, b, nll_mean, report);
+}
+
+}  // namespace troupe::algorithms

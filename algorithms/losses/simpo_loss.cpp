@@ -1,0 +1,53 @@
+#include "algorithms/losses/simpo_loss.h"
+
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+
+using namespace engine::loss;
+
+static_assert(Loss<SimpoLoss>);
+
+Expr alpha_reward(const Expr& x, double alpha) { return alpha == 0 ? x : (1.0 - exp(-alpha * x)) / alpha; }
+
+Result<> SimpoLoss::validate() const {
+  const auto wrong = [](auto... words) { return fail(Errc::usage, cat("simpo.", words...)); };
+  if (!(beta > 0) || !std::isfinite(beta)) return wrong("beta: expected a number above 0, found ", beta);
+  if (!(gamma_beta_ratio >= 0) || !std::isfinite(gamma_beta_ratio))
+    return wrong("gamma_beta_ratio: expected a number of at least 0, found ", gamma_beta_ratio);
+  if (!(label_smoothing >= 0 && label_smoothing < 0.5))
+    return wrong("label_smoothing: expected at least 0 and below 0.5, found ", label_smoothing);
+  if (label_smoothing != 0 && kind != Kind::sigmoid)
+    return wrong("label_smoothing: only the kind sigmoid uses it (found ", label_smoothing, ")");
+  if (!std::isfinite(alpha)) return wrong("alpha: expected a number, found ", alpha);
+  if (!(nll_weight >= 0) || !std::isfinite(nll_weight)) return wrong("nll_weight: expected a number of at least 0, found ", nll_weight);
+  return {};
+}
+
+Expr SimpoLoss::per_pair(const Two& x) const {
+  const Expr z = x.chosen - x.rejected - gamma_beta_ratio;
+  switch (kind) {
+    case Kind::sigmoid:
+      return smoothed(beta * z, label_smoothing);
+    case Kind::hinge:
+      return relu(1.0 - beta * z);
+    case Kind::ipo:
+      return square(z - 1 / (2 * beta));
+  }
+  check(false, "SimpoLoss: a kind without a formula");
+  return {};
+}
+
+Expr SimpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+  const Two logp = split(weighted_sum(now.logp, b.mask, b.offsets) / weight_of(b.mask, b.offsets));
+  const Two x{alpha_reward(logp.chosen, alpha), alpha_reward(logp.rejected, alpha)};
+  report_pairs(report, {beta * x.chosen, beta * x.rejected}, logp);
+  if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
+  const Expr loss = sum(per_pair(x)) / b.count;
+  return nll_weight == 0 ? loss : loss + nll_weight * nll_of_chosen(now.logp, b, nll_mean, report);
+}
+
+}  // namespace troupe::algorithms
