@@ -46,7 +46,19 @@ struct Logprobs {
 };
 inline auto fields(Logprobs& m) { return std::tie(m.batch, m.temperature); }
 
-/// The asked model is not needed any more: its memory is freed, later Logprobs are refused (Errc::closed).
+/// What the asked model's score head says of every token that the mask names, or, where `candidates` are given, their log-probabilities
+/// under its language head: [T * C], the columns of one token next to each other; 0 where the mask is 0. What critics and reward models
+/// answer.
+struct Score {
+  using Reply = std::vector<float>;
+  static constexpr std::string_view name = "score";
+  engine::data::Experience batch;
+  engine::loss::ReadAt at = engine::loss::ReadAt::token;
+  std::vector<std::int32_t> candidates;
+};
+inline auto fields(Score& m) { return std::tie(m.batch, m.at, m.candidates); }
+
+/// The asked model is not needed any more: its memory is freed, later questions are refused (Errc::closed).
 struct Release {
   using Reply = void;
   static constexpr std::string_view name = "release";

@@ -1,4 +1,4 @@
-// Scorer: a model that is only asked what it thinks of tokens (the reference of DPO and GRPO).
+// Scorer: a model that is only asked what it thinks of tokens: the reference of DPO and GRPO, a reward model.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,13 @@ namespace troupe::actors::roles {
 
 class Scorer {
  public:
-  using Handled = Messages<protocol::Logprobs, protocol::Release>;
+  using Handled = Messages<protocol::Logprobs, protocol::Score, protocol::Release>;
   /// `mesh` (nullptr: one rank) outlives this; `model` was made with its tp, its replicas share the sequences.
   Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options,
          const engine::parallel::Mesh* mesh = nullptr);
 
   Result<std::vector<float>> on(protocol::Logprobs message);
+  Result<std::vector<float>> on(protocol::Score message);
   void on(protocol::Release);
 
  private:

@@ -23,6 +23,8 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
 
 std::vector<float> Trainer::on(protocol::Logprobs message) { return trainer_->logprobs(message.batch, message.temperature); }
 
+std::vector<float> Trainer::on(protocol::Score message) { return trainer_->scores(message.batch, message.at, message.candidates); }
+
 protocol::Weights Trainer::on(protocol::Publish) { return publish(*trainer_, mesh_); }
 
 Result<std::string> Trainer::on(protocol::Save message) { return save_(message.step, message.state, *trainer_); }

@@ -1,4 +1,4 @@
-// Trainer: the policy (later also critics and reward models): updates, scores, publishes and saves one set of weights.
+// Trainer: a policy, a critic or a reward model: updates, scores, publishes and saves one set of weights.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,14 @@ using Saver = std::function<Result<std::string>(std::int64_t step, const Json& s
 
 class Trainer {
  public:
-  using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
+  using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish, protocol::Save>;
   /// `losses` turns a LossSpec back into a loss. `mesh` (nullptr: one rank) is the one that `trainer` was made with, and outlives this.
   Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save,
           const engine::parallel::Mesh* mesh = nullptr);
 
   Result<protocol::StepStats> on(protocol::TrainStep message);
   std::vector<float> on(protocol::Logprobs message);
+  std::vector<float> on(protocol::Score message);
   protocol::Weights on(protocol::Publish);
   Result<std::string> on(protocol::Save message);
 

@@ -1,6 +1,7 @@
 // Loss: what a trainer needs to know of an objective. A loss is a plain struct that reads like its paper's equation.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <functional>
 #include <map>
@@ -32,6 +33,7 @@ enum class ReadAt {
   before,  ///< the hidden state before the token, as its log-probability is: a critic's value of the state that the token was chosen in
   token,   ///< the token's own hidden state: a reward model's judgement of everything up to it
 };
+constexpr std::array<std::string_view, 2> names_of(ReadAt) { return {"before", "token"}; }
 
 /// What must be there before a loss can be computed.
 struct Needs {

@@ -10,6 +10,7 @@
 #include "engine/nn/head.h"
 #include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
+#include "engine/nn/score_head.h"
 
 namespace troupe::engine::models {
 
@@ -27,6 +28,8 @@ class Decoder {
   const DecoderSpec& spec() const;
   /// nullptr when the whole model is here.
   parallel::Communicator* tp() const;
+  /// Whether the model answers with its adapter, as it does at first, or as its base alone does.
+  void use_adapter(bool on);
   nn::Parameters& parameters();
   const nn::Parameters& parameters() const;
   ops::Device& device() const;
@@ -37,8 +40,10 @@ class Decoder {
   /// Adds into every gradient; pops what forward pushed. `dhidden` as forward's result.
   void backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved);
 
-  /// Log-probabilities from hidden states. Its weight is the embedding when tied.
+  /// Log-probabilities from hidden states. Its weight is the embedding when tied. Of a language model only: spec().labels is 0.
   const nn::Head& head() const;
+  /// Scores from hidden states. Only where spec().labels is more than 0.
+  const nn::ScoreHead& score() const;
 
   /// An empty cache of `pages` pages for this rank's part of the model.
   nn::KvCache make_cache(std::int32_t pages, int page_size = 16) const;
@@ -46,6 +51,18 @@ class Decoder {
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
+};
+
+/// For as long as this lives the model answers without its adapter.
+class BaseAlone {
+ public:
+  explicit BaseAlone(Decoder& model) : model_(model) { model_.use_adapter(false); }
+  ~BaseAlone() { model_.use_adapter(true); }
+  BaseAlone(const BaseAlone&) = delete;
+  BaseAlone& operator=(const BaseAlone&) = delete;
+
+ private:
+  Decoder& model_;
 };
 
 }  // namespace troupe::engine::models

@@ -151,7 +151,11 @@ std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec) {
     linear(layer + "mlp.down_proj", spec.width, spec.inner, spec.mlp_bias);
   }
   list.push_back({"model.norm.weight", Shape{spec.width}});
-  if (!spec.tied) list.push_back({"lm_head.weight", Shape{spec.vocabulary, spec.width}});
+  if (spec.labels > 0)
+    linear("score", spec.labels, spec.width, spec.score_bias);
+  else if (!spec.tied)
+    list.push_back({"lm_head.weight", Shape{spec.vocabulary, spec.width}});
+  add_lora(spec, list, true);
   return list;
 }
 
@@ -161,7 +165,8 @@ std::int64_t DecoderSpec::parameter_count() const {
   if (attention_bias) layer += q + 2 * kv;
   if (output_bias) layer += width;
   if (mlp_bias) layer += 2 * inner + width;
-  return vocabulary * width * (tied ? 1 : 2) + layers * layer + width;
+  const std::int64_t head = labels > 0 ? labels * (width + (score_bias ? 1 : 0)) : tied ? 0 : vocabulary * width;
+  return vocabulary * width + layers * layer + width + head;
 }
 
 }  // namespace troupe::engine::models

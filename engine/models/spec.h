@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/json.h"
+#include "engine/models/lora.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::engine::models {
@@ -22,7 +24,11 @@ struct DecoderSpec {
   std::int64_t max_positions = 0;
   std::vector<std::int32_t> eos_ids;  ///< of config.json; generation_config.json may add to them
   std::int32_t bos_id = -1, pad_id = -1;
+  int labels = 0;                ///< 0: a language model; more: a score head with this many outputs stands in the language head's place
+  bool score_bias = false;       ///< the score head has a bias: Hugging Face's token classifiers have one, its sequence classifiers none
+  std::optional<LoraSpec> lora;  ///< the base is frozen, and an adapter is trained
 
+  /// Without the adapter's.
   std::int64_t parameter_count() const;
 };
 
@@ -30,7 +36,8 @@ struct DecoderSpec {
 /// `where` is the file's path, for messages. Errc::unsupported, bad_input.
 Result<DecoderSpec> read_spec(const Json& config, const std::string& where);
 
-/// Names (those of the Hugging Face checkpoint) and shapes of all weights, in a fixed order: embedding, layers, norm, head.
+/// Names (those of the Hugging Face checkpoint) and shapes of all weights, in a fixed order: embedding, layers, norm, head;
+/// of a model with an adapter what is frozen first, then what is trained.
 std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec);
 
 }  // namespace troupe::engine::models

@@ -49,13 +49,20 @@ void Head::combine(std::span<const std::int32_t> own, TokenScores& scores) const
   if (scores.entropy) device->upload(scores.entropy, entropy);
 }
 
+Tensor Head::down(const Tensor& hidden, ops::Precision precision) const {
+  const ops::Layout none;
+  return lora.down(hidden, {*device, none, precision}, nullptr);
+}
+
 TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                           bool with_entropy) const {
   const auto rows = static_cast<std::int64_t>(targets.size());
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   TokenScores scores{device->empty({rows}), device->empty({rows}), with_entropy ? device->empty({rows}) : Tensor()};
-  device->head(hidden, weight->value, own, inv_temperature, precision, scores.logp, scores.lse, with_entropy ? &scores.entropy : nullptr);
+  const ops::HeadAdapter adapter = lora ? ops::HeadAdapter{down(hidden, precision), lora.b->value, {}, {}} : ops::HeadAdapter();
+  device->head(hidden, weight->value, own, inv_temperature, precision, scores.logp, scores.lse, with_entropy ? &scores.entropy : nullptr,
+               lora ? &adapter : nullptr);
   combine(own, scores);
   return scores;
 }
@@ -65,15 +72,30 @@ Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> target
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   Tensor dhidden = device->empty(hidden.shape());
+  ops::HeadAdapter adapter;
+  if (lora) adapter = {down(hidden, precision), lora.b->value, device->empty({hidden.shape()[0], lora.a->value.shape()[0]}), lora.b->grad};
   device->head_backward(hidden, weight->value, own, inv_temperature, precision, scores.lse, dlogp, dentropy ? &dentropy : nullptr,
-                        dentropy ? &scores.entropy : nullptr, dhidden, weight->grad);
+                        dentropy ? &scores.entropy : nullptr, dhidden, weight->grad, lora ? &adapter : nullptr);
+  const ops::Layout none;
+  if (lora) lora.below(hidden, adapter.ddown, {*device, none, precision}, dhidden);
   sum_over(tp, *device, dhidden, "gradients of the head");
   return dhidden;
+}
+
+// With z = logits / temperature: log sum_v p_v^2 = log sum_v exp(2 z_v - 2 lse), so the softmax at half the temperature has it.
+std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature,
+                                   ops::Precision precision, const TokenScores& scores) const {
+  const TokenScores twice = forward(hidden, targets, 2 * inv_temperature, precision, false);
+  std::vector<float> out = ops::to_host(*device, twice.lse);
+  const std::vector<float> once = ops::to_host(*device, scores.lse);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] -= 2 * once[i];
+  return out;
 }
 
 Tensor Head::logits(const Tensor& hidden, ops::Precision precision) const {
   Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
   device->gemm(hidden, weight->value, z, {.transpose_b = true, .precision = precision});
+  if (lora) device->gemm(down(hidden, precision), lora.b->value, z, {.transpose_b = true, .accumulate = true, .precision = precision});
   return z;
 }
 

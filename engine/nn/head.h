@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/nn/lora.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/communicator.h"
 
@@ -21,6 +22,7 @@ struct Head {
   ops::Device* device = nullptr;
   Parameter* weight = nullptr;           ///< [V/tp, D] this rank's rows of the logical weight
   parallel::Communicator* tp = nullptr;  ///< the ranks that share the vocabulary; nullptr: this one has all of it
+  Lora lora = {};                        ///< without dropout and magnitudes
 
   /// hidden [M, D] -> scores of the targets under softmax(weight.hidden * inv_temperature).
   TokenScores forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
@@ -28,6 +30,11 @@ struct Head {
   /// dlogp, dentropy [M] (dentropy may be absent) -> dhidden [M, D]; adds into the weight's gradient. `scores` as forward gave them.
   Tensor backward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                   const TokenScores& scores, const Tensor& dlogp, const Tensor& dentropy) const;
+
+  /// [M] log of the sum over the whole vocabulary of p^2, where `scores` are forward's for the same arguments: how sure a model is of what
+  /// it says, as log p is for the token that it said. No gradient.
+  std::vector<float> collision(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
+                               const TokenScores& scores) const;
 
   /// This rank's part of the logits, [M, V/tp]: what scores() takes.
   Tensor logits(const Tensor& hidden, ops::Precision precision) const;
@@ -37,6 +44,7 @@ struct Head {
   TokenScores scores(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature) const;
 
  private:
+  Tensor down(const Tensor& hidden, ops::Precision precision) const;
   void combine(std::span<const std::int32_t> own, TokenScores& scores) const;
 };
 

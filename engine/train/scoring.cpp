@@ -1,26 +1,9 @@
 #include "engine/train/scoring.h"
 
-#include <algorithm>
-
 #include "engine/base/check.h"
-#include "engine/ops/temperature.h"
-#include "engine/parallel/reduce.h"
 #include "engine/train/share.h"
 
 namespace troupe::engine::train {
-
-HeadRows head_rows(const data::Experience& batch, bool every_token) {
-  HeadRows head;
-  for (std::size_t n = 0; n + 1 < batch.offsets.size(); ++n) {
-    for (auto t = batch.offsets[n] + 1; t < batch.offsets[n + 1]; ++t) {
-      const auto token = static_cast<std::size_t>(t);
-      if (!every_token && batch.mask[token] == 0) continue;
-      head.rows.push_back(t - 1);
-      head.targets.push_back(batch.tokens[token]);
-    }
-  }
-  return head;
-}
 
 ops::Layout layout_of(const data::Experience& batch) {
   ops::Layout layout{batch.offsets, {}};
@@ -32,53 +15,54 @@ ops::Layout layout_of(const data::Experience& batch) {
 
 namespace {
 
-void score(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options, std::vector<float>& out) {
-  ops::Device& device = decoder.device();
-  const std::size_t start = out.size();
-  out.resize(start + batch.tokens.size(), 0.0f);
-  const HeadRows head = head_rows(batch, options.every_token);
-  if (head.rows.empty()) return;
+Readings read(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options) {
+  Readout readout(decoder, batch, needs, {options.precision, options.every_token});
+  if (readout.empty()) return readout.read({});
   const ops::Layout layout = layout_of(batch);
   nn::Saved nothing = nn::Saved::nothing();
-  const Tensor hidden = decoder.forward(batch.tokens, {device, layout, options.precision}, nothing);
-  const auto count = static_cast<std::int64_t>(head.rows.size());
-  Tensor wanted = device.empty({count, hidden.shape()[1]});  // [M, D]
-  device.gather_rows(hidden, head.rows, wanted);
-  const auto scores = decoder.head().forward(wanted, head.targets, ops::inverse_temperature(options.temperature), options.precision, false);
-  const auto values = ops::to_host(device, scores.logp);
-  for (std::size_t i = 0; i < values.size(); ++i) out[start + static_cast<std::size_t>(head.rows[i]) + 1] = values[i];
+  return readout.read(decoder.forward(batch.tokens, {decoder.device(), layout, options.precision}, nothing));
 }
 
-std::vector<float> score_all(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options) {
-  std::vector<float> out;
-  out.reserve(batch.tokens.size());
+Readings read_mine(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options) {
+  Readings all;
+  const auto columns = all.columns(needs, decoder.spec());
   const auto bounds = data::micro_batches(batch, options.micro_batch_tokens);
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) score(decoder, batch.slice(bounds[i], bounds[i + 1]), options, out);
-  return out;
-}
-
-// What the ranks found for their sequences, one rank after the other, in the order of the batch.
-std::vector<float> in_place(const std::vector<float>& found, const data::Experience& batch, const std::vector<Share>& shares) {
-  std::vector<float> out(batch.tokens.size());
-  auto from = found.begin();
-  for (const Share& share : shares)
-    for (const auto n : share) {
-      const auto begin = batch.offsets[static_cast<std::size_t>(n)], length = batch.offsets[static_cast<std::size_t>(n) + 1] - begin;
-      std::copy_n(from, length, out.begin() + begin);
-      from += length;
-    }
-  return out;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    Readings part = read(decoder, batch.slice(bounds[i], bounds[i + 1]), needs, options);
+    const auto more = part.columns(needs, decoder.spec());
+    for (std::size_t c = 0; c < columns.size(); ++c) columns[c]->insert(columns[c]->end(), more[c]->begin(), more[c]->end());
+  }
+  return all;
 }
 
 }  // namespace
 
+Readings read_all(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options,
+                  parallel::Communicator* dp) {
+  batch.validate(decoder.spec().vocabulary);
+  value_or_throw(check_readable(decoder.spec(), needs));
+  if (dp == nullptr || dp->size() == 1) return read_mine(decoder, batch, needs, options);
+  const auto shares = share_out(batch, dp->size());
+  Readings all = read_mine(decoder, batch.select(shares[static_cast<std::size_t>(dp->rank())]), needs, options);
+  for (auto* column : all.columns(needs, decoder.spec()))
+    *column = gather_column(*dp, *column, batch, shares, "what a model says of a batch");
+  return all;
+}
+
 std::vector<float> logprobs(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options,
                             parallel::Communicator* dp) {
-  batch.validate(decoder.spec().vocabulary);
-  if (dp == nullptr || dp->size() == 1) return score_all(decoder, batch, options);
-  const auto shares = share_out(batch, dp->size());
-  const auto mine = score_all(decoder, batch.select(shares[static_cast<std::size_t>(dp->rank())]), options);
-  return in_place(parallel::gather_floats(*dp, mine, "log-probabilities of a batch"), batch, shares);
+  return read_all(decoder, batch, {.temperature = options.temperature}, options, dp).logp;
+}
+
+std::vector<float> scores(models::Decoder& decoder, const data::Experience& batch, loss::ReadAt at,
+                          const std::vector<std::int32_t>& candidates, const ScoringOptions& options, parallel::Communicator* dp) {
+  const loss::Needs needs{.logp = false, .scores = true, .scores_at = at, .candidates = candidates, .temperature = options.temperature};
+  const auto columns = read_all(decoder, batch, needs, options, dp).scores;
+  std::vector<float> out;
+  out.reserve(batch.tokens.size() * columns.size());
+  for (std::size_t t = 0; t < batch.tokens.size(); ++t)
+    for (const auto& column : columns) out.push_back(column[t]);
+  return out;
 }
 
 }  // namespace troupe::engine::train

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/parallel/reduce.h"
 
 namespace troupe::engine::train {
 
@@ -24,6 +25,29 @@ std::vector<Share> share_out(const data::Experience& batch, int ranks) {
   }
   for (auto& share : shares) std::sort(share.begin(), share.end());
   return shares;
+}
+
+std::vector<float> gather_column(parallel::Communicator& dp, const std::vector<float>& mine, const data::Experience& batch,
+                                 const std::vector<Share>& shares, std::string_view what) {
+  const auto found = parallel::gather_floats(dp, mine, what);
+  check(found.size() == batch.tokens.size(), "gather_column: a rank lacks tokens of its share");
+  std::vector<float> out(batch.tokens.size());
+  auto from = found.begin();
+  for (const Share& share : shares)
+    for (const auto n : share) {
+      const auto begin = batch.offsets[static_cast<std::size_t>(n)], length = batch.offsets[static_cast<std::size_t>(n) + 1] - begin;
+      std::copy_n(from, length, out.begin() + begin);
+      from += length;
+    }
+  return out;
+}
+
+std::vector<float> select_column(const std::vector<float>& column, const data::Experience& batch, std::span<const std::int32_t> sequences) {
+  std::vector<float> out;
+  for (const auto n : sequences)
+    out.insert(out.end(), column.begin() + batch.offsets[static_cast<std::size_t>(n)],
+               column.begin() + batch.offsets[static_cast<std::size_t>(n) + 1]);
+  return out;
 }
 
 }  // namespace troupe::engine::train

@@ -1,26 +1,41 @@
 #include "engine/train/trainer.h"
 
+#include <algorithm>
+
 #include "engine/base/check.h"
 #include "engine/nn/gradients.h"
-#include "engine/ops/temperature.h"
 #include "engine/parallel/reduce.h"
 #include "engine/train/share.h"
 
 namespace troupe::engine::train {
 namespace {
 
-// [M] head rows to [T] token columns, and back.
-std::vector<float> to_tokens(const std::vector<float>& values, const HeadRows& head, std::size_t tokens) {
-  std::vector<float> out(tokens, 0.0f);
-  for (std::size_t i = 0; i < values.size(); ++i) out[static_cast<std::size_t>(head.rows[i]) + 1] = values[i];
+bool zero(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
+}
+
+bool zero(const loss::Evaluation& slopes) {
+  return zero(slopes.dlogp) && zero(slopes.dentropy) &&
+         std::all_of(slopes.dscores.begin(), slopes.dscores.end(), [](const auto& column) { return zero(column); });
+}
+
+// The derivatives of some sequences of a batch.
+loss::Evaluation select(const loss::Evaluation& slopes, const data::Experience& batch, std::span<const std::int32_t> sequences) {
+  const auto part = [&](const std::vector<float>& column) { return column.empty() ? column : select_column(column, batch, sequences); };
+  loss::Evaluation out{0, part(slopes.dlogp), part(slopes.dentropy), {}};
+  for (const auto& column : slopes.dscores) out.dscores.push_back(part(column));
   return out;
 }
 
-Tensor to_rows(ops::Device& device, const std::vector<float>& column, const HeadRows& head) {
-  std::vector<float> out;
-  out.reserve(head.rows.size());
-  for (const auto row : head.rows) out.push_back(column[static_cast<std::size_t>(row) + 1]);
-  return ops::from_host(device, {static_cast<std::int64_t>(out.size())}, out);
+// Of the sequences, the units that the loss depends on. Only they are gone back through.
+Share with_slope(const Share& share, const loss::Evaluation& slopes, const data::Experience& batch) {
+  Share out;
+  const auto unit = static_cast<std::size_t>(batch.unit);
+  for (std::size_t first = 0; first < share.size(); first += unit) {
+    const auto whole = std::span(share).subspan(first, unit);
+    if (!zero(select(slopes, batch, whole))) out.insert(out.end(), whole.begin(), whole.end());
+  }
+  return out;
 }
 
 // The sum of what the replicas found, in the order of the ranks.
@@ -45,53 +60,57 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr), "Trainer: the model lies on another mesh");
 }
 
-double Trainer::run_micro_batch(const data::Experience& batch, const loss::AnyLoss& loss, loss::Report& report) {
-  ops::Device& device = model_->device();
-  const ops::Layout layout = layout_of(batch);
-  const nn::Pass pass{device, layout, options_.precision};
-  const HeadRows head = head_rows(batch, false);
-  const auto count = static_cast<std::int64_t>(head.rows.size());
-  if (count == 0) return 0;
-  const bool with_entropy = loss.needs().entropy;
-  const float inv_temperature = ops::inverse_temperature(loss.needs().temperature);
-
+void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs, const Judge& judge) {
+  const ops::Layout layout = layout_of(part);
+  const nn::Pass pass{model_->device(), layout, options_.precision};
+  Readout readout(*model_, part, needs, {options_.precision});
   nn::Saved saved;
-  const Tensor hidden = model_->forward(batch.tokens, pass, saved);  // [T, D]
-  Tensor rows = device.empty({count, hidden.shape()[1]});            // [M, D]
-  device.gather_rows(hidden, head.rows, rows);
-  const auto scores = model_->head().forward(rows, head.targets, inv_temperature, options_.precision, with_entropy);
-
-  const auto logp_T = to_tokens(ops::to_host(device, scores.logp), head, batch.tokens.size());
-  const auto entropy_T = with_entropy ? to_tokens(ops::to_host(device, scores.entropy), head, batch.tokens.size()) : std::vector<float>();
-  const auto result = loss::evaluate(loss, {logp_T, entropy_T, {}, {}}, batch, report);
-
-  const Tensor dlogp = to_rows(device, result.dlogp, head);
-  const Tensor dentropy = result.dentropy.empty() ? Tensor() : to_rows(device, result.dentropy, head);
-  const Tensor drows = model_->head().backward(rows, head.targets, inv_temperature, options_.precision, scores, dlogp, dentropy);
-  Tensor dhidden = device.empty(hidden.shape());
-  device.fill(dhidden, 0);
-  device.scatter_rows(drows, head.rows, dhidden);
-  model_->backward(batch.tokens, dhidden, pass, saved);
+  const Tensor hidden = readout.empty() ? Tensor() : model_->forward(part.tokens, pass, saved);  // [T, D]
+  const loss::Evaluation slopes = judge(part, readout.read(hidden));
+  if (readout.empty() || zero(slopes)) return;  // nothing would be added to any gradient
+  model_->backward(part.tokens, readout.backward(slopes), pass, saved);
   check(saved.empty(), "Trainer: backward left something on the stack");
-  return result.loss;
 }
 
-BatchLoss Trainer::run(const data::Experience& batch, const loss::AnyLoss& loss) {
+BatchLoss Trainer::in_one_pass(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
   const auto bounds = data::micro_batches(batch, options_.micro_batch_tokens);
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+    run_micro_batch(batch.slice(bounds[i], bounds[i + 1]), loss.needs(), [&](const data::Experience& part, const Readings& readings) {
+      auto slopes = loss::evaluate(loss, readings.outputs(), part, out.report);
+      out.loss += slopes.loss;
+      out.tokens += part.token_count();
+      return slopes;
+    });
+  return out;
+}
+
+BatchLoss Trainer::in_two_passes(const data::Experience& batch, const loss::AnyLoss& loss) {
+  BatchLoss out;
+  const Readings readings = read_all(*model_, batch, loss.needs(), scoring(loss.needs().temperature), dp_);
+  const loss::Evaluation slopes = loss::evaluate(loss, readings.outputs(), batch, out.report);
+  out.loss = slopes.loss;
+  out.tokens = batch.token_count();
+  const auto share = share_out(batch, dp_ ? dp_->size() : 1)[static_cast<std::size_t>(dp_ ? dp_->rank() : 0)];
+  const Share mine = with_slope(share, slopes, batch);
+  const data::Experience own = batch.select(mine);
+  const auto bounds = data::micro_batches(own, options_.micro_batch_tokens);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const auto part = batch.slice(bounds[i], bounds[i + 1]);
-    out.loss += run_micro_batch(part, loss, out.report);
-    out.tokens += part.token_count();
+    const auto begin = static_cast<std::size_t>(bounds[i]), end = static_cast<std::size_t>(bounds[i + 1]);
+    const auto given = select(slopes, batch, std::span(mine).subspan(begin, end - begin));
+    run_micro_batch(own.slice(bounds[i], bounds[i + 1]), loss.needs(), [&](const auto&, const auto&) { return given; });
   }
   return out;
 }
 
 BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::AnyLoss& loss) {
   batch.validate(model_->spec().vocabulary);
-  if (dp_ == nullptr) return run(batch, loss);
+  value_or_throw(check_readable(model_->spec(), loss.needs()));
+  const bool at_once = dp_ == nullptr && data::micro_batches(batch, options_.micro_batch_tokens).size() <= 2;
+  if (loss.needs().whole_batch && !at_once && batch.sequences() > 0) return in_two_passes(batch, loss);
+  if (dp_ == nullptr) return in_one_pass(batch, loss);
   const auto shares = share_out(batch, dp_->size());
-  return summed(*dp_, run(batch.select(shares[static_cast<std::size_t>(dp_->rank())]), loss));
+  return summed(*dp_, in_one_pass(batch.select(shares[static_cast<std::size_t>(dp_->rank())]), loss));
 }
 
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
@@ -101,10 +120,16 @@ Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   return result;
 }
 
+ScoringOptions Trainer::scoring(double temperature) const {
+  return {.precision = options_.precision, .micro_batch_tokens = options_.micro_batch_tokens, .temperature = temperature};
+}
+
 std::vector<float> Trainer::logprobs(const data::Experience& batch, double temperature) {
-  return train::logprobs(*model_, batch,
-                         {.precision = options_.precision, .micro_batch_tokens = options_.micro_batch_tokens, .temperature = temperature},
-                         dp_);
+  return train::logprobs(*model_, batch, scoring(temperature), dp_);
+}
+
+std::vector<float> Trainer::scores(const data::Experience& batch, loss::ReadAt at, const std::vector<std::int32_t>& candidates) {
+  return train::scores(*model_, batch, at, candidates, scoring(1), dp_);
 }
 
 }  // namespace troupe::engine::train

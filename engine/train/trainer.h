@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -38,19 +39,26 @@ class Trainer {
   optim::AdamW& optimizer() { return optimizer_; }
 
   /// Takes this replica's share of the batch, splits it into micro-batches and adds the gradient of the loss, whose constants are those
-  /// of the whole batch. What it returns is summed over the replicas; their gradients are, in update().
+  /// of the whole batch. What it returns is of the whole batch, the same on every replica; their gradients are summed in update().
+  /// A loss that needs the whole batch at once costs a forward pass more, unless one micro-batch has it all.
   BatchLoss forward_backward(const data::Experience& batch, const loss::AnyLoss& loss);
   /// Clips, applies and clears the gradients. A gradient that is not finite changes no weight: Errc::bad_input, naming a tensor.
   Result<optim::AdamW::Report> update(double learning_rate);
   /// [T] log-probabilities of the tokens that the mask names, under softmax(logits / temperature).
   std::vector<float> logprobs(const data::Experience& batch, double temperature);
+  /// [T, C] scores of the tokens that the mask names, as train::scores() gives them.
+  std::vector<float> scores(const data::Experience& batch, loss::ReadAt at, const std::vector<std::int32_t>& candidates);
 
   /// Counts updates over the whole run.
   std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.steps()); }
 
  private:
-  BatchLoss run(const data::Experience& batch, const loss::AnyLoss& loss);
-  double run_micro_batch(const data::Experience& batch, const loss::AnyLoss& loss, loss::Report& report);
+  /// What a loss says of a micro-batch, once the model has read it.
+  using Judge = std::function<loss::Evaluation(const data::Experience& part, const Readings& readings)>;
+  void run_micro_batch(const data::Experience& part, const loss::Needs& needs, const Judge& judge);
+  BatchLoss in_one_pass(const data::Experience& batch, const loss::AnyLoss& loss);
+  BatchLoss in_two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
+  ScoringOptions scoring(double temperature) const;
 
   std::unique_ptr<models::Decoder> model_;
   TrainerOptions options_;
