@@ -19,6 +19,7 @@ using actors::Task;
 using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
 using ReferenceRef = actors::ActorRef<protocol::Logprobs, protocol::Release>;
 using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
 using VerifierRef = actors::ActorRef<protocol::Judge>;
 
 struct Cluster {
@@ -33,6 +34,7 @@ struct Cluster {
   std::size_t pieces = 1;
   /// How long an answer may take: an hour of work for one message is a model too large for its machine, or a worker that hangs.
   std::chrono::steady_clock::duration patience = std::chrono::hours(1);
+  std::optional<CriticRef> critic;  ///< only where advantages come from one; saved with the policy
 };
 
 }  // namespace troupe::algorithms

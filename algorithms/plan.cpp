@@ -9,6 +9,11 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
   const bool last = step >= plan.steps, stopping = cluster.stop.requested();
   const bool due = plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
   if (last || stopping || due) {
+    if (cluster.critic) {  // first: a policy's checkpoint says that the whole step is there
+      protocol::Save judge{step, state};
+      auto saving_judge = cluster.critic->ask(std::move(judge), cluster.patience);
+      co_await saving_judge.get();
+    }
     protocol::Save message{step, state};
     auto saving = cluster.policy.ask(std::move(message), cluster.patience);
     const auto path = co_await saving.get();

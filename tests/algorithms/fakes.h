@@ -15,7 +15,7 @@ inline double digest(const engine::data::Experience& b) {
   double sum = 0;
   for (std::size_t t = 0; t < b.tokens.size(); ++t) {
     double of_token = b.tokens[t] + 0.5 * static_cast<double>(b.mask[t]);
-    for (const auto* column : {&b.old_logp, &b.reference_logp, &b.advantage})
+    for (const auto* column : {&b.old_logp, &b.reference_logp, &b.advantage, &b.value, &b.returns})
       if (!column->empty()) of_token += static_cast<double>((*column)[t]);
     sum += of_token / static_cast<double>(t + 1);
   }
@@ -53,6 +53,28 @@ struct FakeReference {
     return logp;
   }
   void on(protocol::Release) { released = true; }
+};
+
+/// A policy's ways, and a value for every state that it is asked about.
+struct FakeCritic {
+  using Handled = actors::Messages<protocol::TrainStep, protocol::Score, protocol::Save>;
+  FakePolicy trained;
+
+  protocol::StepStats on(protocol::TrainStep m) {
+    auto stats = trained.on(std::move(m));
+    stats.metrics = {{"loss/value_avg", stats.loss}};
+    return stats;
+  }
+  std::vector<float> on(protocol::Score m) {
+    std::vector<float> values;
+    for (std::size_t t = 0; t < m.batch.tokens.size(); ++t)
+      values.push_back(m.batch.mask[t] * static_cast<float>(trained.weight) * 0.01f * static_cast<float>(m.batch.tokens[t]));
+    return values;
+  }
+  std::string on(protocol::Save m) {
+    trained.saved->push_back(cat("critic ", m.step));
+    return cat("critic/checkpoint-", m.step);
+  }
 };
 
 struct FakeRollout {

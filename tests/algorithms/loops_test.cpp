@@ -3,34 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "actors/runtime/run.h"
-#include "actors/runtime/thread_scheduler.h"
-#include "actors/runtime/virtual_scheduler.h"
 #include "algorithms/dpo.h"
 #include "algorithms/grpo.h"
 #include "algorithms/sft.h"
-#include "tests/algorithms/fakes.h"
-#include "transports/inproc/loopback.h"
-#include "transports/inproc/simulated.h"
+#include "tests/algorithms/stage.h"
 
 namespace troupe::algorithms {
 namespace {
 
-using engine::data::Loader;
-using engine::data::LoaderOptions;
 using engine::data::PairExample;
-using engine::data::PromptRow;
 using engine::data::SftExample;
 using testing::ElementsAre;
 using testing::StartsWith;
 
-constexpr LoaderOptions three_a_step{.batch_size = 3, .seed = 5};
-
-Loader<PromptRow> prompts(LoaderOptions options = three_a_step) {
-  engine::data::Dataset<PromptRow> rows;
-  for (int i = 0; i < 8; ++i) rows.examples.push_back({{i + 4, 9}, cat("prompt ", i), Json(i), Json()});
-  return {std::move(rows), options};
-}
 Loader<SftExample> sft_rows() {
   engine::data::Dataset<SftExample> rows;
   for (int i = 0; i < 8; ++i) rows.examples.push_back({{i, i + 1, i + 2}, {0, 1, 1}});
@@ -40,32 +25,6 @@ Loader<PairExample> pairs() {
   engine::data::Dataset<PairExample> rows;
   for (int i = 0; i < 8; ++i) rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
   return {std::move(rows), three_a_step};
-}
-
-/// A controller and its actors, on one node or two, over any scheduler and transport.
-struct Stage {
-  Stage(actors::Scheduler& scheduler, transports::Transport& transport, int rollouts)
-      : home("home", scheduler, transport), away("away", scheduler, transport) {
-    for (int i = 0; i < rollouts; ++i) {
-      auto there = away.spawn(cat("rollout", i), FakeRollout{}, {.lane = cat("rollout", i)});
-      cluster.rollouts.push_back(home.ref(there.address(), FakeRollout::Handled{}));
-    }
-  }
-  actors::Node home, away;
-  std::vector<std::string> saved;
-  Remembering journal;
-  actors::Stop stop;
-  Cluster cluster{home.spawn("policy", FakePolicy{&saved}),
-                  home.spawn("reference", FakeReference{}),
-                  {},
-                  home.ref(away.spawn("verifier", FakeVerifier{}, {.lane = "verifier"}).address(), FakeVerifier::Handled{}),
-                  journal,
-                  stop};
-};
-
-Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
-  const auto schedule = value_or_throw(engine::optim::make_schedule("constant", {.total_steps = steps}));
-  return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};
 }
 
 GrpoConfig grpo_config() {
@@ -138,13 +97,6 @@ TEST(Loops, ALostMessageEndsGrpoWithATimeoutThatNamesIt) {
     FAIL() << "nothing can have been answered";
   } catch (const Failure& failure) { EXPECT_EQ(failure.error().code, Errc::timeout); }
 }
-
-struct OneThread {
-  actors::VirtualScheduler scheduler;
-  transports::Loopback transport;
-  Stage stage{scheduler, transport, 1};
-  void run(Task<void> task) { actors::run(stage.home, std::move(task)); }
-};
 
 TEST(Loops, CheckpointsComeWhenThePlanSaysAndAtTheEnd) {
   OneThread world;

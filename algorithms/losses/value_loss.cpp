@@ -1,0 +1,53 @@
+#include "algorithms/losses/value_loss.h"
+
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+
+using namespace engine::loss;
+
+static_assert(Loss<ValueLoss>);
+
+namespace {
+
+// 1/2 x^2, from |x| = huber on continued as a straight line.
+Expr distance(const Expr& x, double huber) {
+  const Expr squared = square(x) / 2.0;
+  if (huber == 0) return squared;
+  return where(abs(x) > huber, huber * abs(x) - huber * huber / 2, squared);
+}
+
+}  // namespace
+
+Result<> ValueLoss::validate() const {
+  const auto wrong = [](const char* key, const char* expected, double found) {
+    return fail(Errc::usage, cat("value.", key, ": expected ", expected, ", found ", found));
+  };
+  if (!(clip >= 0) || !std::isfinite(clip)) return wrong("clip", "0 (none) or a number above 0", clip);
+  if (!(huber >= 0) || !std::isfinite(huber)) return wrong("huber", "0 (none) or a number above 0", huber);
+  if (!(coef > 0) || !std::isfinite(coef)) return wrong("coef", "a number above 0", coef);
+  return {};
+}
+
+Expr ValueLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+  check(now.scores.size() == 1, "ValueLoss: a score head with one label is needed");
+  check(b.returns.size() == b.tokens.size(), "ValueLoss: returns are missing");
+  check(clip == 0 || b.value.size() == b.tokens.size(), "ValueLoss: value is missing");
+  const Expr value = where(b.mask, now.scores.front(), 0.0), returns = where(b.mask, b.returns, 0.0);  // [T]
+  report.mean("critic/vpred_mean", value, b.mask);
+  Expr loss = distance(value - returns, huber);
+  if (clip != 0) {
+    const Expr old = where(b.mask, b.value, 0.0);
+    const Expr held = old + engine::loss::clip(value - old, -clip, clip);
+    const Expr clipped = distance(held - returns, huber);
+    report.mean("val/clipfrac_avg", clipped > loss, b.mask);
+    loss = max(loss, clipped);
+  }
+  report.mean("loss/value_avg", loss, b.mask);
+  return coef * sum(loss * b.mask) / (b.count * b.scale);
+}
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,188 @@
+// PPO's policy and value losses on the published inputs: numbers computed independently in float64, to 1e-9; and their slopes.
+#include "algorithms/losses/ppo_loss.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "algorithms/losses/value_loss.h"
+#include "engine/base/check.h"
+#include "tests/algorithms/losses/cases.h"
+
+namespace troupe::algorithms {
+namespace {
+
+using namespace troupe::test;
+
+// The table's decimals are in float64, an Experience's columns in float32: the differences that the loss reads are put into what the model
+// says.
+struct PublishedPolicy {
+  Experience b;
+  std::vector<double> logp;
+  PublishedPolicy() {
+    b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
+    b.append({1, 2, 3, 4}, {0, 1, 1, 1});
+    b.old_logp = to_floats(with_prompt_token({{-1.2, -.5, -1.5, -.9}, {-.6, -1.2, -.9}}));
+    const auto difference = with_prompt_token({{.2, 0, -.5, .2}, {.4, -.3, 0}});
+    for (std::size_t t = 0; t < b.tokens.size(); ++t) logp.push_back(static_cast<double>(b.old_logp[t]) + difference[t]);
+    b.advantage = {1, 1, 1, 1, 1, -.5f, -.5f, -.5f, -.5f};
+  }
+  double operator()(const PpoLoss& loss, Report& report) {
+    set_constants(b, loss.aggregation, 7, 8);
+    return slopes_of(loss, logp, std::vector<double>(logp.size(), 1.5), b, report).loss;
+  }
+};
+
+TEST(PpoLoss, HasThePublishedValuesAndClipFraction) {
+  const PpoLoss token{.surrogate = {.clip_high = 0.28}};
+  PpoLoss sequence = token;
+  sequence.aggregation = Aggregation::sequence;
+  Report report, other;
+  EXPECT_NEAR(PublishedPolicy()(token, report), -0.3433462610, 1e-9);
+  EXPECT_NEAR(PublishedPolicy()(sequence, other), -0.2318482972, 1e-9);
+  const auto found = report.values();
+  EXPECT_NEAR(found.at("policy/clipfrac_avg"), 1.0 / 7, 1e-12);
+  EXPECT_NEAR(found.at("loss/policy_avg"), -0.3433462610, 1e-9);
+  EXPECT_NEAR(found.at("policy/approxkl_avg"), (.04 + 0 + .25 + .04 + .16 + .09 + 0) / 14, 1e-12);
+  EXPECT_NEAR(found.at("actor/ppo_kl"), 0, 1e-12) << "the changes add up to zero";
+  EXPECT_NEAR(found.at("policy/entropy_avg"), 1.5, 1e-12);
+}
+
+TEST(PpoLoss, DualClipHasThePublishedValue) {
+  Experience b;
+  b.append({1, 2}, {0, 1});
+  b.old_logp = {0, -2}, b.advantage = {0, -.5f}, b.count = 1;
+  Report report;
+  const std::vector<double> logp{0, -2 + std::log(4)}, entropy(2);
+  EXPECT_NEAR(slopes_of(PpoLoss{}, logp, entropy, b, report).loss, 2.0, 1e-9);
+  EXPECT_NEAR(slopes_of(PpoLoss{.surrogate = {.dual_clip = 3}}, logp, entropy, b, report).loss, 1.5, 1e-9);
+}
+
+TEST(PpoLoss, KlAndEntropyAreTermsOfTheLoss) {
+  PublishedPolicy p;
+  Report report;
+  const double plain = p(PpoLoss{}, report);
+  p.b.reference_logp = p.b.old_logp;  // log pi - log ref is then the ratio's own difference
+  const double k2 = (.04 + 0 + .25 + .04 + .16 + .09 + 0) / 2 / 7;
+  EXPECT_NEAR(p(PpoLoss{.kl_coef = 0.5, .kl = KlEstimator::k2}, report), plain + 0.5 * k2, 1e-9);
+  EXPECT_NEAR(p(PpoLoss{.entropy_coef = 0.1}, report), plain - 0.1 * 1.5, 1e-9);
+}
+
+TEST(PpoLoss, RefusesNonsense) {
+  EXPECT_FALSE((PpoLoss{.surrogate = {.clip_low = 2}}).validate());
+  EXPECT_FALSE((PpoLoss{.kl_coef = -1}).validate());
+  EXPECT_FALSE((PpoLoss{.temperature = 0}).validate());
+  EXPECT_TRUE(PpoLoss{}.validate());
+}
+
+struct Critic {
+  Experience b;
+  std::vector<double> values;
+};
+
+/// The differences that matter are put into the values, in float64: V - R and V - V_old as the table has them.
+Critic published_critic() {
+  Critic c;
+  c.b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
+  c.values = {9, .5, .1, .9, .4};
+  c.b.value = {9, .1f, .2f, .3f, .4f}, c.b.returns = {9, .6f, .6f, .8f, 1};
+  c.b.count = 4;
+  return c;
+}
+
+double value_loss(const ValueLoss& loss, const std::vector<double>& values, const Experience& b, Report& report,
+                  std::vector<double>* slopes = nullptr) {
+  engine::loss::TokenStats now;
+  now.scores.push_back(engine::loss::variable(values));
+  const Expr scalar = loss(now, b, report);
+  if (slopes != nullptr) *slopes = gradients(scalar, now.scores).front();
+  return scalar.value();
+}
+
+TEST(ValueLoss, HasThePublishedValues) {
+  const auto c = published_critic();
+  Report report;
+  // float32 columns: 1e-8, not 1e-9
+  EXPECT_NEAR(value_loss({.clip = 0.2}, c.values, c.b, report), 0.09875, 2e-8);
+  EXPECT_NEAR(value_loss({.clip = 0.5}, c.values, c.b, report), 0.07875, 2e-8);
+}
+
+TEST(ValueLoss, HasThePublishedValuesTo1e9WhereColumnsAreExact) {
+  // The same table times 10: every number is one of float32; losses grow by 100.
+  Critic c = published_critic();
+  c.b.value = {90, 1, 2, 3, 4}, c.b.returns = {90, 6, 6, 8, 10}, c.values = {90, 5, 1, 9, 4};
+  Report report;
+  EXPECT_NEAR(value_loss({.clip = 2}, c.values, c.b, report) / 100, 0.09875, 1e-12);
+  EXPECT_NEAR(value_loss({.clip = 5}, c.values, c.b, report) / 100, 0.07875, 1e-12);
+  EXPECT_NEAR(value_loss({.clip = 2, .coef = 0.1}, c.values, c.b, report) / 100, 0.009875, 1e-12);
+}
+
+TEST(ValueLoss, WithoutAClipIsHalfTheMeanSquareAndHuberIsStraightFarAway) {
+  Critic c = published_critic();
+  c.b.value.clear(), c.b.returns = {90, 6, 6, 8, 10}, c.values = {90, 5, 1, 9, 4};
+  Report report;
+  EXPECT_NEAR(value_loss({.clip = 0}, c.values, c.b, report), (1 + 25 + 1 + 36) / 8.0, 1e-12);
+  EXPECT_NEAR(value_loss({.clip = 0, .huber = 5}, c.values, c.b, report), (.5 + 12.5 + .5 + (5 * 6 - 12.5)) / 4, 1e-12);
+}
+
+TEST(ValueLoss, HasTheSlopesOfFiniteDifferences) {
+  const Experience made = [] {
+    Experience b = ragged_batch();
+    for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+      b.value.push_back(static_cast<float>(draw(11, t, -1, 1)));
+      b.returns.push_back(static_cast<float>(draw(12, t, -2, 2)));
+    }
+    b.count = 7, b.scale = 1;
+    return b;
+  }();
+  std::vector<double> values;
+  for (std::size_t t = 0; t < made.tokens.size(); ++t) values.push_back(static_cast<double>(made.value[t]) + draw(13, t, -.6, .6));
+  for (const ValueLoss loss : {ValueLoss{}, ValueLoss{.clip = 0}, ValueLoss{.clip = 0.3, .huber = 0.7, .coef = 0.1}}) {
+    Report report;
+    std::vector<double> claimed;
+    value_loss(loss, values, made, report, &claimed);
+    const double h = 1e-6;
+    for (std::size_t t = 0; t < values.size(); ++t) {
+      auto up = values, down = values;
+      up[t] += h, down[t] -= h;
+      const double found = (value_loss(loss, up, made, report) - value_loss(loss, down, made, report)) / (2 * h);
+      EXPECT_NEAR(claimed[t], found, 1e-7) << "token " << t;
+    }
+  }
+}
+
+TEST(ValueLoss, ASplitChangesNothingAndWhatIsNotTrainedOnMayCarryAnything) {
+  Experience b = ragged_batch();
+  std::vector<double> values;
+  for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+    const bool trained = b.mask[t] != 0;
+    b.value.push_back(trained ? static_cast<float>(draw(11, t, -1, 1)) : std::numeric_limits<float>::quiet_NaN());
+    b.returns.push_back(trained ? static_cast<float>(draw(12, t, -2, 2)) : std::numeric_limits<float>::quiet_NaN());
+    values.push_back(trained ? draw(13, t, -2, 2) : std::numeric_limits<double>::quiet_NaN());
+  }
+  b.count = 20;
+  Report whole, parts;
+  const double together = value_loss({}, values, b, whole);
+  double apart = 0;
+  for (std::int32_t n = 0; n < b.sequences(); n += 2) {
+    const auto begin = b.offsets[static_cast<std::size_t>(n)], end = b.offsets[static_cast<std::size_t>(n) + 2];
+    apart += value_loss({}, part(values, begin, end), b.slice(n, n + 2), parts);
+  }
+  EXPECT_NEAR(together, apart, 1e-12);
+  EXPECT_TRUE(std::isfinite(together));
+  for (const auto& [key, value] : whole.values()) EXPECT_NEAR(value, parts.values().at(key), 1e-12) << key;
+}
+
+TEST(ValueLoss, RefusesNonsenseAndAMissingColumnIsABug) {
+  EXPECT_FALSE((ValueLoss{.clip = -1}).validate());
+  EXPECT_FALSE((ValueLoss{.coef = 0}).validate());
+  EXPECT_TRUE(ValueLoss{}.validate());
+  Critic c = published_critic();
+  c.b.returns.clear();
+  Report report;
+  EXPECT_THROW(value_loss({}, c.values, c.b, report), Bug);
+}
+
+}  // namespace
+}  // namespace troupe::algorithms

@@ -1,0 +1,122 @@
+// PPO's loop over actors that only count: what it writes down does not depend on threads, delays or the number of rollouts, a run that was
+// cut goes on as if it had not been, and the critic's checkpoint comes before the policy's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "algorithms/ppo.h"
+#include "tests/algorithms/stage.h"
+
+namespace troupe::algorithms {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+PpoConfig ppo_config() {
+  PpoConfig config;
+  config.epochs = 2, config.sampling.max_new_tokens = 8, config.control.schedule = KlSchedule::adaptive, config.control.horizon = 40;
+  return config;
+}
+
+CriticPlan critic_plan() { return {.learning_rate = 0.02, .schedule = plan_of(1).schedule}; }
+
+/// Runs PPO on a stage with a critic, and keeps what became of it.
+struct Kept {
+  std::vector<std::string> lines, saved;
+};
+
+Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_config(), std::size_t pieces = 1) {
+  actors::ThreadScheduler scheduler;
+  transports::Loopback transport;
+  Stage stage(scheduler, transport, rollouts);
+  stage.cluster.critic = stage.home.spawn("critic", FakeCritic{{&stage.saved}}, {.lane = "critic"});
+  stage.cluster.pieces = pieces;
+  auto data = prompts();
+  actors::run(stage.home, ppo(stage.cluster, data, plan, critic_plan(), config));
+  return {stage.journal.lines, stage.saved};
+}
+
+std::vector<std::string> over_simulation(std::uint64_t seed, transports::Faults faults) {
+  actors::VirtualScheduler scheduler(seed);
+  transports::Simulated network(seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
+  Stage stage(scheduler, network, 2);
+  stage.cluster.critic =
+      stage.home.ref(stage.away.spawn("critic", FakeCritic{{&stage.saved}}, {.lane = "critic"}).address(), FakeCritic::Handled{});
+  auto data = prompts();
+  actors::run(stage.home, ppo(stage.cluster, data, plan_of(6), critic_plan(), ppo_config()));
+  return stage.journal.lines;
+}
+
+TEST(PpoLoop, OverTheSimulatorKeepsTheJournalThatRealThreadsKeep) {
+  const auto threads = over_threads(2).lines;
+  ASSERT_THAT(threads, testing::Contains(StartsWith("step 6 loss=")));
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const transports::Faults faults{.most_delay = std::chrono::milliseconds(50), .repeat = 0.3};
+    EXPECT_EQ(over_simulation(seed, faults), threads) << "seed " << seed;
+  }
+}
+
+TEST(PpoLoop, TheNumberOfRolloutsAndPiecesChangesNothing) {
+  const auto one = over_threads(1).lines;
+  EXPECT_EQ(over_threads(3).lines, one);
+  EXPECT_EQ(over_threads(2, plan_of(6), ppo_config(), 3).lines, one);
+}
+
+TEST(PpoLoop, TheCriticIsSavedBeforeThePolicyThatCommitsTheStep) {
+  const auto kept = over_threads(1, plan_of(6, 4));
+  EXPECT_THAT(kept.saved, ElementsAre("critic 4", StartsWith("4 {"), "critic 6", StartsWith("6 {")));
+  EXPECT_THAT(kept.saved[1], HasSubstr("\"kl_coef\""));
+}
+
+TEST(PpoLoop, WhileTheCriticWarmsUpThePolicyStays) {
+  auto config = ppo_config();
+  config.critic_warmup = 2;
+  const auto lines = over_threads(1, plan_of(6), config).lines;
+  std::vector<std::string> steps;
+  for (const auto& line : lines)
+    if (line.starts_with("step ")) steps.push_back(line);
+  ASSERT_EQ(steps.size(), 6u);
+  const auto without_change = over_threads(1, plan_of(6), ppo_config()).lines;
+  EXPECT_NE(lines, without_change);
+  // Two rounds of two updates: only the critic's numbers are written down, then the policy's come beside them.
+  for (std::size_t i = 0; i < 6; ++i) {
+    const auto first = steps[i].find("loss/value_avg="), loss = steps[i].find(" loss=");
+    ASSERT_NE(first, std::string::npos);
+    const auto number = [&](std::size_t at) {
+      return steps[i].substr(steps[i].find('=', at) + 1, steps[i].find(' ', steps[i].find('=', at)) - steps[i].find('=', at) - 1);
+    };
+    EXPECT_EQ(number(first) == number(loss), i < 4) << steps[i];
+  }
+}
+
+TEST(PpoLoop, AnAdaptiveCoefficientMovesFromRoundToRound) {
+  const auto coefficient = [](const std::string& line) {
+    const auto at = line.find("objective/kl_coef=");
+    return line.substr(at, line.find(' ', at) - at);
+  };
+  std::vector<std::string> steps;
+  for (const auto& line : over_threads(1).lines)
+    if (line.starts_with("step ")) steps.push_back(coefficient(line));
+  ASSERT_EQ(steps.size(), 6u);
+  EXPECT_EQ(steps[0], "objective/kl_coef=0.05");
+  EXPECT_EQ(steps[0], steps[1]) << "a round has one";
+  EXPECT_NE(steps[1], steps[2]);
+}
+
+TEST(PpoLoop, WithoutAKlCoefficientNobodyAsksAReference) {
+  auto config = ppo_config();
+  config.kl_coef = 0;
+  actors::ThreadScheduler scheduler;
+  transports::Loopback transport;
+  Stage stage(scheduler, transport, 1);
+  stage.cluster.critic = stage.home.spawn("critic", FakeCritic{{&stage.saved}});
+  stage.cluster.reference.reset();
+  auto data = prompts();
+  actors::run(stage.home, ppo(stage.cluster, data, plan_of(2), critic_plan(), config));
+  EXPECT_EQ(stage.journal.lines.size(), 4u + 2u - 1u) << "three samples and two steps";
+}
+
+}  // namespace
+}  // namespace troupe::algorithms
