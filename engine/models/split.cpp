@@ -68,8 +68,10 @@ Split split_of(const DecoderSpec& spec, int index, int parts) {
 }
 
 std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec, const Split& split) {
-  auto list = parameter_list(spec);
-  if (split.parts == 1) return list;
+  if (split.parts == 1) return parameter_list(spec);
+  DecoderSpec base = spec;
+  base.lora.reset();
+  auto list = parameter_list(base);
   for (auto& wanted : list) {
     wanted.shard = shard_of(wanted.name, spec, split);
     const std::int64_t size = wanted.shard.end - wanted.shard.begin;
@@ -79,6 +81,7 @@ std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec, cons
     else
       wanted.shape = wanted.shard.axis == 0 ? Shape{size, wanted.shape[1]} : Shape{wanted.shape[0], size};
   }
+  add_lora(spec, list, split.index == 0);
   return list;
 }
 

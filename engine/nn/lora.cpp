@@ -85,6 +85,11 @@ void Lora::backward(const Tensor& x, const Slope& slope, const Pass& pass, Tenso
   device.gemm(slope.dz, slope.down, b->grad, {.transpose_a = true, .accumulate = true, .precision = pass.precision});
   Tensor du = device.empty(slope.down.shape());  // [T, R]
   device.gemm(slope.dz, b->value, du, {.precision = pass.precision});
+  below(x, du, pass, dx);
+}
+
+void Lora::below(const Tensor& x, Tensor& du, const Pass& pass, Tensor& dx) const {
+  ops::Device& device = pass.device;
   device.scale(du, scale);
   Tensor room;
   device.gemm(du, dropped(x, pass, room), a->grad, {.transpose_a = true, .accumulate = true, .precision = pass.precision});

@@ -34,6 +34,8 @@ struct Lora {
   Slope undo(const Tensor& dy, const Pass& pass, Saved& saved) const;
   /// Adds into the gradients of A and B, and to dx [T, D].
   void backward(const Tensor& x, const Slope& slope, const Pass& pass, Tensor& dx) const;
+  /// The same from the gradient of down() on, [T, R], which it changes.
+  void below(const Tensor& x, Tensor& ddown, const Pass& pass, Tensor& dx) const;
 
  private:
   const Tensor& dropped(const Tensor& x, const Pass& pass, Tensor& room) const;

@@ -1,0 +1,76 @@
+// merge_adapter(): W + scale B A, and with magnitudes each row of it scaled to its length.
+#include <cmath>
+
+#include "engine/adapter/peft_file.h"
+#include "engine/adapter/start.h"
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::engine::adapter {
+namespace {
+
+using checkpoint::SafetensorsFile;
+
+Result<Tensor> read(ops::Device& device, const SafetensorsFile& file, const std::string& name) {
+  const auto* stored = file.find(name);
+  check(stored != nullptr, "merge_adapter: a tensor that read_adapter did not see");
+  std::vector<float> values(static_cast<std::size_t>(stored->count()));
+  if (auto got = file.read_f32(name, values); !got) return fail(got.error());
+  if (auto finite = checkpoint::check_finite(values, file.path(), name); !finite) return fail(finite.error());
+  const Shape shape = stored->shape.size() == 1 ? Shape{stored->shape[0]} : Shape{stored->shape[0], stored->shape[1]};
+  return ops::from_host(device, shape, values);
+}
+
+// Each row of `weight` gets the length that `magnitudes` says.
+void scale_rows(ops::Device& device, Tensor& weight, const Tensor& magnitudes) {
+  const std::int64_t rows = weight.shape()[0], width = weight.shape()[1];
+  Tensor squares = device.empty({rows});
+  device.row_squares(weight, squares);
+  const auto lengths = ops::to_host(device, squares), wanted = ops::to_host(device, magnitudes);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    Tensor part = weight.flat(row * width, (row + 1) * width);
+    device.scale(part, static_cast<float>(static_cast<double>(wanted[static_cast<std::size_t>(row)]) /
+                                          std::sqrt(static_cast<double>(lengths[static_cast<std::size_t>(row)]))));
+  }
+}
+
+Result<> merge_module(ops::Device& device, const SafetensorsFile& file, const models::LoraTarget& target, bool dora, Tensor& weight) {
+  const std::string module = cat(prefix, target.module);
+  auto a = read(device, file, cat(module, models::lora_a)), b = read(device, file, cat(module, models::lora_b));
+  if (!a || !b) return fail((a ? b : a).error());
+  device.scale(*b, static_cast<float>(target.scale));
+  device.gemm(*b, *a, weight, {.accumulate = true});
+  if (!dora) return {};
+  const auto magnitudes = read(device, file, cat(module, models::lora_magnitude));
+  if (!magnitudes) return fail(magnitudes.error());
+  scale_rows(device, weight, *magnitudes);
+  return {};
+}
+
+}  // namespace
+
+Result<> merge_adapter(models::Decoder& base, const std::string& folder) {
+  check(!base.spec().lora && base.tp() == nullptr, "merge_adapter: into a whole model without an adapter");
+  const auto spec = read_adapter(folder, base.spec());
+  if (!spec) return fail(spec.error());
+  const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
+  if (!file) return fail(file.error());
+  for (const auto& target : spec->lora.targets) {
+    nn::Parameter* weight = base.parameters().find(target.module + ".weight");
+    if (weight == nullptr)
+      return fail(Errc::unsupported,
+                  cat(folder, ": an adapter of ", target.module,
+                      " cannot be merged into this model: its output head is its embedding, and that would change, too"));
+    if (auto merged = merge_module(base.device(), *file, target, spec->lora.dora, weight->value); !merged) return merged;
+  }
+  for (const auto& module : spec->lora.saved)
+    for (auto& parameter : base.parameters().all()) {
+      if (!parameter.name.starts_with(module + ".")) continue;
+      const auto values = read(base.device(), *file, cat(prefix, parameter.name));
+      if (!values) return fail(values.error());
+      base.device().copy(*values, parameter.value);
+    }
+  return {};
+}
+
+}  // namespace troupe::engine::adapter

@@ -1,0 +1,2 @@
+troupe_test(golden_peft SOURCES peft_test.cpp
+  LINKS troupe_engine_adapter troupe_engine_train troupe_engine_checkpoint troupe_algorithms_losses LABELS golden)
