@@ -77,7 +77,7 @@ inline auto fields(Save& m) { return std::tie(m.step, m.state); }
 /// A few tokens and what a model thinks of them: two models that agree on it hold the same weights, in the same places.
 struct Probe {
   std::vector<std::int32_t> tokens;
-  std::vector<float> logp;  ///< [tokens.size()], the first is 0
+  std::vector<float> logp;  ///< [tokens.size()], the first is 0; of a model with a score head its scores, [tokens.size() * labels]
 };
 inline auto fields(Probe& p) { return std::tie(p.tokens, p.logp); }
 

@@ -24,6 +24,9 @@ Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr
 
 Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
                                 engine::generate::GeneratorConfig config, const engine::parallel::Mesh* mesh) {
+  if (model->spec().labels > 0)
+    return fail(Errc::usage,
+                cat("a rollout draws tokens, and this model (", model->spec().architecture, ") has a score head and no language head"));
   auto generator = engine::generate::Generator::create(*model, config);
   if (!generator) return fail(generator.error());
   return Rollout(std::move(model), std::move(shadow), std::move(*generator), config, mesh);

@@ -45,7 +45,8 @@ protocol::Weights publish(engine::train::Trainer& trainer, const engine::paralle
   auto& parameters = trainer.model().parameters();
   weights.version = trainer.version();
   weights.probe.tokens = probe_tokens(spec);
-  weights.probe.logp = trainer.logprobs(probe_batch(weights.probe.tokens), 1);
+  const auto probe = probe_batch(weights.probe.tokens);
+  weights.probe.logp = spec.labels > 0 ? trainer.scores(probe, engine::loss::ReadAt::token, {}) : trainer.logprobs(probe, 1);
   auto values = mesh ? engine::nn::gather_logical(parameters, *mesh) : engine::ops::to_host(parameters.device(), parameters.values());
   if (mesh && !mesh->leads()) return weights;
   weights.values = std::make_shared<const std::vector<float>>(std::move(values));

@@ -95,7 +95,7 @@ Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& i
   check((exp_avg == nullptr) == (exp_avg_sq == nullptr), "load_checkpoint: one moment without the other");
   auto state = read_training_state(path);
   if (!state) return state;
-  if (auto loaded = load_parameters(path, into, tied); !loaded) return fail(loaded.error());
+  if (auto loaded = load_parameters(path, into, {.tied = tied}); !loaded) return fail(loaded.error());
   auto tensors = load_training_tensors(cat(path, "/", optimizer_file), into, exp_avg, exp_avg_sq);
   const bool unneeded = !tensors && tensors.error().code == Errc::not_found && !exp_avg;
   if (!tensors && !unneeded) return fail(tensors.error());

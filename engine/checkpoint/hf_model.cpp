@@ -16,6 +16,8 @@ using Place = SafetensorsFolder::Place;
 // The names under which decoder families store the two ends of a tied model.
 constexpr std::string_view embedding_names[] = {"model.embed_tokens.weight", "transformer.wte.weight"};
 constexpr std::string_view head_name = "lm_head.weight";
+// transformers calls a score head "score", other exporters "classifier".
+constexpr std::string_view score_prefix = "score.", score_alias = "classifier.";
 
 bool is_embedding(std::string_view name) {
   return std::find(std::begin(embedding_names), std::end(embedding_names), name) != std::end(embedding_names);
@@ -24,12 +26,15 @@ bool is_embedding(std::string_view name) {
 // Buffers that old versions of transformers stored, and every version recomputes from config.json.
 bool is_recomputed(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.masked_bias"); }
 
+std::string alias_of(const std::string& name) { return cat(score_alias, std::string_view(name).substr(score_prefix.size())); }
+
 // Under its own name, under the name that __metadata__ gives for it (safetensors' save_model does so for shared tensors), or, in a
 // tied model, under the name of the other end.
 std::optional<Place> locate(const SafetensorsFolder& folder, const std::string& name, bool tied) {
   if (auto place = folder.find(name)) return place;
   if (const std::string* stored = folder.metadata(name))
     if (auto place = folder.find(*stored)) return place;
+  if (name.starts_with(score_prefix)) return folder.find(alias_of(name));
   if (tied && is_embedding(name)) return folder.find(head_name);
   if (tied && name == head_name)
     for (const auto embedding : embedding_names)
@@ -62,10 +67,11 @@ tl::unexpected<Error> missing(const std::string& folder, const SafetensorsFolder
 }
 
 // A tensor nobody asked for is a sign that config.json describes another model.
-Result<> check_unused(const SafetensorsFolder& weights, const std::unordered_set<const StoredTensor*>& used, bool tied) {
+Result<> check_unused(const SafetensorsFolder& weights, const std::unordered_set<const StoredTensor*>& used, bool tied, bool scores) {
   for (const auto& place : weights.all()) {
     const std::string& name = place.tensor->name;
     if (used.contains(place.tensor) || is_recomputed(name)) continue;
+    if (scores && name == head_name) continue;
     if (tied && (name == head_name || is_embedding(name))) {
       const bool equal = std::any_of(used.begin(), used.end(), [&](const StoredTensor* other) {
         return (other->name == head_name || is_embedding(other->name)) && equal_tensors(place, *weights.find(other->name));
@@ -82,28 +88,28 @@ Result<> check_unused(const SafetensorsFolder& weights, const std::unordered_set
 
 }  // namespace
 
-Result<> load_parameters(const std::string& folder, nn::Parameters& into, bool tied, bool allow_nonfinite) {
+Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOptions options) {
   auto weights = SafetensorsFolder::open(folder);
   if (!weights) return fail(weights.error());
   std::unordered_set<const StoredTensor*> used;
-  std::vector<Place> places;
-  for (const auto& parameter : into.all()) {  // names and shapes first: a mistake in config.json is told before gigabytes are read
-    const auto place = locate(*weights, parameter.name, tied);
+  std::vector<std::pair<nn::Parameter*, Place>> places;
+  for (auto& parameter : into.all()) {  // names and shapes first: a mistake in config.json is told before gigabytes are read
+    if (parameter.adapter || (options.fresh_score && parameter.name.starts_with(score_prefix))) continue;
+    const auto place = locate(*weights, parameter.name, options.tied);
     if (!place) return missing(folder, *weights, parameter.name);
     if (auto fits = check_shape(*place, parameter); !fits) return fits;
     used.insert(place->tensor);
-    places.push_back(*place);
+    places.emplace_back(&parameter, *place);
   }
-  if (auto clean = check_unused(*weights, used, tied); !clean) return clean;
+  if (auto clean = check_unused(*weights, used, options.tied, into.find("score.weight") != nullptr); !clean) return clean;
   std::vector<float> values;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const nn::Parameter& parameter = into.all()[i];
-    values.resize(static_cast<std::size_t>(parameter.value.count()));
-    const std::string& name = places[i].tensor->name;
-    if (auto read = places[i].file->read_part(name, parameter.shard, values); !read) return read;
-    if (!allow_nonfinite)
-      if (auto finite = check_finite(values, places[i].file->path(), name); !finite) return finite;
-    into.device().upload(into.all()[i].value, values);
+  for (auto& [parameter, place] : places) {
+    values.resize(static_cast<std::size_t>(parameter->value.count()));
+    const std::string& name = place.tensor->name;
+    if (auto read = place.file->read_part(name, parameter->shard, values); !read) return read;
+    if (!options.allow_nonfinite)
+      if (auto finite = check_finite(values, place.file->path(), name); !finite) return finite;
+    into.device().upload(parameter->value, values);
   }
   return {};
 }

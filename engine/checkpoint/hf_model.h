@@ -11,12 +11,19 @@
 
 namespace troupe::engine::checkpoint {
 
-/// Reads every parameter, or this rank's part of it, from the weights of `folder`, converted to f32. `tied`: the head is the embedding
-/// (config.json's tie_word_embeddings); either of the two names may then be the one that is stored, and if both are, they must be equal.
-/// Refuses what is missing, what has another shape, what the model has no place for (other than buffers that transformers
-/// recomputes), and NaN or infinity unless `allow_nonfinite`; the values of `into` are then undefined.
-/// Errc::not_found, io, corrupt, bad_input, unsupported.
-Result<> load_parameters(const std::string& folder, nn::Parameters& into, bool tied, bool allow_nonfinite = false);
+struct LoadOptions {
+  /// The head is the embedding (config.json's tie_word_embeddings); either of the two names may then be the one that is stored, and if
+  /// both are, they must be equal.
+  bool tied = false;
+  bool allow_nonfinite = false;
+  bool fresh_score = false;  ///< the score head is not read: the weights are those of a language model
+};
+
+/// Reads every parameter but an adapter's, or this rank's part of it, from the weights of `folder`, converted to f32. Refuses what is
+/// missing, what has another shape, what the model has no place for (other than buffers that transformers recomputes, and the language head
+/// where the model has a score head), and NaN or infinity unless allowed; the values of `into` are then undefined. A score head may also
+/// be stored as "classifier". Errc::not_found, io, corrupt, bad_input, unsupported.
+Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOptions options = {});
 
 struct SaveOptions {
   /// The model folder that the weights started from: its config.json (with dtype and tie_word_embeddings brought up to date),

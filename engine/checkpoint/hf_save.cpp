@@ -9,6 +9,7 @@
 #include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/safetensors_writer.h"
+#include "engine/models/head_config.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -81,7 +82,7 @@ Result<> write_weights(const std::string& folder, nn::LogicalTensors& tensors, c
 }
 
 // What is stored must be what config.json says, or another tool would load it in another precision or untie it.
-Result<> write_config(const std::string& folder, const SaveOptions& options) {
+Result<> write_config(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options) {
   auto config = read_json(cat(options.source, "/config.json"));
   if (!config) return fail(config.error());
   if (!config->is_object())
@@ -91,6 +92,8 @@ Result<> write_config(const std::string& folder, const SaveOptions& options) {
   if (modern) config->set("dtype", dtype);
   if (!modern || config->find("torch_dtype")) config->set("torch_dtype", dtype);
   config->set("tie_word_embeddings", options.tied);
+  if (const nn::Parameter* score = parameters.find("score.weight"))
+    models::write_head(*config, static_cast<int>(score->logical_shape()[0]), parameters.find("score.bias") != nullptr);
   return write_new_file(cat(folder, "/config.json"), config->dump(2) + "\n");
 }
 
@@ -116,7 +119,7 @@ Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
         "save_parameters: weights are stored as F32, BF16 or F16");
   if (auto written = write_weights(folder, tensors, options); !written) return written;
   if (!options.source.empty()) {
-    if (auto written = write_config(folder, options); !written) return written;
+    if (auto written = write_config(folder, tensors.parameters(), options); !written) return written;
     if (auto copied = copy_companions(folder, options.source); !copied) return copied;
   }
   return sync_directory(folder);

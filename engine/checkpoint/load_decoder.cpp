@@ -1,8 +1,11 @@
 #include "engine/checkpoint/load_decoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numbers>
 
+#include "engine/base/random.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/safetensors_folder.h"
@@ -40,6 +43,12 @@ Result<> check_size(const std::string& folder, const models::DecoderSpec& spec) 
                                  "; one of them belongs to another model"));
 }
 
+// Box and Muller 1958.
+double normal(std::uint64_t seed, std::uint64_t place) {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform(seed, 0, 2 * place)));
+  return radius * std::cos(2 * std::numbers::pi * uniform(seed, 0, 2 * place + 1));
+}
+
 }  // namespace
 
 Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
@@ -56,11 +65,28 @@ Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device, const
                                                       parallel::Communicator* tp) {
   auto spec = read_folder_spec(folder);
   if (!spec) return fail(spec.error());
-  if (auto fits = check_size(folder, *spec); !fits) return fail(fits.error());
-  if (auto splits = models::check_split(*spec, tp ? tp->size() : 1); !splits) return fail(splits.error());
-  const bool tied = spec->tied;
-  auto model = std::make_unique<models::Decoder>(device, std::move(*spec), with_gradients, tp);
-  if (auto loaded = load_parameters(folder, model->parameters(), tied); !loaded) return fail(loaded.error());
+  return load_decoder(device, folder, std::move(*spec), with_gradients, tp);
+}
+
+void draw_score_head(models::Decoder& model, double deviation, std::uint64_t seed) {
+  const nn::ScoreHead& head = model.score();
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < head.weight->value.count(); ++i)
+    values.push_back(static_cast<float>(deviation * normal(seed, static_cast<std::uint64_t>(i))));
+  model.device().upload(head.weight->value, values);
+  if (head.bias) model.device().fill(head.bias->value, 0);
+}
+
+Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device, const std::string& folder, models::DecoderSpec spec,
+                                                      bool with_gradients, parallel::Communicator* tp) {
+  auto stored = read_folder_spec(folder);
+  if (!stored) return fail(stored.error());
+  if (auto fits = check_size(folder, *stored); !fits) return fail(fits.error());
+  if (auto splits = models::check_split(spec, tp ? tp->size() : 1); !splits) return fail(splits.error());
+  const LoadOptions options{.tied = spec.tied, .fresh_score = spec.labels > 0 && stored->labels == 0};
+  auto model = std::make_unique<models::Decoder>(device, std::move(spec), with_gradients, tp);
+  if (options.fresh_score) draw_score_head(*model, 0, 0);
+  if (auto loaded = load_parameters(folder, model->parameters(), options); !loaded) return fail(loaded.error());
   return model;
 }
 

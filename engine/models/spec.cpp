@@ -5,6 +5,7 @@
 
 #include "engine/base/text.h"
 #include "engine/models/family.h"
+#include "engine/models/head_config.h"
 
 namespace troupe::engine::models {
 namespace {
@@ -121,13 +122,16 @@ Result<DecoderSpec> read_spec(const Json& config, const std::string& where) {
     architecture = names->array()[0].string();
   if (const Json* type = config.find("model_type"); type && type->is_string()) model_type = type->string();
   for (const auto& family : families) {
-    if (architecture.empty() ? model_type != family.model_type : architecture != family.architecture) continue;
+    if (architecture.empty() ? model_type != family.model_type : causal_architecture(architecture) != family.architecture) continue;
     auto spec = family.read(config, where);
-    if (spec) spec->architecture = family.architecture;
+    if (!spec) return spec;
+    spec->architecture = family.architecture;
+    if (auto head = read_head(config, where, *spec); !head) return fail(head.error());
     return spec;
   }
   return fail(Errc::unsupported, cat(where, ": the architecture ", quote(architecture.empty() ? model_type : architecture),
-                                     " is not supported (known: ", known_architectures(), ")"));
+                                     " is not supported (known: ", known_architectures(),
+                                     ", and each as ForSequenceClassification and ForTokenClassification)"));
 }
 
 std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec) {

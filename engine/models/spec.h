@@ -14,7 +14,7 @@
 namespace troupe::engine::models {
 
 struct DecoderSpec {
-  std::string architecture;  ///< "LlamaForCausalLM"
+  std::string architecture;  ///< "LlamaForCausalLM", as config.json has it
   std::int64_t vocabulary = 0, width = 0, layers = 0, inner = 0;
   int heads = 0, kv_heads = 0, head_size = 0;
   double norm_eps = 1e-6;

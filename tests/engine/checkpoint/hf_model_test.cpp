@@ -33,7 +33,7 @@ struct HfModel : ::testing::Test {
 
   std::string load(std::vector<nn::Parameters::Wanted> wanted, bool tied = false, bool allow_nonfinite = false) {
     nn::Parameters parameters(*device, wanted, false);
-    const auto loaded = load_parameters(scratch.path(), parameters, tied, allow_nonfinite);
+    const auto loaded = load_parameters(scratch.path(), parameters, {tied, allow_nonfinite});
     if (!loaded) return loaded.error().what;
     values = ops::to_host(*device, parameters.values());
     return "";
@@ -50,7 +50,7 @@ TEST_F(HfModel, EveryBundledModelLoadsBitForBit) {
     const auto wanted = wanted_of(data_folder + name);
     ASSERT_FALSE(wanted.empty()) << name;
     nn::Parameters parameters(*device, wanted, false);
-    const auto loaded = load_parameters(data_folder + name, parameters, false);
+    const auto loaded = load_parameters(data_folder + name, parameters);
     ASSERT_TRUE(loaded) << loaded.error().what;
     const auto weights = SafetensorsFolder::open(data_folder + name);
     for (const auto& parameter : parameters.all()) {
@@ -66,7 +66,7 @@ TEST_F(HfModel, ATiedModelThatStoresOnlyItsHeadLoads) {
   for (auto& w : wanted)
     if (w.name == "lm_head.weight") w.name = "model.embed_tokens.weight";
   nn::Parameters parameters(*device, wanted, false);
-  const auto loaded = load_parameters(data_folder + "tinystories-656k", parameters, true);
+  const auto loaded = load_parameters(data_folder + "tinystories-656k", parameters, {.tied = true});
   ASSERT_TRUE(loaded) << loaded.error().what;
   std::vector<float> head(2048 * 128);
   ASSERT_TRUE(SafetensorsFolder::open(data_folder + "tinystories-656k")->files()[0].read_f32("lm_head.weight", head));

@@ -91,7 +91,7 @@ struct Save : ::testing::Test {
       wanted.push_back({place.tensor->name, s.size() == 1 ? Shape{s[0]} : Shape{s[0], s[1]}});
     }
     nn::Parameters out(*device, wanted, false);
-    EXPECT_TRUE(load_parameters(folder, out, false));
+    EXPECT_TRUE(load_parameters(folder, out));
     return out;
   }
 };
@@ -141,7 +141,7 @@ TEST_F(Save, ALargeModelBecomesShardsThatLoadTheSame) {
         return wanted;
       }(),
       false);
-  ASSERT_TRUE(load_parameters(scratch.path(), again, false));
+  ASSERT_TRUE(load_parameters(scratch.path(), again));
   EXPECT_EQ(ops::to_host(*device, again.values()), ops::to_host(*device, model.values()));
   EXPECT_EQ(read_json(scratch / "model.safetensors.index.json")->find("metadata")->find("total_size")->integer(), 1040128);
 }

@@ -5,6 +5,9 @@
 
 #include <cmath>
 #include <numeric>
+#include <tuple>
+
+#include "engine/base/text.h"
 
 namespace troupe::engine::models {
 namespace {
@@ -45,6 +48,49 @@ TEST(Spec, CountsTheParametersThatItLists) {
     EXPECT_EQ(spec->parameter_count(),
               std::accumulate(list.begin(), list.end(), std::int64_t{0}, [](auto sum, const auto& w) { return sum + w.shape.count(); }));
   }
+}
+
+TEST(Spec, ReadsTheScoreHeadsOfTransformers) {
+  const auto head = [](std::string_view changes) {
+    const auto spec = value_or_throw(read_spec(config(changes), "config.json"));
+    return std::tuple(spec.architecture, spec.labels, spec.score_bias);
+  };
+  EXPECT_EQ(head("{}"), std::tuple("LlamaForCausalLM", 0, false));
+  EXPECT_EQ(head(R"({"id2label":{"0":"a"}})"), std::tuple("LlamaForCausalLM", 0, false)) << "a language model's labels mean nothing";
+  EXPECT_EQ(head(R"({"architectures":["LlamaForSequenceClassification"]})"), std::tuple("LlamaForSequenceClassification", 2, false))
+      << "transformers writes nothing where there are two labels";
+  EXPECT_EQ(head(R"({"architectures":["LlamaForSequenceClassification"],"id2label":{"0":"LABEL_0"},"problem_type":"regression"})"),
+            std::tuple("LlamaForSequenceClassification", 1, false));
+  EXPECT_EQ(head(R"({"architectures":["LlamaForTokenClassification"],"num_labels":3})"),
+            std::tuple("LlamaForTokenClassification", 3, true));
+}
+
+TEST(Spec, AScoreHeadStandsInTheLanguageHeadsPlace) {
+  for (const char* architecture : {"LlamaForSequenceClassification", "LlamaForTokenClassification"})
+    for (const char* tied : {"true", "false"}) {
+      const auto spec = value_or_throw(
+          read_spec(config(cat(R"({"architectures":[")", architecture, R"("],"num_labels":3,"tie_word_embeddings":)", tied, "}")), "x"));
+      std::int64_t counted = 0;
+      std::vector<std::string> names;
+      for (const auto& wanted : parameter_list(spec)) counted += wanted.shape.count(), names.push_back(wanted.name);
+      EXPECT_EQ(spec.parameter_count(), counted);
+      EXPECT_THAT(names, testing::Not(testing::Contains("lm_head.weight")));
+      EXPECT_EQ(parameter_list(spec)[names.size() - (spec.score_bias ? 2 : 1)].name, "score.weight");
+    }
+}
+
+TEST(Spec, RefusesAScoreHeadThatContradictsItself) {
+  const auto wrong = [](std::string_view changes) {
+    Json wanted = parse_json(changes, "changes").value();
+    wanted.set("architectures", Json::Array{"LlamaForSequenceClassification"});
+    return problem(wanted.dump());
+  };
+  EXPECT_THAT(wrong(R"({"num_labels":3,"id2label":{"0":"a"}})"), HasSubstr("\"num_labels\" is 3, but \"id2label\" names 1"));
+  EXPECT_THAT(wrong(R"({"num_labels":0})"), HasSubstr("between 1 and 65536, found 0"));
+  EXPECT_THAT(wrong(R"({"id2label":{}})"), HasSubstr("names no label"));
+  EXPECT_THAT(wrong(R"({"id2label":["a"]})"), HasSubstr("must be an object"));
+  EXPECT_THAT(wrong(R"({"problem_type":"ranking"})"), HasSubstr("must be regression"));
+  EXPECT_THAT(problem(R"({"architectures":["LlamaForQuestionAnswering"]})"), HasSubstr("ForSequenceClassification"));
 }
 
 TEST(Spec, BothLayoutsOfRopeGiveTheSameFrequencies) {

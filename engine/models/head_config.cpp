@@ -1,0 +1,89 @@
+#include "engine/models/head_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/text.h"
+#include "engine/models/family.h"
+
+namespace troupe::engine::models {
+namespace {
+
+constexpr std::string_view language = "ForCausalLM", of_sequences = "ForSequenceClassification", of_tokens = "ForTokenClassification";
+constexpr std::int64_t most_labels = 1 << 16;
+
+// "architectures" is a list of one name.
+std::string architecture_of(const Json& config) {
+  const Json* names = config.find("architectures");
+  return names && names->is_array() && !names->array().empty() && names->array()[0].is_string() ? names->array()[0].string() : "";
+}
+
+Result<> check_problem(const Json& config, const std::string& where) {
+  constexpr std::array known = {"regression", "single_label_classification", "multi_label_classification"};
+  const Json* problem = config.find("problem_type");
+  if (!problem || problem->is_null()) return {};
+  if (std::any_of(known.begin(), known.end(), [&](const char* name) { return *problem == Json(name); })) return {};
+  return fail(Errc::bad_input, cat(where,
+                                   ": \"problem_type\" must be regression, single_label_classification or "
+                                   "multi_label_classification, found ",
+                                   quote(problem->dump(), 40)));
+}
+
+Result<std::int64_t> read_labels(const Json& config, const std::string& where) {
+  const Json* names = config.find("id2label");
+  const bool named = names && !names->is_null();
+  if (named && !names->is_object())
+    return fail(Errc::bad_input, cat(where, ": \"id2label\" must be an object of names, found ", names->type_name()));
+  const auto count = named ? static_cast<std::int64_t>(names->object().size()) : 2;
+  const auto said = size_of(config, "num_labels", where, 1, most_labels, count);
+  if (!said) return said;
+  if (named && count != *said)
+    return fail(Errc::bad_input, cat(where, ": \"num_labels\" is ", *said, ", but \"id2label\" names ", count, "; take one of them out"));
+  if (*said > most_labels) return fail(Errc::bad_input, cat(where, ": \"id2label\" may name ", most_labels, " labels, found ", *said));
+  if (*said < 1) return fail(Errc::bad_input, cat(where, ": \"id2label\" names no label"));
+  return said;
+}
+
+}  // namespace
+
+std::string causal_architecture(std::string_view architecture) {
+  for (const auto head : {of_sequences, of_tokens})
+    if (architecture.ends_with(head)) return cat(architecture.substr(0, architecture.size() - head.size()), language);
+  return std::string(architecture);
+}
+
+Result<> read_head(const Json& config, const std::string& where, DecoderSpec& spec) {
+  const std::string architecture = architecture_of(config);
+  if (architecture == causal_architecture(architecture)) return {};
+  if (auto known = check_problem(config, where); !known) return known;
+  const auto labels = read_labels(config, where);
+  if (!labels) return fail(labels.error());
+  spec.labels = static_cast<int>(*labels);
+  spec.score_bias = architecture.ends_with(of_tokens);
+  spec.architecture = architecture;
+  return {};
+}
+
+void write_head(Json& config, int labels, bool bias) {
+  std::string name = causal_architecture(architecture_of(config));
+  if (name.empty())  // old files have their model_type only
+    if (const auto spec = read_spec(config, "config.json")) name = spec->architecture;
+  if (name.ends_with(language)) name.resize(name.size() - language.size());
+  config.set("architectures", Json::Array{cat(name, bias ? of_tokens : of_sequences)});
+  const auto has = [&](std::string_view key) {
+    const Json* names = config.find(key);
+    return names && names->is_object() && names->object().size() == static_cast<std::size_t>(labels);
+  };
+  if (!has("id2label") || !has("label2id")) {
+    Json::Object names, numbers;
+    for (int i = 0; i < labels; ++i) {
+      names.emplace_back(cat(i), cat("LABEL_", i));
+      numbers.emplace_back(cat("LABEL_", i), i);
+    }
+    config.set("id2label", std::move(names));
+    config.set("label2id", std::move(numbers));
+  }
+  config.set("num_labels", labels);
+}
+
+}  // namespace troupe::engine::models
