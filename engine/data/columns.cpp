@@ -50,10 +50,11 @@ Result<std::string> Columns::optional_string(const std::string& name) const { re
 
 Result<> check_column_names(const std::map<std::string, std::string>& names) {
   static const std::vector<std::string> known = {
-      "prompt",          "completion", "response",    "answer",  "chosen",       "rejected",         "messages",      "conversations",
-      "tools",           "system",     "question",    "problem", "solution",     "instruction",      "input",         "output",
-      "history",         "text",       "input_ids",   "labels",  "ground_truth", "chosen_input_ids", "chosen_labels", "rejected_input_ids",
-      "rejected_labels", "margin",     "completions", "value"};
+      "prompt",          "completion",    "response",     "answer",           "chosen",        "rejected",
+      "messages",        "conversations", "tools",        "system",           "question",      "problem",
+      "solution",        "instruction",   "input",        "output",           "history",       "text",
+      "input_ids",       "labels",        "ground_truth", "chosen_input_ids", "chosen_labels", "rejected_input_ids",
+      "rejected_labels", "margin",        "label",        "completions",      "value"};
   for (const auto& [name, column] : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const auto near = nearest(name, known);

@@ -4,6 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/data/columns.h"
 #include "engine/data/steps.h"
+#include "engine/data/unpaired.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -39,6 +40,7 @@ class Account {
 bool was_cut(const SftExample& example) { return example.truncated; }
 bool was_cut(const PairExample& example) { return example.chosen.truncated || example.rejected.truncated; }
 bool was_cut(const StepExample& example) { return example.truncated; }
+bool was_cut(const UnpairedRow& row) { return row.truncated; }
 bool was_cut(const PromptRow&) { return false; }
 
 template <class T>
@@ -136,6 +138,13 @@ Result<Dataset<SftExample>> load_sft(const DataOptions& options, const TextEncod
 }
 Result<Dataset<PairExample>> load_pairs(const DataOptions& options, const TextEncoder& encoder) {
   return Load<PairExample>(options, Purpose::pairs, encoder, &encode_pair).run();
+}
+Result<Dataset<UnpairedExample>> load_unpaired(const DataOptions& options, const TextEncoder& encoder) {
+  auto rows = Load<UnpairedRow>(options, Purpose::unpaired, encoder, &encode_unpaired).run();
+  if (!rows) return fail(rows.error());
+  Dataset<UnpairedExample> out{{}, std::move(rows->files), std::move(rows->report)};
+  for (auto& row : rows->examples) std::move(row.examples.begin(), row.examples.end(), std::back_inserter(out.examples));
+  return out;
 }
 Result<Dataset<StepExample>> load_steps(const DataOptions& options, const TextEncoder& encoder) {
   return Load<StepExample>(options, Purpose::steps, encoder, &encode_steps).run();

@@ -53,6 +53,8 @@ struct Dataset {
 Result<Dataset<SftExample>> load_sft(const DataOptions& options, const TextEncoder& encoder);
 Result<Dataset<PairExample>> load_pairs(const DataOptions& options, const TextEncoder& encoder);
 /// options.encode.steps says which dialect the rows are to be of.
+/// A row that is a pair gives two examples.
+Result<Dataset<UnpairedExample>> load_unpaired(const DataOptions& options, const TextEncoder& encoder);
 Result<Dataset<StepExample>> load_steps(const DataOptions& options, const TextEncoder& encoder);
 Result<Dataset<PromptRow>> load_prompts(const DataOptions& options, const TextEncoder& encoder);
 

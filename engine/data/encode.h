@@ -24,6 +24,14 @@ struct PairExample {
   std::optional<float> margin = {};  ///< by how much the chosen one is better, where the row says
 };
 
+/// An answer that is judged by itself, good or bad (KTO). Not cut to a maximum length yet: a prompt also stands before other prompts'
+/// answers.
+struct UnpairedExample {
+  std::vector<std::int32_t> prompt, answer;
+  std::vector<float> weights;  ///< as long as answer
+  bool desirable = false;
+};
+
 struct PromptRow {
   std::vector<std::int32_t> ids;
   std::string text;  ///< what `ids` were made of; empty for rows of ids

@@ -6,6 +6,7 @@
 #include "engine/data/sample.h"
 #include "engine/data/steps.h"
 #include "engine/data/token_rows.h"
+#include "engine/data/unpaired.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -178,7 +179,10 @@ Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options) {
 }
 
 Result<Sample> to_sample(const Row& row, const LayoutOptions& options) {
-  auto sample = dispatch(Columns(row.value, options.columns), options);
+  const Columns columns(row.value, options.columns);
+  auto sample = dispatch(columns, options);
+  const bool labelled = options.purpose == Purpose::unpaired && options.layout != Layout::pairwise;
+  if (labelled) sample = with_label(std::move(sample), columns);
   if (!sample) return fail(sample.error().code, cat(row.where(), ": ", sample.error().what));
   return sample;
 }

@@ -26,6 +26,13 @@ Layout for_pairs(const Columns& has) {
   return has("chosen") && has("rejected") ? Layout::pairwise : Layout::automatic;
 }
 
+Layout for_unpaired(const Columns& has) {
+  if (has("chosen") && has("rejected")) return Layout::pairwise;
+  if (!has("label")) return Layout::automatic;
+  if (has("input_ids")) return Layout::token_ids;
+  return has("prompt") && (has("completion") || has("response") || has("answer")) ? Layout::prompt_completion : Layout::automatic;
+}
+
 Layout for_steps(const Columns& has) {
   if (has("prompt") && has("completions") && has("labels")) return Layout::steps;
   return has("input") && has("value") ? Layout::placeholders : Layout::automatic;
@@ -43,6 +50,8 @@ Layout layout_for(Purpose purpose, const Columns& has) {
       return for_sft(has);
     case Purpose::pairs:
       return for_pairs(has);
+    case Purpose::unpaired:
+      return for_unpaired(has);
     case Purpose::steps:
       return for_steps(has);
     case Purpose::prompts:
@@ -57,6 +66,8 @@ std::vector<Layout> layouts_of(Purpose purpose) {
       return {Layout::token_ids, Layout::messages, Layout::prompt_completion, Layout::question_answer, Layout::alpaca, Layout::text};
     case Purpose::pairs:
       return {Layout::token_ids, Layout::pairwise};
+    case Purpose::unpaired:
+      return {Layout::token_ids, Layout::prompt_completion, Layout::pairwise};
     case Purpose::steps:
       return {Layout::steps, Layout::placeholders};
     case Purpose::prompts:
@@ -75,6 +86,8 @@ std::string known_layouts(Purpose purpose) {
       return "chosen, rejected (with prompt, instruction, conversations, or whole dialogues) | chosen_input_ids, chosen_labels, "
              "rejected_input_ids, "
              "rejected_labels";
+    case Purpose::unpaired:
+      return "prompt, completion, label (true: a good answer) | input_ids, labels, label | chosen, rejected (each pair is two answers)";
     case Purpose::steps:
       return "prompt, completions, labels (one text and one label a step) | input, value (one reward token a placeholder)";
     case Purpose::prompts:

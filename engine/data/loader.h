@@ -92,6 +92,11 @@ Experience to_experience(const Batch<PairExample>& batch);
 /// The same for a reward model: the mask is 1 at each sequence's last token alone, whose score is the sequence's; `label` has the margins
 /// at the sequences 2k, where any pair of the batch has one.
 Experience to_scored_pairs(const Batch<PairExample>& batch);
+/// One sequence an example, cut to `max_length` tokens (0: not cut); label 1 desirable, 0 undesirable; count = sequences.
+Experience to_experience(const Batch<UnpairedExample>& batch, std::int64_t max_length);
+/// The same prompts, each with the answer of the example before it (the first with the last one's): what KTO's KL term is measured on, over
+/// the batch's own answers. Empty for a batch of one, which has no other answer. No labels.
+Experience mismatched(const Batch<UnpairedExample>& batch, std::int64_t max_length);
 /// The mask is 1 where a step is judged, `classes` says what it is; count = judged tokens.
 Experience to_experience(const Batch<StepExample>& batch);
 

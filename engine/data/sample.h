@@ -12,7 +12,7 @@
 namespace troupe::engine::data {
 
 /// What rows are read for: the same row means different things to different algorithms.
-enum class Purpose { sft, pairs, prompts, steps };
+enum class Purpose { sft, pairs, unpaired, prompts, steps };
 
 enum class Layout {
   automatic,          ///< found from the keys of the first row
@@ -61,6 +61,7 @@ struct Sample {
   Json columns;     ///< prompts: the row's other columns
   std::optional<TokenRow> tokens;           ///< instead of prompt and completion
   std::optional<TokenRow> rejected_tokens;  ///< instead of rejected
+  std::optional<bool> desirable;            ///< answers without pairs: what the label says
   std::optional<double> margin;             ///< pairs: by how much the chosen one is better, where the row says
   std::optional<StepLabels> judged;         ///< process rewards
 };
