@@ -21,7 +21,7 @@ void each_token_column(F&& f) {
 
 template <class F>
 void each_sequence_column(F&& f) {
-  f(&Experience::reward), f(&Experience::label), f(&Experience::sample_id), f(&Experience::version);
+  f(&Experience::reward), f(&Experience::label), f(&Experience::sample_id), f(&Experience::version), f(&Experience::number);
 }
 
 void copy_sequence(const Experience& from, std::size_t n, Experience& to) {

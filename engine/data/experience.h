@@ -32,6 +32,7 @@ struct Experience {
   std::vector<float> label;              ///< what the data says: KTO's 1 (desirable) or 0; the margin of a pair, at its sequence 2k
   std::vector<std::uint64_t> sample_id;  ///< stable across restarts
   std::vector<std::uint64_t> version;    ///< oldest weights that made a token of the sequence
+  std::vector<std::uint64_t> number;     ///< of the sequence in the whole batch: names the draws of dropout in any part of it
 
   int unit = 1;      ///< sequences that must stay in one micro-batch: 1, 2 for pairs
   double count = 0;  ///< what the loss averages over (tokens, sequences or pairs), counted on the *global* batch: a constant for any split
@@ -52,7 +53,7 @@ struct Experience {
 /// For the wire: every column and constant.
 inline auto fields(Experience& e) {
   return std::tie(e.offsets, e.tokens, e.mask, e.answer, e.old_logp, e.rollout_logp, e.reference_logp, e.advantage, e.value, e.returns,
-                  e.classes, e.reward, e.label, e.sample_id, e.version, e.unit, e.count, e.scale);
+                  e.classes, e.reward, e.label, e.sample_id, e.version, e.number, e.unit, e.count, e.scale);
 }
 
 /// Splits a batch into consecutive ranges of whole units with at most `token_budget` tokens each (a longer unit stands alone).

@@ -13,6 +13,17 @@ ops::Layout layout_of(const data::Experience& batch) {
   return layout;
 }
 
+std::optional<nn::Dropout> draws_of(const data::Experience& part, std::optional<std::uint64_t> key) {
+  if (!key) return std::nullopt;
+  check(part.number.size() == static_cast<std::size_t>(part.sequences()), "draws_of: sequences without numbers");
+  nn::Dropout draws{*key, {}};
+  draws.rows.reserve(part.tokens.size());
+  for (std::size_t n = 0; n < part.number.size(); ++n)
+    for (std::int32_t position = 0; position < part.offsets[n + 1] - part.offsets[n]; ++position)
+      draws.rows.push_back(part.number[n] << 32 | static_cast<std::uint32_t>(position));
+  return draws;
+}
+
 namespace {
 
 Readings read(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options) {
@@ -20,7 +31,9 @@ Readings read(models::Decoder& decoder, const data::Experience& batch, const los
   if (readout.empty()) return readout.read({});
   const ops::Layout layout = layout_of(batch);
   nn::Saved nothing = nn::Saved::nothing();
-  return readout.read(decoder.forward(batch.tokens, {decoder.device(), layout, options.precision}, nothing));
+  const auto draws = draws_of(batch, options.dropout);
+  const nn::Pass pass{decoder.device(), layout, options.precision, nullptr, {}, draws ? &*draws : nullptr};
+  return readout.read(decoder.forward(batch.tokens, pass, nothing));
 }
 
 Readings read_mine(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options) {

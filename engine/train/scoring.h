@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/data/experience.h"
@@ -13,11 +14,15 @@ namespace troupe::engine::train {
 /// Offsets and positions of whole sequences, counted from 0.
 ops::Layout layout_of(const data::Experience& batch);
 
+/// The draws of a part of a batch under this key, by the numbers of its sequences.
+std::optional<nn::Dropout> draws_of(const data::Experience& part, std::optional<std::uint64_t> key);
+
 struct ScoringOptions {
   ops::Precision precision = ops::Precision::f32;
   std::int32_t micro_batch_tokens = 8192;
-  double temperature = 1;    ///< logits are divided by it; read_all() takes that of the needs
-  bool every_token = false;  ///< not only the tokens that the mask names
+  double temperature = 1;                ///< logits are divided by it; read_all() takes that of the needs
+  bool every_token = false;              ///< not only the tokens that the mask names
+  std::optional<std::uint64_t> dropout;  ///< the key of a training pass's draws; absent: nothing is let go
 };
 
 /// Forward passes alone. The numbers do not depend on micro_batch_tokens. The replicas of `dp` share the sequences, and all get all

@@ -1,8 +1,10 @@
 #include "engine/train/trainer.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/base/check.h"
+#include "engine/base/random.h"
 #include "engine/nn/gradients.h"
 #include "engine/parallel/reduce.h"
 #include "engine/train/share.h"
@@ -62,7 +64,8 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
 
 void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs, const Judge& judge) {
   const ops::Layout layout = layout_of(part);
-  const nn::Pass pass{model_->device(), layout, options_.precision};
+  const auto draws = draws_of(part, dropout_key());
+  const nn::Pass pass{model_->device(), layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr};
   Readout readout(*model_, part, needs, {options_.precision});
   nn::Saved saved;
   const Tensor hidden = readout.empty() ? Tensor() : model_->forward(part.tokens, pass, saved);  // [T, D]
@@ -87,7 +90,9 @@ BatchLoss Trainer::in_one_pass(const data::Experience& batch, const loss::AnyLos
 
 BatchLoss Trainer::in_two_passes(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
-  const Readings readings = read_all(*model_, batch, loss.needs(), scoring(loss.needs().temperature), dp_);
+  ScoringOptions first_pass = scoring(loss.needs().temperature);
+  first_pass.dropout = dropout_key();
+  const Readings readings = read_all(*model_, batch, loss.needs(), first_pass, dp_);
   const loss::Evaluation slopes = loss::evaluate(loss, readings.outputs(), batch, out.report);
   out.loss = slopes.loss;
   out.tokens = batch.token_count();
@@ -105,6 +110,16 @@ BatchLoss Trainer::in_two_passes(const data::Experience& batch, const loss::AnyL
 
 BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::AnyLoss& loss) {
   batch.validate(model_->spec().vocabulary);
+  if (!dropout_key()) return of_all(batch, loss);
+  data::Experience numbered = batch;
+  numbered.number.resize(static_cast<std::size_t>(batch.sequences()));
+  std::iota(numbered.number.begin(), numbered.number.end(), std::uint64_t{0});
+  auto found = of_all(numbered, loss);
+  ++passes_;
+  return found;
+}
+
+BatchLoss Trainer::of_all(const data::Experience& batch, const loss::AnyLoss& loss) {
   value_or_throw(check_readable(model_->spec(), loss.needs()));
   const bool at_once = dp_ == nullptr && data::micro_batches(batch, options_.micro_batch_tokens).size() <= 2;
   if (loss.needs().whole_batch && !at_once && batch.sequences() > 0) return in_two_passes(batch, loss);
@@ -117,6 +132,7 @@ Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   nn::sum_gradients(model_->parameters(), model_->tp(), dp_);
   auto result = optimizer_.step(learning_rate, options_.optimizer);
   optimizer_.zero_grad();
+  passes_ = 0;
   return result;
 }
 
@@ -124,7 +140,19 @@ ScoringOptions Trainer::scoring(double temperature) const {
   return {.precision = options_.precision, .micro_batch_tokens = options_.micro_batch_tokens, .temperature = temperature};
 }
 
-std::vector<float> Trainer::logprobs(const data::Experience& batch, double temperature) {
+// Each pass of each update has draws of its own.
+std::optional<std::uint64_t> Trainer::dropout_key() const {
+  const auto& lora = model_->spec().lora;
+  if (!lora || lora->dropout == 0) return std::nullopt;
+  return uniform_below(~std::uint64_t{0}, options_.seed, version(), passes_);
+}
+
+std::vector<float> Trainer::logprobs(const data::Experience& batch, double temperature, bool base) {
+  if (base) {
+    check(model_->spec().lora.has_value(), "Trainer::logprobs: only a model with an adapter still has its base");
+    const models::BaseAlone alone(*model_);
+    return logprobs(batch, temperature);
+  }
   return train::logprobs(*model_, batch, scoring(temperature), dp_);
 }
 

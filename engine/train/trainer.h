@@ -20,6 +20,7 @@ struct TrainerOptions {
   ops::Precision precision = ops::Precision::f32;
   std::int32_t micro_batch_tokens = 8192;  ///< tokens of one forward and backward pass; memory, not results, depends on it
   optim::AdamWConfig optimizer;
+  std::uint64_t seed = 0;  ///< of the adapter's dropout
 };
 
 /// What a forward and backward pass over a whole batch found.
@@ -44,8 +45,9 @@ class Trainer {
   BatchLoss forward_backward(const data::Experience& batch, const loss::AnyLoss& loss);
   /// Clips, applies and clears the gradients. A gradient that is not finite changes no weight: Errc::bad_input, naming a tensor.
   Result<optim::AdamW::Report> update(double learning_rate);
-  /// [T] log-probabilities of the tokens that the mask names, under softmax(logits / temperature).
-  std::vector<float> logprobs(const data::Experience& batch, double temperature);
+  /// [T] log-probabilities of the tokens that the mask names, under softmax(logits / temperature). `base`: those of the base without its
+  /// adapter, which is the model that training started from.
+  std::vector<float> logprobs(const data::Experience& batch, double temperature, bool base = false);
   /// [T, C] scores of the tokens that the mask names, as train::scores() gives them.
   std::vector<float> scores(const data::Experience& batch, loss::ReadAt at, const std::vector<std::int32_t>& candidates);
 
@@ -55,15 +57,18 @@ class Trainer {
  private:
   /// What a loss says of a micro-batch, once the model has read it.
   using Judge = std::function<loss::Evaluation(const data::Experience& part, const Readings& readings)>;
+  BatchLoss of_all(const data::Experience& batch, const loss::AnyLoss& loss);
   void run_micro_batch(const data::Experience& part, const loss::Needs& needs, const Judge& judge);
   BatchLoss in_one_pass(const data::Experience& batch, const loss::AnyLoss& loss);
   BatchLoss in_two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
   ScoringOptions scoring(double temperature) const;
+  std::optional<std::uint64_t> dropout_key() const;
 
   std::unique_ptr<models::Decoder> model_;
   TrainerOptions options_;
   parallel::Communicator* dp_;  ///< nullptr: no other replica
   optim::AdamW optimizer_;
+  std::uint64_t passes_ = 0;  ///< since the last update
 };
 
 }  // namespace troupe::engine::train
