@@ -1,0 +1,216 @@
+#include "actors/roles/reward_reading.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::actors::roles {
+namespace {
+
+using engine::data::Experience;
+using Ids = std::vector<std::int32_t>;
+
+// The first token with which the completion's text is at least `bytes` long.
+std::int32_t token_at(std::size_t bytes, const Ids& completion, const engine::generate::TextDecoder& decode) {
+  std::size_t low = 1, high = completion.size();
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (decode(std::span(completion).first(middle)).size() >= bytes)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return static_cast<std::int32_t>(high) - 1;
+}
+
+void judge_last_token(const protocol::Rated& sample, Experience& batch) {
+  Ids ids = sample.prompt;
+  ids.insert(ids.end(), sample.completion.begin(), sample.completion.end());
+  std::vector<float> weights(ids.size(), 0.0f);
+  if (!weights.empty()) weights.back() = 1;
+  batch.append(ids, weights);
+}
+
+// Where behind a step it is judged: at the placeholder, else at the last token. `end` are the tokens of step_end.
+std::size_t judged_at(const Ids& end, const ProcessReading& reading) {
+  if (!reading.tokens) return end.size() - 1;
+  return static_cast<std::size_t>(std::find(end.begin(), end.end(), reading.tokens->placeholder) - end.begin());
+}
+
+struct Marked {
+  Ids ids;
+  std::vector<float> weights;
+};
+
+Result<Marked> with_steps(const protocol::Rated& sample, const std::vector<std::string>& steps, const ProcessReading& reading) {
+  const auto end = reading.encoder->encode(reading.step_end, false);
+  if (!end) return fail(end.error());
+  Marked out{.ids = sample.prompt, .weights = {}};
+  for (const auto& step : steps) {
+    const auto piece = reading.encoder->encode(step, false);
+    if (!piece) return fail(piece.error());
+    out.ids.insert(out.ids.end(), piece->begin(), piece->end());
+    out.ids.insert(out.ids.end(), end->begin(), end->end());
+    out.weights.resize(out.ids.size(), 0.0f);
+    out.weights[out.ids.size() - end->size() + judged_at(*end, reading)] = 1;
+  }
+  out.weights.resize(out.ids.size(), 0.0f);
+  return out;
+}
+
+// A tokenizer's patterns give up on hostile text by throwing; that is this sample's failure, not the run's.
+void judge_steps(const protocol::Rated& sample, const ProcessReading& reading, Question& question) {
+  Steps steps;
+  Result<Marked> marked;
+  try {
+    steps = steps_of(sample, reading);
+    marked = with_steps(sample, steps.texts, reading);
+  } catch (const Failure& failure) { marked = fail(failure.error()); }
+  if (!marked) {
+    steps.ends.clear();
+    question.failures.back() = marked.error().what;
+    marked = Marked{.ids = sample.prompt, .weights = std::vector<float>(sample.prompt.size(), 0.0f)};
+  }
+  question.batch.append(marked->ids, marked->weights);
+  question.ends.push_back(std::move(steps.ends));
+}
+
+// softmax over the C scores of a token.
+double probability(std::span<const float> scores, std::int32_t of) {
+  const double greatest = static_cast<double>(*std::max_element(scores.begin(), scores.end()));
+  double sum = 0;
+  for (const float score : scores) sum += std::exp(static_cast<double>(score) - greatest);
+  return std::exp(static_cast<double>(scores[static_cast<std::size_t>(of)]) - greatest) / sum;
+}
+
+// What was read of sequence n, [C] each, in order.
+std::vector<std::span<const float>> read_of(const Question& question, const std::vector<float>& scores, std::size_t n) {
+  const auto& batch = question.batch;
+  check(!batch.tokens.empty() && scores.size() % batch.tokens.size() == 0, "reward: [T, C] scores are needed");
+  const std::size_t classes = scores.size() / batch.tokens.size();
+  std::vector<std::span<const float>> out;
+  for (auto t = static_cast<std::size_t>(batch.offsets[n]); t < static_cast<std::size_t>(batch.offsets[n + 1]); ++t)
+    if (batch.mask[t] != 0) out.push_back(std::span(scores).subspan(t * classes, classes));
+  return out;
+}
+
+protocol::Verdict process_verdict(const std::vector<std::span<const float>>& read, const std::vector<std::int32_t>& ends,
+                                  const ProcessReading& reading, const std::string& label, double weight) {
+  check(read.size() == ends.size(), "reward: one score a step");
+  protocol::Verdict verdict;
+  std::vector<double> steps;
+  for (std::size_t k = 0; k < read.size(); ++k) {
+    steps.push_back(probability(read[k], reading.right));
+    verdict.steps.push_back({ends[k], weight * steps.back()});
+  }
+  const double whole = aggregate(reading.aggregation, steps);
+  verdict.parts = {{label, whole}};
+  verdict.reward = verdict.from_steps = weight * whole;
+  return verdict;
+}
+
+protocol::Verdict outcome_verdict(const std::vector<std::span<const float>>& read, const OutcomeReading& reading, const std::string& label,
+                                  double weight) {
+  check(read.size() == 1 && read.front().size() == 1, "reward: one score a sample");
+  const double score = reading.normalization(static_cast<double>(read.front().front()));
+  protocol::Verdict verdict;
+  verdict.parts = {{label, score}};
+  verdict.reward = weight * score;
+  return verdict;
+}
+
+}  // namespace
+
+double Normalization::operator()(double score) const {
+  const double scaled = (score - mean) / deviation;
+  return clip > 0 ? std::clamp(scaled, -clip, clip) : scaled;
+}
+
+double aggregate(Aggregation how, const std::vector<double>& steps) {
+  if (steps.empty()) return 0;
+  switch (how) {
+    case Aggregation::min:
+      return *std::min_element(steps.begin(), steps.end());
+    case Aggregation::mean:
+      return std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
+    case Aggregation::last:
+      return steps.back();
+    case Aggregation::product:
+      return std::accumulate(steps.begin(), steps.end(), 1.0, std::multiplies<>());
+  }
+  return 0;
+}
+
+Steps steps_of(const protocol::Rated& sample, const ProcessReading& reading) {
+  Steps out;
+  const std::string& text = sample.text;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto found = text.find(reading.separator, begin);
+    const std::size_t end = std::min(found, text.size());
+    const std::string step = text.substr(begin, end - begin);
+    begin = found == std::string::npos ? text.size() : found + reading.separator.size();
+    if (step.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    out.texts.push_back(step);
+    out.ends.push_back(token_at(begin, sample.completion, reading.decode));
+  }
+  return out;
+}
+
+Result<> check_reading(const Reading& reading) {
+  const auto* process = std::get_if<ProcessReading>(&reading);
+  if (!process) return {};
+  const auto end = process->encoder->encode(process->step_end, false);
+  if (!end) return fail(end.error());
+  if (process->separator.empty()) return fail(Errc::usage, "separator: expected the text that ends a step, found nothing");
+  if (end->empty()) return fail(Errc::usage, "step_end: expected text to judge a step at, found nothing");
+  if (process->tokens && judged_at(*end, *process) == end->size())
+    return fail(Errc::usage, cat("step_end: expected the placeholder ", quote(process->tokens->placeholder_text),
+                                 " as a token of its own in it, found ", quote(process->step_end)));
+  return {};
+}
+
+Question question_of(const std::vector<protocol::Rated>& samples, const Reading& reading) {
+  Question question;
+  for (const auto& sample : samples) {
+    question.failures.emplace_back();
+    if (const auto* process = std::get_if<ProcessReading>(&reading))
+      judge_steps(sample, *process, question);
+    else
+      judge_last_token(sample, question.batch);
+  }
+  question.batch.count = static_cast<double>(samples.size());
+  return question;
+}
+
+std::vector<protocol::Verdict> verdicts_of(const Question& question, const std::vector<float>& scores, const Reading& reading,
+                                           const std::string& label, double weight) {
+  std::vector<protocol::Verdict> out;
+  for (std::size_t n = 0; n + 1 < question.batch.offsets.size(); ++n) {
+    const auto read = read_of(question, scores, n);
+    const auto* process = std::get_if<ProcessReading>(&reading);
+    protocol::Verdict verdict = process ? process_verdict(read, question.ends[n], *process, label, weight)
+                                        : outcome_verdict(read, std::get<OutcomeReading>(reading), label, weight);
+    std::string failure = question.failures[n];
+    if (failure.empty() && !std::isfinite(*verdict.reward)) failure = "the model's score is not a finite number";
+    if (!failure.empty()) {
+      verdict = {};
+      verdict.failure = cat(label, ": ", failure);
+    }
+    out.push_back(std::move(verdict));
+  }
+  return out;
+}
+
+void add(const protocol::Verdict& more, protocol::Verdict& verdict) {
+  verdict.reward = verdict.reward && more.reward ? std::optional(*verdict.reward + *more.reward) : std::nullopt;
+  verdict.parts.insert(verdict.parts.end(), more.parts.begin(), more.parts.end());
+  if (!more.failure.empty()) verdict.failure += cat(verdict.failure.empty() ? "" : "; ", more.failure);
+  verdict.steps.insert(verdict.steps.end(), more.steps.begin(), more.steps.end());
+  std::stable_sort(verdict.steps.begin(), verdict.steps.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
+  verdict.from_steps += more.from_steps;
+}
+
+}  // namespace troupe::actors::roles
