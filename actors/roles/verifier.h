@@ -10,13 +10,10 @@ namespace troupe::actors::roles {
 class Verifier {
  public:
   using Handled = Messages<protocol::Judge>;
+  /// The rules were started.
   explicit Verifier(rules::Rules rules) : rules_(std::move(rules)) {}
 
-  std::vector<protocol::Verdict> on(protocol::Judge message) {
-    std::vector<protocol::Verdict> verdicts;
-    for (const auto& submission : message.submissions) verdicts.push_back(rules_.judge(submission));
-    return verdicts;
-  }
+  std::vector<protocol::Verdict> on(protocol::Judge message) { return rules_.judge(message.submissions); }
 
  private:
   rules::Rules rules_;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "actors/roles/rules/command/command.h"
 #include "actors/roles/rules/math_answer.h"
 #include "actors/roles/rules/rules.h"
 #include "actors/roles/rules/text_rules.h"
@@ -110,6 +111,18 @@ struct Length {
   }
 };
 
+// A rule of a function that judges one completion.
+template <class Judge>
+Rule one_by_one(Judge judge) {
+  return {[judge = std::move(judge)](std::span<const Submission> submissions) {
+            std::vector<Result<Scored>> out;
+            for (const auto& submission : submissions)
+              out.push_back(Result<double>(judge(submission)).map([](double reward) { return Scored{reward, {}}; }));
+            return out;
+          },
+          {}};
+}
+
 struct RegexOptions {
   std::string pattern;
   bool full = false;
@@ -123,7 +136,7 @@ Result<Rule> make_regex(const Json& options, const std::string& where) {
   auto compiled = engine::tokenizer::Regex::compile(read->pattern, cat(where, ".pattern"));
   if (!compiled) return fail(Errc::usage, compiled.error().what);
   const auto regex = std::make_shared<const engine::tokenizer::Regex>(std::move(*compiled));
-  return Rule([regex, full = read->full](const Submission& s) -> Result<double> {
+  return one_by_one([regex, full = read->full](const Submission& s) -> Result<double> {
     if (!valid_utf8(s.completion)) return fail(Errc::bad_input, "the completion is not valid UTF-8");
     std::vector<engine::tokenizer::Range> found;
     try {
@@ -141,16 +154,26 @@ Result<Rule> make(const Json& options, const std::string& where) {
   if constexpr (requires { rule->validate(where); }) {
     if (auto valid = rule->validate(where); !valid) return fail(valid.error());
   }
-  return Rule(std::move(*rule));
+  return one_by_one(std::move(*rule));
+}
+
+Result<Rule> make_command(const Json& options, const std::string& where) {
+  auto read = fields_from_json<CommandOptions>(options, where);
+  if (!read) return fail(read.error());
+  if (auto valid = read->validate(where); !valid) return fail(valid.error());
+  const auto command = std::make_shared<Command>(std::move(*read), where);
+  return Rule{[command](std::span<const Submission> submissions) { return command->judge(submissions); },
+              [command] { return command->start(); }};
 }
 
 using Maker = Result<Rule> (*)(const Json&, const std::string&);
-constexpr std::array<std::pair<std::string_view, Maker>, 6> makers{{{"exact_match", make<Exact>},
+constexpr std::array<std::pair<std::string_view, Maker>, 7> makers{{{"exact_match", make<Exact>},
                                                                     {"gsm8k", make<Gsm8k>},
                                                                     {"boxed", make<Boxed>},
                                                                     {"format", make<Format>},
                                                                     {"regex", make_regex},
-                                                                    {"length", make<Length>}}};
+                                                                    {"length", make<Length>},
+                                                                    {"command", make_command}}};
 
 }  // namespace
 

@@ -43,23 +43,47 @@ Result<Rules> Rules::from_json(const Json& list, const std::string& where) {
   return out;
 }
 
-protocol::Verdict Rules::judge(const protocol::Submission& submission) const {
-  protocol::Verdict verdict;
-  if (submission.completion.size() > longest_completion) {
-    verdict.failure =
-        cat("the completion has ", submission.completion.size(), " bytes, more than the ", longest_completion, " that rules read");
-    return verdict;
-  }
-  double sum = 0;
+Result<> Rules::start() const {
   for (const auto& part : parts_) {
-    const auto score = part.rule(submission);
-    if (score)
-      verdict.parts.emplace_back(part.label, *score), sum += part.weight * *score;
-    else
-      verdict.failure += cat(verdict.failure.empty() ? "" : "; ", part.label, ": ", score.error().what);
+    if (!part.rule.start) continue;
+    if (auto started = part.rule.start(); !started) return started;
   }
-  if (verdict.failure.empty()) verdict.reward = sum;
-  return verdict;
+  return {};
+}
+
+namespace {
+
+void add(protocol::Verdict& verdict, double& sum, const std::string& label, double weight, const Result<Scored>& scored) {
+  if (!scored) {
+    verdict.failure += cat(verdict.failure.empty() ? "" : "; ", label, ": ", scored.error().what);
+    return;
+  }
+  verdict.parts.emplace_back(label, scored->reward);
+  for (const auto& [name, value] : scored->parts) verdict.parts.emplace_back(cat(label, "/", name), value);
+  sum += weight * scored->reward;
+}
+
+}  // namespace
+
+std::vector<protocol::Verdict> Rules::judge(std::span<const protocol::Submission> submissions) const {
+  std::vector<protocol::Verdict> verdicts(submissions.size());
+  std::vector<protocol::Submission> short_enough;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < submissions.size(); ++i) {
+    const std::size_t bytes = submissions[i].completion.size();
+    if (bytes <= longest_completion)
+      short_enough.push_back(submissions[i]), places.push_back(i);
+    else
+      verdicts[i].failure = cat("the completion has ", bytes, " bytes, more than the ", longest_completion, " that rules read");
+  }
+  std::vector<double> sums(places.size());
+  for (const auto& part : parts_) {
+    const auto scores = part.rule.judge(short_enough);
+    for (std::size_t i = 0; i < places.size(); ++i) add(verdicts[places[i]], sums[i], part.label, part.weight, scores[i]);
+  }
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (verdicts[places[i]].failure.empty()) verdicts[places[i]].reward = sums[i];
+  return verdicts;
 }
 
 std::vector<std::string> Rules::labels() const {

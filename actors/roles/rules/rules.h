@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "actors/protocol/generate.h"
@@ -13,8 +15,17 @@
 
 namespace troupe::actors::rules {
 
-/// A rule judges one completion. Pure; safe to call from several threads.
-using Rule = std::function<Result<double>(const protocol::Submission&)>;
+struct Scored {
+  double reward = 0;
+  std::vector<std::pair<std::string, double>> parts;  ///< what else it counted
+};
+
+/// A rule judges completions, and gives one result for each, in their order. One thread at a time.
+struct Rule {
+  std::function<std::vector<Result<Scored>>(std::span<const protocol::Submission>)> judge;
+  /// What it needs beside the text (processes) is made ready, or refused with what was tried. Empty: nothing.
+  std::function<Result<>()> start;
+};
 
 /// Makes a rule from its options (an object, or null for the defaults). Errc::usage; `where` starts the message.
 ///   exact_match  1 when the completion is the answer               strip, collapse_spaces, ignore_case, tag
@@ -22,6 +33,7 @@ using Rule = std::function<Result<double>(const protocol::Submission&)>;
 ///   boxed     1 when the last \boxed{} equals the answer        tolerance, format_score (a box, but wrong)
 ///   format    1 when the completion is <think>..</think> <answer>..</answer>    tags
 ///   regex     1 when the pattern (Oniguruma's dialect) is found pattern, full (it must match the whole)
+///   command   what a program of yours answers (docs/rewards.md)   run, timeout, workers, memory_mb, ...
 ///   length    0, falling to -1 as the completion nears `max`    unit (characters, words), min, max, buffer
 /// `tag` (exact_match, gsm8k, boxed): look only inside the last <tag>..</tag> where there is one.
 Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where);
@@ -32,8 +44,12 @@ class Rules {
   /// rule's own unless given; two parts of one label are refused. Errc::usage.
   static Result<Rules> from_json(const Json& list, const std::string& where);
 
-  /// reward = the weighted sum of all parts, absent as soon as one part failed; the parts that were judged are there all the same.
-  protocol::Verdict judge(const protocol::Submission& submission) const;
+  /// Starts what rules need beside the text; before the first judge(). Errors of Rule::start.
+  Result<> start() const;
+
+  /// For each submission: reward = the weighted sum of all parts, absent as soon as one part failed; the parts that were judged are there
+  /// all the same. What a rule counts beside its reward is a part called "label/name".
+  std::vector<protocol::Verdict> judge(std::span<const protocol::Submission> submissions) const;
   std::vector<std::string> labels() const;
 
  private:

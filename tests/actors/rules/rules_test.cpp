@@ -9,7 +9,8 @@ Json json(std::string_view text) { return value_or_throw(parse_json(text, "test"
 
 protocol::Verdict judge(std::string_view config, std::string completion, Json answer) {
   const auto rules = value_or_throw(Rules::from_json(json(config), "rewards"));
-  return rules.judge({"", std::move(completion), std::move(answer)});
+  const protocol::Submission submission{"", std::move(completion), std::move(answer)};
+  return rules.judge({&submission, 1})[0];
 }
 
 double reward(std::string_view config, std::string completion, Json answer) {

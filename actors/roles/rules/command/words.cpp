@@ -1,0 +1,39 @@
+#include "actors/roles/rules/command/words.h"
+
+#include <algorithm>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace troupe::actors::rules {
+namespace {
+
+constexpr std::size_t longest_line = 1024, kept = 300;
+
+}  // namespace
+
+void Words::add(std::string_view text) {
+  tail_ += text.substr(text.size() - std::min(text.size(), kept));
+  if (tail_.size() > kept) tail_.erase(0, tail_.size() - kept);
+  while (!text.empty() && left_ > 0) {
+    const auto end = text.find('\n');
+    const auto piece = text.substr(0, end);
+    line_ += piece.substr(0, longest_line - std::min(line_.size(), longest_line));
+    if (end == text.npos) return;
+    log_line();
+    text.remove_prefix(end + 1);
+  }
+}
+
+void Words::log_line() {
+  if (!line_.empty()) log_info(cat(name_, ": ", line_));
+  line_.clear();
+  if (--left_ == 0) log_info(cat(name_, ": what else it writes on standard error is not logged"));
+}
+
+std::string Words::last() const {
+  const auto end = tail_.find_last_not_of(" \n\r\t");
+  return end == tail_.npos ? "" : tail_.substr(0, end + 1);
+}
+
+}  // namespace troupe::actors::rules

@@ -1,0 +1,221 @@
+#include "actors/sandbox/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "actors/sandbox/enter.h"
+#include "actors/sandbox/tree.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
+namespace troupe::actors::sandbox {
+namespace {
+
+// How long the kernel may take to end killed processes; more means that one of them hangs in a driver.
+constexpr int ending_ms = 10'000;
+
+// Above 2, so that the child can put them in the places of the standard streams.
+Result<Handle> raised(int fd) {
+  const Handle first(fd);
+  const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  if (high < 0) return fail(Errc::io, cat("cannot keep a pipe: ", std::strerror(errno)));
+  return Handle(high);
+}
+
+struct Pipe {
+  Handle read, write;
+};
+
+Result<Pipe> new_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
+  auto read = raised(ends[0]), write = raised(ends[1]);
+  if (!read) return fail(read.error());
+  if (!write) return fail(write.error());
+  return Pipe{std::move(*read), std::move(*write)};
+}
+
+void make_nonblocking(const Handle& handle) { ::fcntl(handle.get(), F_SETFL, ::fcntl(handle.get(), F_GETFL) | O_NONBLOCK); }
+
+std::vector<char*> words(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const auto& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  const Handle file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return file.get() >= 0 && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// Root's children set their box up as its root and become nobody; an ordinary user's are nobody, who is that user outside.
+bool map_users(pid_t child) {
+  const std::string at = cat("/proc/", child, "/");
+  if (::getuid() == 0) {
+    const std::string both = cat("0 0 1\n", nobody, " ", nobody, " 1\n");
+    return write_file(at + "uid_map", both) && write_file(at + "gid_map", both);
+  }
+  return write_file(at + "setgroups", "deny") && write_file(at + "uid_map", cat(nobody, " ", ::geteuid(), " 1\n")) &&
+         write_file(at + "gid_map", cat(nobody, " ", ::getegid(), " 1\n"));
+}
+
+std::uint64_t clone_flags(const Limits& limits) {
+  std::uint64_t flags = SIGCHLD | CLONE_PIDFD;
+  if (limits.isolation == Isolation::limits) return flags;
+  flags |= CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  return limits.network ? flags : flags | CLONE_NEWNET;
+}
+
+// Like fork, with namespaces. No signal of ours is handled twice, in the parent's way, before the child forgets them.
+pid_t divide(const Limits& limits, int& pidfd) {
+  sigset_t all, before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const long child = ::syscall(SYS_clone, clone_flags(limits), nullptr, &pidfd, nullptr, nullptr);
+  const int why = errno;
+  if (child != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr), errno = why;
+  return static_cast<pid_t>(child);
+}
+
+// The others of a killed group end in their own time, which is short; a namespace's first process ends after them.
+void wait_for_group(pid_t group) {
+  for (int ms = 0; ms < ending_ms && ::kill(-group, 0) == 0 && Census().has_group(group); ++ms) ::poll(nullptr, 0, 1);
+}
+
+constexpr const char* way_out =
+    "Reward programs run in namespaces of their own (user, process, mount, network); the system must allow them to this user "
+    "(in a container: --security-opt seccomp=unconfined; on Debian: sysctl kernel.unprivileged_userns_clone=1), or say "
+    "\"isolation: limits\", which lets the program see this host's files";
+
+Error denied(const Plan& plan, const std::string& what, int error) {
+  const bool boxed = plan.limits.isolation == Isolation::namespaces;
+  return {Errc::unsupported, cat("cannot contain ", quote(plan.program, 400), ": ", what, ": ", std::strerror(error), boxed ? ". " : "",
+                                 boxed ? way_out : "")};
+}
+
+Error told(const Plan& plan, const Trouble& trouble) {
+  const std::string step(names_of(Step{})[static_cast<std::size_t>(trouble.step)]);
+  if (trouble.step == Step::program)
+    return {Errc::not_found, cat("cannot run ", quote(plan.program, 400), ": ", std::strerror(trouble.error),
+                                 " (what it needs must be of the system, named in the command, or listed under \"read\"",
+                                 ::getuid() == 0 ? "; it runs as nobody)" : ")")};
+  const std::string thing = trouble.which >= 0 ? cat(" (", plan.shown[static_cast<std::size_t>(trouble.which)].to.substr(4), ")") : "";
+  return denied(plan, cat("it could not ", step, thing), trouble.error);
+}
+
+}  // namespace
+
+void Handle::close() {
+  if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);
+}
+
+std::string Ending::text() const {
+  if (WIFSIGNALED(status)) return cat("was killed by signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
+  return cat("ended with exit code ", WEXITSTATUS(status));
+}
+
+Result<Process> Process::start(const Plan& plan) {
+  auto input = new_pipe(), output = new_pipe(), errors = new_pipe(), go = new_pipe(), report = new_pipe();
+  for (const auto* pipe : {&input, &output, &errors, &go, &report})
+    if (!*pipe) return fail(pipe->error());
+  Process process;
+  process.whole_ = plan.limits.isolation == Isolation::namespaces;
+  if (auto folder = process.whole_ ? Result<std::string>("") : new_folder(nobody); folder)
+    process.folder_ = std::move(*folder);
+  else
+    return fail(folder.error());
+  const auto run = words(plan.run), environment = words(plan.environment);
+  const Ends ends{input->read.get(), output->write.get(), errors->write.get(), go->read.get(), report->write.get(), go->write.get()};
+  int pidfd = -1;
+  const pid_t child = divide(plan.limits, pidfd);
+  if (child == 0) enter(plan, process.folder_.c_str(), ends, run.data(), environment.data());
+  if (child < 0) return fail(denied(plan, "no new process", errno));
+  process.id_ = child;
+  process.ending_ = Handle(pidfd);
+  process.input_ = std::move(input->write), process.output_ = std::move(output->read), process.errors_ = std::move(errors->read);
+  for (const Handle* handle : {&process.input_, &process.output_, &process.errors_}) make_nonblocking(*handle);
+  report->write.close();
+  if (auto settled = process.settle(plan, go->write.get(), report->read.get()); !settled) return fail(settled.error());
+  return process;
+}
+
+Result<> Process::settle(const Plan& plan, int go, int report) {
+  if (whole_ && !map_users(id_)) return fail(denied(plan, "its users could not be set", errno));
+  if (::write(go, "g", 1) != 1) return fail(denied(plan, "it ended at once", errno));
+  pollfd said{report, POLLIN, 0};
+  if (::poll(&said, 1, ending_ms) == 0) return fail(Errc::timeout, cat("cannot run ", quote(plan.program, 400), ": no start within 10 s"));
+  Trouble trouble;
+  if (::read(report, &trouble, sizeof trouble) == sizeof trouble) return fail(told(plan, trouble));
+  return {};  // exec closed the other end
+}
+
+Process::Process(Process&& other) noexcept
+    : id_(std::exchange(other.id_, -1)),
+      whole_(other.whole_),
+      folder_(std::exchange(other.folder_, "")),
+      input_(std::move(other.input_)),
+      output_(std::move(other.output_)),
+      errors_(std::move(other.errors_)),
+      ending_(std::move(other.ending_)) {}
+
+Process::~Process() {
+  if (id_ > 0) kill();
+}
+
+ssize_t Process::write(std::string_view text) {
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const ssize_t written = ::write(input_.get(), text.data(), text.size());
+  const int why = errno;
+  constexpr timespec now{0, 0};
+  if (written < 0 && why == EPIPE) ::sigtimedwait(&pipe, nullptr, &now);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = why;
+  return written;
+}
+
+double Process::processor_seconds() const {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(id_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+Ending Process::kill() {
+  Ending ending;
+  if (id_ <= 0) return ending;
+  ::kill(whole_ ? id_ : -id_, SIGKILL);  // before the leader is reaped: its number stands for the group until then
+  pollfd ended{ending_.get(), POLLIN, 0};
+  if (::poll(&ended, 1, ending_ms) == 0) {
+    log_error(cat("process ", id_, ", which was killed, has not ended after 10 s; it is left to the kernel"));
+  } else {
+    rusage used{};
+    ::wait4(id_, &ending.status, 0, &used);
+    ending.peak_memory = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+    if (!whole_) wait_for_group(id_);
+  }
+  id_ = -1;
+  input_.close(), output_.close(), errors_.close(), ending_.close();
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  folder_.clear();
+  return ending;
+}
+
+}  // namespace troupe::actors::sandbox

@@ -1,0 +1,92 @@
+#include "tests/actors/sandbox/marked.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "actors/sandbox/process.h"
+#include "engine/base/check.h"
+
+namespace troupe::actors::sandbox {
+
+std::string denied(Isolation isolation) {
+  Limits limits;
+  limits.isolation = isolation;
+  const auto plan = make_plan({"true"}, limits, "test");
+  check(plan.has_value(), "every system has a program called true");
+  const auto process = Process::start(*plan);
+  return process || process.error().code != Errc::unsupported ? "" : process.error().what;
+}
+
+int marked_processes(const std::string& mark) {
+  int found = 0;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+    if (at->path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(at->path() / "cmdline", std::ios::binary);
+    const std::string words{std::istreambuf_iterator<char>(file), {}};
+    found += words.find(mark + '\0') != words.npos;
+  }
+  return found;
+}
+
+bool soon(const std::function<bool()>& done) {
+  for (int i = 0; i < 1000; ++i) {
+    if (done()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+Listener::Listener() : tcp_(::socket(AF_INET, SOCK_STREAM, 0)), local_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  check(::bind(tcp_, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 && ::listen(tcp_, 4) == 0, "a port of this machine");
+  sockaddr_un local{};
+  local.sun_family = AF_UNIX;
+  std::strncpy(local.sun_path + 1, name().c_str(), sizeof local.sun_path - 2);
+  const auto size = static_cast<socklen_t>(sizeof(sa_family_t) + 1 + name().size());
+  check(::bind(local_, reinterpret_cast<sockaddr*>(&local), size) == 0 && ::listen(local_, 4) == 0, "a name of this machine");
+}
+Listener::~Listener() { ::close(tcp_), ::close(local_); }
+std::string Listener::port() const {
+  sockaddr_in bound{};
+  socklen_t size = sizeof bound;
+  ::getsockname(tcp_, reinterpret_cast<sockaddr*>(&bound), &size);
+  return std::to_string(ntohs(bound.sin_port));
+}
+std::string Listener::name() const { return "troupe-test-" + std::to_string(::getpid()); }
+
+Secret::Secret() : path_((std::filesystem::temp_directory_path() / "troupe-secret-XXXXXX").string()) {
+  file_ = ::mkstemp(path_.data());  // without close-on-exec
+  check(file_ >= 0, "a private file");
+  ::setenv("TROUPE_TEST_SECRET", "a key", 1);
+}
+Secret::~Secret() {
+  ::close(file_);
+  ::unlink(path_.c_str());
+  ::unsetenv("TROUPE_TEST_SECRET");
+}
+
+TemporaryFolder::TemporaryFolder() : before_(std::filesystem::temp_directory_path().string()) {
+  path_ = before_ + "/troupe-test-XXXXXX";
+  check(::mkdtemp(path_.data()) != nullptr && ::chmod(path_.c_str(), 0755) == 0, "a folder of this test");
+  ::setenv("TMPDIR", path_.c_str(), 1);
+}
+TemporaryFolder::~TemporaryFolder() {
+  ::setenv("TMPDIR", before_.c_str(), 1);
+  std::filesystem::remove_all(path_);
+}
+
+}  // namespace troupe::actors::sandbox
