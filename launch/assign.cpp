@@ -78,7 +78,7 @@ std::string store(RewardRule* to, const YamlNode& node) {
       to->options.set(name, json_of(value));
     if (!why.empty()) return cat(name, ": ", why);
   }
-  if (to->rule.empty()) return "a rule needs the key rule (exact_match, gsm8k, boxed, format, regex or length)";
+  if (to->rule.empty()) return "a rule needs the key rule (exact_match, gsm8k, boxed, format, regex, length or command)";
   return "";
 }
 

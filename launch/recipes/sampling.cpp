@@ -41,8 +41,9 @@ constexpr Field rollout_table[] = {
 
 constexpr Field reward_table[] = {
     {"reward", [](RunConfig& c) { return Slot(&c.reward); },
-     "list of rules, summed by weight: {rule: exact_match|gsm8k|boxed|format|regex|length, weight, label, and the options of the rule}", "",
-     any},
+     "list of rules, summed by weight: {rule: exact_match|gsm8k|boxed|format|regex|length|command, weight, label, and the options of the "
+     "rule}",
+     "", any},
 };
 
 }  // namespace
