@@ -78,7 +78,9 @@ roles::Rollout make_rollout(const RoleParts& parts, std::shared_ptr<const TextMo
 }
 
 roles::Verifier make_verifier(const RunConfig& config) {
-  return roles::Verifier(value_or_throw(actors::rules::Rules::from_json(reward_rules(config), "reward")));
+  auto rules = value_or_throw(actors::rules::Rules::from_json(reward_rules(config), "reward"));
+  value_or_throw(rules.start());
+  return roles::Verifier(std::move(rules));
 }
 
 }  // namespace troupe::launch
