@@ -1,9 +1,10 @@
 #include "actors/roles/rules/command/command.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
+#include <string>
 
-#include "engine/base/check.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::rules {
@@ -13,6 +14,8 @@ using Clock = std::chrono::steady_clock;
 
 // A program that never answered is given up after so many failures: its mistake is not in a completion.
 constexpr int most_failures = 10;
+// After so many reports of failures a run says no more of them.
+constexpr int most_reports = 100;
 // How often a wait is interrupted to weigh the processes.
 constexpr std::chrono::milliseconds tick{50};
 
@@ -62,7 +65,25 @@ std::vector<Result<Scored>> Command::judge(std::span<const protocol::Submission>
     wait(round);
     hear_busy(round);
   }
+  report(round.results);
   return std::move(round.results);
+}
+
+// The kind of a failure stands before its first colon.
+void Command::report(const std::vector<Result<Scored>>& results) {
+  std::map<std::string, int> kinds;
+  const std::string* first = nullptr;
+  for (const auto& result : results) {
+    if (result) continue;
+    const std::string& what = result.error().what;
+    if (first == nullptr) first = &what;
+    ++kinds[what.substr(0, what.find(':'))];
+  }
+  if (kinds.empty() || reports_ == most_reports) return;
+  std::vector<std::string> counts;
+  for (const auto& [kind, count] : kinds) counts.push_back(cat(count, " ", kind));
+  const std::string more = ++reports_ == most_reports ? " (further failures are counted, not logged)" : "";
+  log_warning(cat(where_, ": no reward for ", join(counts, ", "), " of ", results.size(), " submissions; the first: ", *first, more));
 }
 
 void Command::ask_idle(Round& round) {

@@ -1,9 +1,10 @@
 // The rule `command`: rewards from a program of the user, in any language, contained and spoken to over lines of JSON (docs/rewards.md).
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/roles/rules/command/worker.h"
@@ -28,6 +29,7 @@ class Command {
   void ask_idle(Round& round);
   void wait(const Round& round) const;
   void hear_busy(Round& round);
+  void report(const std::vector<Result<Scored>>& results);
   void settle(Round& round, std::size_t index, Result<Scored> result);
 
   CommandOptions options_;
@@ -36,6 +38,7 @@ class Command {
   std::vector<Worker> workers_;
   bool has_answered_ = false;
   int failures_ = 0;
+  int reports_ = 0;
 };
 
 }  // namespace troupe::actors::rules
