@@ -2,29 +2,10 @@
 // a formula.
 #include "algorithms/losses/orm_loss.h"
 #include "algorithms/losses/prm_loss.h"
-#include "tests/golden/curve.h"
+#include "tests/golden/scored.h"
 
 namespace troupe::algorithms {
 namespace {
-
-// The language model's weights under a score head of `labels` rows whose values rise evenly from -0.5 to 0.5; a bias is 0.
-std::unique_ptr<engine::models::Decoder> with_score_head(engine::ops::Device& device, int labels, bool bias) {
-  const auto base = value_or_throw(engine::checkpoint::load_decoder(device, model_folder, false));
-  auto spec = base->spec();
-  spec.labels = labels, spec.score_bias = bias, spec.tied = false;
-  auto model = std::make_unique<engine::models::Decoder>(device, spec, true);
-  for (auto& parameter : model->parameters().all()) {
-    const auto count = parameter.value.count();
-    std::vector<float> values(static_cast<std::size_t>(count), 0.0f);
-    if (parameter.name == "score.weight")
-      for (std::int64_t i = 0; i < count; ++i)
-        values[static_cast<std::size_t>(i)] = static_cast<float>(-0.5 + static_cast<double>(i) / static_cast<double>(count - 1));
-    else if (parameter.name != "score.bias")
-      values = engine::ops::to_host(device, base->parameters().at(parameter.name).value);
-    device.upload(parameter.value, values);
-  }
-  return model;
-}
 
 class GoldenReward : public GoldenCurve {
  protected:
@@ -33,7 +14,7 @@ class GoldenReward : public GoldenCurve {
 
 TEST_P(GoldenReward, EveryStepIsReproduced) {
   const Json* center = curve_->settings().find("center_rewards_coefficient");
-  auto trained = curve_->trainer(with_score_head(*curve_->device, 1, false));
+  auto trained = curve_->trainer(with_score_head(*curve_->device, 1, false, 0.5));
   replay(trained, OrmLoss{.center = center ? center->number() : 0}, [](const Json& given) {
     const auto& ids = given.find("input_ids")->array();
     Experience b;
@@ -96,7 +77,7 @@ Experience steps_of(const Json& given) {
 }
 
 TEST_P(GoldenPrm, EveryStepIsReproduced) {
-  auto trained = curve_->trainer(with_score_head(*curve_->device, 2, true));
+  auto trained = curve_->trainer(with_score_head(*curve_->device, 2, true, 0.5));
   replay(trained, PrmLoss{}, steps_of);
 }
 
@@ -113,7 +94,7 @@ class GoldenPrmInFloat32 : public GoldenPrm {};
 
 TEST_P(GoldenPrmInFloat32, EveryStepIsReproduced) {
   curve_->device = engine::ops::make_reference_device();
-  auto trained = curve_->trainer(with_score_head(*curve_->device, 2, true));
+  auto trained = curve_->trainer(with_score_head(*curve_->device, 2, true, 0.5));
   replay(trained, Float32Prm{}, steps_of);
 }
 
