@@ -17,10 +17,34 @@ namespace protocol = actors::protocol;
 using actors::Task;
 
 using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
-using ReferenceRef = actors::ActorRef<protocol::Logprobs, protocol::Release>;
 using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
 using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
+using FollowerRef = actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
 using VerifierRef = actors::ActorRef<protocol::Judge>;
+
+/// The model that an algorithm compares with: an actor of its own, or the policy, asked for its base without the adapter.
+class ReferenceRef {
+ public:
+  template <actors::Message... Ms>
+  ReferenceRef(const actors::ActorRef<Ms...>& own) : ref_(own) {}
+  static ReferenceRef base_of(const PolicyRef& policy) {
+    ReferenceRef reference(actors::ActorRef<protocol::Logprobs, protocol::Release>(policy.asker(), policy.address()));
+    reference.base_ = true;
+    return reference;
+  }
+
+  actors::Reply<std::vector<float>> ask(protocol::Logprobs message, std::chrono::steady_clock::duration patience) const {
+    message.base = base_;
+    return ref_.ask(std::move(message), patience);
+  }
+  actors::Reply<void> ask(protocol::Release message, std::chrono::steady_clock::duration patience) const {
+    return ref_.ask(std::move(message), patience);
+  }
+
+ private:
+  actors::ActorRef<protocol::Logprobs, protocol::Release> ref_;
+  bool base_ = false;
+};
 
 struct Cluster {
   PolicyRef policy;
@@ -34,7 +58,8 @@ struct Cluster {
   std::size_t pieces = 1;
   /// How long an answer may take: an hour of work for one message is a model too large for its machine, or a worker that hangs.
   std::chrono::steady_clock::duration patience = std::chrono::hours(1);
-  std::optional<CriticRef> critic;  ///< only where advantages come from one; saved with the policy
+  std::optional<CriticRef> critic;      ///< only where advantages come from one; saved with the policy
+  std::optional<FollowerRef> follower;  ///< the reference, where it follows the policy (TR-DPO); saved with the policy
 };
 
 }  // namespace troupe::algorithms

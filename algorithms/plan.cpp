@@ -14,6 +14,11 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
       auto saving_judge = cluster.critic->ask(std::move(judge), cluster.patience);
       co_await saving_judge.get();
     }
+    if (cluster.follower) {
+      protocol::Save reference{step, {}};
+      auto saving_reference = cluster.follower->ask(std::move(reference), cluster.patience);
+      co_await saving_reference.get();
+    }
     protocol::Save message{step, state};
     auto saving = cluster.policy.ask(std::move(message), cluster.patience);
     const auto path = co_await saving.get();
@@ -22,12 +27,17 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
   co_return !last && !stopping;
 }
 
-Task<bool> take_step(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss,
-                     Json state) {
+Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss) {
   protocol::TrainStep message{std::move(batch), std::move(loss), plan.rate(step)};
   auto training = cluster.policy.ask(std::move(message), cluster.patience);
   const auto stats = co_await training.get();
-  const Metrics metrics = metrics_of(stats);
+  co_return metrics_of(stats);
+}
+
+Task<bool> take_step(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss,
+                     Json state) {
+  auto updating = update(cluster, plan, step, std::move(batch), std::move(loss));
+  const auto metrics = co_await updating;
   cluster.journal.record(step, metrics);
   auto ending = end_step(cluster, plan, step - 1, step, state);
   const bool more = co_await ending;

@@ -24,6 +24,9 @@ struct Plan {
 /// False when the run is to end here.
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, const Json& state);
 
+/// Trains on the batch at the rate of this step: the numbers to write down.
+Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss);
+
 /// A step that is one update of its own batch: trains on it, writes the step down, and ends it.
 Task<bool> take_step(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss,
                      Json state);

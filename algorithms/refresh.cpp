@@ -23,6 +23,14 @@ double greatest_difference(const std::vector<float>& a, const std::vector<float>
 
 }  // namespace
 
+void expect_agreement(const protocol::Weights& weights, const std::vector<float>& logp, const transports::Address& who) {
+  const double apart = greatest_difference(weights.probe.logp, logp);
+  if (!(apart <= agreement))
+    throw Failure({Errc::corrupt, cat(to_string(who), ": with the weights of version ", weights.version,
+                                      " its log-probabilities of the probe are ", apart, " nats from the policy's (at most ", agreement,
+                                      " is expected): it is another model, or its parts lie in the wrong place; nobody took them")});
+}
+
 Task<void> refresh_rollouts(Cluster& c) {
   protocol::Publish publish;
   auto publishing = c.policy.ask(std::move(publish), c.patience);
@@ -34,11 +42,7 @@ Task<void> refresh_rollouts(Cluster& c) {
   }
   for (std::size_t i = 0; i < preparing.size(); ++i) {
     const auto logp = co_await preparing[i].get();
-    const double apart = greatest_difference(weights.probe.logp, logp);
-    if (!(apart <= agreement))
-      throw Failure({Errc::corrupt, cat(to_string(c.rollouts[i].address()), ": with the weights of version ", weights.version,
-                                        " its log-probabilities of the probe are ", apart, " nats from the policy's (at most ", agreement,
-                                        " is expected): it is another model, or its parts lie in the wrong place; no rollout took them")});
+    expect_agreement(weights, logp, c.rollouts[i].address());
   }
   std::vector<actors::Reply<void>> committing;
   for (auto& rollout : c.rollouts) {

@@ -43,8 +43,9 @@ struct Logprobs {
   static constexpr std::string_view name = "logprobs";
   engine::data::Experience batch;
   double temperature = 1;
+  bool base = false;  ///< under those of its base without the adapter, which is the model that training began from
 };
-inline auto fields(Logprobs& m) { return std::tie(m.batch, m.temperature); }
+inline auto fields(Logprobs& m) { return std::tie(m.batch, m.temperature, m.base); }
 
 /// What the asked model's score head says of every token that the mask names, or, where `candidates` are given, their log-probabilities
 /// under its language head: [T * C], the columns of one token next to each other; 0 where the mask is 0. What critics and reward models
@@ -81,7 +82,8 @@ struct Probe {
 };
 inline auto fields(Probe& p) { return std::tie(p.tokens, p.logp); }
 
-/// The weights of one version: every logical tensor, flat, in the order of models::parameter_list. Shared, never changed.
+/// The weights of one version: every logical tensor that is trained (all of them, or an adapter's over a base that the receiver has, too),
+/// flat, in the order of models::parameter_list. Shared, never changed.
 struct Weights {
   std::uint64_t version = 0;
   SharedArray<float> values;
@@ -112,5 +114,15 @@ struct CommitWeights {
   std::uint64_t version = 0;
 };
 inline auto fields(CommitWeights& m) { return std::tie(m.version); }
+
+/// A model that follows another (TR-DPO's reference): its weights become share * the prepared ones + (1 - share) * its own. Errc::bad_input
+/// when this version was not prepared; mixing uses it up.
+struct MixWeights {
+  using Reply = void;
+  static constexpr std::string_view name = "mix_weights";
+  std::uint64_t version = 0;
+  double share = 0;
+};
+inline auto fields(MixWeights& m) { return std::tie(m.version, m.share); }
 
 }  // namespace troupe::actors::protocol

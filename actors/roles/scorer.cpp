@@ -1,5 +1,10 @@
 #include "actors/roles/scorer.h"
 
+#include "actors/roles/weights.h"
+#include "engine/base/text.h"
+#include "engine/nn/logical.h"
+#include "engine/nn/mix.h"
+
 namespace troupe::actors::roles {
 namespace {
 
@@ -7,8 +12,9 @@ tl::unexpected<Error> gone() { return fail(Errc::closed, "this scorer has let it
 
 }  // namespace
 
-Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh)
-    : model_(std::move(model)), options_(options), mesh_(mesh) {}
+Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh,
+               ScorerSaver save)
+    : model_(std::move(model)), options_(options), mesh_(mesh), save_(std::move(save)) {}
 
 Result<std::vector<float>> Scorer::on(protocol::Logprobs message) {
   if (!model_) return gone();
@@ -23,5 +29,38 @@ Result<std::vector<float>> Scorer::on(protocol::Score message) {
 }
 
 void Scorer::on(protocol::Release) { model_.reset(); }
+
+Result<> Scorer::may_move() const {
+  if (!model_) return gone();
+  if (!save_) return fail(Errc::bad_input, "this scorer was made to stay as it is: nothing saves it, so it does not follow the policy");
+  return {};
+}
+
+Result<std::vector<float>> Scorer::on(protocol::PrepareWeights message) {
+  if (auto ok = may_move(); !ok) return fail(ok.error());
+  prepared_.reset();
+  if (auto good = verify(message.weights, model_->spec()); !good) return fail(good.error());
+  if (!shadow_) shadow_ = std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false, model_->tp());
+  engine::nn::scatter_logical(*message.weights.values, shadow_->parameters());
+  prepared_ = message.weights.version;
+  return engine::train::logprobs(*shadow_, probe_batch(message.weights.probe.tokens), {.precision = options_.precision});
+}
+
+Result<> Scorer::on(protocol::MixWeights message) {
+  if (auto ok = may_move(); !ok) return ok;
+  if (prepared_ != message.version)
+    return fail(Errc::bad_input, cat("weights of version ", message.version, " were not prepared (",
+                                     prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
+  if (!(message.share >= 0 && message.share <= 1))
+    return fail(Errc::bad_input, cat("mixing: expected a share from 0 to 1, found ", message.share));
+  engine::nn::mix(shadow_->parameters(), message.share, model_->parameters());
+  shadow_.reset(), prepared_.reset();
+  return {};
+}
+
+Result<std::string> Scorer::on(protocol::Save message) {
+  if (auto ok = may_move(); !ok) return fail(ok.error());
+  return save_(message.step, *model_);
+}
 
 }  // namespace troupe::actors::roles

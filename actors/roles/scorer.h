@@ -1,7 +1,11 @@
-// Scorer: a model that is only asked what it thinks of tokens: the reference of DPO and GRPO, a reward model.
+// Scorer: a model that is only asked what it thinks of tokens: the reference of DPO and GRPO, a reward model. A reference may follow the
+// policy (TR-DPO): its weights then move, by message, and are saved beside the policy's.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "actors/protocol/train.h"
 #include "actors/runtime/message.h"
@@ -10,21 +14,34 @@
 
 namespace troupe::actors::roles {
 
+/// Makes the weights of step `step` durable and returns their path. Every rank of a group calls it.
+using ScorerSaver = std::function<Result<std::string>(std::int64_t step, engine::models::Decoder& model)>;
+
 class Scorer {
  public:
-  using Handled = Messages<protocol::Logprobs, protocol::Score, protocol::Release>;
-  /// `mesh` (nullptr: one rank) outlives this; `model` was made with its tp, its replicas share the sequences.
+  using Handled =
+      Messages<protocol::Logprobs, protocol::Score, protocol::Release, protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
+  /// `mesh` (nullptr: one rank) outlives this; `model` was made with its tp, its replicas share the sequences. Without `save` the weights
+  /// stay what they are: the messages that move and save them are refused (Errc::bad_input).
   Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options,
-         const engine::parallel::Mesh* mesh = nullptr);
+         const engine::parallel::Mesh* mesh = nullptr, ScorerSaver save = {});
 
   Result<std::vector<float>> on(protocol::Logprobs message);
   Result<std::vector<float>> on(protocol::Score message);
   void on(protocol::Release);
+  Result<std::vector<float>> on(protocol::PrepareWeights message);
+  Result<> on(protocol::MixWeights message);
+  Result<std::string> on(protocol::Save message);
 
  private:
+  Result<> may_move() const;
+
   std::unique_ptr<engine::models::Decoder> model_;
   engine::train::ScoringOptions options_;
   const engine::parallel::Mesh* mesh_;
+  ScorerSaver save_;
+  std::unique_ptr<engine::models::Decoder> shadow_;  ///< what was prepared, until it is mixed in
+  std::optional<std::uint64_t> prepared_;
 };
 
 }  // namespace troupe::actors::roles

@@ -1,0 +1,86 @@
+#include "algorithms/kto.h"
+
+#include <algorithm>
+
+namespace troupe::algorithms {
+namespace {
+
+using engine::data::Experience;
+using Answers = engine::data::Loader<engine::data::UnpairedExample>;
+
+// Fills in what the loss needs beside the policy: the reference's log-probabilities, and z as `scale`.
+Task<void> compare(Cluster& c, Experience& batch, const Experience& mismatched) {
+  protocol::Logprobs matched{batch, 1.0};
+  auto scoring = c.reference->ask(std::move(matched), c.patience);
+  if (mismatched.sequences() == 0) {
+    batch.scale = 0;
+  } else {
+    protocol::Logprobs theirs{mismatched, 1.0}, ours{mismatched, 1.0};
+    auto scoring_reference = c.reference->ask(std::move(theirs), c.patience);
+    auto scoring_policy = c.policy.ask(std::move(ours), c.patience);
+    const auto reference = co_await scoring_reference.get();
+    const auto policy = co_await scoring_policy.get();
+    batch.scale = mismatched_kl(mismatched, policy, reference);
+  }
+  auto logp = co_await scoring.get();
+  batch.reference_logp = std::move(logp);
+}
+
+// TRL's rewards/margins: the means of either kind of answer, where the batch has both.
+void add_margin(Metrics& metrics, const std::string& prefix) {
+  const auto find = [&](const std::string& name) {
+    return std::find_if(metrics.begin(), metrics.end(), [&](const auto& metric) { return metric.first == prefix + name; });
+  };
+  const auto good = find("rewards/chosen"), bad = find("rewards/rejected");
+  if (good != metrics.end() && bad != metrics.end()) metrics.emplace_back(prefix + "rewards/margins", good->second - bad->second);
+}
+
+Task<Metrics> judge(Cluster& c, HeldOutAnswers& held_out, const engine::loss::LossSpec& loss) {
+  c.journal.status("judging held-out answers");
+  Tally tally(loss);
+  for (std::size_t i = 0; i < held_out.matched.batches.size(); ++i) {
+    auto& batch = held_out.matched.batches[i];
+    auto comparing = compare(c, batch, held_out.mismatched[i]);
+    co_await comparing;
+    protocol::Logprobs message{batch, 1.0};
+    auto scoring = c.policy.ask(std::move(message), c.patience);
+    const auto logp = co_await scoring.get();
+    tally.add(batch, logp);
+  }
+  auto metrics = tally.metrics();
+  add_margin(metrics, "eval/");
+  co_return metrics;
+}
+
+}  // namespace
+
+Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAnswers held_out) {
+  const auto loss = spec_of(config.loss);
+  const bool with_kl = config.loss.kind == KtoLoss::Kind::kto;
+  for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
+    const auto answers = data.next();
+    if (!answers) break;
+    auto batch = engine::data::to_experience(*answers, config.max_length);
+    const auto mismatched = with_kl ? engine::data::mismatched(*answers, config.max_length) : Experience{};
+    auto comparing = compare(c, batch, mismatched);
+    co_await comparing;
+    auto updating = update(c, plan, step, std::move(batch), loss);
+    auto metrics = co_await updating;
+    add_margin(metrics, "");
+    if (held_out.matched.due(step, plan.steps)) {
+      auto judging = judge(c, held_out, loss);
+      const auto judged = co_await judging;
+      metrics.insert(metrics.end(), judged.begin(), judged.end());
+    }
+    c.journal.record(step, metrics);
+    if (config.following.due(step)) {
+      auto moving = follow_policy(c, config.following.share);
+      co_await moving;
+    }
+    auto ending = end_step(c, plan, step - 1, step, data.state());
+    const bool more = co_await ending;
+    if (!more) break;
+  }
+}
+
+}  // namespace troupe::algorithms

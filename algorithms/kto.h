@@ -1,0 +1,28 @@
+// Kahneman-Tversky optimization (Ethayarajh et al. 2024, arXiv:2402.01306): answers that are good or bad, without pairs.
+#pragma once
+
+#include "algorithms/follow.h"
+#include "algorithms/held_out.h"
+#include "algorithms/losses/kto_loss.h"
+#include "algorithms/plan.h"
+#include "engine/data/loader.h"
+
+namespace troupe::algorithms {
+
+struct KtoConfig {
+  KtoLoss loss;
+  std::int64_t max_length = 0;  ///< tokens of a sequence, a mismatched one too; 0: no limit
+  Following following = {};     ///< of the reference
+};
+
+/// Held-out batches, each with the mismatched one of the same prompts.
+struct HeldOutAnswers {
+  HeldOut matched;
+  std::vector<engine::data::Experience> mismatched;  ///< as many
+};
+
+/// Needs c.reference; c.follower where the reference follows. The KL term is measured on the whole batch before its update.
+Task<void> kto(Cluster& c, engine::data::Loader<engine::data::UnpairedExample>& data, Plan plan, KtoConfig config,
+               HeldOutAnswers held_out = {});
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,128 @@
+#include "algorithms/preference.h"
+
+#include <algorithm>
+
+#include "algorithms/losses/pairs.h"
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::algorithms {
+namespace {
+
+using engine::data::Experience;
+using Pairs = engine::data::Loader<engine::data::PairExample>;
+using Batch = engine::data::Batch<engine::data::PairExample>;
+
+template <class Ref>
+Task<std::vector<float>> score(Cluster& c, Ref model, const Experience& batch) {
+  protocol::Logprobs message{batch, 1.0};
+  auto scoring = model.ask(std::move(message), c.patience);
+  auto logp = co_await scoring.get();
+  co_return logp;
+}
+
+// Reference log-probabilities of every pair of the data set, in its order: [pairs][tokens of both].
+Task<std::vector<std::vector<float>>> score_all(Cluster& c, const Pairs& data) {
+  const auto& examples = data.dataset().examples;
+  std::vector<std::vector<float>> all;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    Batch one;
+    one.examples.push_back(&examples[i]);
+    one.ids.push_back(i);
+    const auto batch = pair_batch(one, false);
+    auto scoring = score(c, *c.reference, batch);
+    auto logp = co_await scoring;
+    all.push_back(std::move(logp));
+    if (i % 64 == 0) c.journal.status(cat("scoring the reference: pair ", i, " of ", examples.size()));
+  }
+  co_return all;
+}
+
+// A reference that stays what it is scores a held-out batch once.
+Task<void> score_held_out(Cluster& c, std::vector<Experience>& batches, bool again) {
+  for (auto& batch : batches) {
+    if (!again && !batch.reference_logp.empty()) continue;
+    auto scoring = score(c, *c.reference, batch);
+    auto logp = co_await scoring;
+    batch.reference_logp = std::move(logp);
+  }
+}
+
+Task<Metrics> judge(Cluster& c, std::vector<Experience>& batches, const PairTraining& training) {
+  c.journal.status("judging held-out pairs");
+  if (training.reference) {
+    auto scoring = score_held_out(c, batches, training.following.every > 0);
+    co_await scoring;
+  }
+  Tally tally(training.held_out_loss);
+  for (const auto& batch : batches) {
+    auto scoring = score(c, c.policy, batch);
+    const auto logp = co_await scoring;
+    tally.add(batch, logp);
+  }
+  co_return tally.metrics();
+}
+
+Task<std::vector<std::vector<float>>> score_ahead(Cluster& c, const Pairs& data, std::vector<Experience>& held_out) {
+  auto scoring_held_out = score_held_out(c, held_out, false);
+  co_await scoring_held_out;
+  auto scoring = score_all(c, data);
+  auto scored = co_await scoring;
+  protocol::Release done;
+  auto releasing = c.reference->ask(std::move(done), c.patience);
+  co_await releasing.get();
+  co_return scored;
+}
+
+}  // namespace
+
+Experience pair_batch(const Batch& pairs, bool nll_on_prompt) {
+  auto batch = engine::data::to_experience(pairs);
+  if (nll_on_prompt) {
+    batch.answer = batch.mask;
+    for (std::size_t n = 0; n + 1 < batch.offsets.size(); n += 2)
+      std::fill(batch.mask.begin() + batch.offsets[n] + 1, batch.mask.begin() + batch.offsets[n + 1], 1.0f);
+  }
+  set_nll_tokens(batch);
+  return batch;
+}
+
+Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining training, HeldOut held_out) {
+  check(!(training.precompute_reference && training.following.every > 0), "a reference that moves cannot be scored ahead");
+  std::vector<std::vector<float>> scored;
+  if (training.precompute_reference) {
+    auto scoring = score_ahead(c, data, held_out.batches);
+    scored = co_await scoring;
+  }
+  for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
+    const auto pairs = data.next();
+    if (!pairs) break;
+    auto batch = pair_batch(*pairs, training.nll_on_prompt);
+    if (training.precompute_reference) {
+      for (const auto id : pairs->ids) {
+        const auto& logp = scored[id % scored.size()];
+        batch.reference_logp.insert(batch.reference_logp.end(), logp.begin(), logp.end());
+      }
+    } else if (training.reference) {
+      auto scoring = score(c, *c.reference, batch);
+      batch.reference_logp = co_await scoring;
+    }
+    auto updating = update(c, plan, step, std::move(batch), training.loss);
+    auto metrics = co_await updating;
+    if (held_out.due(step, plan.steps)) {
+      auto judging = judge(c, held_out.batches, training);
+      const auto judged = co_await judging;
+      metrics.insert(metrics.end(), judged.begin(), judged.end());
+    }
+    c.journal.record(step, metrics);
+    if (training.following.due(step)) {
+      auto moving = follow_policy(c, training.following.share);
+      co_await moving;
+    }
+    auto ending = end_step(c, plan, step - 1, step, data.state());
+    const bool more = co_await ending;
+    if (!more) break;
+  }
+}
+
+}  // namespace troupe::algorithms

@@ -1,0 +1,39 @@
+// The loop that every algorithm over pairs of answers shares (preference.cpp): DPO, SimPO, CPO and ORPO differ in their loss, and in what
+// it needs.
+#pragma once
+
+#include "algorithms/follow.h"
+#include "algorithms/held_out.h"
+#include "algorithms/plan.h"
+#include "engine/data/loader.h"
+
+namespace troupe::algorithms {
+
+struct PairTraining {
+  engine::loss::LossSpec loss;
+  engine::loss::LossSpec held_out_loss;  ///< of held-out pairs; it reads log-probabilities only
+  bool reference = false;                ///< the losses compare with c.reference
+  bool precompute_reference = false;     ///< score every pair once before the first step, then let the reference go
+  Following following;                   ///< of the reference; needs c.follower
+  bool nll_on_prompt = false;            ///< the mask names the chosen sequences' prompts too, Experience::answer the answers
+};
+
+/// A batch of pairs as the losses want it: pairs counted, chosen tokens counted (set_nll_tokens).
+engine::data::Experience pair_batch(const engine::data::Batch<engine::data::PairExample>& pairs, bool nll_on_prompt);
+
+/// All examples, in their order, in batches of `size`.
+template <class T>
+std::vector<engine::data::Batch<T>> in_batches(const std::vector<T>& examples, std::int64_t size) {
+  std::vector<engine::data::Batch<T>> out;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    if (i % static_cast<std::size_t>(size) == 0) out.emplace_back();
+    out.back().examples.push_back(&examples[i]), out.back().ids.push_back(i);
+  }
+  return out;
+}
+
+/// Each step: the reference's log-probabilities, an update, a look at the held-out pairs where one is due, a move of the reference.
+Task<void> train_on_pairs(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan, PairTraining training,
+                          HeldOut held_out);
+
+}  // namespace troupe::algorithms
