@@ -35,7 +35,7 @@ function(troupe_test name)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name}_test ${ARG_SOURCES})
-  target_link_libraries(${name}_test PRIVATE troupe_flags ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name}_test PRIVATE troupe_flags ${ARG_LINKS} GTest::gtest GTest::gmock troupe_test_main)
   target_compile_definitions(${name}_test PRIVATE TROUPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST

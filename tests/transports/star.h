@@ -1,7 +1,7 @@
 // A hub and spokes in one process, for tests; and waiting for what comes, with a deadline.
 #pragma once
 
-#include <unistd.h>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -64,11 +64,8 @@ struct StarOptions {
 struct Star {
   explicit Star(StarOptions star = {}) : options(std::move(star)), hub_keys(new_keys()) {
     static int count = 0;
-    HubOptions given{"hub",
-                     {options.tcp ? "tcp://127.0.0.1:*" : cat("ipc:///tmp/troupe-test-", getpid(), "-", ++count)},
-                     hub_keys,
-                     {},
-                     link(hub_events)};
+    HubOptions given{
+        "hub", {options.tcp ? "tcp://127.0.0.1:*" : cat("ipc://", testing::TempDir(), "star-", ++count)}, hub_keys, {}, link(hub_events)};
     for (const auto& spoke : options.spokes) {
       keys[spoke] = new_keys();
       given.spokes[keys[spoke].public_key] = spoke;

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -68,7 +69,7 @@ std::string Listener::port() const {
 }
 std::string Listener::name() const { return "troupe-test-" + std::to_string(::getpid()); }
 
-Secret::Secret() : path_((std::filesystem::temp_directory_path() / "troupe-secret-XXXXXX").string()) {
+Secret::Secret() : path_(testing::TempDir() + "troupe-secret-XXXXXX") {
   file_ = ::mkstemp(path_.data());  // without close-on-exec
   check(file_ >= 0, "a private file");
   ::setenv("TROUPE_TEST_SECRET", "a key", 1);

@@ -16,7 +16,7 @@ class Scratch {
  public:
   Scratch() {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() /
+    folder_ = std::filesystem::path(testing::TempDir()) /
               ("troupe_" + std::string(test->test_suite_name()) + test->name() + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
   }
