@@ -1,25 +1,65 @@
-// Group Relative Policy Optimization (Shao et al. 2024, arXiv:2402.03300): sample a group of answers to each prompt, judge them, prefer
-// those above their group's mean. One step is one optimizer update; epochs * minibatches updates share one batch of samples.
+// Group Relative Policy Optimization (Shao et al. 2024, arXiv:2402.03300) and its relatives: sample a group of answers to each prompt,
+// judge them, prefer those above what was to be expected. One step is one optimizer update; epochs * minibatches updates share one round of
+// samples.
 #include "algorithms/grpo.h"
 
 #include "algorithms/grpo_batch.h"
+#include "algorithms/refill.h"
 #include "algorithms/refresh.h"
 #include "algorithms/round.h"
+#include "algorithms/watch.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {
+namespace {
+
+// consumes: prompts · asks: rollouts and verifier · produces: the reward of the greedy answer to each prompt (ReMax). Its sample id is the
+// prompt's with the highest bit set, which no other sample has.
+Task<std::vector<double>> greedy_rewards(Cluster& c, PromptBatch prompts, const GrpoConfig& config) {
+  DrawConfig greedy = config;
+  greedy.group = 1, greedy.sampling.greedy = true;
+  for (auto& id : prompts.ids) id |= std::uint64_t{1} << 63;
+  auto sampling = sample_and_judge(c, prompts, greedy, false);
+  const auto sampled = co_await sampling;
+  co_return shaped_rewards(sampled.drawn, sampled.verdicts, config);
+}
+
+// consumes: a round as it was drawn · asks: the policy for its own log-probabilities, where they are to be recomputed; the rollouts for
+// greedy answers, where they are the baseline · produces: the round with advantages and metrics
+Task<void> finish(Cluster& c, Gathered& round, const GrpoConfig& config) {
+  auto& sampled = round.sampled;
+  if (config.recompute_old) {
+    sampled.batch.rollout_logp = sampled.batch.old_logp;
+    protocol::Logprobs message{sampled.batch, config.loss.temperature};
+    auto scoring = c.policy.ask(std::move(message), c.patience);
+    sampled.batch.old_logp = co_await scoring.get();
+  }
+  std::vector<double> baselines;
+  if (config.advantage.estimator == Estimator::remax) {
+    auto drawing = greedy_rewards(c, round.prompts, config);
+    baselines = co_await drawing;
+  }
+  settle(sampled, std::move(sampled.verdicts), config, std::move(baselines));
+  if (!config.dynamic.on) co_return;
+  const auto kept = static_cast<double>(round.prompts.ids.size());
+  sampled.metrics.emplace_back("dynamic_filtering_pass_rate", kept / static_cast<double>(round.groups_drawn));
+  sampled.metrics.emplace_back("filter_groups/refills", static_cast<double>(round.refills));
+}
+
+}  // namespace
 
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan, GrpoConfig config) {
+  Watch watch;
   for (std::int64_t step = plan.done; step < plan.steps;) {
-    const auto prompts = data.next();
-    if (!prompts) break;
     auto refreshing = refresh_rollouts(c);
     co_await refreshing;
-    c.journal.status(cat("step ", step + 1, ": drawing ", prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
-    auto sampling = sample_and_judge(c, *prompts, config, config.loss.beta != 0);
-    auto sampled = co_await sampling;
-    settle(sampled, std::move(sampled.verdicts), config);
-    show(c.journal, step + 1, *prompts, sampled, config.shown);
+    auto gathering = gather(c, data, config);
+    auto round = co_await gathering;
+    if (!round) break;
+    auto finishing = finish(c, *round, config);
+    co_await finishing;
+    const auto& sampled = round->sampled;
+    show(c.journal, step + 1, round->prompts, sampled, config.shown);
 
     const std::int64_t before = step;
     auto updates = updates_of(sampled, config);
@@ -32,6 +72,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
       auto metrics = metrics_of(stats);
       metrics.insert(metrics.end(), sampled.metrics.begin(), sampled.metrics.end());
       c.journal.record(step, metrics);
+      watch.look(step, metrics);
     }
     const Json place = data.state();
     auto ending = end_step(c, plan, before, step, place);

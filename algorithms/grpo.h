@@ -1,23 +1,44 @@
 // Group relative policy optimization (grpo.cpp).
 #pragma once
 
-#include "algorithms/advantage.h"
+#include <limits>
+#include <string>
+
+#include "algorithms/estimate.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/plan.h"
 #include "algorithms/samples.h"
+#include "algorithms/shaping.h"
 
 namespace troupe::algorithms {
+
+/// Which groups a round is made of (refill.h).
+struct DynamicSampling {
+  bool on = false;
+  std::int64_t max_refills = 10;  ///< batches of prompts drawn beside a round's first; 0: as many as it takes
+  /// The mean reward of a group lies between, strictly (OpenRLHF's dynamic filtering: 0 and 1).
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  std::string metric;  ///< the reward part that is looked at; empty: the reward
+};
 
 struct GrpoConfig : DrawConfig {
   GrpoConfig() { group = 8; }
   int epochs = 1;              ///< passes over each batch of samples
   int minibatches = 1;         ///< optimizer steps a pass; the loader hands out minibatches * train.batch_size prompts
-  double constant_length = 0;  ///< GrpoLoss::Aggregation::constant: the length that replaces each sample's own
-  GroupScale scale = GroupScale::group;
+  double constant_length = 0;  ///< Aggregation::constant: the length that replaces each sample's own
+  Counting counting;           ///< of sequences without a trained token
+  Shaping shaping;
+  AdvantageConfig advantage;
+  DynamicSampling dynamic;
+  bool recompute_old = false;  ///< old_logp is asked of the policy; what the rollouts said becomes rollout_logp, for a correction
   GrpoLoss loss;
+
+  /// Samples are compared with the reference.
+  bool compares() const { return loss.beta != 0 || advantage.reward_beta != 0; }
+  double allowed_length() const { return static_cast<double>(sampling.max_new_tokens); }
 };
 
-/// Needs c.rollouts and c.verifier; c.reference when config.loss.beta is not 0.
+/// Needs c.rollouts and c.verifier; c.reference when config.compares().
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan, GrpoConfig config);
 
 }  // namespace troupe::algorithms

@@ -1,12 +1,22 @@
 #include "algorithms/grpo_batch.h"
 
-#include <limits>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "engine/base/check.h"
 
 namespace troupe::algorithms {
 namespace {
 
+double mean_of_numbers(const std::vector<double>& values) {
+  double sum = 0, count = 0;
+  for (const double value : values)
+    if (!std::isnan(value)) sum += value, count += 1;
+  return count > 0 ? sum / count : 0;
+}
+
+// Of the rewards as they were judged.
 Metrics reward_metrics(const Sampled& sampled, const Advantages& found) {
   Metrics metrics{{"reward", found.mean},
                   {"reward_std", found.group_deviation},
@@ -21,7 +31,7 @@ Metrics reward_metrics(const Sampled& sampled, const Advantages& found) {
 // zeros costs a forward and a backward pass and changes no bit. The constants of the update were counted with it.
 std::vector<std::int32_t> that_teach(const engine::data::Experience& update, const GrpoLoss& loss) {
   std::vector<std::int32_t> kept;
-  const bool advantage_is_all = loss.beta == 0 && loss.entropy_coef == 0;
+  const bool advantage_is_all = loss.advantage_is_all();
   for (std::int32_t n = 0; n < update.sequences(); ++n) {
     bool teaches = !advantage_is_all;
     for (auto t = update.offsets[static_cast<std::size_t>(n)]; t < update.offsets[static_cast<std::size_t>(n) + 1] && !teaches; ++t)
@@ -31,16 +41,50 @@ std::vector<std::int32_t> that_teach(const engine::data::Experience& update, con
   return kept;
 }
 
+// [K][N] the reward parts that are scaled one by one; not-a-number where a sample has none.
+std::vector<std::vector<double>> parts_of(const Sampled& sampled, const AdvantageConfig& config) {
+  std::vector<std::vector<double>> out;
+  for (const auto& [wanted, weight] : config.parts) {
+    out.emplace_back();
+    for (const auto& verdict : sampled.verdicts) {
+      out.back().push_back(std::nan(""));
+      for (const auto& [rule, value] : verdict.parts)
+        if (rule == wanted) out.back().back() = value;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-void settle(Sampled& sampled, std::vector<protocol::Verdict> verdicts, const GrpoConfig& config) {
+std::vector<double> shaped_rewards(const std::vector<protocol::Drawn>& drawn, const std::vector<protocol::Verdict>& verdicts,
+                                   const GrpoConfig& config) {
+  std::vector<double> out;
+  for (std::size_t n = 0; n < verdicts.size(); ++n) {
+    const double reward = verdicts[n].reward.value_or(std::nan(""));
+    out.push_back(
+        shaped_reward(reward, static_cast<double>(drawn[n].ids.size()), config.allowed_length(), truncated(drawn[n]), config.shaping));
+    if (std::isnan(reward)) out.back() = reward;
+  }
+  return out;
+}
+
+void settle(Sampled& sampled, std::vector<protocol::Verdict> verdicts, const GrpoConfig& config, std::vector<double> baselines) {
   check(verdicts.size() % static_cast<std::size_t>(config.group) == 0, "grpo: not a whole number of groups");
   accept(sampled, std::move(verdicts));
-  std::vector<double> rewards;
-  for (const auto& verdict : sampled.verdicts) rewards.push_back(verdict.reward.value_or(std::numeric_limits<double>::quiet_NaN()));
-  const Advantages found = group_advantages(rewards, config.group, config.scale);
-  sampled.batch.advantage = per_token(found.values, sampled.batch.offsets);
-  sampled.metrics = reward_metrics(sampled, found);
+  std::vector<double> judged;
+  for (const auto& verdict : sampled.verdicts) judged.push_back(verdict.reward.value_or(std::nan("")));
+  sampled.metrics = reward_metrics(sampled, group_advantages(judged, config.group, GroupScale::none));
+  Judged known{shaped_rewards(sampled.drawn, sampled.verdicts, config), parts_of(sampled, config.advantage), std::move(baselines)};
+  if (config.advantage.estimator == Estimator::remax) sampled.metrics.emplace_back("rewards/greedy/mean", mean_of_numbers(known.baselines));
+  const Advantages found = estimate(sampled.batch, config.group, std::move(known), config.advantage);
+  sampled.metrics.emplace_back("rewards/shaped/mean", found.mean);
+  if (config.advantage.reward_beta != 0) {
+    const auto kl = token_kl(sampled.batch, config.advantage.reward_kl, config.advantage.reward_kl_clamp);
+    const double sum = std::accumulate(kl.begin(), kl.end(), 0.0);
+    sampled.metrics.emplace_back("objective/kl", sum / static_cast<double>(judged.size()));
+    if (config.loss.beta == 0) sampled.metrics.emplace_back("kl", sum / std::max(1.0, trained_tokens(sampled.batch)));
+  }
   const auto lengths = length_metrics(sampled);
   sampled.metrics.insert(sampled.metrics.end(), lengths.begin(), lengths.end());
 }
@@ -55,7 +99,7 @@ std::vector<engine::data::Experience> updates_of(const Sampled& sampled, const G
       const std::int32_t begin = groups * part / config.minibatches, end = groups * (part + 1) / config.minibatches;
       if (begin == end) continue;
       auto update = sampled.batch.slice(begin * config.group, end * config.group);
-      set_constants(update, config.loss.aggregation, tokens, longest);
+      set_constants(update, config.loss.aggregation, tokens, longest, config.counting);
       updates.push_back(update.select(that_teach(update, config.loss)));
     }
   }

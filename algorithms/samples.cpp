@@ -1,6 +1,7 @@
 #include "algorithms/samples.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -13,6 +14,14 @@ double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+// With n - 1; 0 for fewer than two.
+double deviation_of(const std::vector<double>& values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) : 0;
 }
 
 }  // namespace
@@ -68,6 +77,16 @@ std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, con
   return out;
 }
 
+std::vector<protocol::Rated> rated_of(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                      const DrawConfig& config) {
+  std::vector<protocol::Rated> out;
+  for (std::size_t n = 0; n < drawn.size(); ++n) {
+    const auto& row = *prompts.examples[(first + n) / static_cast<std::size_t>(config.group)];
+    out.push_back({row.ids, drawn[n].ids, drawn[n].text});
+  }
+  return out;
+}
+
 void accept(Sampled& sampled, std::vector<protocol::Verdict> verdicts) {
   check(verdicts.size() == sampled.drawn.size(), "accept: another number of verdicts than of samples");
   for (std::size_t n = 0; n < verdicts.size(); ++n) {
@@ -87,16 +106,22 @@ double trained_tokens(const engine::data::Experience& batch) {
 }
 
 Metrics length_metrics(const Sampled& sampled) {
-  std::vector<double> lengths, cut;
-  for (std::size_t n = 0; n < sampled.drawn.size(); ++n) {
-    lengths.push_back(static_cast<double>(sampled.drawn[n].ids.size()));
-    cut.push_back(truncated(sampled.drawn[n]) ? 1 : 0);
+  std::vector<double> lengths, ended, cut;
+  for (const auto& drawn : sampled.drawn) {
+    lengths.push_back(static_cast<double>(drawn.ids.size()));
+    cut.push_back(truncated(drawn) ? 1 : 0);
+    if (!truncated(drawn)) ended.push_back(lengths.back());
   }
-  const auto [least, greatest] = std::ranges::minmax(lengths);
-  return {{"completions/mean_length", mean_of(lengths)},
-          {"completions/min_length", least},
-          {"completions/max_length", greatest},
-          {"completions/clipped_ratio", mean_of(cut)}};
+  Metrics metrics;
+  const auto add = [&](const std::string& kind, const std::vector<double>& values) {
+    const auto [least, greatest] = values.empty() ? std::ranges::minmax_result<double>{0, 0} : std::ranges::minmax(values);
+    metrics.insert(
+        metrics.end(),
+        {{"completions/mean_" + kind, mean_of(values)}, {"completions/min_" + kind, least}, {"completions/max_" + kind, greatest}});
+  };
+  add("length", lengths), add("terminated_length", ended);
+  metrics.emplace_back("completions/clipped_ratio", mean_of(cut));
+  return metrics;
 }
 
 Metrics part_metrics(const Sampled& sampled) {
@@ -104,7 +129,10 @@ Metrics part_metrics(const Sampled& sampled) {
   std::map<std::string, std::vector<double>> parts;
   for (const auto& verdict : sampled.verdicts)
     for (const auto& [rule, value] : verdict.parts) parts[rule].push_back(value);
-  for (const auto& [rule, values] : parts) metrics.emplace_back("rewards/" + rule + "/mean", mean_of(values));
+  for (const auto& [rule, values] : parts) {
+    metrics.emplace_back("rewards/" + rule + "/mean", mean_of(values));
+    metrics.emplace_back("rewards/" + rule + "/std", deviation_of(values));
+  }
   return metrics;
 }
 

@@ -42,13 +42,17 @@ engine::data::Experience assemble(const PromptBatch& prompts, const std::vector<
 std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
                                                  const DrawConfig& config);
 
+/// The same for reward models.
+std::vector<protocol::Rated> rated_of(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                      const DrawConfig& config);
+
 /// Writes the verdicts down: the rewards as a column, not-a-number where one failed; such a sample is not trained on.
 void accept(Sampled& sampled, std::vector<protocol::Verdict> verdicts);
 
 double trained_tokens(const engine::data::Experience& batch);
-/// Names as TRL logs them: completions/*.
+/// Names as TRL logs them: completions/{mean,min,max}_length, the same of terminated ones, completions/clipped_ratio.
 Metrics length_metrics(const Sampled& sampled);
-/// rewards/RULE/mean
+/// rewards/RULE/{mean,std}
 Metrics part_metrics(const Sampled& sampled);
 
 /// The first `count` samples, for a person to read.

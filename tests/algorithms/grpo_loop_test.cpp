@@ -1,0 +1,147 @@
+// GRPO's loop over actors that only count: rounds that are refilled, greedy baselines, log-probabilities that are asked for again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "algorithms/grpo.h"
+#include "algorithms/grpo_batch.h"
+#include "algorithms/refill.h"
+#include "tests/algorithms/stage.h"
+
+namespace troupe::algorithms {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+Loader<PromptRow> rows(engine::data::LoaderOptions options = three_a_step) {
+  engine::data::Dataset<PromptRow> out;
+  for (int i = 0; i < 40; ++i) out.examples.push_back({{i + 4, 9}, cat("prompt ", i), Json(i), Json()});
+  return {std::move(out), options};
+}
+
+// Right or wrong, by the answer alone: many groups of two are all right or all wrong.
+struct Marker {
+  using Handled = actors::Messages<protocol::Judge>;
+  int right_of = 3;  ///< an answer whose number is divisible by it is right; 0: none is
+  std::vector<protocol::Verdict> on(protocol::Judge m) {
+    std::vector<protocol::Verdict> verdicts;
+    for (const auto& s : m.submissions) {
+      const bool right = right_of > 0 && std::stoi(s.completion) % right_of == 0;
+      verdicts.push_back({right ? 1.0 : 0.0, {{"right", right ? 1.0 : 0.0}}, ""});
+    }
+    return verdicts;
+  }
+};
+
+GrpoConfig pairs_of_answers() {
+  GrpoConfig config;
+  config.group = 2, config.sampling.max_new_tokens = 8, config.shown = 0;
+  return config;
+}
+
+struct World {
+  actors::VirtualScheduler scheduler;
+  transports::Loopback transport;
+  Stage stage;
+  explicit World(int right_of = 3, int rollouts = 1) : stage(scheduler, transport, rollouts) {
+    stage.cluster.verifier = stage.home.ref(stage.away.spawn("marker", Marker{right_of}).address(), Marker::Handled{});
+  }
+  std::vector<std::string> grpo(Loader<PromptRow>& data, const Plan& plan, const GrpoConfig& config) {
+    actors::run(stage.home, algorithms::grpo(stage.cluster, data, plan, config));
+    return stage.journal.lines;
+  }
+};
+
+TEST(DynamicSampling, FillsTheRoundWithGroupsThatTeach) {
+  auto config = pairs_of_answers();
+  config.dynamic.on = true;
+  auto data = rows();
+  const auto lines = World().grpo(data, plan_of(4), config);
+  ASSERT_EQ(lines.size(), 4u);
+  for (const auto& line : lines) {
+    EXPECT_THAT(line, HasSubstr(" reward=0.5 ")) << "every group has one right and one wrong answer";
+    EXPECT_THAT(line, HasSubstr(" frac_reward_zero_std=0 "));
+  }
+  EXPECT_THAT(lines, Contains(testing::Not(HasSubstr("filter_groups/refills=0")))) << "some round had to be filled up";
+}
+
+TEST(DynamicSampling, DoesNotDependOnHowManyRolloutsDraw) {
+  auto config = pairs_of_answers();
+  config.dynamic.on = true, config.loss.beta = 0.1;
+  auto first = rows(), second = rows();
+  EXPECT_EQ(World().grpo(first, plan_of(4), config), World(3, 3).grpo(second, plan_of(4), config));
+}
+
+TEST(DynamicSampling, GoesOnFromTheLoadersExactPlace) {
+  auto config = pairs_of_answers();
+  config.dynamic.on = true;
+  auto whole = rows();
+  World all;
+  all.grpo(whole, plan_of(4, 2), config);
+  auto early = rows();
+  World before;
+  before.grpo(early, plan_of(2, 2), config);
+  EXPECT_EQ(before.stage.saved.at(0), all.stage.saved.at(0)) << "the place in the data";
+}
+
+TEST(DynamicSampling, WithoutAnyDifferenceIsRefusedInWords) {
+  auto config = pairs_of_answers();
+  config.dynamic.on = true, config.dynamic.max_refills = 2;
+  auto data = rows();
+  try {
+    World(0).grpo(data, plan_of(4), config);
+    FAIL() << "there was nothing to learn from";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.error().code, Errc::bad_input);
+    EXPECT_THAT(failure.error().what, HasSubstr("of 9 groups of 2 samples, 2 refills included, not one has different rewards"));
+  }
+}
+
+TEST(DynamicSampling, MakesDoWithFewerGroupsWhenItMayNotRefillFurther) {
+  auto config = pairs_of_answers();
+  config.dynamic.on = true, config.dynamic.max_refills = 1;
+  auto data = rows({.batch_size = 8, .seed = 5});
+  const auto lines = World(7).grpo(data, plan_of(1), config);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], HasSubstr("filter_groups/refills=1"));
+  EXPECT_THAT(lines[0], HasSubstr(" reward=0.5 "));
+}
+
+std::vector<protocol::Verdict> verdicts_of(const std::vector<double>& rewards) {
+  std::vector<protocol::Verdict> out;
+  for (const double reward : rewards) out.push_back({reward, {{"part", 1 - reward / 2}}, ""});
+  return out;
+}
+
+TEST(DynamicSampling, KeepsGroupsWhoseRewardsDifferWithinTheBounds) {
+  EXPECT_TRUE(worth_keeping(verdicts_of({0, 1}), {}));
+  EXPECT_FALSE(worth_keeping(verdicts_of({1, 1}), {}));
+  EXPECT_FALSE(worth_keeping(verdicts_of({}), {}));
+  EXPECT_TRUE(worth_keeping(verdicts_of({0.5, 1}), {.low = 0, .high = 1}));
+  EXPECT_FALSE(worth_keeping(verdicts_of({0.5, 1}), {.low = 0.75, .high = 1}));
+  EXPECT_FALSE(worth_keeping(verdicts_of({0, 2}), {.metric = "other"}));
+  EXPECT_TRUE(worth_keeping(verdicts_of({0, 2}), {.low = 0.2, .high = 0.8, .metric = "part"}));
+  auto failed = verdicts_of({0, 1});
+  failed[0].reward.reset();
+  EXPECT_FALSE(worth_keeping(failed, {}));
+}
+
+TEST(ReMax, ComparesEachAnswerWithTheGreedyOne) {
+  auto config = pairs_of_answers();
+  config.group = 1, config.advantage.estimator = Estimator::remax;
+  auto data = rows();
+  const auto lines = World(2).grpo(data, plan_of(2), config);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(lines[0], HasSubstr("rewards/greedy/mean="));
+}
+
+TEST(Recomputed, LogProbabilitiesOfThePolicyStandBesideThoseOfTheRollouts) {
+  auto config = pairs_of_answers();
+  auto first = rows(), second = rows();
+  const auto given = World().grpo(first, plan_of(2), config);
+  config.recompute_old = true;
+  EXPECT_NE(World().grpo(second, plan_of(2), config), given) << "the fake policy's log-probabilities are others than the fake rollout's";
+}
+
+}  // namespace
+}  // namespace troupe::algorithms
