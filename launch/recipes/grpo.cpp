@@ -1,8 +1,7 @@
 #include "launch/recipes/grpo.h"
 
-#include <algorithm>
-
 #include "engine/base/text.h"
+#include "launch/recipes/reward_models.h"
 #include "launch/recipes/sampling.h"
 #include "launch/recipes/valid_loss.h"
 #include "launch/run/stage.h"
@@ -10,103 +9,16 @@
 namespace troupe::launch {
 namespace {
 
-constexpr Field table[] = {
-    {"grpo.group_size", [](RunConfig& c) { return Slot(&c.grpo.group_size); }, "samples a prompt", "", {1, 4096}},
-    {"grpo.beta", [](RunConfig& c) { return Slot(&c.grpo.beta); }, "KL coefficient; 0: no KL term and no reference model", "", at_least_0},
-    {"grpo.kl", [](RunConfig& c) { return Slot(&c.grpo.kl); }, "estimator of the KL divergence from the reference", "k1|k2|k3|abs", any},
-    {"grpo.kl_times_ratio", [](RunConfig& c) { return Slot(&c.grpo.kl_times_ratio); }, "multiply the KL estimate by the importance ratio",
-     "", any},
-    {"grpo.reference", [](RunConfig& c) { return Slot(&c.grpo.reference); }, "reference model's directory; empty: the starting weights", "",
-     any},
-    {"grpo.clip_low", [](RunConfig& c) { return Slot(&c.grpo.clip_low); }, "the importance ratio is clipped below 1 - clip_low", "",
-     fraction},
-    {"grpo.clip_high", [](RunConfig& c) { return Slot(&c.grpo.clip_high); }, "the importance ratio is clipped above 1 + clip_high", "",
-     at_least_0},
-    {"grpo.delta", [](RunConfig& c) { return Slot(&c.grpo.delta); }, "upper bound of the unclipped importance ratio; 0: none", "",
-     at_least_0},
-    {"grpo.ratio", [](RunConfig& c) { return Slot(&c.grpo.ratio); },
-     "importance ratio of each token, of the sequence (its geometric mean; GSPO), the same with the gradient of single tokens "
-     "(GSPO-token), or of the whole answer (RLOO)",
-     "token|sequence|sequence_token|sequence_sum", any},
-    {"grpo.entropy_coef", [](RunConfig& c) { return Slot(&c.grpo.entropy_coef); }, "weight of the entropy bonus", "", {-10, 10}},
-    {"grpo.aggregation", [](RunConfig& c) { return Slot(&c.grpo.aggregation); },
-     "mean over: grpo: sequences of their token means; bnpo: tokens of the update; dapo: tokens of all samples; dr_grpo: sequences, over a "
-     "constant length",
-     "grpo|bnpo|dapo|dr_grpo", any},
-    {"grpo.constant_length", [](RunConfig& c) { return Slot(&c.grpo.constant_length); },
-     "dr_grpo: the length divided by; 0: rollout.max_new_tokens", "", at_least_0},
-    {"grpo.scale_rewards", [](RunConfig& c) { return Slot(&c.grpo.scale_rewards); },
-     "divide advantages by the standard deviation of the group, of the batch, or not at all", "group|batch|none", any},
-    {"grpo.epochs", [](RunConfig& c) { return Slot(&c.grpo.epochs); }, "passes over each batch of samples", "", {1, 1000}},
-    {"grpo.minibatches",
-     [](RunConfig& c) { return Slot(&c.grpo.minibatches); },
-     "optimizer steps a pass, each of train.batch_size prompts",
-     "",
-     {1, 1 << 20}},
-    {"grpo.mask_truncated", [](RunConfig& c) { return Slot(&c.grpo.mask_truncated); },
-     "do not train on samples that ran into rollout.max_new_tokens", "", any},
-};
+bool compares(const GrpoConfig& g) { return g.beta != 0 || g.reward_beta != 0; }
 
 RolesNeeded roles(const RunConfig& config) {
-  return {
-      .reference = {config.grpo.beta != 0, "grpo compares with one only when grpo.beta is above 0"}, .rollout = {true}, .verifier = {true}};
+  return {.reference = {compares(config.grpo), "grpo compares with one only when grpo.beta or grpo.reward_beta is above 0"},
+          .reward = reward_use(config),
+          .rollout = {true},
+          .verifier = verifier_use(config)};
 }
 
 std::string reference(const RunConfig& config) { return config.grpo.reference; }
-
-void judge(Judging& j) {
-  const GrpoConfig& g = j.config.grpo;
-  if (g.group_size == 1) {
-    j.problem(cat(j.named("grpo.group_size"),
-                  ": advantages are relative to the group's mean, so a group of one learns nothing (and with "
-                  "grpo.scale_rewards = ",
-                  g.scale_rewards, " divides zero by zero); the nearest valid value is 2"));
-  }
-  if (g.beta == 0 && !g.reference.empty()) j.warn(cat(j.named("grpo.reference"), ": not used, grpo.beta is 0"));
-  if (g.beta == 0 && (j.given("grpo.kl") || j.given("grpo.kl_times_ratio")))
-    j.warn("grpo.kl, grpo.kl_times_ratio: not used, grpo.beta is 0");
-  if (g.constant_length > 0 && g.aggregation != "dr_grpo") {
-    j.problem(cat(j.named("grpo.constant_length"), ": has a meaning for grpo.aggregation = dr_grpo only"));
-  }
-  if (const std::int64_t round = g.epochs * g.minibatches, left = j.config.train.steps % round; left != 0) {
-    j.warn(cat(j.named("train.steps"), ": one batch of samples makes ", round,
-               " steps (grpo.epochs x grpo.minibatches), so the last is trained on ",
-               "in part; a run that is made longer later goes on with fresh samples"));
-  }
-  if (g.clip_low == 1) j.warn(cat(j.named("grpo.clip_low"), ": ratios are never clipped from below"));
-  judge_rollout(j), judge_reward(j);
-}
-
-std::string average(const RunConfig& config) {
-  const GrpoConfig& g = config.grpo;
-  if (g.aggregation == "grpo") return "mean over samples of the mean over their tokens of l";
-  if (g.aggregation == "bnpo") return "mean over the tokens of the update of l";
-  if (g.aggregation == "dapo") return "sum over the tokens of the update of l  /  tokens of all samples of the round";
-  const double length = g.constant_length > 0 ? g.constant_length : static_cast<double>(config.rollout.max_new_tokens);
-  return cat("mean over samples of the sum over their tokens of l  /  ", to_text(length));
-}
-
-std::string kl_term(const GrpoConfig& g) {
-  const std::string x = g.kl == "k1" ? "x" : g.kl == "k2" ? "x^2 / 2" : g.kl == "abs" ? "|x|" : "(exp(-x) - 1 + x)";
-  return cat(" + ", to_text(g.beta), " ", g.kl_times_ratio ? "rho " : "", x);
-}
-
-std::string advantage(const GrpoConfig& g) {
-  if (g.scale_rewards == "none") return "A = R - mean of its group";
-  return cat("A = (R - mean of its group) / (standard deviation of ", g.scale_rewards == "batch" ? "the batch" : "its group", " + 0.0001)");
-}
-
-std::string formula(const RunConfig& config) {
-  const GrpoConfig& g = config.grpo;
-  const std::string bounded = g.delta > 0 ? cat("min(rho, ", to_text(g.delta), ")") : "rho";
-  std::string text =
-      cat("L = ", average(config), "\nl = - min(", bounded, " A, clip(rho, ", to_text(1 - g.clip_low), ", ", to_text(1 + g.clip_high),
-          ") A)", g.beta != 0 ? kl_term(g) : "", g.entropy_coef != 0 ? cat(" - ", to_text(g.entropy_coef), " H") : "", "\n");
-  text += g.ratio != "token" ? "rho = exp(mean over the sample of log p(t) - log p_old(t))\n"
-                             : "rho = p(t) / p_old(t), p_old: the weights that sampled t\n";
-  if (g.beta != 0) text += cat("x = log p(t) - log p_ref(t),  p_ref: ", g.reference.empty() ? "the starting weights" : g.reference, "\n");
-  return cat(text, advantage(g), ",  ", g.group_size, " samples a group\n", reward_formula(config));
-}
 
 int run(Stage& stage) {
   const auto settings = value_or_throw(grpo_settings(stage.config()));
@@ -116,26 +28,63 @@ int run(Stage& stage) {
   return stage.drive(algorithms::grpo(actors, data, plan, settings), plan);
 }
 
+Json loss_fields(const RunConfig& config) {
+  const GrpoConfig& g = config.grpo;
+  Json fields = Json::Object{};
+  fields.set("policy_loss", g.policy_loss), fields.set("clip_low", g.clip_low), fields.set("clip_high", g.clip_high);
+  fields.set("delta", g.delta), fields.set("dual_clip", g.dual_clip), fields.set("dro_beta", g.dro_beta);
+  fields.set("sapo_temperature_pos", g.sapo_temperature_pos), fields.set("sapo_temperature_neg", g.sapo_temperature_neg);
+  fields.set("vespo_k_pos", g.vespo_k_pos), fields.set("vespo_lambda_pos", g.vespo_lambda_pos);
+  fields.set("vespo_k_neg", g.vespo_k_neg), fields.set("vespo_lambda_neg", g.vespo_lambda_neg);
+  fields.set("ratio", g.ratio), fields.set("log_ratio_limit", g.log_ratio_limit), fields.set("beta", g.beta), fields.set("kl", g.kl);
+  fields.set("kl_clamp", g.kl_clamp), fields.set("kl_times_ratio", Json(g.kl_times_ratio)), fields.set("entropy_coef", g.entropy_coef);
+  fields.set("top_entropy_quantile", g.top_entropy_quantile), fields.set("off_policy_mask", g.off_policy_mask);
+  fields.set("correction", g.correction), fields.set("correction_outside", g.correction_outside);
+  fields.set("correction_low", g.correction_low), fields.set("correction_high", g.correction_high);
+  fields.set("filter", g.filter), fields.set("filter_low", g.filter_low), fields.set("filter_high", g.filter_high);
+  fields.set("aggregation", g.aggregation), fields.set("temperature", config.rollout.temperature);
+  return fields;
+}
+
+// The enumerator called `word`; the first problem is kept.
+template <class E>
+void read_word(Result<>& done, const std::string& word, const char* key, E& into) {
+  if (done) done = detail::read_field(Json(word), into, key);
+}
+
+Result<> set_words(const GrpoConfig& g, algorithms::AdvantageConfig& into) {
+  Result<> done;
+  read_word(done, g.estimator, "grpo.estimator", into.estimator), read_word(done, g.scale_rewards, "grpo.scale_rewards", into.scale);
+  read_word(done, g.normalize_advantages, "grpo.normalize_advantages", into.normalise);
+  read_word(done, g.variance, "grpo.variance", into.variance), read_word(done, g.reward_kl, "grpo.reward_kl", into.reward_kl);
+  read_word(done, g.kl_clamp, "grpo.kl_clamp", into.reward_kl_clamp);
+  return done;
+}
+
+algorithms::DynamicSampling dynamic_sampling(const GrpoConfig& g) {
+  algorithms::DynamicSampling out{.on = g.dynamic_sampling, .max_refills = g.max_refills, .metric = g.dynamic_metric};
+  if (g.dynamic_bounds.size() == 2) out.low = g.dynamic_bounds[0], out.high = g.dynamic_bounds[1];
+  return out;
+}
+
 }  // namespace
 
 Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config) {
   const GrpoConfig& g = config.grpo;
-  Json fields = Json::Object{};
-  fields.set("aggregation", g.aggregation), fields.set("clip_low", g.clip_low), fields.set("clip_high", g.clip_high);
-  fields.set("delta", g.delta), fields.set("ratio", g.ratio), fields.set("beta", g.beta), fields.set("kl", g.kl);
-  fields.set("kl_times_ratio", Json(g.kl_times_ratio)), fields.set("entropy_coef", g.entropy_coef);
-  fields.set("temperature", config.rollout.temperature);
-  const auto loss = valid_loss<algorithms::GrpoLoss>(fields, "grpo");
+  const auto loss = valid_loss<algorithms::GrpoLoss>(loss_fields(config), "grpo");
   if (!loss) return fail(loss.error());
   algorithms::GrpoConfig out;
   out.loss = *loss;
   out.group = static_cast<int>(g.group_size), out.epochs = static_cast<int>(g.epochs), out.minibatches = static_cast<int>(g.minibatches);
-  out.mask_truncated = g.mask_truncated, out.constant_length = g.constant_length;
-  const auto scales = algorithms::names_of(algorithms::GroupScale{});
-  const auto scale = std::ranges::find(scales, g.scale_rewards);
-  if (scale == scales.end())
-    return fail(Errc::usage, cat("grpo.scale_rewards: group, batch or none is expected, found ", quote(g.scale_rewards)));
-  out.scale = static_cast<algorithms::GroupScale>(scale - scales.begin());
+  out.mask_truncated = g.mask_truncated, out.constant_length = g.constant_length, out.recompute_old = g.recompute_old_logp;
+  out.counting.empty_sequences = g.count_empty_sequences;
+  if (auto set = set_words(g, out.advantage); !set) return fail(set.error());
+  out.advantage.eps = g.advantage_eps, out.advantage.gamma = g.gamma, out.advantage.reward_beta = g.reward_beta;
+  for (const RewardRule& rule : config.reward)
+    if (g.normalize_each_reward) out.advantage.parts.emplace_back(rule.label.empty() ? rule.rule : rule.label, rule.weight);
+  out.shaping = {g.overlong_buffer, g.overlong_factor, g.overlong_capped, g.truncated_scale, {}};
+  out.shaping.score = {.scale = g.reward_scale, .clip = g.reward_clip, .missing_eos_penalty = g.missing_eos_penalty};
+  out.dynamic = dynamic_sampling(g);
   out.sampling = sampling_settings(config);
   return out;
 }
@@ -144,25 +93,13 @@ Recipe grpo_recipe() {
   return {"grpo",
           "group relative policy optimization: prefer the samples that are judged better than their group",
           {"grpo", "rollout", "reward"},
-          table,
+          grpo_fields(),
           engine::data::Purpose::prompts,
           roles,
           reference,
-          judge,
-          formula,
+          judge_grpo,
+          grpo_formula,
           run};
-}
-
-std::vector<Preset> grpo_presets() {
-  return {{"dr_grpo",
-           "grpo",
-           "GRPO without its two biases: no division by lengths or deviations (arXiv:2503.20783)",
-           {{"grpo.aggregation", "dr_grpo"}, {"grpo.scale_rewards", "none"}}}};
-}
-
-std::vector<Preset> grpo_dialects() {
-  return {{"trl", "grpo", "GRPOTrainer of TRL 1.16", {{"grpo.aggregation", "dapo"}, {"grpo.kl_times_ratio", "true"}}},
-          {"verl", "grpo", "verl's defaults", {{"grpo.aggregation", "dapo"}, {"grpo.kl_times_ratio", "false"}}}};
 }
 
 }  // namespace troupe::launch
