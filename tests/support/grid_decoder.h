@@ -45,10 +45,23 @@ inline GridModel grid_model(std::string title, int heads, int kv_heads, int most
   return {std::move(title), std::move(spec), most_tp};
 }
 
+inline GridModel with_head_norms(GridModel model) {
+  model.spec.head_norms = true;
+  return model;
+}
+
 /// Key/value heads shared out, held by several ranks, unevenly shared; with and without biases and a head of its own.
 inline std::vector<GridModel> grid_models() {
   return {grid_model("EachHeadItsKeys", 4, 4, 4, true, false), grid_model("GroupedHeadsWithBiases", 8, 2, 4, false, true),
-          grid_model("OneKeyHeadForAll", 4, 1, 4, true, true), grid_model("UnevenGroups", 6, 3, 2, false, false)};
+          grid_model("OneKeyHeadForAll", 4, 1, 4, true, true), grid_model("UnevenGroups", 6, 3, 2, false, false),
+          with_head_norms(grid_model("NormedHeads", 4, 2, 4, false, false))};
+}
+
+/// The same body with a score head.
+inline GridModel scored(GridModel model, int labels, bool bias) {
+  model.title += cat("Scores", labels);
+  model.spec.labels = labels, model.spec.score_bias = bias;
+  return model;
 }
 
 /// This rank's part of the model whose logical weights follow from the seed.

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "algorithms/losses/grpo_loss.h"
 #include "algorithms/losses/sft_loss.h"
 #include "engine/base/text.h"
 #include "tests/algorithms/losses/cases.h"
+#include "tests/algorithms/losses/policy_family.h"
 #include "tests/algorithms/losses/preference_family.h"
 
 namespace troupe::algorithms {
@@ -16,34 +16,10 @@ namespace {
 
 using namespace troupe::test;
 
-std::vector<GrpoLoss> grpo_family() {
-  std::vector<GrpoLoss> losses;
-  for (std::size_t i = 0; i < names_of(Aggregation{}).size(); ++i) {
-    GrpoLoss loss{.surrogate = {.clip_high = 0.28}, .beta = 0.04, .aggregation = static_cast<Aggregation>(i)};
-    losses.push_back(loss);
-    loss.kl_times_ratio = false, loss.entropy_coef = 0.01, loss.surrogate.delta = 1.4;
-    losses.push_back(loss);
-  }
-  for (std::size_t i = 0; i < names_of(RatioLevel{}).size(); ++i) losses.push_back({.ratio = static_cast<RatioLevel>(i), .beta = 0.04});
-  for (std::size_t i = 0; i < names_of(Surrogate::Kind{}).size(); ++i)
-    losses.push_back({.surrogate = {.kind = static_cast<Surrogate::Kind>(i), .clip_high = 0.3}, .aggregation = Aggregation::sequence});
-  for (std::size_t i = 0; i < names_of(KlEstimator{}).size(); ++i)
-    for (const auto clamp : {KlClamp::none, KlClamp::verl, KlClamp::openrlhf})
-      losses.push_back({.beta = 0.1, .kl = static_cast<KlEstimator>(i), .kl_clamp = clamp});
-  losses.push_back({.surrogate = {.dual_clip = 1.2}, .log_ratio_limit = 0.4});
-  losses.push_back({.top_entropy_quantile = 0.4});
-  losses.push_back({.off_policy_mask = 0.05});
-  for (const auto over : {Over::token, Over::sequence, Over::geometric}) losses.push_back({.correction = {.weight = over, .high = 1.3}});
-  losses.push_back({.correction = {.weight = Over::token, .outside = Outside::mask, .low = 0.7, .high = 1.3}});
-  losses.push_back({.correction = {.filter = Over::geometric, .filter_low = 0.8, .filter_high = 1.1}});
-  losses.push_back({.surrogate = {.kind = Surrogate::Kind::vespo}, .correction = {.weight = Over::sequence}});
-  return losses;
-}
-
 std::vector<AnyLoss> catalog() {
   std::vector<AnyLoss> losses{SftLoss{}, SftLoss{.kind = SftLoss::Kind::dft}};
   for (const auto& loss : preference_family()) losses.push_back(loss);
-  for (const auto& loss : grpo_family()) losses.emplace_back(loss);
+  for (const auto& loss : policy_family()) losses.push_back(loss);
   return losses;
 }
 
@@ -57,6 +33,7 @@ struct Case {
       entropy.push_back(draw(5, t, 0, 3));
       batch.rollout_logp.push_back(batch.old_logp[t] + static_cast<float>(draw(6, t, -0.5, 0.5)));
     }
+    for (std::uint64_t n = 0; n + 1 < batch.offsets.size(); ++n) batch.version.push_back(n % 4);
   }
 };
 
@@ -72,7 +49,7 @@ bool has_constants(const AnyLoss& loss) {
   if (weighting != nullptr && weighting->boolean()) return true;
   return field_is(loss, "kind", "dft") || field_is(loss, "policy_loss", "cispo") || field_is(loss, "policy_loss", "cispo_band") ||
          field_is(loss, "policy_loss", "vespo") || field_is(loss, "ratio", "sequence_token") || field_is(loss, "kl", "k1+") ||
-         field_is(loss, "kl", "k3+");
+         field_is(loss, "kl", "k3+") || field_is(loss, "proximal", "loglinear") || field_is(loss, "proximal", "linear");
 }
 
 std::string title(const AnyLoss& loss) { return cat(loss.spec().name, " ", loss.spec().fields.dump()); }
@@ -154,7 +131,7 @@ TEST(EveryLoss, DoesNotLookAtTokensThatAreNotTrainedOn) {
 TEST(EveryLoss, IsGivenBackByItsSpec) {
   using engine::loss::entry;
   engine::loss::LossTable table;
-  table.insert(entry<SftLoss>()), table.insert(entry<DpoLoss>()), table.insert(entry<GrpoLoss>());
+  table.insert(entry<SftLoss>()), table.insert(entry<DpoLoss>()), table.insert(entry<GrpoLoss>()), table.insert(entry<PpoLoss>());
   table.insert(entry<SimpoLoss>()), table.insert(entry<CpoLoss>()), table.insert(entry<OrpoLoss>()), table.insert(entry<KtoLoss>());
   for (const auto& loss : catalog()) {
     const auto again = make_loss(table, loss.spec());

@@ -1,0 +1,198 @@
+// Every loss of the catalog, with every kind, over one table: neither a loss nor the update that follows it depends on how a batch is cut
+// into micro-batches, on the order in which its units are packed, or on how many ranks share the batch and the model.
+//
+// To add a loss: put its settings into a family of tests/algorithms/losses/*_family.h, and if the family is new, one line into table()
+// below that says which batch it is tried on. A setting without a line here is not known to obey the laws.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "algorithms/catalog.h"
+#include "algorithms/losses/pairs.h"
+#include "algorithms/losses/sft_loss.h"
+#include "engine/nn/gradients.h"
+#include "engine/train/trainer.h"
+#include "tests/algorithms/losses/policy_family.h"
+#include "tests/algorithms/losses/preference_family.h"
+#include "tests/algorithms/losses/scored_family.h"
+#include "tests/support/grid_decoder.h"
+
+namespace troupe {
+namespace {
+
+using engine::data::Experience;
+using engine::loss::AnyLoss;
+using engine::train::Trainer;
+using test::Grid;
+using test::GridModel;
+using test::Mesh;
+
+/// What a batch looks like to a loss: which tokens are trained on, what must stay together, what is averaged over.
+enum class Shape {
+  tokens,     ///< any token; count: tokens
+  sequences,  ///< answers with a label each; count: sequences
+  pairs,      ///< answers in pairs; count: pairs, scale: chosen tokens
+  verdicts,   ///< pairs of which the last tokens are read; count: pairs
+};
+
+struct Line {
+  AnyLoss loss;
+  Shape shape;
+  int labels;  ///< of the model's score head; 0: a language model
+};
+
+std::vector<Line> table() {
+  std::vector<Line> lines;
+  const auto add = [&](const std::vector<AnyLoss>& family, Shape shape, int labels = 0) {
+    for (const AnyLoss& loss : family) lines.push_back({loss, shape, loss.needs().candidates.empty() ? labels : 0});
+  };
+  using algorithms::SftLoss;
+  add({SftLoss{}, SftLoss{.kind = SftLoss::Kind::dft}}, Shape::tokens);
+  for (const AnyLoss& loss : test::preference_family()) add({loss}, loss.spec().name == "kto" ? Shape::sequences : Shape::pairs);
+  add(test::policy_family(), Shape::tokens);
+  add(test::value_family(), Shape::tokens, 1);
+  add(test::orm_family(), Shape::verdicts, 1);
+  add(test::prm_family(), Shape::tokens, 2);
+  return lines;
+}
+
+GridModel model_of(const Line& line) {
+  const GridModel body = test::grid_models()[1];
+  return line.labels > 0 ? test::scored(body, line.labels, line.labels > 1) : body;
+}
+
+struct Found {
+  double loss = 0;
+  std::map<std::string, double> report;
+  std::vector<float> gradient, weights;
+  std::vector<double> norms;  // of two updates
+};
+
+Found measure(const Line& line, const Experience& batch, std::int32_t micro_batch_tokens, const Mesh& mesh = Mesh()) {
+  const auto device = engine::ops::make_cpu_device({.threads = 1});
+  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared at all.
+  Trainer trainer(test::grid_decoder(*device, model_of(line), 3, mesh, true),
+                  {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}}, &mesh);
+  auto& parameters = trainer.model().parameters();
+  Found found;
+  for (int step = 0; step < 2; ++step) {
+    const auto all = trainer.forward_backward(batch, line.loss);
+    // The gradient of one replica, made whole: update() does the same, so it is left to it in the second step.
+    if (step == 0) {
+      found.loss = all.loss, found.report = all.report.values();
+      auto kept = engine::ops::to_host(*device, parameters.grads());
+      engine::nn::sum_gradients(parameters, trainer.model().tp(), mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+      found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);
+      device->upload(parameters.grads(), kept);
+    }
+    found.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
+  }
+  found.weights = engine::nn::gather_logical(parameters, mesh);
+  return found;
+}
+
+// What the model says itself, and a little beside it: ratios near 1, values near the critic's.
+void fill_columns(const Line& line, Experience& b) {
+  const auto draw = [&](std::uint64_t what, std::size_t t, double size) {
+    return static_cast<float>(size * (2 * uniform(9, 70 + what, t) - 1));
+  };
+  const Mesh alone;
+  const auto device = engine::ops::make_cpu_device({.threads = 1});
+  Trainer trainer(test::grid_decoder(*device, model_of(line), 3, alone, true), {});
+  const auto said =
+      line.labels > 0 ? trainer.scores(b, line.loss.needs().scores_at, {}) : trainer.logprobs(b, line.loss.needs().temperature);
+  const auto columns = static_cast<std::size_t>(std::max(1, line.labels));
+  b.old_logp.clear(), b.reference_logp.clear(), b.advantage.clear();
+  for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+    const float now = said[t * columns];
+    b.old_logp.push_back(now + draw(0, t, 0.4)), b.rollout_logp.push_back(now + draw(1, t, 0.4));
+    b.reference_logp.push_back(now + draw(2, t, 0.4)), b.advantage.push_back(draw(3, t, 1));
+    b.value.push_back(now + draw(4, t, 0.4)), b.returns.push_back(now + draw(5, t, 1));
+    b.classes.push_back(b.mask[t] == 0 ? -1 : static_cast<std::int32_t>(t % 2));
+  }
+  for (std::int32_t n = 0; n < b.sequences(); ++n) {
+    b.label.push_back(static_cast<float>(n % 2)), b.reward.push_back(draw(6, static_cast<std::size_t>(n), 1));
+    b.version.push_back(static_cast<std::uint64_t>(n % 3)), b.sample_id.push_back(static_cast<std::uint64_t>(n));
+  }
+}
+
+Experience batch_of(const Line& line) {
+  const bool pairs = line.shape == Shape::pairs || line.shape == Shape::verdicts;
+  Experience b = test::grid_batch(5, 8, pairs ? 2 : 1, model_of(line).spec.vocabulary);
+  if (line.shape == Shape::sequences) b.count = b.sequences();
+  if (line.shape == Shape::verdicts) {
+    std::ranges::fill(b.mask, 0.0f);
+    for (std::size_t n = 1; n < b.offsets.size(); ++n) b.mask[static_cast<std::size_t>(b.offsets[n]) - 1] = 1;
+  }
+  fill_columns(line, b);
+  if (line.shape == Shape::pairs) algorithms::set_nll_tokens(b);
+  return b;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<float> difference;
+  for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
+  return std::sqrt(test::dot(difference, difference) / test::dot(b, b));
+}
+
+void expect_near(const Found& a, const Found& b, double tolerance) {
+  EXPECT_NEAR(a.loss, b.loss, tolerance * std::max(1.0, std::abs(b.loss)));
+  ASSERT_EQ(a.gradient.size(), b.gradient.size());
+  EXPECT_LT(distance(a.gradient, b.gradient), tolerance);
+  EXPECT_LT(distance(a.weights, b.weights), tolerance);
+  for (std::size_t i = 0; i < a.norms.size(); ++i) EXPECT_NEAR(a.norms[i], b.norms[i], tolerance * b.norms[i]);
+  ASSERT_EQ(a.report.size(), b.report.size());
+  for (const auto& [name, value] : b.report) EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
+}
+
+// visit(line, its batch, what one rank finds with all of it at once) for every line.
+template <class Visit>
+void for_each_line(const Visit& visit) {
+  for (const Line& line : table()) {
+    SCOPED_TRACE(cat(line.loss.spec().name, " ", line.loss.spec().fields.dump()));
+    const Experience batch = batch_of(line);
+    const Found whole = measure(line, batch, 1 << 20);
+    EXPECT_GT(test::dot(whole.gradient, whole.gradient), 1e-8) << "this batch shows nothing";
+    visit(line, batch, whole);
+  }
+}
+
+TEST(Catalog, TheSizeOfMicroBatchesChangesNoLossAndNoUpdate) {
+  for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
+    for (const std::int32_t tokens : {1, 45}) expect_near(measure(line, batch, tokens), whole, 2e-6);
+  });
+}
+
+TEST(Catalog, TheOrderOfUnitsChangesNoLossAndNoUpdate) {
+  for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
+    const int units = batch.sequences() / batch.unit;
+    std::vector<std::int32_t> order;
+    for (int i = 0; i < units; ++i)
+      for (int j = 0; j < batch.unit; ++j) order.push_back((i * 3 + 1) % units * batch.unit + j);
+    expect_near(measure(line, batch.select(order), 60), whole, 2e-6);
+  });
+}
+
+TEST(Catalog, RanksThatShareBatchAndModelChangeNoLossAndNoUpdate) {
+  for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
+    for (const Grid grid : {Grid{2, 1}, Grid{2, 2}}) {
+      const auto ranks = test::on_grid(grid, [&](const Mesh& mesh) { return measure(line, batch, 45, mesh); });
+      expect_near(ranks[0], whole, 1e-5);
+      for (const Found& rank : ranks) {
+        EXPECT_EQ(rank.loss, ranks[0].loss);
+        EXPECT_EQ(rank.report, ranks[0].report);
+      }
+    }
+  });
+}
+
+TEST(Catalog, EveryLossOfTheCatalogHasALine) {
+  const auto lines = table();
+  for (const auto& [name, make] : algorithms::losses())
+    EXPECT_TRUE(std::ranges::any_of(lines, [&](const Line& line) { return line.loss.spec().name == name; })) << name;
+}
+
+}  // namespace
+}  // namespace troupe
