@@ -60,10 +60,15 @@ struct Command::Round {
 std::vector<Result<Scored>> Command::judge(std::span<const protocol::Submission> submissions) {
   if (auto started = start(); !started) throw Failure(started.error());
   Round round{submissions, std::vector<Result<Scored>>(submissions.size(), fail(Errc::internal, "not judged")), 0, 0, Clock::now()};
-  while (round.done < submissions.size()) {
-    ask_idle(round);
-    wait(round);
-    hear_busy(round);
+  try {
+    while (round.done < submissions.size()) {
+      ask_idle(round);
+      wait(round);
+      hear_busy(round);
+    }
+  } catch (...) {
+    workers_.clear();  // those that are still at work have questions of a round that is over
+    throw;
   }
   report(round.results);
   return std::move(round.results);
