@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/protocol/generate.h"
+#include "actors/protocol/reward.h"
 #include "actors/protocol/train.h"
 #include "actors/runtime/actor_ref.h"
 #include "actors/runtime/stop.h"
@@ -20,6 +21,7 @@ using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, prot
 using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
 using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
 using FollowerRef = actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
+using RewardRef = actors::ActorRef<protocol::Rate>;
 using VerifierRef = actors::ActorRef<protocol::Judge>;
 
 /// The model that an algorithm compares with: an actor of its own, or the policy, asked for its base without the adapter.
@@ -58,6 +60,7 @@ struct Cluster {
   std::size_t pieces = 1;
   /// How long an answer may take: an hour of work for one message is a model too large for its machine, or a worker that hangs.
   std::chrono::steady_clock::duration patience = std::chrono::hours(1);
+  std::optional<RewardRef> reward;      ///< reward models; beside the verifier, or instead of it
   std::optional<CriticRef> critic;      ///< only where advantages come from one; saved with the policy
   std::optional<FollowerRef> follower;  ///< the reference, where it follows the policy (TR-DPO); saved with the policy
 };

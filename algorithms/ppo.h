@@ -52,7 +52,7 @@ struct CriticPlan {
   engine::optim::Schedule schedule;
 };
 
-/// Needs c.rollouts, c.verifier and c.critic; c.reference when config.kl_coef is not 0.
+/// Needs c.rollouts, c.critic, and c.verifier or c.reward or both; c.reference when config.kl_coef is not 0.
 Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan, CriticPlan critic, PpoConfig config);
 
 }  // namespace troupe::algorithms

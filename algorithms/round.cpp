@@ -4,7 +4,9 @@
 #include <deque>
 #include <optional>
 
+#include "actors/roles/reward_reading.h"
 #include "actors/runtime/together.h"
+#include "engine/base/check.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -14,8 +16,8 @@ struct Piece {
   std::size_t first;  ///< of its samples among all
   std::vector<protocol::Draw> draws;
   std::vector<protocol::Drawn> drawn;
-  std::optional<actors::Reply<std::vector<protocol::Verdict>>> judging;
-  std::optional<actors::Reply<std::vector<float>>> scoring;  ///< by the reference; where it is asked
+  std::optional<actors::Reply<std::vector<protocol::Verdict>>> judging, rating;  ///< by rules, and by models
+  std::optional<actors::Reply<std::vector<float>>> scoring;                      ///< by the reference; where it is asked
 };
 
 struct Round {
@@ -31,19 +33,38 @@ Round round_of(const PromptBatch& prompts, const DrawConfig& config, bool compar
   std::size_t first = 0;
   for (auto& draws : split_draws(draws_for(prompts, config.group), parts)) {
     const std::size_t count = draws.size();
-    round.pieces.push_back({first, std::move(draws), {}, {}, {}});
+    round.pieces.push_back({first, std::move(draws), {}, {}, {}, {}});
     first += count;
   }
   return round;
 }
 
-// Verifier and reference get a piece as soon as it is drawn; their answers are awaited later.
+// Verifier, reward models and reference get a piece as soon as it is drawn; their answers are awaited later.
 void ask_what_it_is_worth(Cluster& c, const Round& round, Piece& piece) {
-  protocol::Judge question{submissions_of(round.prompts, piece.drawn, piece.first, round.config)};
-  piece.judging = c.verifier->ask(std::move(question), c.patience);
+  check(c.verifier || c.reward, "a round of samples: nobody is there to judge them");
+  if (c.verifier) {
+    protocol::Judge question{submissions_of(round.prompts, piece.drawn, piece.first, round.config)};
+    piece.judging = c.verifier->ask(std::move(question), c.patience);
+  }
+  if (c.reward) {
+    protocol::Rate question{rated_of(round.prompts, piece.drawn, piece.first, round.config)};
+    piece.rating = c.reward->ask(std::move(question), c.patience);
+  }
   if (!round.compare) return;
   protocol::Logprobs message{assemble(round.prompts, piece.drawn, piece.first, round.config), round.config.sampling.temperature};
   piece.scoring = c.reference->ask(std::move(message), c.patience);
+}
+
+// Of rules and models together.
+Task<std::vector<protocol::Verdict>> verdicts_of(Piece& piece) {
+  std::vector<protocol::Verdict> verdicts;
+  if (piece.judging) verdicts = co_await piece.judging->get();
+  if (!piece.rating) co_return verdicts;
+  auto rated = co_await piece.rating->get();
+  if (!piece.judging) co_return rated;
+  check(rated.size() == verdicts.size(), "a round of samples: verifier and reward models judged another number of them");
+  for (std::size_t n = 0; n < rated.size(); ++n) actors::roles::add(rated[n], verdicts[n]);
+  co_return verdicts;
 }
 
 // A rollout that is ahead of the others draws more of the pieces; where it has several, the next waits in its mailbox already.
@@ -83,7 +104,8 @@ Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const Dra
       const auto logp = co_await piece.scoring->get();
       reference_logp.insert(reference_logp.end(), logp.begin(), logp.end());
     }
-    auto judged = co_await piece.judging->get();
+    auto judging = verdicts_of(piece);
+    auto judged = co_await judging;
     std::move(judged.begin(), judged.end(), std::back_inserter(verdicts));
   }
   sampled.batch = assemble(prompts, sampled.drawn, 0, config);

@@ -5,8 +5,8 @@
 
 namespace troupe::algorithms {
 
-/// Needs c.rollouts and c.verifier; with `compare` c.reference, whose log-probabilities then stand in the batch. What comes back does not
-/// depend on who drew what, or when; its verdicts are still to be accepted (samples.h).
+/// Needs c.rollouts, and c.verifier or c.reward or both; with `compare` c.reference, whose log-probabilities then stand in the batch. What
+/// comes back does not depend on who drew what, or when; its verdicts are still to be accepted (samples.h).
 Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const DrawConfig& config, bool compare);
 
 }  // namespace troupe::algorithms
