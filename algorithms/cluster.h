@@ -17,7 +17,7 @@ namespace troupe::algorithms {
 namespace protocol = actors::protocol;
 using actors::Task;
 
-using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
+using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish, protocol::Save>;
 using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
 using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
 using FollowerRef = actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
@@ -42,6 +42,8 @@ class ReferenceRef {
   actors::Reply<void> ask(protocol::Release message, std::chrono::steady_clock::duration patience) const {
     return ref_.ask(std::move(message), patience);
   }
+  const auto& asker() const { return ref_.asker(); }
+  const auto& address() const { return ref_.address(); }
 
  private:
   actors::ActorRef<protocol::Logprobs, protocol::Release> ref_;

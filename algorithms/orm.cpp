@@ -3,14 +3,8 @@
 
 namespace troupe::algorithms {
 
-Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan, OrmLoss loss) {
-  for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
-    const auto pairs = data.next();
-    if (!pairs) break;
-    auto stepping = take_step(c, plan, step, engine::data::to_scored_pairs(*pairs), spec_of(loss), data.state());
-    const bool more = co_await stepping;
-    if (!more) break;
-  }
+Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan, OrmLoss loss, HeldOut held_out) {
+  return train_on_scores<engine::data::PairExample>(c, data, std::move(plan), loss, std::move(held_out), engine::data::to_scored_pairs);
 }
 
 }  // namespace troupe::algorithms

@@ -3,14 +3,8 @@
 
 namespace troupe::algorithms {
 
-Task<void> prm(Cluster& c, engine::data::Loader<engine::data::StepExample>& data, Plan plan, PrmLoss loss) {
-  for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
-    const auto rows = data.next();
-    if (!rows) break;
-    auto stepping = take_step(c, plan, step, engine::data::to_experience(*rows), spec_of(loss), data.state());
-    const bool more = co_await stepping;
-    if (!more) break;
-  }
+Task<void> prm(Cluster& c, engine::data::Loader<engine::data::StepExample>& data, Plan plan, PrmLoss loss, HeldOut held_out) {
+  return train_on_scores<engine::data::StepExample>(c, data, std::move(plan), loss, std::move(held_out), engine::data::to_experience);
 }
 
 }  // namespace troupe::algorithms

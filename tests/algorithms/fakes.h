@@ -24,7 +24,7 @@ inline double digest(const engine::data::Experience& b) {
 
 /// Its only weight is the number of updates it has seen and their digest.
 struct FakePolicy {
-  using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Publish, protocol::Save>;
+  using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish, protocol::Save>;
   std::vector<std::string>* saved;
   std::uint64_t version = 0;
   double weight = 1;
@@ -34,6 +34,15 @@ struct FakePolicy {
     return {weight, 1, m.learning_rate, static_cast<double>(m.batch.token_count()), ++version, {}};
   }
   std::vector<float> on(protocol::Logprobs m) { return std::vector<float>(m.batch.tokens.size(), static_cast<float>(weight)); }
+  /// One number a token, or two where classes are judged: the token's own, and 0.
+  std::vector<float> on(protocol::Score m) {
+    std::vector<float> scores;
+    for (const auto token : m.batch.tokens) {
+      scores.push_back(static_cast<float>(token));
+      if (!m.batch.classes.empty()) scores.push_back(0);
+    }
+    return scores;
+  }
   protocol::Weights on(protocol::Publish) {
     return {version, std::make_shared<const std::vector<float>>(1, static_cast<float>(weight)), {}, {{}, {static_cast<float>(weight)}}};
   }
