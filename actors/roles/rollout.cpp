@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/roles/weights.h"
+#include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/nn/logical.h"
 #include "engine/parallel/reduce.h"
@@ -24,6 +25,7 @@ Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr
 
 Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
                                 engine::generate::GeneratorConfig config, const engine::parallel::Mesh* mesh) {
+  check((shadow == nullptr) == model->spec().lora.has_value(), "Rollout: a shadow for a whole model, none for an adapter");
   if (model->spec().labels > 0)
     return fail(Errc::usage,
                 cat("a rollout draws tokens, and this model (", model->spec().architecture, ") has a score head and no language head"));
@@ -86,10 +88,30 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   if (auto good = verify(weights, model_->spec()); !good) return fail(good.error());
   if (weights.version < version_)
     return fail(Errc::bad_input, cat("weights of version ", weights.version, " are older than the present version ", version_));
-  auto& parameters = shadow_->parameters();
-  engine::nn::scatter_logical(*weights.values, parameters);
+  std::vector<float> logp;
+  if (shadow_) {
+    engine::nn::scatter_logical(*weights.values, shadow_->parameters());
+    logp = probe(*shadow_, weights);
+  } else {
+    logp = stage_adapter(weights);
+  }
   prepared_ = weights.version;
-  return engine::train::logprobs(*shadow_, probe_batch(weights.probe.tokens), {.precision = precision_});
+  return logp;
+}
+
+std::vector<float> Rollout::probe(engine::models::Decoder& model, const protocol::Weights& weights) {
+  return engine::train::logprobs(model, probe_batch(weights.probe.tokens), {.precision = precision_});
+}
+
+// An adapter is small: it takes the present one's place for the time of the probe, and waits on the host.
+std::vector<float> Rollout::stage_adapter(const protocol::Weights& weights) {
+  auto& trained = model_->parameters().trained();
+  const auto present = engine::ops::to_host(trained.device(), trained.values());
+  engine::nn::scatter_logical(*weights.values, trained);
+  staged_ = engine::ops::to_host(trained.device(), trained.values());
+  auto logp = probe(*model_, weights);
+  trained.device().upload(trained.values(), present);
+  return logp;
 }
 
 Result<> Rollout::on(protocol::CommitWeights message) {
@@ -97,7 +119,10 @@ Result<> Rollout::on(protocol::CommitWeights message) {
     return fail(Errc::bad_input, cat("weights of version ", message.version, " were not prepared (",
                                      prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
   auto& device = model_->device();
-  device.copy(shadow_->parameters().values(), model_->parameters().values());
+  if (shadow_)
+    device.copy(shadow_->parameters().values(), model_->parameters().values());
+  else
+    device.upload(model_->parameters().trained().values(), staged_);
   prepared_.reset();
   version_ = message.version;
   generator_.weights_changed(version_);

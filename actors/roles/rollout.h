@@ -15,7 +15,8 @@ namespace troupe::actors::roles {
 class Rollout {
  public:
   using Handled = Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
-  /// `shadow` has the shape of `model`: the place of weights that are prepared. `config.decode` gives the text of completions. Errc::usage
+  /// `shadow` has the shape of `model`: the place of weights that are prepared. A model with an adapter has its base already and needs none
+  /// (nullptr): only the adapter comes by message. `config.decode` gives the text of completions. Errc::usage
   /// when the generator's sizes cannot work.
   static Result<Rollout> create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
                                 engine::generate::GeneratorConfig config, const engine::parallel::Mesh* mesh = nullptr);
@@ -28,6 +29,8 @@ class Rollout {
   Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
           engine::generate::Generator generator, const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh);
   Result<std::vector<protocol::Drawn>> draw(protocol::Generate message);
+  std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
+  std::vector<float> stage_adapter(const protocol::Weights& weights);
 
   std::unique_ptr<engine::models::Decoder> model_, shadow_;
   engine::generate::Generator generator_;
@@ -35,7 +38,8 @@ class Rollout {
   engine::ops::Precision precision_;
   const engine::parallel::Mesh* mesh_;
   std::uint64_t version_ = 0;
-  std::optional<std::uint64_t> prepared_;  ///< what shadow_ holds
+  std::optional<std::uint64_t> prepared_;  ///< what shadow_ or staged_ holds
+  std::vector<float> staged_;              ///< a prepared adapter
 };
 
 }  // namespace troupe::actors::roles

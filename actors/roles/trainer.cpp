@@ -21,7 +21,11 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
   return stats;
 }
 
-std::vector<float> Trainer::on(protocol::Logprobs message) { return trainer_->logprobs(message.batch, message.temperature); }
+std::vector<float> Trainer::on(protocol::Logprobs message) {
+  if (message.base && !trainer_->model().spec().lora)
+    throw Failure({Errc::bad_input, "only a model with an adapter still has its base; this one was asked for it, and is trained whole"});
+  return trainer_->logprobs(message.batch, message.temperature, message.base);
+}
 
 std::vector<float> Trainer::on(protocol::Score message) { return trainer_->scores(message.batch, message.at, message.candidates); }
 

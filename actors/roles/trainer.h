@@ -15,7 +15,7 @@ using Saver = std::function<Result<std::string>(std::int64_t step, const Json& s
 
 class Trainer {
  public:
-  using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish, protocol::Save>;
+  using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish, protocol::Save, protocol::Release>;
   /// `losses` turns a LossSpec back into a loss. `mesh` (nullptr: one rank) is the one that `trainer` was made with, and outlives this.
   Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save,
           const engine::parallel::Mesh* mesh = nullptr);
@@ -25,6 +25,7 @@ class Trainer {
   std::vector<float> on(protocol::Score message);
   protocol::Weights on(protocol::Publish);
   Result<std::string> on(protocol::Save message);
+  void on(protocol::Release) {}  ///< who asks for its base alone needs that no more: there is no second copy to free
 
  private:
   std::unique_ptr<engine::train::Trainer> trainer_;

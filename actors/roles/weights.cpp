@@ -9,11 +9,12 @@
 namespace troupe::actors::roles {
 namespace {
 
-// Calls back with each logical tensor's name and its values in the flat array.
+// Calls back with each trained logical tensor's name and its values in the flat array.
 template <class F>
 void for_each_tensor(const engine::models::DecoderSpec& spec, std::span<const float> values, F&& f) {
   std::size_t at = 0;
   for (const auto& tensor : engine::models::parameter_list(spec)) {
+    if (!tensor.trainable) continue;
     const auto count = static_cast<std::size_t>(tensor.shape.count());
     f(tensor.name, values.subspan(at, count));
     at += count;
@@ -42,7 +43,7 @@ engine::data::Experience probe_batch(const std::vector<std::int32_t>& tokens) {
 protocol::Weights publish(engine::train::Trainer& trainer, const engine::parallel::Mesh* mesh) {
   protocol::Weights weights;
   const auto& spec = trainer.model().spec();
-  auto& parameters = trainer.model().parameters();
+  const auto& parameters = trainer.model().parameters().trained();
   weights.version = trainer.version();
   weights.probe.tokens = probe_tokens(spec);
   const auto probe = probe_batch(weights.probe.tokens);
@@ -59,9 +60,10 @@ protocol::Weights publish(engine::train::Trainer& trainer, const engine::paralle
 Result<> verify(const protocol::Weights& weights, const engine::models::DecoderSpec& spec) {
   const std::size_t values = weights.values ? weights.values->size() : 0;
   const std::string which = cat("weights of version ", weights.version);
-  if (static_cast<std::int64_t>(values) != spec.parameter_count())
-    return fail(Errc::bad_input, cat(which, " do not fit: expected ", spec.parameter_count(), " values, found ", values));
-  const std::size_t tensors = engine::models::parameter_list(spec).size();
+  std::size_t expected = 0, tensors = 0;
+  for (const auto& tensor : engine::models::parameter_list(spec))
+    if (tensor.trainable) expected += static_cast<std::size_t>(tensor.shape.count()), ++tensors;
+  if (values != expected) return fail(Errc::bad_input, cat(which, " do not fit: expected ", expected, " values, found ", values));
   if (weights.checksums.size() != tensors)
     return fail(Errc::bad_input, cat(which, ": ", weights.checksums.size(), " checksums for ", tensors, " tensors"));
   std::size_t index = 0;
