@@ -111,8 +111,10 @@ std::string assign(const Field& field, const YamlNode& node, RunConfig& config) 
   if (node.kind == Kind::null) return "";
   std::string why = std::visit([&](auto* to) { return store(to, node); }, field.slot(config));
   if (why.empty() && !field.choices.empty()) {
-    auto* word = std::get<std::string*>(field.slot(config));
-    *word = canonical_choice(field, *word);
+    const Slot slot = field.slot(config);
+    if (auto* word = std::get_if<std::string*>(&slot)) **word = canonical_choice(field, **word);
+    if (auto* words = std::get_if<std::vector<std::string>*>(&slot))
+      for (auto& word : **words) word = canonical_choice(field, word);
   }
   return why;
 }

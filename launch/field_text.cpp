@@ -126,7 +126,7 @@ std::string value_text(const Field& field, const RunConfig& config) {
 
 std::string_view type_name(const Field& field) {
   RunConfig config;
-  if (!field.choices.empty()) return "word";
+  if (!field.choices.empty()) return std::holds_alternative<std::string*>(field.slot(config)) ? "word" : "list of words";
   static constexpr std::string_view names[] = {"text",          "whole number",    "number", "true or false",
                                                "list of texts", "list of numbers", "map",    "list of rules"};
   return names[field.slot(config).index()];

@@ -1,5 +1,7 @@
 #include "launch/fields.h"
 
+#include "launch/recipes/held_out.h"
+#include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/sampling.h"
 
@@ -96,8 +98,9 @@ constexpr Field common[] = {
 std::vector<Field> all_fields() {
   std::vector<Field> all(std::begin(common), std::end(common));
   const auto add = [&all](std::span<const Field> more) { all.insert(all.end(), more.begin(), more.end()); };
+  add(lora_fields());
   for (const Recipe& recipe : recipes()) add(recipe.fields);
-  add(rollout_fields()), add(reward_fields());
+  add(eval_fields()), add(rollout_fields()), add(reward_fields());
   return all;
 }
 

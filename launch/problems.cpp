@@ -4,8 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
+#include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "launch/fields.h"
+#include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -56,6 +58,8 @@ class General {
     RunConfig copy = c_;
     const Slot slot = field.slot(copy);
     if (const auto* word = std::get_if<std::string*>(&slot)) choice(field, **word);
+    if (const auto* words = std::get_if<std::vector<std::string>*>(&slot))
+      for (const auto& word : **words) choice(field, word);
     if (const auto* whole = std::get_if<std::int64_t*>(&slot)) number(field, static_cast<double>(**whole), true);
     if (const auto* real = std::get_if<double*>(&slot)) number(field, **real, false);
     if (const auto* list = std::get_if<std::vector<double>*>(&slot)) {
@@ -142,11 +146,14 @@ void judge(const RunConfig& config, const Origins& origins, Findings& findings) 
   Judging judging(config, origins, findings);
   General(judging).all();
   if (const Recipe* recipe = find_recipe(config.algorithm)) recipe->judge(judging);
+  judge_lora(judging);
 }
 
 void judge_files(const RunConfig& config, Findings& findings) {
   std::error_code ignored;
   need_model("model", config.model, findings);
+  if (!config.lora.adapter.empty() && !engine::adapter::is_adapter(config.lora.adapter))
+    findings.problems.push_back(cat("lora.adapter = ", quote(config.lora.adapter, 400), ": no adapter_config.json there; the directory of an adapter in PEFT's form is expected"));
   if (const Recipe* recipe = find_recipe(config.algorithm); recipe && recipe->reference)
     need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
   for (const std::string& path : config.data.path) {

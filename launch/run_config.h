@@ -8,7 +8,13 @@
 #include <vector>
 
 #include "launch/recipes/dpo_config.h"
+#include "launch/recipes/eval_config.h"
 #include "launch/recipes/grpo_config.h"
+#include "launch/recipes/lora_config.h"
+#include "launch/recipes/ppo_config.h"
+#include "launch/recipes/orm_config.h"
+#include "launch/recipes/prm_config.h"
+#include "launch/recipes/preference_config.h"
 #include "launch/recipes/sampling_config.h"
 #include "launch/recipes/sft_config.h"
 
@@ -63,8 +69,18 @@ struct RunConfig {
   DataConfig data;
   TrainConfig train;
   ParallelConfig parallel;
+  LoraSection lora;
   SftConfig sft;
   DpoConfig dpo;
+  SimpoConfig simpo;
+  CpoConfig cpo;
+  OrpoConfig orpo;
+  KtoConfig kto;
+  EvalConfig eval;
+  OrmConfig orm;
+  PrmConfig prm;
+  PpoConfig ppo;
+  CriticConfig critic;
   GrpoConfig grpo;
   RolloutConfig rollout;
   std::vector<RewardRule> reward;

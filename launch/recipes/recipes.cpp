@@ -3,12 +3,19 @@
 #include "engine/base/check.h"
 #include "launch/recipes/dpo.h"
 #include "launch/recipes/grpo.h"
+#include "launch/recipes/kto.h"
+#include "launch/recipes/lora.h"
+#include "launch/recipes/orm.h"
+#include "launch/recipes/ppo.h"
+#include "launch/recipes/prm.h"
+#include "launch/recipes/reference_free.h"
 #include "launch/recipes/sft.h"
 
 namespace troupe::launch {
 
 std::span<const Recipe> recipes() {
-  static const std::vector<Recipe> table{sft_recipe(), dpo_recipe(), grpo_recipe()};
+  static const std::vector<Recipe> table{sft_recipe(), dpo_recipe(), simpo_recipe(), cpo_recipe(), orpo_recipe(),
+                                         kto_recipe(), orm_recipe(), prm_recipe(),   ppo_recipe(), grpo_recipe()};
   return table;
 }
 
@@ -18,7 +25,16 @@ std::span<const Preset> algorithm_presets() {
 }
 
 std::span<const Preset> dialects() {
-  static const std::vector<Preset> table = grpo_dialects();
+  static const std::vector<Preset> table = [] {
+    std::vector<Preset> all = grpo_dialects();
+    for (Preset& more : dpo_dialects()) all.push_back(std::move(more));
+    for (Preset& more : reference_free_dialects()) all.push_back(std::move(more));
+    for (Preset& more : kto_dialects()) all.push_back(std::move(more));
+    for (Preset& more : ppo_dialects()) all.push_back(std::move(more));
+    for (Preset& more : orm_dialects()) all.push_back(std::move(more));
+    for (Preset& more : prm_dialects()) all.push_back(std::move(more));
+    return all;
+  }();
   return table;
 }
 
@@ -42,7 +58,11 @@ const Recipe& recipe_of(const RunConfig& config) {
   return *recipe;
 }
 
-RolesNeeded roles_of(const RunConfig& config) { return recipe_of(config).roles(config); }
+RolesNeeded roles_of(const RunConfig& config) {
+  RolesNeeded roles = recipe_of(config).roles(config);
+  if (base_is_reference(config)) roles.reference = {false, "without an adapter (lora.rank), whose base is the reference"};
+  return roles;
+}
 
 const Preset* find_preset(std::string_view algorithm) {
   for (const Preset& preset : algorithm_presets())

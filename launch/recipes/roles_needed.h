@@ -13,6 +13,7 @@ struct RoleUse {
 
 struct RolesNeeded {
   RoleUse reference, critic, reward, rollout, verifier;
+  bool reference_follows = false;  ///< the reference moves towards the policy, and is saved with it
 
   /// By the name that cluster files have for it; the policy is always needed.
   RoleUse of(std::string_view role) const {

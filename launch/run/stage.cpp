@@ -3,6 +3,7 @@
 #include "actors/runtime/run.h"
 #include "engine/base/text.h"
 #include "launch/exit_code.h"
+#include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -17,10 +18,16 @@ algorithms::Cluster Stage::cluster() {
   std::vector<algorithms::RolloutRef> rollouts;
   std::optional<algorithms::VerifierRef> verifier;
   if (roles.reference.needed) reference = cast_.reference();
+  if (base_is_reference(config())) reference = algorithms::ReferenceRef::base_of(cast_.policy());
   if (roles.rollout.needed) rollouts = cast_.rollouts();
   if (roles.verifier.needed) verifier = cast_.verifier();
   const std::chrono::seconds patience(config().train.patience);
-  return {cast_.policy(), std::move(reference), std::move(rollouts), std::move(verifier), journal_, stop_, cast_.pieces(), patience};
+  algorithms::Cluster cluster{
+      cast_.policy(), std::move(reference), std::move(rollouts), std::move(verifier), journal_, stop_, cast_.pieces(), patience};
+  if (roles.critic.needed) cluster.critic = cast_.critic();
+  if (roles.reward.needed) cluster.reward = cast_.reward();
+  if (roles.reference_follows) cluster.follower.emplace(cluster.reference->asker(), cluster.reference->address());
+  return cluster;
 }
 
 algorithms::Plan Stage::begin(std::int64_t batches, std::int64_t updates) {

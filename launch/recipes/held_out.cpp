@@ -1,0 +1,50 @@
+#include "launch/recipes/held_out.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+namespace {
+
+constexpr Field table[] = {
+    {"eval.path", [](RunConfig& c) { return Slot(&c.eval.path); },
+     "held-out rows, in the form of the data's: file, folder, or list of them; their loss and metrics are written as eval/...", "", any},
+    {"eval.every", [](RunConfig& c) { return Slot(&c.eval.every); }, "steps between two looks at them; 0: only after the last step", "",
+     at_least_0},
+};
+
+}  // namespace
+
+std::span<const Field> eval_fields() { return table; }
+
+void judge_eval(Judging& j) {
+  const auto& held_out = j.config.eval.path;
+  if (held_out.empty()) j.unused("eval.every", "there are no held-out rows to look at: eval.path is empty");
+  for (const auto& path : held_out)
+    if (std::ranges::find(j.config.data.path, path) != j.config.data.path.end())
+      j.warn(cat(j.named("eval.path"), ": data.path has it too, so the held-out rows are trained on and say nothing of others"));
+}
+
+engine::data::DataOptions eval_options(const Stage& stage) {
+  auto options = stage.data_options();
+  options.paths = stage.config().eval.path;
+  return options;
+}
+
+algorithms::HeldOut held_out_pairs(const Stage& stage, bool nll_on_prompt) {
+  algorithms::HeldOut held_out{.batches = {}, .every = stage.config().eval.every};
+  if (stage.config().eval.path.empty()) return held_out;
+  const auto pairs = value_or_throw(engine::data::load_pairs(eval_options(stage), stage.text()));
+  for (const auto& batch : algorithms::in_batches(pairs.examples, stage.config().train.batch_size))
+    held_out.batches.push_back(algorithms::pair_batch(batch, nll_on_prompt));
+  return held_out;
+}
+
+std::string nll_formula(double weight, const std::string& mean) {
+  if (weight == 0) return "";
+  const char* over = mean == "token" ? "the chosen answers' tokens" : "the chosen answers, each by its tokens' mean,";
+  return cat(" + ", weight == 1 ? std::string() : to_text(weight) + " ", "mean over ", over, " of - log p");
+}
+
+}  // namespace troupe::launch
