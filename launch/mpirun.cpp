@@ -10,6 +10,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/run/conduct.h"
 #include "launch/run/housed.h"
+#include "launch/run/reward_role.h"
 #include "launch/run/roles.h"
 #include "launch/run/settings.h"
 #include "transports/inproc/loopback.h"
@@ -43,6 +44,8 @@ class Rank {
     policy =
         make<roles::Trainer>("making the policy", policy_grid(config_), [&](const RoleParts& parts) { return make_policy(parts, output); });
     const RolesNeeded roles = roles_of(config_);
+    if (roles.critic.needed) critic = make<roles::Trainer>("making the critic", policy_grid(config_), make_critic);
+    if (roles.reward.needed) reward = make<roles::RewardModels>("making the reward models", replicas, make_reward);
     if (roles.reference.needed) reference = make<roles::Scorer>("making the reference", replicas, make_reference);
     if (!roles.rollout.needed) return;
     rollout = make<roles::Rollout>("making the rollout", replicas, [&](const RoleParts& parts) { return make_rollout(parts, text()); });
@@ -56,12 +59,15 @@ class Rank {
   void follow() {
     group::Followed followed;
     followed.add("policy", *policy);
+    if (critic) followed.add("critic", *critic);
+    if (reward) followed.add("reward", *reward);
     if (reference) followed.add("reference", *reference);
     if (rollout) followed.add("rollout", *rollout);
     group::follow(*line_, followed);
   }
 
-  std::unique_ptr<Housed<roles::Trainer>> policy;
+  std::unique_ptr<Housed<roles::Trainer>> policy, critic;
+  std::unique_ptr<Housed<roles::RewardModels>> reward;
   std::unique_ptr<Housed<roles::Scorer>> reference;
   std::unique_ptr<Housed<roles::Rollout>> rollout;
 
@@ -110,9 +116,11 @@ class Leader final : public Cast {
 
   actors::Node& node() override { return node_; }
   algorithms::PolicyRef policy() override { return *policy_; }
+  algorithms::CriticRef critic() override { return spawn("critic", std::move(rank_.critic)); }
   algorithms::ReferenceRef reference() override { return spawn("reference", std::move(rank_.reference)); }
   std::vector<algorithms::RolloutRef> rollouts() override { return {spawn("rollout", std::move(rank_.rollout))}; }
   algorithms::VerifierRef verifier() override { return node_.spawn("verifier", make_verifier(session_.config()), {.lane = "verifier"}); }
+  algorithms::RewardRef reward() override { return spawn("reward", std::move(rank_.reward)); }
   std::size_t pieces() const override { return 1; }
 
  private:

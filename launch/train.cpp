@@ -7,6 +7,7 @@
 #include "launch/mpirun.h"
 #include "launch/run/conduct.h"
 #include "launch/run/housed.h"
+#include "launch/run/reward_role.h"
 #include "launch/run/roles.h"
 #include "launch/run/settings.h"
 #include "transports/inproc/loopback.h"
@@ -36,9 +37,11 @@ class Process final : public Cast {
 
   actors::Node& node() override { return node_; }
   algorithms::PolicyRef policy() override { return *policy_; }
+  algorithms::CriticRef critic() override { return spawn_critic(); }
   algorithms::ReferenceRef reference() override { return node_.spawn("reference", make_reference(parts_)); }
   std::vector<algorithms::RolloutRef> rollouts() override { return {node_.spawn("rollout", make_rollout(parts_, text_))}; }
   algorithms::VerifierRef verifier() override { return node_.spawn("verifier", make_verifier(session_.config()), {.lane = "verifier"}); }
+  algorithms::RewardRef reward() override { return node_.spawn("reward", make_reward(parts_)); }
   std::size_t pieces() const override { return 1; }
 
  private:
@@ -53,6 +56,18 @@ class Process final : public Cast {
                                     });
     };
     return node_.spawn("policy", value_or_throw(group::shard_over_threads<Housed<roles::Trainer>>("policy", grid, make)));
+  }
+
+  algorithms::CriticRef spawn_critic() {
+    const auto grid = policy_grid(session_.config());
+    if (grid.ranks() == 1) return node_.spawn("critic", make_critic(parts_));
+    const auto make = [this, grid](engine::parallel::Mesh mesh) {
+      return housed<roles::Trainer>(threads_a_rank(session_.config().train.threads, grid.ranks()), std::move(mesh),
+                                    [&](const House& house) {
+                                      return make_critic({session_.config(), session_.from(), *house.device, house.mesh.get()});
+                                    });
+    };
+    return node_.spawn("critic", value_or_throw(group::shard_over_threads<Housed<roles::Trainer>>("critic", grid, make)));
   }
 
   Session session_;

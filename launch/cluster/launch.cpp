@@ -14,6 +14,7 @@
 #include "launch/exit_code.h"
 #include "launch/interrupt.h"
 #include "launch/run/conduct.h"
+#include "launch/run/reward_role.h"
 #include "launch/run/roles.h"
 #include "transports/zmq/hub.h"
 
@@ -81,6 +82,7 @@ class Controller final : public Cast {
 
   actors::Node& node() override { return *node_; }
   algorithms::PolicyRef policy() override { return node_->ref(places("policy").front(), actors::roles::Trainer::Handled{}); }
+  algorithms::CriticRef critic() override { return node_->ref(places("critic").front(), actors::roles::Trainer::Handled{}); }
   algorithms::ReferenceRef reference() override { return node_->ref(places("reference").front(), actors::roles::Scorer::Handled{}); }
   std::vector<algorithms::RolloutRef> rollouts() override {
     std::vector<algorithms::RolloutRef> all;
@@ -88,6 +90,7 @@ class Controller final : public Cast {
     return all;
   }
   algorithms::VerifierRef verifier() override { return node_->ref(places("verifier").front(), actors::roles::Verifier::Handled{}); }
+  algorithms::RewardRef reward() override { return node_->ref(places("reward").front(), actors::roles::RewardModels::Handled{}); }
   std::size_t pieces() const override { return 4; }
 
  private:

@@ -16,6 +16,7 @@
 #include "launch/cluster/assignment.h"
 #include "launch/exit_code.h"
 #include "launch/run/housed.h"
+#include "launch/run/reward_role.h"
 #include "launch/run/roles.h"
 #include "transports/mpi/mpi_world.h"
 #include "transports/zmq/spoke.h"
@@ -82,6 +83,8 @@ class Worker {
     const std::string& role = assignment_.role;
     if (role == "policy")
       return serve<roles::Trainer>([&](const RoleParts& parts) { return make_policy(parts, leads() ? &output_ : nullptr); });
+    if (role == "reward") return serve<roles::RewardModels>(make_reward);
+    if (role == "critic") return serve<roles::Trainer>(make_critic);
     if (role == "reference") return serve<roles::Scorer>(make_reference);
     if (role == "verifier") return lead(std::make_unique<roles::Verifier>(make_verifier(config)));
     if (role != "rollout") throw Failure({Errc::unsupported, cat("no worker can be a ", quote(role))});

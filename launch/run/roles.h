@@ -28,6 +28,9 @@ engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::stri
 /// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights. Its checkpoints go to `output`,
 /// which outlives the role; of a group, rank 0 has it, the others nullptr.
 actors::roles::Trainer make_policy(const RoleParts& parts, const engine::checkpoint::DirectoryLock* output);
+/// PPO's critic: weights and optimizer of its own, from critic.model, the starting weights or its checkpoint of the same step as the
+/// policy's. Its checkpoints go to the folder `critic` of the run's output; the leader writes.
+actors::roles::Trainer make_critic(const RoleParts& parts);
 /// The model that the algorithm compares with: Recipe::reference, or the one that training began from.
 actors::roles::Scorer make_reference(const RoleParts& parts);
 /// A model of the trained one's shape, whose weights come by message. `text` turns its tokens into text.
