@@ -34,6 +34,7 @@ struct PpoConfig : DrawConfig {
   ScorePlace place = ScorePlace::last;
   Credit credit = Credit::sum;  ///< of process rewards
   double credit_temperature = 0.1;
+  double step_baseline = 0;  ///< taken from every process reward: what a step of no merit would get
 
   double kl_coef = 0.05;  ///< 0: no reference is asked. A run that goes on under an adaptive controller begins with the last one's
   KlPlace kl_place = KlPlace::reward;

@@ -44,7 +44,7 @@ void place(Rewards& rewards, const Sampled& sampled, std::size_t n, const PpoCon
   Numbers worth;
   std::vector<std::int32_t> ends;
   for (const auto& step : verdict.steps)
-    worth.push_back(step.reward), ends.push_back(static_cast<std::int32_t>(length - answer) + step.end);
+    worth.push_back(step.reward - config.step_baseline), ends.push_back(static_cast<std::int32_t>(length - answer) + step.end);
   worth = credited(worth, config.credit, config.credit_temperature);
   rewards.lost_steps += add_steps(given, mask, ends, worth);
   const bool ended = !truncated(sampled.drawn[n]);

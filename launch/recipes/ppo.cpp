@@ -133,7 +133,7 @@ Result<algorithms::PpoConfig> ppo_settings(const RunConfig& config) {
   out.truncated = words->truncated, out.variance = words->variance;
   out.whiten_advantages = p.whiten_advantages, out.whiten_rewards = p.whiten_rewards;
   out.score = {p.score_scale, p.score_clip, p.missing_eos_penalty}, out.place = words->score_place;
-  out.credit = words->credit, out.credit_temperature = p.credit_temperature;
+  out.credit = words->credit, out.credit_temperature = p.credit_temperature, out.step_baseline = p.step_baseline;
   out.kl_coef = p.kl_coef, out.kl_place = words->kl_place, out.kl = words->kl, out.kl_clamp = words->kl_clamp;
   out.control = {words->kl_schedule, p.kl_target, p.kl_horizon};
   out.policy = *loss, out.value = value, out.critic_warmup = static_cast<int>(config.critic.warmup_rounds);

@@ -25,7 +25,7 @@ struct PpoConfig {
   std::string score_place = "last";
   double score_scale = 1, score_clip = 0, missing_eos_penalty = 0;
   std::string credit = "sum";
-  double credit_temperature = 0.1;
+  double credit_temperature = 0.1, step_baseline = 0;
   bool mask_truncated = false;
 };
 

@@ -33,9 +33,8 @@ std::string rewards(const PpoConfig& p) {
   if (p.kl_coef != 0 && p.kl_place == "reward") text += cat("- ", to_text(p.kl_coef), " ", kl(p), " + ");
   text += p.score_place == "last" ? "R at the last token" : "R one step after the end";
   if (p.missing_eos_penalty != 0) text += cat(" - ", to_text(p.missing_eos_penalty), " where it did not end");
-  return text + (p.credit == "min"
-                     ? " + process rewards at the ends of their steps, weighed by softmax(-r / " + to_text(p.credit_temperature) + ")"
-                     : " + process rewards at the ends of their steps");
+  text += cat(" + process rewards", p.step_baseline != 0 ? cat(" - ", to_text(p.step_baseline)) : "", " at the ends of their steps");
+  return text + (p.credit == "min" ? cat(", weighed by softmax(-r / ", to_text(p.credit_temperature), ")") : std::string());
 }
 
 }  // namespace

@@ -67,6 +67,13 @@ TEST(PpoBatch, StepsPayWhereTheyEndAndTheScoreIsWhatIsLeft) {
   EXPECT_DOUBLE_EQ(r.metric("critic/score/max"), 0.5);
 }
 
+TEST(PpoBatch, ABaselineIsTakenFromEveryStep) {
+  Round r;
+  r.config.gae.lambda = 1, r.config.step_baseline = .5;
+  r.sampled.verdicts[0] = {1, {}, "", {{0, 1}, {2, .25}}, 0};
+  EXPECT_EQ(slice(r.settle().batch.returns, 2, 5), (std::vector<float>{1.25f, .75f, .75f}));
+}
+
 TEST(PpoBatch, UnderTheMinFormOnlyTheWorstStepPays) {
   Round r;
   r.config.gae.lambda = 1, r.config.credit = Credit::min, r.config.credit_temperature = 1e-3;
