@@ -84,6 +84,9 @@ void write_head(Json& config, int labels, bool bias) {
     config.set("label2id", std::move(numbers));
   }
   config.set("num_labels", labels);
+  // transformers refuses a single label with one class.
+  const Json* problem = config.find("problem_type");
+  if (labels == 1 && problem && *problem == Json("single_label_classification")) config.set("problem_type", "regression");
 }
 
 }  // namespace troupe::engine::models

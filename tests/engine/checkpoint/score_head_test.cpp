@@ -89,8 +89,10 @@ TEST_F(ScoreHeads, KeepTheNamesOfTheirLabels) {
       parse_json(R"({"architectures":["LlamaForCausalLM"],"id2label":{"0":"bad","1":"good"},"label2id":{"bad":0,"good":1}})", "x").value();
   models::write_head(config, 2, true);
   EXPECT_EQ(config.find("id2label")->dump(), R"({"0":"bad","1":"good"})");
+  config.set("problem_type", "single_label_classification");
   models::write_head(config, 1, false);
   EXPECT_EQ(config.find("id2label")->dump(), R"({"0":"LABEL_0"})");
+  EXPECT_EQ(config.find("problem_type")->string(), "regression") << "one class is no classification";
   EXPECT_EQ(config.find("architectures")->dump(), R"(["LlamaForSequenceClassification"])");
 }
 
