@@ -1,0 +1,59 @@
+# What the learning proofs on the digit task share: rows, a warmed-up model, accuracy. Sourced, from the root of the tree.
+# The task: "7,4:9,5S" asks for the 5 numbers that go on by the same step, modulo 9: "1,7,4,1,7".
+set -euo pipefail
+shopt -s inherit_errexit
+troupe=${TROUPE:-build/release/troupe}
+rows=launch/quickstart
+
+# longer LEAST < ROWS: the rows whose answers have at least so many numbers.
+longer() { awk -v least="$1" '{ match($0, /"answer": "[^"]*"/); a = substr($0, RSTART + 11, RLENGTH - 12); if (split(a, n, ",") >= least) print }'; }
+
+# wrong_answers SEED < ROWS > PAIRS: each answer as chosen, and the same with one number changed, one left out or one too many as rejected.
+wrong_answers() {
+  awk -v seed="$1" 'BEGIN { srand(seed) }
+    { match($0, /"prompt": "[^"]*"/); p = substr($0, RSTART + 11, RLENGTH - 12); match($0, /"answer": "[^"]*"/); a = substr($0, RSTART + 11, RLENGTH - 12)
+      count = split(a, n, ","); if (count < 2) next
+      how = int(rand() * 4); at = 1 + int(rand() * count); bad = ""
+      for (i = 1; i <= count - (how == 0); i++) bad = bad (i > 1 ? "," : "") (how > 1 && i == at ? (n[i] + 1 + int(rand() * 8)) % 9 : n[i])
+      if (how == 1) bad = bad "," int(rand() * 9)
+      printf "{\"prompt\": \"%s\", \"chosen\": \"%s\", \"rejected\": \"%s\"}\n", p, a, bad }'
+}
+
+# judged_steps SEED < ROWS > STEPS: answers with right and wrong steps. After a wrong one the rest goes on from it, and is wrong too; a step
+# after the last that was asked for is wrong.
+judged_steps() {
+  awk -v seed="$1" 'BEGIN { srand(seed) }
+    { match($0, /"prompt": "[^"]*"/); p = substr($0, RSTART + 11, RLENGTH - 12); match($0, /"answer": "[^"]*"/); a = substr($0, RSTART + 11, RLENGTH - 12)
+      count = split(a, n, ","); if (count < 1) next
+      for (copy = 0; copy < 4; copy++) {
+        wrong = 1 + int(rand() * (count + 2)); shift = 1 + int(rand() * 8); texts = labels = ""
+        for (i = 1; i <= count + (wrong > count); i++) {
+          off = i >= wrong; number = i > count ? int(rand() * 9) : (n[i] + (off ? shift : 0)) % 9
+          texts = texts (i > 1 ? ", " : "") "\"" number "\""; labels = labels (i > 1 ? ", " : "") (off || i > count ? "false" : "true") }
+        printf "{\"prompt\": \"%s\", \"completions\": [%s], \"labels\": [%s]}\n", p, texts, labels } }'
+}
+
+# warm_up OUTPUT STEPS: a policy that answers some prompts right.
+warm_up() {
+  "$troupe" train --config $rows/sft.yaml --set data.path=$rows/train.jsonl --set train.steps="$2" --set output="$1" --set train.seed=0 >&2
+}
+
+# accuracy MODEL ROWS: the part of the rows that it continues exactly right, greedily.
+accuracy() {
+  paste -d '\n' "$2" <("$troupe" generate --model "$1" --max-new-tokens 32 <"$2") | awk '
+    NR % 2 { match($0, /"answer": "[^"]*"/); want = substr($0, RSTART + 11, RLENGTH - 12); next }
+    { got = match($0, /"text":"[^"]*"/) ? substr($0, RSTART + 8, RLENGTH - 9) : "?"; right += got == want; rows++ }
+    END { if (rows == 0) exit 1; printf "%.3f\n", right / rows }'
+}
+
+# metric FILE NAME FIRST LAST: the mean of a metric over these steps of metrics.jsonl.
+metric() {
+  awk -v name="\"$2\":" -v first="$3" -v last="$4" 'NR >= first && NR <= last { at = index($0, name); if (at) { sum += substr($0, at + length(name)) + 0; n++ } }
+    END { if (n == 0) exit 1; printf "%.4f\n", sum / n }' "$1"
+}
+
+# interval < NUMBERS: "0.812 +- 0.031 (5 seeds)": the mean and the 95 % interval of Student's t.
+interval() {
+  awk '{ n++; sum += $1; squares += $1 * $1 } END { mean = sum / n; v = n > 1 ? (squares - n * mean * mean) / (n - 1) : 0
+    split("0 12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262", t, " "); printf "%.3f +- %.3f (%d seeds)\n", mean, (n > 1 ? t[n < 10 ? n : 10] * sqrt((v > 0 ? v : 0) / n) : 0), n }'
+}
