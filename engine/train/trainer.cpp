@@ -4,10 +4,12 @@
 #include <numeric>
 
 #include "engine/base/check.h"
+#include "engine/base/log.h"
 #include "engine/base/random.h"
 #include "engine/nn/gradients.h"
 #include "engine/parallel/reduce.h"
 #include "engine/train/share.h"
+#include "engine/train/zero_gradients.h"
 
 namespace troupe::engine::train {
 namespace {
@@ -130,6 +132,7 @@ BatchLoss Trainer::of_all(const data::Experience& batch, const loss::AnyLoss& lo
 
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   nn::sum_gradients(model_->parameters(), model_->tp(), dp_);
+  if (const auto warning = zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1); !warning.empty()) log_warning(warning);
   auto result = optimizer_.step(learning_rate, options_.optimizer);
   optimizer_.zero_grad();
   passes_ = 0;

@@ -1,0 +1,42 @@
+#include "engine/train/zero_gradients.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/ops/device.h"
+
+namespace troupe::engine::train {
+namespace {
+
+constexpr std::size_t named = 5;
+
+bool is_zero(const nn::Parameters& parameters, const nn::Parameter& parameter) {
+  return std::ranges::all_of(ops::to_host(parameters.device(), parameter.grad), [](float g) { return g == 0; });
+}
+
+}  // namespace
+
+std::vector<std::string> without_gradient(const nn::Parameters& parameters) {
+  std::vector<std::string> names;
+  for (const auto& parameter : parameters.trained().all())
+    if (is_zero(parameters, parameter)) names.push_back(parameter.name);
+  return names;
+}
+
+std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t step) {
+  if (step != 1 && step != 10) return "";
+  auto names = without_gradient(parameters);
+  if (names.size() == parameters.trained().all().size()) return "";  // the batch taught nothing at all
+  if (step == 1)
+    std::erase_if(names, [&](const std::string& name) {
+      const auto* parameter = parameters.find(name);
+      return parameter != nullptr && parameter->adapter;
+    });
+  if (names.empty()) return "";
+  const std::size_t count = names.size();
+  if (count > named) names.resize(named);
+  return cat("step ", step, ": ", count, count == 1 ? " tensor has" : " tensors have", " a gradient of exactly 0 and ",
+             count == 1 ? "does" : "do", " not learn: ", join(names, ", "), count > named ? ", ..." : "");
+}
+
+}  // namespace troupe::engine::train
