@@ -108,6 +108,60 @@ TEST(GrpoLoss, TheRatioGivesTheKlTermItsUnbiasedSlopeAtRatioOne) {
   EXPECT_NEAR(slope(true), 0.5 * (dk3 + k3) / 7, 1e-12);
 }
 
+TEST(GrpoLoss, TheProximalPolicyMayBeGuessedFromTheVersions) {
+  Published p;
+  p.b.count = 7;
+  p.b.version = {3, 4};
+  const GrpoLoss loss{.surrogate = {.clip_low = 1, .clip_high = 9},
+                      .correction = {.weight = Over::token, .high = 0},
+                      .proximal = Proximal::loglinear,
+                      .version = 5,
+                      .aggregation = Aggregation::token_local};
+  // Half way for the first answer, at the behaviour for the second; weight times ratio is pi / behaviour wherever the proximal policy is.
+  double expected = 0;
+  for (std::size_t t = 0; t < p.logp.size(); ++t)
+    if (p.b.mask[t] != 0)
+      expected -= std::exp(p.logp[t] - static_cast<double>(p.b.old_logp[t])) * static_cast<double>(p.b.advantage[t]) / 7;
+  EXPECT_NEAR(p(loss), expected, 1e-12);
+  Report report;
+  const auto out = slopes_of(loss, p.logp, std::vector<double>(p.logp.size()), p.b, report);
+  EXPECT_NEAR(report.values().at("ratio/max"), std::exp(0.4), 1e-12) << "of the second answer, whose share is 0";
+  EXPECT_NEAR(out.dlogp[1], -std::exp(0.2) / 7, 1e-12);
+}
+
+TEST(GrpoLoss, AWeightOfTheSampleMultipliesItsSurrogateAndNotItsKl) {
+  Published p;
+  p.b.count = 7;
+  p.b.rollout_logp = p.b.old_logp;
+  for (float& logp : p.b.rollout_logp) logp -= 0.5f;
+  p.b.reference_logp.assign(p.b.tokens.size(), -1);
+  const GrpoLoss bare{.beta = 0.5}, weighed{.beta = 0.5, .correction = {.weight = Over::token, .high = 0}};
+  const GrpoLoss no_kl{};
+  EXPECT_NEAR(p(weighed) - p(bare), (std::exp(0.5) - 1) * p(no_kl), 1e-7);
+}
+
+TEST(Kl, StraightThroughEstimatorsHaveTheSlopeOfK2) {
+  const auto slope = [](KlEstimator e, double at) {
+    const Expr x = engine::loss::variable({at});
+    return gradients(sum(kl(e, x)), std::span(&x, 1))[0][0];
+  };
+  for (const double x : {0.3, -1.5}) {
+    EXPECT_NEAR(slope(KlEstimator::k1_plus, x), x, 1e-12);
+    EXPECT_NEAR(slope(KlEstimator::k3_plus, x), x, 1e-12);
+    EXPECT_NEAR(kl(KlEstimator::k3_plus, x).value(), kl(KlEstimator::k3, x).value(), 1e-12);
+    EXPECT_NEAR(kl(KlEstimator::k1_plus, x).value(), x, 1e-12);
+  }
+}
+
+TEST(Kl, IsHeldAsEachToolHoldsIt) {
+  EXPECT_EQ(kl(KlEstimator::k3, -30, KlClamp::verl).value(), 10);
+  EXPECT_EQ(kl(KlEstimator::k3, 30, KlClamp::verl).value(), 10);
+  EXPECT_EQ(kl(KlEstimator::k1, 30, KlClamp::verl).value(), 30);
+  EXPECT_EQ(kl(KlEstimator::k1, -30, KlClamp::openrlhf).value(), -10);
+  EXPECT_EQ(kl(KlEstimator::k2, 30, KlClamp::openrlhf).value(), 10);
+  EXPECT_NEAR(kl(KlEstimator::k3, 0.3, KlClamp::verl).value(), kl(KlEstimator::k3, 0.3).value(), 1e-15);
+}
+
 TEST(Kl, EstimatorsHaveThePublishedValues) {
   const auto value = [](KlEstimator e, double x) { return kl(e, x).value(); };
   EXPECT_NEAR(value(KlEstimator::k1, .3), .3, 1e-9);

@@ -1,0 +1,60 @@
+#!/bin/bash
+# Do GRPO, RLOO, REINFORCE++, GSPO and DAPO each solve the digit task (launch/quickstart) from the same warmed-up weights?
+#   benchmarks/learning/digits.sh [SEEDS=5] [OUTPUT=runs/digits] [ALGORITHM...]
+# Prints, per algorithm, the mean reward of the last 20 steps: mean over seeds and its 95 % interval (Student's t). Needs a built program:
+# TROUPE (default build/release/troupe). A run that is there already is not run again.
+set -euo pipefail
+shopt -s inherit_errexit
+cd "$(dirname "$0")/../.."
+troupe=${TROUPE:-build/release/troupe}
+seeds=${1:-5} output=${2:-runs/digits}
+shift $(($# < 2 ? $# : 2))
+algorithms=("$@")
+((${#algorithms[@]})) || algorithms=(grpo rloo reinforce_pp gspo dapo)
+here=launch/quickstart steps=${STEPS:-400} last=20
+
+# What an algorithm needs beside launch/quickstart/grpo.yaml, whose group size, learning rate and sampling all of them share. RLOO and
+# REINFORCE++ hold on to the reference through the reward, with the small coefficient that the demo has.
+settings_of() {
+  case $1 in
+    grpo | dapo) ;;
+    rloo | reinforce_pp) echo "--set grpo.reward_beta=1e-3" ;;
+    # Two updates a round, so that its ratios are not all 1 and its clip has something to do.
+    gspo) echo "--set grpo.minibatches=2 --set train.batch_size=32 --set grpo.clip_low=0.03 --set grpo.clip_high=0.04" ;;
+    *) echo "--set grpo.reward_beta=0" ;;
+  esac
+}
+
+warm=$output/warm-up/latest
+[[ -e $warm ]] || "$troupe" train --config $here/sft.yaml --set data.path=$here/train.jsonl --set output="$output/warm-up" --set train.seed=0 >&2
+
+one_run() {
+  local algorithm=$1 seed=$2 folder=$output/$1-$2
+  [[ -e $folder/done ]] && return
+  rm -rf "$folder"
+  # shellcheck disable=SC2046
+  "$troupe" train --algorithm "$algorithm" --config $here/grpo.yaml --set model="$warm" --set data.path=$here/train.jsonl \
+    --set output="$folder" --set train.seed="$seed" --set train.steps="$steps" $(settings_of "$algorithm") >&2
+  touch "$folder/done"
+}
+
+# The mean of "reward" over the last lines of a run's metrics.
+last_rewards() {
+  tail -n $last "$1/metrics.jsonl" | awk '
+    match($0, /"reward":[-0-9.e+]+/) { sum += substr($0, RSTART + 9, RLENGTH - 9); n++ }
+    END { if (n == 0) exit 1; printf "%.6f\n", sum / n }'
+}
+
+printf '%-22s %6s  %s\n' algorithm seeds "mean reward of the last $last steps, 95 % interval"
+for algorithm in "${algorithms[@]}"; do
+  for ((seed = 0; seed < seeds; seed++)); do
+    one_run "$algorithm" "$seed"
+    last_rewards "$output/$algorithm-$seed"
+  done | awk -v name="$algorithm" '
+    BEGIN { split("12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262", t, " ") }
+    { n++; sum += $1; square += $1 * $1; all = all sprintf(" %.3f", $1) }
+    END { if (n == 0) exit 1
+      mean = sum / n; v = n > 1 ? (square - n * mean * mean) / (n - 1) : 0
+      half = n > 1 ? (n - 1 in t ? t[n - 1] : 1.96) * sqrt(v > 0 ? v / n : 0) : 0
+      printf "%-22s %6d  %.3f +- %.3f  (%s )\n", name, n, mean, half, all }'
+done
