@@ -64,7 +64,9 @@ Block Maker::block(int index) const {
                           linear(layer + "self_attn.o_proj", tp),
                           {static_cast<int>(split.heads.size()), static_cast<int>(split.kv_heads.size()), spec.head_size, scale},
                           &rotary,
-                          index};
+                          index,
+                          {parameters.find(layer + "self_attn.q_norm.weight"), eps},
+                          {parameters.find(layer + "self_attn.k_norm.weight"), eps}};
   nn::Mlp mlp{linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"), linear(layer + "mlp.down_proj", tp)};
   return {{{{&parameters.at(layer + "input_layernorm.weight"), eps}, attention}},
           {{{&parameters.at(layer + "post_attention_layernorm.weight"), eps}, mlp}}};

@@ -15,6 +15,8 @@ struct Family {
 };
 
 Result<DecoderSpec> read_llama(const Json& config, const std::string& where);
+Result<DecoderSpec> read_qwen2(const Json& config, const std::string& where);
+Result<DecoderSpec> read_qwen3(const Json& config, const std::string& where);
 
 /// A member with checks: absent gives `fallback`, or an error when there is none; outside [low, high] is an error.
 Result<std::int64_t> size_of(const Json& config, std::string_view key, const std::string& where, std::int64_t low, std::int64_t high,

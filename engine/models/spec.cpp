@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::array families = {
     Family{"LlamaForCausalLM", "llama", read_llama},
+    Family{"Qwen2ForCausalLM", "qwen2", read_qwen2},
+    Family{"Qwen3ForCausalLM", "qwen3", read_qwen3},
 };
 
 std::string known_architectures() {
@@ -149,6 +151,8 @@ std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec) {
     linear(layer + "self_attn.k_proj", kv, spec.width, spec.attention_bias);
     linear(layer + "self_attn.v_proj", kv, spec.width, spec.attention_bias);
     linear(layer + "self_attn.o_proj", spec.width, q, spec.output_bias);
+    if (spec.head_norms)
+      for (const char* norm : {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}) list.push_back({layer + norm, Shape{spec.head_size}});
     list.push_back({layer + "post_attention_layernorm.weight", Shape{spec.width}});
     linear(layer + "mlp.gate_proj", spec.inner, spec.width, spec.mlp_bias);
     linear(layer + "mlp.up_proj", spec.inner, spec.width, spec.mlp_bias);
@@ -169,6 +173,7 @@ std::int64_t DecoderSpec::parameter_count() const {
   if (attention_bias) layer += q + 2 * kv;
   if (output_bias) layer += width;
   if (mlp_bias) layer += 2 * inner + width;
+  if (head_norms) layer += 2 * head_size;
   const std::int64_t head = labels > 0 ? labels * (width + (score_bias ? 1 : 0)) : tied ? 0 : vocabulary * width;
   return vocabulary * width + layers * layer + width + head;
 }

@@ -33,6 +33,8 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
     const Range part = times(split.kv_heads, size);
     return {0, part.begin, part.end, spec.kv_heads * size, split.shares_kv_heads, split.first_holder};
   }
+  // Every rank has all of them, and the gradients of its own heads.
+  if (is("q_norm") || is("k_norm")) return {0, 0, size, size, true, split.index == 0};
   if (is("o_proj")) return columns(times(split.heads, size), spec.heads * size);
   if (is("gate_proj") || is("up_proj")) return rows(split.inner, spec.inner);
   if (is("down_proj")) return columns(split.inner, spec.inner);

@@ -31,11 +31,18 @@ ops::KeyValues store(const Tensor& k, const Tensor& v, const Pass& pass, int lay
 
 }  // namespace
 
+template <class F>
+Tensor Attention::over_heads(const Tensor& x, const F& f) const {
+  return f(x.view({x.count() / shape.head_size, shape.head_size})).view(x.shape());
+}
+
 Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
   ops::Device& device = pass.device;
   Tensor queries = q.forward(x, pass, saved);  // [T, H*K]
   Tensor keys = k.forward(x, pass, saved);     // [T, G*K]
   Tensor values = v.forward(x, pass, saved);   // [T, G*K]
+  if (q_norm.gain) queries = over_heads(queries, [&](const Tensor& heads) { return q_norm.forward(heads, pass, saved); });
+  if (k_norm.gain) keys = over_heads(keys, [&](const Tensor& heads) { return k_norm.forward(heads, pass, saved); });
   device.rope(queries, pass.layout.positions, rotary->cos(), rotary->sin(), shape.heads, false);
   device.rope(keys, pass.layout.positions, rotary->cos(), rotary->sin(), shape.kv_heads, false);
 
@@ -62,6 +69,8 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
   device.rope(dq, pass.layout.positions, rotary->cos(), rotary->sin(), shape.heads, true);
   device.rope(dk, pass.layout.positions, rotary->cos(), rotary->sin(), shape.kv_heads, true);
 
+  if (k_norm.gain) dk = over_heads(dk, [&](const Tensor& heads) { return k_norm.backward(heads, pass, saved); });
+  if (q_norm.gain) dq = over_heads(dq, [&](const Tensor& heads) { return q_norm.backward(heads, pass, saved); });
   Tensor dx = device.empty({rows, q.weight->value.shape()[1]});
   v.backward(dv, pass, saved, dx, false);
   k.backward(dk, pass, saved, dx, true);

@@ -14,8 +14,9 @@
 namespace troupe::engine {
 namespace {
 
-constexpr const char* names[] = {"llama",       "llama-tied",          "llama-linear-rope",       "llama-bias-headdim",
-                                 "llama3-rope", "llama3-rope-config4", "internlm-style-llama-mha"};
+constexpr const char* names[] = {"llama",       "llama-tied",          "llama-linear-rope",        "llama-bias-headdim",
+                                 "llama3-rope", "llama3-rope-config4", "internlm-style-llama-mha", "qwen2",
+                                 "qwen3"};
 
 std::string file_of(const std::string& name) { return "models/" + name + "/golden.safetensors"; }
 

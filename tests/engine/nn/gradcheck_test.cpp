@@ -57,6 +57,14 @@ struct AttentionModule : Modules {
 
 TEST_F(AttentionModule, GroupedHeadsAndRotary) { test::gradcheck(attention, parameters, x, pass); }
 
+TEST_F(AttentionModule, WithNormsOfHeads) {
+  Parameters own(*device, {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {4}}, {"kn", {4}}}, true);
+  test::randomize(own, 3, 0.5);
+  const Attention normed{{&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
+                         {&own.at("qn")}, {&own.at("kn")}};
+  test::gradcheck(normed, own, x, pass);
+}
+
 TEST_F(AttentionModule, InAResidualChain) {
   Parameters both(*device, {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}}, true);
   test::randomize(both, 3, 0.5);
