@@ -82,6 +82,7 @@ void add_worker(CLI::App& app, Action& action) {
 
 void add_model(CLI::App& command, ModelOptions& options) {
   command.add_option("--model", options.model, "Hugging Face model directory")->required();
+  command.add_option("--adapter", options.adapter, "directory of an adapter in PEFT's form over the model");
   command.add_option("--dtype", options.dtype, "f32 or bf16: inputs of matrix products")->capture_default_str();
   command.add_option("--threads", options.threads, "0: as many as the process may use; never changes a result")->check(CLI::Range(0, 1024));
 }
@@ -136,6 +137,20 @@ void add_chat(CLI::App& app, Action& action) {
   command->callback([options, &action] { action = [options] { return chat(*options); }; });
 }
 
+void add_score(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ScoreOptions>();
+  CLI::App* command = app.add_subcommand("score", "How well an outcome reward model orders pairs of answers, and how sure it is");
+  add_model(*command, options->model);
+  command->add_option("--data", options->data, "files of pairs, in the forms that --algorithm orm reads")->required();
+  command->add_option("--max-length", options->max_length, "leave out pairs with a longer sequence; 0: than the model's");
+  command->add_option("--bins", options->bins, "of the confidence sigmoid(|margin|), from 0.5 to 1")->check(CLI::Range(1, 1000));
+  command->footer(
+      "One line: {\"pairs\", \"accuracy\", \"margin\", \"mean\", \"std\" (of the scores), \"calibration_error\", \"bins\"}. The "
+      "calibration error "
+      "is\nthe sum over bins of (pairs in it / all pairs) |accuracy - mean confidence|.");
+  command->callback([options, &action] { action = [options] { return score(*options); }; });
+}
+
 void add_tokenize(CLI::App& app, Action& action) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "Text to token ids: {\"text\"} to {\"ids\"}, or back with --decode");
@@ -174,6 +189,16 @@ void add_explain(CLI::App& app, Action& action) {
   add_sources(*command, options->sources);
   command->add_flag("--reference", options->reference, "print the page of all configuration keys instead");
   command->callback([options, &action] { action = [options] { return explain(*options); }; });
+}
+
+void add_merge(CLI::App& app, Action& action) {
+  auto options = std::make_shared<MergeOptions>();
+  CLI::App* command = app.add_subcommand("merge", "Add an adapter (LoRA, DoRA) into its model's weights: an ordinary model folder");
+  command->add_option("--model", options->model, "Hugging Face model directory that the adapter belongs to")->required();
+  command->add_option("--adapter", options->adapter, "directory with adapter_config.json, such as a run's checkpoint")->required();
+  command->add_option("--output", options->output, "new directory for the merged model")->required();
+  command->add_option("--dtype", options->dtype, "f32, bf16 or f16: what the weights are stored in")->capture_default_str();
+  command->callback([options, &action] { action = [options] { return merge(*options); }; });
 }
 
 void add_info(CLI::App& app, Action& action) {
@@ -225,8 +250,8 @@ int program(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("First steps: docs/quickstart.md. All configuration keys: troupe explain --reference. Exit codes: docs/operations.md.");
   Action action;
-  for (const auto add :
-       {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize, add_render, add_logprobs, add_explain, add_info})
+  for (const auto add : {add_train, add_launch, add_worker, add_generate, add_chat, add_tokenize, add_render, add_logprobs, add_merge,
+                         add_score, add_explain, add_info})
     add(app, action);
   try {
     app.parse(argc, argv);

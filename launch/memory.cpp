@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "engine/base/text.h"
+#include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -19,6 +20,16 @@ std::uint64_t saved_floats(const engine::models::DecoderSpec& s) {
   const std::int64_t queries = std::int64_t{s.heads} * s.head_size, keys = std::int64_t{s.kv_heads} * s.head_size;
   const std::int64_t layer = 4 * s.width + 2 + 2 * queries + 2 * keys + s.heads + 3 * s.inner;
   return size(s.layers * layer + 4 * s.width + 2 * s.inner + 2 * queries);
+}
+
+/// What a run's adapter takes; 0: it has none.
+std::uint64_t adapter_bytes(const RunConfig& config, engine::models::DecoderSpec spec) {
+  if (!adapts(config)) return 0;
+  spec.lora = value_or_throw(wanted_adapter(config, spec)).lora;
+  std::int64_t values = 0;
+  for (const auto& tensor : engine::models::parameter_list(spec))
+    if (tensor.trainable) values += tensor.shape.count();
+  return 4 * size(values);
 }
 
 /// The kernel's files say that they are empty, so they cannot be read by their size.
@@ -48,13 +59,16 @@ std::uint64_t group_room() {
 std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::models::DecoderSpec& spec) {
   const std::uint64_t weights = 4 * size(spec.parameter_count());
   const std::int64_t longest = config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions) : spec.max_positions;
-  std::vector<MemoryPart> parts{{"weights (f32)", weights}, {"gradients", weights}, {"AdamW's two moments", 2 * weights}};
+  const std::uint64_t adapter = adapter_bytes(config, spec), trained = adapter > 0 ? adapter : weights;
+  std::vector<MemoryPart> parts{{"weights (f32)", weights}, {"gradients", trained}, {"AdamW's two moments", 2 * trained}};
+  if (adapter > 0) parts.insert(parts.begin() + 1, {"adapter", adapter});
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});
   parts.push_back({cat("activations of ", config.train.micro_batch_tokens, " tokens (estimate)"),
                    4 * size(config.train.micro_batch_tokens) * saved_floats(spec)});
   if (roles.rollout.needed) {
-    parts.push_back({"rollout's weights, and room for the next", 2 * weights});
+    parts.push_back(adapter > 0 ? MemoryPart{"rollout's weights, its adapter, and room for the next", weights + 2 * adapter}
+                                : MemoryPart{"rollout's weights, and room for the next", 2 * weights});
     const std::int64_t tokens = config.rollout.cache_tokens > 0 ? config.rollout.cache_tokens : config.rollout.max_sequences * longest;
     parts.push_back(
         {cat("KV cache of ", tokens, " tokens (at most)"), 4 * size(tokens * spec.layers * 2 * spec.kv_heads * spec.head_size)});

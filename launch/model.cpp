@@ -1,5 +1,6 @@
 #include "launch/model.h"
 
+#include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/commands/json_lines.h"
@@ -19,9 +20,18 @@ Result<Model> Model::load(const ModelOptions& options) {
   model.precision_ = *precision;
   model.folder_ = options.model;
   model.device_ = engine::ops::make_cpu_device({.threads = options.threads});
-  auto decoder = engine::checkpoint::load_decoder(*model.device_, options.model, false);
+  auto spec = engine::checkpoint::read_folder_spec(options.model);
+  if (!spec) return fail(spec.error());
+  if (!options.adapter.empty()) {
+    auto adapter = engine::adapter::read_adapter(options.adapter, *spec);
+    if (!adapter) return fail(adapter.error());
+    spec->lora = std::move(adapter->lora);
+  }
+  auto decoder = engine::checkpoint::load_decoder(*model.device_, options.model, std::move(*spec), false);
   if (!decoder) return fail(decoder.error());
   model.decoder_ = std::move(*decoder);
+  if (!options.adapter.empty())
+    if (auto loaded = engine::adapter::load_adapter(options.adapter, *model.decoder_); !loaded) return fail(loaded.error());
   return model;
 }
 

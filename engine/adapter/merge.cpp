@@ -36,6 +36,13 @@ void scale_rows(ops::Device& device, Tensor& weight, const Tensor& magnitudes) {
 
 Result<> merge_module(ops::Device& device, const SafetensorsFile& file, const models::LoraTarget& target, bool dora, Tensor& weight) {
   const std::string module = cat(prefix, target.module);
+  if (const std::string copy = cat(module, ".base_layer.weight"); file.find(copy)) {
+    const auto stored = read(device, file, copy);
+    if (!stored) return fail(stored.error());
+    if (ops::to_host(device, *stored) != ops::to_host(device, weight))
+      return fail(Errc::unsupported,
+                  cat(file.path(), ": tensor ", quote(copy), " differs from the base model's: the adapter belongs to another base"));
+  }
   auto a = read(device, file, cat(module, models::lora_a)), b = read(device, file, cat(module, models::lora_b));
   if (!a || !b) return fail((a ? b : a).error());
   device.scale(*b, static_cast<float>(target.scale));

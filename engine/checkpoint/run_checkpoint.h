@@ -20,6 +20,9 @@
 
 namespace troupe::engine::checkpoint {
 
+/// Writes the weights of a checkpoint into its folder, from the values of the parameters.
+using ModelWriter = std::function<Result<>(const std::string& folder, nn::LogicalTensors& tensors)>;
+
 /// What a checkpoint is made of.
 struct Snapshot {
   std::int64_t step = 0;
@@ -27,6 +30,7 @@ struct Snapshot {
   SaveOptions model;
   Tensor exp_avg, exp_avg_sq;  ///< AdamW's moments, [parameters.count()] each, or both absent on every rank
   Json state;                  ///< whatever else the run needs to continue: loader position, seeds, hash of the configuration
+  ModelWriter write_model;     ///< of an adapter, whose parameters are those that are trained; absent: a model folder is written
 };
 
 struct WriteOptions {

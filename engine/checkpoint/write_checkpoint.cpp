@@ -99,7 +99,7 @@ class Protocol {
     };
     const std::string training = cat(temporary_, "/training");
     auto done = step("create folder", [&] { return make(temporary_); });
-    if (done) done = step("write model", [&] { return save_parameters(temporary_, tensors_, snapshot_.model); });
+    if (done) done = step("write model", [&] { return write_model(); });
     if (done) done = step("create training folder", [&] { return make(training); });
     const bool rounded = snapshot_.model.type != StoredType::f32;
     if (done && (snapshot_.exp_avg || rounded))
@@ -112,6 +112,10 @@ class Protocol {
     if (done) done = step("sync training folder", [&] { return sync_directory(training); });
     if (done) done = step("sync folder", [&] { return sync_directory(temporary_); });
     return done;
+  }
+
+  Result<> write_model() {
+    return snapshot_.write_model ? snapshot_.write_model(temporary_, tensors_) : save_parameters(temporary_, tensors_, snapshot_.model);
   }
 
   Result<> write_manifest() {

@@ -26,6 +26,7 @@ int render(const RenderOptions& options);
 /// How a tool loads and computes.
 struct ModelOptions {
   std::string model;
+  std::string adapter;  ///< over the model; may be empty
   std::string dtype = "f32";
   int threads = 0;
 };
@@ -42,11 +43,26 @@ struct GenerateOptions {
 int generate(const GenerateOptions& options);
 int chat(const GenerateOptions& options);
 
+struct ScoreOptions {
+  ModelOptions model;
+  std::vector<std::string> data;  ///< files of pairs
+  std::int64_t max_length = 0;    ///< pairs with a longer sequence are left out; 0: the model's
+  int bins = 10;                  ///< of the confidence
+};
+int score(const ScoreOptions& options);
+
 struct ExplainOptions {
   Sources sources;
   bool reference = false;  ///< print the page of all keys instead
 };
 int explain(const ExplainOptions& options);
+
+struct MergeOptions {
+  std::string model, adapter, output;
+  std::string dtype = "f32";  ///< of the stored weights: f32, bf16, f16
+};
+/// Adds an adapter into its model's weights, and saves an ordinary model folder.
+int merge(const MergeOptions& options);
 
 struct InfoOptions {
   std::string path;
