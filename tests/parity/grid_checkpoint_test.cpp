@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/losses/sft_loss.h"
+#include "algorithms/losses/value_loss.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/run_checkpoint.h"
 #include "engine/train/trainer.h"
@@ -25,9 +26,12 @@ struct Training {
       : model(which), mesh(on), type(stored) {}
 
   void steps(int count) {
-    const auto batch = test::grid_batch(8, 6, 1, model.spec.vocabulary);
+    auto batch = test::grid_batch(8, 6, 1, model.spec.vocabulary);
+    batch.value = batch.returns = batch.advantage;
+    using engine::loss::AnyLoss;
+    const AnyLoss loss = model.spec.labels > 0 ? AnyLoss(algorithms::ValueLoss{}) : AnyLoss(algorithms::SftLoss{});
     for (int i = 0; i < count; ++i) {
-      trainer.forward_backward(batch, algorithms::SftLoss{});
+      trainer.forward_backward(batch, loss);
       value_or_throw(trainer.update(1e-2));
     }
   }
@@ -104,8 +108,15 @@ TEST(GridCheckpoint, IsReadAtAnyOtherGridBitForBit) {
   }
 }
 
-TEST(GridCheckpoint, ARunThatContinuesAtItsGridHasTheBitsOfOneThatNeverStopped) {
-  const auto model = test::grid_models()[1];
+TEST(GridCheckpoint, OfACriticIsReadAtAnyOtherGridBitForBit) {
+  for (const bool bias : {false, true}) {
+    const auto model = test::scored(test::grid_models()[1], 1, bias);
+    expect_survival(model, {2, 2}, {1, 1}, checkpoint::StoredType::f32);
+    expect_survival(model, {1, 1}, {2, 4}, checkpoint::StoredType::bf16);
+  }
+}
+
+void expect_continuation(const GridModel& model) {
   checkpoint::Scratch out;
   const auto whole = test::on_grid({2, 2}, [&](const Mesh& mesh) {
     Training run(model, mesh);
@@ -121,6 +132,12 @@ TEST(GridCheckpoint, ARunThatContinuesAtItsGridHasTheBitsOfOneThatNeverStopped) 
     return run.everything();
   });
   EXPECT_EQ(resumed[0], whole[0]);
+}
+
+TEST(GridCheckpoint, ARunThatContinuesAtItsGridHasTheBitsOfOneThatNeverStopped) {
+  const auto model = test::grid_models()[1];
+  expect_continuation(model);
+  expect_continuation(test::scored(model, 1, false));
 }
 
 TEST(GridCheckpoint, AnErrorOfTheWriterReachesAllRanks) {

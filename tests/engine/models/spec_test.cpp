@@ -65,6 +65,18 @@ TEST(Spec, ReadsTheScoreHeadsOfTransformers) {
             std::tuple("LlamaForTokenClassification", 3, true));
 }
 
+TEST(Spec, EveryFamilyMayHaveAScoreHead) {
+  for (const char* family : {"Llama", "Qwen2", "Qwen3"})
+    for (const bool tokens : {false, true}) {
+      const std::string architecture = cat(family, tokens ? "ForTokenClassification" : "ForSequenceClassification");
+      const auto spec =
+          value_or_throw(read_spec(config(cat(R"({"architectures":[")", architecture, R"("],"num_labels":3})")), "config.json"));
+      EXPECT_EQ(spec.architecture, architecture);
+      EXPECT_EQ(spec.labels, 3);
+      EXPECT_EQ(spec.score_bias, tokens);
+    }
+}
+
 TEST(Spec, AScoreHeadStandsInTheLanguageHeadsPlace) {
   for (const char* architecture : {"LlamaForSequenceClassification", "LlamaForTokenClassification"})
     for (const char* tied : {"true", "false"}) {
