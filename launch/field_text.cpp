@@ -91,7 +91,9 @@ std::string nearest_key(std::string_view key) {
 
 std::string canonical_choice(const Field& field, std::string_view word) {
   std::string text(word);
-  for (char& c : text) c = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (cat("|", field.choices, "|").find(cat("|", text, "|")) != std::string::npos) return text;
+  std::ranges::replace(text, '-', '_');
   if (field.key == "train.schedule") {
     if (text == "inverse_square_root" || text == "inv_sqrt") return "inverse_sqrt";
     if (text == "constant_with_warmup") return "constant";
@@ -99,7 +101,7 @@ std::string canonical_choice(const Field& field, std::string_view word) {
   }
   if (field.key == "grpo.aggregation") {
     if (text == "sequence" || text == "seq_mean_token_mean") return "grpo";
-    if (text == "token" || text == "token_mean") return "dapo";
+    if (text == "token" || text == "token_mean") return "bnpo";
     if (text == "constant" || text == "seq_mean_token_sum_norm") return "dr_grpo";
   }
   if (field.key == "train.dtype") {

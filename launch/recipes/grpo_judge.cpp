@@ -114,6 +114,7 @@ void judge_dynamic(Judging& j) {
 
 void judge_grpo(Judging& j) {
   const GrpoConfig& g = j.config.grpo;
+  if (const auto settings = grpo_settings(j.config); !settings) j.problem(settings.error().what);
   judge_group(j), judge_kl(j), judge_surrogate(j), judge_correction(j), judge_reward_shape(j), judge_dynamic(j);
   if (g.constant_length > 0 && g.aggregation != "dr_grpo") {
     j.problem(cat(j.named("grpo.constant_length"), ": has a meaning for grpo.aggregation = dr_grpo only"));
