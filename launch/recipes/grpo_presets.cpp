@@ -106,7 +106,11 @@ std::vector<Preset> grpo_dialects() {
       {"mindspeed",
        "grpo",
        "MindSpeed-RL's defaults",
-       {{"grpo.aggregation", "bnpo"}, {"grpo.kl_times_ratio", "false"}, {"grpo.kl_clamp", "verl"}, {"grpo.advantage_eps", "1e-6"}}},
+       {{"grpo.aggregation", "bnpo"},
+        {"grpo.kl_times_ratio", "false"},
+        {"grpo.kl_clamp", "verl"},
+        {"grpo.advantage_eps", "1e-6"},
+        {"grpo.count_empty_sequences", "false"}}},
   };
 }
 
