@@ -20,7 +20,7 @@ struct DecoderSpec {
   double norm_eps = 1e-6;
   bool tied = false;  ///< the head is the embedding
   bool attention_bias = false, output_bias = false, mlp_bias = false;
-  bool head_norms = false;  ///< an RMSNorm over each head of queries and keys
+  bool head_norms = false;                  ///< an RMSNorm over each head of queries and keys
   std::vector<double> inverse_frequencies;  ///< [K/2] radians per position, scaling already applied
   std::int64_t max_positions = 0;
   std::vector<std::int32_t> eos_ids;  ///< of config.json; generation_config.json may add to them
