@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!message && message.error().code != Errc::bad_input) std::abort();
     return 0;
   }
-  try_nth<TrainStep, StepStats, Logprobs, std::vector<float>, Save, Weights, Score, Generate, std::vector<Drawn>, Judge, std::vector<Verdict>,
-          Error, Json, std::vector<std::optional<std::string>>>(type, body);
+  try_nth<TrainStep, StepStats, Logprobs, std::vector<float>, Save, Weights, Score, Generate, std::vector<Drawn>, Judge,
+          std::vector<Verdict>, Error, Json, std::vector<std::optional<std::string>>>(type, body);
   return 0;
 }
