@@ -17,6 +17,13 @@ namespace troupe::launch {
 
 class Stage;
 
+/// The score head that an algorithm trains; `labels` 0: it trains a language model.
+struct ScoreHeadWanted {
+  int labels = 0;
+  bool bias = false;
+  double deviation = 0;  ///< a language model gets a fresh head from a normal distribution this wide
+};
+
 struct Recipe {
   std::string_view name;                   ///< of the algorithm
   std::string_view summary;                ///< one line, for --help and the reference page
@@ -33,6 +40,8 @@ struct Recipe {
   std::string (*formula)(const RunConfig&);
   /// Reads the data, runs the algorithm to its end or until it is stopped, and returns the process's exit code. Throws Failure.
   int (*run)(Stage&);
+  /// nullptr: a language model is trained.
+  ScoreHeadWanted (*head)(const RunConfig&) = nullptr;
 };
 
 /// Other defaults for a recipe, by name: an algorithm that is a setting of another (dr_grpo of grpo), or a tool's way to do it (verl).

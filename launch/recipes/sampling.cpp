@@ -2,6 +2,7 @@
 
 #include "actors/roles/rules/rules.h"
 #include "engine/base/text.h"
+#include "launch/recipes/reward_models.h"
 
 namespace troupe::launch {
 
@@ -41,8 +42,8 @@ constexpr Field rollout_table[] = {
 
 constexpr Field reward_table[] = {
     {"reward", [](RunConfig& c) { return Slot(&c.reward); },
-     "list of rules, summed by weight: {rule: exact_match|gsm8k|boxed|format|regex|length|command, weight, label, and the options of the "
-     "rule}",
+     "list of rules, summed by weight: {rule: exact_match|gsm8k|boxed|format|regex|length|command|model|process, weight, label, and the "
+     "options of the rule}",
      "", any},
 };
 
@@ -64,7 +65,10 @@ void judge_reward(Judging& j) {
     return j.problem(cat("reward is not set; ", j.config.algorithm, " needs at least one rule: --set reward=exact_match"));
   bool some = false;
   for (const RewardRule& rule : reward) some = some || rule.weight != 0;
-  if (auto rules = actors::rules::Rules::from_json(reward_rules(j.config), "reward"); !rules) j.problem(rules.error().what);
+  if (auto models = reward_items(j.config); !models) j.problem(models.error().what);
+  const Json rules = reward_rules(j.config);
+  if (!rules.array().empty())
+    if (auto known = actors::rules::Rules::from_json(rules, "reward"); !known) j.problem(known.error().what);
   if (!some) j.problem("reward: every weight is 0, so every reward is 0");
 }
 
@@ -82,6 +86,7 @@ engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
 Json reward_rules(const RunConfig& config) {
   Json::Array list;
   for (const RewardRule& rule : config.reward) {
+    if (is_model(rule)) continue;
     Json entry = Json().set("name", rule.rule).set("weight", rule.weight);
     if (!rule.label.empty()) entry.set("label", rule.label);
     if (!rule.options.is_null()) entry.set("options", rule.options);
