@@ -77,7 +77,8 @@ Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAn
       auto moving = follow_policy(c, config.following.share);
       co_await moving;
     }
-    auto ending = end_step(c, plan, step - 1, step, data.state());
+    const Json place = data.state();
+    auto ending = end_step(c, plan, step - 1, step, place);
     const bool more = co_await ending;
     if (!more) break;
   }

@@ -119,7 +119,8 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
       auto moving = follow_policy(c, training.following.share);
       co_await moving;
     }
-    auto ending = end_step(c, plan, step - 1, step, data.state());
+    const Json place = data.state();
+    auto ending = end_step(c, plan, step - 1, step, place);
     const bool more = co_await ending;
     if (!more) break;
   }
