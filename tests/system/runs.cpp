@@ -33,6 +33,12 @@ std::string settings_of(const std::string& algorithm) {
   if (algorithm == "dpo")
     return of(data("models/stories260k/hf"), data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
               "--set train.max_length=96 --set train.learning_rate=2e-4 ");
+  if (algorithm == "ppo")
+    return of(
+        data("models/digit-completion"), TROUPE_SOURCE "/launch/quickstart/train.jsonl",
+        "--set train.max_length=64 --set train.learning_rate=1e-3 --set critic.learning_rate=1e-3 --set rollout.max_new_tokens=12 --set "
+        "ppo.epochs=2 --set ppo.minibatches=2 --set ppo.kl_schedule=adaptive --set ppo.truncated=value --set "
+        "'reward=[{rule: exact_match}, {rule: length, max: 6, weight: 0.5}]' ");
   return of(data("models/digit-completion"), TROUPE_SOURCE "/launch/quickstart/train.jsonl",
             "--set train.max_length=64 --set train.learning_rate=1e-3 --set grpo.group_size=4 --set rollout.max_new_tokens=12 --set "
             "grpo.beta=0.1 "
