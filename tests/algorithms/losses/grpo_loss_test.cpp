@@ -140,6 +140,25 @@ TEST(GrpoLoss, AWeightOfTheSampleMultipliesItsSurrogateAndNotItsKl) {
   EXPECT_NEAR(p(weighed) - p(bare), (std::exp(0.5) - 1) * p(no_kl), 1e-7);
 }
 
+// What decides whether a sample of advantage 0 may stay out of an update (grpo_batch.cpp).
+TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
+  for (std::size_t i = 0; i < names_of(Surrogate::Kind{}).size(); ++i) {
+    Published p;
+    p.b.count = 7;
+    p.b.advantage.assign(p.b.tokens.size(), 0);
+    const GrpoLoss loss{.surrogate = {.kind = static_cast<Surrogate::Kind>(i)}};
+    Report report;
+    const auto out = slopes_of(loss, p.logp, std::vector<double>(p.logp.size()), p.b, report);
+    double most = std::abs(out.loss);
+    for (const double slope : out.dlogp) most = std::max(most, std::abs(slope));
+    EXPECT_EQ(most == 0, loss.advantage_is_all()) << names_of(Surrogate::Kind{})[i];
+  }
+  EXPECT_FALSE(GrpoLoss{.beta = 0.1}.advantage_is_all());
+  EXPECT_FALSE(GrpoLoss{.entropy_coef = 0.1}.advantage_is_all());
+  EXPECT_FALSE(GrpoLoss{.top_entropy_quantile = 0.5}.advantage_is_all()) << "its entropies are part of the quantile";
+  EXPECT_TRUE(GrpoLoss{.correction = {.weight = Over::token}}.advantage_is_all());
+}
+
 TEST(Kl, StraightThroughEstimatorsHaveTheSlopeOfK2) {
   const auto slope = [](KlEstimator e, double at) {
     const Expr x = engine::loss::variable({at});
