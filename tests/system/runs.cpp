@@ -30,7 +30,7 @@ std::string settings_of(const std::string& algorithm) {
   if (algorithm == "sft")
     return of(data("models/stories260k/hf"), data("datasets/math/gsm8k_train_head.jsonl"),
               "--set train.max_length=192 --set train.learning_rate=1e-3 ");
-  if (algorithm == "dpo")
+  if (algorithm == "dpo" || algorithm == "simpo" || algorithm == "cpo" || algorithm == "orpo" || algorithm == "kto")
     return of(data("models/stories260k/hf"), data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
               "--set train.max_length=96 --set train.learning_rate=2e-4 ");
   if (algorithm == "ppo")
@@ -75,7 +75,8 @@ std::vector<double> SystemRuns::losses(const std::string& output) const {
 
 void SystemRuns::expect_same_bytes(const std::string& one, const std::string& other) const {
   const auto a = files_of(path(one + "/latest/")), b = files_of(path(other + "/latest/"));
-  EXPECT_TRUE(a.contains("model.safetensors") && a.contains("training/optimizer.safetensors") && a.contains("training/state.json"));
+  EXPECT_TRUE((a.contains("model.safetensors") || a.contains("adapter_model.safetensors")) &&
+              a.contains("training/optimizer.safetensors") && a.contains("training/state.json"));
   EXPECT_EQ(a.size(), b.size());
   for (const auto& [file, bytes] : a) EXPECT_TRUE(b.contains(file) && b.at(file) == bytes) << file << " differs";
   EXPECT_EQ(std::filesystem::read_symlink(path(one + "/latest")), std::filesystem::read_symlink(path(other + "/latest")));

@@ -1,0 +1,83 @@
+// Whole runs that train an adapter: they learn, go on where they stopped, and leave an adapter that can be used over its model or merged.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "tests/system/runs.h"
+
+namespace troupe::test {
+namespace {
+
+using launch::data;
+
+constexpr const char* lora = " --set lora.rank=4 --set lora.dropout=0.1 --set train.schedule=constant --set train.learning_rate=5e-3 ";
+
+class LoraRuns : public SystemRuns, public testing::WithParamInterface<const char*> {};
+
+TEST_P(LoraRuns, GoOnToTheSameBytes) {
+  const auto of = [&](const char* output, int steps) {
+    return arguments(GetParam(), output, cat(lora, "--set train.save_every=0 --set train.steps=", steps));
+  };
+  run(of("whole", 8));
+  run(of("parts", 4));
+  run(of("parts", 8));
+  expect_same_bytes("whole", "parts");
+  EXPECT_TRUE(std::filesystem::exists(path("whole/latest/adapter_config.json")));
+  EXPECT_FALSE(std::filesystem::exists(path("whole/latest/model.safetensors"))) << "the base is not stored again";
+}
+
+TEST_P(LoraRuns, LossesWithSmallMicroBatchesAndLarge) {
+  const auto of = [&](const char* output, int tokens) {
+    return arguments(GetParam(), output, cat(lora, "--set train.save_every=0 --set train.steps=4 --set train.micro_batch_tokens=", tokens));
+  };
+  run(of("small", 1));
+  run(of("large", 65536));
+  const auto small = losses("small"), large = losses("large");
+  ASSERT_EQ(small.size(), 4u);
+  EXPECT_NEAR(small[0], large[0], 1e-6 * std::abs(large[0]) + 1e-9);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_NEAR(small[i], large[i], 1e-5 * std::abs(large[i]) + 1e-7) << "step " << i + 1;
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, LoraRuns, testing::Values("sft", "dpo", "grpo"), [](const auto& each) { return each.param; });
+
+// Of {"logprobs"} lines.
+std::vector<double> numbers(const std::string& lines) {
+  std::vector<double> all;
+  for (const Json& line : launch::json_lines(lines))
+    for (const Json& value : line.find("logprobs")->array())
+      if (value.is_number()) all.push_back(value.number());
+  return all;
+}
+
+TEST_F(SystemRuns, AnAdapterIsUsedOverItsModelOrMerged) {
+  run(arguments("sft", "a", cat(lora, "--set train.steps=6 --set train.save_every=0")));
+  const std::string base = data("models/stories260k/hf"), adapter = path("a/latest");
+  run(cat("merge --model '", base, "' --adapter '", adapter, "' --output '", path("merged"), "'"));
+  std::ofstream(path("rows.jsonl")) << R"({"ids": [1, 403, 407, 261, 378, 432, 317]})"
+                                    << "\n";
+  const auto logprobs = [&](const std::string& model, const std::string& more) {
+    const auto said = launch::run_program(cat("logprobs --model '", model, "' ", more, " < '", path("rows.jsonl"), "'"));
+    EXPECT_EQ(said.code, 0) << said.err;
+    return numbers(said.out);
+  };
+  const auto over = logprobs(base, cat("--adapter '", adapter, "'")), merged = logprobs(path("merged"), ""), before = logprobs(base, "");
+  ASSERT_EQ(over.size(), 6u);
+  double moved = 0;
+  for (std::size_t i = 0; i < over.size(); ++i) {
+    EXPECT_NEAR(over[i], merged[i], 1e-4);
+    moved = std::max(moved, std::abs(over[i] - before[i]));
+  }
+  EXPECT_GT(moved, 1e-3);
+}
+
+TEST_F(SystemRuns, ACheckpointOfAnotherAdapterIsRefusedWithWords) {
+  run(arguments("sft", "a", cat(lora, "--set train.steps=2 --set train.save_every=0")));
+  const auto said = launch::run_program(arguments("sft", "a", cat(lora, "--set lora.rank=2 --set train.steps=4 --set train.save_every=0")));
+  EXPECT_NE(said.code, 0);
+  EXPECT_NE(said.err.find("another adapter"), std::string::npos) << said.err;
+}
+
+}  // namespace
+}  // namespace troupe::test
