@@ -25,7 +25,8 @@ Task<void> train_on_scores(Cluster& c, engine::data::Loader<T>& data, Plan plan,
       metrics.insert(metrics.end(), judged.begin(), judged.end());
     }
     c.journal.record(step, metrics);
-    auto ending = end_step(c, plan, step - 1, step, data.state());
+    const Json place = data.state();  // outlives the wait: the coroutine keeps a reference
+    auto ending = end_step(c, plan, step - 1, step, place);
     const bool more = co_await ending;
     if (!more) break;
   }
