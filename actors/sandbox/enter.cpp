@@ -1,7 +1,6 @@
 #include "actors/sandbox/enter.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/close_range.h>
 #include <linux/mount.h>
 #include <linux/seccomp.h>
@@ -110,10 +109,12 @@ void take_limits(const Way& way) {
   limit(RLIMIT_AS, limits.address_mb != 0 ? static_cast<rlim_t>(limits.address_mb) * mib : memory);
 }
 
-// Where we are root, it is nobody: root's private files stay root's, and the limit on processes holds (root has none).
+// Where we are root, it is nobody: root's private files stay root's, and the limit on processes holds (root has none). System calls, not
+// the C library's functions: those tell all threads of the parent, which are not here, under a lock that one of them may have held.
 void become_nobody(const Way& way) {
   if (::getuid() != 0) return;
-  const bool changed = ::setgroups(0, nullptr) == 0 && ::setresgid(nobody, nobody, nobody) == 0 && ::setresuid(nobody, nobody, nobody) == 0;
+  const bool changed = ::syscall(SYS_setgroups, 0, nullptr) == 0 && ::syscall(SYS_setresgid, nobody, nobody, nobody) == 0 &&
+                       ::syscall(SYS_setresuid, nobody, nobody, nobody) == 0;
   way.must(changed, Step::user);
 }
 

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "engine/base/text.h"
 #include "tests/actors/sandbox/marked.h"
 
@@ -189,6 +191,17 @@ TEST_P(Hostile, EndsAtOnceAndNeverAnswers) {
 TEST_P(Hostile, EndsAfterEachAnswer) {
   Command command(options("answers_and_exits"), "reward[0]");
   for (int i = 0; i < 5; ++i) EXPECT_EQ(reward(command, "bad"), 1);  // another process each time
+}
+
+TEST_P(Hostile, StartsWhileOtherThreadsComeAndGo) {
+  const std::jthread busy([](std::stop_token enough) {
+    while (!enough.stop_requested()) std::thread([] {}).join();
+  });
+  auto given = options("none");
+  given.fresh = true;
+  Command command(std::move(given), "reward[0]");
+  const std::vector<protocol::Submission> many(60, about("good"));
+  for (const auto& result : command.judge(many)) EXPECT_TRUE(result) << result.error().what;
 }
 
 TEST_P(Hostile, LastWordsAreTold) {
