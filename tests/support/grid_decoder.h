@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/base/text.h"
 #include "engine/nn/logical.h"
 #include "engine/parallel/grid.h"
 #include "tests/support/on_ranks.h"
