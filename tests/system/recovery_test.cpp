@@ -43,7 +43,8 @@ TEST_P(Interrupted, SavesLeavesWith130AndGoesOnToTheSameBytes) {
   expect_same_bytes("whole", "stopped");
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, Interrupted, testing::Values("sft", "dpo", "grpo", "ppo"), [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(Algorithms, Interrupted, testing::Values("sft", "dpo", "grpo", "ppo"),
+                         [](const auto& each) { return each.param; });
 
 TEST_F(Recovery, TwoSignalsAtOnceAreOneWishToLeave) {
   Child child(command(sft("a", 100000, "--set train.save_every=0")), log());
