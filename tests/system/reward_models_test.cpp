@@ -43,7 +43,7 @@ const std::string hh = launch::data("datasets/pairwise/hh_rlhf_harmless_base_tes
 TEST_F(RewardModels, AnOutcomeModelGoesOnToTheSameBytesAndIsASequenceClassifier) {
   const auto orm = [&](const char* output, int steps) {
     return train("orm", "models/stories260k/hf", hh, output,
-                 cat("--set train.max_length=300 --set train.save_every=3 --set train.steps=", steps));
+                 cat("--set train.max_length=300 --set train.schedule=constant --set train.save_every=3 --set train.steps=", steps));
   };
   run(orm("whole", 6));
   run(orm("parts", 3));
