@@ -5,7 +5,7 @@
 
 namespace troupe::algorithms {
 
-Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, const Json& state) {
+Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, Json state) {
   const bool last = step >= plan.steps, stopping = cluster.stop.requested();
   const bool due = plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
   if (last || stopping || due) {

@@ -22,7 +22,7 @@ struct Plan {
 /// After step `step`: saves when it is due, last, or a stop was requested, with what the algorithm needs to go on from here.
 /// `previous` is the last step that was checked before (step - 1, unless several steps share one batch of samples).
 /// False when the run is to end here.
-Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, const Json& state);
+Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, Json state);
 
 /// Trains on the batch at the rate of this step: the numbers to write down.
 Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss);
