@@ -71,6 +71,7 @@ void judge(Judging& j) {
   if (!uses(d, {"discopop"})) j.unused("dpo.discopop_tau", "only the loss discopop uses it");
   if (!uses(d, {"sft"})) j.unused("dpo.nll_mean", "only the loss sft uses it");
   if (d.divergence != "alpha_divergence") j.unused("dpo.divergence_alpha", "only dpo.divergence = alpha_divergence uses it");
+  judge_following(j, "dpo.sync_every", d.sync_every);
   if (d.sync_every == 0) j.unused("dpo.sync_share", "the reference does not move: dpo.sync_every is 0");
   if (d.sync_every > 0 && d.precompute_reference)
     j.problem(cat(j.named("dpo.precompute_reference"), ": a reference that moves every ", d.sync_every,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "launch/recipes/lora.h"
 
 namespace troupe::launch {
 namespace {
@@ -24,6 +25,13 @@ void judge_eval(Judging& j) {
   for (const auto& path : held_out)
     if (std::ranges::find(j.config.data.path, path) != j.config.data.path.end())
       j.warn(cat(j.named("eval.path"), ": data.path has it too, so the held-out rows are trained on and say nothing of others"));
+}
+
+void judge_following(Judging& j, std::string_view key, std::int64_t every) {
+  if (every > 0 && adapts(j.config))
+    j.problem(cat(j.named(key),
+                  ": with an adapter (lora.*) the reference is the base model with the adapter off, which never changes; set it "
+                  "to 0, or train the whole model"));
 }
 
 engine::data::DataOptions eval_options(const Stage& stage) {

@@ -13,6 +13,9 @@ namespace troupe::launch {
 std::span<const Field> eval_fields();
 void judge_eval(Judging& j);
 
+/// A reference that follows the policy is a model of its own; with an adapter it is the base, which nothing moves.
+void judge_following(Judging& j, std::string_view key, std::int64_t every);
+
 /// data_options() of the run, for eval.path.
 engine::data::DataOptions eval_options(const Stage& stage);
 /// The rows of eval.path as batches of train.batch_size pairs; none without a path.

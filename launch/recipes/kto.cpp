@@ -38,6 +38,7 @@ void judge(Judging& j) {
   if (j.config.kto.loss == "kto" && j.config.train.batch_size < 2)
     j.problem(
         cat(j.named("train.batch_size"), ": the KL term is measured on the batch's prompts with other rows' answers: expected at least 2"));
+  judge_following(j, "kto.sync_every", j.config.kto.sync_every);
   if (j.config.kto.sync_every == 0) j.unused("kto.sync_share", "the reference does not move: kto.sync_every is 0");
 }
 
