@@ -153,7 +153,8 @@ void judge_files(const RunConfig& config, Findings& findings) {
   std::error_code ignored;
   need_model("model", config.model, findings);
   if (!config.lora.adapter.empty() && !engine::adapter::is_adapter(config.lora.adapter))
-    findings.problems.push_back(cat("lora.adapter = ", quote(config.lora.adapter, 400), ": no adapter_config.json there; the directory of an adapter in PEFT's form is expected"));
+    findings.problems.push_back(cat("lora.adapter = ", quote(config.lora.adapter, 400),
+                                    ": no adapter_config.json there; the directory of an adapter in PEFT's form is expected"));
   if (const Recipe* recipe = find_recipe(config.algorithm); recipe && recipe->reference)
     need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
   for (const std::string& path : config.data.path) {

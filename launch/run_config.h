@@ -11,10 +11,10 @@
 #include "launch/recipes/eval_config.h"
 #include "launch/recipes/grpo_config.h"
 #include "launch/recipes/lora_config.h"
-#include "launch/recipes/ppo_config.h"
 #include "launch/recipes/orm_config.h"
-#include "launch/recipes/prm_config.h"
+#include "launch/recipes/ppo_config.h"
 #include "launch/recipes/preference_config.h"
+#include "launch/recipes/prm_config.h"
 #include "launch/recipes/sampling_config.h"
 #include "launch/recipes/sft_config.h"
 
