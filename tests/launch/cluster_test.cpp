@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"groups: [{role: policy, parallel: {tp: 64, dp: 64}}]", "sft", "a group has at most 1024 ranks, dp 64 x tp 64 are 4096"},
         Refusal{"groups: [{role: policy}, {role: policy}]", "sft", "c.yaml:1: role policy stands in c.yaml:1 already"},
         Refusal{"groups: [{role: policy}, {role: critic}]", "grpo", "role critic: grpo has no use for this role; take the group out"},
-        Refusal{"groups: [{role: policy}, {role: reward}]", "grpo", "role reward: grpo has no use for this role"},
+        Refusal{"groups: [{role: policy}, {role: critic}]", "grpo", "role critic: grpo has no use for this role"},
         Refusal{"groups: [{role: policy}, {role: rollout}]", "dpo", "role rollout: dpo has no use for this role"},
         Refusal{"groups: [{role: policy}]", "dpo", "c.yaml: dpo needs a group of the role reference; add {role: reference}"},
         Refusal{"groups: [{role: policy}, {role: verifier}]", "grpo", "grpo needs a group of the role rollout"},

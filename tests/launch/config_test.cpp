@@ -161,7 +161,8 @@ TEST(Config, NonsenseIsRefusedWithTheNearestSense) {
   refused({"grpo.constant_length=5"}, "aggregation = dr_grpo only");
   const auto hinge = with({"dpo.loss=hinge", "dpo.label_smoothing=0.1"}, "dpo");
   ASSERT_FALSE(hinge);
-  EXPECT_THAT(hinge.error().what, HasSubstr("set dpo.loss to cdpo or robust"));
+  EXPECT_THAT(hinge.error().what,
+              HasSubstr("dpo.label_smoothing: hinge does not use it (found 0.1); choose the kind cdpo or robust, or 0"));
 }
 
 TEST(Config, StepsThatCutARoundAreWarnedOf) {

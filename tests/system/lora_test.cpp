@@ -1,7 +1,6 @@
 // Whole runs that train an adapter: they learn, go on where they stopped, and leave an adapter that can be used over its model or merged.
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -55,10 +54,9 @@ TEST_F(SystemRuns, AnAdapterIsUsedOverItsModelOrMerged) {
   run(arguments("sft", "a", cat(lora, "--set train.steps=6 --set train.save_every=0")));
   const std::string base = data("models/stories260k/hf"), adapter = path("a/latest");
   run(cat("merge --model '", base, "' --adapter '", adapter, "' --output '", path("merged"), "'"));
-  std::ofstream(path("rows.jsonl")) << R"({"ids": [1, 403, 407, 261, 378, 432, 317]})"
-                                    << "\n";
+  const std::string row = R"({"ids": [1, 403, 407, 261, 378, 432, 317]})";
   const auto logprobs = [&](const std::string& model, const std::string& more) {
-    const auto said = launch::run_program(cat("logprobs --model '", model, "' ", more, " < '", path("rows.jsonl"), "'"));
+    const auto said = launch::run_program(cat("logprobs --model '", model, "' ", more), row + "\n");
     EXPECT_EQ(said.code, 0) << said.err;
     return numbers(said.out);
   };

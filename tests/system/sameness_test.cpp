@@ -30,7 +30,8 @@ TEST_P(Same, LossesWithSmallMicroBatchesAndLarge) {
   for (std::size_t i = 1; i < 8; ++i) EXPECT_NEAR(small[i], large[i], 1e-5 * std::abs(large[i]) + 1e-8) << "step " << i + 1;
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, Same, testing::Values("sft", "dpo", "simpo", "cpo", "orpo", "kto", "grpo", "ppo"), [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(Algorithms, Same, testing::Values("sft", "dpo", "simpo", "cpo", "orpo", "kto", "grpo", "ppo"),
+                         [](const auto& each) { return each.param; });
 
 TEST_F(SystemRuns, AReferenceThatWasAskedBeforehandGivesTheSameBytes) {
   const auto dpo = [&](const char* output, const char* precompute) {

@@ -99,14 +99,16 @@ TEST(Evaluate, GivesLossGradientsAndMetrics) {
 TEST(Evaluate, EntropyThatIsGivenHasAGradient) {
   const std::vector<float> logp{0, -1, -2, 0, -4}, entropy{1, 1, 1, 1, 1};
   Report report;
-  const auto out = evaluate(AnyLoss(ToyLoss{.entropy = true}), {.logp = logp, .entropy = entropy, .collision = {}, .scores = {}}, batch(), report);
+  const auto out =
+      evaluate(AnyLoss(ToyLoss{.entropy = true}), {.logp = logp, .entropy = entropy, .collision = {}, .scores = {}}, batch(), report);
   EXPECT_EQ(out.dentropy, out.dlogp);
 }
 
 TEST(Evaluate, MissingQuantitiesAreBugs) {
   const std::vector<float> logp{0, -1, -2, 0, -4}, shorter{0, -1};
   Report report;
-  EXPECT_THROW(evaluate(AnyLoss(ToyLoss{.entropy = true}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}}, batch(), report), Bug);
+  EXPECT_THROW(evaluate(AnyLoss(ToyLoss{.entropy = true}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}}, batch(), report),
+               Bug);
   EXPECT_THROW(evaluate(AnyLoss(ToyLoss{}), {.logp = shorter, .entropy = {}, .collision = {}, .scores = {}}, batch(), report), Bug);
   auto uncounted = batch();
   uncounted.count = 0;
