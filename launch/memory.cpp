@@ -64,6 +64,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   if (adapter > 0) parts.insert(parts.begin() + 1, {"adapter", adapter});
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});
+  if (roles.critic.needed) parts.push_back({"critic: weights, gradients and moments", 4 * weights});
   parts.push_back({cat("activations of ", config.train.micro_batch_tokens, " tokens (estimate)"),
                    4 * size(config.train.micro_batch_tokens) * saved_floats(spec)});
   if (roles.rollout.needed) {

@@ -51,13 +51,18 @@ struct Needs {
   bool whole_batch = false;
 };
 
+/// Asked before anything else of a loss: clang would go in circles over whether a thing that is none can be copied.
+template <class L>
+concept Named = requires {
+  { L::name } -> std::convertible_to<std::string_view>;
+};
+
 /// A loss returns a scalar to be minimised. Whatever it divides by (b.count, b.scale) is a constant counted on the global batch,
 /// so that the losses and the gradients of micro-batches add up to those of the whole. Its metrics go into `report`.
 /// Optionally: `Needs needs() const` (default: nothing) and `Result<> validate() const` (default: every setting is fine).
 template <class L>
-concept Loss = std::copyable<L> && std::default_initializable<L> &&
+concept Loss = Named<L> && std::copyable<L> && std::default_initializable<L> &&
     requires(const L& loss, const TokenStats& now, const data::Experience& b, Report& report) {
-  { L::name } -> std::convertible_to<std::string_view>;
   { loss(now, b, report) } -> std::same_as<Expr>;
   { fields_to_json(loss) } -> std::same_as<Json>;
 };
