@@ -103,11 +103,6 @@ roles::Saver saver(const RunConfig& config, const std::string& source, std::shar
 
 }  // namespace
 
-engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from) {
-  const bool from_base = from.empty() || adapts(config);  // an adapter's checkpoint does not hold its base
-  return value_or_throw(checkpoint::read_folder_spec(from_base ? config.model : from));
-}
-
 roles::Trainer make_policy(const RoleParts& parts, const checkpoint::DirectoryLock* output) {
   check((output != nullptr) == (!parts.mesh || parts.mesh->leads()), "the leader of a policy, and nobody else, writes checkpoints");
   const std::shared_ptr<const checkpoint::DirectoryLock> kept(output, [](const auto*) {});  // the run's

@@ -9,6 +9,7 @@
 #include "actors/roles/trainer.h"
 #include "actors/roles/verifier.h"
 #include "engine/checkpoint/directory_lock.h"
+#include "launch/run/session.h"
 #include "launch/run/text_model.h"
 #include "launch/run_config.h"
 
@@ -21,9 +22,6 @@ struct RoleParts {
   engine::ops::Device& device;                   ///< outlives the role
   const engine::parallel::Mesh* mesh = nullptr;  ///< of a role that is a group; outlives it. Each rank makes its part, all at the same time
 };
-
-/// The trained model's shape. Throws Failure, as all of these do.
-engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from);
 
 /// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights. Its checkpoints go to `output`,
 /// which outlives the role; of a group, rank 0 has it, the others nullptr.

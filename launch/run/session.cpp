@@ -3,12 +3,18 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/run_checkpoint.h"
+#include "launch/recipes/lora.h"
 #include "launch/resolve.h"
-#include "launch/run/roles.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
+
+engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from) {
+  const bool from_base = from.empty() || adapts(config);  // an adapter's checkpoint does not hold its base
+  return value_or_throw(checkpoint::read_folder_spec(from_base ? config.model : from));
+}
 
 namespace {
 

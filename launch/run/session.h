@@ -9,6 +9,9 @@
 
 namespace troupe::launch {
 
+/// The shape of the trained model; `from`: the checkpoint that the run goes on from, or "". Throws Failure.
+engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from);
+
 class Session {
  public:
   /// Takes the output directory's lock, writes the resolved configuration there, and finds what the run goes on from.
