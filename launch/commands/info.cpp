@@ -2,6 +2,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "engine/adapter/peft_file.h"
+#include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
@@ -104,7 +107,23 @@ class Report {
 
   void adapter() {
     std::cout << "adapter: " << path_ << '\n';
-    problem({Errc::unsupported, "adapters are not read yet; merge it into its base model first"});
+    const std::string file = (fs::path(path_) / engine::adapter::config_file).string();
+    const auto json = read_json(file);
+    if (!json) return problem(json.error());
+    const auto config = engine::adapter::read_peft_config(*json, file);
+    if (!config) return problem(config.error());
+    std::cout << "  " << (config->dora ? "DoRA" : "LoRA") << " of rank " << config->rank << ", alpha " << to_text(config->alpha)
+              << ", over " << join(config->targets, ", ") << '\n';
+    const Json* named = json->find("base_model_name_or_path");
+    const std::string base = named && named->is_string() ? named->string() : "";
+    if (!fs::exists(fs::path(base) / "config.json")) {
+      std::cout << "  base: " << (base.empty() ? "not named" : cat(quote(base, 400), ", which is not here")) << "; give it with --model\n";
+      return;
+    }
+    const auto spec = engine::checkpoint::read_folder_spec(base);
+    if (!spec) return problem(spec.error());
+    if (const auto fits = engine::adapter::read_adapter(path_, *spec); !fits) return problem(fits.error());
+    std::cout << "  base: " << base << "; every tensor fits it\n";
   }
 
  private:

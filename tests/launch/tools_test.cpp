@@ -178,5 +178,12 @@ TEST(Info, SaysWhatAFolderIsAndWhetherItIsUsable) {
   EXPECT_THAT(rows.out, HasSubstr("rows.jsonl:2"));
 }
 
+TEST(Info, KnowsAnAdapterAndAsksForItsBase) {
+  const Said said = run_program("info " + data("golden/peft/llama-q-v"));
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("LoRA of rank"));
+  EXPECT_THAT(said.out, HasSubstr("which is not here; give it with --model"));
+}
+
 }  // namespace
 }  // namespace troupe::launch
