@@ -51,9 +51,3 @@ metric() {
   awk -v name="\"$2\":" -v first="$3" -v last="$4" 'NR >= first && NR <= last { at = index($0, name); if (at) { sum += substr($0, at + length(name)) + 0; n++ } }
     END { if (n == 0) exit 1; printf "%.4f\n", sum / n }' "$1"
 }
-
-# interval < NUMBERS: "0.812 +- 0.031 (5 seeds)": the mean and the 95 % interval of Student's t.
-interval() {
-  awk '{ n++; sum += $1; squares += $1 * $1 } END { mean = sum / n; v = n > 1 ? (squares - n * mean * mean) / (n - 1) : 0
-    split("0 12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262", t, " "); printf "%.3f +- %.3f (%d seeds)\n", mean, (n > 1 ? t[n < 10 ? n : 10] * sqrt((v > 0 ? v : 0) / n) : 0), n }'
-}

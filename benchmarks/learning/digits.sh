@@ -6,6 +6,7 @@
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/../.."
+. benchmarks/learning/interval.sh
 troupe=${TROUPE:-build/release/troupe}
 seeds=${1:-5} output=${2:-runs/digits}
 shift $(($# < 2 ? $# : 2))
@@ -50,11 +51,5 @@ for algorithm in "${algorithms[@]}"; do
   for ((seed = 0; seed < seeds; seed++)); do
     one_run "$algorithm" "$seed"
     last_rewards "$output/$algorithm-$seed"
-  done | awk -v name="$algorithm" '
-    BEGIN { split("12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262", t, " ") }
-    { n++; sum += $1; square += $1 * $1; all = all sprintf(" %.3f", $1) }
-    END { if (n == 0) exit 1
-      mean = sum / n; v = n > 1 ? (square - n * mean * mean) / (n - 1) : 0
-      half = n > 1 ? (n - 1 in t ? t[n - 1] : 1.96) * sqrt(v > 0 ? v / n : 0) : 0
-      printf "%-22s %6d  %.3f +- %.3f  (%s )\n", name, n, mean, half, all }'
+  done | interval "$algorithm" 22 3
 done

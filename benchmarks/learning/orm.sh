@@ -11,6 +11,7 @@
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/../.."
+. benchmarks/learning/interval.sh
 troupe=${TROUPE:-build/release/troupe}
 seeds=${1:-5} output=${2:-runs/orm}
 model=tests/data/models/stories260k/hf hh=${HH:-tests/data/datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl}
@@ -48,17 +49,6 @@ train() {
 # field NAME < a line of `troupe score`: the first number of that name, which is the file's own
 field() { awk -v key="\"$1\":" '{ at = index($0, key); if (at == 0) exit 1; print substr($0, at + length(key)) + 0 }'; }
 
-# interval NAME: mean over the lines and its 95 % interval
-interval() {
-  awk -v name="$1" '
-    BEGIN { split("12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262", t, " ") }
-    { n++; sum += $1; square += $1 * $1; all = all sprintf(" %.3f", $1) }
-    END { if (n == 0) exit 1
-      mean = sum / n; v = n > 1 ? (square - n * mean * mean) / (n - 1) : 0
-      half = n > 1 ? (n - 1 in t ? t[n - 1] : 1.96) * sqrt(v > 0 ? v / n : 0) : 0
-      printf "%-34s %6d  %.3f +- %.3f  (%s )\n", name, n, mean, half, all }'
-}
-
 mkdir -p "$output"
 printf '%-34s %6s  %s\n' what seeds "mean, 95 % interval"
 for ((seed = 0; seed < seeds; seed++)); do
@@ -71,6 +61,6 @@ for ((seed = 0; seed < seeds; seed++)); do
   train $seed "$output/hh-$seed" "$output/hh-$seed.jsonl" --set train.epochs=1 --set train.batch_size=8 --set train.learning_rate=1e-4
   "$troupe" score --model "$output/hh-$seed/latest" --data "$output/hh-$seed-held-out.jsonl" > "$output/hh-$seed.json"
 done
-for ((seed = 0; seed < seeds; seed++)); do field accuracy < "$output/separable-$seed.json"; done | interval "separable: held-out accuracy"
-for ((seed = 0; seed < seeds; seed++)); do field accuracy < "$output/hh-$seed.json"; done | interval "HH: held-out accuracy"
-for ((seed = 0; seed < seeds; seed++)); do field calibration_error < "$output/hh-$seed.json"; done | interval "HH: expected calibration error"
+for ((seed = 0; seed < seeds; seed++)); do field accuracy < "$output/separable-$seed.json"; done | interval "separable: held-out accuracy" 34 3
+for ((seed = 0; seed < seeds; seed++)); do field accuracy < "$output/hh-$seed.json"; done | interval "HH: held-out accuracy" 34 3
+for ((seed = 0; seed < seeds; seed++)); do field calibration_error < "$output/hh-$seed.json"; done | interval "HH: expected calibration error" 34 3

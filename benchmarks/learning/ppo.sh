@@ -5,6 +5,7 @@
 # after. Exit 1 unless every seed's score rises and every KL stays below 10 nats a sample.
 cd "$(dirname "$0")/../.."
 . benchmarks/learning/digit_rows.sh
+. benchmarks/learning/interval.sh
 seeds=${1:-5} output=${2:-runs/learning/ppo}
 mkdir -p "$output"
 
@@ -28,8 +29,8 @@ for ((seed = 0; seed < seeds; seed++)); do
   metric "$run/metrics.jsonl" objective/kl $((steps - 9)) $steps >>"$output/kl.txt"
   accuracy "$run/latest" $rows/test.jsonl >>"$output/accuracy.txt"
 done
-echo "score, first ten steps: $(interval <"$output/first.txt")"
-echo "score, last ten steps:  $(interval <"$output/last.txt")"
-echo "KL a sample, last ten:  $(interval <"$output/kl.txt")"
-echo "test accuracy: $(accuracy "$output/warm-up/latest" $rows/test.jsonl) before, $(interval <"$output/accuracy.txt") after"
+echo "score, first ten steps: $(mean_and_interval <"$output/first.txt")"
+echo "score, last ten steps:  $(mean_and_interval <"$output/last.txt")"
+echo "KL a sample, last ten:  $(mean_and_interval <"$output/kl.txt")"
+echo "test accuracy: $(accuracy "$output/warm-up/latest" $rows/test.jsonl) before, $(mean_and_interval <"$output/accuracy.txt") after"
 paste "$output"/{first,last,kl}.txt | awk '$2 <= $1 || $3 >= 10 { failed++ } END { exit failed > 0 }'

@@ -8,6 +8,7 @@
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/../.."
+. benchmarks/learning/interval.sh
 troupe=${TROUPE:-build/release/troupe}
 seeds=${1:-5} output=${2:-runs/preference}
 model=tests/data/models/stories260k/hf hh=${HH:-tests/data/datasets/pairwise/hh_rlhf_harmless_base_test_400.jsonl}
@@ -27,17 +28,6 @@ train() {
 metric() {
   awk -v key="\"$2\":" '{ at = index($0, key); if (at) value = substr($0, at + length(key)) + 0; found = found || at }
     END { if (!found) exit 1; print value }' "$1/metrics.jsonl"
-}
-
-# interval NAME: mean over the lines and its 95 % interval
-interval() {
-  awk -v name="$1" '
-    BEGIN { split("12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262", t, " ") }
-    { n++; sum += $1; square += $1 * $1; all = all sprintf(" %.4f", $1) }
-    END { if (n == 0) exit 1
-      mean = sum / n; v = n > 1 ? (square - n * mean * mean) / (n - 1) : 0
-      half = n > 1 ? (n - 1 in t ? t[n - 1] : 1.96) * sqrt(v > 0 ? v / n : 0) : 0
-      printf "%-34s %6d  %.4f +- %.4f  (%s )\n", name, n, mean, half, all }'
 }
 
 mkdir -p "$output"
@@ -67,7 +57,7 @@ for algorithm in dpo simpo kto; do
         suffix=
         [[ $when == after ]] || suffix=-before
         metric "$output/$algorithm-$seed$suffix" eval/rewards/$name
-      done | interval "$algorithm: held-out $name $when"
+      done | interval "$algorithm: held-out $name $when" 34 4
     done
   done
   rises=0

@@ -6,6 +6,7 @@
 # On stdout: the test accuracy on such answers of both arms over the seeds. Exit 1 unless process rewards win in every seed.
 cd "$(dirname "$0")/../.."
 . benchmarks/learning/digit_rows.sh
+. benchmarks/learning/interval.sh
 seeds=${1:-5} output=${2:-runs/learning/prm-ppo}
 mkdir -p "$output"
 
@@ -35,6 +36,6 @@ for ((seed = 0; seed < seeds; seed++)); do
   echo "seed $seed: outcome $outcome, process $process"
 done
 echo "before:  $(accuracy "$output/warm-up/latest" "$output/test.jsonl")"
-echo "outcome: $(interval <"$output/outcome.txt")"
-echo "process: $(interval <"$output/process.txt")"
+echo "outcome: $(mean_and_interval <"$output/outcome.txt")"
+echo "process: $(mean_and_interval <"$output/process.txt")"
 paste "$output"/{outcome,process}.txt | awk '$2 <= $1 { lost++ } END { exit lost > 0 }'
