@@ -17,4 +17,15 @@ Task<void> follow_policy(Cluster& c, double share) {
   co_await mixing.get();
 }
 
+Task<bool> close_step(Cluster& c, const Plan& plan, std::int64_t step, Metrics metrics, Following following, Json state) {
+  c.journal.record(step, metrics);
+  if (following.due(step)) {
+    auto moving = follow_policy(c, following.share);
+    co_await moving;
+  }
+  auto ending = end_step(c, plan, step - 1, step, std::move(state));
+  const bool more = co_await ending;
+  co_return more;
+}
+
 }  // namespace troupe::algorithms

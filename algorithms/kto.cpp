@@ -72,13 +72,7 @@ Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAn
       const auto judged = co_await judging;
       metrics.insert(metrics.end(), judged.begin(), judged.end());
     }
-    c.journal.record(step, metrics);
-    if (config.following.due(step)) {
-      auto moving = follow_policy(c, config.following.share);
-      co_await moving;
-    }
-    const Json place = data.state();
-    auto ending = end_step(c, plan, step - 1, step, place);
+    auto ending = close_step(c, plan, step, std::move(metrics), config.following, data.state());
     const bool more = co_await ending;
     if (!more) break;
   }

@@ -114,13 +114,7 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
       const auto judged = co_await judging;
       metrics.insert(metrics.end(), judged.begin(), judged.end());
     }
-    c.journal.record(step, metrics);
-    if (training.following.due(step)) {
-      auto moving = follow_policy(c, training.following.share);
-      co_await moving;
-    }
-    const Json place = data.state();
-    auto ending = end_step(c, plan, step - 1, step, place);
+    auto ending = close_step(c, plan, step, std::move(metrics), training.following, data.state());
     const bool more = co_await ending;
     if (!more) break;
   }

@@ -1,8 +1,8 @@
 // The loop that reward models share: an outcome and a process model differ in their rows and in their loss.
 #pragma once
 
+#include "algorithms/follow.h"
 #include "algorithms/held_out.h"
-#include "algorithms/plan.h"
 #include "engine/data/loader.h"
 
 namespace troupe::algorithms {
@@ -24,9 +24,7 @@ Task<void> train_on_scores(Cluster& c, engine::data::Loader<T>& data, Plan plan,
       const auto judged = co_await judging;
       metrics.insert(metrics.end(), judged.begin(), judged.end());
     }
-    c.journal.record(step, metrics);
-    const Json place = data.state();  // outlives the wait: the coroutine keeps a reference
-    auto ending = end_step(c, plan, step - 1, step, place);
+    auto ending = close_step(c, plan, step, std::move(metrics), {}, data.state());
     const bool more = co_await ending;
     if (!more) break;
   }

@@ -68,4 +68,19 @@ inline std::vector<float> to_floats(const std::vector<double>& values) {
   return out;
 }
 
+/// The policy-gradient table of the reference (two samples, seven trained tokens). Its decimals are in float64, an Experience's columns in
+/// float32: the difference that a loss reads is put into logp in float64, so that exact ratios are tested.
+struct PublishedTokens {
+  Experience b;
+  std::vector<double> logp;
+  PublishedTokens() {
+    b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
+    b.append({1, 2, 3, 4}, {0, 1, 1, 1});
+    b.old_logp = to_floats(with_prompt_token({{-1.2, -.5, -1.5, -.9}, {-.6, -1.2, -.9}}));
+    const auto difference = with_prompt_token({{.2, 0, -.5, .2}, {.4, -.3, 0}});
+    for (std::size_t t = 0; t < b.tokens.size(); ++t) logp.push_back(static_cast<double>(b.old_logp[t]) + difference[t]);
+    b.advantage = {1, 1, 1, 1, 1, -.5f, -.5f, -.5f, -.5f};
+  }
+};
+
 }  // namespace troupe::test

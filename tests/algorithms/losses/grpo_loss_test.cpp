@@ -13,19 +13,7 @@ namespace {
 
 using namespace troupe::test;
 
-// The table's numbers are decimal, an Experience's columns are float32: every column is rounded, and the difference that the loss
-// reads is put into logp in float64, so that exact ratios are tested. The reference likewise, where it is asked for.
-struct Published {
-  Experience b;
-  std::vector<double> logp;
-  Published() {
-    b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
-    b.append({1, 2, 3, 4}, {0, 1, 1, 1});
-    b.old_logp = to_floats(with_prompt_token({{-1.2, -.5, -1.5, -.9}, {-.6, -1.2, -.9}}));
-    const auto difference = with_prompt_token({{.2, 0, -.5, .2}, {.4, -.3, 0}});
-    for (std::size_t t = 0; t < b.tokens.size(); ++t) logp.push_back(static_cast<double>(b.old_logp[t]) + difference[t]);
-    b.advantage = {1, 1, 1, 1, 1, -.5f, -.5f, -.5f, -.5f};
-  }
+struct Published : PublishedTokens {
   double operator()(const GrpoLoss& loss) const {
     Report report;
     return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss;

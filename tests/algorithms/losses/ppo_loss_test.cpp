@@ -15,19 +15,7 @@ namespace {
 
 using namespace troupe::test;
 
-// The table's decimals are in float64, an Experience's columns in float32: the differences that the loss reads are put into what the model
-// says.
-struct PublishedPolicy {
-  Experience b;
-  std::vector<double> logp;
-  PublishedPolicy() {
-    b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
-    b.append({1, 2, 3, 4}, {0, 1, 1, 1});
-    b.old_logp = to_floats(with_prompt_token({{-1.2, -.5, -1.5, -.9}, {-.6, -1.2, -.9}}));
-    const auto difference = with_prompt_token({{.2, 0, -.5, .2}, {.4, -.3, 0}});
-    for (std::size_t t = 0; t < b.tokens.size(); ++t) logp.push_back(static_cast<double>(b.old_logp[t]) + difference[t]);
-    b.advantage = {1, 1, 1, 1, 1, -.5f, -.5f, -.5f, -.5f};
-  }
+struct PublishedPolicy : PublishedTokens {
   double operator()(const PpoLoss& loss, Report& report) {
     set_constants(b, loss.aggregation, 7, 8);
     return slopes_of(loss, logp, std::vector<double>(logp.size(), 1.5), b, report).loss;
