@@ -10,7 +10,7 @@ Tensor Mlp::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
   saved.push(g);
   saved.push(u);
   Tensor h = pass.device.empty(g.shape());
-  pass.device.swiglu(g, u, h);
+  pass.device.gated(ops::Activation::silu, g, u, h);
   return down.forward(h, pass, saved);
 }
 
@@ -20,7 +20,7 @@ Tensor Mlp::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
   down.backward(dy, pass, saved, dh, false);
   const Tensor u = saved.pop(), g = saved.pop();
   Tensor dg = pass.device.empty(g.shape()), du = pass.device.empty(u.shape());
-  pass.device.swiglu_backward(g, u, dh, dg, du);
+  pass.device.gated_backward(ops::Activation::silu, g, u, dh, dg, du);
   Tensor dx = pass.device.empty({rows, gate.weight->value.shape()[1]});
   up.backward(du, pass, saved, dx, false);
   gate.backward(dg, pass, saved, dx, true);

@@ -36,7 +36,8 @@ struct Layout {
 };
 
 /// Keys and values that a batch attends to. Without pages, key j of sequence n is row offsets[n] + j of `k` (training);
-/// with pages it is row pages[n][j / page_size] * page_size + j % page_size of a cache (generation). Row t sees keys 0 .. positions[t].
+/// with pages it is row pages[n][j / page_size] * page_size + j % page_size of a cache (generation). Row t sees keys 0 .. positions[t],
+/// or the last of them where the attention has a window.
 struct KeyValues {
   Tensor k, v;                                       ///< [rows, G*K]
   int page_size = 0;                                 ///< 0: no pages
@@ -44,17 +45,32 @@ struct KeyValues {
 };
 
 struct AttentionShape {
-  int heads = 1;      ///< H
-  int kv_heads = 1;   ///< G, divides H: grouped-query attention (Ainslie et al. 2023)
-  int head_size = 1;  ///< K
-  float scale = 1;    ///< multiplies q.k, usually 1/sqrt(K)
+  int heads = 1;                   ///< H
+  int kv_heads = 1;                ///< G, divides H: grouped-query attention (Ainslie et al. 2023)
+  int head_size = 1;               ///< K
+  float scale = 1;                 ///< multiplies q.k, usually 1/sqrt(K)
+  float softcap = 0;               ///< scores become softcap * tanh(score / softcap) (Gemma 2); 0: they stay
+  int window = 0;                  ///< a row at position p sees keys p - window + 1 .. p (Beltagy et al. 2020); 0: all up to p
+  std::vector<float> slopes = {};  ///< [H] or none: slope * (j - p) is added to the score of key j (ALiBi, Press et al. 2021)
 };
+
+/// silu(x) = x / (1 + exp(-x)); gelu(x) = x Phi(x), Phi the normal distribution (Hendrycks & Gimpel 2016), exactly or by its tanh formula.
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh };
 
 /// One decoupled AdamW update (Loshchilov & Hutter 2019, alg. 2), as torch.optim.AdamW computes it.
 struct AdamW {
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   std::int64_t step = 1;  ///< counts from 1: bias correction
   float grad_scale = 1;   ///< gradients are multiplied by this first (clipping)
+};
+
+/// What stands between the products of the vocabulary head and its softmax: z = cap(logit_scale * product) * inv_temperature with
+/// cap(x) = softcap * tanh(x / softcap), or x where softcap is 0.
+struct HeadScale {
+  float inv_temperature = 1;
+  float logit_scale = 1;
+  float softcap = 0;
+  bool changes_logits() const { return logit_scale != 1 || softcap != 0; }
 };
 
 /// Two targets of the vocabulary head that are no token. A row without a target is skipped. A row whose target is elsewhere, in another
@@ -72,7 +88,7 @@ struct Dropout {
   std::int64_t first_column = 0;        ///< the place of column 0 in the whole matrix
 };
 
-/// The adapter of a vocabulary head: z = (weight.hidden + up.down) * inv_temperature. All absent: none.
+/// The adapter of a vocabulary head: the product is weight.hidden + up.down. All absent: none.
 struct HeadAdapter {
   Tensor down;        ///< [T, R]
   Tensor up;          ///< [V, R]
@@ -110,16 +126,23 @@ class Device {
   /// table[rows[i]] += from[i], in the order of i (the gradient of an embedding).
   virtual void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) = 0;
 
-  /// y = x * inv_rms * gain, inv_rms[t] = 1 / sqrt(mean(x[t]^2) + eps)   (Zhang & Sennrich 2019). x, y [T, D], gain [D].
-  virtual void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) = 0;
-  virtual void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx,
-                                 Tensor& dgain) = 0;
+  /// y = x * inv_rms * (offset + gain), inv_rms[t] = 1 / sqrt(mean(x[t]^2) + eps)   (Zhang & Sennrich 2019). x, y [T, D], gain [D].
+  virtual void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms, float offset = 0) = 0;
+  virtual void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx, Tensor& dgain,
+                                 float offset = 0) = 0;
+  /// y = (x - mean) * inv_std * gain + bias with the mean and 1 / sqrt(variance + eps) of each row (Ba et al. 2016). x, y [T, D], gain [D],
+  /// bias [D] or absent; mean, inv_std [T].
+  virtual void layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, float eps, Tensor& y, Tensor& mean, Tensor& inv_std) = 0;
+  /// dx assigned, dgain added. The bias has bias_backward.
+  virtual void layer_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& inv_std, const Tensor& dy,
+                                   Tensor& dx, Tensor& dgain) = 0;
 
   /// Rotates pairs (i, i + K/2) of every head of x [T, heads*K] in place by the angle of positions[t]; cos, sin are [P, K/2]
   /// tables indexed by position (Su et al. 2021, half-split layout of the Hugging Face checkpoints). `inverse` rotates back (backward).
   virtual void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) = 0;
 
-  /// out[t] = softmax(scale * q[t].k) v over keys 0 .. positions[t] of its own sequence. q, out [T, H*K]; lse [T, H] (log of the
+  /// out[t] = softmax(score) v over the keys of its own sequence that row t sees, with score = cap(scale * q[t].k) + slope * (j - p) as
+  /// `shape` says. Keys outside a window are not visited. q, out [T, H*K]; lse [T, H] (log of the
   /// softmax's denominator, kept for backward; may be absent).
   virtual void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out,
                          Tensor* lse) = 0;
@@ -127,20 +150,26 @@ class Device {
   virtual void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
                                   const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) = 0;
 
-  /// y = silu(gate) * up (Shazeer 2020). All [T, F].
-  virtual void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) = 0;
-  virtual void swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) = 0;
+  /// y = activation(gate) * up (Shazeer 2020). All [T, F].
+  virtual void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) = 0;
+  virtual void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate,
+                              Tensor& dup) = 0;
+  /// y = activation(x). All [T, F]; y may be x, and dx may be dy.
+  virtual void activate(Activation activation, const Tensor& x, Tensor& y) = 0;
+  virtual void activate_backward(Activation activation, const Tensor& x, const Tensor& dy, Tensor& dx) = 0;
 
-  /// The fused vocabulary head: from hidden states [T, D] and weight [V, D], with z = weight.hidden * inv_temperature:
+  /// The fused vocabulary head: from hidden states [T, D] and weight [V, D], with z of weight.hidden as HeadScale says:
   /// logp[t] = z[targets[t]] - lse[t] and, where wanted, entropy[t] = lse - sum_v p_v z_v. A row of no_target is skipped: its logp, lse,
   /// entropy and gradients are 0. For target_elsewhere see there. [T, V] is never stored.
-  virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+  virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                     Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter = nullptr) = 0;
   /// dhidden [T, D] assigned (without the adapter's part), dweight [V, D] added, or absent for a frozen weight. dlogp, dentropy [T]
   /// (dentropy may be absent). lse and entropy are those of the whole vocabulary, also where the weight is a part of it.
-  virtual void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+  virtual void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                              Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
                              Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr) = 0;
+  /// Products [M, V] of head() become its logits at temperature 1, cap(logit_scale * product), with its bits: generation stores them.
+  virtual void scale_logits(Tensor& logits, const HeadScale& scale) = 0;
   /// The same arithmetic from stored logits [M, V] (generation): logp of targets [M], bit-identical to head(). A target that
   /// is no token gives logp 0; its lse is still computed.
   virtual void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,

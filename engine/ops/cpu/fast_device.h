@@ -30,20 +30,27 @@ class FastDevice final : public HostDevice {
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
   void scale(Tensor& x, float factor) override;
-  void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) override;
-  void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx, Tensor& dgain) override;
+  void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms, float offset) override;
+  void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx, Tensor& dgain,
+                         float offset) override;
+  void layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, float eps, Tensor& y, Tensor& mean, Tensor& inv_std) override;
+  void layer_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& inv_std, const Tensor& dy, Tensor& dx,
+                           Tensor& dgain) override;
   void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) override;
   void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out,
                  Tensor* lse) override;
   void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, const Tensor& out,
                           const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) override;
-  void swiglu(const Tensor& gate, const Tensor& up, Tensor& y) override;
-  void swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) override;
-  void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature, Precision precision,
+  void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) override;
+  void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) override;
+  void activate(Activation activation, const Tensor& x, Tensor& y) override;
+  void activate_backward(Activation activation, const Tensor& x, const Tensor& dy, Tensor& dx) override;
+  void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale, Precision precision,
             Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) override;
-  void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+  void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                      Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
                      Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override;
+  void scale_logits(Tensor& logits, const HeadScale& scale) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
   void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;

@@ -53,8 +53,10 @@ void FastDevice::for_each_head_chunk(const Tensor& hidden, const Tensor& weight,
   }
 }
 
-void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                       Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) {
+  const float inv_temperature = scale.inv_temperature;
+  check(!scale.changes_logits(), "head");
   check_head(hidden, weight, targets);
   const auto count = static_cast<std::int64_t>(targets.size());
   check(logp.count() == count && lse.count() == count && (entropy == nullptr || entropy->count() == count), "head: logp, lse, entropy [T]");
@@ -78,9 +80,11 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
   });
 }
 
-void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                                Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
                                Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
+  const float inv_temperature = scale.inv_temperature;
+  check(!scale.changes_logits(), "head");
   check_head(hidden, weight, targets);
   const auto count = static_cast<std::int64_t>(targets.size());
   check(lse.count() == count && dlogp.count() == count, "head_backward: lse, dlogp [T]");
@@ -121,6 +125,8 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
     product(Kind::outer, {vocabulary, rank, rows, chunk.logits, 1, vocabulary, chunk.down, rank, out(adapter->dup), rank, true, bf16});
   });
 }
+
+void FastDevice::scale_logits(Tensor&, const HeadScale& scale) { check(!scale.changes_logits(), "head"); }
 
 void FastDevice::token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                                Tensor& lse) {

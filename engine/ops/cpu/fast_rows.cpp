@@ -25,7 +25,8 @@ void FastDevice::bias_backward(const Tensor& dy, Tensor& dbias) {
         [&](std::int64_t begin, std::int64_t end, int) { kernels_.column_sums(above + begin, count, width, sums + begin, end - begin); });
 }
 
-void FastDevice::rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) {
+void FastDevice::rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms, float offset) {
+  check(offset == 0, "offset");
   const std::int64_t width = gain.count(), count = rows_of(x);
   check(width_of(x) == width && y.count() == x.count() && inv_rms.count() == count, "rms_norm: x, y [T, D], gain [D], inv_rms [T]");
   const float *values = in(x), *weight = in(gain);
@@ -38,8 +39,9 @@ void FastDevice::rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor
   });
 }
 
-void FastDevice::rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx,
-                                   Tensor& dgain) {
+void FastDevice::rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx, Tensor& dgain,
+                                   float offset) {
+  check(offset == 0, "offset");
   const std::int64_t width = gain.count(), count = rows_of(x);
   check(width_of(x) == width && dy.count() == x.count() && dx.count() == x.count() && inv_rms.count() == count && dgain.count() == width,
         "rms_norm_backward: x, dy, dx [T, D], gain, dgain [D], inv_rms [T]");
@@ -71,7 +73,8 @@ void FastDevice::rope(Tensor& x, std::span<const std::int32_t> positions, const 
   });
 }
 
-void FastDevice::swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
+void FastDevice::gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) {
+  check(activation == Activation::silu, "silu");
   check(gate.count() == up.count() && gate.count() == y.count(), "swiglu: operands differ in size");
   const float *g = in(gate), *u = in(up);
   float* result = out(y);
@@ -79,7 +82,8 @@ void FastDevice::swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
         [&](std::int64_t begin, std::int64_t end, int) { kernels_.swiglu(g + begin, u + begin, result + begin, end - begin); });
 }
 
-void FastDevice::swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) {
+void FastDevice::gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) {
+  check(activation == Activation::silu, "silu");
   check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count(),
         "swiglu_backward: operands differ in size");
   const float *g = in(gate), *u = in(up), *above = in(dy);
@@ -87,6 +91,13 @@ void FastDevice::swiglu_backward(const Tensor& gate, const Tensor& up, const Ten
   share(dy.count(), 12, 1024, [&](std::int64_t begin, std::int64_t end, int) {
     kernels_.swiglu_backward(g + begin, u + begin, above + begin, dg + begin, du + begin, end - begin);
   });
+}
+
+void FastDevice::activate(Activation, const Tensor&, Tensor&) { check(false, "activate"); }
+void FastDevice::activate_backward(Activation, const Tensor&, const Tensor&, Tensor&) { check(false, "activate"); }
+void FastDevice::layer_norm(const Tensor&, const Tensor&, const Tensor&, float, Tensor&, Tensor&, Tensor&) { check(false, "layer_norm"); }
+void FastDevice::layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&, Tensor&) {
+  check(false, "layer_norm");
 }
 
 }  // namespace troupe::engine::ops

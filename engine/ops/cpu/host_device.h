@@ -30,6 +30,13 @@ struct GemmSizes {
 };
 GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how);
 
+/// Check the operands of a norm: x, y [T, D], gain [D], inverse (of the root mean square, or of the deviation) [T].
+void check_norm(const Tensor& x, const Tensor& gain, const Tensor& y, const Tensor& inverse);
+void check_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inverse, const Tensor& dy, const Tensor& dx,
+                         const Tensor& dgain);
+/// And those that layer_norm has beside them: bias [D] or absent, mean [T].
+void check_layer_norm(const Tensor& gain, const Tensor& bias, const Tensor& mean, const Tensor& inverse);
+
 /// Checks every size and index that attention will use.
 void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape);
 

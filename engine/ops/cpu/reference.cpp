@@ -63,36 +63,6 @@ void ReferenceDevice::add(const Tensor& a, const Tensor& b, Tensor& sum) {
 
 void ReferenceDevice::scale(Tensor& x, float factor) { row(out(x), 0, x.count()) *= factor; }
 
-void ReferenceDevice::rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms) {
-  const std::int64_t width = gain.count(), count = rows_of(x);
-  check(width_of(x) == width && y.count() == x.count() && inv_rms.count() == count, "rms_norm: x, y [T, D], gain [D], inv_rms [T]");
-  const Doubles weight = row(in(gain), 0, width).cast<double>();
-  for (std::int64_t t = 0; t < count; ++t) {
-    const Doubles values = row(in(x), t, width).cast<double>();
-    const double inverse = 1 / std::sqrt(values.square().mean() + double{eps});
-    out(inv_rms)[t] = static_cast<float>(inverse);
-    row(out(y), t, width) = (values * inverse * weight).cast<float>();
-  }
-}
-
-void ReferenceDevice::rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx,
-                                        Tensor& dgain) {
-  const std::int64_t width = gain.count(), count = rows_of(x);
-  check(width_of(x) == width && dy.count() == x.count() && dx.count() == x.count() && inv_rms.count() == count && dgain.count() == width,
-        "rms_norm_backward: x, dy, dx [T, D], gain, dgain [D], inv_rms [T]");
-  const Doubles weight = row(in(gain), 0, width).cast<double>();
-  Doubles gain_sum = row(in(dgain), 0, width).cast<double>();
-  for (std::int64_t t = 0; t < count; ++t) {
-    const double inverse = in(inv_rms)[t];
-    const Doubles normed = row(in(x), t, width).cast<double>() * inverse;
-    const Doubles above = row(in(dy), t, width).cast<double>();
-    gain_sum += above * normed;
-    const Doubles weighted = above * weight;
-    row(out(dx), t, width) = (inverse * (weighted - normed * (weighted * normed).mean())).cast<float>();
-  }
-  row(out(dgain), 0, width) = gain_sum.cast<float>();
-}
-
 void ReferenceDevice::rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads,
                            bool inverse) {
   const std::int64_t width = width_of(x), size = heads > 0 ? width / heads : 0, half = size / 2;
@@ -110,22 +80,6 @@ void ReferenceDevice::rope(Tensor& x, std::span<const std::int32_t> positions, c
       head.tail(half) = (high * c + low * s).cast<float>();
     }
   }
-}
-
-void ReferenceDevice::swiglu(const Tensor& gate, const Tensor& up, Tensor& y) {
-  check(gate.count() == up.count() && gate.count() == y.count(), "swiglu: operands differ in size");
-  const Doubles g = row(in(gate), 0, gate.count()).cast<double>();
-  row(out(y), 0, y.count()) = (g / (1 + (-g).exp()) * row(in(up), 0, up.count()).cast<double>()).cast<float>();
-}
-
-void ReferenceDevice::swiglu_backward(const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) {
-  check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count(),
-        "swiglu_backward: operands differ in size");
-  const Doubles g = row(in(gate), 0, gate.count()).cast<double>(), u = row(in(up), 0, up.count()).cast<double>();
-  const Doubles above = row(in(dy), 0, dy.count()).cast<double>();
-  const Doubles sigmoid = 1 / (1 + (-g).exp());
-  row(out(dup), 0, dup.count()) = (above * g * sigmoid).cast<float>();
-  row(out(dgate), 0, dgate.count()) = (above * u * sigmoid * (1 + g * (1 - sigmoid))).cast<float>();
 }
 
 void ReferenceDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {

@@ -25,16 +25,26 @@ struct HeadRow {
   std::size_t sequence;
   std::int64_t row;
   int head;
-  std::int64_t keys;
+  std::int64_t first, end;
 };
 
 template <class Visit>
-void for_each_head_row(const Layout& layout, int heads, Visit visit) {
+void for_each_head_row(const Layout& layout, const AttentionShape& shape, Visit visit) {
   for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
     for (std::int32_t t = layout.offsets[n]; t < layout.offsets[n + 1]; ++t) {
-      for (int h = 0; h < heads; ++h) visit(HeadRow{n, t, h, std::int64_t{layout.positions[static_cast<std::size_t>(t)]} + 1});
+      const std::int64_t end = std::int64_t{layout.positions[static_cast<std::size_t>(t)]} + 1;
+      const std::int64_t first = shape.window == 0 ? 0 : std::max<std::int64_t>(0, end - shape.window);
+      for (int h = 0; h < shape.heads; ++h) visit(HeadRow{n, t, h, first, end});
     }
   }
+}
+
+/// The score of key j from its product with the query; `slope`, where wanted, becomes how it rises with the product.
+double score(const AttentionShape& shape, const HeadRow& at, std::int64_t j, double product, double* slope = nullptr) {
+  const double cap = shape.softcap, scaled = double{shape.scale} * product, bent = cap > 0 ? std::tanh(scaled / cap) : 0;
+  if (slope != nullptr) *slope = double{shape.scale} * (1 - bent * bent);
+  const double tilt = shape.slopes.empty() ? 0 : double{shape.slopes[static_cast<std::size_t>(at.head)]};
+  return (cap > 0 ? cap * bent : scaled) + tilt * static_cast<double>(j + 1 - at.end);
 }
 
 }  // namespace
@@ -46,19 +56,19 @@ void ReferenceDevice::attention(const Tensor& q, const KeyValues& kv, const Layo
   const int size = shape.head_size;
   const std::int64_t width = std::int64_t{shape.kv_heads} * size;
   std::vector<double> p, sum(static_cast<std::size_t>(size));
-  for_each_head_row(layout, shape.heads, [&](const HeadRow& at) {
+  for_each_head_row(layout, shape, [&](const HeadRow& at) {
     const std::int64_t column = std::int64_t{at.head / (shape.heads / shape.kv_heads)} * size;
     const std::int64_t place = at.row * shape.heads + at.head;
-    p.resize(static_cast<std::size_t>(at.keys));
-    for (std::int64_t j = 0; j < at.keys; ++j) {
-      p[static_cast<std::size_t>(j)] =
-          double{shape.scale} * dot(in(q) + place * size, in(kv.k) + key_row(kv, layout, at.sequence, j) * width + column, size);
+    p.resize(static_cast<std::size_t>(at.end - at.first));
+    for (std::int64_t j = at.first; j < at.end; ++j) {
+      const float* key = in(kv.k) + key_row(kv, layout, at.sequence, j) * width + column;
+      p[static_cast<std::size_t>(j - at.first)] = score(shape, at, j, dot(in(q) + place * size, key, size));
     }
     const double highest = *std::max_element(p.begin(), p.end());
     double total = 0;
     std::fill(sum.begin(), sum.end(), 0.0);
-    for (std::int64_t j = 0; j < at.keys; ++j) {
-      const double weight = std::exp(p[static_cast<std::size_t>(j)] - highest);
+    for (std::int64_t j = at.first; j < at.end; ++j) {
+      const double weight = std::exp(p[static_cast<std::size_t>(j - at.first)] - highest);
       const float* value = in(kv.v) + key_row(kv, layout, at.sequence, j) * width + column;
       total += weight;
       for (int i = 0; i < size; ++i) sum[static_cast<std::size_t>(i)] += weight * value[i];
@@ -78,18 +88,19 @@ void ReferenceDevice::attention_backward(const Tensor& q, const KeyValues& kv, c
   const int size = shape.head_size;
   const std::int64_t width = std::int64_t{shape.kv_heads} * size;
   std::vector<double> key_sum(static_cast<std::size_t>(dk.count())), value_sum(key_sum.size()), query_sum(static_cast<std::size_t>(size));
-  for_each_head_row(layout, shape.heads, [&](const HeadRow& at) {
+  for_each_head_row(layout, shape, [&](const HeadRow& at) {
     const std::int64_t column = std::int64_t{at.head / (shape.heads / shape.kv_heads)} * size;
     const std::int64_t place = at.row * shape.heads + at.head;
     const float* query = in(q) + place * size;
     const float* above = in(dout) + place * size;
     const double row_dot = dot(above, in(out_) + place * size, size);
     std::fill(query_sum.begin(), query_sum.end(), 0.0);
-    for (std::int64_t j = 0; j < at.keys; ++j) {
+    for (std::int64_t j = at.first; j < at.end; ++j) {
+      double slope = 0;
       const std::int64_t offset = (layout.offsets[at.sequence] + j) * width + column;
       const float* key = in(kv.k) + offset;
-      const double p = std::exp(double{shape.scale} * dot(query, key, size) - double{in(lse)[place]});
-      const double ds = p * (dot(above, in(kv.v) + offset, size) - row_dot) * double{shape.scale};
+      const double p = std::exp(score(shape, at, j, dot(query, key, size), &slope) - double{in(lse)[place]});
+      const double ds = p * (dot(above, in(kv.v) + offset, size) - row_dot) * slope;
       for (int i = 0; i < size; ++i) {
         value_sum[static_cast<std::size_t>(offset + i)] += p * above[i];
         key_sum[static_cast<std::size_t>(offset + i)] += ds * query[i];

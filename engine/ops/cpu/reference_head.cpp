@@ -12,6 +12,14 @@ struct RowStats {
   float lse, entropy;
 };
 
+/// cap(logit_scale * z); `slope`, where wanted, becomes how it rises with z.
+float scaled_logit(float z, const HeadScale& scale, double* slope = nullptr) {
+  const double product = double{scale.logit_scale} * double{z}, cap = scale.softcap;
+  const double bent = cap > 0 ? std::tanh(product / cap) : 0;
+  if (slope != nullptr) *slope = double{scale.logit_scale} * (1 - bent * bent);
+  return static_cast<float>(cap > 0 ? cap * bent : product);
+}
+
 /// Of z = logits * inv_temperature; the one routine behind head() and token_logprob().
 RowStats row_stats(std::span<const float> logits, float inv_temperature) {
   const double highest = double{*std::max_element(logits.begin(), logits.end()) * inv_temperature};
@@ -76,7 +84,7 @@ struct HeadSlopes {
 
 }  // namespace
 
-void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, float inv_temperature,
+void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                            Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
@@ -90,16 +98,17 @@ void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span
     std::vector<float> z(static_cast<std::size_t>(rows_of(weight)));
     if (target != no_target) {
       for (const auto& product : products) product.add_logits(t, z);
-      stats = row_stats(z, inv_temperature);
+      for (float& logit : z) logit = scaled_logit(logit, scale);
+      stats = row_stats(z, scale.inv_temperature);
     }
-    out(logp)[t] = target < 0 ? 0 : z[static_cast<std::size_t>(target)] * inv_temperature - stats.lse;
+    out(logp)[t] = target < 0 ? 0 : z[static_cast<std::size_t>(target)] * scale.inv_temperature - stats.lse;
     out(lse)[t] = stats.lse;
     if (entropy != nullptr) out(*entropy)[t] = stats.entropy;
   }
 }
 
 void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
-                                    float inv_temperature, Precision precision, const Tensor& lse, const Tensor& dlogp,
+                                    const HeadScale& scale, Precision precision, const Tensor& lse, const Tensor& dlogp,
                                     const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
@@ -121,15 +130,21 @@ void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, 
       const double above = in(dlogp)[t], above_entropy = dentropy == nullptr ? 0 : in(*dentropy)[t];
       const double h = dentropy == nullptr ? 0 : in(*entropy)[t];
       for (std::size_t v = 0; v < logits.size(); ++v) {
-        const double log_p = double{logits[v] * inv_temperature} - double{in(lse)[t]}, p = std::exp(log_p);
+        double slope = 1;
+        const double log_p = double{scaled_logit(logits[v], scale, &slope) * scale.inv_temperature} - double{in(lse)[t]},
+                     p = std::exp(log_p);
         const double onehot = static_cast<std::int32_t>(v) == target ? 1 : 0;
-        const double exact = double{inv_temperature} * (above * (onehot - p) - above_entropy * p * (log_p + h));
+        const double exact = slope * double{scale.inv_temperature} * (above * (onehot - p) - above_entropy * p * (log_p + h));
         dz[v] = precision == Precision::bf16 ? double{from_bf16(to_bf16(static_cast<float>(exact)))} : exact;
       }
     }
     for (auto& slope : slopes) slope.add(t, dz);
   }
   for (auto& slope : slopes) slope.finish();
+}
+
+void ReferenceDevice::scale_logits(Tensor& logits, const HeadScale& scale) {
+  std::transform(in(logits), in(logits) + logits.count(), out(logits), [&](float z) { return scaled_logit(z, scale); });
 }
 
 void ReferenceDevice::token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,

@@ -16,6 +16,21 @@ GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how
   return sizes;
 }
 
+void check_norm(const Tensor& x, const Tensor& gain, const Tensor& y, const Tensor& inverse) {
+  check(width_of(x) == gain.count() && y.count() == x.count() && inverse.count() == rows_of(x),
+        "a norm: x, y [T, D], gain [D], one inverse a row");
+}
+
+void check_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inverse, const Tensor& dy, const Tensor& dx,
+                         const Tensor& dgain) {
+  check_norm(x, gain, dy, inverse);
+  check(dx.count() == x.count() && dgain.count() == gain.count(), "a norm's backward: dx [T, D], dgain [D]");
+}
+
+void check_layer_norm(const Tensor& gain, const Tensor& bias, const Tensor& mean, const Tensor& inverse) {
+  check(mean.count() == inverse.count() && (!bias || bias.count() == gain.count()), "layer_norm: mean [T], bias [D]");
+}
+
 namespace {
 
 void check_pages(const KeyValues& kv, std::size_t n, std::int64_t keys) {
@@ -32,6 +47,8 @@ void check_pages(const KeyValues& kv, std::size_t n, std::int64_t keys) {
 
 void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape) {
   check(shape.kv_heads > 0 && shape.head_size > 0 && shape.heads > 0 && shape.heads % shape.kv_heads == 0, "attention: heads");
+  check(shape.window >= 0 && shape.softcap >= 0, "attention: window and softcap");
+  check(shape.slopes.empty() || static_cast<int>(shape.slopes.size()) == shape.heads, "attention: one slope a head");
   check(rows_of(q) == layout.rows() && q.count() == rows_of(q) * shape.heads * shape.head_size, "attention: q is not [T, H*K]");
   const std::int64_t width = std::int64_t{shape.kv_heads} * shape.head_size;
   check(width_of(kv.k) == width && width_of(kv.v) == width && rows_of(kv.k) == rows_of(kv.v), "attention: k, v are not [rows, G*K]");

@@ -58,7 +58,7 @@ inline std::vector<float> trainer_logp(models::Decoder& model, const std::vector
   targets.push_back(-1);
   const auto count = static_cast<std::int64_t>(tokens.size());
   Tensor logp = device.empty({count}), lse = device.empty({count});
-  device.head(hidden, model.head().weight->value, targets, inverse_temperature, precision, logp, lse, nullptr);
+  device.head(hidden, model.head().weight->value, targets, {inverse_temperature}, precision, logp, lse, nullptr);
   std::vector<float> values = ops::to_host(device, logp);
   values.insert(values.begin(), 0.0F);
   values.pop_back();

@@ -27,8 +27,8 @@ TEST_P(Adapters, AHeadWithOneIsAHeadOfBothProductsTogether) {
   const Tensor h = put({4, width}, hidden), w = put({vocabulary, width}, weight), dlogp = put({4}, slope);
   HeadAdapter adapter{put({4, rank}, down), put({vocabulary, rank}, up), filled({4, rank}, 9), filled({vocabulary, rank}, 0.5F)};
   Tensor logp = filled({4}, 9), lse = filled({4}, 9), dh = filled({4, width}, 9), frozen;
-  device().head(h, w, targets, 0.8F, Precision::f32, logp, lse, nullptr, &adapter);
-  device().head_backward(h, w, targets, 0.8F, Precision::f32, lse, dlogp, nullptr, nullptr, dh, frozen, &adapter);
+  device().head(h, w, targets, {0.8F}, Precision::f32, logp, lse, nullptr, &adapter);
+  device().head_backward(h, w, targets, {0.8F}, Precision::f32, lse, dlogp, nullptr, nullptr, dh, frozen, &adapter);
 
   const Floats inputs = beside(hidden, width, down, rank), weights = beside(weight, width, up, rank);
   const auto loss = [&](const Doubles& a, const Doubles& b) {
@@ -51,9 +51,9 @@ TEST_P(Adapters, AFrozenHeadHasTheGradientOfATrainedOne) {
   const Tensor h = put({4, 6}, random_floats(24, 1)), w = put({9, 6}, random_floats(54, 2)), dlogp = put({4}, random_floats(4, 3));
   const Rows targets = {1, 8, 3, 0};
   Tensor logp = filled({4}, 0), lse = filled({4}, 0), dh = filled({4, 6}, 0), other = filled({4, 6}, 0), dw = filled({9, 6}, 0), frozen;
-  device().head(h, w, targets, 1, Precision::f32, logp, lse, nullptr);
-  device().head_backward(h, w, targets, 1, Precision::f32, lse, dlogp, nullptr, nullptr, dh, dw);
-  device().head_backward(h, w, targets, 1, Precision::f32, lse, dlogp, nullptr, nullptr, other, frozen);
+  device().head(h, w, targets, {1}, Precision::f32, logp, lse, nullptr);
+  device().head_backward(h, w, targets, {1}, Precision::f32, lse, dlogp, nullptr, nullptr, dh, dw);
+  device().head_backward(h, w, targets, {1}, Precision::f32, lse, dlogp, nullptr, nullptr, other, frozen);
   EXPECT_TRUE(same_bits(get(dh), get(other)));
 }
 
@@ -62,7 +62,7 @@ TEST_P(Adapters, LogitsKeptWholeGiveTheBitsOfTheHead) {
   const HeadAdapter adapter{put({5, 4}, random_floats(20, 3)), put({70, 4}, random_floats(280, 4)), {}, {}};
   const Rows targets = {0, 69, 3, 44, 7};
   Tensor logp = filled({5}, 0), lse = filled({5}, 0), kept = filled({5}, 0), kept_lse = filled({5}, 0), z = filled({5, 70}, 0);
-  device().head(h, w, targets, 0.7F, Precision::f32, logp, lse, nullptr, &adapter);
+  device().head(h, w, targets, {0.7F}, Precision::f32, logp, lse, nullptr, &adapter);
   device().gemm(h, w, z, {.transpose_b = true});
   device().gemm(adapter.down, adapter.up, z, {.transpose_b = true, .accumulate = true});
   device().token_logprob(z, targets, 0.7F, kept, kept_lse);

@@ -38,9 +38,9 @@ struct Round {
     on.bias_backward(dy, dgain);
     keep("bias", dgain);
     Tensor dup = on.empty({count, width});
-    on.swiglu(x, dy, y);
+    on.gated(Activation::silu, x, dy, y);
     keep("swiglu", y);
-    on.swiglu_backward(x, dy, y, dx, dup);
+    on.gated_backward(Activation::silu, x, dy, y, dx, dup);
     keep("swiglu dgate", dx);
     keep("swiglu dup", dup);
     Rows positions;
@@ -80,8 +80,8 @@ struct Round {
     for (int t = 0; t < count; ++t) targets.push_back(t % 7 == 0 ? -1 : t * 71 % 9000);
     Tensor logp = on.empty({count}), lse = on.empty({count}), entropy = on.empty({count}), dhidden = on.empty({count, width});
     Tensor dweight = random({vocabulary, width}, 5);
-    on.head(hidden, weight, targets, 0.9F, Precision::f32, logp, lse, &entropy);
-    on.head_backward(hidden, weight, targets, 0.9F, Precision::f32, lse, up, &up, &entropy, dhidden, dweight);
+    on.head(hidden, weight, targets, {0.9F}, Precision::f32, logp, lse, &entropy);
+    on.head_backward(hidden, weight, targets, {0.9F}, Precision::f32, lse, up, &up, &entropy, dhidden, dweight);
     keep("logp", logp);
     keep("lse", lse);
     keep("entropy", entropy);

@@ -16,7 +16,7 @@ class Head : public OnEveryDevice {
                Precision precision = Precision::f32) {
     const auto rows = static_cast<std::int64_t>(targets.size()), vocabulary = static_cast<std::int64_t>(weight.size()) / width;
     Tensor logp = filled({rows}, 9), lse = filled({rows}, 9), entropy = filled({rows}, 9);
-    device().head(put({rows, width}, hidden), put({vocabulary, width}, weight), targets, inv_temperature, precision, logp, lse, &entropy);
+    device().head(put({rows, width}, hidden), put({vocabulary, width}, weight), targets, {inv_temperature}, precision, logp, lse, &entropy);
     return {get(logp), get(lse), get(entropy)};
   }
 };
@@ -45,8 +45,8 @@ TEST_P(Head, BackwardIsTheSlopeOfForward) {
   const Floats dlogp = random_floats(4, 3), dentropy = random_floats(4, 4);
   const Tensor h = put({4, width}, hidden), w = put({17, width}, weight), up = put({4}, dlogp), up_entropy = put({4}, dentropy);
   Tensor logp = filled({4}, 9), lse = filled({4}, 9), entropy = filled({4}, 9), dh = filled({4, width}, 9), dw = filled({17, width}, 0.5F);
-  device().head(h, w, targets, 0.8F, Precision::f32, logp, lse, &entropy);
-  device().head_backward(h, w, targets, 0.8F, Precision::f32, lse, up, &up_entropy, &entropy, dh, dw);
+  device().head(h, w, targets, {0.8F}, Precision::f32, logp, lse, &entropy);
+  device().head_backward(h, w, targets, {0.8F}, Precision::f32, lse, up, &up_entropy, &entropy, dh, dw);
   const auto loss = [&](const Doubles& a, const Doubles& b) {
     const oracle::Head at = oracle::head(a, b, targets, double{0.8F}, width);
     return oracle::dot(at.logp, as_doubles(dlogp)) + oracle::dot(at.entropy, as_doubles(dentropy));
@@ -91,8 +91,8 @@ TEST_P(Head, OfManyRowsEqualsTheReferenceWhateverItsChunks) {
     Tensor logp = on->empty({rows}), lse = on->empty({rows}), entropy = on->empty({rows});
     Tensor dh = on->empty({rows, width}), dw = on->empty({vocabulary, width});
     on->fill(dw, 0);
-    on->head(h, w, targets, 1, Precision::f32, logp, lse, &entropy);
-    on->head_backward(h, w, targets, 1, Precision::f32, lse, dlogp, &dlogp, &entropy, dh, dw);
+    on->head(h, w, targets, {1}, Precision::f32, logp, lse, &entropy);
+    on->head_backward(h, w, targets, {1}, Precision::f32, lse, dlogp, &dlogp, &entropy, dh, dw);
     for (const Tensor& result : {logp, lse, entropy, dh, dw}) results.push_back(to_host(*on, result));
   }
   // Gradients are f32 chains of 40000 terms of both signs.
@@ -143,7 +143,7 @@ TEST_P(Head, GradientsOfTwoPartsAreThoseOfTheWhole) {
   const auto backward = [&](const Floats& part, const Rows& own) {
     const auto rows = static_cast<std::int64_t>(part.size()) / width;
     Tensor dh = filled({4, width}, 9), dw = filled({rows, width}, 0);
-    device().head_backward(h, put({rows, width}, part), own, 0.8F, Precision::f32, lse, up, &up_entropy, &entropy, dh, dw);
+    device().head_backward(h, put({rows, width}, part), own, {0.8F}, Precision::f32, lse, up, &up_entropy, &entropy, dh, dw);
     return std::pair(as_doubles(get(dh)), as_doubles(get(dw)));
   };
   auto [dh, dw] = backward(slice(weight, 0, cut * width), first);
