@@ -43,8 +43,8 @@ Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const
   Tensor values = v.forward(x, pass, saved);   // [T, G*K]
   if (q_norm.gain) queries = over_heads(queries, [&](const Tensor& heads) { return q_norm.forward(heads, pass, saved); });
   if (k_norm.gain) keys = over_heads(keys, [&](const Tensor& heads) { return k_norm.forward(heads, pass, saved); });
-  device.rope(queries, pass.layout.positions, rotary->cos(), rotary->sin(), shape.heads, false);
-  device.rope(keys, pass.layout.positions, rotary->cos(), rotary->sin(), shape.kv_heads, false);
+  rotary->turn(queries, pass, shape.heads, false);
+  rotary->turn(keys, pass, shape.kv_heads, false);
 
   Tensor out = device.empty(queries.shape());
   Tensor lse = saved.keeps() ? device.empty({x.shape()[0], shape.heads}) : Tensor();  // [T, H]
@@ -66,8 +66,8 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()), dv = device.empty(values.shape());
   device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, out, lse, dout, dq, dk, dv);
-  device.rope(dq, pass.layout.positions, rotary->cos(), rotary->sin(), shape.heads, true);
-  device.rope(dk, pass.layout.positions, rotary->cos(), rotary->sin(), shape.kv_heads, true);
+  rotary->turn(dq, pass, shape.heads, true);
+  rotary->turn(dk, pass, shape.kv_heads, true);
 
   if (k_norm.gain) dk = over_heads(dk, [&](const Tensor& heads) { return k_norm.backward(heads, pass, saved); });
   if (q_norm.gain) dq = over_heads(dq, [&](const Tensor& heads) { return q_norm.backward(heads, pass, saved); });

@@ -29,6 +29,8 @@ struct Pass {
   KvCache* cache = nullptr;                               ///< nullptr: training and scoring
   std::span<const std::vector<std::int32_t>> pages = {};  ///< [N] the page table of each sequence, when there is a cache
   const Dropout* dropout = nullptr;                       ///< nullptr: nothing is let go
+  /// [N] how long each sequence is by now, where rows of it are still to come or in the cache; empty: up to its last row.
+  std::span<const std::int32_t> lengths = {};
 };
 
 }  // namespace troupe::engine::nn
