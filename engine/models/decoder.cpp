@@ -8,13 +8,13 @@
 #include "engine/nn/attention.h"
 #include "engine/nn/compose.h"
 #include "engine/nn/mlp.h"
-#include "engine/nn/rms_norm.h"
+#include "engine/nn/norm.h"
 #include "engine/nn/tp.h"
 
 namespace troupe::engine::models {
 namespace {
 
-using Block = nn::Chain<nn::Residual<nn::Chain<nn::RmsNorm, nn::Attention>>, nn::Residual<nn::Chain<nn::RmsNorm, nn::Mlp>>>;
+using Block = nn::Chain<nn::Residual<nn::Chain<nn::Norm, nn::Attention>>, nn::Residual<nn::Chain<nn::Norm, nn::Mlp>>>;
 static_assert(nn::Module<Block>);
 
 parallel::Communicator* several(parallel::Communicator* group) { return group != nullptr && group->size() > 1 ? group : nullptr; }
@@ -82,7 +82,7 @@ struct Decoder::Parts {
   nn::RotaryTable rotary;
   nn::Parameter* embedding;
   std::vector<Block> blocks;
-  nn::RmsNorm norm;
+  nn::Norm norm;
   nn::Head head;
   nn::ScoreHead score;
   bool adapter_on = true;

@@ -31,9 +31,16 @@ ops::KeyValues store(const Tensor& k, const Tensor& v, const Pass& pass, int lay
 
 }  // namespace
 
-template <class F>
-Tensor Attention::over_heads(const Tensor& x, const F& f) const {
-  return f(x.view({x.count() / shape.head_size, shape.head_size})).view(x.shape());
+Tensor Attention::rows_of(const Norm& norm, const Tensor& x) const {
+  if (!norm) return x;
+  const std::int64_t width = norm.gain->value.count();
+  return x.view({x.count() / width, width});
+}
+
+void Attention::turn(Tensor& queries, Tensor& keys, const Pass& pass, bool back) const {
+  if (rotary == nullptr) return;
+  rotary->turn(queries, pass, shape.heads, back);
+  rotary->turn(keys, pass, shape.kv_heads, back);
 }
 
 Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
@@ -41,10 +48,9 @@ Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const
   Tensor queries = q.forward(x, pass, saved);  // [T, H*K]
   Tensor keys = k.forward(x, pass, saved);     // [T, G*K]
   Tensor values = v.forward(x, pass, saved);   // [T, G*K]
-  if (q_norm.gain) queries = over_heads(queries, [&](const Tensor& heads) { return q_norm.forward(heads, pass, saved); });
-  if (k_norm.gain) keys = over_heads(keys, [&](const Tensor& heads) { return k_norm.forward(heads, pass, saved); });
-  rotary->turn(queries, pass, shape.heads, false);
-  rotary->turn(keys, pass, shape.kv_heads, false);
+  queries = q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape());
+  keys = k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape());
+  turn(queries, keys, pass, false);
 
   Tensor out = device.empty(queries.shape());
   Tensor lse = saved.keeps() ? device.empty({x.shape()[0], shape.heads}) : Tensor();  // [T, H]
@@ -66,11 +72,9 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()), dv = device.empty(values.shape());
   device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, out, lse, dout, dq, dk, dv);
-  rotary->turn(dq, pass, shape.heads, true);
-  rotary->turn(dk, pass, shape.kv_heads, true);
-
-  if (k_norm.gain) dk = over_heads(dk, [&](const Tensor& heads) { return k_norm.backward(heads, pass, saved); });
-  if (q_norm.gain) dq = over_heads(dq, [&](const Tensor& heads) { return q_norm.backward(heads, pass, saved); });
+  turn(dq, dk, pass, true);
+  dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
+  dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
   Tensor dx = device.empty({rows, q.weight->value.shape()[1]});
   v.backward(dv, pass, saved, dx, false);
   k.backward(dk, pass, saved, dx, true);

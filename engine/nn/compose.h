@@ -1,8 +1,9 @@
-// Chain and Residual: modules made of modules. A block of a Llama is Chain<Residual<Chain<RmsNorm, Attention>>, Residual<Chain<RmsNorm,
-// Mlp>>>.
+// Chain, Sum, Either and Residual: modules made of modules. A block of a Llama is Chain<Residual<Chain<Norm, Attention>>,
+// Residual<Chain<Norm, Mlp>>>; one whose attention and MLP share a norm is Residual<Chain<Norm, Sum<Attention, Mlp>>>.
 #pragma once
 
 #include <concepts>
+#include <variant>
 
 #include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
@@ -32,18 +33,57 @@ struct Chain {
   }
 };
 
-/// y = x + inner(x)
+/// y = left(x) + right(x), of modules that return new memory.
+template <Module Left, Module Right>
+struct Sum {
+  Left left;
+  Right right;
+
+  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+    Tensor y = left.forward(x, pass, saved);
+    pass.device.add(y, right.forward(x, pass, saved), y);
+    return y;
+  }
+  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+    Tensor dx = right.backward(dy, pass, saved);
+    pass.device.add(left.backward(dy, pass, saved), dx, dx);
+    return dx;
+  }
+};
+
+/// One of several kinds of module, chosen when the model is made: layers of a model may differ.
+template <Module... M>
+struct Either {
+  std::variant<M...> module;
+
+  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+    return std::visit([&](const auto& one) { return one.forward(x, pass, saved); }, module);
+  }
+  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+    return std::visit([&](const auto& one) { return one.backward(dy, pass, saved); }, module);
+  }
+};
+
+/// y = x + multiplier * inner(x), of a module that returns new memory.
 template <Module M>
 struct Residual {
   M inner;
+  float multiplier = 1;
 
   Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
     Tensor y = inner.forward(x, pass, saved);
+    if (multiplier != 1) pass.device.scale(y, multiplier);
     pass.device.add(x, y, y);
     return y;
   }
   Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
-    Tensor dx = inner.backward(dy, pass, saved);
+    Tensor above = dy;
+    if (multiplier != 1) {
+      above = pass.device.empty(dy.shape());
+      pass.device.copy(dy, above);
+      pass.device.scale(above, multiplier);
+    }
+    Tensor dx = inner.backward(above, pass, saved);
     pass.device.add(dy, dx, dx);
     return dx;
   }

@@ -61,8 +61,8 @@ TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> ta
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   TokenScores scores{device->empty({rows}), device->empty({rows}), with_entropy ? device->empty({rows}) : Tensor()};
   const ops::HeadAdapter adapter = lora ? ops::HeadAdapter{down(hidden, precision), lora.b->value, {}, {}} : ops::HeadAdapter();
-  device->head(hidden, weight->value, own, {inv_temperature}, precision, scores.logp, scores.lse, with_entropy ? &scores.entropy : nullptr,
-               lora ? &adapter : nullptr);
+  device->head(hidden, weight->value, own, scaled(inv_temperature), precision, scores.logp, scores.lse,
+               with_entropy ? &scores.entropy : nullptr, lora ? &adapter : nullptr);
   combine(own, scores);
   return scores;
 }
@@ -74,7 +74,7 @@ Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> target
   Tensor dhidden = device->empty(hidden.shape());
   ops::HeadAdapter adapter;
   if (lora) adapter = {down(hidden, precision), lora.b->value, device->empty({hidden.shape()[0], lora.a->value.shape()[0]}), lora.b->grad};
-  device->head_backward(hidden, weight->value, own, {inv_temperature}, precision, scores.lse, dlogp, dentropy ? &dentropy : nullptr,
+  device->head_backward(hidden, weight->value, own, scaled(inv_temperature), precision, scores.lse, dlogp, dentropy ? &dentropy : nullptr,
                         dentropy ? &scores.entropy : nullptr, dhidden, weight->grad, lora ? &adapter : nullptr);
   const ops::Layout none;
   if (lora) lora.below(hidden, adapter.ddown, {*device, none, precision}, dhidden);
@@ -96,6 +96,7 @@ Tensor Head::logits(const Tensor& hidden, ops::Precision precision) const {
   Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
   device->gemm(hidden, weight->value, z, {.transpose_b = true, .precision = precision});
   if (lora) device->gemm(down(hidden, precision), lora.b->value, z, {.transpose_b = true, .accumulate = true, .precision = precision});
+  device->scale_logits(z, scaled(1));
   return z;
 }
 

@@ -23,8 +23,9 @@ struct Head {
   Parameter* weight = nullptr;           ///< [V/tp, D] this rank's rows of the logical weight
   parallel::Communicator* tp = nullptr;  ///< the ranks that share the vocabulary; nullptr: this one has all of it
   Lora lora = {};                        ///< without dropout and magnitudes
+  float logit_scale = 1, softcap = 0;    ///< logits are cap(logit_scale * weight.hidden), as ops::HeadScale has it
 
-  /// hidden [M, D] -> scores of the targets under softmax(weight.hidden * inv_temperature).
+  /// hidden [M, D] -> scores of the targets under softmax(logits * inv_temperature).
   TokenScores forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                       bool with_entropy) const;
   /// dlogp, dentropy [M] (dentropy may be absent) -> dhidden [M, D]; adds into the weight's gradient. `scores` as forward gave them.
@@ -36,7 +37,7 @@ struct Head {
   std::vector<float> collision(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                                const TokenScores& scores) const;
 
-  /// This rank's part of the logits, [M, V/tp]: what scores() takes.
+  /// This rank's part of the logits, scaled and capped, [M, V/tp]: what scores() takes.
   Tensor logits(const Tensor& hidden, ops::Precision precision) const;
   /// All parts together, [M, V] on the host of every rank.
   std::vector<float> whole(const Tensor& logits) const;
@@ -44,6 +45,7 @@ struct Head {
   TokenScores scores(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature) const;
 
  private:
+  ops::HeadScale scaled(float inv_temperature) const { return {inv_temperature, logit_scale, softcap}; }
   Tensor down(const Tensor& hidden, ops::Precision precision) const;
   void combine(std::span<const std::int32_t> own, TokenScores& scores) const;
 };

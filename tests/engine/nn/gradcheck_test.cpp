@@ -2,7 +2,7 @@
 
 #include "engine/nn/attention.h"
 #include "engine/nn/mlp.h"
-#include "engine/nn/rms_norm.h"
+#include "engine/nn/norm.h"
 
 namespace troupe::engine::nn {
 namespace {
@@ -31,10 +31,10 @@ TEST_F(Modules, LinearWithBias) {
   test::gradcheck(Wrapped{{&parameters.at("w"), &parameters.at("b")}}, parameters, x, pass);
 }
 
-TEST_F(Modules, RmsNorm) {
+TEST_F(Modules, Norm) {
   Parameters parameters(*device, {{"g", {12}}}, true);
   test::randomize(parameters, 2, 1);
-  test::gradcheck(RmsNorm{&parameters.at("g"), 1e-6f}, parameters, x, pass);
+  test::gradcheck(Norm{&parameters.at("g"), 1e-6f}, parameters, x, pass);
 }
 
 TEST_F(Modules, Mlp) {
@@ -69,7 +69,7 @@ TEST_F(AttentionModule, InAResidualChain) {
   Parameters both(*device, {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}}, true);
   test::randomize(both, 3, 0.5);
   Attention own{{&both.at("q")}, {&both.at("k")}, {&both.at("v")}, {&both.at("o")}, attention.shape, &rotary, 0};
-  test::gradcheck(Residual<Chain<RmsNorm, Attention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
+  test::gradcheck(Residual<Chain<Norm, Attention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
 }
 
 TEST_F(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
