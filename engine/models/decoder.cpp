@@ -1,20 +1,25 @@
 #include "engine/models/decoder.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "engine/base/text.h"
 #include "engine/models/split.h"
 #include "engine/nn/attention.h"
 #include "engine/nn/compose.h"
+#include "engine/nn/embedding.h"
 #include "engine/nn/mlp.h"
-#include "engine/nn/norm.h"
-#include "engine/nn/tp.h"
 
 namespace troupe::engine::models {
 namespace {
 
-using Block = nn::Chain<nn::Residual<nn::Chain<nn::Norm, nn::Attention>>, nn::Residual<nn::Chain<nn::Norm, nn::Mlp>>>;
+/// A part of a layer with the norms around it; one that is not there lets x through.
+template <nn::Module M>
+using Normed = nn::Residual<nn::Chain<nn::Norm, nn::Chain<M, nn::Norm>>>;
+using InTurn = nn::Chain<Normed<nn::Attention>, Normed<nn::Mlp>>;
+using SideBySide = nn::Residual<nn::Chain<nn::Norm, nn::Sum<nn::Attention, nn::Mlp>>>;
+using Block = nn::Either<InTurn, SideBySide>;
 static_assert(nn::Module<Block>);
 
 parallel::Communicator* several(parallel::Communicator* group) { return group != nullptr && group->size() > 1 ? group : nullptr; }
@@ -24,18 +29,45 @@ Split split_over(parallel::Communicator* tp, const DecoderSpec& spec) {
   return split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
 }
 
+// The slope of each head (Press et al. 2021): powers of 2^(-8/n) for the n = 2^k heads below; the others take every second power of twice
+// as many.
+std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads) {
+  std::vector<float> slopes;
+  if (!spec.alibi) return slopes;
+  const int below = static_cast<int>(std::bit_floor(static_cast<unsigned>(spec.heads)));
+  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
+    const double power =
+        head < below ? -8.0 * static_cast<double>(head + 1) / below : -4.0 * static_cast<double>(2 * (head - below) + 1) / below;
+    slopes.push_back(static_cast<float>(std::exp2(power)));
+  }
+  return slopes;
+}
+
 /// Makes the modules of a decoder, each on its parameters and with its adapter, if it has one.
 struct Maker {
   nn::Parameters& parameters;
   const DecoderSpec& spec;
   const Split& split;
   parallel::Communicator* tp;
-  const nn::RotaryTable& rotary;
+  const std::vector<nn::RotaryTable>& rotary;
   const bool& adapter_on;
 
   nn::Lora lora(const std::string& name) const;
   nn::Linear linear(const std::string& name, parallel::Communicator* group = nullptr) const {
-    return {&parameters.at(name + ".weight"), parameters.find(name + ".bias"), group, lora(name)};
+    return {parameters.find(name + ".weight"), parameters.find(name + ".bias"), group, lora(name)};
+  }
+  nn::Norm norm(const std::string& name) const {  // without a weight of that name: none
+    return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps),
+            spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, parameters.find(name + ".bias"),
+            static_cast<float>(spec.norm_offset)};
+  }
+  nn::Norm rms_norm(const std::string& name) const {
+    return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps), nn::Norm::Kind::rms, nullptr,
+            static_cast<float>(spec.norm_offset)};
+  }
+  nn::Attention attention(const std::string& layer, int index) const;
+  nn::Mlp mlp(const std::string& layer) const {
+    return {linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"), linear(layer + "mlp.down_proj", tp), spec.activation};
   }
   Block block(int index) const;
 };
@@ -54,22 +86,35 @@ nn::Lora Maker::lora(const std::string& name) const {
           &adapter_on};
 }
 
+nn::Attention Maker::attention(const std::string& layer, int index) const {
+  const LayerSpec own = spec.layer_at(index);
+  const double scale = spec.attention_scale != 0 ? spec.attention_scale : 1 / std::sqrt(static_cast<double>(spec.head_size));
+  const ops::AttentionShape shape{static_cast<int>(split.heads.size()),
+                                  static_cast<int>(split.kv_heads.size()),
+                                  spec.head_size,
+                                  static_cast<float>(scale),
+                                  static_cast<float>(spec.attention_softcap),
+                                  own.window,
+                                  alibi_slopes(spec, split.heads)};
+  const bool turns = own.rotary >= 0 && static_cast<std::size_t>(own.rotary) < rotary.size();
+  return {linear(layer + "self_attn.q_proj"),
+          linear(layer + "self_attn.k_proj"),
+          linear(layer + "self_attn.v_proj"),
+          linear(layer + "self_attn.o_proj", tp),
+          shape,
+          turns ? &rotary[static_cast<std::size_t>(own.rotary)] : nullptr,
+          index,
+          rms_norm(layer + "self_attn.q_norm"),
+          rms_norm(layer + "self_attn.k_norm")};
+}
+
 Block Maker::block(int index) const {
   const std::string layer = cat("model.layers.", index, ".");
-  const auto eps = static_cast<float>(spec.norm_eps);
-  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec.head_size)));
-  nn::Attention attention{linear(layer + "self_attn.q_proj"),
-                          linear(layer + "self_attn.k_proj"),
-                          linear(layer + "self_attn.v_proj"),
-                          linear(layer + "self_attn.o_proj", tp),
-                          {static_cast<int>(split.heads.size()), static_cast<int>(split.kv_heads.size()), spec.head_size, scale},
-                          &rotary,
-                          index,
-                          {parameters.find(layer + "self_attn.q_norm.weight"), eps},
-                          {parameters.find(layer + "self_attn.k_norm.weight"), eps}};
-  nn::Mlp mlp{linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"), linear(layer + "mlp.down_proj", tp)};
-  return {{{{&parameters.at(layer + "input_layernorm.weight"), eps}, attention}},
-          {{{&parameters.at(layer + "post_attention_layernorm.weight"), eps}, mlp}}};
+  const auto multiplier = static_cast<float>(spec.residual_multiplier);
+  const nn::Norm first = norm(layer + "input_layernorm");
+  if (spec.norm_place == NormPlace::shared) return {SideBySide{{first, {attention(layer, index), mlp(layer)}}, multiplier}};
+  return {InTurn{{{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
+                 {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}}, multiplier}}};
 }
 
 }  // namespace
@@ -79,8 +124,8 @@ struct Decoder::Parts {
   parallel::Communicator* tp;
   Split split;
   nn::Parameters parameters;
-  nn::RotaryTable rotary;
-  nn::Parameter* embedding;
+  std::vector<nn::RotaryTable> rotary;
+  nn::Embedding embedding;
   std::vector<Block> blocks;
   nn::Norm norm;
   nn::Head head;
@@ -91,16 +136,34 @@ struct Decoder::Parts {
       : spec(std::move(wanted)),
         tp(several(group)),
         split(split_over(tp, spec)),
-        parameters(device, parameter_list(spec, split), with_gradients),
-        rotary(device, spec.inverse_frequencies),
-        embedding(&parameters.at("model.embed_tokens.weight")) {
+        parameters(device, parameter_list(spec, split), with_gradients) {
+    for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
     const Maker maker{parameters, spec, split, tp, rotary, adapter_on};
+    nn::Parameter& table = parameters.at("model.embed_tokens.weight");
+    embedding = {&table, tp, static_cast<float>(spec.embedding_multiplier), parameters.find("model.embed_positions.weight"),
+                 maker.norm("model.embed_norm")};
     for (int i = 0; i < spec.layers; ++i) blocks.push_back(maker.block(i));
-    norm = {&parameters.at("model.norm.weight"), static_cast<float>(spec.norm_eps)};
+    norm = maker.norm("model.norm");
     if (spec.labels > 0)
       score = {&device, &parameters.at("score.weight"), parameters.find("score.bias")};
     else
-      head = {&device, spec.tied ? embedding : &parameters.at("lm_head.weight"), tp, maker.lora("lm_head")};
+      head = {&device,
+              spec.tied ? &table : &parameters.at("lm_head.weight"),
+              tp,
+              maker.lora("lm_head"),
+              static_cast<float>(spec.logit_scale),
+              static_cast<float>(spec.logit_softcap)};
+  }
+
+  /// The tables of positions have what the pass asks for.
+  void reserve(const nn::Pass& pass) {
+    const auto& places = pass.layout.positions;
+    if (places.empty()) return;
+    const std::int64_t last = *std::ranges::max_element(places);
+    if (spec.learned_positions > 0 && last >= spec.learned_positions)
+      throw Failure(Error{Errc::bad_input, cat("a sequence of ", last + 1, " tokens; the model has learned ", spec.learned_positions,
+                                               " positions and knows no more; shorten it")});
+    for (auto& table : rotary) table.reserve(pass);
   }
 };
 
@@ -128,22 +191,17 @@ const nn::ScoreHead& Decoder::score() const {
 
 Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pass, nn::Saved& saved) {
   check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(), "Decoder::forward: tokens and layout disagree");
-  if (!pass.layout.positions.empty()) parts_->rotary.reserve(*std::ranges::max_element(pass.layout.positions) + 1);
-  Tensor x = pass.device.empty({static_cast<std::int64_t>(tokens.size()), parts_->spec.width});  // [T, D]
-  std::vector<std::int32_t> room;
-  const nn::Parameter& embedding = *parts_->embedding;
-  pass.device.gather_rows(embedding.value, nn::own_rows(embedding, tokens, -1, room), x);  // -1: zeros, until the parts are summed
-  nn::sum_over(parts_->tp, pass.device, x, "embeddings");
+  parts_->reserve(pass);
+  Tensor x = parts_->embedding.forward(tokens, pass, saved);  // [T, D]
   for (const auto& block : parts_->blocks) x = block.forward(x, pass, saved);
   return parts_->norm.forward(x, pass, saved);
 }
 
 void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved) {
+  parts_->reserve(pass);  // another forward pass may have come between
   Tensor dx = parts_->norm.backward(dhidden, pass, saved);
   for (auto block = parts_->blocks.rbegin(); block != parts_->blocks.rend(); ++block) dx = block->backward(dx, pass, saved);
-  std::vector<std::int32_t> room;
-  nn::Parameter& embedding = *parts_->embedding;
-  if (embedding.grad) pass.device.scatter_add_rows(dx, nn::own_rows(embedding, tokens, -1, room), embedding.grad);
+  parts_->embedding.backward(tokens, dx, pass, saved);
 }
 
 nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {

@@ -1,33 +1,75 @@
-// What a family file offers, and small readers of config.json that all families share.
+// What a family file offers, and the readers of config.json that families share.
 #pragma once
 
-#include <optional>
+#include <span>
 
+#include "engine/models/config_reader.h"
 #include "engine/models/spec.h"
+#include "engine/models/storage.h"
 
 namespace troupe::engine::models {
 
-/// One row of the table in spec.cpp. A new family is one file with a function of this form, and one row.
+/// One row of the table in families.cpp. A new family is one file with functions of these forms, and one row.
 struct Family {
-  const char* architecture;  ///< as in config.json's "architectures"
-  const char* model_type;    ///< as in "model_type", for files without "architectures"
-  Result<DecoderSpec> (*read)(const Json& config, const std::string& where);
+  const char* stem;        ///< "Llama" of "LlamaForCausalLM" in config.json's "architectures"
+  const char* model_type;  ///< as in "model_type", for files without "architectures"
+  void (*read)(ConfigReader& in, DecoderSpec& spec);
+  Storage (*storage)() = nullptr;        ///< nullptr: under the names of Llama
+  const char* language = "ForCausalLM";  ///< what follows the stem in the name of a language model
+  const char* score_stem = nullptr;      ///< the stem where the model has a score head, if it is another
 };
 
-Result<DecoderSpec> read_llama(const Json& config, const std::string& where);
-Result<DecoderSpec> read_qwen2(const Json& config, const std::string& where);
-Result<DecoderSpec> read_qwen3(const Json& config, const std::string& where);
+/// All of them, in the order of the documentation.
+std::span<const Family> families();
+/// The family of an architecture with a language or a score head, or nullptr.
+const Family* find_family(std::string_view architecture);
 
-/// A member with checks: absent gives `fallback`, or an error when there is none; outside [low, high] is an error.
-Result<std::int64_t> size_of(const Json& config, std::string_view key, const std::string& where, std::int64_t low, std::int64_t high,
-                             std::optional<std::int64_t> fallback = {});
-Result<double> number_of(const Json& config, std::string_view key, const std::string& where, std::optional<double> fallback = {});
-Result<bool> flag_of(const Json& config, std::string_view key, const std::string& where, bool fallback);
+// engine/models/families/
+void read_llama(ConfigReader& in, DecoderSpec& spec);
+void read_mistral(ConfigReader& in, DecoderSpec& spec);
+void read_qwen2(ConfigReader& in, DecoderSpec& spec);
+void read_qwen3(ConfigReader& in, DecoderSpec& spec);
+void read_phi3(ConfigReader& in, DecoderSpec& spec);
+void read_glm(ConfigReader& in, DecoderSpec& spec);
+void read_glm4(ConfigReader& in, DecoderSpec& spec);
+void read_gemma(ConfigReader& in, DecoderSpec& spec);
+void read_gemma2(ConfigReader& in, DecoderSpec& spec);
+void read_gemma3(ConfigReader& in, DecoderSpec& spec);
+void read_olmo2(ConfigReader& in, DecoderSpec& spec);
+void read_granite(ConfigReader& in, DecoderSpec& spec);
+void read_cohere(ConfigReader& in, DecoderSpec& spec);
+void read_starcoder2(ConfigReader& in, DecoderSpec& spec);
+void read_smollm3(ConfigReader& in, DecoderSpec& spec);
+void read_bloom(ConfigReader& in, DecoderSpec& spec);
+void read_gpt2(ConfigReader& in, DecoderSpec& spec);
+void read_internlm2(ConfigReader& in, DecoderSpec& spec);
+Storage store_phi3();
+Storage store_glm();
+Storage store_gemma2();
+Storage store_olmo2();
+Storage store_starcoder2();
+Storage store_bloom();
+Storage store_gpt2();
+Storage store_internlm2();
 
-/// Refuses, by name, members whose presence would change the numbers and which `config`'s family does not have.
-Result<> refuse_foreign_fields(const Json& config, const std::string& where);
+/// How a family spells the sizes that all have, and what stands for those that are absent (0: none, the size must be there).
+struct SizeNames {
+  ConfigReader::Keys width = {"hidden_size"}, layers = {"num_hidden_layers"}, heads = {"num_attention_heads"},
+                     inner = {"intermediate_size"}, positions = {"max_position_embeddings"}, eps = {"rms_norm_eps"};
+  std::int64_t default_positions = 2048, default_head_size = 0, inner_of_width = 0;  ///< the last: inner is that many widths when absent
+  double default_eps = 1e-6;
+  bool tied = false;  ///< what an absent tie_word_embeddings means
+};
 
-/// The sizes that all decoder families share: vocabulary, width, layers, heads, head size, inner width, token ids.
-Result<DecoderSpec> read_sizes(const Json& config, const std::string& where);
+/// Vocabulary, width, layers, heads, head size, inner width, positions, epsilon, token ids, tied or not.
+void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names = {});
+/// The activation under the first of `keys`, in transformers' words: silu, gelu, gelu_pytorch_tanh, ...
+ops::Activation read_activation(ConfigReader& in, ConfigReader::Keys keys, std::string_view fallback);
+/// Layers of "sliding_attention" see a window of `window` keys: those that "layer_types" names or, where it is absent, those with
+/// slides(layer).
+void read_windows(ConfigReader& in, DecoderSpec& spec, std::int64_t window, bool (*slides)(std::int64_t layer, std::int64_t arg),
+                  std::int64_t arg);
+/// The same window for every layer, from "sliding_window"; `absent` stands for one that is not there at all, 0: none.
+void read_window(ConfigReader& in, DecoderSpec& spec, std::int64_t absent = 0);
 
 }  // namespace troupe::engine::models

@@ -9,14 +9,8 @@
 namespace troupe::engine::models {
 namespace {
 
-constexpr std::string_view language = "ForCausalLM", of_sequences = "ForSequenceClassification", of_tokens = "ForTokenClassification";
+constexpr std::string_view of_sequences = "ForSequenceClassification", of_tokens = "ForTokenClassification";
 constexpr std::int64_t most_labels = 1 << 16;
-
-// "architectures" is a list of one name.
-std::string architecture_of(const Json& config) {
-  const Json* names = config.find("architectures");
-  return names && names->is_array() && !names->array().empty() && names->array()[0].is_string() ? names->array()[0].string() : "";
-}
 
 Result<> check_problem(const Json& config, const std::string& where) {
   constexpr std::array known = {"regression", "single_label_classification", "multi_label_classification"};
@@ -35,26 +29,28 @@ Result<std::int64_t> read_labels(const Json& config, const std::string& where) {
   if (named && !names->is_object())
     return fail(Errc::bad_input, cat(where, ": \"id2label\" must be an object of names, found ", names->type_name()));
   const auto count = named ? static_cast<std::int64_t>(names->object().size()) : 2;
-  const auto said = size_of(config, "num_labels", where, 1, most_labels, count);
-  if (!said) return said;
-  if (named && count != *said)
-    return fail(Errc::bad_input, cat(where, ": \"num_labels\" is ", *said, ", but \"id2label\" names ", count, "; take one of them out"));
-  if (*said > most_labels) return fail(Errc::bad_input, cat(where, ": \"id2label\" may name ", most_labels, " labels, found ", *said));
-  if (*said < 1) return fail(Errc::bad_input, cat(where, ": \"id2label\" names no label"));
+  ConfigReader in(config, where);
+  const std::int64_t said = in.size({"num_labels"}, 1, most_labels, count);
+  if (in.failed()) return fail(in.result().error());
+  if (named && count != said)
+    return fail(Errc::bad_input, cat(where, ": \"num_labels\" is ", said, ", but \"id2label\" names ", count, "; take one of them out"));
+  if (said > most_labels) return fail(Errc::bad_input, cat(where, ": \"id2label\" may name ", most_labels, " labels, found ", said));
+  if (said < 1) return fail(Errc::bad_input, cat(where, ": \"id2label\" names no label"));
   return said;
 }
 
 }  // namespace
 
-std::string causal_architecture(std::string_view architecture) {
-  for (const auto head : {of_sequences, of_tokens})
-    if (architecture.ends_with(head)) return cat(architecture.substr(0, architecture.size() - head.size()), language);
-  return std::string(architecture);
+std::string architecture_of(const Json& config) {
+  const Json* names = config.find("architectures");
+  return names && names->is_array() && !names->array().empty() && names->array()[0].is_string() ? names->array()[0].string() : "";
 }
+
+bool is_score_head(std::string_view suffix) { return suffix == of_sequences || suffix == of_tokens; }
 
 Result<> read_head(const Json& config, const std::string& where, DecoderSpec& spec) {
   const std::string architecture = architecture_of(config);
-  if (architecture == causal_architecture(architecture)) return {};
+  if (!architecture.ends_with(of_sequences) && !architecture.ends_with(of_tokens)) return {};
   if (auto known = check_problem(config, where); !known) return known;
   const auto labels = read_labels(config, where);
   if (!labels) return fail(labels.error());
@@ -65,11 +61,12 @@ Result<> read_head(const Json& config, const std::string& where, DecoderSpec& sp
 }
 
 void write_head(Json& config, int labels, bool bias) {
-  std::string name = causal_architecture(architecture_of(config));
+  std::string name = architecture_of(config);
   if (name.empty())  // old files have their model_type only
     if (const auto spec = read_spec(config, "config.json")) name = spec->architecture;
-  if (name.ends_with(language)) name.resize(name.size() - language.size());
-  config.set("architectures", Json::Array{cat(name, bias ? of_tokens : of_sequences)});
+  const Family* family = find_family(name);
+  const std::string stem = family == nullptr ? name : family->score_stem ? family->score_stem : family->stem;
+  config.set("architectures", Json::Array{cat(stem, bias ? of_tokens : of_sequences)});
   const auto has = [&](std::string_view key) {
     const Json* names = config.find(key);
     return names && names->is_object() && names->object().size() == static_cast<std::size_t>(labels);

@@ -9,8 +9,10 @@
 
 namespace troupe::engine::models {
 
-/// "LlamaForCausalLM" for "LlamaForTokenClassification": the name that a family goes by. Other names stay as they are.
-std::string causal_architecture(std::string_view architecture);
+/// The first of "architectures", or "".
+std::string architecture_of(const Json& config);
+/// Whether this follows a family's stem in the name of a model with a score head: "ForSequenceClassification", "ForTokenClassification".
+bool is_score_head(std::string_view suffix);
 
 /// Sets labels and score_bias of a spec from "architectures", "id2label" and "num_labels" (2 when neither is there, as in transformers).
 /// "problem_type" says how transformers would train the head, and changes no score. Errc::bad_input.

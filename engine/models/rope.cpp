@@ -1,91 +1,184 @@
 #include "engine/models/rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <optional>
 
 #include "engine/base/text.h"
 
 namespace troupe::engine::models {
 namespace {
 
-struct Rope {
-  double theta = 10000;
-  std::string type = "default";
-  const Json* parameters = nullptr;
+/// One table being read: `in` has the object with the type's fields.
+struct Scaling {
+  ConfigReader& in;
+  DecoderSpec& spec;
+  nn::RotarySpec& table;
+  double theta;
+  int turning;  ///< channels
+
+  double original() { return in.positive({"original_max_position_embeddings"}, static_cast<double>(spec.max_positions)); }
+  double at_least_one(std::string_view key) {
+    const double value = in.positive({key});
+    if (value < 1) in.fail(Errc::bad_input, cat("\"", key, "\" must be at least 1, found ", value));
+    return std::max(value, 1.0);
+  }
+  void make_room(double positions) {
+    spec.max_positions = std::max(spec.max_positions, static_cast<std::int64_t>(std::min(positions, 268435456.0)));
+  }
+  void linear();
+  void dynamic();
+  void yarn();
+  void longrope();
+  void llama3();
+  std::vector<double> stretched(std::string_view key);
 };
 
-Result<double> positive(const Json& object, std::string_view key, const std::string& where) {
-  auto value = get_number(object, key, where);
-  if (value && !(*value > 0 && std::isfinite(*value)))
-    return fail(Errc::bad_input, cat(where, ": \"", key, "\" must be above 0, found ", *value));
-  return value;
+void Scaling::linear() {
+  const double factor = in.positive({"factor"});
+  for (double& frequency : table.inverse_frequencies) frequency /= factor;
 }
 
-Result<Rope> read_rope(const Json& config, const std::string& where) {
-  Rope rope;
-  const Json* parameters = config.find("rope_parameters");
-  const bool layout5 = parameters && parameters->is_object();
-  if (!layout5) parameters = config.find("rope_scaling");
-  if (parameters && parameters->is_object()) {
-    rope.parameters = parameters;
-    for (const char* key : {"type", "rope_type"}) {
-      const Json* type = parameters->find(key);
-      if (type && type->is_string()) rope.type = type->string();
-    }
-    if (rope.type == "default" && parameters->find("factor") && !parameters->find("rope_type") && !parameters->find("type"))
-      return fail(Errc::bad_input, cat(where, ": rope_scaling has a factor but no type"));
-  } else if (parameters && !parameters->is_null()) {
-    return fail(Errc::bad_input, cat(where, ": rope_scaling must be an object or null, found ", quote(parameters->dump(), 40)));
+void Scaling::dynamic() {
+  if (turning < 4) in.fail(Errc::unsupported, "rope type \"dynamic\" needs at least 4 channels that turn");
+  table.stretch = at_least_one("factor");
+  table.trained = spec.max_positions;
+  make_room(table.stretch * static_cast<double>(spec.max_positions));
+}
+
+// Fast pairs stay, slow ones turn factor times slower, and those between are mixed (transformers modeling_rope_utils, yarn).
+void Scaling::yarn() {
+  const double before = original();
+  const double factor = in.find("factor") ? at_least_one("factor") : std::max(1.0, static_cast<double>(spec.max_positions) / before);
+  if (in.find("original_max_position_embeddings")) make_room(before * factor);
+  const double fast = in.positive({"beta_fast"}, 32), slow = in.positive({"beta_slow"}, 1);
+  const auto pair_of = [&](double rotations) {
+    return turning * std::log(before / (rotations * 2 * std::numbers::pi)) / (2 * std::log(theta));
+  };
+  double low = pair_of(fast), high = pair_of(slow);
+  if (in.flag("truncate", true)) low = std::floor(low), high = std::ceil(high);
+  low = std::max(low, 0.0), high = std::min(high, turning - 1.0);
+  if (low == high) high += 0.001;
+  for (int i = 0; i < turning / 2; ++i) {
+    const double share = std::clamp((i - low) / (high - low), 0.0, 1.0);
+    double& frequency = table.inverse_frequencies[static_cast<std::size_t>(i)];
+    frequency = frequency / factor * share + frequency * (1 - share);
   }
-  const Json* nested = layout5 ? parameters->find("rope_theta") : nullptr;
-  const Json& holder = nested ? *parameters : config;
-  if (holder.find("rope_theta")) {
-    auto theta = positive(holder, "rope_theta", where);
-    if (!theta) return fail(theta.error());
-    rope.theta = *theta;
+  const auto scale = [&](double by) { return factor <= 1 ? 1.0 : 0.1 * by * std::log(factor) + 1; };
+  const double own = in.number({"mscale"}, 0), all = in.number({"mscale_all_dim"}, 0);
+  table.factor = in.number({"attention_factor"}, own != 0 && all != 0 ? scale(own) / scale(all) : scale(1));
+}
+
+std::vector<double> Scaling::stretched(std::string_view key) {
+  std::vector<double> out = table.inverse_frequencies;
+  const Json* list = in.find(key);
+  const auto pairs = static_cast<std::size_t>(turning / 2);
+  if (!list || !list->is_array() || list->array().size() != pairs) {
+    in.fail(Errc::bad_input, cat("\"", key, "\" must be a list of ", pairs, " numbers, found ",
+                                 list && list->is_array() ? cat(list->array().size(), " values")
+                                 : list                   ? list->type_name()
+                                                          : "none"));
+    return out;
   }
-  return rope;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const Json& value = list->array()[i];
+    if (value.is_number() && value.number() > 0 && std::isfinite(value.number()))
+      out[i] /= value.number();
+    else
+      in.fail(Errc::bad_input, cat("\"", key, "\" must be numbers above 0, found ", quote(value.dump(), 40)));
+  }
+  return out;
+}
+
+// Two sets of frequencies: that of sequences up to the original length, and that of longer ones.
+void Scaling::longrope() {
+  const double before = original();
+  const double factor = in.find("factor") ? in.positive({"factor"}) : static_cast<double>(spec.max_positions) / before;
+  table.longer = stretched("long_factor");
+  table.inverse_frequencies = stretched("short_factor");
+  table.trained = static_cast<std::int64_t>(before);
+  table.factor = in.number({"attention_factor"}, factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(before)));
 }
 
 // Frequencies below `low` turn factor times slower, above `high` stay, between them mix (transformers modeling_rope_utils, llama3).
-Result<> scale_llama3(std::vector<double>& frequencies, const Json& parameters, const std::string& where) {
-  const auto factor = positive(parameters, "factor", where), low = positive(parameters, "low_freq_factor", where),
-             high = positive(parameters, "high_freq_factor", where),
-             original = positive(parameters, "original_max_position_embeddings", where);
-  for (const auto* value : {&factor, &low, &high, &original})
-    if (!*value) return fail(value->error());
-  if (*high <= *low) return fail(Errc::bad_input, cat(where, ": high_freq_factor must be above low_freq_factor"));
-  for (double& frequency : frequencies) {
+void Scaling::llama3() {
+  const double factor = in.positive({"factor"}), low = in.positive({"low_freq_factor"}), high = in.positive({"high_freq_factor"}),
+               before = in.positive({"original_max_position_embeddings"});
+  if (high <= low) return in.fail(Errc::bad_input, "high_freq_factor must be above low_freq_factor");
+  for (double& frequency : table.inverse_frequencies) {
+    if (frequency == 0) continue;
     const double wavelength = 2 * std::numbers::pi / frequency;
-    const double smooth = (*original / wavelength - *low) / (*high - *low);
-    if (wavelength > *original / *low)
-      frequency /= *factor;
-    else if (wavelength >= *original / *high)
-      frequency = (1 - smooth) * frequency / *factor + smooth * frequency;
+    const double smooth = (before / wavelength - low) / (high - low);
+    if (wavelength > before / low)
+      frequency /= factor;
+    else if (wavelength >= before / high)
+      frequency = (1 - smooth) * frequency / factor + smooth * frequency;
   }
-  return {};
+}
+
+void scale(Scaling& how, const std::string& type) {
+  if (type == "default") return;
+  if (type == "linear") return how.linear();
+  if (type == "dynamic") return how.dynamic();
+  if (type == "yarn") return how.yarn();
+  if (type == "longrope" || type == "su") return how.longrope();
+  if (type == "llama3") return how.llama3();
+  how.in.fail(Errc::unsupported,
+              cat("rope type ", quote(type), " is not supported (known: default, linear, dynamic, yarn, longrope, llama3)"));
+}
+
+std::string type_of(ConfigReader& in) {
+  if (!in.find("rope_type") && !in.find("type") && in.find("factor")) in.fail(Errc::bad_input, "rope_scaling has a factor but no type");
+  const std::string type = in.text({"rope_type", "type"}, "default");
+  return type == "yarn" && in.find("long_factor") ? "longrope" : type;  // as the first Phi-3 files call it
+}
+
+// How many channels of a head turn.
+int turning_of(ConfigReader& in, const DecoderSpec& spec, const RopeStyle& style) {
+  const double share = in.positive({"partial_rotary_factor"}, style.partial);
+  if (share != 1 && !style.may_be_partial)
+    in.fail(Errc::unsupported, cat("\"partial_rotary_factor\": ", share, " would change the numbers, and this family does not have it"));
+  const int turning = static_cast<int>(std::min(share, 1.0) * spec.head_size);
+  if (share > 1 || turning < 2 || turning % 2)
+    in.fail(Errc::bad_input,
+            cat("\"partial_rotary_factor\" must leave an even number of the ", spec.head_size, " channels, found ", share));
+  return std::max(turning, 2);
+}
+
+// Both layouts become one object: that of version 5.
+Json parameters_of(ConfigReader& in) {
+  const Json* parameters = in.find("rope_parameters");
+  const char* name = parameters ? "rope_parameters" : "rope_scaling";
+  if (!parameters) parameters = in.find("rope_scaling");
+  if (parameters && !parameters->is_object())
+    in.fail(Errc::bad_input, cat(name, " must be an object or null, found ", quote(parameters->dump(), 40)));
+  Json out = parameters && parameters->is_object() ? *parameters : Json(Json::Object{});
+  for (const char* key : {"rope_theta", "partial_rotary_factor"})
+    if (const Json* outside = in.find(key); outside && !out.find(key)) out.set(key, *outside);
+  // Phi-3 writes it beside the rest, and means that one.
+  if (const Json* outside = in.find("original_max_position_embeddings")) out.set("original_max_position_embeddings", *outside);
+  return out;
 }
 
 }  // namespace
 
-Result<std::vector<double>> rotary_frequencies(const Json& config, const std::string& where, int head_size) {
-  const auto rope = read_rope(config, where);
-  if (!rope) return fail(rope.error());
-  std::vector<double> frequencies;
-  for (int i = 0; i < head_size; i += 2) frequencies.push_back(1 / std::pow(rope->theta, static_cast<double>(i) / head_size));
-  if (rope->type == "default") return frequencies;
-  if (rope->type == "linear") {
-    const auto factor = positive(*rope->parameters, "factor", where);
-    if (!factor) return fail(factor.error());
-    for (double& frequency : frequencies) frequency /= *factor;
-    return frequencies;
-  }
-  if (rope->type == "llama3") {
-    if (auto scaled = scale_llama3(frequencies, *rope->parameters, where); !scaled) return fail(scaled.error());
-    return frequencies;
-  }
-  return fail(Errc::unsupported, cat(where, ": rope type ", quote(rope->type), " is not supported (known: default, linear, llama3)"));
+nn::RotarySpec read_rotary_table(ConfigReader& in, const Json& parameters, DecoderSpec& spec, const RopeStyle& style) {
+  ConfigReader inner = in.inside(parameters);
+  nn::RotarySpec table;
+  const int turning = turning_of(inner, spec, style);
+  const double theta = inner.positive({"rope_theta"}, style.theta);
+  for (int i = 0; i < spec.head_size; i += 2)
+    table.inverse_frequencies.push_back(i < turning ? 1 / std::pow(theta, static_cast<double>(i) / turning) : 0.0);
+  Scaling how{inner, spec, table, theta, turning};
+  scale(how, type_of(inner));
+  if (style.interleaved || turning != spec.head_size) spec.head_order = {spec.head_size, turning, style.interleaved};
+  in.take(inner);
+  return table;
+}
+
+void read_rotary(ConfigReader& in, DecoderSpec& spec, const RopeStyle& style) {
+  const Json parameters = parameters_of(in);
+  spec.rotary = {read_rotary_table(in, parameters, spec, style)};
 }
 
 }  // namespace troupe::engine::models

@@ -44,6 +44,9 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
 }  // namespace
 
 Result<> check_split(const DecoderSpec& spec, int parts) {
+  if (spec.width_norms && parts > 1)
+    return fail(Errc::usage, cat("tensor parallelism of ", parts, " does not fit ", spec.architecture,
+                                 ", whose norms are over all heads of a row together; it can be 1"));
   if (splits_into(spec, parts)) return {};
   std::vector<std::string> valid;
   for (int choice = 1; choice <= spec.heads; ++choice)

@@ -41,7 +41,9 @@ inline GridModel grid_model(std::string title, int heads, int kv_heads, int most
   spec.vocabulary = 37, spec.width = 20, spec.layers = 2, spec.inner = 27;             // neither vocabulary nor inner width is divisible
   spec.heads = heads, spec.kv_heads = kv_heads, spec.head_size = 6, spec.tied = tied;  // and H*K is not D
   spec.attention_bias = spec.output_bias = spec.mlp_bias = biases;
-  for (int i = 0; i < spec.head_size / 2; ++i) spec.inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  spec.rotary.resize(1);
+  for (int i = 0; i < spec.head_size / 2; ++i)
+    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   spec.max_positions = 96;
   return {std::move(title), std::move(spec), most_tp};
 }

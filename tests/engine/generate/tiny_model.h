@@ -21,7 +21,9 @@ inline models::DecoderSpec tiny_spec() {
   spec.heads = 4, spec.kv_heads = 2, spec.head_size = 8;
   spec.tied = true;
   spec.attention_bias = true;
-  for (int i = 0; i < spec.head_size / 2; ++i) spec.inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  spec.rotary.resize(1);
+  for (int i = 0; i < spec.head_size / 2; ++i)
+    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   spec.max_positions = 96;
   return spec;
 }

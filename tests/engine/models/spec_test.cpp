@@ -37,7 +37,7 @@ TEST(Spec, ReadsALlama) {
   EXPECT_EQ(spec->eos_ids, (std::vector<std::int32_t>{1, 2}));
   EXPECT_EQ(spec->bos_id, -1);
   EXPECT_FALSE(spec->tied);
-  EXPECT_EQ(spec->inverse_frequencies, (std::vector<double>{1.0, 0.01}));
+  EXPECT_EQ(spec->rotary[0].inverse_frequencies, (std::vector<double>{1.0, 0.01}));
 }
 
 TEST(Spec, CountsTheParametersThatItLists) {
@@ -109,15 +109,15 @@ TEST(Spec, BothLayoutsOfRopeGiveTheSameFrequencies) {
   const auto four = read_spec(config(R"({"rope_theta":500.0,"rope_scaling":{"type":"linear","factor":2.0}})"), "x");
   const auto five = read_spec(config(R"({"rope_parameters":{"rope_theta":500.0,"rope_type":"linear","factor":2.0}})"), "x");
   ASSERT_TRUE(four && five);
-  EXPECT_EQ(four->inverse_frequencies, five->inverse_frequencies);
-  EXPECT_EQ(four->inverse_frequencies[0], 0.5);
-  EXPECT_DOUBLE_EQ(four->inverse_frequencies[1], 0.5 / std::sqrt(500.0));
+  EXPECT_EQ(four->rotary[0].inverse_frequencies, five->rotary[0].inverse_frequencies);
+  EXPECT_EQ(four->rotary[0].inverse_frequencies[0], 0.5);
+  EXPECT_DOUBLE_EQ(four->rotary[0].inverse_frequencies[1], 0.5 / std::sqrt(500.0));
 }
 
 TEST(Spec, RefusesByNameWhatItCannotHonour) {
   EXPECT_THAT(problem(R"({"architectures":["MambaForCausalLM"]})"), HasSubstr("\"MambaForCausalLM\" is not supported (known: Llama"));
-  EXPECT_THAT(problem(R"({"rope_scaling":{"rope_type":"yarn","factor":2.0}})"), HasSubstr("rope type \"yarn\""));
-  EXPECT_THAT(problem(R"({"hidden_act":"gelu"})"), HasSubstr("hidden_act"));
+  EXPECT_THAT(problem(R"({"rope_scaling":{"rope_type":"mrope","factor":2.0}})"), HasSubstr("rope type \"mrope\""));
+  EXPECT_THAT(problem(R"({"hidden_act":"relu2"})"), HasSubstr("hidden_act"));
   EXPECT_THAT(problem(R"({"quantization_config":{"bits":4}})"), HasSubstr("\"quantization_config\""));
   EXPECT_THAT(problem(R"({"partial_rotary_factor":0.5})"), HasSubstr("\"partial_rotary_factor\""));
   EXPECT_THAT(problem(R"({"attention_dropout":0.1})"), HasSubstr("\"attention_dropout\""));

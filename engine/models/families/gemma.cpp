@@ -1,0 +1,90 @@
+// Gemma (2024, arXiv:2403.08295), Gemma 2 (arXiv:2408.00118), Gemma 3 (2025, arXiv:2503.19786; its text model): gains around 1, embeddings
+// times the root of the width; from 2 on norms on both sides, every other layer with a window and soft caps; 3 has norms over heads instead
+// of caps, and turns its windowed layers by another base.
+#include <cmath>
+
+#include "engine/models/family.h"
+#include "engine/models/rope.h"
+
+namespace troupe::engine::models {
+namespace {
+
+void read_common(ConfigReader& in, DecoderSpec& spec, std::int64_t positions) {
+  read_sizes(in, spec, {.default_positions = positions, .default_head_size = 256, .tied = true});
+  spec.norm_offset = 1;
+  spec.embedding_multiplier = std::sqrt(static_cast<double>(spec.width));
+  spec.attention_bias = spec.output_bias = in.flag("attention_bias", false);
+  spec.activation = read_activation(in, {"hidden_activation"}, "gelu_pytorch_tanh");
+}
+
+// An absent cap is the family's, null is none.
+double read_cap(ConfigReader& in, const char* key, double absent) {
+  const Json* member = in.config().find(key);
+  if (member && member->is_null()) return 0;
+  return member || absent != 0 ? in.positive({key}, absent) : 0;
+}
+
+// What Gemma 2 and 3 share. Every `pattern`-th layer sees everything.
+void read_later(ConfigReader& in, DecoderSpec& spec, std::int64_t pattern, double attention_cap, double logit_cap) {
+  spec.norm_place = NormPlace::both;
+  spec.attention_scale = 1 / std::sqrt(in.positive({"query_pre_attn_scalar"}, 256));
+  spec.attention_softcap = read_cap(in, "attn_logit_softcapping", attention_cap);
+  spec.logit_softcap = read_cap(in, "final_logit_softcapping", logit_cap);
+  const auto slides = [](std::int64_t layer, std::int64_t every) { return (layer + 1) % every != 0; };
+  read_windows(in, spec, in.size({"sliding_window"}, 1, 1 << 28, 4096), slides, pattern);
+}
+
+Json local_parameters(const ConfigReader& in) {
+  const Json* base = in.find("rope_local_base_freq");
+  return Json(Json::Object{{"rope_theta", base ? *base : Json(10000.0)}});
+}
+
+// Version 5 has one object for each type of layer; version 4 one base, and another for windows.
+void read_rotaries(ConfigReader& in, DecoderSpec& spec) {
+  const Json* both = in.find("rope_parameters");
+  const RopeStyle everywhere{.theta = 1e6}, local{.theta = 1e4};
+  if (both && both->find("full_attention")) {
+    const Json* sliding = both->find("sliding_attention");
+    const Json none(Json::Object{});
+    spec.rotary.push_back(read_rotary_table(in, *both->find("full_attention"), spec, everywhere));
+    spec.rotary.push_back(read_rotary_table(in, sliding && sliding->is_object() ? *sliding : none, spec, local));
+  } else {
+    read_rotary(in, spec, everywhere);
+    spec.rotary.push_back(read_rotary_table(in, local_parameters(in), spec, local));
+  }
+  for (auto& layer : spec.layer) layer.rotary = layer.window > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+void read_gemma(ConfigReader& in, DecoderSpec& spec) {
+  in.refuse_foreign({});
+  read_common(in, spec, 8192);
+  // The first files say "gelu" and mean the tanh formula.
+  if (!in.find("hidden_activation") && in.text({"hidden_act"}, "gelu") != "gelu") spec.activation = read_activation(in, {"hidden_act"}, "");
+  read_rotary(in, spec);
+}
+
+void read_gemma2(ConfigReader& in, DecoderSpec& spec) {
+  in.refuse_foreign({"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar", "sliding_window", "layer_types"});
+  read_common(in, spec, 8192);
+  read_later(in, spec, 2, 50, 30);
+  read_rotary(in, spec);
+}
+
+void read_gemma3(ConfigReader& in, DecoderSpec& spec) {
+  in.refuse_foreign({"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar", "sliding_window", "layer_types",
+                     "rope_local_base_freq"});
+  read_common(in, spec, 131072);
+  read_later(in, spec, in.size({"sliding_window_pattern", "_sliding_window_pattern"}, 1, 4096, 6), 0, 0);
+  spec.head_norms = true;
+  read_rotaries(in, spec);
+}
+
+Storage store_gemma2() {
+  return {.modules = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                      {"post_attention_layernorm", "pre_feedforward_layernorm"},
+                      {"post_mlp_layernorm", "post_feedforward_layernorm"}}};
+}
+
+}  // namespace troupe::engine::models
