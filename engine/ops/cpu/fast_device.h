@@ -80,7 +80,12 @@ class FastDevice final : public HostDevice {
   Pool pool_;
   std::vector<std::unique_ptr<HostBuffer>> product_scratch_;  ///< one a thread
   std::vector<Scratch> score_scratch_;                        ///< one a thread
-  Scratch logits_, hidden_, dhidden_, down_, ddown_;
+  /// offset + gain, [D].
+  const float* shifted(const Tensor& gain, float offset);
+  /// Products of the head become its logits at temperature 1.
+  void scale_row(float* logits, std::int64_t n, const HeadScale& scale) const;
+
+  Scratch gain_, logits_, hidden_, dhidden_, down_, ddown_;
   std::vector<std::int32_t> head_rows_;
   std::vector<double> partial_sums_;
 

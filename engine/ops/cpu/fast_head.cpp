@@ -56,7 +56,6 @@ void FastDevice::for_each_head_chunk(const Tensor& hidden, const Tensor& weight,
 void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                       Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) {
   const float inv_temperature = scale.inv_temperature;
-  check(!scale.changes_logits(), "head");
   check_head(hidden, weight, targets);
   const auto count = static_cast<std::int64_t>(targets.size());
   check(logp.count() == count && lse.count() == count && (entropy == nullptr || entropy->count() == count), "head: logp, lse, entropy [T]");
@@ -69,7 +68,8 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
     share(static_cast<std::int64_t>(chunk.rows.size()), 8 * vocabulary, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int32_t t = chunk.rows[static_cast<std::size_t>(i)];
-        const float* z = chunk.logits + i * vocabulary;
+        float* z = chunk.logits + i * vocabulary;
+        scale_row(z, vocabulary, scale);
         const std::int32_t target = targets[static_cast<std::size_t>(t)];
         const RowResult row(kernels_.softmax_sums(z, vocabulary, inv_temperature, entropy_at != nullptr));
         if (target >= 0) logp_at[t] = row.logp(z[target], inv_temperature);
@@ -84,7 +84,6 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
                                Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
                                Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
   const float inv_temperature = scale.inv_temperature;
-  check(!scale.changes_logits(), "head");
   check_head(hidden, weight, targets);
   const auto count = static_cast<std::int64_t>(targets.size());
   check(lse.count() == count && dlogp.count() == count, "head_backward: lse, dlogp [T]");
@@ -103,10 +102,18 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int32_t t = chunk.rows[static_cast<std::size_t>(i)];
         float* z = chunk.logits + i * vocabulary;
-        kernels_.head_dlogits(z, vocabulary,
-                              {inv_temperature, lse_at[t], dlogp_at[t], dentropy_at == nullptr ? 0 : dentropy_at[t],
-                               entropy_at == nullptr ? 0 : entropy_at[t]});
-        if (const std::int32_t target = targets[static_cast<std::size_t>(t)]; target >= 0) z[target] += inv_temperature * dlogp_at[t];
+        const HeadRow row{inv_temperature,
+                          lse_at[t],
+                          dlogp_at[t],
+                          dentropy_at == nullptr ? 0 : dentropy_at[t],
+                          entropy_at == nullptr ? 0 : entropy_at[t],
+                          scale.logit_scale,
+                          scale.softcap == 0 ? 0 : 1 / scale.softcap};
+        scale_row(z, vocabulary, scale);
+        const std::int32_t target = targets[static_cast<std::size_t>(t)];
+        const float own = target < 0 ? 0 : inv_temperature * dlogp_at[t] * row.slope(z[target]);
+        kernels_.head_dlogits(z, vocabulary, row);
+        if (target >= 0) z[target] += own;
       }
     });
     float* below = dhidden_.need(rows * width);
@@ -126,7 +133,19 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
   });
 }
 
-void FastDevice::scale_logits(Tensor&, const HeadScale& scale) { check(!scale.changes_logits(), "head"); }
+void FastDevice::scale_row(float* logits, std::int64_t n, const HeadScale& scale) const {
+  if (scale.softcap != 0) return kernels_.cap(logits, n, scale.logit_scale, scale.softcap);
+  if (scale.logit_scale != 1) kernels_.scale(logits, scale.logit_scale, n);
+}
+
+void FastDevice::scale_logits(Tensor& logits, const HeadScale& scale) {
+  if (!scale.changes_logits()) return;
+  float* values = out(logits);
+  const std::int64_t vocabulary = width_of(logits);
+  share(rows_of(logits), 8 * vocabulary, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t t = begin; t < end; ++t) scale_row(values + t * vocabulary, vocabulary, scale);
+  });
+}
 
 void FastDevice::token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                                Tensor& lse) {

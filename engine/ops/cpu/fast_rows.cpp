@@ -1,7 +1,4 @@
-// The fast device's operations on rows: norms, rotations, gates, biases.
-#include <algorithm>
-#include <cmath>
-
+// The fast device's operations on rows: biases, rotations, activations.
 #include "engine/ops/cpu/fast_device.h"
 
 namespace troupe::engine::ops {
@@ -25,39 +22,6 @@ void FastDevice::bias_backward(const Tensor& dy, Tensor& dbias) {
         [&](std::int64_t begin, std::int64_t end, int) { kernels_.column_sums(above + begin, count, width, sums + begin, end - begin); });
 }
 
-void FastDevice::rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms, float offset) {
-  check(offset == 0, "offset");
-  const std::int64_t width = gain.count(), count = rows_of(x);
-  check(width_of(x) == width && y.count() == x.count() && inv_rms.count() == count, "rms_norm: x, y [T, D], gain [D], inv_rms [T]");
-  const float *values = in(x), *weight = in(gain);
-  float *result = out(y), *inverse = out(inv_rms);
-  share(count, 4 * width, 1, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      inverse[t] = static_cast<float>(1 / std::sqrt(kernels_.mean_square(values + t * width, width) + double{eps}));
-      kernels_.rms_norm(values + t * width, weight, inverse[t], result + t * width, width);
-    }
-  });
-}
-
-void FastDevice::rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx, Tensor& dgain,
-                                   float offset) {
-  check(offset == 0, "offset");
-  const std::int64_t width = gain.count(), count = rows_of(x);
-  check(width_of(x) == width && dy.count() == x.count() && dx.count() == x.count() && inv_rms.count() == count && dgain.count() == width,
-        "rms_norm_backward: x, dy, dx [T, D], gain, dgain [D], inv_rms [T]");
-  const float *values = in(x), *weight = in(gain), *inverse = in(inv_rms), *above = in(dy);
-  float *below = out(dx), *sums = out(dgain);
-  // The gain first: dx may be dy.
-  share(width, 2 * count, 16, [&](std::int64_t begin, std::int64_t end, int) {
-    kernels_.rms_norm_dgain(values + begin, inverse, above + begin, count, width, sums + begin, end - begin);
-  });
-  share(count, 4 * width, 1, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      kernels_.rms_norm_dx(values + t * width, weight, inverse[t], above + t * width, below + t * width, width);
-    }
-  });
-}
-
 void FastDevice::rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) {
   const std::int64_t width = width_of(x), half = heads > 0 ? width / heads / 2 : 0;
   check(heads > 0 && half * 2 * heads == width && rows_of(x) == static_cast<std::int64_t>(positions.size()), "rope: x [T, heads*K]");
@@ -74,30 +38,38 @@ void FastDevice::rope(Tensor& x, std::span<const std::int32_t> positions, const 
 }
 
 void FastDevice::gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) {
-  check(activation == Activation::silu, "silu");
-  check(gate.count() == up.count() && gate.count() == y.count(), "swiglu: operands differ in size");
+  check(gate.count() == up.count() && gate.count() == y.count(), "gated: operands differ in size");
   const float *g = in(gate), *u = in(up);
   float* result = out(y);
   share(y.count(), 8, 1024,
-        [&](std::int64_t begin, std::int64_t end, int) { kernels_.swiglu(g + begin, u + begin, result + begin, end - begin); });
+        [&](std::int64_t begin, std::int64_t end, int) { kernels_.gated(activation, g + begin, u + begin, result + begin, end - begin); });
 }
 
 void FastDevice::gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) {
-  check(activation == Activation::silu, "silu");
   check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count(),
-        "swiglu_backward: operands differ in size");
+        "gated_backward: operands differ in size");
   const float *g = in(gate), *u = in(up), *above = in(dy);
   float *dg = out(dgate), *du = out(dup);
   share(dy.count(), 12, 1024, [&](std::int64_t begin, std::int64_t end, int) {
-    kernels_.swiglu_backward(g + begin, u + begin, above + begin, dg + begin, du + begin, end - begin);
+    kernels_.gated_backward(activation, g + begin, u + begin, above + begin, dg + begin, du + begin, end - begin);
   });
 }
 
-void FastDevice::activate(Activation, const Tensor&, Tensor&) { check(false, "activate"); }
-void FastDevice::activate_backward(Activation, const Tensor&, const Tensor&, Tensor&) { check(false, "activate"); }
-void FastDevice::layer_norm(const Tensor&, const Tensor&, const Tensor&, float, Tensor&, Tensor&, Tensor&) { check(false, "layer_norm"); }
-void FastDevice::layer_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&, Tensor&) {
-  check(false, "layer_norm");
+void FastDevice::activate(Activation activation, const Tensor& x, Tensor& y) {
+  check(x.count() == y.count(), "activate: operands differ in size");
+  const float* values = in(x);
+  float* result = out(y);
+  share(y.count(), 8, 1024,
+        [&](std::int64_t begin, std::int64_t end, int) { kernels_.activate(activation, values + begin, result + begin, end - begin); });
+}
+
+void FastDevice::activate_backward(Activation activation, const Tensor& x, const Tensor& dy, Tensor& dx) {
+  check(x.count() == dy.count() && x.count() == dx.count(), "activate_backward: operands differ in size");
+  const float *values = in(x), *above = in(dy);
+  float* below = out(dx);
+  share(dy.count(), 12, 1024, [&](std::int64_t begin, std::int64_t end, int) {
+    kernels_.activate_backward(activation, values + begin, above + begin, below + begin, end - begin);
+  });
 }
 
 }  // namespace troupe::engine::ops

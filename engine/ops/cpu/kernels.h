@@ -26,12 +26,16 @@ struct SoftmaxSums {
   double weighted;  ///< of e * (z - largest)
 };
 
-/// The upstream of one row of the vocabulary head.
+/// The upstream of one row of the vocabulary head, and how its logits came from products: capped / cap is their share of the cap.
 struct HeadRow {
   float inv_temperature, lse, dlogp, dentropy, entropy;
+  float logit_scale = 1, inverse_cap = 0;
+  /// How a logit rises with its product.
+  float slope(float logit) const { return logit_scale * (1 - logit * inverse_cap * (logit * inverse_cap)); }
 };
 
 struct AdamW;
+enum class Activation : std::uint8_t;
 
 /// The scalars of an AdamW update, each rounded to f32 once, as torch does.
 struct AdamWScalars {
@@ -51,6 +55,9 @@ struct Kernels {
   SoftmaxSums (*softmax_in_place)(float* x, std::int64_t n, float factor);                       ///< x becomes e
   void (*attention_weights)(float* scores, std::int64_t n, float scale, float lse);              ///< scores become p
   void (*attention_dscores)(const float* p, float* dp, std::int64_t n, float dot, float scale);  ///< dp becomes scale * dscore
+  void (*cap)(float* x, std::int64_t n, float factor, float cap);                                ///< x becomes cap * tanh(factor * x / cap)
+  void (*cap_backward)(const float* capped, float* d, std::int64_t n, float cap, float dot);     ///< d becomes (d - dot) * the cap's slope
+  void (*tilt)(float* scores, std::int64_t n, float slope, std::int64_t first);                  ///< scores[i] += slope * (first + i)
   void (*head_dlogits)(float* logits, std::int64_t n, const HeadRow&);                           ///< without the target's own term
 
   float (*dot)(const float* a, const float* b, std::int64_t n);
@@ -60,10 +67,18 @@ struct Kernels {
   /// dgain[i] += sum over rows of dy * x * inverse, for n columns of rows that are `width` apart; a chain in the order of the rows.
   void (*rms_norm_dgain)(const float* x, const float* inverse, const float* dy, std::int64_t rows, std::int64_t width, float* dgain,
                          std::int64_t n);
+  double (*mean)(const float* x, std::int64_t n);
+  double (*variance)(const float* x, float middle, std::int64_t n);  ///< the mean of (x - middle)^2
+  void (*layer_norm)(const float* x, const float* gain, const float* bias, float middle, float inverse, float* y, std::int64_t n);
+  void (*layer_norm_dx)(const float* x, const float* gain, float middle, float inverse, const float* dy, float* dx, std::int64_t n);
+  void (*layer_norm_dgain)(const float* x, const float* mean, const float* inverse, const float* dy, std::int64_t rows, std::int64_t width,
+                           float* dgain, std::int64_t n);  ///< as rms_norm_dgain, of (x - mean) * inverse
   void (*column_sums)(const float* x, std::int64_t rows, std::int64_t width, float* sums, std::int64_t n);
   void (*rope)(float* x, const float* cos, const float* sin, int heads, std::int64_t half, bool inverse);
-  void (*swiglu)(const float* gate, const float* up, float* y, std::int64_t n);
-  void (*swiglu_backward)(const float* gate, const float* up, const float* dy, float* dgate, float* dup, std::int64_t n);
+  void (*gated)(Activation, const float* gate, const float* up, float* y, std::int64_t n);
+  void (*gated_backward)(Activation, const float* gate, const float* up, const float* dy, float* dgate, float* dup, std::int64_t n);
+  void (*activate)(Activation, const float* x, float* y, std::int64_t n);
+  void (*activate_backward)(Activation, const float* x, const float* dy, float* dx, std::int64_t n);
   void (*add)(const float* a, const float* b, float* sum, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
   void (*adamw)(float* p, const float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);

@@ -1,36 +1,12 @@
-// Everything that works along rows: exp, softmax sums, norms, rotations, gates, the optimizer's update.
+// What works along rows: softmax sums, attention's weights, rotations, the optimizer's update.
 // Sums run in sixteen lanes over blocks of 1024, each joined in a fixed order and added up as doubles.
 #pragma once
 
-#include "engine/ops/cpu/kernels.h"
+#include "engine/ops/cpu/kernels_math.h"
 
 namespace troupe::engine::ops::kernels {
 
 inline constexpr std::int64_t sum_block = 1024;
-
-/// e^x to about 1 ulp: x = n ln 2 + r, a polynomial of Cephes' expf for e^r (Moshier 1992), then 2^n. NaN stays NaN.
-template <class V>
-[[gnu::always_inline]] inline V exp(V x) {
-  x = V::max(V::set(-104.0F), V::min(V::set(88.722F), x));
-  const V magic = V::set(12582912.0F);  // 1.5 * 2^23: adding it rounds to a whole number
-  const V n = V::fma(x, V::set(1.44269504088896341F), magic) - magic;
-  V r = V::fma(n, V::set(-0.693359375F), x);
-  r = V::fma(n, V::set(2.12194440e-4F), r);
-  V p = V::set(1.9875691500e-4F);
-  p = V::fma(p, r, V::set(1.3981999507e-3F));
-  p = V::fma(p, r, V::set(8.3334519073e-3F));
-  p = V::fma(p, r, V::set(4.1665795894e-2F));
-  p = V::fma(p, r, V::set(1.6666665459e-1F));
-  p = V::fma(p, r, V::set(5.0000001201e-1F));
-  p = V::fma(p, r * r, r) + V::set(1.0F);
-  return V::times_power(p, n);
-}
-
-/// Calls step(index, mask) for each sixteen of n.
-template <class V, class Step>
-[[gnu::always_inline]] inline void for_lanes(std::int64_t begin, std::int64_t end, Step step) {
-  for (std::int64_t i = begin; i < end; i += 16) step(i, V::first(end - i));
-}
 
 /// The sum of term(index, mask) over n elements; terms outside the mask must be 0.
 template <class V, class Term>
@@ -97,52 +73,55 @@ void attention_dscores(const float* p, float* dp, std::int64_t n, float dot, flo
   });
 }
 
-/// logits become -inv_temperature * p * (dlogp + dentropy * (log p + entropy)); the caller adds the target's own term.
+/// x becomes cap * tanh(factor * x / cap).
+template <class V>
+void cap(float* x, std::int64_t n, float factor, float cap) {
+  const V inner = V::set(factor / cap);
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { (V::set(cap) * tanh(V::load(x + i, mask) * inner)).store(x + i, mask); });
+}
+/// d becomes (d - dot) * (1 - (capped / cap)^2), the second factor being how a capped score rises with what it was.
+template <class V>
+void cap_backward(const float* capped, float* d, std::int64_t n, float cap, float dot) {
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    const V bent = V::load(capped + i, mask) * V::set(1 / cap);
+    ((V::load(d + i, mask) - V::set(dot)) * (V::set(1.0F) - bent * bent)).store(d + i, mask);
+  });
+}
+inline constexpr float lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+/// scores[i] += slope * (first + i)
+template <class V>
+void tilt(float* scores, std::int64_t n, float slope, std::int64_t first) {
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    const V distance = V::set(static_cast<float>(first + i)) + V::load(lane_numbers);  // whole numbers below 2^24
+    (V::load(scores + i, mask) + V::set(slope) * distance).store(scores + i, mask);
+  });
+}
+
+/// logits become -inv_temperature * p * (dlogp + dentropy * (log p + entropy)) times how a logit rises with its
+/// product; the caller adds the target's own term.
+template <class V, bool bent>
+void head_dlogits_of(float* logits, std::int64_t n, const HeadRow& row) {
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    const V logit = V::load(logits + i, mask), log_p = logit * V::set(row.inv_temperature) - V::set(row.lse);
+    const V above = V::set(row.dlogp) + V::set(row.dentropy) * (log_p + V::set(row.entropy));
+    V slope = V::set(-row.inv_temperature) * exp(log_p) * above;
+    if constexpr (bent) {
+      const V share = logit * V::set(row.inverse_cap);
+      slope = slope * (V::set(row.logit_scale) * (V::set(1.0F) - share * share));
+    }
+    slope.store(logits + i, mask);
+  });
+}
 template <class V>
 void head_dlogits(float* logits, std::int64_t n, const HeadRow& row) {
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-    const V log_p = V::load(logits + i, mask) * V::set(row.inv_temperature) - V::set(row.lse);
-    const V above = V::set(row.dlogp) + V::set(row.dentropy) * (log_p + V::set(row.entropy));
-    (V::set(-row.inv_temperature) * exp(log_p) * above).store(logits + i, mask);
-  });
+  if (row.logit_scale == 1 && row.inverse_cap == 0) return head_dlogits_of<V, false>(logits, n, row);
+  head_dlogits_of<V, true>(logits, n, row);
 }
 
 template <class V>
 float dot(const float* a, const float* b, std::int64_t n) {
   return static_cast<float>(sum_of<V>(n, [&](std::int64_t i, auto mask) { return V::load(a + i, mask) * V::load(b + i, mask); }));
-}
-template <class V>
-double mean_square(const float* x, std::int64_t n) {
-  return sum_of<V>(n, [&](std::int64_t i, auto mask) { return V::load(x + i, mask) * V::load(x + i, mask); }) / static_cast<double>(n);
-}
-
-template <class V>
-void rms_norm(const float* x, const float* gain, float inverse, float* y, std::int64_t n) {
-  for_lanes<V>(0, n,
-               [&](std::int64_t i, auto mask) { (V::load(x + i, mask) * V::set(inverse) * V::load(gain + i, mask)).store(y + i, mask); });
-}
-template <class V>
-void rms_norm_dx(const float* x, const float* gain, float inverse, const float* dy, float* dx, std::int64_t n) {
-  const double sum = sum_of<V>(n, [&](std::int64_t i, auto mask) {
-    return V::load(dy + i, mask) * V::load(gain + i, mask) * (V::load(x + i, mask) * V::set(inverse));
-  });
-  const V mean = V::set(static_cast<float>(sum / static_cast<double>(n)));
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-    const V weighted = V::load(dy + i, mask) * V::load(gain + i, mask);
-    ((weighted - V::load(x + i, mask) * V::set(inverse) * mean) * V::set(inverse)).store(dx + i, mask);
-  });
-}
-template <class V>
-void rms_norm_dgain(const float* x, const float* inverse, const float* dy, std::int64_t rows, std::int64_t width, float* dgain,
-                    std::int64_t n) {
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-    V sum = V::load(dgain + i, mask);
-    for (std::int64_t t = 0; t < rows; ++t) {
-      const V normed = V::load(x + t * width + i, mask) * V::set(inverse[t]);
-      sum = V::fma(V::load(dy + t * width + i, mask), normed, sum);
-    }
-    sum.store(dgain + i, mask);
-  });
 }
 template <class V>
 void column_sums(const float* x, std::int64_t rows, std::int64_t width, float* sums, std::int64_t n) {
@@ -164,24 +143,6 @@ void rope(float* x, const float* cos, const float* sin, int heads, std::int64_t 
       (high * c + low * s).store(x + half + i, mask);
     });
   }
-}
-
-template <class V>
-void swiglu(const float* gate, const float* up, float* y, std::int64_t n) {
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-    const V g = V::load(gate + i, mask);
-    (g / (V::set(1.0F) + exp(V::zero() - g)) * V::load(up + i, mask)).store(y + i, mask);
-  });
-}
-template <class V>
-void swiglu_backward(const float* gate, const float* up, const float* dy, float* dgate, float* dup, std::int64_t n) {
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-    const V one = V::set(1.0F), g = V::load(gate + i, mask), above = V::load(dy + i, mask);
-    const V sigmoid = one / (one + exp(V::zero() - g));
-    const V slope = sigmoid * (one + g * (one - sigmoid));
-    (above * V::load(up + i, mask) * slope).store(dgate + i, mask);
-    (above * (g * sigmoid)).store(dup + i, mask);
-  });
 }
 
 template <class V>

@@ -1,6 +1,8 @@
 // The table of one instruction set: every kernel, made for its lanes.
 #pragma once
 
+#include "engine/ops/cpu/kernels_gates.h"
+#include "engine/ops/cpu/kernels_norms.h"
 #include "engine/ops/cpu/kernels_outer.h"
 #include "engine/ops/cpu/kernels_rows.h"
 
@@ -15,16 +17,26 @@ constexpr Kernels table(const char* isa) {
           .softmax_in_place = softmax_in_place<V>,
           .attention_weights = attention_weights<V>,
           .attention_dscores = attention_dscores<V>,
+          .cap = cap<V>,
+          .cap_backward = cap_backward<V>,
+          .tilt = tilt<V>,
           .head_dlogits = head_dlogits<V>,
           .dot = dot<V>,
           .mean_square = mean_square<V>,
           .rms_norm = rms_norm<V>,
           .rms_norm_dx = rms_norm_dx<V>,
           .rms_norm_dgain = rms_norm_dgain<V>,
+          .mean = mean<V>,
+          .variance = variance<V>,
+          .layer_norm = layer_norm<V>,
+          .layer_norm_dx = layer_norm_dx<V>,
+          .layer_norm_dgain = layer_norm_dgain<V>,
           .column_sums = column_sums<V>,
           .rope = rope<V>,
-          .swiglu = swiglu<V>,
-          .swiglu_backward = swiglu_backward<V>,
+          .gated = gated<V>,
+          .gated_backward = gated_backward<V>,
+          .activate = activate<V>,
+          .activate_backward = activate_backward<V>,
           .add = add<V>,
           .scale = scale<V>,
           .adamw = adamw<V>,

@@ -51,6 +51,12 @@ struct Lanes {
   [[gnu::always_inline]] static Lanes max(Lanes a, Lanes b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
   [[gnu::always_inline]] static Lanes min(Lanes a, Lanes b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
 
+  /// `yes` in lanes where a < b, `no` elsewhere and where either is NaN.
+  [[gnu::always_inline]] static Lanes where_less(Lanes a, Lanes b, Lanes yes, Lanes no) {
+    return {_mm256_blendv_ps(no.lo, yes.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
+            _mm256_blendv_ps(no.hi, yes.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
+  }
+
   [[gnu::always_inline]] static __m256 times_power8(__m256 x, __m256 n) {
     const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), rest = _mm256_sub_epi32(whole, half);
     const __m256i bias = _mm256_set1_epi32(127);

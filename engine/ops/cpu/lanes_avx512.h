@@ -35,6 +35,11 @@ struct Lanes {
   [[gnu::always_inline]] static Lanes max(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
   [[gnu::always_inline]] static Lanes min(Lanes a, Lanes b) { return {_mm512_min_ps(a.v, b.v)}; }
 
+  /// `yes` in lanes where a < b, `no` elsewhere and where either is NaN.
+  [[gnu::always_inline]] static Lanes where_less(Lanes a, Lanes b, Lanes yes, Lanes no) {
+    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
+  }
+
   /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
   [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) {
     const __m512i whole = _mm512_cvtps_epi32(n.v), half = _mm512_srai_epi32(whole, 1), rest = _mm512_sub_epi32(whole, half);

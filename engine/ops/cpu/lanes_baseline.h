@@ -76,6 +76,12 @@ struct Lanes {
     return b;
   }
 
+  /// `yes` in lanes where a < b, `no` elsewhere and where either is NaN.
+  [[gnu::always_inline]] static Lanes where_less(Lanes a, Lanes b, Lanes yes, Lanes no) {
+    for (int i = 0; i < 4; ++i) no.q[i] = a.q[i] < b.q[i] ? yes.q[i] : no.q[i];
+    return no;
+  }
+
   /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
   [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) {
     for (int i = 0; i < 4; ++i) {
