@@ -1,89 +1,86 @@
 #include "engine/checkpoint/hf_model.h"
 
-#include <algorithm>
-#include <cstring>
-#include <unordered_set>
-#include <vector>
+#include <filesystem>
+#include <unordered_map>
 
+#include "engine/base/check.h"
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors_folder.h"
+#include "engine/checkpoint/stored_map.h"
+#include "engine/checkpoint/tensor_names.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
 
 using Place = SafetensorsFolder::Place;
 
-// The names under which decoder families store the two ends of a tied model.
-constexpr std::string_view embedding_names[] = {"model.embed_tokens.weight", "transformer.wte.weight"};
-constexpr std::string_view head_name = "lm_head.weight";
-// transformers calls a score head "score", other exporters "classifier".
-constexpr std::string_view score_prefix = "score.", score_alias = "classifier.";
+/// A tensor of the files, where it lies.
+struct Found {
+  models::StoredTensor tensor;
+  Place place;
+};
 
-bool is_embedding(std::string_view name) {
-  return std::find(std::begin(embedding_names), std::end(embedding_names), name) != std::end(embedding_names);
-}
+/// Reads parameters from the tensors that hold them. Of a tensor that holds several, or in another order, the values are kept until another
+/// one is read.
+class Reader {
+ public:
+  explicit Reader(bool allow_nonfinite) : allow_nonfinite_(allow_nonfinite) {}
 
-// Buffers that old versions of transformers stored, and every version recomputes from config.json.
-bool is_recomputed(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.masked_bias"); }
-
-std::string alias_of(const std::string& name) { return cat(score_alias, std::string_view(name).substr(score_prefix.size())); }
-
-// Under its own name, under the name that __metadata__ gives for it (safetensors' save_model does so for shared tensors), or, in a
-// tied model, under the name of the other end.
-std::optional<Place> locate(const SafetensorsFolder& folder, const std::string& name, bool tied) {
-  if (auto place = folder.find(name)) return place;
-  if (const std::string* stored = folder.metadata(name))
-    if (auto place = folder.find(*stored)) return place;
-  if (name.starts_with(score_prefix)) return folder.find(alias_of(name));
-  if (tied && is_embedding(name)) return folder.find(head_name);
-  if (tied && name == head_name)
-    for (const auto embedding : embedding_names)
-      if (auto place = folder.find(embedding)) return place;
-  return std::nullopt;
-}
-
-bool equal_tensors(const Place& a, const Place& b) {
-  const auto left = a.file->bytes(*a.tensor), right = b.file->bytes(*b.tensor);
-  return a.tensor->type == b.tensor->type && a.tensor->shape == b.tensor->shape && left.size() == right.size() &&
-         (left.empty() || std::memcmp(left.data(), right.data(), left.size()) == 0);
-}
-
-Result<> check_shape(const Place& place, const nn::Parameter& parameter) {
-  const auto& found = place.tensor->shape;
-  const Shape wanted = parameter.logical_shape();
-  bool same = found.size() == static_cast<std::size_t>(wanted.rank());
-  for (int axis = 0; same && axis < wanted.rank(); ++axis) same = found[static_cast<std::size_t>(axis)] == wanted[axis];
-  if (same) return {};
-  return fail(Errc::corrupt, cat(place.file->path(), ": tensor \"", parameter.name, "\": expected ", wanted.text(),
-                                 " (from config.json), found ", shape_text(found)));
-}
-
-tl::unexpected<Error> missing(const std::string& folder, const SafetensorsFolder& weights, const std::string& name) {
-  std::vector<std::string> stored;
-  for (const auto& place : weights.all()) stored.push_back(place.tensor->name);
-  const std::string near = nearest(name, stored);
-  return fail(Errc::corrupt, cat(folder, ": expected tensor \"", name, "\" (", stored.size(), " tensors found)",
-                                 near.empty() ? "" : cat("; the nearest name is ", quote(near))));
-}
-
-// A tensor nobody asked for is a sign that config.json describes another model.
-Result<> check_unused(const SafetensorsFolder& weights, const std::unordered_set<const StoredTensor*>& used, bool tied, bool scores) {
-  for (const auto& place : weights.all()) {
-    const std::string& name = place.tensor->name;
-    if (used.contains(place.tensor) || is_recomputed(name)) continue;
-    if (scores && name == head_name) continue;
-    if (tied && (name == head_name || is_embedding(name))) {
-      const bool equal = std::any_of(used.begin(), used.end(), [&](const StoredTensor* other) {
-        return (other->name == head_name || is_embedding(other->name)) && equal_tensors(place, *weights.find(other->name));
-      });
-      if (equal) continue;
-      return fail(Errc::corrupt, cat(place.file->path(), ": tensor \"", name, "\" differs from the embedding, but config.json says that ",
-                                     "they are one (tie_word_embeddings); set it to false to load both"));
+  /// This rank's part of the parameter, into `values`.
+  Result<> read(const nn::Parameter& parameter, const std::vector<const Found*>& from, std::vector<float>& values) {
+    values.resize(static_cast<std::size_t>(parameter.value.count()));
+    if (from.size() == 1 && from[0]->tensor.plain()) {
+      const Place& place = from[0]->place;
+      auto done = place.file->read_part(place.tensor->name, parameter.shard, values);
+      return done ? finite(values, place) : done;
     }
-    return fail(Errc::corrupt, cat(place.file->path(), ": the model has no place for tensor ", quote(name), " ",
-                                   shape_text(place.tensor->shape), "; config.json describes another model"));
+    whole_.resize(static_cast<std::size_t>(parameter.logical_shape().count()));
+    for (const Found* found : from) {
+      if (auto kept = keep(*found); !kept) return kept;
+      models::unpack(found->tensor, kept_values_.data(), parameter.name, whole_.data());
+    }
+    nn::take_part(whole_, parameter, values);
+    return {};
   }
-  return {};
+
+ private:
+  Result<> finite(std::span<const float> values, const Place& place) const {
+    return allow_nonfinite_ ? Result<>() : check_finite(values, place.file->path(), place.tensor->name);
+  }
+  Result<> keep(const Found& found) {
+    if (kept_ == &found) return {};
+    kept_ = nullptr;
+    kept_values_.resize(static_cast<std::size_t>(found.place.tensor->count()));
+    if (auto read = found.place.file->read_f32(found.place.tensor->name, kept_values_); !read) return read;
+    if (auto clean = finite(kept_values_, found.place); !clean) return clean;
+    kept_ = &found;
+    return {};
+  }
+
+  bool allow_nonfinite_;
+  const Found* kept_ = nullptr;
+  std::vector<float> kept_values_, whole_;
+};
+
+bool wanted(const nn::Parameter& parameter, const LoadOptions& options) {
+  return !parameter.adapter && !(options.fresh_score && parameter.name.starts_with("score."));
+}
+
+/// Where the tensors lie that hold the wanted parameters.
+Result<std::vector<Found>> find_all(const std::string& folder, const SafetensorsFolder& weights, const nn::Parameters& parameters,
+                                    const LoadOptions& options) {
+  auto stored = stored_in(folder, parameters, options.tied);
+  if (!stored) return fail(stored.error());
+  std::vector<Found> all;
+  for (auto& tensor : *stored) {
+    if (!wanted(*parameters.find(tensor.rows.front().parameter), options)) continue;
+    const auto place = locate(weights, tensor.name, options.tied);
+    if (!place) return missing(folder, weights, tensor.name);
+    if (auto fits = check_shape(*place, tensor.name, tensor.shape()); !fits) return fail(fits.error());
+    all.push_back({std::move(tensor), *place});
+  }
+  return all;
 }
 
 }  // namespace
@@ -91,25 +88,25 @@ Result<> check_unused(const SafetensorsFolder& weights, const std::unordered_set
 Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOptions options) {
   auto weights = SafetensorsFolder::open(folder);
   if (!weights) return fail(weights.error());
+  // Names and shapes first: a mistake in config.json is told before gigabytes are read.
+  const auto all = find_all(folder, *weights, into, options);
+  if (!all) return fail(all.error());
   std::unordered_set<const StoredTensor*> used;
-  std::vector<std::pair<nn::Parameter*, Place>> places;
-  for (auto& parameter : into.all()) {  // names and shapes first: a mistake in config.json is told before gigabytes are read
-    if (parameter.adapter || (options.fresh_score && parameter.name.starts_with(score_prefix))) continue;
-    const auto place = locate(*weights, parameter.name, options.tied);
-    if (!place) return missing(folder, *weights, parameter.name);
-    if (auto fits = check_shape(*place, parameter); !fits) return fits;
-    used.insert(place->tensor);
-    places.emplace_back(&parameter, *place);
+  std::unordered_map<std::string, std::vector<const Found*>> holders;
+  for (const Found& found : *all) {
+    used.insert(found.place.tensor);
+    for (const auto& rows : found.tensor.rows) {
+      auto& list = holders[rows.parameter];
+      if (list.empty() || list.back() != &found) list.push_back(&found);
+    }
   }
   if (auto clean = check_unused(*weights, used, options.tied, into.find("score.weight") != nullptr); !clean) return clean;
+  Reader reader(options.allow_nonfinite);
   std::vector<float> values;
-  for (auto& [parameter, place] : places) {
-    values.resize(static_cast<std::size_t>(parameter->value.count()));
-    const std::string& name = place.tensor->name;
-    if (auto read = place.file->read_part(name, parameter->shard, values); !read) return read;
-    if (!options.allow_nonfinite)
-      if (auto finite = check_finite(values, place.file->path(), name); !finite) return finite;
-    into.device().upload(parameter->value, values);
+  for (auto& parameter : into.all()) {
+    if (!wanted(parameter, options)) continue;
+    if (auto read = reader.read(parameter, holders.at(parameter.name), values); !read) return read;
+    into.device().upload(parameter.value, values);
   }
   return {};
 }

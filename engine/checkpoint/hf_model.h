@@ -1,4 +1,5 @@
-// Weights of a model folder in the Hugging Face layout, into and out of nn::Parameters. Parameters bear the checkpoint's own names.
+// Weights of a model folder in the Hugging Face layout, into and out of nn::Parameters, under the names and in the layout of the family
+// that the folder's config.json names (models/storage.h); without one, of the parameters.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,8 @@ struct SaveOptions {
   std::size_t shard_bytes = 5000000000;  ///< a larger model becomes several files and an index, as transformers does
 };
 
-/// Writes the parameters into the existing folder `folder`, under their names, in the layout that transformers and others load.
+/// Writes the parameters into the existing folder `folder`, as the source's family stores them, in the layout that transformers and others
+/// load. An adapter's are left out.
 /// Equal parameters and sources give equal bytes. Files are durable; existing ones are never overwritten. Errc::io, bad_input.
 Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options);
 /// The same for parameters that several ranks hold in parts; arena 0 of `tensors` are the values. The other ranks serve().

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/safetensors_writer.h"
+#include "engine/checkpoint/stored_map.h"
 #include "engine/models/head_config.h"
 
 namespace troupe::engine::checkpoint {
@@ -26,18 +27,38 @@ constexpr std::string_view companions[] = {"generation_config.json",
                                            "vocab.json",
                                            "merges.txt"};
 
-using Shard = std::vector<std::size_t>;  // places in Parameters::all()
+using Tensors = std::vector<models::StoredTensor>;
+using Shard = std::vector<std::size_t>;  // places in Tensors
 
-std::vector<Shard> split(const nn::Parameters& parameters, const SaveOptions& options) {
+std::size_t bytes_of(const models::StoredTensor& tensor, StoredType type) {
+  return static_cast<std::size_t>(tensor.row_count() * tensor.columns) * bits_of(type) / 8;
+}
+
+std::vector<Shard> split(const Tensors& stored, const SaveOptions& options) {
   std::vector<Shard> shards(1);
   std::size_t filled = 0;
-  for (std::size_t i = 0; i < parameters.all().size(); ++i) {
-    const std::size_t bytes = static_cast<std::size_t>(parameters.all()[i].logical_shape().count()) * bits_of(options.type) / 8;
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const std::size_t bytes = bytes_of(stored[i], options.type);
     if (!shards.back().empty() && filled + bytes > options.shard_bytes) shards.emplace_back(), filled = 0;
     shards.back().push_back(i);
     filled += bytes;
   }
   return shards;
+}
+
+// The values of a stored tensor, from the parameters that it holds.
+std::vector<float> values_of(const models::StoredTensor& stored, nn::LogicalTensors& tensors) {
+  const auto& all = tensors.parameters().all();
+  const auto read = [&](const std::string& name) {
+    return tensors.read(0, static_cast<std::size_t>(tensors.parameters().find(name) - all.data()));
+  };
+  if (stored.plain()) return read(stored.rows.front().parameter);
+  std::unordered_map<std::string, std::vector<float>> parts;
+  return models::pack(stored, [&](const std::string& name) {
+    auto& part = parts[name];
+    if (part.empty()) part = read(name);
+    return part.data();
+  });
 }
 
 std::string shard_name(std::size_t number, std::size_t of) {
@@ -46,45 +67,42 @@ std::string shard_name(std::size_t number, std::size_t of) {
   return name;
 }
 
-Result<> write_shard(const std::string& path, const Shard& shard, nn::LogicalTensors& tensors, StoredType type) {
+Result<> write_shard(const std::string& path, const Tensors& stored, const Shard& shard, nn::LogicalTensors& tensors, StoredType type) {
   std::vector<SafetensorsWriter::Plan> plans;
   std::unordered_map<std::string_view, std::size_t> by_name;
   for (const auto place : shard) {
-    const auto& parameter = tensors.parameters().all()[place];
-    const Shape shape = parameter.logical_shape();
-    std::vector<std::int64_t> sizes;
-    for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
-    plans.push_back({parameter.name, type, std::move(sizes)});
-    by_name.emplace(parameter.name, place);
+    plans.push_back({stored[place].name, type, stored[place].shape()});
+    by_name.emplace(stored[place].name, place);
   }
   auto writer = SafetensorsWriter::create(path, plans);
   if (!writer) return fail(writer.error());
   for (const auto& tensor : writer->tensors())
-    if (auto written = writer->write(tensor.name, tensors.read(0, by_name.at(tensor.name))); !written) return written;
+    if (auto written = writer->write(tensor.name, values_of(stored[by_name.at(tensor.name)], tensors)); !written) return written;
   return writer->finish();
 }
 
-Result<> write_weights(const std::string& folder, nn::LogicalTensors& tensors, const SaveOptions& options) {
-  const auto shards = split(tensors.parameters(), options);
-  if (shards.size() == 1) return write_shard(cat(folder, "/", weights_file), shards[0], tensors, options.type);
+Result<> write_weights(const std::string& folder, const Tensors& stored, nn::LogicalTensors& tensors, const SaveOptions& options) {
+  const auto shards = split(stored, options);
+  if (shards.size() == 1) return write_shard(cat(folder, "/", weights_file), stored, shards[0], tensors, options.type);
   std::vector<std::pair<std::string, std::string>> map;
+  std::size_t total = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shard_name(i + 1, shards.size());
-    for (const auto place : shards[i]) map.emplace_back(tensors.parameters().all()[place].name, name);
-    if (auto written = write_shard(cat(folder, "/", name), shards[i], tensors, options.type); !written) return written;
+    for (const auto place : shards[i]) map.emplace_back(stored[place].name, name), total += bytes_of(stored[place], options.type);
+    if (auto written = write_shard(cat(folder, "/", name), stored, shards[i], tensors, options.type); !written) return written;
   }
   std::sort(map.begin(), map.end());
   Json::Object weight_map;
   for (auto& [tensor, shard] : map) weight_map.emplace_back(tensor, shard);
-  const std::int64_t total = nn::logical_count(tensors.parameters()) * static_cast<std::int64_t>(bits_of(options.type) / 8);
-  const Json index(Json::Object{{"metadata", Json::Object{{"total_size", total}}}, {"weight_map", std::move(weight_map)}});
+  const Json index(
+      Json::Object{{"metadata", Json::Object{{"total_size", static_cast<std::int64_t>(total)}}}, {"weight_map", std::move(weight_map)}});
   return write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n");
 }
 
 // What is stored must be what config.json says, or another tool would load it in another precision or untie it.
-Result<> write_config(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options) {
+Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& options) {
   auto config = read_json(cat(options.source, "/config.json"));
-  if (!config) return fail(config.error());
+  if (!config) return config;
   if (!config->is_object())
     return fail(Errc::bad_input, cat(options.source, "/config.json: expected an object, found ", config->type_name()));
   const char* dtype = options.type == StoredType::f32 ? "float32" : options.type == StoredType::bf16 ? "bfloat16" : "float16";
@@ -94,7 +112,7 @@ Result<> write_config(const std::string& folder, const nn::Parameters& parameter
   config->set("tie_word_embeddings", options.tied);
   if (const nn::Parameter* score = parameters.find("score.weight"))
     models::write_head(*config, static_cast<int>(score->logical_shape()[0]), parameters.find("score.bias") != nullptr);
-  return write_new_file(cat(folder, "/config.json"), config->dump(2) + "\n");
+  return config;
 }
 
 Result<> copy_companions(const std::string& folder, const std::string& source) {
@@ -117,9 +135,17 @@ Result<> save_parameters(const std::string& folder, const nn::Parameters& parame
 Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors, const SaveOptions& options) {
   check(options.type == StoredType::f32 || options.type == StoredType::bf16 || options.type == StoredType::f16,
         "save_parameters: weights are stored as F32, BF16 or F16");
-  if (auto written = write_weights(folder, tensors, options); !written) return written;
+  Json config;
   if (!options.source.empty()) {
-    if (auto written = write_config(folder, tensors.parameters(), options); !written) return written;
+    auto made = config_of(tensors.parameters(), options);
+    if (!made) return fail(made.error());
+    config = std::move(*made);
+  }
+  const auto stored = stored_map(config, cat(options.source, "/config.json"), tensors.parameters());
+  if (!stored) return fail(stored.error());
+  if (auto written = write_weights(folder, *stored, tensors, options); !written) return written;
+  if (!options.source.empty()) {
+    if (auto written = write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"); !written) return written;
     if (auto copied = copy_companions(folder, options.source); !copied) return copied;
   }
   return sync_directory(folder);

@@ -150,6 +150,8 @@ void Scheduler::finish(std::uint64_t sequence) {
   sequences_.erase(sequences_.begin() + (&s - sequences_.data()));
 }
 
+void Scheduler::recompute(std::uint64_t sequence) { release(at(sequence)); }
+
 void Scheduler::drop_cache() {
   for (Sequence& s : sequences_) release(s);
 }

@@ -56,6 +56,8 @@ class Scheduler {
   void append(std::uint64_t sequence);
   /// ... or is done (also: cancelled, at any time). Its pages are free.
   void finish(std::uint64_t sequence);
+  /// Its keys and values are void: it waits again, and is computed from its first token on.
+  void recompute(std::uint64_t sequence);
   /// Drops all cached keys and values (the weights changed): everything running waits again.
   void drop_cache();
 

@@ -112,17 +112,23 @@ std::vector<float> gather_logical(const Parameters& parameters, const parallel::
   return gather_logical(parameters, parameters.values(), mesh);
 }
 
+void take_part(std::span<const float> logical, const Parameter& parameter, std::span<float> part) {
+  check(std::ssize(logical) == parameter.logical_shape().count() && std::ssize(part) == parameter.value.count(), "take_part: lengths");
+  each_run(block_of(parameter, parameter.shard.begin, parameter.shard.end), [&](std::int64_t from, std::int64_t to, std::int64_t length) {
+    std::copy_n(logical.begin() + from, length, part.begin() + to);
+  });
+}
+
 void scatter_logical(std::span<const float> logical, Parameters& parameters) {
   check(static_cast<std::int64_t>(logical.size()) == logical_count(parameters), "scatter_logical: values of another model");
   std::vector<float> part;
-  std::int64_t start = 0;
+  std::size_t start = 0;
   for (auto& parameter : parameters.all()) {
+    const auto count = static_cast<std::size_t>(parameter.logical_shape().count());
     part.resize(static_cast<std::size_t>(parameter.value.count()));
-    each_run(block_of(parameter, parameter.shard.begin, parameter.shard.end), [&](std::int64_t from, std::int64_t to, std::int64_t length) {
-      std::copy_n(logical.begin() + start + from, length, part.begin() + to);
-    });
+    take_part(logical.subspan(start, count), parameter, part);
     parameters.device().upload(parameter.value, part);
-    start += parameter.logical_shape().count();
+    start += count;
   }
 }
 

@@ -22,6 +22,9 @@ std::vector<float> gather_logical(const Parameters& parameters, const Tensor& ar
 /// Sets every value from gather_logical's array, of which this rank takes its part. No communication; another length is a Bug.
 void scatter_logical(std::span<const float> logical, Parameters& parameters);
 
+/// This rank's part of one parameter, from its logical values. Another length is a Bug.
+void take_part(std::span<const float> logical, const Parameter& parameter, std::span<float> part);
+
 /// The logical tensors of several arenas, one by one and in any order, as the writer of a file asks for them. Rank 0 of the group
 /// calls read() and at last finish(); the others serve().
 class LogicalTensors {

@@ -1,0 +1,58 @@
+#include "engine/checkpoint/stored_map.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_set>
+
+#include "engine/base/text.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+models::StoredTensor as_it_is(const nn::Parameter& parameter) {
+  const Shape shape = parameter.logical_shape();
+  const bool vector = shape.rank() < 2;
+  const std::int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+  return {parameter.name, false, {{parameter.name, 0, rows, {}}}, vector ? 1 : shape.count() / std::max<std::int64_t>(rows, 1), vector};
+}
+
+bool holds(const nn::Parameter& parameter, const models::StoredTensor& tensor, const models::Rows& rows) {
+  const Shape shape = parameter.logical_shape();
+  const bool same = tensor.vector ? shape.rank() == 1 : shape.rank() == 2 && shape[1] == tensor.columns;
+  const bool whole = tensor.rows.size() > 1 || rows.count == shape[0];
+  return same && whole && rows.first + rows.count <= shape[0];
+}
+
+}  // namespace
+
+Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const std::string& where, const nn::Parameters& parameters) {
+  std::vector<models::StoredTensor> out;
+  std::unordered_set<std::string> placed;
+  if (!config.is_null()) {
+    const auto spec = models::read_spec(config, where);
+    if (!spec) return fail(spec.error());
+    for (auto& tensor : models::stored_tensors(*spec)) {
+      for (const auto& rows : tensor.rows)
+        if (const nn::Parameter* parameter = parameters.find(rows.parameter); parameter && !holds(*parameter, tensor, rows))
+          return fail(Errc::bad_input,
+                      cat(where, ": describes another model: ", rows.parameter, " is ", parameter->logical_shape().text()));
+      if (!std::ranges::all_of(tensor.rows, [&](const auto& rows) { return parameters.find(rows.parameter) != nullptr; })) continue;
+      for (const auto& rows : tensor.rows) placed.insert(rows.parameter);
+      out.push_back(std::move(tensor));
+    }
+  }
+  for (const auto& parameter : parameters.all())
+    if (!parameter.adapter && !placed.contains(parameter.name)) out.push_back(as_it_is(parameter));
+  return out;
+}
+
+Result<std::vector<models::StoredTensor>> stored_in(const std::string& folder, const nn::Parameters& parameters, bool tied) {
+  const std::string path = folder + "/config.json";
+  if (!std::filesystem::exists(path)) return stored_map(Json(), path, parameters);
+  auto config = read_json(path, {.bytes = 16u << 20});
+  if (!config) return fail(config.error());
+  if (config->is_object()) config->set("tie_word_embeddings", tied);
+  return stored_map(*config, path, parameters);
+}
+
+}  // namespace troupe::engine::checkpoint
