@@ -19,25 +19,29 @@ void each_sequence(const Experience& b, F&& f) {
     f(n, static_cast<std::size_t>(b.offsets[n]), static_cast<std::size_t>(b.offsets[n + 1]));
 }
 
-// The mean or the sum of x over the trained tokens of [begin, end).
-double over(const std::vector<double>& x, const Experience& b, std::size_t begin, std::size_t end, bool mean) {
-  double sum = 0, count = 0;
+// The sum, the mean or the greatest of x over the trained tokens of [begin, end).
+double over(FilterOver level, const std::vector<double>& x, const Experience& b, std::size_t begin, std::size_t end) {
+  double sum = 0, count = 0, most = 0;
   for (std::size_t t = begin; t < end; ++t)
-    if (b.mask[t] != 0) sum += x[t], count += 1;
-  return mean && count > 0 ? sum / count : sum;
+    if (b.mask[t] != 0) sum += x[t], count += 1, most = std::max(most, x[t]);
+  if (level == FilterOver::greatest) return most;
+  return level == FilterOver::geometric && count > 0 ? sum / count : sum;
 }
 
-// [T] log w over the tokens that `level` says.
-std::vector<double> spread_over(Over level, const std::vector<double>& difference, const Experience& b) {
-  if (level == Over::token) return difference;
-  std::vector<double> out(difference.size(), 0);
-  if (level == Over::none) return out;
+// [T] x over the tokens that `level` says.
+std::vector<double> spread_over(FilterOver level, const std::vector<double>& x, const Experience& b) {
+  if (level == FilterOver::token) return x;
+  std::vector<double> out(x.size(), 0);
+  if (level == FilterOver::none) return out;
   each_sequence(b, [&](std::size_t, std::size_t begin, std::size_t end) {
-    const double whole = over(difference, b, begin, end, level == Over::geometric);
+    const double whole = over(level, x, b, begin, end);
     std::fill(out.begin() + static_cast<std::ptrdiff_t>(begin), out.begin() + static_cast<std::ptrdiff_t>(end), whole);
   });
   return out;
 }
+
+// Weights and filters have the words of weights in common, in the same order.
+FilterOver filter_over(Over level) { return static_cast<FilterOver>(level); }
 
 double ratio_of(double log_w) { return std::exp(std::clamp(log_w, -20.0, 20.0)); }
 
@@ -50,11 +54,32 @@ Result<> Correction::validate(std::string_view section) const {
                                  ", found ", from, " and ", to));
   };
   if (auto fine = bounds("correction", low, high, true); !fine) return fine;
-  if (filter == Over::token)
+  if (filter_by != FilterBy::k1) {
+    if (filter_high > 0 && std::isfinite(filter_high)) return {};
+    return fail(Errc::usage, cat(section, ".filter_high: expected the greatest distance allowed, above 0, found ", filter_high));
+  }
+  if (filter == FilterOver::token)
     return fail(Errc::usage, cat(section,
-                                 ".filter: expected none, sequence or geometric (whole samples are left out), found token; to leave "
-                                 "tokens out set correction: token with correction_outside: mask"));
+                                 ".filter: expected none, sequence or geometric (ratios of whole samples; tokens with filter_by k2 or k3), "
+                                 "found token; to leave tokens out by their ratio set correction: token with correction_outside: mask"));
+  if (filter == FilterOver::greatest)
+    return fail(Errc::usage, cat(section, ".filter: greatest is of a distance: set filter_by to k2 or k3"));
   return bounds("filter", filter_low, filter_high, false);
+}
+
+std::vector<char> Correction::passes(const std::vector<double>& difference, const Experience& b) const {
+  std::vector<double> x = difference;
+  if (filter_by != FilterBy::k1)
+    for (double& each : x) {
+      each = std::clamp(each, -20.0, 20.0);
+      each = filter_by == FilterBy::k2 ? each * each / 2 : std::exp(each) - 1 - each;
+    }
+  std::vector<char> out;
+  for (const double found : spread_over(filter, x, b)) {
+    const bool within = ratio_of(found) >= filter_low && ratio_of(found) <= filter_high;
+    out.push_back(filter_by == FilterBy::k1 ? within : found <= filter_high);
+  }
+  return out;
 }
 
 std::vector<double> Correction::operator()(const std::vector<double>& proximal, const std::vector<float>& behaviour, const Experience& b,
@@ -63,19 +88,20 @@ std::vector<double> Correction::operator()(const std::vector<double>& proximal, 
   std::vector<double> difference(proximal.size(), 0);
   for (std::size_t t = 0; t < difference.size(); ++t)
     if (b.mask[t] != 0) difference[t] = proximal[t] - static_cast<double>(behaviour[t]);
-  const auto log_w = spread_over(weight, difference, b), log_filter = spread_over(filter, difference, b);
+  const auto log_w = spread_over(filter_over(weight), difference, b);
+  const auto passed = passes(difference, b);
   const double most = high > 0 ? high : std::numeric_limits<double>::infinity();
   std::vector<double> out(difference.size(), 1);
-  double count = 0, apart = 0, sum = 0, beyond = 0;
+  double count = 0, apart = 0, sum = 0, beyond = 0, filtered = 0;
   for (std::size_t t = 0; t < out.size(); ++t) {
     if (b.mask[t] == 0) continue;
-    const double w = ratio_of(log_w[t]), kept = ratio_of(log_filter[t]);
+    const double w = ratio_of(log_w[t]);
     const bool inside = w >= low && w <= most;
     if (inside || outside == Outside::keep)
       out[t] = w;
     else
       out[t] = outside == Outside::mask ? 0 : std::clamp(w, low, most);
-    if (filter != Over::none && !(kept >= filter_low && kept <= filter_high)) out[t] = 0;
+    if (filter != FilterOver::none && !passed[t]) out[t] = 0, filtered += 1;
     count += 1, apart += std::abs(difference[t]), sum += out[t], beyond += inside ? 0 : 1;
     report.greatest("sampling/sampling_logp_difference/max", std::abs(difference[t]));
     report.least("sampling/importance_sampling_ratio/min", out[t]);
@@ -84,6 +110,7 @@ std::vector<double> Correction::operator()(const std::vector<double>& proximal, 
   report.mean("sampling/sampling_logp_difference/mean", apart, count);
   report.mean("sampling/importance_sampling_ratio/mean", sum, count);
   report.mean("sampling/is_oob_ratio", beyond, count);
+  if (filter != FilterOver::none) report.mean("sampling/filtered_ratio", filtered, count);
   return out;
 }
 
@@ -94,7 +121,7 @@ std::vector<double> off_policy_mask(const std::vector<double>& logp, const std::
   for (std::size_t t = 0; t < drift.size(); ++t)
     if (b.mask[t] != 0) drift[t] = static_cast<double>(behaviour[t]) - logp[t];
   each_sequence(b, [&](std::size_t, std::size_t begin, std::size_t end) {
-    if (over(drift, b, begin, end, true) <= threshold) return;
+    if (over(FilterOver::geometric, drift, b, begin, end) <= threshold) return;
     for (std::size_t t = begin; t < end; ++t) out[t] = b.advantage[t] < 0 ? 0 : 1;
   });
   return out;

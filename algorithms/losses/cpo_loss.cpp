@@ -36,12 +36,7 @@ Expr CpoLoss::per_pair(const Two& x) const { return as_simpo(*this).per_pair(x);
 
 Expr CpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
   const Expr total = weighted_sum(now.logp, b.mask, b.offsets);
-  const Two logp = split(kind == Kind::ipo ? total / weight_of(b.mask, b.offsets) : total);
-  const Two x{alpha_reward(logp.chosen, alpha), alpha_reward(logp.rejected, alpha)};
-  report_pairs(report, {beta * x.chosen, beta * x.rejected}, logp);
-  if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
-  const Expr loss = sum(per_pair(x)) / b.count;
-  return nll_weight == 0 ? loss : loss + nll_weight * nll_of_chosen(now.logp, b, nll_mean, report);
+  return as_simpo(*this).of(split(kind == Kind::ipo ? total / weight_of(b.mask, b.offsets) : total), now, b, report);
 }
 
 }  // namespace troupe::algorithms

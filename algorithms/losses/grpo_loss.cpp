@@ -76,8 +76,9 @@ Result<> GrpoLoss::validate() const {
   if (auto fine = surrogate.validate(name); !fine) return fine;
   if (auto fine = correction.validate(name); !fine) return fine;
   if (surrogate.wants_token_ratio() && ratio != RatioLevel::token)
-    return refused("ratio", "expected token: vespo, gmpo and dro take the ratios of tokens together by themselves");
-  if (surrogate.kind == Surrogate::Kind::vespo && correction.filter != Over::none)
+    return refused("ratio", cat("expected token: ", names_of(surrogate.kind)[static_cast<std::size_t>(surrogate.kind)],
+                                " starts from the ratios of tokens"));
+  if (surrogate.kind == Surrogate::Kind::vespo && correction.filter != FilterOver::none)
     return refused("filter", "expected none: vespo weighs whole samples by itself");
   if (!(log_ratio_limit >= 0)) return wrong("log_ratio_limit", "0 (none) or a number above 0", log_ratio_limit);
   if (!(beta >= 0) || !std::isfinite(beta)) return wrong("beta", "a number of at least 0", beta);

@@ -4,8 +4,8 @@
 //   l_t = c_t surrogate(rho_t, A_t) + beta KL_t - entropy_coef H_t
 //   L   = the average of l_t over the trained tokens, as `aggregation` says
 //
-// surrogate.h: clip, CISPO, SAPO, VESPO, GMPO, DRO · ratio.h: rho of a token or a sequence · correction.h: c_t, the weight of a sample that
-// other weights drew, and which samples and tokens are left out · kl.h · averaging.h
+// surrogate.h: clip, CISPO, SAPO, VESPO, GMPO, DRO, DPPO, Clip-Cov, KL-Cov · ratio.h: rho of a token or a sequence · correction.h: c_t, the
+// weight of a sample that other weights drew, and which samples and tokens are left out · kl.h · averaging.h
 #pragma once
 
 #include "algorithms/losses/averaging.h"
@@ -57,7 +57,7 @@ struct GrpoLoss {
     return {.entropy = report_entropy || entropy_coef != 0 || top_entropy_quantile < 1,
             .reference = beta != 0,
             .temperature = temperature,
-            .whole_batch = top_entropy_quantile < 1};
+            .whole_batch = top_entropy_quantile < 1 || surrogate.chooses_tokens()};
   }
   Result<> validate() const;
   /// A sample whose advantage is 0 has neither loss nor gradient, and changes those of no other: it need not go through the network.

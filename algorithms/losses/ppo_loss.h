@@ -36,7 +36,9 @@ struct PpoLoss {
     field("kl", self.kl), field("kl_clamp", self.kl_clamp), field("entropy_coef", self.entropy_coef);
     field("temperature", self.temperature);
   }
-  engine::loss::Needs needs() const { return {.entropy = true, .reference = kl_coef != 0, .temperature = temperature}; }
+  engine::loss::Needs needs() const {
+    return {.entropy = true, .reference = kl_coef != 0, .temperature = temperature, .whole_batch = surrogate.chooses_tokens()};
+  }
   Result<> validate() const;
   engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
 };

@@ -41,13 +41,16 @@ Expr SimpoLoss::per_pair(const Two& x) const {
   return {};
 }
 
-Expr SimpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
-  const Two logp = split(weighted_sum(now.logp, b.mask, b.offsets) / weight_of(b.mask, b.offsets));
+Expr SimpoLoss::of(const Two& logp, const TokenStats& now, const engine::data::Experience& b, Report& report) const {
   const Two x{alpha_reward(logp.chosen, alpha), alpha_reward(logp.rejected, alpha)};
   report_pairs(report, {beta * x.chosen, beta * x.rejected}, logp);
   if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
   const Expr loss = sum(per_pair(x)) / b.count;
   return nll_weight == 0 ? loss : loss + nll_weight * nll_of_chosen(now.logp, b, nll_mean, report);
+}
+
+Expr SimpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+  return of(split(weighted_sum(now.logp, b.mask, b.offsets) / weight_of(b.mask, b.offsets)), now, b, report);
 }
 
 }  // namespace troupe::algorithms

@@ -48,6 +48,9 @@ struct SimpoLoss {
 
   /// From the two answers' mean log-probabilities, after alpha_reward: [N/2].
   engine::loss::Expr per_pair(const Two& x) const;
+  /// The whole loss, from whatever stands for the answers' log-probabilities (CPO: sums), and its metrics.
+  engine::loss::Expr of(const Two& logp, const engine::loss::TokenStats& now, const engine::data::Experience& b,
+                        engine::loss::Report& report) const;
 };
 
 }  // namespace troupe::algorithms

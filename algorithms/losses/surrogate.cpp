@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "algorithms/losses/covariance.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
@@ -31,8 +32,11 @@ Result<> Surrogate::validate(std::string_view section) const {
                                    {"vespo_lambda_pos", vespo_lambda_pos},
                                    {"vespo_lambda_neg", vespo_lambda_neg}})
     if (!(value > 0) || !std::isfinite(value)) return wrong(key, "a number above 0", value);
-  for (const auto& [key, value] : {std::pair("vespo_k_pos", vespo_k_pos), {"vespo_k_neg", vespo_k_neg}, {"dro_beta", dro_beta}})
+  for (const auto& [key, value] :
+       {std::pair("vespo_k_pos", vespo_k_pos), {"vespo_k_neg", vespo_k_neg}, {"dro_beta", dro_beta}, {"cov_kl", cov_kl}})
     if (!(value >= 0) || !std::isfinite(value)) return wrong(key, "a number of at least 0", value);
+  if (!(cov_ratio > 0 && cov_ratio <= 1)) return wrong("cov_ratio", "a share above 0, at most 1", cov_ratio);
+  if (!(cov_low < cov_high) || !std::isfinite(cov_low)) return wrong("cov_low", "a number below cov_high", cov_low);
   return {};
 }
 
@@ -77,6 +81,29 @@ Expr Surrogate::gmpo(const PolicyTerms& now, const engine::data::Experience& b) 
   return -(now.advantage * exp(spread(mean_by_sequence(least, b.mask, b.offsets), b.offsets)));
 }
 
+Expr Surrogate::dppo_tv(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+  const Expr moved = exp(detach(now.logp)) - exp(detach(now.logp - now.log_ratio)), gains = now.advantage > 0.0;
+  const Expr high = gains * (moved > clip_high), low = (Expr(1.0) - gains) * (moved < -clip_low);
+  report.mean("clip_ratio/low_mean", low, b.mask);
+  report.mean("clip_ratio/high_mean", high, b.mask);
+  report.mean("clip_ratio/region_mean", low + high, b.mask);
+  return -((Expr(1.0) - low - high) * clip(exp(detach(now.log_ratio)), 0, 20) * now.advantage * now.logp);
+}
+
+Expr Surrogate::clip_cov(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+  const Expr loss = clipped(now, b, report), ratio = exp(detach(now.log_ratio));
+  const Expr taken = (ratio * now.advantage) > (clip(ratio, 1 - clip_low, 1 + clip_high) * now.advantage);
+  const auto covariance = covariances(now.advantage.values(), now.logp.values(), b);
+  const Expr chosen = drawn_covariances(covariance, taken.values(), b, cov_ratio, cov_low, cov_high);
+  report.mean("clip_ratio/cov_mean", chosen, b.mask);
+  return where(chosen, 0.0, loss);
+}
+
+Expr Surrogate::kl_cov(const PolicyTerms& now, const engine::data::Experience& b) const {
+  const auto covariance = covariances(now.advantage.values(), now.logp.values(), b);
+  return cov_kl * abs(now.log_ratio) * greatest_covariances(covariance, b, cov_ratio) - exp(now.log_ratio) * now.advantage;
+}
+
 Expr Surrogate::operator()(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
   switch (kind) {
     case Kind::clip:
@@ -94,6 +121,12 @@ Expr Surrogate::operator()(const PolicyTerms& now, const engine::data::Experienc
       return gmpo(now, b);
     case Kind::dro:
       return -(now.advantage * now.logp - dro_beta / 2 * square(now.log_ratio));
+    case Kind::dppo_tv:
+      return dppo_tv(now, b, report);
+    case Kind::clip_cov:
+      return clip_cov(now, b, report);
+    case Kind::kl_cov:
+      return kl_cov(now, b);
   }
   check(false, "Surrogate: a kind without a formula");
   return {};

@@ -26,12 +26,18 @@ struct PolicyTerms {
 ///   cispo_band  -sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi        the same as verl, NeMo-RL and slime have it
 ///   sapo   -4 / tau sigmoid(tau (rho - 1)) A, tau by the sign of A          arXiv:2511.20347
 ///   vespo  -sg(phi) A log pi, phi = e^lambda w^k e^(-lambda w), w the ratio of the whole answer, k and lambda by the sign of A; as TRL
+///                                                                           arXiv:2602.10693
 ///   gmpo   -A exp(mean over the answer of s min(s x, s clip(x, -clip_low, clip_high))), x = log_ratio, s = sign(A)     arXiv:2507.20673
 ///   dro    -(A log pi - dro_beta / 2 x^2)                                   arXiv:2405.19107, as verl has it
+///   dppo_tv  -sg(min(rho, 20)) A log pi where pi - pi_old is at most clip_high (A > 0) or at least -clip_low (else), 0 beyond; as verl
+///                                                                           arXiv:2602.04879 (Binary-TV)
+///   clip_cov  clip, but 0 at a share cov_ratio of the tokens, drawn from those not clipped whose covariance of A and log pi
+///            (covariance.h) lies between cov_low and cov_high                 arXiv:2505.22617, as verl has it
+///   kl_cov   -rho A, and + cov_kl |x| at the share cov_ratio of tokens with the greatest covariances        the same
 struct Surrogate {
-  enum class Kind { clip, cispo, cispo_band, sapo, vespo, gmpo, dro };
-  friend constexpr std::array<std::string_view, 7> names_of(Kind) {
-    return {"clip", "cispo", "cispo_band", "sapo", "vespo", "gmpo", "dro"};
+  enum class Kind { clip, cispo, cispo_band, sapo, vespo, gmpo, dro, dppo_tv, clip_cov, kl_cov };
+  friend constexpr std::array<std::string_view, 10> names_of(Kind) {
+    return {"clip", "cispo", "cispo_band", "sapo", "vespo", "gmpo", "dro", "dppo_tv", "clip_cov", "kl_cov"};
   }
 
   Kind kind = Kind::clip;
@@ -41,6 +47,9 @@ struct Surrogate {
   double sapo_temperature_pos = 1, sapo_temperature_neg = 1.05;
   double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
   double dro_beta = 0.1;
+  double cov_ratio = 2e-4;           ///< share of the update's trained tokens, at least one of them
+  double cov_low = 1, cov_high = 5;  ///< clip_cov
+  double cov_kl = 1;                 ///< kl_cov
 
   static void each_field(auto& self, auto&& field) {
     field("policy_loss", self.kind), field("clip_low", self.clip_low), field("clip_high", self.clip_high), field("delta", self.delta);
@@ -48,14 +57,19 @@ struct Surrogate {
     field("sapo_temperature_neg", self.sapo_temperature_neg), field("vespo_k_pos", self.vespo_k_pos);
     field("vespo_lambda_pos", self.vespo_lambda_pos), field("vespo_k_neg", self.vespo_k_neg);
     field("vespo_lambda_neg", self.vespo_lambda_neg), field("dro_beta", self.dro_beta);
+    field("cov_ratio", self.cov_ratio), field("cov_low", self.cov_low), field("cov_high", self.cov_high), field("cov_kl", self.cov_kl);
   }
   /// `section` ("grpo", "ppo") starts every message.
   Result<> validate(std::string_view section) const;
-  /// A token of advantage 0 has neither loss nor gradient.
-  bool advantage_is_all() const { return kind != Kind::dro; }
+  /// Tokens are chosen among those of the whole update.
+  bool chooses_tokens() const { return kind == Kind::clip_cov || kind == Kind::kl_cov; }
+  /// A token of advantage 0 has neither loss nor gradient, and no part in those of others.
+  bool advantage_is_all() const { return kind != Kind::dro && !chooses_tokens(); }
   /// Whether log_ratio must be that of single tokens.
-  bool wants_token_ratio() const { return kind == Kind::vespo || kind == Kind::gmpo || kind == Kind::dro; }
-  /// [T]. Metrics: clip_ratio/{low,high,region,dual}_mean, cispo_clip_ratio, vespo/phi_seq_mean, means over trained tokens (vespo:
+  bool wants_token_ratio() const {
+    return kind == Kind::vespo || kind == Kind::gmpo || kind == Kind::dro || kind == Kind::dppo_tv || chooses_tokens();
+  }
+  /// [T]. Metrics: clip_ratio/{low,high,region,dual,cov}_mean, cispo_clip_ratio, vespo/phi_seq_mean, means over trained tokens (vespo:
   /// answers).
   engine::loss::Expr operator()(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
 
@@ -64,6 +78,9 @@ struct Surrogate {
   engine::loss::Expr cispo(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
   engine::loss::Expr vespo(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
   engine::loss::Expr gmpo(const PolicyTerms& now, const engine::data::Experience& b) const;
+  engine::loss::Expr dppo_tv(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr clip_cov(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr kl_cov(const PolicyTerms& now, const engine::data::Experience& b) const;
 };
 
 }  // namespace troupe::algorithms

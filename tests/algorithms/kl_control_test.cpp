@@ -1,5 +1,7 @@
-// KL controllers against published numbers (float64, computed independently), to 1e-9.
+// Controllers of coefficients: KL against published numbers (float64, computed independently), to 1e-9.
 #include "algorithms/kl_control.h"
+
+#include "algorithms/entropy_control.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +16,23 @@ TEST(KlControl, AdaptiveHasThePublishedValues) {
 }
 
 TEST(KlControl, AdaptiveHasMindSpeedsOwnValue) { EXPECT_NEAR((KlControl{KlSchedule::adaptive, 3, 1000}.next(0.2, 6, 16)), 0.20064, 1e-12); }
+
+TEST(EntropyControl, StepsTowardsItsTargetWithinItsBounds) {
+  const EntropyControl control{EntropySchedule::adaptive, 0.2, 0.005, 0, 0.02};
+  EXPECT_DOUBLE_EQ(control.next(0.01, 0.1), 0.015);
+  EXPECT_DOUBLE_EQ(control.next(0.01, 0.3), 0.005);
+  EXPECT_DOUBLE_EQ(control.next(0.01, 0.2), 0.01);
+  EXPECT_DOUBLE_EQ(control.next(0.018, 0.1), 0.02);
+  EXPECT_DOUBLE_EQ(control.next(0.003, 0.3), 0);
+}
+
+TEST(EntropyControl, GivesNoBonusAboveItsTarget) {
+  const EntropyControl control{EntropySchedule::adaptive, 0.2, 0.005, 0, 1};
+  EXPECT_EQ(control.bonus(0.3, 0.25), 0);
+  EXPECT_EQ(control.bonus(0.3, 0.2), 0.3);
+  EXPECT_EQ(EntropyControl{}.bonus(0.3, 5), 0.3);
+  EXPECT_EQ(EntropyControl{}.next(0.3, 5), 0.3);
+}
 
 TEST(KlControl, FixedStays) { EXPECT_EQ(KlControl{}.next(0.05, 1e6, 256), 0.05); }
 

@@ -33,7 +33,7 @@ struct Case {
       entropy.push_back(draw(5, t, 0, 3));
       batch.rollout_logp.push_back(batch.old_logp[t] + static_cast<float>(draw(6, t, -0.5, 0.5)));
     }
-    for (std::uint64_t n = 0; n + 1 < batch.offsets.size(); ++n) batch.version.push_back(n % 4);
+    for (std::uint64_t n = 0; n + 1 < batch.offsets.size(); ++n) batch.version.push_back(n % 4), batch.sample_id.push_back(n);
   }
 };
 
@@ -48,8 +48,9 @@ bool has_constants(const AnyLoss& loss) {
   const Json* weighting = loss.spec().fields.find("weighting");
   if (weighting != nullptr && weighting->boolean()) return true;
   return field_is(loss, "kind", "dft") || field_is(loss, "policy_loss", "cispo") || field_is(loss, "policy_loss", "cispo_band") ||
-         field_is(loss, "policy_loss", "vespo") || field_is(loss, "ratio", "sequence_token") || field_is(loss, "kl", "k1+") ||
-         field_is(loss, "kl", "k3+") || field_is(loss, "proximal", "loglinear") || field_is(loss, "proximal", "linear");
+         field_is(loss, "policy_loss", "dppo_tv") || field_is(loss, "policy_loss", "vespo") || field_is(loss, "ratio", "sequence_token") ||
+         field_is(loss, "kl", "k1+") || field_is(loss, "kl", "k3+") || field_is(loss, "proximal", "loglinear") ||
+         field_is(loss, "proximal", "linear");
 }
 
 std::string title(const AnyLoss& loss) { return cat(loss.spec().name, " ", loss.spec().fields.dump()); }

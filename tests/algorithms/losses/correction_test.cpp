@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "algorithms/losses/entropy_mask.h"
 #include "engine/base/check.h"
@@ -53,10 +54,29 @@ TEST(Correction, AWeightOutOfItsBoundsIsCutOrZeroOrKept) {
 
 TEST(Correction, AFilterLeavesWholeSamplesOut) {
   const Published p;
-  p.expect({.filter = Over::geometric, .filter_low = 0.5, .filter_high = 1.2}, {0, 0, 0, 0});
-  p.expect({.filter = Over::geometric, .filter_low = 0.5, .filter_high = 1.3}, {1, 1, 1, 1});
-  p.expect({.weight = Over::token, .outside = Outside::keep, .filter = Over::geometric, .filter_low = 0.5, .filter_high = 1.3},
+  p.expect({.filter = FilterOver::geometric, .filter_low = 0.5, .filter_high = 1.2}, {0, 0, 0, 0});
+  p.expect({.filter = FilterOver::geometric, .filter_low = 0.5, .filter_high = 1.3}, {1, 1, 1, 1});
+  p.expect({.weight = Over::token, .outside = Outside::keep, .filter = FilterOver::geometric, .filter_low = 0.5, .filter_high = 1.3},
            {first, 1, low, high});  // OpenRLHF's seq-mask-tis
+}
+
+// verl's rollout_rs: token_k2, seq_sum_k2, seq_mean_k2, seq_max_k2, and k3; the bound a little above the distance, or below.
+TEST(Correction, AFilterByADistanceHasAnUpperBoundAlone) {
+  const Published p;
+  const double k2 = 0.5, k3 = std::exp(1.0) - 2, others2 = 0.005 + 0.005, others3 = std::exp(.1) + std::exp(-.1) - 2;
+  for (const auto& [by, last, others] : {std::tuple(FilterBy::k2, k2, others2), {FilterBy::k3, k3, others3}}) {
+    const auto filtered = [&](FilterOver over, double most) { return Correction{.filter = over, .filter_by = by, .filter_high = most}; };
+    p.expect(filtered(FilterOver::token, last - 1e-6), {1, 1, 1, 0});
+    p.expect(filtered(FilterOver::token, last + 1e-6), {1, 1, 1, 1});
+    for (const auto& [over, whole] :
+         {std::pair(FilterOver::sequence, last + others), {FilterOver::geometric, (last + others) / 4}, {FilterOver::greatest, last}}) {
+      p.expect(filtered(over, whole - 1e-6), {0, 0, 0, 0});
+      p.expect(filtered(over, whole + 1e-6), {1, 1, 1, 1});
+    }
+  }
+  Report report;
+  Correction{.filter = FilterOver::token, .filter_by = FilterBy::k2, .filter_high = 0.1}(p.proximal, p.b.rollout_logp, p.b, report);
+  EXPECT_NEAR(report.values().at("sampling/filtered_ratio"), 0.25, 1e-12);
 }
 
 TEST(Correction, SaysHowFarApartTheTwoAre) {
@@ -74,8 +94,10 @@ TEST(Correction, SaysHowFarApartTheTwoAre) {
 TEST(Correction, NonsenseIsRefused) {
   EXPECT_FALSE(Correction({.low = 2, .high = 1}).validate("grpo"));
   EXPECT_FALSE(Correction({.low = -1}).validate("grpo"));
-  EXPECT_FALSE(Correction({.filter = Over::token}).validate("grpo"));
-  EXPECT_FALSE(Correction({.filter = Over::sequence, .filter_low = 2, .filter_high = 2}).validate("grpo"));
+  EXPECT_FALSE(Correction({.filter = FilterOver::token}).validate("grpo"));
+  EXPECT_FALSE(Correction({.filter = FilterOver::greatest}).validate("grpo"));
+  EXPECT_FALSE(Correction({.filter = FilterOver::token, .filter_by = FilterBy::k2, .filter_high = 0}).validate("grpo"));
+  EXPECT_FALSE(Correction({.filter = FilterOver::sequence, .filter_low = 2, .filter_high = 2}).validate("grpo"));
   const Published p;
   Report report;
   EXPECT_THROW(Correction{.weight = Over::token}(p.proximal, {}, p.b, report), Bug);

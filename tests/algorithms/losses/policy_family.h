@@ -28,7 +28,13 @@ inline std::vector<algorithms::GrpoLoss> grpo_family() {
   losses.push_back({.off_policy_mask = 0.05});
   for (const auto over : {Over::token, Over::sequence, Over::geometric}) losses.push_back({.correction = {.weight = over, .high = 1.3}});
   losses.push_back({.correction = {.weight = Over::token, .outside = Outside::mask, .low = 0.7, .high = 1.3}});
-  losses.push_back({.correction = {.filter = Over::geometric, .filter_low = 0.8, .filter_high = 1.1}});
+  losses.push_back({.correction = {.filter = FilterOver::geometric, .filter_low = 0.8, .filter_high = 1.1}});
+  for (const auto over : {FilterOver::token, FilterOver::sequence, FilterOver::geometric, FilterOver::greatest})
+    losses.push_back(
+        {.correction = {.filter = over, .filter_by = over == FilterOver::token ? FilterBy::k3 : FilterBy::k2, .filter_high = 0.03}});
+  losses.push_back({.surrogate = {.kind = Surrogate::Kind::dppo_tv, .clip_low = 0.01, .clip_high = 0.02}});
+  losses.push_back({.surrogate = {.kind = Surrogate::Kind::clip_cov, .cov_ratio = 0.4, .cov_low = 0.01}});
+  losses.push_back({.surrogate = {.kind = Surrogate::Kind::kl_cov, .cov_ratio = 0.3, .cov_kl = 0.5}});
   for (const auto proximal : {Proximal::loglinear, Proximal::linear})
     losses.push_back({.correction = {.weight = Over::token, .high = 2}, .proximal = proximal, .version = 4});
   losses.push_back({.surrogate = {.kind = Surrogate::Kind::vespo}, .correction = {.weight = Over::sequence}});

@@ -116,6 +116,49 @@ TEST(Surrogate, DroIsSquareInTheLogRatio) {
   EXPECT_NEAR(p.tokens({.kind = Kind::dro, .dro_beta = .1}, RatioLevel::token, p.logp).values()[1], -(-1 - .05 * .04), 1e-12);
 }
 
+// Probabilities moved by .067, 0, -.088, .090 (A = 1) and .27, -.078, 0 (A = -.5).
+TEST(Surrogate, DppoLeavesOutTokensWhoseProbabilityMovedTooFarOnTheSideOfTheAdvantage) {
+  Published p;
+  const auto values = p.tokens({.kind = Kind::dppo_tv, .clip_low = .05, .clip_high = .08}, RatioLevel::token, p.logp).values();
+  const std::vector<double> expected{0, std::exp(.2), .5, 2 * std::exp(-.5), 0, 0, -.1 * std::exp(.4), 0, -.45};
+  for (std::size_t t = 1; t < expected.size(); ++t) EXPECT_NEAR(values[t], expected[t], 1e-12) << "token " << t;
+  EXPECT_NEAR(one_token({.kind = Kind::dppo_tv, .clip_low = 1}, std::exp(5), -.5), .5 * 20 * 5, 1e-12) << "a ratio counts at most 20 times";
+}
+
+// Covariances about A = 2.5 / 7 and log pi = -6.8 / 7: -.018, .303, -.661, .174; -.661, .453, -.061. The ratio of the .453 is clipped.
+TEST(Surrogate, ClipCovLeavesOutTokensOfAMiddlingCovarianceThatAreNotClipped) {
+  Published p;
+  p.b.sample_id = {3, 8};
+  const auto plain = p.tokens({.clip_high = .28}, RatioLevel::token, p.logp).values();
+  const auto zeros = [&](double ratio, double low, double high) {
+    const Surrogate loss{.kind = Kind::clip_cov, .clip_high = .28, .cov_ratio = ratio, .cov_low = low, .cov_high = high};
+    const auto values = p.tokens(loss, RatioLevel::token, p.logp).values();
+    std::vector<std::size_t> out;
+    for (const std::size_t t : {1, 2, 3, 4, 6, 7, 8}) {
+      if (values[t] == 0) {
+        out.push_back(t);
+      } else {
+        EXPECT_EQ(values[t], plain[t]) << "token " << t;
+      }
+    }
+    return out;
+  };
+  EXPECT_EQ(zeros(.5, .1, 1), (std::vector<std::size_t>{2, 4}));
+  EXPECT_EQ(zeros(.5, .1, .2), (std::vector<std::size_t>{4}));
+  EXPECT_EQ(zeros(.5, .4, 1), (std::vector<std::size_t>{})) << "what is clipped already is not drawn";
+  EXPECT_EQ(zeros(.15, .1, 1).size(), 1u);
+  EXPECT_EQ(zeros(1e-4, .1, 1).size(), 1u) << "at least one";
+}
+
+TEST(Surrogate, KlCovHoldsTheTokensOfTheGreatestCovariance) {
+  Published p;
+  p.b.sample_id = {3, 8};
+  const auto values = p.tokens({.kind = Kind::kl_cov, .cov_ratio = .3, .cov_kl = 2}, RatioLevel::token, p.logp).values();
+  const std::vector<double> expected{0, -std::exp(.2), -1, -std::exp(-.5), -std::exp(.2), 0, .5 * std::exp(.4), .5 * std::exp(-.3) + 2 * .3,
+                                     .5};
+  for (const std::size_t t : {1, 2, 3, 4, 6, 7, 8}) EXPECT_NEAR(values[t], expected[t], 1e-12) << "token " << t;
+}
+
 // Where a weight is a constant, the slope by logp is minus that weight times the advantage.
 TEST(Surrogate, NoGradientFlowsThroughAConstantWeight) {
   for (const auto kind : {Kind::cispo, Kind::cispo_band, Kind::vespo}) {
