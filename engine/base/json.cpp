@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
 
 #include "engine/base/check.h"
 #include "engine/base/file.h"
@@ -136,10 +135,24 @@ void write(std::string& out, const Json& value, int indent, int level) {
   }
 }
 
-// Builds the value while the library reads, so that depth and duplicates are refused before anything is kept.
+// A value takes 40 bytes and more, and may be written with two: so many are built at most, whatever the text's length may be. The largest
+// tokenizer.json of today has two and a half million.
+std::size_t most_values(const JsonLimits& limits) { return std::clamp<std::size_t>(limits.bytes / 8, 4096, 3'000'000); }
+
+// The first key that stands twice, or nullptr.
+const std::string* repeated_key(const Json::Object& members) {
+  std::vector<const std::string*> keys;
+  keys.reserve(members.size());
+  for (const auto& member : members) keys.push_back(&member.first);
+  std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });
+  const auto twice = std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
+  return twice == keys.end() ? nullptr : *twice;
+}
+
+// Builds the value while the library reads, so that depth and size are refused before they cost anything.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Builder(std::size_t depth) : limit_(depth) {}
+  explicit Builder(const JsonLimits& limits) : limit_(limits.depth), most_(most_values(limits)) {}
   Json root;
   std::string problem;
   std::size_t position = 0;
@@ -158,20 +171,23 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool string(std::string& value) override { return put(Json(std::move(value))); }
   bool binary(nlohmann::json::binary_t&) override { return refuse("binary data"); }
   bool key(std::string& name) override {
-    Level& level = levels_.back();
-    if (!level.keys.insert(name).second) return refuse(cat("the key ", quote(name), " stands twice in one object"));
-    level.key = std::move(name);
-    return true;
+    levels_.back().key = std::move(name);
+    return count();
   }
   bool start_object(std::size_t) override { return open(Json(Json::Object{})); }
   bool start_array(std::size_t) override { return open(Json(Json::Array{})); }
-  bool end_object() override { return close(); }
+  bool end_object() override {
+    if (const std::string* twice = repeated_key(levels_.back().value.object()))
+      return refuse(cat("the key ", quote(*twice), " stands twice in one object"));
+    return close();
+  }
   bool end_array() override { return close(); }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& error) override {
     position = at;
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ...", "[...] number overflow parsing '1e400'"
     problem = error.what();
-    const auto colon = problem.rfind("syntax error");
-    problem = colon == std::string::npos ? problem : problem.substr(colon);
+    const auto told = problem.find("syntax error"), tag = problem.find("] ");
+    problem.erase(0, told != std::string::npos ? told : tag != std::string::npos ? tag + 2 : 0);
     return false;
   }
 
@@ -179,13 +195,16 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   struct Level {
     Json value;
     std::string key;
-    std::unordered_set<std::string> keys;
   };
 
   bool refuse(std::string why) { return problem = std::move(why), false; }
   bool open(Json value) {
     if (levels_.size() >= limit_) return refuse(cat("nested deeper than ", limit_, " levels"));
-    levels_.push_back({std::move(value), {}, {}});
+    levels_.push_back({std::move(value), {}});
+    return true;
+  }
+  bool count() {
+    if (++values_ > most_) return refuse(cat("more than ", most_, " values; no more are read"));
     return true;
   }
   bool close() {
@@ -194,6 +213,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return put(std::move(value));
   }
   bool put(Json value) {
+    if (!count()) return false;
     if (levels_.empty()) {
       root = std::move(value);
     } else if (levels_.back().value.is_array()) {
@@ -204,7 +224,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  std::size_t limit_;
+  std::size_t limit_, most_, values_ = 0;
   std::vector<Level> levels_;
 };
 
@@ -236,7 +256,7 @@ Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimit
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::size_t bad = 0;
   if (!valid_utf8(text, &bad)) return fail(Errc::bad_input, cat(where, ": not UTF-8 at ", place(text, bad)));
-  Builder builder(limits.depth);
+  Builder builder(limits);
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.root);
   const std::string at = builder.position ? cat(" at ", place(text, builder.position)) : std::string();
   return fail(Errc::bad_input, cat(where, ": not valid JSON", at, ": ", builder.problem));

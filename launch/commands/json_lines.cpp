@@ -11,7 +11,7 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr std::size_t max_line = std::size_t{64} << 20;
+constexpr std::size_t max_line = std::size_t{4} << 20;  // a text of four million tokens takes the memory of its ids
 
 Json refusal(std::string_view why) {
   std::string text(why);
@@ -53,9 +53,14 @@ Json answered(const std::string& line, bool too_long, std::size_t number, const 
 Result<> answer_lines(std::istream& in, std::ostream& out, const std::function<Result<Json>(const Json&)>& answer) {
   std::string line;
   bool too_long = false;
-  for (std::size_t number = 1; read_line(in, line, too_long); ++number) {
-    const std::string text = answered(line, too_long, number, answer).dump();
-    if (!(out << text << '\n' << std::flush)) return fail(Errc::io, "the output cannot be written; its reader is gone or the disk is full");
+  try {
+    for (std::size_t number = 1; read_line(in, line, too_long); ++number) {
+      const std::string text = answered(line, too_long, number, answer).dump();
+      if (!(out << text << '\n' << std::flush))
+        return fail(Errc::io, "the output cannot be written; its reader is gone or the disk is full");
+    }
+  } catch (const std::ios_base::failure& failure) {  // the buffer of a directory, for one
+    return fail(Errc::io, cat("the input cannot be read: ", failure.what(), "; a file or pipe of lines is expected"));
   }
   return {};
 }

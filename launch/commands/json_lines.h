@@ -10,8 +10,8 @@
 namespace troupe::launch {
 
 /// Answers every line of `in` with one line of `out`: what `answer` returns, or {"error": "..."} when the line is not JSON, is longer than
-/// 64 MiB, or `answer` refuses it (a Failure or another exception counts as a refusal). The next line is answered all the same.
-/// Errc::io when `out` cannot be written.
+/// 4 MiB, or `answer` refuses it (a Failure or another exception counts as a refusal). The next line is answered all the same.
+/// Errc::io when `in` cannot be read or `out` not be written.
 Result<> answer_lines(std::istream& in, std::ostream& out, const std::function<Result<Json>(const Json& line)>& answer);
 
 /// The number, or null when JSON has no word for it (NaN, infinity).

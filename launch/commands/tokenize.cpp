@@ -11,6 +11,7 @@ namespace {
 
 Json json_of(const std::vector<engine::tokenizer::TokenId>& ids) {
   Json::Array out;
+  out.reserve(ids.size());
   for (const auto id : ids) out.emplace_back(std::int64_t{id});
   return out;
 }
@@ -25,7 +26,7 @@ int tokenize(const TokenizeOptions& options) {
     return Json(Json::Object{{"ids", json_of(tokenizer.encode(*text, options.special))}});
   };
   const auto decode = [&](const Json& line) -> Result<Json> {
-    const auto ids = ids_of(line, 0);
+    const auto ids = ids_of(line, static_cast<std::int64_t>(tokenizer.vocab_size()));
     if (!ids) return fail(ids.error());
     return Json(Json::Object{{"text", tokenizer.decode(*ids, true)}});
   };

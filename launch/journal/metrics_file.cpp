@@ -46,10 +46,11 @@ std::string metrics_line(std::int64_t step, const algorithms::Metrics& metrics) 
   return line.dump() + "\n";
 }
 
-void for_each_line(const std::string& path, const std::function<void(const Json&, std::string_view)>& visit) {
-  const auto text = read_file(path);
-  if (!text) return;
-  std::string_view rest = *text;
+namespace {
+
+using Visit = std::function<void(const Json&, std::string_view)>;
+
+void visit_lines(std::string_view rest, const std::string& path, const Visit& visit) {
   for (auto end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
     const std::string_view line = rest.substr(0, end);
     rest.remove_prefix(end + 1);
@@ -58,11 +59,19 @@ void for_each_line(const std::string& path, const std::function<void(const Json&
   }
 }
 
+}  // namespace
+
+void for_each_line(const std::string& path, const Visit& visit) {
+  if (const auto text = read_file(path)) visit_lines(*text, path, visit);
+}
+
 Result<> cut_back(const std::string& path, std::int64_t step, bool once) {
   if (::access(path.c_str(), F_OK) != 0) return {};
+  const auto whole = read_file(path);
+  if (!whole) return fail(whole.error());  // what cannot be read must not be replaced by nothing
   std::string kept;
   std::int64_t last = 0;
-  for_each_line(path, [&](const Json& line, std::string_view text) {
+  visit_lines(*whole, path, [&](const Json& line, std::string_view text) {
     const auto at = get_integer(line, "step", path);
     if (!at || *at > step || *at < last || (once && *at == last)) return;
     last = *at;
