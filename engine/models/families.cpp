@@ -97,6 +97,7 @@ void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
   spec.head_size = static_cast<int>(in.size({"head_dim"}, 2, 1024, divided ? spec.width / heads : names.default_head_size));
   if (spec.head_size < 2 || spec.head_size % 2)
     in.fail(Errc::bad_input, cat("the head size must be even for rotary positions, found ", spec.head_size));
+  spec.head_size = std::max(spec.head_size, 2);  // what reads on counts on a pair of channels
   spec.norm_eps = in.number(names.eps, names.default_eps);
   if (!(spec.norm_eps >= 0 && spec.norm_eps < 1))
     in.fail(Errc::bad_input, cat(*names.eps.begin(), " must be between 0 and 1, found ", spec.norm_eps));

@@ -9,6 +9,8 @@
 namespace troupe::engine::models {
 namespace {
 
+constexpr double most_positions = 268435456;
+
 /// One table being read: `in` has the object with the type's fields.
 struct Scaling {
   ConfigReader& in;
@@ -24,7 +26,7 @@ struct Scaling {
     return std::max(value, 1.0);
   }
   void make_room(double positions) {
-    spec.max_positions = std::max(spec.max_positions, static_cast<std::int64_t>(std::min(positions, 268435456.0)));
+    spec.max_positions = std::max(spec.max_positions, static_cast<std::int64_t>(std::min(positions, most_positions)));
   }
   void linear();
   void dynamic();
@@ -96,7 +98,7 @@ void Scaling::longrope() {
   const double factor = in.find("factor") ? in.positive({"factor"}) : static_cast<double>(spec.max_positions) / before;
   table.longer = stretched("long_factor");
   table.inverse_frequencies = stretched("short_factor");
-  table.trained = static_cast<std::int64_t>(before);
+  table.trained = static_cast<std::int64_t>(std::min(before, most_positions));
   table.factor = in.number({"attention_factor"}, factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(before)));
 }
 
@@ -131,6 +133,15 @@ std::string type_of(ConfigReader& in) {
   if (!in.find("rope_type") && !in.find("type") && in.find("factor")) in.fail(Errc::bad_input, "rope_scaling has a factor but no type");
   const std::string type = in.text({"rope_type", "type"}, "default");
   return type == "yarn" && in.find("long_factor") ? "longrope" : type;  // as the first Phi-3 files call it
+}
+
+// Numbers that are fine one by one may still have no sensible table: a theta of 1 with yarn, a factor beyond doubles.
+void check_table(ConfigReader& in, const nn::RotarySpec& table) {
+  const auto sane = [](double frequency) { return std::isfinite(frequency); };
+  if (std::ranges::all_of(table.inverse_frequencies, sane) && std::ranges::all_of(table.longer, sane) && std::isfinite(table.factor) &&
+      std::isfinite(table.stretch))
+    return;
+  in.fail(Errc::bad_input, "the rope parameters together give frequencies that are not numbers");
 }
 
 // How many channels of a head turn.
@@ -171,6 +182,7 @@ nn::RotarySpec read_rotary_table(ConfigReader& in, const Json& parameters, Decod
     table.inverse_frequencies.push_back(i < turning ? 1 / std::pow(theta, static_cast<double>(i) / turning) : 0.0);
   Scaling how{inner, spec, table, theta, turning};
   scale(how, type_of(inner));
+  check_table(inner, table);
   if (style.interleaved || turning != spec.head_size) spec.head_order = {spec.head_size, turning, style.interleaved};
   in.take(inner);
   return table;
