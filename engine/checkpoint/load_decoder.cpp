@@ -17,8 +17,9 @@ namespace {
 // generation_config.json may name more end tokens than config.json (Llama 3's <|eot_id|>).
 Result<> add_end_tokens(const std::string& path, models::DecoderSpec& spec) {
   if (!std::filesystem::exists(path)) return {};
-  const auto config = read_json(path);
+  const auto config = read_json(path, {.bytes = 16u << 20});
   if (!config) return fail(config.error());
+  if (!config->is_object()) return fail(Errc::bad_input, cat(path, ": expected a JSON object, found ", config->type_name()));
   const Json* member = config->find("eos_token_id");
   if (!member || member->is_null()) return {};
   const Json::Array ids = member->is_array() ? member->array() : Json::Array{*member};

@@ -174,6 +174,8 @@ Json parameters_of(ConfigReader& in) {
 }  // namespace
 
 nn::RotarySpec read_rotary_table(ConfigReader& in, const Json& parameters, DecoderSpec& spec, const RopeStyle& style) {
+  if (!parameters.is_object())
+    in.fail(Errc::bad_input, cat("a table of rope_parameters must be an object, found ", parameters.type_name()));
   ConfigReader inner = in.inside(parameters);
   nn::RotarySpec table;
   const int turning = turning_of(inner, spec, style);

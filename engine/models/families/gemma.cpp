@@ -47,7 +47,7 @@ void read_rotaries(ConfigReader& in, DecoderSpec& spec) {
     const Json* sliding = both->find("sliding_attention");
     const Json none(Json::Object{});
     spec.rotary.push_back(read_rotary_table(in, *both->find("full_attention"), spec, everywhere));
-    spec.rotary.push_back(read_rotary_table(in, sliding && sliding->is_object() ? *sliding : none, spec, local));
+    spec.rotary.push_back(read_rotary_table(in, sliding ? *sliding : none, spec, local));
   } else {
     read_rotary(in, spec, everywhere);
     spec.rotary.push_back(read_rotary_table(in, local_parameters(in), spec, local));
