@@ -1,0 +1,40 @@
+// One hostile file: how it is made, what is done with it, and the sentence that must come of it.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/hostile/folder.h"
+#include "tests/hostile/program.h"
+
+namespace troupe::hostile {
+
+struct Case {
+  std::string name;                         ///< CamelCase: what is wrong with it
+  std::function<void(const Folder&)> make;  ///< in an empty folder
+  std::string command;                      ///< "@" is the folder
+  int code;                                 ///< docs/operations.md
+  std::string says;                         ///< a part of the sentence; "@" is the folder
+  std::string input = {};                   ///< stdin
+  Surroundings surroundings = {};           ///< "@" in its disk is the folder
+};
+inline void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+
+/// What reads a whole model folder.
+inline constexpr const char* score_ids = "logprobs --model @";
+
+// One table a kind of file, in a file of its own.
+const std::vector<Case>& safetensors_cases();
+const std::vector<Case>& shard_cases();
+const std::vector<Case>& config_cases();
+const std::vector<Case>& tokenizer_cases();
+const std::vector<Case>& template_cases();
+const std::vector<Case>& row_cases();
+const std::vector<Case>& run_file_cases();
+const std::vector<Case>& adapter_cases();
+const std::vector<Case>& run_folder_cases();
+const std::vector<Case>& place_cases();
+
+}  // namespace troupe::hostile
