@@ -14,11 +14,11 @@ namespace {
 tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
 
 // A prompt or a completion: a string, or messages; in a chat a string becomes one message.
-Result<Json> turn(const Json& value, const std::string& name, std::string_view role, bool chat) {
+Result<Json> turn(const Columns& row, const Json& value, const std::string& name, std::string_view role, bool chat) {
   if (value.is_string()) return chat ? Json(Json::Array{message(role, value.string())}) : value;
   if (!value.is_array() && !value.is_object())
     return bad(cat("expected text or a list of messages under ", quote(name), ", found ", value.type_name()));
-  auto list = to_messages(value);
+  auto list = to_messages(value, row.tags());
   if (!list) return bad(cat(quote(name), ": ", list.error().what));
   return list;
 }
@@ -28,9 +28,9 @@ Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, con
   if (!given || !answer) return bad(cat("nothing under ", quote(row.file_name(given ? completion : prompt))));
   // Where one side is a list of messages the other becomes one too.
   const bool chat = options.chat == ChatUse::always || !given->is_string() || !answer->is_string();
-  auto left = turn(*given, row.file_name(prompt), "user", chat);
+  auto left = turn(row, *given, row.file_name(prompt), "user", chat);
   if (!left) return fail(left.error());
-  auto right = turn(*answer, row.file_name(completion), "assistant", chat);
+  auto right = turn(row, *answer, row.file_name(completion), "assistant", chat);
   if (!right) return fail(right.error());
   auto tools = to_tools(row.find("tools"));
   if (!tools) return fail(tools.error());
@@ -38,7 +38,7 @@ Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, con
 }
 
 Result<Sample> dialogue(const Columns& row) {
-  auto list = to_messages(*row.first({"messages", "conversations"}));
+  auto list = to_messages(*row.first({"messages", "conversations"}), row.tags());
   if (!list) return fail(list.error());
   const auto system = row.optional_string("system");
   if (!system) return fail(system.error());
@@ -48,10 +48,22 @@ Result<Sample> dialogue(const Columns& row) {
   return Sample{.completion = std::move(*list), .tools = std::move(*tools)};
 }
 
-Result<Sample> sft_dialogue(const Columns& row) {
+// What is judged of a conversation is its last answer.
+Result<Sample> last_answer(Sample sample) {
+  auto& messages = sample.completion.array();
+  if (messages.size() < 2 || !is_assistant(messages.back()))
+    return bad("expected a conversation that ends with the assistant's turn, which the label judges");
+  Json answer = Json::Array{std::move(messages.back())};
+  messages.pop_back();
+  sample.prompt = std::exchange(sample.completion, std::move(answer));
+  return sample;
+}
+
+Result<Sample> sft_dialogue(const Columns& row, const LayoutOptions& options) {
   if (!row.first({"messages", "conversations"})) return bad("nothing under \"messages\"");
   auto sample = dialogue(row);
   if (!sample) return sample;
+  if (options.purpose == Purpose::unpaired) return last_answer(std::move(*sample));
   for (const auto& item : sample->completion.array())
     if (is_assistant(item)) return sample;
   return bad("the conversation has no turn of the assistant to train on");
@@ -90,7 +102,7 @@ Result<Json> prompt_of(const Columns& row, const LayoutOptions& options, const c
   if (std::string_view(name) != "messages" && std::string_view(name) != "conversations") {
     const auto* value = row.find(name);
     if (!value) return bad(cat("nothing under ", quote(row.file_name(name))));
-    return turn(*value, row.file_name(name), "user", options.chat == ChatUse::always);
+    return turn(row, *value, row.file_name(name), "user", options.chat == ChatUse::always);
   }
   auto sample = dialogue(row);
   if (!sample) return fail(sample.error());
@@ -110,7 +122,8 @@ Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& option
   Sample sample{.prompt = std::move(*prompt), .tools = std::move(*tools)};
   const auto* answer = row.first({"answer", "ground_truth", "solution"});
   static const std::map<std::string, std::string> verl = {{"answer", "reward_model.ground_truth"}};
-  if (!answer) answer = Columns(row.row(), verl).find("answer");
+  if (!answer) answer = Columns(row.row(), verl, row.tags()).find("answer");
+  if (!answer && std::string_view(name) == "instruction") answer = row.find("output");
   if (answer) sample.answer = *answer;
   sample.columns = row.others({name, "answer"});
   return sample;
@@ -121,7 +134,7 @@ Result<Sample> dispatch(const Columns& row, const LayoutOptions& options) {
     case Layout::token_ids:
       return token_sample(row, options);
     case Layout::messages:
-      return sft_dialogue(row);
+      return sft_dialogue(row, options);
     case Layout::prompt_completion:
       return prompt_and_completion(row, "prompt", given(row, {"completion", "response", "answer"}), options);
     case Layout::question_answer:
@@ -137,6 +150,8 @@ Result<Sample> dispatch(const Columns& row, const LayoutOptions& options) {
       return step_sample(row, options);
     case Layout::placeholders:
       return placeholder_sample(row, options);
+    case Layout::prm800k:
+      return prm800k_sample(row, options);
     case Layout::prompt_answer:
       return prompt_and_answer(row, options);
     case Layout::automatic:
@@ -179,7 +194,7 @@ Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options) {
 }
 
 Result<Sample> to_sample(const Row& row, const LayoutOptions& options) {
-  const Columns columns(row.value, options.columns);
+  const Columns columns(row.value, options.columns, options.tags);
   auto sample = dispatch(columns, options);
   const bool labelled = options.purpose == Purpose::unpaired && options.layout != Layout::pairwise;
   if (labelled) sample = with_label(std::move(sample), columns);

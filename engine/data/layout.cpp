@@ -10,13 +10,13 @@ namespace troupe::engine::data {
 namespace {
 
 constexpr std::array layout_names = {"auto", "token_ids", "messages", "prompt_completion", "question_answer", "alpaca",
-                                     "text", "pairwise",  "steps",    "placeholders",      "prompt_answer"};
+                                     "text", "pairwise",  "steps",    "placeholders",      "prm800k",         "prompt_answer"};
 
 Layout for_sft(const Columns& has) {
   if (has("input_ids")) return Layout::token_ids;
   if (has("messages") || has("conversations")) return Layout::messages;
   if (has("prompt") && (has("completion") || has("response") || has("answer"))) return Layout::prompt_completion;
-  if (has("instruction") && has("output")) return Layout::alpaca;
+  if (has("instruction") && has.first({"output", "completion", "response"})) return Layout::alpaca;
   if ((has("question") && has("answer")) || (has("problem") && has("solution"))) return Layout::question_answer;
   return has("text") ? Layout::text : Layout::automatic;
 }
@@ -28,14 +28,17 @@ Layout for_pairs(const Columns& has) {
 
 Layout for_unpaired(const Columns& has) {
   if (has("chosen") && has("rejected")) return Layout::pairwise;
-  if (!has("label")) return Layout::automatic;
-  if (has("input_ids")) return Layout::token_ids;
-  return has("prompt") && (has("completion") || has("response") || has("answer")) ? Layout::prompt_completion : Layout::automatic;
+  if (!has("label") && !has("kto_tag")) return Layout::automatic;
+  const auto found = for_sft(has);
+  return found == Layout::question_answer || found == Layout::text ? Layout::automatic : found;
 }
 
 Layout for_steps(const Columns& has) {
-  if (has("prompt") && has("completions") && has("labels")) return Layout::steps;
-  return has("input") && has("value") ? Layout::placeholders : Layout::automatic;
+  const auto* label = has.find("label");
+  if (label && label->find("steps") && has("question")) return Layout::prm800k;
+  const bool judged = has("labels") || has("error_steps") || has.has_key("mistake_index");
+  if (has.first({"completions", "steps"}) && judged) return Layout::steps;
+  return has("input") && (has("value") || (label && label->is_string())) ? Layout::placeholders : Layout::automatic;
 }
 
 Layout for_prompts(const Columns& has) {
@@ -67,9 +70,9 @@ std::vector<Layout> layouts_of(Purpose purpose) {
     case Purpose::pairs:
       return {Layout::token_ids, Layout::pairwise};
     case Purpose::unpaired:
-      return {Layout::token_ids, Layout::prompt_completion, Layout::pairwise};
+      return {Layout::token_ids, Layout::messages, Layout::prompt_completion, Layout::alpaca, Layout::pairwise};
     case Purpose::steps:
-      return {Layout::steps, Layout::placeholders};
+      return {Layout::steps, Layout::placeholders, Layout::prm800k};
     case Purpose::prompts:
       return {Layout::token_ids, Layout::prompt_answer};
   }
@@ -87,9 +90,12 @@ std::string known_layouts(Purpose purpose) {
              "rejected_input_ids, "
              "rejected_labels";
     case Purpose::unpaired:
-      return "prompt, completion, label (true: a good answer) | input_ids, labels, label | chosen, rejected (each pair is two answers)";
+      return "label or kto_tag (true: a good answer) with prompt, completion | messages or conversations | instruction, output | "
+             "input_ids, "
+             "labels; or chosen, rejected (each pair is two answers)";
     case Purpose::steps:
-      return "prompt, completions, labels (one text and one label a step) | input, value (one reward token a placeholder)";
+      return "prompt, completions or steps, with labels (one a step), mistake_index or error_steps | input, value (one reward token a "
+             "placeholder) or label (the text with reward tokens in it) | question.problem, label.steps (PRM800K)";
     case Purpose::prompts:
       return "prompt, question, problem, instruction or messages (with answer, ground_truth or reward_model.ground_truth) | input_ids";
   }
@@ -126,7 +132,7 @@ Result<> check_layout(Layout layout, Purpose purpose) {
 }
 
 Result<Layout> detect_layout(const Row& row, const LayoutOptions& options) {
-  const Columns has(row.value, options.columns);
+  const Columns has(row.value, options.columns, options.tags);
   const auto found = layout_for(options.purpose, has);
   if (found != Layout::automatic) return found;
   return fail(Errc::usage, cat(row.where(), ": the row's columns fit no known layout. Known: ", known_layouts(options.purpose),

@@ -1,89 +1,81 @@
-// Loader: the examples of a dataset in their order of training, batch by batch, resumable at the exact example.
-//
-// The order of epoch e is a permutation that depends on (seed, e) only; a batch may take the end of one epoch and the start of the next.
+// Loader: the examples of a dataset in their order of training, batch by batch, resumable at the exact example. They are all in memory, or
+// come from a stream.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/data/dataset.h"
 #include "engine/data/experience.h"
+#include "engine/data/order.h"
+#include "engine/data/stream.h"
 
 namespace troupe::engine::data {
 
-struct LoaderOptions {
-  std::int64_t batch_size = 8;  ///< rows, pairs or prompts an optimizer step
-  std::int64_t epochs = 0;      ///< 0: without end (a number of steps stops the run); else the last batch may be short
-  bool shuffle = true;
-  std::uint64_t seed = 0;
-};
-
-/// The order of training over `size` examples, without the examples: which one comes when.
-class Order {
- public:
-  struct Draw {
-    std::size_t index = 0;
-    std::uint64_t id = 0;  ///< epoch * size + index: stable across restarts, never twice
-  };
-  Order(std::size_t size, LoaderOptions options);
-  /// The next draw; nullopt after options.epochs.
-  std::optional<Draw> next();
-  /// The next batch: batch_size draws, fewer at the end, none after it.
-  std::vector<Draw> next_batch();
-  /// Batches of a whole run: ceil(size * epochs / batch_size); 0 when without end.
-  std::int64_t batches() const;
-  std::uint64_t epoch() const { return epoch_; }
-  std::size_t position() const { return position_; }
-  /// Goes to draw `position` of epoch `epoch`. Our caller checked position <= size.
-  void move_to(std::uint64_t epoch, std::size_t position);
-  std::size_t size() const { return size_; }
-  const LoaderOptions& options() const { return options_; }
-
- private:
-  std::size_t size_;
-  LoaderOptions options_;
-  std::uint64_t epoch_ = 0;
-  std::size_t position_ = 0;
-  std::vector<std::uint32_t> permutation_;  // of epoch_, empty without shuffle
-};
-
-/// {"epoch", "position", "examples", "shuffle", "seed", "files": [{"name", "bytes", "xxh3"}]}.
-Json order_state(const Order& order, const std::vector<FilePrint>& files);
-/// Errc::bad_input when the state does not fit: changed data (names the file), another seed, shuffle or number of examples.
-Result<> restore_order(Order& order, const std::vector<FilePrint>& files, const Json& state);
-
 template <class T>
 struct Batch {
-  std::vector<const T*> examples;  ///< alive as long as the loader
-  std::vector<std::uint64_t> ids;  ///< Order::Draw::id of each
+  std::vector<const T*> examples;                   ///< alive as long as the loader or, of a stream, as `held`
+  std::vector<std::uint64_t> ids;                   ///< Order::Draw::id of each
+  std::vector<std::shared_ptr<const T>> held = {};  ///< of a stream: what keeps the examples
 };
 
 template <class T>
 class Loader {
  public:
   /// `dataset` has at least one example.
-  Loader(Dataset<T> dataset, LoaderOptions options) : dataset_(std::move(dataset)), order_(dataset_.examples.size(), options) {}
+  Loader(Dataset<T> dataset, LoaderOptions options) : dataset_(std::move(dataset)), options_(options) {
+    if (dataset_.parts.empty()) dataset_.parts.push_back({.size = dataset_.examples.size(), .weight = 1, .epochs = 0});
+    order_.emplace(dataset_.parts, options);
+  }
+  Loader(Stream<T> stream, LoaderOptions options) : stream_(std::make_unique<Stream<T>>(std::move(stream))), options_(options) {}
 
-  /// The next batch; nullopt after options.epochs.
+  /// The next batch; nullopt after options.epochs. Throws Failure when a stream cannot be read further.
   std::optional<Batch<T>> next() {
     Batch<T> batch;
-    for (const auto& draw : order_.next_batch()) batch.examples.push_back(&dataset_.examples[draw.index]), batch.ids.push_back(draw.id);
+    if (stream_) {
+      while (static_cast<std::int64_t>(batch.ids.size()) < options_.batch_size) {
+        auto item = value_or_throw(stream_->next());
+        if (!item) break;
+        batch.examples.push_back(item->example.get()), batch.ids.push_back(item->id), batch.held.push_back(std::move(item->example));
+      }
+    } else {
+      for (const auto& draw : order_->next_batch()) batch.examples.push_back(&dataset_.examples[draw.index]), batch.ids.push_back(draw.id);
+    }
     if (batch.ids.empty()) return std::nullopt;
     return batch;
   }
   /// What was handed out by next(), for a checkpoint: restoring it goes on with the batch after the last one handed out.
-  Json state() const { return order_state(order_, dataset_.files); }
-  Result<> restore(const Json& state) { return restore_order(order_, dataset_.files, state); }
+  Json state() const { return stream_ ? stream_->state() : order_state(*order_, dataset_.files); }
+  Result<> restore(const Json& state) { return stream_ ? stream_->restore(state) : restore_order(*order_, dataset_.files, state); }
 
+  /// Batches of a whole run; 0 when without end, or of a stream, whose length nobody knows.
+  std::int64_t batches() const { return stream_ ? 0 : order_->batches(); }
+  bool streams() const { return stream_ != nullptr; }
+  /// All examples; none of a stream.
   const Dataset<T>& dataset() const { return dataset_; }
-  const Order& order() const { return order_; }
 
  private:
   Dataset<T> dataset_;
-  Order order_;
+  std::optional<Order> order_;
+  std::unique_ptr<Stream<T>> stream_;
+  LoaderOptions options_;
 };
+
+/// A loader over what the options name: a stream where loader.stream_rows says so. `encoder` outlives it.
+template <class T>
+Result<Loader<T>> make_loader(const DataOptions& options, const TextEncoder& encoder, const LoaderOptions& loader) {
+  if (loader.stream_rows > 0) {
+    auto stream = Stream<T>::open(options, encoder, loader);
+    if (!stream) return fail(stream.error());
+    return Loader<T>(std::move(*stream), loader);
+  }
+  auto dataset = load<T>(options, encoder);
+  if (!dataset) return fail(dataset.error());
+  return Loader<T>(std::move(*dataset), loader);
+}
 
 /// Sequences with their weights and ids; count = trained weight of the batch (tokens, for weights of 0 and 1).
 Experience to_experience(const Batch<SftExample>& batch);

@@ -1,6 +1,7 @@
 #include "engine/data/messages.h"
 
 #include <array>
+#include <optional>
 
 #include "engine/base/text.h"
 
@@ -9,12 +10,33 @@ namespace {
 
 tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
 
-std::string role_name(const std::string& name) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> sharegpt = {
-      {{"human", "user"}, {"gpt", "assistant"}, {"observation", "tool"}, {"function_call", "assistant"}, {"bot", "assistant"}}};
-  for (const auto& [from, role] : sharegpt)
+constexpr std::string_view call = "function_call";
+
+// The role in Hugging Face's words; a turn that is a call of a tool is "function_call".
+std::string role_name(const std::string& name, const Tags& tags) {
+  constexpr std::array<std::pair<const char*, std::string_view>, 5> tagged = {{{"user_tag", "user"},
+                                                                               {"assistant_tag", "assistant"},
+                                                                               {"system_tag", "system"},
+                                                                               {"observation_tag", "tool"},
+                                                                               {"function_tag", call}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> known = {{{"human", "user"},
+                                                                                   {"gpt", "assistant"},
+                                                                                   {"model", "assistant"},
+                                                                                   {"chatbot", "assistant"},
+                                                                                   {"bot", "assistant"},
+                                                                                   {"observation", "tool"},
+                                                                                   {"function", "tool"}}};
+  for (const auto& [tag, role] : tagged)
+    if (const auto found = tags.find(tag); found != tags.end() && found->second == name) return std::string(role);
+  for (const auto& [from, role] : known)
     if (name == from) return std::string(role);
   return name;
+}
+
+const Json* member(const Json& item, const Tags& tags, const char* tag, const char* plain, const char* sharegpt) {
+  if (const auto named = tags.find(tag); named != tags.end()) return item.find(named->second);
+  const auto* found = item.find(plain);
+  return found ? found : item.find(sharegpt);
 }
 
 Result<std::string> content_text(const Json& content) {
@@ -33,33 +55,62 @@ Result<std::string> content_text(const Json& content) {
   return text;
 }
 
-// ShareGPT writes a call as text; templates want it as tool_calls.
-void add_call(Json& out, const std::string& text) {
-  const auto call = parse_json(text, "");
-  const auto* name = call ? call->find("name") : nullptr;
-  const auto* arguments = call ? call->find("arguments") : nullptr;
-  if (!name || !arguments) return;
-  Json function;
-  function.set("name", *name), function.set("arguments", *arguments);
+// {"name", "arguments"} as an entry of tool_calls. Arguments as text are what APIs send; templates want the object.
+std::optional<Json> call_entry(const Json& function, const Json* id) {
+  const auto* name = function.find("name");
+  const auto* arguments = function.find("arguments");
+  if (!name || !name->is_string() || !arguments) return std::nullopt;
+  auto parsed = arguments->is_string() ? parse_json(arguments->string(), "") : Result<Json>(*arguments);
+  Json inner;
+  inner.set("name", *name), inner.set("arguments", parsed && parsed->is_object() ? std::move(*parsed) : *arguments);
   Json entry;
-  entry.set("type", "function"), entry.set("function", std::move(function));
-  out.set("content", ""), out.set("tool_calls", Json::Array{std::move(entry)});
+  if (id) entry.set("id", *id);
+  entry.set("type", "function"), entry.set("function", std::move(inner));
+  return entry;
 }
 
-Result<Json> to_message(const Json& item) {
-  const auto* role = item.find("role");
-  if (!role) role = item.find("from");
+// One call, a list of them, or the text of either. Nullopt: it is none.
+std::optional<Json::Array> call_entries(const Json& value) {
+  if (value.is_string()) {
+    const auto parsed = parse_json(value.string(), "");
+    return parsed && !parsed->is_string() ? call_entries(*parsed) : std::nullopt;
+  }
+  Json::Array out;
+  for (const auto& item : value.is_array() ? value.array() : Json::Array{value}) {
+    const auto* function = item.find("function");
+    auto entry = call_entry(function ? *function : item, item.find("id"));
+    if (!entry) return std::nullopt;
+    out.push_back(std::move(*entry));
+  }
+  if (out.empty()) return std::nullopt;
+  return out;
+}
+
+// A turn whose text is a call says nothing else.
+void add_calls(Json& out, const Json& calls, bool instead_of_text) {
+  auto entries = call_entries(calls);
+  if (!entries) return;
+  if (instead_of_text) out.set("content", "");
+  out.set("tool_calls", std::move(*entries));
+}
+
+Result<Json> to_message(const Json& item, const Tags& tags) {
+  const auto *role = member(item, tags, "role_tag", "role", "from"), *content = member(item, tags, "content_tag", "content", "value");
   if (!role || !role->is_string())
     return bad("expected a message ({\"role\": ..., \"content\": ...})" + cat(", found ", quote(item.dump())));
-  const auto* content = item.find("content");
-  if (!content) content = item.find("value");
-  if (!content && !item.find("tool_calls")) return bad(cat("a message of role ", quote(role->string()), " has no content"));
+  const auto *calls = item.find("tool_calls"), *old_call = item.find("function_call");
+  if (!content && !calls && !old_call) return bad(cat("a message of role ", quote(role->string()), " has no content"));
   auto text = content ? content_text(*content) : std::string();
   if (!text) return fail(text.error());
-  Json out = message(role_name(role->string()), *text);
+  const auto name = role_name(role->string(), tags);
+  Json out = message(name == call ? "assistant" : name, *text);
   for (const auto& [key, value] : item.object())
-    if (key != "role" && key != "from" && key != "content" && key != "value") out.set(key, value);
-  if (role->string() == "function_call") add_call(out, *text);
+    if (key != "role" && key != "from" && key != "content" && key != "value" && key != "function_call" && &value != role &&
+        &value != content)
+      out.set(key, value);
+  if (name == call) add_calls(out, Json(*text), true);
+  if (old_call && old_call->is_object()) add_calls(out, *old_call, false);
+  if (calls) add_calls(out, *calls, false);
   return out;
 }
 
@@ -72,13 +123,13 @@ Json message(std::string_view role, std::string text) {
   return Json(std::move(members));
 }
 
-Result<Json> to_messages(const Json& list) {
-  if (list.is_object()) return to_messages(Json(Json::Array{list}));
+Result<Json> to_messages(const Json& list, const Tags& tags) {
+  if (list.is_object()) return to_messages(Json(Json::Array{list}), tags);
   if (!list.is_array() || list.array().empty())
     return bad(cat("expected a list of messages, found ", list.is_array() ? "an empty one" : list.type_name()));
   Json::Array out;
   for (std::size_t i = 0; i < list.array().size(); ++i) {
-    auto item = to_message(list.array()[i]);
+    auto item = to_message(list.array()[i], tags);
     if (!item) return bad(cat("message ", i + 1, ": ", item.error().what));
     out.push_back(std::move(*item));
   }

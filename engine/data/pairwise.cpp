@@ -49,19 +49,19 @@ Result<Json> completion(const Columns& row, const std::string& name) {
   if (value->is_string()) return *value;
   if (!value->is_array() && !value->is_object())
     return bad(cat("expected text or a list of messages under ", quote(row.file_name(name)), ", found ", value->type_name()));
-  auto list = to_messages(*value);
+  auto list = to_messages(*value, row.tags());
   if (!list) return bad(cat(quote(row.file_name(name)), ": ", list.error().what));
   return list;
 }
 
 // The prompt in whatever column it stands: text or messages; null when there is none.
 Result<Json> prompt(const Columns& row, const LayoutOptions& options) {
-  if (const auto* list = row.first({"conversations", "messages"})) return to_messages(*list);
+  if (const auto* list = row.first({"conversations", "messages"})) return to_messages(*list, row.tags());
   if (!row("prompt") && row("instruction")) return alpaca_prompt(row, options);
   const auto* value = row.first({"prompt", "question"});
   if (!value) return Json();
   if (value->is_string()) return *value;
-  if (value->is_array() || value->is_object()) return to_messages(*value);
+  if (value->is_array() || value->is_object()) return to_messages(*value, row.tags());
   return bad(cat("expected text or a list of messages as the prompt, found ", value->type_name()));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/data/columns.h"
 #include "engine/data/readers/row_reader.h"
 
 namespace troupe::engine::data {
@@ -23,8 +24,10 @@ enum class Layout {
   alpaca,             ///< instruction, input, output, system, history
   text,               ///< text: the whole of it is trained on
   pairwise,           ///< chosen, rejected, with a prompt, instruction, conversations, or the prefix that both have in common (HH-RLHF)
-  steps,              ///< prompt, completions, labels: the steps of a solution, each judged (TRL)
-  placeholders,       ///< input with a placeholder behind each step, value: a reward token for each (Math-Shepherd, MindSpeed)
+  steps,              ///< prompt, completions (or steps), and labels (TRL), mistake_index or error_steps: a solution's steps, judged
+  placeholders,       ///< input with a placeholder behind each step; value: a reward token for each (MindSpeed), or label: the same text
+                      ///< with reward tokens in their places (Math-Shepherd)
+  prm800k,            ///< question.problem, label.steps: as PRM800K has them
   prompt_answer,      ///< prompt (string or messages), question, problem or instruction; answer, ground_truth or reward_model.ground_truth
 };
 
@@ -47,8 +50,9 @@ struct TokenRow {
 /// Process rewards: what the data says of a solution's steps.
 struct StepLabels {
   std::vector<std::string> steps;     ///< the steps' texts; empty: the prompt is the whole text, with a placeholder behind each step
-  std::vector<std::int32_t> classes;  ///< of each of `steps`: 0 is wrong, 1 is right
+  std::vector<std::int32_t> classes;  ///< of each of `steps`: 0 is wrong, 1 is right, -1 is not judged
   std::vector<std::string> values;    ///< the reward token of each placeholder
+  std::string labelled;               ///< instead of them: the text again, with reward tokens in the placeholders' places
 };
 
 /// `prompt`, `completion`, `rejected` are a string or an array of messages ({"role", "content", ...}); all messages, or all strings.
@@ -70,6 +74,7 @@ struct LayoutOptions {
   Purpose purpose = Purpose::sft;
   Layout layout = Layout::automatic;
   std::map<std::string, std::string> columns;  ///< our name to the file's: {"prompt": "question"}; dots go into objects
+  Tags tags;
   ChatUse chat = ChatUse::automatic;
   bool chat_template = true;    ///< the model has one
   std::int64_t vocabulary = 0;  ///< of rows that are ids; 0: not checked

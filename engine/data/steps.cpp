@@ -11,25 +11,6 @@ using Ids = std::vector<std::int32_t>;
 
 tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
 
-Result<const Json::Array*> list(const Columns& row, const std::string& name, const char* of) {
-  const auto* value = row.find(name);
-  if (!value || !value->is_array())
-    return bad(cat("expected a list of ", of, " under ", quote(row.file_name(name)), ", found ", value ? value->type_name() : "nothing"));
-  if (value->array().empty()) return bad(cat(quote(row.file_name(name)), " is empty: not one step to judge"));
-  return &value->array();
-}
-
-Result<std::vector<std::string>> texts(const Columns& row, const std::string& name, const char* of) {
-  const auto items = list(row, name, of);
-  if (!items) return fail(items.error());
-  std::vector<std::string> out;
-  for (const auto& item : **items) {
-    if (!item.is_string()) return bad(cat(quote(row.file_name(name)), ", item ", out.size(), ": expected text, found ", item.type_name()));
-    out.push_back(item.string());
-  }
-  return out;
-}
-
 Result<std::int32_t> one_token(const std::string& text, const std::string& key, const TextEncoder& encoder) {
   const auto ids = encoder.encode(text, false);
   if (!ids) return fail(ids.error());
@@ -64,12 +45,35 @@ Result<StepExample> with_separators(const Sample& sample, const TextEncoder& enc
   return out;
 }
 
+// Of Math-Shepherd's label, which is the text with a reward token in the place of each placeholder.
+Result<std::vector<std::string>> reward_tokens(const Sample& sample, const StepTokens& tokens) {
+  if (sample.judged->labelled.empty()) return sample.judged->values;
+  std::string_view text = sample.prompt.string(), label = sample.judged->labelled;
+  std::vector<std::string> out;
+  for (;;) {
+    const auto mark = text.find(tokens.placeholder_text);
+    const auto piece = text.substr(0, mark);
+    if (!label.starts_with(piece) || (mark == std::string_view::npos && label != piece))
+      return bad(cat("\"label\": expected the text of \"input\" with a reward token in the place of each ", quote(tokens.placeholder_text),
+                     "; they differ behind reward token ", out.size()));
+    if (mark == std::string_view::npos) return out;
+    text.remove_prefix(mark + tokens.placeholder_text.size()), label.remove_prefix(piece.size());
+    const std::string* found = nullptr;
+    for (const auto& reward : tokens.reward_texts)
+      if (label.starts_with(reward) && (!found || reward.size() > found->size())) found = &reward;
+    if (!found) return bad(cat("\"label\", step ", out.size(), ": expected one of prm.reward_tokens, found ", quote(label.substr(0, 12))));
+    out.push_back(*found), label.remove_prefix(found->size());
+  }
+}
+
 Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& encoder, const StepOptions& options) {
   if (!options.tokens)
     return fail(Errc::usage,
                 "the rows have placeholders (input, value), and prm.kind is token_class, which wants prompt, completions and labels; "
                 "choose prm.kind: placeholder");
-  const auto& values = sample.judged->values;
+  auto read = reward_tokens(sample, *options.tokens);
+  if (!read) return fail(read.error());
+  const auto& values = *read;
   auto ids = encoder.encode(sample.prompt.string(), true);
   if (!ids) return fail(ids.error());
   StepExample out{.ids = std::move(*ids)};
@@ -91,35 +95,6 @@ Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& e
 }
 
 }  // namespace
-
-Result<Sample> step_sample(const Columns& row, const LayoutOptions&) {
-  auto prompt = row.string("prompt");
-  if (!prompt) return fail(prompt.error());
-  auto steps = texts(row, "completions", "texts, one a step,");
-  if (!steps) return fail(steps.error());
-  const auto labels = list(row, "labels", "labels, one a step,");
-  if (!labels) return fail(labels.error());
-  StepLabels judged{.steps = std::move(*steps), .classes = {}, .values = {}};
-  for (const auto& label : **labels) {
-    const bool fits = label.is_bool() || (label.is_integer() && label.integer() >= 0 && label.integer() < (1 << 16));
-    if (!fits)
-      return bad(cat(quote(row.file_name("labels")), ", item ", judged.classes.size(), ": expected true, false or a class from 0, found ",
-                     label.is_number() ? label.dump() : std::string(label.type_name())));
-    judged.classes.push_back(label.is_bool() ? label.boolean() : static_cast<std::int32_t>(label.integer()));
-  }
-  if (judged.classes.size() != judged.steps.size())
-    return bad(cat("expected as many labels as steps, found ", judged.classes.size(), " under ", quote(row.file_name("labels")), " and ",
-                   judged.steps.size(), " under ", quote(row.file_name("completions"))));
-  return Sample{.prompt = Json(std::move(*prompt)), .judged = std::move(judged)};
-}
-
-Result<Sample> placeholder_sample(const Columns& row, const LayoutOptions&) {
-  auto input = row.string("input");
-  if (!input) return fail(input.error());
-  auto values = texts(row, "value", "reward tokens, one a placeholder,");
-  if (!values) return fail(values.error());
-  return Sample{.prompt = Json(std::move(*input)), .judged = StepLabels{.steps = {}, .classes = {}, .values = std::move(*values)}};
-}
 
 Result<StepTokens> find_step_tokens(const std::string& placeholder, const std::vector<std::string>& reward_tokens,
                                     const TextEncoder& encoder) {

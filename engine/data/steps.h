@@ -6,10 +6,16 @@
 
 namespace troupe::engine::data {
 
-/// {prompt, completions: [text], labels: [true, false, 0, 1...]} as TRL has it. Errc::bad_input, without the place.
+/// {prompt (question, problem, input), completions (steps): [text]} with labels: [true, false, 0, 1...] as TRL has it; mistake_index: the
+/// first wrong step from 0, null where none is, later ones not judged (BIG-Bench-Mistake); or error_steps: the wrong ones from 1
+/// (PRMBench). Errc::bad_input, without the place.
 Result<Sample> step_sample(const Columns& row, const LayoutOptions& options);
-/// {input: text with a placeholder behind each step, value: ["+", "-"...]} as Math-Shepherd and MindSpeed have it. Errc::bad_input.
+/// {input: text with a placeholder behind each step} with value: ["+", "-"...] as MindSpeed has it, or with label: the text with these in
+/// the placeholders' places, as Math-Shepherd has it. Errc::bad_input.
 Result<Sample> placeholder_sample(const Columns& row, const LayoutOptions& options);
+/// A row of PRM800K: of each step the completion that was chosen; where none was, the human's, or the first, with which it ends. Rated 1
+/// and 0 (neutral) is right, -1 is wrong. Errc::bad_input.
+Result<Sample> prm800k_sample(const Columns& row, const LayoutOptions& options);
 
 /// Errc::usage: a text that is not exactly one token of this tokenizer, or fewer than two reward tokens; the message names the run file's
 /// key (prm.placeholder, prm.reward_tokens).

@@ -35,8 +35,13 @@ void append(const std::vector<std::int32_t>& prompt, const UnpairedExample& of, 
 
 Result<Sample> with_label(Result<Sample> sample, const Columns& row) {
   if (!sample) return sample;
-  const auto* label = row.find("label");
+  const auto* label = row.first({"label", "kto_tag"});
   const bool number = label && label->is_integer() && (label->integer() == 0 || label->integer() == 1);
+  if (label && label->is_string()) {  // in a csv file everything is text
+    const auto& word = label->string();
+    if (word == "true" || word == "True" || word == "1") return sample->desirable = true, sample;
+    if (word == "false" || word == "False" || word == "0") return sample->desirable = false, sample;
+  }
   if (!number && !(label && label->is_bool())) {
     const auto found = !label ? std::string("nothing") : label->is_string() || label->is_number() ? label->dump() : label->type_name();
     return bad(cat("expected true (a good answer) or false under ", quote(row.file_name("label")), ", found ", found));

@@ -141,14 +141,14 @@ Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text, con
   return std::optional(std::move(*rows));
 }
 
-JsonReader::JsonReader(std::string path, MappedFile file, std::vector<RowSpan> rows)
+JsonReader::JsonReader(std::string path, WholeText file, std::vector<RowSpan> rows)
     : path_(std::move(path)), file_(std::move(file)), rows_(std::move(rows)) {}
 
 Result<std::optional<Row>> JsonReader::next() {
   if (at_ == rows_.size()) return std::nullopt;
   const auto& span = rows_[at_];
   Row row{Json(), path_, span.line, static_cast<std::int64_t>(at_++)};
-  if (auto ok = parse_row(text_of(file_).substr(span.begin, span.end - span.begin), row); !ok) return fail(ok.error());
+  if (auto ok = parse_row(file_.text().substr(span.begin, span.end - span.begin), row); !ok) return fail(ok.error());
   return row;
 }
 

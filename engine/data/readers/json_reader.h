@@ -2,8 +2,8 @@
 // whole: a scan finds where each row begins and ends, then rows are parsed one by one, so a malformed row is one row's matter.
 #pragma once
 
-#include "engine/base/file.h"
 #include "engine/data/readers/row_reader.h"
+#include "engine/data/readers/whole_text.h"
 
 namespace troupe::engine::data {
 
@@ -19,13 +19,13 @@ Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text, con
 
 class JsonReader : public RowReader {
  public:
-  JsonReader(std::string path, MappedFile file, std::vector<RowSpan> rows);
+  JsonReader(std::string path, WholeText file, std::vector<RowSpan> rows);
   Result<std::optional<Row>> next() override;
   Result<> seek(std::int64_t index) override;
 
  private:
   std::string path_;
-  MappedFile file_;
+  WholeText file_;
   std::vector<RowSpan> rows_;
   std::size_t at_ = 0;
 };

@@ -4,13 +4,6 @@
 
 namespace troupe::engine::data {
 
-std::string_view text_of(const MappedFile& file) {
-  const auto bytes = file.bytes();
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  return text;
-}
-
 namespace {
 
 // The parser counts lines from the start of the row; people count from the start of the file.
@@ -29,46 +22,48 @@ std::string with_file_line(std::string message, std::int64_t row_line) {
 
 }  // namespace
 
+Result<> check_row_size(std::size_t bytes, const Row& row) {
+  if (bytes <= max_row_bytes) return {};
+  return fail(Errc::bad_input, cat(row.where(), ": expected a row of at most ", max_row_bytes >> 20, " MiB, found ", bytes, " bytes"));
+}
+
 Result<> parse_row(std::string_view text, Row& row) {
-  const auto bad = [&](const std::string& what) { return fail(Errc::bad_input, cat(row.where(), ": ", what)); };
-  if (text.size() > max_row_bytes)
-    return bad(cat("expected a row of at most ", max_row_bytes >> 20, " MiB, found ", text.size(), " bytes"));
+  if (auto ok = check_row_size(text.size(), row); !ok) return ok;
   auto value = parse_json(text, row.where(), {.depth = max_row_depth, .bytes = max_row_bytes});
   if (!value) return fail(value.error().code, with_file_line(value.error().what, row.line));
-  if (!value->is_object()) return bad(cat("expected an object ({\"key\": value, ...}), found: ", value->type_name()));
+  if (!value->is_object())
+    return fail(Errc::bad_input, cat(row.where(), ": expected an object ({\"key\": value, ...}), found: ", value->type_name()));
   row.value = std::move(*value);
   return {};
 }
 
-JsonlReader::JsonlReader(std::string path, MappedFile file) : path_(std::move(path)), file_(std::move(file)), text_(text_of(file_)) {}
-
-bool JsonlReader::take_line(std::string_view& line) {
-  while (at_ < text_.size()) {
-    const auto end = text_.find('\n', at_);
-    line = text_.substr(at_, end == std::string_view::npos ? end : end - at_);
-    at_ = end == std::string_view::npos ? text_.size() : end + 1;
-    ++line_;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) return true;
+Result<std::optional<Lines::Line>> JsonlReader::next_line() {
+  for (;;) {
+    auto line = lines_.next();
+    if (!line || !*line || (*line)->bytes > max_row_bytes || !is_blank((*line)->text)) return line;
   }
-  return false;
 }
 
 Result<std::optional<Row>> JsonlReader::next() {
-  std::string_view line;
-  if (!take_line(line)) return std::nullopt;
-  Row row{Json(), path_, line_, index_++};
-  if (auto ok = parse_row(line, row); !ok) {
-    const bool cut = at_ == text_.size() && !text_.ends_with('\n');
-    return fail(ok.error().code, cat(ok.error().what, cut ? " (the last line has no end: the file may be truncated)" : ""));
-  }
+  const auto line = next_line();
+  if (!line) return fail(line.error());
+  if (!*line) return std::nullopt;
+  Row row{Json(), path_, lines_.number(), index_++};
+  if (auto ok = check_row_size((*line)->bytes, row); !ok) return fail(ok.error());
+  if (auto ok = parse_row((*line)->text, row); !ok)
+    return fail(ok.error().code, cat(ok.error().what, (*line)->ended ? "" : " (the last line has no end: the file may be truncated)"));
   return row;
 }
 
 Result<> JsonlReader::seek(std::int64_t index) {
-  at_ = 0, line_ = 0, index_ = 0;
-  std::string_view line;
-  while (index_ < index && take_line(line)) ++index_;
+  index_ = 0;
+  if (auto ok = lines_.rewind(); !ok) return ok;
+  while (index_ < index) {
+    const auto line = next_line();
+    if (!line) return fail(line.error());
+    if (!*line) break;
+    ++index_;
+  }
   return {};
 }
 

@@ -1,30 +1,15 @@
 #include "engine/data/readers/row_reader.h"
 
-#include <algorithm>
-#include <filesystem>
-
 #include "engine/base/text.h"
+#include "engine/data/readers/arrow_library.h"
+#include "engine/data/readers/csv_reader.h"
+#include "engine/data/readers/file_list.h"
 #include "engine/data/readers/json_reader.h"
 #include "engine/data/readers/jsonl_reader.h"
-#include "engine/data/readers/parquet_library.h"
+#include "engine/data/readers/txt_reader.h"
 
 namespace troupe::engine::data {
 namespace {
-
-namespace fs = std::filesystem;
-constexpr std::string_view known = "known formats: .jsonl, .ndjson, .json, .parquet";
-
-std::string extension(const std::string& path) {
-  auto text = fs::path(path).extension().string();
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return c < 128 ? static_cast<char>(std::tolower(c)) : static_cast<char>(c); });
-  return text;
-}
-
-bool is_data_file(const fs::path& path) {
-  const auto ext = extension(path.string());
-  return ext == ".jsonl" || ext == ".ndjson" || ext == ".json" || ext == ".parquet";
-}
 
 template <class Reader, class... Args>
 Result<std::unique_ptr<RowReader>> made(Args&&... args) {
@@ -33,54 +18,71 @@ Result<std::unique_ptr<RowReader>> made(Args&&... args) {
 
 // What the first bytes say, whatever the name.
 Result<> refuse_other_formats(std::string_view text, const std::string& path) {
-  if (text.starts_with("\x1f\x8b")) return fail(Errc::unsupported, cat(path, ": compressed by gzip; unpack it first (gunzip)"));
-  if (text.starts_with("ARROW1"))
-    return fail(Errc::unsupported, cat(path, ": an Arrow IPC file; save it as .parquet or .jsonl first; ", known));
   if (text.starts_with("PK\x03\x04")) return fail(Errc::unsupported, cat(path, ": a zip archive; unpack it first"));
+  if (text.starts_with("\x28\xB5\x2F\xFD")) return fail(Errc::unsupported, cat(path, ": compressed by zstd; unpack it first (unzstd)"));
+  if (text.starts_with("BZh") && text.substr(4).starts_with("1AY&SY"))
+    return fail(Errc::unsupported, cat(path, ": compressed by bzip2; unpack it first (bunzip2)"));
+  if (text.starts_with("\xFD"
+                       "7zXZ"))
+    return fail(Errc::unsupported, cat(path, ": compressed by xz; unpack it first (unxz)"));
+  if (text.starts_with("FEA1"))
+    return fail(Errc::unsupported, cat(path, ": a Feather file of version 1; save it as version 2 or as .parquet"));
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
     return fail(Errc::unsupported, cat(path, ": UTF-16 text; save it as UTF-8"));
   return {};
 }
 
-}  // namespace
-
-Result<std::unique_ptr<RowReader>> open_rows(const std::string& path) {
-  auto file = MappedFile::open(path);
-  if (!file) return fail(file.error());
-  const auto text = text_of(*file);
-  const auto ext = extension(path);
-  if (text.starts_with("PAR1")) return open_parquet(path);
-  if (ext == ".parquet")
-    return fail(Errc::corrupt, cat(path, ": expected a parquet file (PAR1 at its start), found ", quote(text.substr(0, 8))));
-  if (auto ok = refuse_other_formats(text, path); !ok) return fail(ok.error());
-  if (ext == ".jsonl" || ext == ".ndjson") return made<JsonlReader>(path, std::move(*file));
-  const auto first = text.find_first_not_of(" \t\r\n");
-  const bool json = first != std::string_view::npos && (text[first] == '[' || text[first] == '{');
-  if (ext != ".json" && !json) return fail(Errc::unsupported, cat(path, ": not a data file that is read here; ", known));
-  auto rows = find_rows(text, path);
+// A .json file is JSON lines where one object follows the other.
+Result<std::unique_ptr<RowReader>> open_json(const std::string& path, TextStream stream) {
+  auto whole = WholeText::open(path);
+  if (!whole) return fail(whole.error());
+  auto rows = find_rows(whole->text(), path);
   if (!rows) return fail(rows.error());
-  if (!*rows) return made<JsonlReader>(path, std::move(*file));
-  return made<JsonReader>(path, std::move(*file), std::move(**rows));
+  if (!*rows) return made<JsonlReader>(path, std::move(stream));
+  return made<JsonReader>(path, std::move(*whole), std::move(**rows));
 }
 
-Result<std::vector<std::string>> list_data_files(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const auto& path : paths) {
-    std::error_code problem;
-    if (!fs::is_directory(path, problem)) {
-      if (!fs::exists(path, problem)) return fail(Errc::not_found, cat(path, ": no such data file or folder"));
-      files.push_back(path);
-      continue;
-    }
-    std::vector<std::string> found;
-    for (fs::directory_iterator entry(path, problem), end; !problem && entry != end; entry.increment(problem))
-      if (is_data_file(entry->path())) found.push_back(entry->path().string());
-    if (problem) return fail(Errc::io, cat(path, ": ", problem.message()));
-    if (found.empty()) return fail(Errc::not_found, cat(path, ": a folder without data files; ", known));
-    std::sort(found.begin(), found.end());
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  return files;
+Result<std::unique_ptr<RowReader>> open_text(const std::string& path, const std::string& format, TextStream stream,
+                                             const ReadOptions& options) {
+  const auto begin = stream.peek(4096);
+  if (!begin) return fail(begin.error());
+  if (auto ok = refuse_other_formats(*begin, path); !ok) return fail(ok.error());
+  if (format == ".jsonl" || format == ".ndjson") return made<JsonlReader>(path, std::move(stream));
+  if (format == ".csv" || format == ".tsv")
+    return CsvReader::open(path, std::move(stream), format == ".csv" ? ',' : '\t', options.column_names);
+  if (format == ".txt") return made<TxtReader>(path, std::move(stream), options);
+  const auto first = begin->find_first_not_of(" \t\r\n");
+  const bool json = first != std::string_view::npos && ((*begin)[first] == '[' || (*begin)[first] == '{');
+  if (format != ".json" && !json)
+    return fail(Errc::unsupported, cat(path, ": not a data file that is read here; known formats: ", known_formats));
+  return open_json(path, std::move(stream));
+}
+
+}  // namespace
+
+Result<SampleBy> sample_by_from(std::string_view name) {
+  constexpr std::string_view names[] = {"line", "paragraph", "document", "separator"};
+  for (int i = 0; i < 4; ++i)
+    if (name == names[i]) return static_cast<SampleBy>(i);
+  return fail(Errc::usage,
+              cat("a row of a text file is a line, paragraph, document, or what stands before a separator; found ", quote(name)));
+}
+
+Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const ReadOptions& options) {
+  auto file = MappedFile::open(path);
+  if (!file) return fail(file.error());
+  const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  const auto format = data_format(path);
+  if (bytes.starts_with("PAR1")) return open_parquet(path);
+  if (format == ".parquet")
+    return fail(Errc::corrupt, cat(path, ": expected a parquet file (PAR1 at its start), found ", quote(bytes.substr(0, 8))));
+  if (bytes.starts_with("ARROW1") || bytes.starts_with("\xFF\xFF\xFF\xFF")) return open_arrow(path);
+  if (format == ".arrow")
+    return fail(Errc::corrupt,
+                cat(path, ": expected an Arrow IPC file (ARROW1 at its start) or stream, found ", quote(bytes.substr(0, 8))));
+  auto stream = TextStream::open(path);
+  if (!stream) return fail(stream.error());
+  return open_text(path, format, std::move(*stream), options);
 }
 
 }  // namespace troupe::engine::data

@@ -1,4 +1,5 @@
-// RowReader: the port through which every data file is read, one JSON value a row. Formats: jsonl, json, parquet.
+// RowReader: the port through which every data file is read, one JSON value a row. Formats: jsonl, json, csv, tsv and txt, each also
+// compressed by gzip; parquet and arrow.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@ namespace troupe::engine::data {
 struct Row {
   Json value;
   std::string file;
-  std::int64_t line = 0;   ///< 1-based line of the file; in parquet the 1-based row
+  std::int64_t line = 0;   ///< 1-based line of the file; where `numbered` the 1-based row
   std::int64_t index = 0;  ///< 0-based row of the file, malformed rows counted too: what seek() takes
+  bool numbered = false;   ///< the file has rows, not lines (parquet, arrow)
   /// "data.jsonl:17" or "train.parquet: row 3".
   std::string where() const {
     // Inline, because the parquet library uses it too and links nothing of this folder.
-    const bool parquet = file.ends_with(".parquet");
-    return file + (parquet ? ": row " : ":") + std::to_string(line);
+    return file + (numbered ? ": row " : ":") + std::to_string(line);
   }
 };
 
@@ -39,11 +40,26 @@ class RowReader {
 constexpr std::size_t max_row_bytes = 8u << 20;
 constexpr std::size_t max_row_depth = 32;
 
-/// Opens a file by its content and extension: .jsonl and .ndjson (a value a line), .json (an array, an object with a list of rows, or lines
-/// after all), .parquet. Errc::not_found, io, unsupported (another format, or the parquet reader is not there: says what to do).
-Result<std::unique_ptr<RowReader>> open_rows(const std::string& path);
+/// What is one row of a plain text file (the words of Hugging Face's datasets, and one of ours).
+enum class SampleBy {
+  line,       ///< each line that is not blank
+  paragraph,  ///< lines up to a blank one
+  document,   ///< the whole file
+  separator,  ///< lines up to one that is the separator alone
+};
+/// Errc::usage: none of line, paragraph, document, separator.
+Result<SampleBy> sample_by_from(std::string_view name);
 
-/// A file stands for itself; a folder for the data files in it (not below it), by name. Errc::not_found, also for a folder without any.
-Result<std::vector<std::string>> list_data_files(const std::vector<std::string>& paths);
+/// What files do not say of themselves.
+struct ReadOptions {
+  SampleBy sample_by = SampleBy::line;
+  std::string separator = "<|endoftext|>";
+  std::vector<std::string> column_names;  ///< of csv and tsv files without a header; empty: their first line has them
+};
+
+/// Opens a file by its content and extension: .jsonl and .ndjson (a value a line), .json (an array, an object with a list of rows, or lines
+/// after all), .csv, .tsv, .txt; behind these also .gz; .parquet; .arrow (IPC file or stream). Errc::not_found, io, unsupported (another
+/// format, or Arrow's library is not there: says what to do), corrupt.
+Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace troupe::engine::data

@@ -57,7 +57,7 @@ TEST(Loader, TheOrderDoesNotDependOnTheBatchSize) {
 
 TEST(Loader, EpochsEndWithAShortBatch) {
   Loader<SftExample> loader(numbered(5), {.batch_size = 4, .epochs = 2});
-  EXPECT_EQ(loader.order().batches(), 3);
+  EXPECT_EQ(loader.batches(), 3);
   EXPECT_EQ(loader.next()->examples.size(), 4u);
   EXPECT_EQ(loader.next()->examples.size(), 4u);
   EXPECT_EQ(loader.next()->examples.size(), 2u);

@@ -82,7 +82,7 @@ TEST(Steps, MalformedRowsAreNamedWithFileLineKeyExpectedAndFound) {
   EXPECT_THAT(refusal("{\"prompt\":[],\"completions\":[\"a\"],\"labels\":[1]}"), HasSubstr("expected text under \"prompt\", found array"));
   EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"\"],\"labels\":[1]}", {.separator = ""}),
               HasSubstr("no token to be judged at"));
-  EXPECT_THAT(refusal("{\"text\":\"q\"}"), AllOf(HasSubstr("prompt, completions, labels"), HasSubstr("input, value")));
+  EXPECT_THAT(refusal("{\"text\":\"q\"}"), AllOf(HasSubstr("prompt, completions or steps, with labels"), HasSubstr("input, value")));
 }
 
 TEST(Steps, AreJudgedAtTheirPlaceholders) {
@@ -124,7 +124,7 @@ TEST(Steps, ALayoutOfAnotherAlgorithmIsRefused) {
   Scratch scratch;
   auto options = labelled(scratch.write("rows.jsonl", "{\"text\":\"a\"}\n"));
   options.layout = Layout::text;
-  EXPECT_THAT(load_steps(options, ByteEncoder()).error().what, HasSubstr("auto, steps, placeholders, found text"));
+  EXPECT_THAT(load_steps(options, ByteEncoder()).error().what, HasSubstr("auto, steps, placeholders, prm800k, found text"));
   options.layout = Layout::steps;
   EXPECT_FALSE(load_sft(options, ByteEncoder()));
 }

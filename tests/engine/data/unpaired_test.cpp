@@ -101,7 +101,7 @@ TEST(Unpaired, RowsWithoutAUsableLabelAreNamedWithFileLineKeyExpectedAndFound) {
   EXPECT_THAT(refusal(good + "\n" + R"({"prompt":"a","completion":"b","label":"good"})"),
               AllOf(HasSubstr("rows.jsonl"), HasSubstr("2"), HasSubstr("\"label\""), HasSubstr("true"), HasSubstr("\"good\"")));
   EXPECT_THAT(refusal(good + "\n" + R"({"prompt":"a","completion":"b"})"), HasSubstr("found nothing"));
-  EXPECT_THAT(refusal(R"({"prompt":"a","completion":"b"})"), HasSubstr("prompt, completion, label"));
+  EXPECT_THAT(refusal(R"({"prompt":"a","completion":"b"})"), HasSubstr("label or kto_tag (true: a good answer) with prompt, completion"));
   EXPECT_THAT(refusal(R"({"input_ids":[5,6],"label":true})"), HasSubstr("no prompt"));
 }
 

@@ -1,9 +1,11 @@
 #include "engine/data/readers/parquet/arrow_json.h"
 
+#include <arrow/util/float16.h>
+
+#include <algorithm>
 #include <set>
 
 #include "engine/base/text.h"
-#include "engine/data/readers/row_reader.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -106,9 +108,17 @@ Result<Json> scalar_text(const arrow::Array& array, std::int64_t i, std::size_t&
   return text_json((*scalar)->ToString(), budget);
 }
 
-Result<Json> unsigned_json(std::uint64_t value) {
-  if (value > static_cast<std::uint64_t>(INT64_MAX)) return fail(Errc::bad_input, cat("the integer ", value, " is beyond 63 bits"));
-  return Json(value);
+Json unsigned_json(std::uint64_t value) {
+  return value > static_cast<std::uint64_t>(INT64_MAX) ? Json(std::to_string(value)) : Json(value);
+}
+
+// JSON has no bytes: text where they are text, else hexadecimal digits, as Arrow's own JSON form has them.
+Result<Json> bytes_json(std::string_view bytes, std::size_t& budget) {
+  if (valid_utf8(bytes)) return text_json(bytes, budget);
+  if (auto ok = spend(budget, 2 * bytes.size()); !ok) return fail(ok.error());
+  std::string out;
+  for (const unsigned char c : bytes) out += "0123456789ABCDEF"[c >> 4], out += "0123456789ABCDEF"[c & 15];
+  return Json(std::move(out));
 }
 
 template <class List>
@@ -137,6 +147,8 @@ Result<Json> number_json(const arrow::Array& array, std::int64_t i, std::size_t&
       return Json(std::int64_t{as<arrow::UInt32Array>(array).Value(i)});
     case Type::UINT64:
       return unsigned_json(as<arrow::UInt64Array>(array).Value(i));
+    case Type::HALF_FLOAT:
+      return Json(double{arrow::util::Float16::FromBits(as<arrow::HalfFloatArray>(array).Value(i)).ToFloat()});
     case Type::FLOAT:
       return Json(double{as<arrow::FloatArray>(array).Value(i)});
     case Type::DOUBLE:
@@ -161,13 +173,15 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
   if (array.IsNull(i)) return Json();
   switch (array.type_id()) {
     case Type::STRING:
-    case Type::BINARY:
       return text_json(as<arrow::BinaryArray>(array).GetView(i), budget);
     case Type::LARGE_STRING:
-    case Type::LARGE_BINARY:
       return text_json(as<arrow::LargeBinaryArray>(array).GetView(i), budget);
+    case Type::BINARY:
+      return bytes_json(as<arrow::BinaryArray>(array).GetView(i), budget);
+    case Type::LARGE_BINARY:
+      return bytes_json(as<arrow::LargeBinaryArray>(array).GetView(i), budget);
     case Type::FIXED_SIZE_BINARY:
-      return text_json(as<arrow::FixedSizeBinaryArray>(array).GetView(i), budget);
+      return bytes_json(as<arrow::FixedSizeBinaryArray>(array).GetView(i), budget);
     case Type::MAP:
       return map_json(as<arrow::MapArray>(array), i, budget);
     case Type::LIST:
@@ -185,6 +199,46 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
     default:
       return number_json(array, i, budget);
   }
+}
+
+Result<Row> row_of(const arrow::RecordBatch& batch, std::int64_t i, Row row) {
+  Json::Object members;
+  std::size_t budget = max_row_bytes;
+  for (int c = 0; c < batch.num_columns(); ++c) {
+    auto value = cell_json(*batch.column(c), i, budget);
+    if (!value) return fail(Errc::bad_input, cat(row.where(), ": column ", quote(batch.column_name(c)), ": ", value.error().what));
+    members.emplace_back(batch.column_name(c), std::move(*value));
+  }
+  row.value = Json(std::move(members));
+  return row;
+}
+
+// Columns of one repeated value shrink to nothing, so the factor is large; what a small file may ask for is bounded all the same.
+BoundedPool::BoundedPool(std::uint64_t file_bytes)
+    : limit_(static_cast<std::int64_t>(std::max<std::uint64_t>(128u << 20, 256 * std::min<std::uint64_t>(file_bytes, 1ull << 40)))) {}
+
+arrow::Status BoundedPool::check(std::int64_t more) const {
+  if (more <= limit_ - used_) return arrow::Status::OK();
+  return arrow::Status::OutOfMemory("the file asks for ", more, " bytes at once, more than one of its size can need");
+}
+
+arrow::Status BoundedPool::Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) {
+  ARROW_RETURN_NOT_OK(check(size));
+  ARROW_RETURN_NOT_OK(arrow::default_memory_pool()->Allocate(size, alignment, out));
+  used_ += size;
+  return arrow::Status::OK();
+}
+
+arrow::Status BoundedPool::Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment, std::uint8_t** at) {
+  ARROW_RETURN_NOT_OK(check(new_size - old_size));
+  ARROW_RETURN_NOT_OK(arrow::default_memory_pool()->Reallocate(old_size, new_size, alignment, at));
+  used_ += new_size - old_size;
+  return arrow::Status::OK();
+}
+
+void BoundedPool::Free(std::uint8_t* buffer, std::int64_t size, std::int64_t alignment) {
+  arrow::default_memory_pool()->Free(buffer, size, alignment);
+  used_ -= size;
 }
 
 }  // namespace troupe::engine::data

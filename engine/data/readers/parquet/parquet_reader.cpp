@@ -8,7 +8,6 @@
 
 #include "engine/base/text.h"
 #include "engine/data/readers/parquet/arrow_json.h"
-#include "engine/data/readers/row_reader.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -17,31 +16,22 @@ constexpr std::int64_t rows_a_batch = 1024;
 
 class ParquetReader : public RowReader {
  public:
-  ParquetReader(std::string path, std::unique_ptr<parquet::arrow::FileReader> file) : path_(std::move(path)), file_(std::move(file)) {}
+  ParquetReader(std::string path, std::unique_ptr<BoundedPool> pool, std::unique_ptr<parquet::arrow::FileReader> file)
+      : path_(std::move(path)), pool_(std::move(pool)), file_(std::move(file)) {}
 
   Result<> start() {
     std::shared_ptr<arrow::Schema> schema;
     if (auto status = file_->GetSchema(&schema); !status.ok()) return damaged(status.ToString());
-    names_ = schema->field_names();
     return check_schema(*schema, path_);
   }
 
   Result<std::optional<Row>> next() override {
     if (auto ok = guarded([&] { return load(); }); !ok) return fail(ok.error());
     if (!batch_) return std::nullopt;
-    Row row{Json(), path_, index_ + 1, index_};
-    const auto i = index_ - batch_begin_;
-    ++index_;
-    Json::Object members;
-    std::size_t budget = max_row_bytes;
-    for (int c = 0; c < batch_->num_columns(); ++c) {
-      auto value = cell_json(*batch_->column(c), i, budget);
-      if (!value)
-        return fail(Errc::bad_input, cat(row.where(), ": column ", quote(names_[static_cast<std::size_t>(c)]), ": ", value.error().what));
-      members.emplace_back(names_[static_cast<std::size_t>(c)], std::move(*value));
-    }
-    row.value = Json(std::move(members));
-    return row;
+    Row row{Json(), path_, index_ + 1, index_, true};
+    auto read = row_of(*batch_, index_++ - batch_begin_, std::move(row));
+    if (!read) return fail(read.error());
+    return std::move(*read);
   }
 
   Result<> seek(std::int64_t index) override {
@@ -99,8 +89,8 @@ class ParquetReader : public RowReader {
   }
 
   std::string path_;
+  std::unique_ptr<BoundedPool> pool_;  // outlives what is made in it
   std::unique_ptr<parquet::arrow::FileReader> file_;
-  std::vector<std::string> names_;
   std::int64_t index_ = 0;  // of the next row
   int group_ = 0;
   std::int64_t group_begin_ = 0, group_end_ = 0;
@@ -117,17 +107,19 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path) {
   properties.set_use_threads(false), properties.set_pre_buffer(false), properties.set_batch_size(rows_a_batch);
   parquet::arrow::FileReaderBuilder builder;
   std::unique_ptr<parquet::arrow::FileReader> file;
-  auto status = builder.Open(*input);
-  if (status.ok()) status = builder.properties(properties)->Build(&file);
+  const auto size = (*input)->GetSize();
+  auto pool = std::make_unique<BoundedPool>(static_cast<std::uint64_t>(size.ok() ? *size : 0));
+  auto status = builder.Open(*input, parquet::ReaderProperties(pool.get()));
+  if (status.ok()) status = builder.memory_pool(pool.get())->properties(properties)->Build(&file);
   if (!status.ok()) return fail(Errc::corrupt, cat(path, ": expected a whole parquet file, found: ", quote(status.ToString(), 300)));
-  auto reader = std::make_unique<ParquetReader>(path, std::move(file));
+  auto reader = std::make_unique<ParquetReader>(path, std::move(pool), std::move(file));
   if (auto ok = reader->start(); !ok) return fail(ok.error());
   return std::unique_ptr<RowReader>(std::move(reader));
 }
 
 }  // namespace
 
-// The one symbol that parquet_library.cpp looks up.
+// The symbol that arrow_library.cpp looks up.
 extern "C" __attribute__((visibility("default"))) void troupe_open_parquet(const std::string& path,
                                                                            Result<std::unique_ptr<RowReader>>& out) {
   try {

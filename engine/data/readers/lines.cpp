@@ -1,0 +1,67 @@
+#include "engine/data/readers/lines.h"
+
+#include "engine/data/readers/row_reader.h"
+
+namespace troupe::engine::data {
+namespace {
+
+constexpr std::size_t first_look = 64u << 10;
+
+std::string_view without_return(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
+}  // namespace
+
+Result<std::optional<Lines::Line>> Lines::next() {
+  stream_.skip(std::exchange(pending_, 0));
+  std::size_t searched = 0;
+  for (std::size_t look = first_look;; look *= 2) {
+    const auto text = stream_.peek(look);
+    if (!text) return fail(text.error());
+    if (text->empty()) return std::nullopt;
+    const auto end = text->find('\n', searched);
+    const bool last = end == std::string_view::npos && text->size() < look;
+    if (end != std::string_view::npos || last) {
+      ++number_;
+      const auto line = text->substr(0, end);
+      pending_ = line.size() + (last ? 0 : 1);
+      return Line{without_return(line), line.size(), !last};
+    }
+    searched = text->size();
+    if (searched > max_row_bytes + 1) {
+      ++number_;
+      auto line = long_line(searched);
+      if (!line) return fail(line.error());
+      return *line;
+    }
+  }
+}
+
+// Its text is of no use, but where it ends is.
+Result<Lines::Line> Lines::long_line(std::size_t searched) {
+  std::size_t bytes = 0;
+  for (;;) {
+    stream_.skip(searched), bytes += searched;
+    const auto text = stream_.peek(first_look);
+    if (!text) return fail(text.error());
+    const auto end = text->find('\n');
+    if (end == std::string_view::npos && !text->empty()) {
+      searched = text->size();
+      continue;
+    }
+    const bool ended = end != std::string_view::npos;
+    pending_ = ended ? end + 1 : 0;
+    return Line{"", bytes + (ended ? end : 0), ended};
+  }
+}
+
+Result<> Lines::rewind() {
+  pending_ = 0, number_ = 0;
+  return stream_.rewind();
+}
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+}  // namespace troupe::engine::data

@@ -1,0 +1,34 @@
+// Lines of a text of any length, one after the other.
+#pragma once
+
+#include <optional>
+
+#include "engine/data/readers/text_stream.h"
+
+namespace troupe::engine::data {
+
+class Lines {
+ public:
+  struct Line {
+    std::string_view text;  ///< without its end; of a line beyond max_row_bytes only the beginning
+    std::size_t bytes = 0;  ///< of the whole line
+    bool ended = true;      ///< false: the file ends before the line does
+  };
+  explicit Lines(TextStream stream) : stream_(std::move(stream)) {}
+  /// The next line; nullopt at the end. It lives until the next call. Errors of TextStream::peek.
+  Result<std::optional<Line>> next();
+  /// Of the line that next() answered last, from 1.
+  std::int64_t number() const { return number_; }
+  Result<> rewind();
+
+ private:
+  Result<Line> long_line(std::size_t searched);
+  TextStream stream_;
+  std::size_t pending_ = 0;  // bytes of the last line, which are skipped when the next one is asked for
+  std::int64_t number_ = 0;
+};
+
+/// Nothing but white space.
+bool is_blank(std::string_view line);
+
+}  // namespace troupe::engine::data

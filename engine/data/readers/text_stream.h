@@ -1,0 +1,54 @@
+// TextStream: the text of a file from its beginning to its end through a window, so that no file has to fit into memory. Files compressed
+// by gzip are unpacked on the way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/base/error.h"
+
+namespace troupe::engine::data {
+
+/// Where a TextStream's bytes come from.
+class ByteFeed {
+ public:
+  virtual ~ByteFeed() = default;
+  /// The next bytes, at most `size` of them; 0 at the end. Errc::io, corrupt.
+  virtual Result<std::size_t> read(char* to, std::size_t size) = 0;
+  /// Back to the first byte.
+  virtual Result<> rewind() = 0;
+};
+
+/// What a compressed file may become: more is refused as a trap. Plain text shrinks to a tenth, rows of one number to a hundredth.
+constexpr std::size_t expansion_free = 64u << 20;  ///< bytes that are always allowed
+constexpr std::size_t expansion_limit = 300;       ///< bytes of text for one byte of the file, beyond those
+
+bool is_gzip(std::string_view first_bytes);
+
+class TextStream {
+ public:
+  /// Errc::not_found, io.
+  static Result<TextStream> open(const std::string& path);
+
+  /// The text from here on: at least `bytes` of it, fewer only at the end. It lives until the next call. Errc::io; Errc::corrupt: damaged
+  /// compression, or one that expands beyond the limits.
+  Result<std::string_view> peek(std::size_t bytes);
+  /// Goes on by `bytes`, no more than peek() showed.
+  void skip(std::size_t bytes) { at_ += bytes; }
+  /// Back to the beginning, behind a byte order mark.
+  Result<> rewind();
+
+ private:
+  explicit TextStream(std::unique_ptr<ByteFeed> feed) : feed_(std::move(feed)) {}
+  std::unique_ptr<ByteFeed> feed_;
+  std::string window_;
+  std::size_t at_ = 0;
+  bool ended_ = false;
+};
+
+/// The whole text of a compressed file, at most `limit` bytes. Errc::unsupported: longer.
+Result<std::string> unpack(const std::string& path, std::size_t limit);
+
+}  // namespace troupe::engine::data
