@@ -1,6 +1,8 @@
 #include "tests/support/gradcheck.h"
 
 #include "engine/nn/attention.h"
+#include "engine/nn/embedding.h"
+#include "engine/nn/head.h"
 #include "engine/nn/mlp.h"
 #include "engine/nn/norm.h"
 
@@ -9,14 +11,24 @@ namespace {
 
 using test::random_tensor;
 
-struct Modules : ::testing::Test {
-  std::unique_ptr<ops::Device> device = ops::make_reference_device();
+struct Machine {
+  const char* name;
+  std::unique_ptr<ops::Device> (*make)();
+};
+void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.name; }
+const Machine machines[] = {{"reference", [] { return ops::make_reference_device(); }},
+                            {"cpu", [] { return ops::make_cpu_device({.threads = 1}); }}};
+
+struct Modules : ::testing::TestWithParam<Machine> {
+  std::unique_ptr<ops::Device> device = GetParam().make();
   ops::Layout layout{{0, 3, 3, 8}, {0, 1, 2, 0, 1, 2, 3, 4}};
   Pass pass{*device, layout};
   Tensor x = random_tensor(*device, {8, 12}, 1);
 };
 
-TEST_F(Modules, LinearWithBias) {
+INSTANTIATE_TEST_SUITE_P(Devices, Modules, ::testing::ValuesIn(machines), [](const auto& each) { return std::string(each.param.name); });
+
+TEST_P(Modules, LinearWithBias) {
   Parameters parameters(*device, {{"w", {5, 12}}, {"b", {5}}}, true);
   test::randomize(parameters, 2, 0.5);
   struct Wrapped {
@@ -31,16 +43,137 @@ TEST_F(Modules, LinearWithBias) {
   test::gradcheck(Wrapped{{&parameters.at("w"), &parameters.at("b")}}, parameters, x, pass);
 }
 
-TEST_F(Modules, Norm) {
+TEST_P(Modules, Norm) {
   Parameters parameters(*device, {{"g", {12}}}, true);
   test::randomize(parameters, 2, 1);
   test::gradcheck(Norm{&parameters.at("g"), 1e-6f}, parameters, x, pass);
 }
 
-TEST_F(Modules, Mlp) {
+TEST_P(Modules, Mlp) {
   Parameters parameters(*device, {{"g", {10, 12}}, {"u", {10, 12}}, {"d", {12, 10}}}, true);
   test::randomize(parameters, 2, 0.5);
   test::gradcheck(Mlp{{&parameters.at("g")}, {&parameters.at("u")}, {&parameters.at("d")}}, parameters, x, pass);
+}
+
+TEST_P(Modules, NormsOfEveryKind) {
+  Parameters parameters(*device, {{"g", {12}}, {"b", {12}}}, true);
+  test::randomize(parameters, 2, 1);
+  Parameter *gain = &parameters.at("g"), *bias = &parameters.at("b");
+  test::gradcheck(Norm{gain, 1e-6f, Norm::Kind::rms, nullptr, 1}, parameters, x, pass);
+  test::gradcheck(Norm{gain, 1e-5f, Norm::Kind::layer, bias}, parameters, x, pass);
+  test::gradcheck(Norm{gain, 1e-5f, Norm::Kind::layer}, parameters, x, pass);
+}
+
+TEST_P(Modules, ANormWithoutAGainIsNone) {
+  Saved saved;
+  EXPECT_EQ(ops::to_host(*device, Norm{}.forward(x, pass, saved)), ops::to_host(*device, x));
+  EXPECT_TRUE(saved.empty());
+  EXPECT_EQ(ops::to_host(*device, Norm{}.backward(x, pass, saved)), ops::to_host(*device, x));
+}
+
+TEST_P(Modules, FrozenNormsHaveNoGradients) {
+  Parameters parameters(*device, {{"g", {12}}, {"b", {12}}}, false);
+  test::randomize(parameters, 2, 1);
+  const Norm norm{&parameters.at("g"), 1e-5f, Norm::Kind::layer, &parameters.at("b")};
+  Parameters trained(*device, {{"g", {12}}, {"b", {12}}}, true);
+  device->copy(parameters.values(), trained.values());
+  const Norm same{&trained.at("g"), 1e-5f, Norm::Kind::layer, &trained.at("b")};
+  Saved saved;
+  norm.forward(x, pass, saved);
+  const auto frozen = ops::to_host(*device, norm.backward(x, pass, saved));
+  same.forward(x, pass, saved);
+  EXPECT_EQ(frozen, ops::to_host(*device, same.backward(x, pass, saved)));
+}
+
+TEST_P(Modules, MlpsOfEveryActivationGatedAndPlain) {
+  Parameters parameters(*device, {{"g", {10, 12}}, {"u", {10, 12}}, {"d", {12, 10}}, {"ub", {10}}, {"db", {12}}}, true);
+  test::randomize(parameters, 2, 0.5);
+  const Linear up{&parameters.at("u"), &parameters.at("ub")}, down{&parameters.at("d"), &parameters.at("db")};
+  for (const auto activation : {ops::Activation::silu, ops::Activation::gelu, ops::Activation::gelu_tanh}) {
+    test::gradcheck(Mlp{{&parameters.at("g")}, up, down, activation}, parameters, x, pass);
+    test::gradcheck(Mlp{{}, up, down, activation}, parameters, x, pass);
+  }
+}
+
+// y of an embedding as a module of the table's own values.
+struct EmbeddingModule {
+  Embedding embedding;
+  std::vector<std::int32_t> tokens{4, 0, 6, 6, 1, 2, 0, 3};
+  Tensor forward(const Tensor&, const Pass& pass, Saved& saved) const { return embedding.forward(tokens, pass, saved); }
+  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+    embedding.backward(tokens, dy, pass, saved);
+    Tensor none = pass.device.empty({8, 12});  // of x, which is not read
+    pass.device.fill(none, 0);
+    return none;
+  }
+};
+
+TEST_P(Modules, EmbeddingsWithAMultiplierPositionsAndANorm) {
+  Parameters parameters(*device, {{"t", {7, 12}}, {"p", {5, 12}}, {"g", {12}}, {"b", {12}}}, true);
+  test::randomize(parameters, 2, 1);
+  const Norm norm{&parameters.at("g"), 1e-5f, Norm::Kind::layer, &parameters.at("b")};
+  Parameter *table = &parameters.at("t"), *positions = &parameters.at("p");
+  for (const Embedding& each : {Embedding{table}, Embedding{table, nullptr, 3.5f}, Embedding{table, nullptr, 1, positions},
+                                Embedding{table, nullptr, 1, nullptr, norm}, Embedding{table, nullptr, 2, positions, norm}})
+    test::gradcheck(EmbeddingModule{each}, parameters, x, pass);
+}
+
+TEST_P(Modules, AnEmbeddingRefusesAPositionBeyondItsTable) {
+  Parameters parameters(*device, {{"t", {7, 12}}, {"p", {4, 12}}}, false);
+  Saved saved;
+  const EmbeddingModule module{{&parameters.at("t"), nullptr, 1, &parameters.at("p")}};
+  EXPECT_THROW(module.forward(x, pass, saved), std::logic_error);
+}
+
+TEST_P(Modules, ResidualsSumsAndChoices) {
+  Parameters parameters(*device, {{"g", {12}}, {"u", {10, 12}}, {"d", {12, 10}}, {"e", {12, 10}}}, true);
+  test::randomize(parameters, 2, 0.5);
+  const Norm norm{&parameters.at("g")};
+  const Mlp one{{}, {&parameters.at("u")}, {&parameters.at("d")}}, other{{}, {&parameters.at("u")}, {&parameters.at("e")}};
+  test::gradcheck(Residual<Mlp>{one, 0.3f}, parameters, x, pass);
+  test::gradcheck(Residual<Chain<Norm, Sum<Mlp, Mlp>>>{{norm, {one, other}}}, parameters, x, pass);
+  test::gradcheck(Either<Norm, Mlp>{norm}, parameters, x, pass);
+  test::gradcheck(Either<Norm, Mlp>{one}, parameters, x, pass);
+}
+
+// The head as a module of hidden states: the sum of its log-probabilities and entropies, weighted.
+struct HeadModule {
+  Head head;
+  std::vector<std::int32_t> targets{4, 0, -1, 6, 1, 2, 0, 3};
+  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+    const TokenScores scores = head.forward(x, targets, 0.8f, pass.precision, true);
+    saved.push(x), saved.push(scores.lse), saved.push(scores.entropy);
+    Tensor y = pass.device.empty({16});
+    Tensor first = y.flat(0, 8), second = y.flat(8, 16);
+    pass.device.copy(scores.logp, first);
+    pass.device.copy(scores.entropy, second);
+    return y;
+  }
+  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+    TokenScores scores;
+    scores.entropy = saved.pop(), scores.lse = saved.pop();
+    return head.backward(saved.pop(), targets, 0.8f, pass.precision, scores, dy.flat(0, 8), dy.flat(8, 16));
+  }
+};
+
+TEST_P(Modules, HeadsOfScaledAndCappedLogits) {
+  Parameters parameters(*device, {{"w", {7, 12}}}, true);
+  test::randomize(parameters, 2, 1);
+  for (const auto& [scale, cap] : {std::pair{1.0f, 0.0f}, {0.25f, 0.0f}, {1.0f, 1.5f}, {2.0f, 3.0f}})
+    test::gradcheck(HeadModule{{device.get(), &parameters.at("w"), nullptr, {}, scale, cap}}, parameters, x, pass);
+}
+
+TEST_P(Modules, KeptLogitsOfAHeadHaveItsBits) {
+  Parameters parameters(*device, {{"w", {7, 12}}}, false);
+  test::randomize(parameters, 2, 1);
+  for (const auto& [scale, cap] : {std::pair{1.0f, 0.0f}, {0.25f, 0.0f}, {2.0f, 3.0f}}) {
+    const Head head{device.get(), &parameters.at("w"), nullptr, {}, scale, cap};
+    const std::vector<std::int32_t> targets{4, 0, 5, 6, 1, 2, 0, 3};
+    const TokenScores direct = head.forward(x, targets, 0.7f, pass.precision, false);
+    const TokenScores kept = head.scores(head.logits(x, pass.precision), targets, 0.7f);
+    EXPECT_EQ(ops::to_host(*device, direct.logp), ops::to_host(*device, kept.logp));
+    EXPECT_EQ(ops::to_host(*device, direct.lse), ops::to_host(*device, kept.lse));
+  }
 }
 
 // Two query heads share a key head; three sequences, one of them empty.
@@ -55,9 +188,12 @@ struct AttentionModule : Modules {
   }
 };
 
-TEST_F(AttentionModule, GroupedHeadsAndRotary) { test::gradcheck(attention, parameters, x, pass); }
+INSTANTIATE_TEST_SUITE_P(Devices, AttentionModule, ::testing::ValuesIn(machines),
+                         [](const auto& each) { return std::string(each.param.name); });
 
-TEST_F(AttentionModule, WithNormsOfHeads) {
+TEST_P(AttentionModule, GroupedHeadsAndRotary) { test::gradcheck(attention, parameters, x, pass); }
+
+TEST_P(AttentionModule, WithNormsOfHeads) {
   Parameters own(*device, {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {4}}, {"kn", {4}}}, true);
   test::randomize(own, 3, 0.5);
   const Attention normed{{&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
@@ -65,14 +201,42 @@ TEST_F(AttentionModule, WithNormsOfHeads) {
   test::gradcheck(normed, own, x, pass);
 }
 
-TEST_F(AttentionModule, InAResidualChain) {
+TEST_P(AttentionModule, WithNormsOfWholeRows) {
+  Parameters own(*device, {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {16}}, {"kn", {8}}}, true);
+  test::randomize(own, 3, 0.5);
+  const Attention normed{{&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
+                         {&own.at("qn")}, {&own.at("kn")}};
+  test::gradcheck(normed, own, x, pass);
+}
+
+TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
+  Attention own = attention;
+  own.shape.window = 2;
+  test::gradcheck(own, parameters, x, pass);
+  own.shape.softcap = 0.5f;
+  test::gradcheck(own, parameters, x, pass);
+  own.rotary = nullptr;
+  own.shape.slopes = {0.5f, 0.25f, 0.125f, 0.0625f};
+  test::gradcheck(own, parameters, x, pass);
+}
+
+TEST_P(AttentionModule, BesideAnMlpUnderOneNorm) {
+  Parameters both(*device,
+                  {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"u", {10, 12}}, {"d", {12, 10}}}, true);
+  test::randomize(both, 3, 0.5);
+  const Attention own{{&both.at("q")}, {&both.at("k")}, {&both.at("v")}, {&both.at("o")}, attention.shape, &rotary, 0};
+  const Mlp mlp{{}, {&both.at("u")}, {&both.at("d")}, ops::Activation::gelu_tanh};
+  test::gradcheck(Residual<Chain<Norm, Sum<Attention, Mlp>>>{{{&both.at("g"), 1e-5f, Norm::Kind::layer}, {own, mlp}}, 0.7f}, both, x, pass);
+}
+
+TEST_P(AttentionModule, InAResidualChain) {
   Parameters both(*device, {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}}, true);
   test::randomize(both, 3, 0.5);
   Attention own{{&both.at("q")}, {&both.at("k")}, {&both.at("v")}, {&both.at("o")}, attention.shape, &rotary, 0};
   test::gradcheck(Residual<Chain<Norm, Attention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
 }
 
-TEST_F(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
+TEST_P(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
   const auto run = [&](const auto& module, std::size_t& kept) {
     device->fill(parameters.grads(), 0);
     Saved saved;
