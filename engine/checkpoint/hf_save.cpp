@@ -25,7 +25,8 @@ constexpr std::string_view companions[] = {"generation_config.json",
                                            "chat_template.json",
                                            "tokenizer.model",
                                            "vocab.json",
-                                           "merges.txt"};
+                                           "merges.txt",
+                                           "vocab.txt"};
 
 using Tensors = std::vector<models::StoredTensor>;
 using Shard = std::vector<std::size_t>;  // places in Tensors

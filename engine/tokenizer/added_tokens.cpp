@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "engine/base/check.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/utf8.h"
@@ -38,6 +39,12 @@ std::size_t previous_character(std::string_view text, std::size_t at) {
   return at;
 }
 
+// Where the white space from `at` on ends.
+std::size_t spaces_from(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_whitespace(code_point_at(text, at).value)) at += utf8_length(text[at]);
+  return at;
+}
+
 }  // namespace
 
 Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabulary& vocabulary, std::string_view where) {
@@ -65,37 +72,20 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabu
   return out;
 }
 
-TokenMatcher::TokenMatcher(std::vector<Entry> entries) : entries_(std::move(entries)), nodes_(1) {
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
+TokenMatcher::TokenMatcher(std::vector<Entry> entries) : entries_(std::move(entries)) {
+  for (std::size_t i = entries_.size(); i-- > 0;) {  // of equal texts the first has it
     if (entries_[i].text.empty()) continue;
-    std::int32_t node = 0;
-    for (const char c : entries_[i].text) {
-      const auto byte = static_cast<unsigned char>(c);
-      std::int32_t next = child(node, byte);
-      if (next < 0) {
-        next = static_cast<std::int32_t>(nodes_.size());
-        nodes_[static_cast<std::size_t>(node)].next.emplace_back(byte, next);
-        nodes_.emplace_back();
-      }
-      node = next;
-    }
-    if (nodes_[static_cast<std::size_t>(node)].entry < 0) nodes_[static_cast<std::size_t>(node)].entry = static_cast<std::int32_t>(i);
+    check(trie_.add(entries_[i].text, static_cast<std::int32_t>(i)), "added tokens: their length was not checked");
     starts_[static_cast<unsigned char>(entries_[i].text[0])] = true;
   }
 }
 
-std::int32_t TokenMatcher::child(std::int32_t node, unsigned char byte) const {
-  for (const auto& [label, next] : nodes_[static_cast<std::size_t>(node)].next)
-    if (label == byte) return next;
-  return -1;
-}
-
 std::int32_t TokenMatcher::longest_at(std::string_view text, std::size_t at) const {
   std::int32_t best = -1;
-  for (std::int32_t node = 0; at < text.size(); ++at) {
-    node = child(node, static_cast<unsigned char>(text[at]));
-    if (node < 0) break;
-    if (nodes_[static_cast<std::size_t>(node)].entry >= 0) best = nodes_[static_cast<std::size_t>(node)].entry;
+  for (ByteTrie::Node node = ByteTrie::root; at < text.size(); ++at) {
+    node = trie_.step(node, static_cast<unsigned char>(text[at]));
+    if (node == ByteTrie::none) break;
+    if (trie_.value(node) >= 0) best = trie_.value(node);
   }
   return best;
 }
@@ -108,6 +98,7 @@ bool TokenMatcher::accept(const AddedToken& token, std::string_view text, std::s
 }
 
 void TokenMatcher::split(std::string_view text, bool keep_special_text, std::vector<Segment>& out) const {
+  std::size_t spaces_end = 0;
   std::size_t from = 0;  // what comes before has its segment
   for (std::size_t at = 0; at < text.size();) {
     const std::int32_t found = starts_[static_cast<unsigned char>(text[at])] ? longest_at(text, at) : -1;
@@ -121,7 +112,10 @@ void TokenMatcher::split(std::string_view text, bool keep_special_text, std::vec
     if ((keep_special_text && entry.token.special) || !accept(entry.token, text, begin, end)) continue;
     while (entry.token.lstrip && begin > from && is_whitespace(code_point_at(text, previous_character(text, begin)).value))
       begin = previous_character(text, begin);
-    while (entry.token.rstrip && end < text.size() && is_whitespace(code_point_at(text, end).value)) end += utf8_length(text[end]);
+    if (entry.token.rstrip) {
+      if (end >= spaces_end) spaces_end = spaces_from(text, end);  // a run is walked once
+      end = spaces_end;
+    }
     if (from < begin) out.push_back({-1, from, begin});  // a token may begin in the white space that the one before it took
     out.push_back({entry.token.id, begin, end});
     from = end;

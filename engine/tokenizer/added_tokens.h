@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/tokenizer/byte_trie.h"
 #include "engine/tokenizer/vocabulary.h"
 
 namespace troupe::engine::tokenizer {
@@ -42,16 +43,11 @@ class TokenMatcher {
   void split(std::string_view text, bool keep_special_text, std::vector<Segment>& out) const;
 
  private:
-  struct Node {
-    std::vector<std::pair<unsigned char, std::int32_t>> next;
-    std::int32_t entry = -1;
-  };
-  std::int32_t child(std::int32_t node, unsigned char byte) const;
   std::int32_t longest_at(std::string_view text, std::size_t at) const;
   bool accept(const AddedToken& token, std::string_view text, std::size_t begin, std::size_t end) const;
 
   std::vector<Entry> entries_;
-  std::vector<Node> nodes_;
+  ByteTrie trie_;
   std::array<bool, 256> starts_{};
 };
 

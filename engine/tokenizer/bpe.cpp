@@ -86,6 +86,7 @@ Result<> Bpe::read_merges(const Json& model, std::string_view where) {
     }
     if (!done) return done;
   }
+  merges_.find_order();
   return {};
 }
 
@@ -105,11 +106,8 @@ Result<> Bpe::add_merge(std::string_view left, std::string_view right, std::size
 }
 
 void Bpe::prepare_bytes() {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    const std::string fallback = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
-    byte_ids_[byte] = vocabulary_.find(raw_bytes_ ? byte_characters()[byte] : fallback);
-  }
+  for (std::size_t byte = 0; byte < 256; ++byte)
+    byte_ids_[byte] = vocabulary_.find(raw_bytes_ ? byte_characters()[byte] : fallback_piece(byte));
   for (std::size_t c = 0; c < 128; ++c) ascii_ids_[c] = vocabulary_.find(std::string(1, static_cast<char>(c)));
   if (!raw_bytes_ || !ignore_merges_) return;
   std::string bytes;

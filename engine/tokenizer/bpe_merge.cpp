@@ -1,6 +1,8 @@
 #include "engine/tokenizer/bpe_merge.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -73,12 +75,76 @@ class HeapMerger {
   std::vector<MergeScratch::Candidate>& heap_;
 };
 
+// All candidates of a rank, from left to right, then those of the next: where merges are in order, none of a lower rank comes up late.
+class RankMerger {
+ public:
+  RankMerger(const MergeTable& merges, MergeScratch& scratch) : merges_(merges), scratch_(scratch) {}
+
+  void run(std::vector<TokenId>& ids) {
+    auto& symbols = scratch_.symbols;
+    symbols.clear(), scratch_.entries.clear();
+    scratch_.buckets.resize(merges_.ranks());
+    scratch_.waiting.resize((merges_.ranks() + 63) / 64);
+    const auto count = static_cast<std::int32_t>(ids.size());
+    for (std::int32_t i = 0; i < count; ++i) symbols.push_back({ids[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1});
+    for (std::int32_t i = 0; i + 1 < count; ++i) consider(i);
+    for (std::size_t word = 0; word <= last_word_; ++word)
+      while (scratch_.waiting[word] != 0) merge_all(static_cast<std::uint32_t>(64 * word + std::countr_zero(scratch_.waiting[word])));
+    ids.clear();
+    for (std::int32_t i = 0; i >= 0; i = at(i).next) ids.push_back(at(i).id);
+  }
+
+ private:
+  MergeScratch::Symbol& at(std::int32_t index) { return scratch_.symbols[static_cast<std::size_t>(index)]; }
+
+  void consider(std::int32_t left) {
+    const auto found = merges_.find(at(left).id, at(at(left).next).id);
+    if (found.rank == MergeTable::no_rank) return;
+    const auto entry = static_cast<std::int32_t>(scratch_.entries.size());
+    scratch_.entries.push_back({left, -1});
+    auto& bucket = scratch_.buckets[found.rank];
+    (bucket.first < 0 ? bucket.first : scratch_.entries[static_cast<std::size_t>(bucket.last)].next) = entry;
+    bucket.last = entry;
+    scratch_.waiting[found.rank / 64] |= std::uint64_t{1} << (found.rank % 64);
+    last_word_ = std::max<std::size_t>(last_word_, found.rank / 64);
+  }
+
+  void merge_all(std::uint32_t rank) {
+    auto& positions = scratch_.positions;
+    positions.clear();
+    const auto bucket = std::exchange(scratch_.buckets[rank], {});
+    scratch_.waiting[rank / 64] &= ~(std::uint64_t{1} << (rank % 64));
+    for (std::int32_t i = bucket.first; i >= 0; i = scratch_.entries[static_cast<std::size_t>(i)].next)
+      positions.push_back(scratch_.entries[static_cast<std::size_t>(i)].position);
+    if (!std::is_sorted(positions.begin(), positions.end())) std::sort(positions.begin(), positions.end());
+    for (const std::int32_t position : positions) merge(position, rank);
+  }
+
+  // A candidate whose neighbours have changed meanwhile is passed over.
+  void merge(std::int32_t left, std::uint32_t rank) {
+    if (at(left).id < 0 || at(left).next < 0) return;
+    const std::int32_t right = at(left).next;
+    const auto found = merges_.find(at(left).id, at(right).id);
+    if (found.rank != rank) return;
+    at(left).id = found.id;
+    at(left).next = at(right).next;
+    if (at(right).next >= 0) at(at(right).next).previous = left;
+    at(right).id = -1;
+    if (at(left).previous >= 0) consider(at(left).previous);
+    if (at(left).next >= 0) consider(left);
+  }
+
+  const MergeTable& merges_;
+  MergeScratch& scratch_;
+  std::size_t last_word_ = 0;
+};
+
 }  // namespace
 
 void merge_pairs(std::vector<TokenId>& symbols, const MergeTable& merges, MergeScratch& scratch) {
-  if (symbols.size() < 2) return;
+  if (symbols.size() < 2 || merges.ranks() == 0) return;
   if (symbols.size() <= short_word) return merge_by_scan(symbols, merges, scratch.pairs);
-  HeapMerger(merges, scratch).run(symbols);
+  merges.in_order() ? RankMerger(merges, scratch).run(symbols) : HeapMerger(merges, scratch).run(symbols);
 }
 
 }  // namespace troupe::engine::tokenizer

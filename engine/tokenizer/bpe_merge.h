@@ -7,7 +7,7 @@
 
 namespace troupe::engine::tokenizer {
 
-/// Memory of merge_pairs, kept between words.
+/// Memory of merge_pairs, kept between words. Between words `buckets` and `waiting` are empty.
 struct MergeScratch {
   struct Symbol {
     TokenId id;
@@ -20,10 +20,21 @@ struct MergeScratch {
   };
   std::vector<Symbol> symbols;
   std::vector<Candidate> heap;
+  struct Bucket {
+    std::int32_t first = -1, last = -1;
+  };
+  struct Entry {
+    std::int32_t position, next;
+  };
+  std::vector<Bucket> buckets;  // by rank: a list of entries
+  std::vector<Entry> entries;
+  std::vector<std::uint64_t> waiting;  // bits: the ranks with entries
+  std::vector<std::int32_t> positions;
   std::vector<MergeTable::Merge> pairs;
 };
 
-/// Merges `symbols` in place until no adjacent pair has a rank. Short words by scanning, long ones with a heap: n log n in their length.
+/// Merges `symbols` in place until no adjacent pair has a rank. Short words by scanning; long ones rank by rank, in time linear in their
+/// length but for sorting what several ranks put into one; with merges that are not in order (MergeTable) with a heap.
 void merge_pairs(std::vector<TokenId>& symbols, const MergeTable& merges, MergeScratch& scratch);
 
 }  // namespace troupe::engine::tokenizer

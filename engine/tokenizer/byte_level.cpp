@@ -36,6 +36,11 @@ void append_byte_characters(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += tables().character[static_cast<unsigned char>(c)];
 }
 
+std::string fallback_piece(std::size_t byte) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  return {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
+}
+
 bool append_bytes_of(std::string& out, std::string_view text) {
   const std::size_t before = out.size();
   const auto& byte = tables().byte;

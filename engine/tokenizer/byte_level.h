@@ -13,6 +13,9 @@ const std::array<std::string, 256>& byte_characters();
 /// Appends the character of each byte of `bytes`.
 void append_byte_characters(std::string& out, std::string_view bytes);
 
+/// "<0x0A>": how vocabularies with byte fallback write a byte.
+std::string fallback_piece(std::size_t byte);
+
 /// Appends the bytes that the characters of `text` stand for. False, with nothing appended, when one of them stands for none.
 bool append_bytes_of(std::string& out, std::string_view text);
 

@@ -19,6 +19,15 @@ std::string replace_text(std::string_view text, std::string_view what, std::stri
   return out;
 }
 
+// What the library does to English after WordPiece and CTC.
+std::string clean_up(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> rules[] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+                                                                     {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+                                                                     {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [what, with] : rules) text = replace_text(text, what, with);
+  return text;
+}
+
 int hex_digit(char c) {
   return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
@@ -108,6 +117,21 @@ void WordEndStage::flush(std::string_view replacement) {
 void WordEndStage::finish() {
   flush("");
   next->finish();
+}
+
+void WordPieceStage::token(std::string_view text) {
+  std::string out;
+  if (std::exchange(any_, true)) text.starts_with(prefix_) ? text.remove_prefix(prefix_.size()) : out.push_back(' ');
+  out.append(text);
+  emit(cleanup_ ? clean_up(std::move(out)) : out);
+}
+
+void CtcStage::token(std::string_view text) {
+  if (std::exchange(any_, true) && last_ == text) return;
+  last_ = text;
+  std::string out = replace_text(text, pad_, "");
+  if (cleanup_) out = replace_text(clean_up(std::move(out)), delimiter_, " ");
+  if (!out.empty()) emit(out);
 }
 
 void SpacedStage::token(std::string_view text) {

@@ -101,6 +101,32 @@ class WordEndStage : public WholeTokenStage {
   bool any_ = false;
 };
 
+/// A space before each token that does not begin with the prefix of continued words, which goes; spaces before punctuation go, too.
+class WordPieceStage : public WholeTokenStage {
+ public:
+  WordPieceStage(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+
+ private:
+  void token(std::string_view text) override;
+  std::string prefix_;
+  bool cleanup_;
+  bool any_ = false;
+};
+
+/// Equal neighbours become one, padding goes, the word delimiter becomes a space (with `cleanup`).
+class CtcStage : public WholeTokenStage {
+ public:
+  CtcStage(std::string pad, std::string delimiter, bool cleanup)
+      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
+
+ private:
+  void token(std::string_view text) override;
+  std::string pad_, delimiter_;
+  bool cleanup_;
+  std::string last_;
+  bool any_ = false;
+};
+
 /// A space between tokens.
 class SpacedStage : public WholeTokenStage {
  private:

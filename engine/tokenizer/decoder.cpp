@@ -76,11 +76,31 @@ Made make_metaspace(const Json& decoder, std::string_view where) {
   return simple<MetaspaceStage>(*sign, drop_first);
 }
 
+Made make_word_piece(const Json& decoder, std::string_view where) {
+  auto prefix = get_string(decoder, "prefix", where);
+  if (!prefix) return fail(prefix.error());
+  auto cleanup = get_bool(decoder, "cleanup", where);
+  if (!cleanup) return fail(cleanup.error());
+  return simple<WordPieceStage>(*prefix, *cleanup);
+}
+
+Made make_ctc(const Json& decoder, std::string_view where) {
+  auto pad = get_string(decoder, "pad_token", where);
+  if (!pad) return fail(pad.error());
+  auto delimiter = get_string(decoder, "word_delimiter_token", where);
+  if (!delimiter) return fail(delimiter.error());
+  auto cleanup = get_bool(decoder, "cleanup", where);
+  if (!cleanup) return fail(cleanup.error());
+  return simple<CtcStage>(*pad, *delimiter, *cleanup);
+}
+
 Made make_one(const std::string& type, const Json& decoder, std::string_view where) {
   if (type == "ByteLevel") return simple<ByteLevelStage>();
   if (type == "ByteFallback") return simple<ByteFallbackStage>();
   if (type == "Fuse") return simple<FuseStage>();
   if (type == "Strip") return make_strip(decoder, where);
+  if (type == "WordPiece") return make_word_piece(decoder, where);
+  if (type == "CTC") return make_ctc(decoder, where);
   if (type == "Metaspace") return make_metaspace(decoder, where);
   if (type == "Replace") {
     auto replacement = Replacement::from_json(decoder, where);
@@ -92,9 +112,10 @@ Made make_one(const std::string& type, const Json& decoder, std::string_view whe
     if (!suffix) return fail(suffix.error());
     return simple<WordEndStage>(*suffix);
   }
-  return fail(Errc::unsupported,
-              cat(where, ": the decoder ", quote(type),
-                  " is not supported; Sequence, ByteLevel, ByteFallback, Fuse, Strip, Metaspace, Replace and BPEDecoder are"));
+  return fail(
+      Errc::unsupported,
+      cat(where, ": the decoder ", quote(type),
+          " is not supported; Sequence, ByteLevel, ByteFallback, Fuse, Strip, Metaspace, Replace, BPEDecoder, WordPiece and CTC are"));
 }
 
 Result<> add(const Json& decoder, DecoderChain& chain, std::string_view where, int depth) {

@@ -1,6 +1,7 @@
 // The merges of a BPE: from a pair of ids to its rank and the id of the joined piece, in one flat hash table.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -28,7 +29,27 @@ class MergeTable {
   void add(TokenId left, TokenId right, Merge merge) {
     Slot& slot = slots_[slot_of(key_of(left, right))];
     slot = {key_of(left, right), merge};
+    ranks_ = std::max<std::size_t>(ranks_, merge.rank + std::size_t{1});
   }
+  /// One more than the largest rank.
+  std::size_t ranks() const { return ranks_; }
+
+  /// Looks whether every piece is made before it is used: by merges of lower rank only. Every trained table is so.
+  void find_order() {
+    std::vector<std::uint32_t> made;  // by id: the last rank that makes it, plus one
+    for (const Slot& slot : slots_) {
+      if (slot.key == empty) continue;
+      const auto id = static_cast<std::size_t>(slot.merge.id);
+      if (made.size() <= id) made.resize(id + 1);
+      made[id] = std::max(made[id], slot.merge.rank + 1);
+    }
+    in_order_ = std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+      const auto early = [&](std::uint64_t id) { return id >= made.size() || made[id] <= slot.merge.rank; };
+      return slot.key == empty || (early(slot.key >> 32) && early(slot.key & 0xFFFFFFFFu));
+    });
+  }
+  bool in_order() const { return in_order_; }
+
   /// rank == no_rank when the pair does not merge.
   Merge find(TokenId left, TokenId right) const { return slots_[slot_of(key_of(left, right))].merge; }
 
@@ -48,6 +69,8 @@ class MergeTable {
     return slot;
   }
   std::vector<Slot> slots_;
+  std::size_t ranks_ = 0;
+  bool in_order_ = false;
 };
 
 }  // namespace troupe::engine::tokenizer

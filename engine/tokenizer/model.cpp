@@ -3,7 +3,9 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/bpe.h"
+#include "engine/tokenizer/unigram.h"
 #include "engine/tokenizer/word_level.h"
+#include "engine/tokenizer/word_piece.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -33,8 +35,10 @@ Result<std::unique_ptr<Model>> make_model(const Json& model, bool raw_bytes, std
   if (!model.is_object()) return fail(Errc::bad_input, cat(where, ": must be an object, found ", model.type_name()));
   const std::string type = type_of(model);
   if (type == "BPE") return Bpe::from_json(model, raw_bytes, where);
+  if (type == "Unigram") return Unigram::from_json(model, where);
+  if (type == "WordPiece") return WordPiece::from_json(model, where);
   if (type == "WordLevel") return WordLevel::from_json(model, where);
-  return fail(Errc::unsupported, cat(where, ": the model ", quote(type), " is not supported; BPE and WordLevel are"));
+  return fail(Errc::unsupported, cat(where, ": the model ", quote(type), " is not supported; BPE, Unigram, WordPiece and WordLevel are"));
 }
 
 }  // namespace troupe::engine::tokenizer

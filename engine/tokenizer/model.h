@@ -14,6 +14,7 @@ namespace troupe::engine::tokenizer {
 class Workspace {
  public:
   virtual ~Workspace() = default;
+  bool at_start = true;  ///< what is encoded now begins where the user's text begins
 };
 
 class Model {

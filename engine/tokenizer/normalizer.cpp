@@ -86,9 +86,6 @@ class MapCharacters : public Normalizer {
   void (*map_)(std::string&, char32_t);
 };
 
-// Rust's char::to_lowercase: without context, and only U+0130 becomes two characters.
-void lowercase(std::string& out, char32_t c) { c == 0x130 ? void(out.append("i\xCC\x87")) : append_utf8(out, lower_simple(c)); }
-
 void strip_accents(std::string& out, char32_t c) {
   if (!is_mark(c)) append_utf8(out, c);
 }
@@ -148,14 +145,16 @@ Made make_normalizer(const Json* normalizer, std::string_view where) {
     return std::make_unique<Prepend>(std::move(*text));
   }
   if (*type == "Strip") return std::make_unique<Strip>(flag(*normalizer, "strip_left", true), flag(*normalizer, "strip_right", true));
-  if (*type == "Lowercase") return std::make_unique<MapCharacters>(lowercase);
+  if (*type == "Lowercase") return std::make_unique<MapCharacters>(append_lower);
   if (*type == "StripAccents") return std::make_unique<MapCharacters>(strip_accents);
   if (*type == "Nmt") return std::make_unique<MapCharacters>(nmt);
   if (*type == "ByteLevel") return std::make_unique<ByteLevelNormalizer>();
+  if (*type == "BertNormalizer") return make_bert_normalizer(*normalizer, where);
+  if (*type == "Precompiled") return make_precompiled(*normalizer, where);
   if (auto unicode = make_unicode_normalizer(*type)) return unicode;
   return fail(Errc::unsupported, cat(where, ": the normalizer ", quote(*type),
                                      " is not supported; Sequence, Replace, Prepend, Strip, Lowercase, StripAccents, Nmt, ByteLevel, "
-                                     "NFC, NFD, NFKC and NFKD are"));
+                                     "BertNormalizer, Precompiled, NFC, NFD, NFKC and NFKD are"));
 }
 
 }  // namespace troupe::engine::tokenizer

@@ -23,6 +23,9 @@ class Normalizer {
 /// nullptr for null. Errc::unsupported, by name, for a type that troupe does not have.
 Result<std::unique_ptr<Normalizer>> make_normalizer(const Json* normalizer, std::string_view where);
 
+Result<std::unique_ptr<Normalizer>> make_bert_normalizer(const Json& options, std::string_view where);
+Result<std::unique_ptr<Normalizer>> make_precompiled(const Json& options, std::string_view where);
+
 /// NFC, NFD, NFKC or NFKD; nullptr for another name.
 std::unique_ptr<Normalizer> make_unicode_normalizer(std::string_view form);
 

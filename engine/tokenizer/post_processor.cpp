@@ -37,6 +37,11 @@ Result<> append_special(const Json& processor, const std::string& name, std::vec
 
 }  // namespace
 
+PostProcessor::PostProcessor(std::vector<TokenId> before, std::vector<TokenId> after) : templates_{std::move(before)} {
+  templates_[0].push_back(-1);
+  templates_[0].insert(templates_[0].end(), after.begin(), after.end());
+}
+
 Result<PostProcessor> PostProcessor::from_json(const Json* processor, std::string_view where) {
   PostProcessor out;
   if (!processor || processor->is_null()) return out;

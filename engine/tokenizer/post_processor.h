@@ -9,6 +9,9 @@ namespace troupe::engine::tokenizer {
 
 class PostProcessor {
  public:
+  PostProcessor() = default;
+  /// `before` and `after` around every text.
+  PostProcessor(std::vector<TokenId> before, std::vector<TokenId> after);
   /// null, ByteLevel (offsets only), TemplateProcessing, BertProcessing, RobertaProcessing, Sequence. Errc::unsupported, by name, for
   /// others.
   static Result<PostProcessor> from_json(const Json* processor, std::string_view where);

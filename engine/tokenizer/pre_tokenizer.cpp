@@ -127,9 +127,11 @@ Made make_pre_tokenizer(const Json* pre_tokenizer, bool raw_bytes, std::string_v
   if (*type == "Metaspace") return make_metaspace(*pre_tokenizer, where);
   auto splitter = make_class_splitter(*type, *pre_tokenizer, where);
   if (!splitter || *splitter) return splitter;
+  splitter = make_script_splitter(*type, *pre_tokenizer, where);
+  if (!splitter || *splitter) return splitter;
   return fail(Errc::unsupported, cat(where, ": the pre-tokenizer ", quote(*type),
                                      " is not supported; Sequence, Split, ByteLevel, Metaspace, Digits, Punctuation, Whitespace, "
-                                     "WhitespaceSplit, BertPreTokenizer and CharDelimiterSplit are"));
+                                     "WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit, UnicodeScripts and FixedLength are"));
 }
 
 }  // namespace troupe::engine::tokenizer

@@ -43,6 +43,9 @@ bool ends_with_byte_level(const Json* pre_tokenizer);
 /// types.
 Result<std::unique_ptr<PreTokenizer>> make_class_splitter(const std::string& type, const Json& options, std::string_view where);
 
+/// UnicodeScripts and FixedLength. nullptr for other types.
+Result<std::unique_ptr<PreTokenizer>> make_script_splitter(const std::string& type, const Json& options, std::string_view where);
+
 /// ByteLevel and Metaspace, which also change the text.
 Result<std::unique_ptr<PreTokenizer>> make_byte_level(const Json& options, bool raw_bytes, std::string_view where);
 Result<std::unique_ptr<PreTokenizer>> make_metaspace(const Json& options, std::string_view where);

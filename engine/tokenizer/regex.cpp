@@ -3,6 +3,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <array>
+#include <optional>
+
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/utf8.h"
@@ -10,7 +13,11 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-constexpr std::uint32_t match_limit = 20'000'000;
+// A search may take so many steps of backtracking at each place; where the first limit is too low the next are tried, at the cost of a
+// budget for the whole text. So time is bounded for every expression, and nearly linear in the text.
+constexpr std::array<std::uint32_t, 5> step_limits = {500, 5'000, 50'000, 500'000, 5'000'000};
+constexpr std::uint64_t step_budget = 20'000'000, step_budget_per_byte = 100;
+constexpr std::uint32_t heap_limit = 64 << 10;  // KiB
 constexpr std::size_t longest_pattern = 64 << 10;
 
 template <auto Free>
@@ -35,7 +42,31 @@ std::string message_of(int code) {
 
 struct Regex::Code {
   CodePtr code;
-  ContextPtr context;
+  std::array<ContextPtr, step_limits.size()> contexts;  // one a limit
+
+  int match(std::string_view text, std::size_t at, std::uint32_t options, std::size_t level, pcre2_match_data* match) const {
+    const auto run = [&](std::uint32_t how) {
+      return pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK | how, match,
+                         contexts[level].get());
+    };
+    const int found = run(options);
+    return found == PCRE2_ERROR_JIT_STACKLIMIT ? run(options | PCRE2_NO_JIT) : found;  // the interpreter keeps its stack on the heap
+  }
+
+  // The first match from `at` on. Place by place once the lowest limit was too low somewhere.
+  int search(std::string_view text, std::size_t at, pcre2_match_data* data, std::uint64_t& budget) const {
+    int found = match(text, at, 0, 0, data);
+    if (found != PCRE2_ERROR_MATCHLIMIT) return found;
+    for (;; at += utf8_length(text[at])) {
+      for (std::size_t level = 0; level < step_limits.size() && found == PCRE2_ERROR_MATCHLIMIT; ++level) {
+        if (level > 0 && budget < step_limits[level]) return found;
+        if (level > 0) budget -= step_limits[level];
+        found = match(text, at, PCRE2_ANCHORED, level, data);
+      }
+      if (found != PCRE2_ERROR_NOMATCH || at == text.size()) return found;
+      found = PCRE2_ERROR_MATCHLIMIT;
+    }
+  }
 };
 
 Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {}
@@ -60,25 +91,52 @@ Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
   CodePtr code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()), translated->size(), flags, &error, &offset, options.get()));
   if (!code) return fail(Errc::bad_input, cat(where, ": the regular expression ", quote(pattern), " cannot be read: ", message_of(error)));
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without it matching is slower, not different
-  ContextPtr context(pcre2_match_context_create(nullptr));
-  check(context != nullptr, "pcre2: no memory");
-  pcre2_set_match_limit(context.get(), match_limit);
-  return Regex(std::make_unique<Code>(Code{std::move(code), std::move(context)}));
+  auto made = std::make_unique<Code>();
+  made->code = std::move(code);
+  for (std::size_t level = 0; level < step_limits.size(); ++level) {
+    made->contexts[level].reset(pcre2_match_context_create(nullptr));
+    check(made->contexts[level] != nullptr, "pcre2: no memory");
+    pcre2_set_match_limit(made->contexts[level].get(), step_limits[level]);
+    pcre2_set_heap_limit(made->contexts[level].get(), heap_limit);
+  }
+  return Regex(std::move(made));
 }
 
+namespace {
+
+// The text with characters in place of those that are younger than PCRE2's tables, byte for byte; or nothing when there are none.
+std::optional<std::string> with_older_characters(std::string_view text) {
+  std::optional<std::string> out;
+  for (std::size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0xE0) {
+      ++at;
+      continue;
+    }
+    const CodePoint point = code_point_at(text, at);
+    if (const char32_t older = older_likeness(point.value); older != point.value) {
+      if (!out) out = std::string(text);
+      std::string bytes;
+      append_utf8(bytes, older);
+      out->replace(at, point.size, bytes);
+    }
+    at += point.size;
+  }
+  return out;
+}
+
+}  // namespace
+
 void Regex::find_all(std::string_view text, std::vector<Range>& out) const {
+  const std::optional<std::string> older = with_older_characters(text);
+  if (older) text = *older;
   const MatchPtr match(pcre2_match_data_create(1, nullptr));
   check(match != nullptr, "pcre2: no memory");
   const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match.get());
   constexpr std::size_t none = static_cast<std::size_t>(-1);
+  std::uint64_t budget = step_budget + step_budget_per_byte * text.size();
   std::size_t at = 0, last_end = none;
   while (at <= text.size()) {
-    const auto search = [&](std::uint32_t options) {
-      return pcre2_match(code_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK | options,
-                         match.get(), code_->context.get());
-    };
-    int found = search(0);
-    if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = search(PCRE2_NO_JIT);  // the interpreter keeps its stack on the heap
+    const int found = code_->search(text, at, match.get(), budget);
     if (found == PCRE2_ERROR_NOMATCH) return;
     if (found < 0) throw Failure({Errc::bad_input, cat("the tokenizer's regular expression gives up on this text: ", message_of(found))});
     const Range range{bounds[0], std::max(bounds[0], bounds[1])};

@@ -15,6 +15,7 @@ constexpr std::string_view gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?
 // Writes the words again, each as `write(out, word, index)` appends it.
 template <class Write>
 void rewrite(Pieces& pieces, Write write) {
+  pieces.at_start = pieces.at_start && !pieces.words.empty() && pieces.words.front().begin == 0;  // what was dropped before counts
   std::string text;
   text.reserve(pieces.text.size() + pieces.words.size());
   for (std::size_t i = 0; i < pieces.words.size(); ++i) {

@@ -20,7 +20,7 @@ class Encoder {
     if (text.empty()) return;
     pieces_.text.assign(text);
     pieces_.words.assign(1, {0, text.size()});
-    pieces_.at_start = at_start;
+    pieces_.at_start = workspace_.at_start = at_start;
     if (pre_tokenizer_) pre_tokenizer_->apply(pieces_);
     const std::string_view view = pieces_.text;
     for (const Range& word : pieces_.words) model_.encode(view.substr(word.begin, word.end - word.begin), workspace_, out_);

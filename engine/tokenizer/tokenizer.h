@@ -1,4 +1,5 @@
-// Tokenizer: text to token ids and back, as the tokenizer.json of a Hugging Face folder says (BPE and word-level models).
+// Tokenizer: text to token ids and back, as the tokenizer.json of a Hugging Face folder and the files beside it say, or a SentencePiece
+// model, or the files of a slow tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,13 @@ struct NamedToken {
 /// Immutable; copies share their tables; every function may be called from several threads at once.
 class Tokenizer {
  public:
-  /// Reads `path`: a folder with tokenizer.json (and tokenizer_config.json, special_tokens_map.json, when there), or a tokenizer.json
-  /// itself. Errc::not_found, io, bad_input (malformed or contradictory), unsupported (a component that troupe does not have, by name).
+  /// Whether `folder` has files of a tokenizer that load() knows.
+  static bool is_in(const std::string& folder);
+
+  /// Reads `path`: a folder with tokenizer.json, else with tokenizer.model (SentencePiece), else with vocab.json and merges.txt or
+  /// vocab.txt of a slow class; or a tokenizer.json or a .model file itself. tokenizer_config.json, special_tokens_map.json and
+  /// added_tokens.json beside it count. Errc::not_found, io, bad_input (malformed or contradictory), unsupported (a component that troupe
+  /// does not have, by name).
   static Result<Tokenizer> load(const std::string& path);
 
   /// The ids of `text`; ill-formed UTF-8 counts as U+FFFD. With `add_special`, what the post-processor adds (such as a start token).

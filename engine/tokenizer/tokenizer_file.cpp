@@ -1,34 +1,109 @@
-// tokenizer.json and the small files beside it, read into a Tokenizer. Format: Hugging Face tokenizers, tokenizer/serialization.rs.
+// The files of a tokenizer, read into a Tokenizer: tokenizer.json (Hugging Face tokenizers, tokenizer/serialization.rs), a SentencePiece
+// tokenizer.model, or the files of slow tokenizers; beside them what tokenizer_config.json and special_tokens_map.json say.
+#include <algorithm>
 #include <filesystem>
 
+#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/config_tokens.h"
+#include "engine/tokenizer/sentence_piece.h"
+#include "engine/tokenizer/slow_files.h"
 #include "engine/tokenizer/tokenizer_parts.h"
 
 namespace troupe::engine::tokenizer {
 
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t largest_model = std::size_t{64} << 20;
+
+bool present(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+template <class T>
+Result<> store(Result<T> made, T& into) {
+  if (!made) return fail(made.error());
+  into = std::move(*made);
+  return {};
+}
+
+}  // namespace
+
 class TokenizerFile {
  public:
-  explicit TokenizerFile(std::string path) : path_(std::move(path)), parts_(std::make_shared<Tokenizer::Parts>()) {}
+  TokenizerFile(std::string folder, std::string path)
+      : folder_(std::move(folder)), path_(std::move(path)), parts_(std::make_shared<Tokenizer::Parts>()) {}
 
   Result<Tokenizer> read() {
-    auto file = read_json(path_);
-    if (!file) return fail(file.error());
-    if (!file->is_object()) return fail(Errc::bad_input, cat(path_, ": must be an object, found ", file->type_name()));
-    if (auto done = read_stages(*file); !done) return fail(done.error());
-    if (auto done = read_added(*file); !done) return fail(done.error());
-    if (auto done = read_names(); !done) return fail(done.error());
+    Result<> done = read_config();
+    if (done) done = path_.ends_with(".model") ? read_sentence_piece() : path_.empty() ? read_slow() : read_json_file();
+    if (done) done = add_tokens();
+    if (done) done = read_flags();
+    if (!done) return fail(done.error());
     return Tokenizer(std::move(parts_));
   }
 
  private:
   std::string place(std::string_view member) const { return cat(path_, ": \"", member, "\""); }
 
-  template <class T>
-  static Result<> store(Result<T> made, T& into) {
-    if (!made) return fail(made.error());
-    into = std::move(*made);
+  Result<> read_config() {
+    for (const auto& [name, into] : {std::pair("tokenizer_config.json", &config_), std::pair("special_tokens_map.json", &map_)}) {
+      const fs::path path = fs::path(folder_) / name;
+      if (!present(path)) continue;
+      if (auto done = store(read_json(path.string()), *into); !done) return done;
+    }
     return {};
+  }
+
+  Result<> read_json_file() {
+    auto file = read_json(path_);
+    if (!file) return fail(file.error());
+    if (!file->is_object()) return fail(Errc::bad_input, cat(path_, ": must be an object, found ", file->type_name()));
+    if (auto done = read_stages(*file); !done) return done;
+    if (const Json* added = file->find("added_tokens")) added_ = *added;
+    return {};
+  }
+
+  Result<> read_slow() {
+    path_ = folder_;
+    auto files = read_slow_files(folder_, config_);
+    if (!files) return fail(files.error());
+    names_ = std::move(files->names);
+    return read_stages(files->tokenizer);
+  }
+
+  Result<> read_sentence_piece() {
+    auto bytes = read_file(path_, largest_model);
+    if (!bytes) return fail(bytes.error());
+    const std::string name = tokenizer_class_of(config_);
+    if (!name.empty() && !adds_bos(name) && name != "PreTrainedTokenizer" && name != "TokenizersBackend")
+      return fail(Errc::unsupported, cat(path_, ": what the class ", quote(name),
+                                         " of tokenizer_config.json makes of a SentencePiece model "
+                                         "is not known to troupe; save a tokenizer.json with transformers"));
+    auto model = SentencePiece::read(*bytes, flag_of(config_, "legacy", true), path_);
+    if (!model) return fail(model.error());
+    const auto roles = (*model)->roles();
+    const auto name_role = [&](const char* key, TokenId id) {
+      if (id >= 0) roles_.set(key, std::string((*model)->vocabulary().piece(id)));
+    };
+    name_role("unk_token", roles.unk), name_role("bos_token", roles.bos), name_role("eos_token", roles.eos),
+        name_role("pad_token", roles.pad);
+    for (std::size_t id = 0; id < (*model)->file().pieces.size(); ++id)
+      if ((*model)->file().pieces[id].type == SentencePieceFile::Type::control) mark_special(static_cast<TokenId>(id));
+    parts_->decoders = (*model)->decoders();
+    parts_->model = std::move(*model);
+    return {};
+  }
+
+  // The slow classes of Llama and its like put the start token before a text unless told otherwise.
+  static bool adds_bos(std::string_view name) {
+    constexpr std::string_view known[] = {"LlamaTokenizer",     "CodeLlamaTokenizer", "GemmaTokenizer",  "InternLMTokenizer",
+                                          "InternLM2Tokenizer", "BaichuanTokenizer",  "MistralTokenizer"};
+    return std::find(std::begin(known), std::end(known), name) != std::end(known);
   }
 
   Result<> read_stages(const Json& file) {
@@ -44,20 +119,22 @@ class TokenizerFile {
     return done;
   }
 
-  Result<> read_added(const Json& file) {
+  Result<> add_tokens() {
     const std::string where = place("added_tokens");
-    auto tokens = read_added_tokens(file.find("added_tokens"), parts_->model->vocabulary(), where);
+    auto tokens = read_added_tokens(added_.is_null() ? nullptr : &added_, parts_->model->vocabulary(), where);
     if (!tokens) return fail(tokens.error());
+    if (auto done = add_config_tokens(*tokens, parts_->model->vocabulary(), folder_, config_, map_, names_); !done) return done;
     std::vector<TokenMatcher::Entry> raw, normalized;
+    std::size_t bytes = 0;
     for (const AddedToken& token : *tokens) {
       if (parts_->model->vocabulary().find(token.content) < 0 && !parts_->added.add(token.content, token.id))
         return fail(Errc::bad_input, cat(where, ": ", quote(token.content), " stands twice"));
-      const auto id = static_cast<std::size_t>(token.id);
-      if (token.special && parts_->special.size() <= id) parts_->special.resize(id + 1);
-      if (token.special) parts_->special[id] = true;
+      if (token.special) mark_special(token.id);
+      if (token.special) parts_->special_texts.insert(token.content);
       std::string text = token.content;
       if (token.normalized && parts_->normalizer) parts_->normalizer->apply(text);
-      if (token.special) parts_->special_texts.insert(token.content);
+      if (bytes += text.size(); bytes > longest_added)
+        return fail(Errc::bad_input, cat(where, ": the added tokens are longer than ", longest_added, " bytes together"));
       if (text != token.content) parts_->shown.emplace(token.id, text);
       (token.normalized ? normalized : raw).push_back({std::move(text), token});
     }
@@ -66,20 +143,40 @@ class TokenizerFile {
     return {};
   }
 
-  // The first of tokenizer_config.json and special_tokens_map.json that names a token has it.
-  Result<> read_names() {
-    const auto folder = std::filesystem::path(path_).parent_path();
-    for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
-      const std::string path = (folder / name).string();
-      std::error_code ignored;
-      if (!std::filesystem::exists(path, ignored)) continue;
-      auto config = read_json(path);
-      if (!config) return fail(config.error());
-      read_name(*config, "bos_token", parts_->bos);
-      read_name(*config, "eos_token", parts_->eos);
-      read_name(*config, "pad_token", parts_->pad);
-      read_name(*config, "unk_token", parts_->unk);
+  void mark_special(TokenId id) {
+    const auto index = static_cast<std::size_t>(id);
+    if (parts_->special.size() <= index) parts_->special.resize(index + 1);
+    parts_->special[index] = true;
+  }
+
+  // Of those who name a token the first has it. add_bos_token and add_eos_token, where they are given, decide instead of the
+  // post-processor, as in transformers.
+  Result<> read_flags() {
+    for (const Json* from : {&config_, &map_, &names_, &roles_}) {
+      read_name(*from, "bos_token", parts_->bos);
+      read_name(*from, "eos_token", parts_->eos);
+      read_name(*from, "pad_token", parts_->pad);
+      read_name(*from, "unk_token", parts_->unk);
     }
+    const auto given = [&](const char* key) {
+      const Json* value = config_.find(key);
+      return value && value->is_bool();
+    };
+    const bool by_class = path_.ends_with(".model") && adds_bos(tokenizer_class_of(config_));
+    if (!by_class && !given("add_bos_token") && !given("add_eos_token")) return {};
+    std::vector<TokenId> before, after;
+    Result<> done = around("add_bos_token", by_class, parts_->bos, before);
+    if (done) done = around("add_eos_token", false, parts_->eos, after);
+    if (done) parts_->post_processor = PostProcessor(std::move(before), std::move(after));
+    return done;
+  }
+
+  Result<> around(const char* key, bool otherwise, const std::optional<NamedToken>& token, std::vector<TokenId>& into) const {
+    if (!flag_of(config_, key, otherwise) || !token) return {};
+    if (!token->id)
+      return fail(Errc::bad_input, cat(folder_, "/tokenizer_config.json: \"", key, "\" is on, and its token ", quote(token->text),
+                                       " is not in the vocabulary"));
+    into.push_back(*token->id);
     return {};
   }
 
@@ -92,14 +189,26 @@ class TokenizerFile {
     into = NamedToken{value->string(), id < 0 ? std::nullopt : std::optional(id)};
   }
 
-  std::string path_;
+  static constexpr std::size_t longest_added = std::size_t{1} << 21;
+  std::string folder_, path_;  // path_ empty: slow files
+  Json config_, map_;          // tokenizer_config.json, special_tokens_map.json
+  Json names_, roles_;         // what a slow class names by itself; what a SentencePiece model calls its tokens
+  Json added_;
   std::shared_ptr<Tokenizer::Parts> parts_;
 };
 
+bool Tokenizer::is_in(const std::string& folder) {
+  return present(fs::path(folder) / "tokenizer.json") || present(fs::path(folder) / "tokenizer.model") || has_slow_files(folder);
+}
+
 Result<Tokenizer> Tokenizer::load(const std::string& path) {
   std::error_code ignored;
-  const bool folder = std::filesystem::is_directory(path, ignored);
-  return TokenizerFile(folder ? (std::filesystem::path(path) / "tokenizer.json").string() : path).read();
+  if (!fs::is_directory(path, ignored)) return TokenizerFile(fs::path(path).parent_path().string(), path).read();
+  for (const char* name : {"tokenizer.json", "tokenizer.model"})
+    if (present(fs::path(path) / name)) return TokenizerFile(path, (fs::path(path) / name).string()).read();
+  if (has_slow_files(path)) return TokenizerFile(path, "").read();
+  return fail(Errc::not_found,
+              cat(path, ": has no tokenizer: a tokenizer.json, a tokenizer.model, vocab.json with merges.txt, or vocab.txt is needed"));
 }
 
 }  // namespace troupe::engine::tokenizer

@@ -1,6 +1,7 @@
 // The four Unicode normalization forms (UAX 15), through ICU; text that is in the form already is left alone, quickly.
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
+#include <unicode/uniset.h>
 
 #include <algorithm>
 
@@ -12,7 +13,7 @@ namespace {
 
 class UnicodeNormalizer : public Normalizer {
  public:
-  UnicodeNormalizer(const icu::Normalizer2* form, unsigned char inert) : form_(form), inert_(inert) {}
+  UnicodeNormalizer(const icu::Normalizer2* form, const icu::UnicodeSet& known, unsigned char inert) : form_(*form, known), inert_(inert) {}
 
   bool apply(std::string& text) const override {
     if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < inert_; })) return false;
@@ -20,15 +21,15 @@ class UnicodeNormalizer : public Normalizer {
     std::string out;
     out.reserve(text.size());
     icu::StringByteSink<std::string> sink(&out);
-    form_->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr, status);
+    form_.normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr, status);
     check(U_SUCCESS(status), "ICU: normalization failed");
     text = std::move(out);
     return false;
   }
 
  private:
-  const icu::Normalizer2* form_;  // ICU's own, lives for ever
-  unsigned char inert_;           // text of smaller bytes only is in the form
+  icu::FilteredNormalizer2 form_;  // of what ICU owns for ever
+  unsigned char inert_;            // text of smaller bytes only is in the form
 };
 
 }  // namespace
@@ -50,7 +51,13 @@ std::unique_ptr<Normalizer> make_unicode_normalizer(std::string_view form) {
     return nullptr;
   }
   check(U_SUCCESS(status) && found, "ICU: its normalization data is missing");
-  return std::make_unique<UnicodeNormalizer>(found, inert);
+  static const icu::UnicodeSet known = [] {  // the library's tables are those of Unicode 11
+    UErrorCode failure = U_ZERO_ERROR;
+    icu::UnicodeSet set(UNICODE_STRING_SIMPLE("[:age=11.0:]"), failure);
+    check(U_SUCCESS(failure), "ICU: the ages of characters are missing");
+    return icu::UnicodeSet(*set.freeze());
+  }();
+  return std::make_unique<UnicodeNormalizer>(found, known, inert);
 }
 
 }  // namespace troupe::engine::tokenizer

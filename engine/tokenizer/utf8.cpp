@@ -1,7 +1,5 @@
 #include "engine/tokenizer/utf8.h"
 
-#include <unicode/uchar.h>
-
 namespace troupe::engine::tokenizer {
 namespace {
 
@@ -32,8 +30,6 @@ Part part_at(std::string_view text, std::size_t at) {
   }
   return {wanted, true, false};
 }
-
-bool has_category(char32_t value, std::uint32_t mask) { return (U_GET_GC_MASK(static_cast<UChar32>(value)) & mask) != 0; }
 
 }  // namespace
 
@@ -86,23 +82,5 @@ std::size_t settled_utf8_prefix(std::string_view text) {
     if ((byte_at(text, at) & 0xC0) != 0x80) return part_at(text, at).truncated ? at : text.size();
   return text.size();
 }
-
-bool is_whitespace(char32_t value) { return u_isUWhiteSpace(static_cast<UChar32>(value)) != 0; }
-bool is_numeric(char32_t value) { return has_category(value, U_GC_N_MASK); }
-bool is_mark(char32_t value) { return has_category(value, U_GC_M_MASK); }
-bool is_punctuation(char32_t value) {
-  if (value < 0x80)
-    return (value > 0x20 && value < 0x30) || (value > 0x39 && value < 0x41) || (value > 0x5A && value < 0x61) ||
-           (value > 0x7A && value < 0x7F);
-  return has_category(value, U_GC_P_MASK);
-}
-bool is_word(char32_t value) {
-  if (value < 0x80)
-    return (value >= '0' && value <= '9') || (value >= 'a' && value <= 'z') || (value >= 'A' && value <= 'Z') || value == '_';
-  const auto c = static_cast<UChar32>(value);
-  return has_category(value, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK) || u_hasBinaryProperty(c, UCHAR_ALPHABETIC) ||
-         u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL);
-}
-char32_t lower_simple(char32_t value) { return static_cast<char32_t>(u_tolower(static_cast<UChar32>(value))); }
 
 }  // namespace troupe::engine::tokenizer

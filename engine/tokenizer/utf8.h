@@ -34,9 +34,16 @@ std::size_t settled_utf8_prefix(std::string_view text);
 
 bool is_whitespace(char32_t value);   ///< property White_Space
 bool is_numeric(char32_t value);      ///< general category N
-bool is_punctuation(char32_t value);  ///< ASCII punctuation and symbols, or general category P
-bool is_mark(char32_t value);         ///< general category M
-bool is_word(char32_t value);         ///< \w of Unicode regular expressions (UTS 18)
-char32_t lower_simple(char32_t value);
+bool is_punctuation(char32_t value);  ///< ASCII punctuation and symbols, or general category P in Unicode 8
+// The library's tables of marks and controls are older than Unicode's latest: what came later is neither.
+bool is_mark(char32_t value);             ///< general category M in Unicode 9
+bool is_nonspacing_mark(char32_t value);  ///< general category Mn in Unicode 8
+bool is_control(char32_t value);          ///< general categories Cc, Cf, Co in Unicode 8
+bool is_word(char32_t value);             ///< \w of Unicode regular expressions (UTS 18)
+/// A character of the same class and length that PCRE2's tables know, for one that is younger than they; others stay.
+char32_t older_likeness(char32_t value);
+
+/// Appends the lower case of one character without regard to its neighbours: only U+0130 becomes two.
+void append_lower(std::string& out, char32_t value);
 
 }  // namespace troupe::engine::tokenizer

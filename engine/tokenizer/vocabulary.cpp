@@ -40,17 +40,20 @@ void Vocabulary::grow() {
 }
 
 bool Vocabulary::add(std::string_view piece, TokenId id) {
-  if (has(id)) return false;
+  if (has(id) || find(piece) >= 0) return false;
+  set(piece, id);
+  return true;
+}
+
+void Vocabulary::set(std::string_view piece, TokenId id) {
   if (2 * (count_ + 1) > table_.size()) grow();
   const std::size_t slot = slot_of(piece);
-  if (table_[slot] >= 0) return false;
   const auto index = static_cast<std::size_t>(id);
   if (index >= spans_.size()) spans_.resize(index + 1);
   spans_[index] = {static_cast<std::uint32_t>(arena_.size()), static_cast<std::uint32_t>(piece.size()), true};
   arena_.append(piece);
   table_[slot] = id;
   ++count_;
-  return true;
 }
 
 TokenId Vocabulary::find(std::string_view piece) const { return table_.empty() ? -1 : table_[slot_of(piece)]; }

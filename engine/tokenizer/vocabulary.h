@@ -28,6 +28,9 @@ class Vocabulary {
   /// Adds one piece. False when the piece or the id is taken.
   bool add(std::string_view piece, TokenId id);
 
+  /// Gives an id that is free a piece; where another id has the same text, the piece is found under this one from now on.
+  void set(std::string_view piece, TokenId id);
+
   TokenId find(std::string_view piece) const;
   /// The piece with this id; empty when there is none (see has()).
   std::string_view piece(TokenId id) const;

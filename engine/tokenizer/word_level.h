@@ -7,7 +7,7 @@ namespace troupe::engine::tokenizer {
 
 class WordLevel : public Model {
  public:
-  /// Errc::bad_input when the unknown token is not in the vocabulary.
+  /// "unk_token" may be absent from the vocabulary; then encode throws Failure (Errc::bad_input) for words that are, too.
   static Result<std::unique_ptr<Model>> from_json(const Json& model, std::string_view where);
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<Workspace> make_workspace() const override { return std::make_unique<Workspace>(); }

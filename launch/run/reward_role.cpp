@@ -1,11 +1,10 @@
 #include "launch/run/reward_role.h"
 
-#include <filesystem>
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/data/steps.h"
-#include "launch/recipes/reward_models.h"
+#include "launch/recipes/rewards/reward_models.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {
@@ -48,7 +47,7 @@ roles::Reading reading_of(const ProcessItem& item, const engine::models::Decoder
 }  // namespace
 
 Result<> same_vocabulary(const std::string& policy, const std::string& model) {
-  if (!std::filesystem::exists(policy + "/tokenizer.json") || !std::filesystem::exists(model + "/tokenizer.json")) return {};
+  if (!Tokenizer::is_in(policy) || !Tokenizer::is_in(model)) return {};
   const auto ours = Tokenizer::load(policy), theirs = Tokenizer::load(model);
   if (!ours) return fail(ours.error());
   if (!theirs) return fail(theirs.error());
@@ -65,14 +64,12 @@ Result<> same_vocabulary(const std::string& policy, const std::string& model) {
 
 actors::roles::RewardModels make_reward(const RoleParts& parts) {
   const RunConfig& config = parts.config;
-  const std::shared_ptr<const TextModel> policy =
-      value_or_throw(TextModel::load(config.model, config.chat_template, spec_of_run(config, parts.from)));
   std::vector<roles::RewardPart> made;
   for (const RewardItem& item : value_or_throw(reward_items(config))) {
     value_or_throw(same_vocabulary(config.model, item.path()));
     auto model =
         value_or_throw(engine::checkpoint::load_decoder(parts.device, item.path(), false, parts.mesh ? &parts.mesh->tp() : nullptr));
-    auto reading = std::visit([&](const auto& options) { return reading_of(options, model->spec(), policy); }, item.options);
+    auto reading = std::visit([&](const auto& options) { return reading_of(options, model->spec(), parts.text); }, item.options);
     made.push_back({item.label, item.weight, std::move(model), std::move(reading)});
   }
   return value_or_throw(roles::RewardModels::create(std::move(made), scoring_settings(config), parts.mesh));

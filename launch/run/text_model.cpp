@@ -1,9 +1,9 @@
 #include "launch/run/text_model.h"
 
-#include <filesystem>
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/prompt_types.h"
 
 namespace troupe::launch {
 namespace tokenizer = engine::tokenizer;
@@ -34,7 +34,7 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder, co
   auto model = std::make_shared<TextModel>();
   model->folder_ = folder;
   model->vocabulary_ = spec.vocabulary;
-  if (std::filesystem::exists(folder + "/tokenizer.json")) {
+  if (tokenizer::Tokenizer::is_in(folder)) {
     auto loaded = tokenizer::Tokenizer::load(folder);
     if (!loaded) return fail(loaded.error());
     if (static_cast<std::int64_t>(loaded->vocab_size()) > spec.vocabulary)
@@ -44,7 +44,7 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder, co
     model->end_ = model->tokenizer_->eos_id();
   }
   if (!model->end_ && !spec.eos_ids.empty()) model->end_ = spec.eos_ids.front();
-  auto found = tokenizer::ChatTemplate::load(template_file.empty() ? folder : template_file);
+  auto found = template_file.empty() ? tokenizer::ChatTemplate::load(folder) : tokenizer::load_file_or_prompt_type(template_file);
   if (found) {
     model->template_ = std::move(*found);
   } else if (found.error().code != Errc::not_found || !template_file.empty()) {
@@ -55,7 +55,7 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder, co
 
 Result<std::vector<std::int32_t>> TextModel::encode(std::string_view text, bool add_special) const {
   if (!tokenizer_)
-    return fail(Errc::not_found, cat(folder_, " has no tokenizer.json, and the data is text: add one, or give rows of token ids"));
+    return fail(Errc::not_found, cat(folder_, " has no tokenizer, and the data is text: add one, or give rows of token ids"));
   return tokenizer_->encode(text, add_special);
 }
 

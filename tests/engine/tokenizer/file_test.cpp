@@ -44,11 +44,41 @@ TEST(TokenizerFile, NamesWhatIsMissing) {
 }
 
 TEST(TokenizerFile, RefusesWhatItDoesNotHaveByName) {
-  expect_refused(file(R"({"type": "Unigram", "vocab": []})"), Errc::unsupported, "Unigram");
-  expect_refused(file(tiny_model, R"(, "normalizer": {"type": "Precompiled"})"), Errc::unsupported, "Precompiled");
-  expect_refused(file(tiny_model, R"(, "pre_tokenizer": {"type": "UnicodeScripts"})"), Errc::unsupported, "UnicodeScripts");
-  expect_refused(file(tiny_model, R"(, "decoder": {"type": "CTC"})"), Errc::unsupported, "CTC");
+  expect_refused(file(R"({"type": "Trigram", "vocab": []})"), Errc::unsupported, "Trigram");
+  expect_refused(file(tiny_model, R"(, "normalizer": {"type": "Rot13"})"), Errc::unsupported, "Rot13");
+  expect_refused(file(tiny_model, R"(, "pre_tokenizer": {"type": "Sentences"})"), Errc::unsupported, "Sentences");
+  expect_refused(file(tiny_model, R"(, "decoder": {"type": "Rhymes"})"), Errc::unsupported, "Rhymes");
   expect_refused(file(tiny_model, R"(, "post_processor": {"type": "Other"})"), Errc::unsupported, "Other");
+}
+
+TEST(TokenizerFile, RefusesUnigramPiecesThatAreNone) {
+  const auto unigram = [](const std::string& vocab, const std::string& rest = "") {
+    return file(R"({"type": "Unigram", "vocab": )" + vocab + rest + "}");
+  };
+  expect_refused(unigram("{}"), Errc::bad_input, "array of pieces and scores");
+  expect_refused(unigram(R"([["a"]])"), Errc::bad_input, "piece 0");
+  expect_refused(unigram(R"([["a", "b"]])"), Errc::bad_input, "piece 0");
+  expect_refused(unigram(R"([["a", -1.5]])", R"(, "unk_id": 1)"), Errc::bad_input, "unk_id");
+  auto loaded = load_text(unigram(R"([["a", -1.5]])"));
+  ASSERT_TRUE(loaded) << loaded.error().what;
+  EXPECT_EQ(loaded->encode("aa", false), (std::vector<TokenId>{0, 0}));
+  EXPECT_THROW(loaded->encode("ab", false), Failure);
+}
+
+TEST(TokenizerFile, RefusesCharacterMapsThatPointOutside) {
+  const auto with = [](const std::string& map) {
+    return file(tiny_model, R"(, "normalizer": {"type": "Precompiled", "precompiled_charsmap": ")" + map + "\"}");
+  };
+  expect_refused(with("?"), Errc::bad_input, "base64");
+  expect_refused(with(""), Errc::bad_input, "0 bytes long");
+  expect_refused(with("/////w=="), Errc::bad_input, "4294967295");
+  expect_refused(with("BAAAAAAEAAA="), Errc::bad_input, "points outside");  // one unit, whose children would be far away
+}
+
+TEST(TokenizerFile, RefusesWordPiecesWithoutAnUnknownToken) {
+  expect_refused(file(R"({"type": "WordPiece", "vocab": {"a": 0}, "unk_token": "?"})"), Errc::bad_input, "\"?\"");
+  expect_refused(file(R"({"type": "WordPiece", "vocab": {"?": 0}, "unk_token": "?", "max_input_chars_per_word": -1})"), Errc::bad_input,
+                 "max_input_chars_per_word");
 }
 
 TEST(TokenizerFile, RefusesContradictoryIds) {
@@ -109,11 +139,43 @@ TEST(Bpe, ShortAndLongWordsMergeAlike) {
   }
 }
 
+TEST(Bpe, MergesOutOfOrderAreDoneByRankAllTheSame) {
+  // "ab" and "c" merge before "a" and "b" do, wherever "ab" comes up: no trained table is so, and the library minds nothing.
+  auto loaded = load_text(file(R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4, "bc": 5},
+    "merges": ["ab c", "a b", "b c"]})"));
+  ASSERT_TRUE(loaded) << loaded.error().what;
+  std::string text;
+  std::vector<TokenId> expected;
+  for (int i = 0; i < 30; ++i) text += "abcab", expected.insert(expected.end(), {4, 3});
+  EXPECT_EQ(loaded->encode(text, false), expected);
+}
+
 TEST(Regex, GivesUpOnEndlessBacktracking) {
-  auto regex = Regex::compile("^(a+)+$", "test");
+  for (const char* pattern : {"^(a+)+$", "(a|aa)+$", "^(?:a+){2,9}(?:a+){2,9}$"}) {
+    auto regex = Regex::compile(pattern, "test");
+    ASSERT_TRUE(regex);
+    std::vector<Range> matches;
+    EXPECT_THROW(regex->find_all(std::string(2000, 'a') + "b", matches), Failure) << pattern;
+  }
+}
+
+TEST(Regex, GivesUpOnManySlowMatches) {
+  // No single word is beyond the limit of one search; all of them together are beyond that of a text.
+  auto regex = Regex::compile("(a+)+b|a+", "test");
   ASSERT_TRUE(regex);
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += std::string(18, 'a') + " ";
   std::vector<Range> matches;
-  EXPECT_THROW(regex->find_all(std::string(200, 'a') + "b", matches), Failure);
+  EXPECT_THROW(regex->find_all(text, matches), Failure);
+}
+
+TEST(Regex, FindsWhatOnlyALongSearchFinds) {
+  auto regex = Regex::compile("(?:a+)+b|x", "test");
+  ASSERT_TRUE(regex);
+  const std::string text = "x" + std::string(12, 'a') + "c" + std::string(300, 'a') + "bx";
+  std::vector<Range> matches;
+  regex->find_all(text, matches);
+  EXPECT_EQ(matches, (std::vector<Range>{{0, 1}, {14, 315}, {315, 316}}));
 }
 
 TEST(Regex, SpeaksOnigurumasDialect) {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -136,17 +135,14 @@ TEST(Tokenizer, CountsIllFormedBytesAsReplacementCharacters) {
   EXPECT_EQ(tokenizer.encode("a\xFF\xE4\xBD", false), tokenizer.encode("a\uFFFD\uFFFD", false));
 }
 
-TEST(Tokenizer, TakesAMegabyteOfOneLetterInLessThanASecond) {
-  const std::string text(1'000'000, 'a');
-  for (const char* folder : {"tokenizers/qwen2.5", "tokenizers/mistral-7b", "models/tinystories-656k"}) {
-    const Tokenizer tokenizer = open(folder);
-    const auto start = std::chrono::steady_clock::now();
-    const auto ids = tokenizer.encode(text, false);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    EXPECT_EQ(tokenizer.decode(ids, false), text);
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    EXPECT_LT(taken.count(), 1.0) << folder;
-#endif
+TEST(Tokenizer, TakesAMegabyteOfAnything) {
+  for (const char* unit : {"a", " ", "🙂"}) {
+    std::string text;
+    while (text.size() < 1'000'000) text += unit;
+    for (const char* folder : {"tokenizers/qwen2.5", "tokenizers/mistral-7b"}) {
+      const Tokenizer tokenizer = open(folder);
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, false), false), text) << folder << ", " << quote(unit);
+    }
   }
 }
 

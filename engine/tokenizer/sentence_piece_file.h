@@ -1,0 +1,30 @@
+// What troupe needs to know of a SentencePiece model file (sentencepiece_model.proto), read before the library sees it: the library
+// trusts its files, so what could lead it astray is refused here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/error.h"
+
+namespace troupe::engine::tokenizer {
+
+struct SentencePieceFile {
+  enum class Type { normal = 1, unknown, control, user_defined, unused, byte };
+  struct Piece {
+    std::string text;
+    float score = 0;
+    Type type = Type::normal;
+  };
+  std::vector<Piece> pieces;  ///< by id
+  std::string unknown_surface = " \u2047 ";
+  bool add_dummy_prefix = true, remove_extra_whitespaces = true;
+  int model_type = 1;  ///< unigram, bpe, word, char
+};
+
+/// Errc::bad_input for what is no such file, has pieces that are empty, equal or not UTF-8, scores that are no numbers, or a character
+/// map that points outside itself; Errc::unsupported for a denormalizer.
+Result<SentencePieceFile> read_sentence_piece_file(std::string_view bytes, std::string_view where);
+
+}  // namespace troupe::engine::tokenizer
