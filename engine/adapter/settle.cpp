@@ -5,6 +5,7 @@
 #include "engine/adapter/lora_config.h"
 #include "engine/adapter/module_pattern.h"
 #include "engine/base/text.h"
+#include "engine/models/storage.h"
 
 namespace troupe::engine::adapter {
 namespace {
@@ -38,7 +39,7 @@ Result<std::vector<std::string>> targeted(const LoraConfig& config, const models
   for (const auto& pattern : *wanted)
     if (std::ranges::none_of(modules, [&](const auto& module) { return fits(pattern, module); }))
       return fail(Errc::usage, cat(where, "targets: no linear layer of this model is named ", quote(pattern.text()),
-                                   "; the nearest name is ", quote(nearest(pattern.text(), ends)),
+                                   nearest(pattern.text(), ends).empty() ? "" : cat("; the nearest name is ", quote(nearest(pattern.text(), ends))),
                                    " (known: ", join({ends.begin(), ends.begin() + std::min<std::ptrdiff_t>(7, std::ssize(ends))}, ", "),
                                    spec.tied || spec.labels > 0 ? "" : ", lm_head", ")"));
   for (const auto layer : config.layers)
@@ -73,6 +74,9 @@ Result<std::vector<std::string>> saved_modules(const LoraConfig& config, const m
   return out;
 }
 
+// Products with it must stay numbers in 32 bits.
+bool scales(double alpha) { return alpha != 0 && std::abs(alpha) <= 1e30; }
+
 Result<> check_numbers(const LoraConfig& config, const std::string& where) {
   if (!(config.dropout >= 0 && config.dropout < 1))
     return fail(Errc::usage, cat(where, "dropout must be at least 0 and below 1, found ", config.dropout));
@@ -83,10 +87,24 @@ Result<> check_numbers(const LoraConfig& config, const std::string& where) {
   if (config.rank < 1 || config.rank > largest_rank)
     return fail(Errc::usage, cat(where, "rank must be from 1 to ", largest_rank, ", found ", config.rank));
   for (const auto& [name, alpha] : config.alpha_pattern)
-    if (!(std::isfinite(alpha) && alpha != 0))
-      return fail(Errc::usage, cat(where, "alpha_pattern: the alpha of ", quote(name), " must not be 0"));
-  if (!(std::isfinite(config.alpha) && config.alpha != 0))
-    return fail(Errc::usage, cat(where, "alpha must not be 0 (the adapter would do nothing), found ", config.alpha));
+    if (!scales(alpha))
+      return fail(Errc::usage, cat(where, "alpha_pattern: the alpha of ", quote(name), " must not be 0 or beyond 1e30, found ", alpha));
+  if (!scales(config.alpha))
+    return fail(Errc::usage, cat(where, "alpha must not be 0 (the adapter would do nothing) or beyond 1e30, found ", config.alpha));
+  return {};
+}
+
+// PEFT's files name the base's modules and have their rows: an adapter of one that this family fuses, names or orders otherwise would load
+// as another.
+Result<> check_stored(const std::vector<std::string>& modules, const models::DecoderSpec& spec, const std::string& where) {
+  for (const auto& tensor : models::stored_tensors(spec))
+    for (const auto& rows : tensor.rows) {
+      if (tensor.plain() && tensor.name == rows.parameter) continue;
+      const std::string module = rows.parameter.substr(0, rows.parameter.rfind('.'));
+      if (std::ranges::find(modules, module) != modules.end())
+        return fail(Errc::unsupported, cat(where, "targets: ", spec.architecture, " stores ", module, " in another form, as ", tensor.name,
+                                           "; an adapter of it is not supported, leave it out"));
+    }
   return {};
 }
 
@@ -97,7 +115,7 @@ std::vector<std::string> linear_modules(const models::DecoderSpec& spec) {
   for (std::int64_t layer = 0; layer < spec.layers; ++layer)
     for (const char* name :
          {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
-      out.push_back(cat("model.layers.", layer, ".", name));
+      if (spec.gated || std::string_view(name) != "mlp.gate_proj") out.push_back(cat("model.layers.", layer, ".", name));
   if (spec.labels == 0) out.emplace_back(head);
   return out;
 }
@@ -108,6 +126,7 @@ Result<models::LoraSpec> settle(const LoraConfig& config, const models::DecoderS
   if (!saved) return fail(saved.error());
   const auto modules = targeted(config, spec, where);
   if (!modules) return fail(modules.error());
+  if (auto stored = check_stored(*modules, spec, where); !stored) return fail(stored.error());
   models::LoraSpec lora{{}, config.dora, config.dropout, std::move(*saved)};
   for (const auto& module : *modules) {
     const auto rank = patterned(config.rank_pattern, module, std::int64_t{config.rank}, where + "rank_pattern");

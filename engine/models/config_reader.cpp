@@ -60,12 +60,12 @@ const Json* ConfigReader::find(std::string_view key) const {
   return member && !member->is_null() ? member : nullptr;
 }
 
-const Json* ConfigReader::first(Keys keys, std::string_view& key) const {
+const Json* ConfigReader::first(const Keys& keys, std::string_view& key) const {
   for (const auto name : keys) {
     key = name;
     if (const Json* member = find(name)) return member;
   }
-  key = *keys.begin();
+  key = keys.front();
   return nullptr;
 }
 
@@ -79,7 +79,7 @@ void ConfigReader::take(const ConfigReader& inner) {
   if (!error_) error_ = inner.error_;
 }
 
-std::int64_t ConfigReader::size(Keys keys, std::int64_t low, std::int64_t high, std::optional<std::int64_t> fallback) {
+std::int64_t ConfigReader::size(const Keys& keys, std::int64_t low, std::int64_t high, std::optional<std::int64_t> fallback) {
   std::string_view key;
   const Json* member = first(keys, key);
   if (!member && fallback) return *fallback;
@@ -90,7 +90,7 @@ std::int64_t ConfigReader::size(Keys keys, std::int64_t low, std::int64_t high, 
   return std::clamp(*value, low, high);
 }
 
-double ConfigReader::number(Keys keys, std::optional<double> fallback) {
+double ConfigReader::number(const Keys& keys, std::optional<double> fallback) {
   std::string_view key;
   const Json* member = first(keys, key);
   if (!member && fallback) return *fallback;
@@ -101,7 +101,7 @@ double ConfigReader::number(Keys keys, std::optional<double> fallback) {
   return *value;
 }
 
-double ConfigReader::positive(Keys keys, std::optional<double> fallback) {
+double ConfigReader::positive(const Keys& keys, std::optional<double> fallback) {
   const double value = number(keys, fallback);
   std::string_view key;
   first(keys, key);
@@ -117,7 +117,7 @@ bool ConfigReader::flag(std::string_view key, bool fallback) {
   return value ? *value : fallback;
 }
 
-std::string ConfigReader::text(Keys keys, std::string_view fallback) {
+std::string ConfigReader::text(const Keys& keys, std::string_view fallback) {
   std::string_view key;
   const Json* member = first(keys, key);
   if (!member) return std::string(fallback);
@@ -165,7 +165,7 @@ void ConfigReader::refuse_flag(std::string_view key) {
   if (const Json* value = find(key); value && *value == Json(true)) refuse(key, *value);
 }
 
-void ConfigReader::refuse_foreign(Keys known) {
+void ConfigReader::refuse_foreign(const Keys& known) {
   const auto foreign = [&](std::string_view key) { return std::ranges::find(known, key) == known.end() ? find(key) : nullptr; };
   for (const auto key : present)
     if (const Json* value = foreign(key); value && !idle(config_, key, *value)) refuse(key, *value);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +15,7 @@ namespace troupe::engine::models {
 class ConfigReader {
  public:
   /// Names of one field; the first that stands there (and is not null) is read.
-  using Keys = std::initializer_list<std::string_view>;
+  using Keys = std::vector<std::string_view>;
 
   /// `where` is the file's path, for messages. Both must outlive this.
   ConfigReader(const Json& config, const std::string& where) : config_(config), where_(where) {}
@@ -27,18 +26,18 @@ class ConfigReader {
   const Json* find(std::string_view key) const;
 
   // Absent gives the fallback, or an error when there is none; outside the bounds is an error.
-  std::int64_t size(Keys keys, std::int64_t low, std::int64_t high, std::optional<std::int64_t> fallback = {});
-  double number(Keys keys, std::optional<double> fallback = {});    ///< finite
-  double positive(Keys keys, std::optional<double> fallback = {});  ///< finite, above 0
+  std::int64_t size(const Keys& keys, std::int64_t low, std::int64_t high, std::optional<std::int64_t> fallback = {});
+  double number(const Keys& keys, std::optional<double> fallback = {});    ///< finite
+  double positive(const Keys& keys, std::optional<double> fallback = {});  ///< finite, above 0
   bool flag(std::string_view key, bool fallback);
-  std::string text(Keys keys, std::string_view fallback);
+  std::string text(const Keys& keys, std::string_view fallback);
   /// One id or a list of them, below `vocabulary`; -1 stands for none.
   std::vector<std::int32_t> token_ids(std::string_view key, std::int64_t vocabulary);
   /// As many strings as there are layers, or empty when absent.
   std::vector<std::string> layer_types(std::int64_t layers);
 
   /// Refuses, by name, fields that would change the numbers and that the family of this file does not have. `known`: those that it has.
-  void refuse_foreign(Keys known);
+  void refuse_foreign(const Keys& known);
   /// Refuses a field by name where it is true.
   void refuse_flag(std::string_view key);
 
@@ -52,7 +51,7 @@ class ConfigReader {
 
  private:
   void refuse(std::string_view key, const Json& value);
-  const Json* first(Keys keys, std::string_view& key) const;
+  const Json* first(const Keys& keys, std::string_view& key) const;
 
   const Json& config_;
   const std::string& where_;

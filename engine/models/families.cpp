@@ -100,7 +100,7 @@ void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
   spec.head_size = std::max(spec.head_size, 2);  // what reads on counts on a pair of channels
   spec.norm_eps = in.number(names.eps, names.default_eps);
   if (!(spec.norm_eps >= 0 && spec.norm_eps < 1))
-    in.fail(Errc::bad_input, cat(*names.eps.begin(), " must be between 0 and 1, found ", spec.norm_eps));
+    in.fail(Errc::bad_input, cat(names.eps.front(), " must be between 0 and 1, found ", spec.norm_eps));
   spec.tied = in.flag("tie_word_embeddings", names.tied);
   const auto bos = in.token_ids("bos_token_id", spec.vocabulary), pad = in.token_ids("pad_token_id", spec.vocabulary);
   spec.eos_ids = in.token_ids("eos_token_id", spec.vocabulary);
@@ -108,13 +108,12 @@ void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
   spec.pad_id = pad.empty() ? -1 : pad.front();
 }
 
-ops::Activation read_activation(ConfigReader& in, ConfigReader::Keys keys, std::string_view fallback) {
+ops::Activation read_activation(ConfigReader& in, const ConfigReader::Keys& keys, std::string_view fallback) {
   const std::string name = in.text(keys, fallback);
   if (name == "silu" || name == "swish") return ops::Activation::silu;
   if (name == "gelu") return ops::Activation::gelu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast") return ops::Activation::gelu_tanh;
-  in.fail(Errc::unsupported,
-          cat(*keys.begin(), " ", quote(name, 40), " is not supported (known: silu, gelu, gelu_new, gelu_pytorch_tanh)"));
+  in.fail(Errc::unsupported, cat(keys.front(), " ", quote(name, 40), " is not supported (known: silu, gelu, gelu_new, gelu_pytorch_tanh)"));
   return ops::Activation::silu;
 }
 

@@ -64,7 +64,7 @@ struct SizeNames {
 /// Vocabulary, width, layers, heads, head size, inner width, positions, epsilon, token ids, tied or not.
 void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names = {});
 /// The activation under the first of `keys`, in transformers' words: silu, gelu, gelu_pytorch_tanh, ...
-ops::Activation read_activation(ConfigReader& in, ConfigReader::Keys keys, std::string_view fallback);
+ops::Activation read_activation(ConfigReader& in, const ConfigReader::Keys& keys, std::string_view fallback);
 /// Layers of "sliding_attention" see a window of `window` keys: those that "layer_types" names or, where it is absent, those with
 /// slides(layer).
 void read_windows(ConfigReader& in, DecoderSpec& spec, std::int64_t window, bool (*slides)(std::int64_t layer, std::int64_t arg),

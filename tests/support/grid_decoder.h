@@ -42,8 +42,7 @@ inline GridModel grid_model(std::string title, int heads, int kv_heads, int most
   spec.heads = heads, spec.kv_heads = kv_heads, spec.head_size = 6, spec.tied = tied;  // and H*K is not D
   spec.attention_bias = spec.output_bias = spec.mlp_bias = biases;
   spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i)
-    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  for (int i = 0; i < spec.head_size / 2; ++i) spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   spec.max_positions = 96;
   return {std::move(title), std::move(spec), most_tp};
 }
@@ -53,11 +52,32 @@ inline GridModel with_head_norms(GridModel model) {
   return model;
 }
 
+/// What the other families have, some of it together: Gemma's norms, caps, windows and two turnings of positions; BLOOM's slopes and
+/// embedding norm with GPT-2's positions and plain MLP; Cohere's parallel parts with Granite's multipliers.
+inline std::vector<GridModel> family_models() {
+  GridModel gemma = with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
+  gemma.spec.norm_place = engine::models::NormPlace::both, gemma.spec.norm_offset = 1, gemma.spec.attention_scale = 0.3;
+  gemma.spec.attention_softcap = 2, gemma.spec.logit_softcap = 3, gemma.spec.embedding_multiplier = 1.5;
+  gemma.spec.activation = engine::ops::Activation::gelu_tanh;
+  gemma.spec.rotary.push_back({{0.5, 0.2, 0}, 1.2});
+  gemma.spec.layer = {{.window = 4, .rotary = 1}, {.window = 0, .rotary = 0}};
+  GridModel bloom = grid_model("SlopesAndAPlainMlp", 6, 6, 4, false, true);
+  bloom.spec.layer_norm = bloom.spec.norm_bias = bloom.spec.alibi = bloom.spec.embedding_norm = true, bloom.spec.gated = false;
+  bloom.spec.learned_positions = 96, bloom.spec.activation = engine::ops::Activation::gelu, bloom.spec.rotary.clear();
+  GridModel cohere = grid_model("SideBySideAndScaled", 4, 2, 4, true, false);
+  cohere.spec.norm_place = engine::models::NormPlace::shared, cohere.spec.layer_norm = true;
+  cohere.spec.logit_scale = 0.25, cohere.spec.residual_multiplier = 0.5;
+  return {gemma, bloom, cohere};
+}
+
 /// Key/value heads shared out, held by several ranks, unevenly shared; with and without biases and a head of its own.
 inline std::vector<GridModel> grid_models() {
-  return {grid_model("EachHeadItsKeys", 4, 4, 4, true, false), grid_model("GroupedHeadsWithBiases", 8, 2, 4, false, true),
-          grid_model("OneKeyHeadForAll", 4, 1, 4, true, true), grid_model("UnevenGroups", 6, 3, 2, false, false),
-          with_head_norms(grid_model("NormedHeads", 4, 2, 4, false, false))};
+  std::vector<GridModel> all{grid_model("EachHeadItsKeys", 4, 4, 4, true, false),
+                             grid_model("GroupedHeadsWithBiases", 8, 2, 4, false, true),
+                             grid_model("OneKeyHeadForAll", 4, 1, 4, true, true), grid_model("UnevenGroups", 6, 3, 2, false, false),
+                             with_head_norms(grid_model("NormedHeads", 4, 2, 4, false, false))};
+  for (auto& model : family_models()) all.push_back(std::move(model));
+  return all;
 }
 
 /// The same body with a score head.

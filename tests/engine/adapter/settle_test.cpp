@@ -39,6 +39,18 @@ TEST(Settle, NamesEndsOfNamesPatternsAndAllLinear) {
   EXPECT_THAT(modules({.targets = {"o_proj"}, .layers = {1}}), ElementsAre("model.layers.1.self_attn.o_proj"));
 }
 
+TEST(Settle, AModuleThatTheFamilyStoresOtherwiseIsRefusedInWords) {
+  auto phi = spec();
+  phi.architecture = "Phi3ForCausalLM";
+  EXPECT_THAT(refusal({.targets = {"q_proj"}}, phi), HasSubstr("stores model.layers.0.self_attn.q_proj in another form, as "
+                                                               "model.layers.0.self_attn.qkv_proj.weight"));
+  EXPECT_EQ(refusal({.targets = {"o_proj", "down_proj"}}, phi), "taken");
+  auto cohere = spec();
+  cohere.architecture = "CohereForCausalLM", cohere.head_order = {6, 6, true};
+  EXPECT_THAT(refusal({.targets = {"k_proj"}}, cohere), HasSubstr("leave it out"));
+  EXPECT_EQ(refusal({.targets = {"v_proj"}}, cohere), "taken");
+}
+
 TEST(Settle, ANameIsNoPartOfAWord) {
   EXPECT_THAT(refusal({.targets = {"proj"}}), HasSubstr("no linear layer of this model is named \"proj\""));
 }
