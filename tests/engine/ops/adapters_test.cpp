@@ -32,10 +32,9 @@ TEST_P(Adapters, AHeadWithOneIsAHeadOfBothProductsTogether) {
 
   const Floats inputs = beside(hidden, width, down, rank), weights = beside(weight, width, up, rank);
   const auto loss = [&](const Doubles& a, const Doubles& b) {
-    return oracle::dot(oracle::head(a, b, targets, double{0.8F}, width + rank).logp, as_doubles(slope));
+    return oracle::dot(oracle::head(a, b, targets, {0.8F}, width + rank).logp, as_doubles(slope));
   };
-  EXPECT_LT(relative_error(get(logp), oracle::head(as_doubles(inputs), as_doubles(weights), targets, double{0.8F}, width + rank).logp),
-            1e-6);
+  EXPECT_LT(relative_error(get(logp), oracle::head(as_doubles(inputs), as_doubles(weights), targets, {0.8F}, width + rank).logp), 1e-6);
   const auto by_input = oracle::gradient([&](const Doubles& at) { return loss(at, as_doubles(weights)); }, as_doubles(inputs));
   const auto by_weight = oracle::gradient([&](const Doubles& at) { return loss(as_doubles(inputs), at); }, as_doubles(weights));
   Doubles expected_dh, expected_down, expected_up;

@@ -17,11 +17,19 @@ struct Case {
   std::vector<int> lengths;
   AttentionShape shape;
 };
-const Case cases[] = {
-    {{5, 1, 17}, {4, 2, 8, 0.35F}}, {{70}, {2, 1, 20, 0.2F}}, {{3, 0, 130, 50}, {6, 3, 64, 0.125F}}, {{33, 64}, {2, 2, 7, 0.5F}}};
+const Case cases[] = {{{5, 1, 17}, {4, 2, 8, 0.35F}},
+                      {{70}, {2, 1, 20, 0.2F}},
+                      {{3, 0, 130, 50}, {6, 3, 64, 0.125F}},
+                      {{33, 64}, {2, 2, 7, 0.5F}},
+                      {{5, 1, 17}, {4, 2, 8, 0.35F, 3}},
+                      {{3, 0, 130, 50}, {6, 3, 16, 0.125F, 0, 9}},
+                      {{150}, {2, 1, 20, 0.2F, 0, 2}},
+                      {{33, 64}, {4, 2, 7, 0.5F, 0, 0, {0.5F, 0.25F, 0.0625F, 1}}},
+                      {{3, 0, 130, 50}, {4, 2, 8, 0.35F, 2.5F, 70, {0.5F, 0.25F, 0.0625F, 0.01F}}}};
 
 class Attention : public OnEveryDevice {
  protected:
+  void expect_slopes(const Case& of);
   struct Inputs {
     Layout layout;
     Floats q, k, v, above;
@@ -55,8 +63,7 @@ TEST_P(Attention, EqualsItsFormula) {
   }
 }
 
-TEST_P(Attention, BackwardIsTheSlopeOfForward) {
-  const Case of{{5, 1, 9}, {4, 2, 6, 0.4F}};
+void Attention::expect_slopes(const Case& of) {
   const Inputs x = inputs(of);
   const KeyValues kv = contiguous(x);
   const Tensor q = put({x.rows, x.q_width}, x.q), dout = put({x.rows, x.q_width}, x.above);
@@ -71,6 +78,15 @@ TEST_P(Attention, BackwardIsTheSlopeOfForward) {
   EXPECT_LT(relative_error(get(dq), oracle::gradient([&](const Doubles& at) { return loss(at, ks, vs); }, qs)), 5e-6);
   EXPECT_LT(relative_error(get(dk), oracle::gradient([&](const Doubles& at) { return loss(qs, at, vs); }, ks)), 5e-6);
   EXPECT_LT(relative_error(get(dv), oracle::gradient([&](const Doubles& at) { return loss(qs, ks, at); }, vs)), 5e-6);
+}
+
+TEST_P(Attention, BackwardIsTheSlopeOfForward) {
+  const Case bent[] = {{{5, 1, 9}, {4, 2, 6, 0.4F}},
+                       {{5, 1, 9}, {4, 2, 6, 0.4F, 0, 4}},
+                       {{5, 1, 9}, {4, 2, 6, 0.4F, 2}},
+                       {{5, 1, 9}, {4, 2, 6, 0.4F, 0, 0, {1, 0.5F, 0.25F, 0.125F}}},
+                       {{5, 1, 9}, {4, 2, 6, 0.4F, 3, 5, {1, 0.5F, 0.25F, 0.125F}}}};
+  for (const Case& of : bent) expect_slopes(of);
 }
 
 TEST_P(Attention, BackwardOfLongSequencesEqualsTheReference) {
@@ -159,6 +175,37 @@ TEST_P(Attention, OfASequenceDoesNotDependOnTheOthers) {
   alone.k = slice(x.k, 63 * x.kv_width, 123 * x.kv_width);
   alone.v = slice(x.v, 63 * x.kv_width, 123 * x.kv_width);
   EXPECT_TRUE(same_bits(slice(forward(x, many.shape), 63 * x.q_width, 123 * x.q_width), forward(alone, one.shape)));
+}
+
+TEST_P(Attention, WithAWindowOverEverythingHasTheBitsOfAllKeys) {
+  const Case of{{40, 23, 60}, {4, 2, 16, 0.25F}};
+  const Inputs x = inputs(of);
+  AttentionShape wide = of.shape;
+  wide.window = 60;
+  EXPECT_TRUE(same_bits(forward(x, of.shape), forward(x, wide)));
+}
+
+TEST_P(Attention, InAWindowOfOneIsTheRowsOwnValue) {
+  const Case of{{60, 3}, {2, 2, 16, 0.25F, 0, 1}};
+  const Inputs x = inputs(of);
+  EXPECT_EQ(forward(x, of.shape), x.v);
+}
+
+TEST_P(Attention, NeverReadsKeysOutsideTheWindow) {  // their values would show
+  const Case of{{300}, {2, 1, 16, 0.25F, 0, 8}};
+  Inputs x = inputs(of);
+  const Floats expected = forward(x, of.shape);
+  const float nan = __builtin_nanf("");
+  for (float* all : {x.k.data(), x.v.data()}) std::fill(all, all + 200 * x.kv_width, nan);
+  const Layout last{{0, 1}, {299}};
+  std::vector<Rows> pages(1);
+  for (int key = 0; key < 300; ++key) pages[0].push_back(key);
+  KeyValues kv = contiguous(x);
+  kv.page_size = 1;
+  kv.pages = pages;
+  Tensor out = filled({1, x.q_width}, 9);
+  device().attention(put({1, x.q_width}, slice(x.q, 299 * x.q_width, 300 * x.q_width)), kv, last, of.shape, out, nullptr);
+  EXPECT_TRUE(same_bits(get(out), slice(expected, 299 * x.q_width, 300 * x.q_width)));
 }
 
 TEST_P(Attention, BeyondItsKeysIsABug) {

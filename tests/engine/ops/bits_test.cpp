@@ -78,6 +78,21 @@ TEST_P(MicroBatches, AddUpToTheGainAndBiasGradientsOfTheWholeBatch) {
   EXPECT_TRUE(same_bits(get(whole_bias), get(sum_bias)));
 }
 
+TEST_P(MicroBatches, AddUpToTheLayerNormGradientOfTheWholeBatch) {
+  const int rows = 40, width = 33, cut = 13;
+  const Tensor x = put({rows, width}, random_floats(rows * width, 1)), dy = put({rows, width}, random_floats(rows * width, 2));
+  const Tensor gain = filled({width}, 1);
+  Tensor y = filled({rows, width}, 0), mean = filled({rows}, 0), inverse = filled({rows}, 0), dx = filled({rows, width}, 0);
+  Tensor whole = filled({width}, 0), sum = filled({width}, 0);
+  device().layer_norm(x, gain, {}, 1e-5F, y, mean, inverse);
+  device().layer_norm_backward(x, gain, mean, inverse, dy, dx, whole);
+  for (const auto& [begin, end] : {std::pair{0, cut}, {cut, rows}}) {
+    Tensor part = dx.rows(begin, end);
+    device().layer_norm_backward(x.rows(begin, end), gain, mean.rows(begin, end), inverse.rows(begin, end), dy.rows(begin, end), part, sum);
+  }
+  EXPECT_TRUE(same_bits(get(whole), get(sum)));
+}
+
 TEST_P(MicroBatches, AddUpToTheHeadGradientOfTheWholeBatch) {
   const int rows = 30, width = 20, vocabulary = 200, cut = 11;
   const Tensor hidden = put({rows, width}, random_floats(rows * width, 1)),

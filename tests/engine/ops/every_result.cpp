@@ -35,14 +35,19 @@ struct Round {
     keep("rms_norm", y);
     keep("rms_norm dx", dx);
     keep("rms_norm dgain", dgain);
+    on.rms_norm(x, gain, 1e-6F, y, inverse, 1);
+    on.rms_norm_backward(x, gain, inverse, dy, dx, dgain, 1);
+    keep("rms_norm with an offset", y);
+    keep("rms_norm with an offset dx", dx);
+    Tensor mean = on.empty({count});
+    on.layer_norm(x, gain, dgain, 1e-6F, y, mean, inverse);
+    on.layer_norm_backward(x, gain, mean, inverse, dy, dx, dgain);
+    keep("layer_norm", y);
+    keep("layer_norm dx", dx);
+    keep("layer_norm dgain", dgain);
     on.bias_backward(dy, dgain);
     keep("bias", dgain);
-    Tensor dup = on.empty({count, width});
-    on.gated(Activation::silu, x, dy, y);
-    keep("swiglu", y);
-    on.gated_backward(Activation::silu, x, dy, y, dx, dup);
-    keep("swiglu dgate", dx);
-    keep("swiglu dup", dup);
+    gates(x, dy, y, dx);
     Rows positions;
     for (int t = 0; t < count; ++t) positions.push_back(t % 90);
     on.rope(y, positions, random({90, 50}, 5), random({90, 50}, 6), 5, false);
@@ -53,40 +58,55 @@ struct Round {
     keep("sums", y);
   }
 
-  void attention() {
+  void gates(const Tensor& x, const Tensor& dy, Tensor& y, Tensor& dx) {
+    Tensor dup = on.empty(x.shape());
+    for (const auto& [name, how] :
+         {std::pair{"silu", Activation::silu}, {"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}}) {
+      on.activate(how, x, y);
+      keep(name, y);
+      on.activate_backward(how, x, dy, dx);
+      keep(name + std::string(" dx"), dx);
+      on.gated(how, x, dy, y);
+      keep(name + std::string(" gated"), y);
+      on.gated_backward(how, x, dy, y, dx, dup);
+      keep(name + std::string(" dgate"), dx);
+      keep(name + std::string(" dup"), dup);
+    }
+  }
+
+  void attention(const std::string& name, const AttentionShape& shape) {
     Layout layout{{0, 70, 71, 300}, {}};
     for (int n = 0; n < 3; ++n) {
       for (int i = 0; i < layout.offsets[static_cast<std::size_t>(n) + 1] - layout.offsets[static_cast<std::size_t>(n)]; ++i)
         layout.positions.push_back(i);
     }
-    const AttentionShape shape{6, 2, 40, 0.16F};
     const Tensor q = random({300, 240}, 1), dout = random({300, 240}, 2);
     const KeyValues kv{random({300, 80}, 3), random({300, 80}, 4), 0, {}};
     Tensor out = on.empty({300, 240}), lse = on.empty({300, 6}), dq = on.empty({300, 240}), dk = on.empty({300, 80}),
            dv = on.empty({300, 80});
     on.attention(q, kv, layout, shape, out, &lse);
     on.attention_backward(q, kv, layout, shape, out, lse, dout, dq, dk, dv);
-    keep("attention", out);
-    keep("attention lse", lse);
-    keep("attention dq", dq);
-    keep("attention dk", dk);
-    keep("attention dv", dv);
+    keep(name, out);
+    keep(name + " lse", lse);
+    keep(name + " dq", dq);
+    keep(name + " dk", dk);
+    keep(name + " dv", dv);
   }
 
-  void head() {
+  void head(const std::string& name, const HeadScale& scale) {
     const std::int64_t count = 120, width = 64, vocabulary = 9000;
     const Tensor hidden = random({count, width}, 1), weight = random({vocabulary, width}, 2), up = random({count}, 3);
     Rows targets;
     for (int t = 0; t < count; ++t) targets.push_back(t % 7 == 0 ? -1 : t * 71 % 9000);
     Tensor logp = on.empty({count}), lse = on.empty({count}), entropy = on.empty({count}), dhidden = on.empty({count, width});
     Tensor dweight = random({vocabulary, width}, 5);
-    on.head(hidden, weight, targets, {0.9F}, Precision::f32, logp, lse, &entropy);
-    on.head_backward(hidden, weight, targets, {0.9F}, Precision::f32, lse, up, &up, &entropy, dhidden, dweight);
-    keep("logp", logp);
-    keep("lse", lse);
-    keep("entropy", entropy);
-    keep("head dhidden", dhidden);
-    keep("head dweight", dweight);
+    on.head(hidden, weight, targets, scale, Precision::f32, logp, lse, &entropy);
+    on.head_backward(hidden, weight, targets, scale, Precision::f32, lse, up, &up, &entropy, dhidden, dweight);
+    keep(name + " logp", logp);
+    keep(name + " lse", lse);
+    keep(name + " entropy", entropy);
+    keep(name + " dhidden", dhidden);
+    keep(name + " dweight", dweight);
   }
 
   void optimizer() {
@@ -107,8 +127,13 @@ std::map<std::string, Floats> every_result(Device& device) {
   Round round{device, {}};
   round.products();
   round.rows();
-  round.attention();
-  round.head();
+  round.attention("attention", {6, 2, 40, 0.16F});
+  round.attention("attention in a window", {6, 2, 40, 0.16F, 0, 50});
+  round.attention("attention capped", {6, 2, 40, 0.16F, 2});
+  round.attention("attention tilted", {6, 2, 40, 0.16F, 0, 90, {1, 0.5F, 0.25F, 0.125F, 0.0625F, 0.03125F}});
+  round.head("head", {0.9F});
+  round.head("head of scaled logits", {0.9F, 0.5F});
+  round.head("head of capped logits", {0.9F, 1.5F, 5});
   round.optimizer();
   return round.results;
 }

@@ -12,11 +12,11 @@ class Head : public OnEveryDevice {
   struct Results {
     Floats logp, lse, entropy;
   };
-  Results head(const Floats& hidden, const Floats& weight, const Rows& targets, float inv_temperature, int width,
+  Results head(const Floats& hidden, const Floats& weight, const Rows& targets, const HeadScale& scale, int width,
                Precision precision = Precision::f32) {
     const auto rows = static_cast<std::int64_t>(targets.size()), vocabulary = static_cast<std::int64_t>(weight.size()) / width;
     Tensor logp = filled({rows}, 9), lse = filled({rows}, 9), entropy = filled({rows}, 9);
-    device().head(put({rows, width}, hidden), put({vocabulary, width}, weight), targets, {inv_temperature}, precision, logp, lse, &entropy);
+    device().head(put({rows, width}, hidden), put({vocabulary, width}, weight), targets, scale, precision, logp, lse, &entropy);
     return {get(logp), get(lse), get(entropy)};
   }
 };
@@ -27,15 +27,19 @@ Floats scaled(Floats x, float by) {
   return x;
 }
 
+constexpr HeadScale scales[] = {{0.7F}, {0.8F, 0.3F}, {0.7F, 1, 4}, {1.3F, 0.5F, 3}};
+
 TEST_P(Head, EqualsItsFormula) {
   const Rows targets = {0, 5, -1, 99, 42};
   const Floats hidden = random_floats(5 * 24, 1), weight = scaled(random_floats(100 * 24, 2), 3);
-  const Results got = head(hidden, weight, targets, 0.7F, 24);
-  const oracle::Head expected = oracle::head(as_doubles(hidden), as_doubles(weight), targets, double{0.7F}, 24);
-  EXPECT_LT(relative_error(got.logp, expected.logp), 1e-6);
-  EXPECT_LT(relative_error(got.entropy, expected.entropy), 2e-6);
-  EXPECT_EQ(got.logp[2], 0);
-  EXPECT_EQ(got.entropy[2], 0);
+  for (const HeadScale& scale : scales) {
+    const Results got = head(hidden, weight, targets, scale, 24);
+    const oracle::Head expected = oracle::head(as_doubles(hidden), as_doubles(weight), targets, scale, 24);
+    EXPECT_LT(relative_error(got.logp, expected.logp), 1e-6);
+    EXPECT_LT(relative_error(got.entropy, expected.entropy), 2e-6);
+    EXPECT_EQ(got.logp[2], 0);
+    EXPECT_EQ(got.entropy[2], 0);
+  }
 }
 
 TEST_P(Head, BackwardIsTheSlopeOfForward) {
@@ -44,18 +48,22 @@ TEST_P(Head, BackwardIsTheSlopeOfForward) {
   const Floats hidden = random_floats(4 * width, 1), weight = scaled(random_floats(17 * width, 2), 2);
   const Floats dlogp = random_floats(4, 3), dentropy = random_floats(4, 4);
   const Tensor h = put({4, width}, hidden), w = put({17, width}, weight), up = put({4}, dlogp), up_entropy = put({4}, dentropy);
-  Tensor logp = filled({4}, 9), lse = filled({4}, 9), entropy = filled({4}, 9), dh = filled({4, width}, 9), dw = filled({17, width}, 0.5F);
-  device().head(h, w, targets, {0.8F}, Precision::f32, logp, lse, &entropy);
-  device().head_backward(h, w, targets, {0.8F}, Precision::f32, lse, up, &up_entropy, &entropy, dh, dw);
-  const auto loss = [&](const Doubles& a, const Doubles& b) {
-    const oracle::Head at = oracle::head(a, b, targets, double{0.8F}, width);
-    return oracle::dot(at.logp, as_doubles(dlogp)) + oracle::dot(at.entropy, as_doubles(dentropy));
-  };
-  Doubles by_weight = oracle::gradient([&](const Doubles& at) { return loss(as_doubles(hidden), at); }, as_doubles(weight));
-  for (double& slope : by_weight) slope += 0.5;
-  EXPECT_LT(relative_error(get(dw), by_weight), 2e-6);
-  EXPECT_LT(relative_error(get(dh), oracle::gradient([&](const Doubles& at) { return loss(at, as_doubles(weight)); }, as_doubles(hidden))),
-            3e-6);
+  for (const HeadScale& scale : scales) {
+    Tensor logp = filled({4}, 9), lse = filled({4}, 9), entropy = filled({4}, 9), dh = filled({4, width}, 9),
+           dw = filled({17, width}, 0.5F);
+    device().head(h, w, targets, scale, Precision::f32, logp, lse, &entropy);
+    device().head_backward(h, w, targets, scale, Precision::f32, lse, up, &up_entropy, &entropy, dh, dw);
+    const auto loss = [&](const Doubles& a, const Doubles& b) {
+      const oracle::Head at = oracle::head(a, b, targets, scale, width);
+      return oracle::dot(at.logp, as_doubles(dlogp)) + oracle::dot(at.entropy, as_doubles(dentropy));
+    };
+    Doubles by_weight = oracle::gradient([&](const Doubles& at) { return loss(as_doubles(hidden), at); }, as_doubles(weight));
+    for (double& slope : by_weight) slope += 0.5;
+    EXPECT_LT(relative_error(get(dw), by_weight), 2e-6);
+    EXPECT_LT(
+        relative_error(get(dh), oracle::gradient([&](const Doubles& at) { return loss(at, as_doubles(weight)); }, as_doubles(hidden))),
+        3e-6);
+  }
 }
 
 TEST_P(Head, HasTheBitsOfTokenLogprobFromLogits) {
@@ -63,14 +71,18 @@ TEST_P(Head, HasTheBitsOfTokenLogprobFromLogits) {
   const Floats hidden = random_floats(rows * width, 1), weight = random_floats(vocabulary * width, 2);
   Rows targets;
   for (int i = 0; i < rows; ++i) targets.push_back(i * 49 % vocabulary);
-  for (const Precision precision : {Precision::f32, Precision::bf16}) {
-    const Results whole = head(hidden, weight, targets, 1.3F, width, precision);
+  for (const auto& [precision, scale] : {std::pair{Precision::f32, HeadScale{1.3F}},
+                                         {Precision::bf16, {1.3F}},
+                                         {Precision::f32, {1.3F, 0.25F}},
+                                         {Precision::f32, {1.3F, 2, 3}}}) {
+    const Results whole = head(hidden, weight, targets, scale, width, precision);
     for (int i = 0; i < rows; i += 7) {  // one row, as a decoding step has it
       const Rows target = {targets[static_cast<std::size_t>(i)]};
       Tensor logits = filled({1, vocabulary}, 9), logp = filled({1}, 9), lse = filled({1}, 9);
       device().gemm(put({1, width}, slice(hidden, i * width, (i + 1) * width)), put({vocabulary, width}, weight), logits,
                     {.transpose_b = true, .precision = precision});
-      device().token_logprob(logits, target, 1.3F, logp, lse);
+      device().scale_logits(logits, scale);
+      device().token_logprob(logits, target, scale.inv_temperature, logp, lse);
       EXPECT_TRUE(same_bits(get(logp), slice(whole.logp, i, i + 1)));
       EXPECT_TRUE(same_bits(get(lse), slice(whole.lse, i, i + 1)));
     }
@@ -114,7 +126,7 @@ TEST_P(Head, OfATargetElsewhereIsThatOfTheRowsThatAreHere) {
   const int width = 12, vocabulary = 23;
   const Rows targets = {target_elsewhere, 4, no_target, target_elsewhere};
   const Floats hidden = random_floats(4 * width, 1), weight = scaled(random_floats(vocabulary * width, 2), 2);
-  const Results got = head(hidden, weight, targets, 0.7F, width);
+  const Results got = head(hidden, weight, targets, {0.7F}, width);
   const Doubles z = oracle::gemm(as_doubles(hidden), as_doubles(weight), 4, vocabulary, width, false, true);
   for (const std::size_t t : {0u, 1u, 3u}) {
     Doubles row(z.begin() + static_cast<std::ptrdiff_t>(t) * vocabulary, z.begin() + static_cast<std::ptrdiff_t>(t + 1) * vocabulary);
@@ -138,7 +150,7 @@ TEST_P(Head, GradientsOfTwoPartsAreThoseOfTheWhole) {
   const Rows targets = {0, 6, -1, 16}, first = {0, 6, -1, target_elsewhere}, second = {target_elsewhere, target_elsewhere, -1, 9};
   const Floats hidden = random_floats(4 * width, 1), weight = scaled(random_floats(vocabulary * width, 2), 2);
   const Tensor h = put({4, width}, hidden), up = put({4}, random_floats(4, 3)), up_entropy = put({4}, random_floats(4, 4));
-  const Results whole = head(hidden, weight, targets, 0.8F, width);
+  const Results whole = head(hidden, weight, targets, {0.8F}, width);
   const Tensor lse = put({4}, whole.lse), entropy = put({4}, whole.entropy);
   const auto backward = [&](const Floats& part, const Rows& own) {
     const auto rows = static_cast<std::int64_t>(part.size()) / width;
@@ -151,7 +163,7 @@ TEST_P(Head, GradientsOfTwoPartsAreThoseOfTheWhole) {
   for (std::size_t i = 0; i < dh.size(); ++i) dh[i] += dh2[i];
   dw.insert(dw.end(), dw2.begin(), dw2.end());
   const auto loss = [&](const Doubles& a, const Doubles& b) {
-    const oracle::Head at = oracle::head(a, b, targets, double{0.8F}, width);
+    const oracle::Head at = oracle::head(a, b, targets, {0.8F}, width);
     return oracle::dot(at.logp, as_doubles(get(up))) + oracle::dot(at.entropy, as_doubles(get(up_entropy)));
   };
   const auto by_hidden = oracle::gradient([&](const Doubles& at) { return loss(at, as_doubles(weight)); }, as_doubles(hidden));
@@ -161,18 +173,18 @@ TEST_P(Head, GradientsOfTwoPartsAreThoseOfTheWhole) {
 }
 
 TEST_P(Head, SurvivesLargeLogits) {
-  const Results got = head({1}, {1000, -1000, 999}, {0}, 1, 1);
+  const Results got = head({1}, {1000, -1000, 999}, {0}, {1}, 1);
   EXPECT_NEAR(got.logp[0], -0.31326, 1e-4);
   EXPECT_NEAR(got.entropy[0], 0.58220, 1e-4);
 }
 
 TEST_P(Head, ShowsNotANumber) {
   const float nan = __builtin_nanf("");
-  const Results got = head({1}, {1, nan, 2}, {0}, 1, 1);
+  const Results got = head({1}, {1, nan, 2}, {0}, {1}, 1);
   EXPECT_NE(got.logp[0], got.logp[0]);
 }
 
-TEST_P(Head, RefusesATargetBeyondTheVocabulary) { EXPECT_THROW(head({1}, {1, 2}, {2}, 1, 1), std::logic_error); }
+TEST_P(Head, RefusesATargetBeyondTheVocabulary) { EXPECT_THROW(head({1}, {1, 2}, {2}, {1}, 1), std::logic_error); }
 
 }  // namespace
 }  // namespace troupe::engine::ops

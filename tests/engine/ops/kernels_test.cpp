@@ -1,4 +1,4 @@
-// What the kernels of each instruction set promise beyond what a device shows: exp, and products with strides.
+// What the kernels of each instruction set promise beyond what a device shows: exp, tanh, and products with strides.
 #include "engine/ops/cpu/kernels.h"
 
 #include <cmath>
@@ -43,6 +43,26 @@ TEST_P(KernelsOf, ExpGoesDownThroughSubnormalsToZeroAndKeepsNaN) {
   EXPECT_EQ(e[5], 0);
   EXPECT_NE(e[6], e[6]);
   EXPECT_EQ(e[7], 1);
+}
+
+TEST_P(KernelsOf, TanhIsWithinThreeUnitsInTheLastPlace) {
+  Floats x;
+  for (double at = -10; at < 10; at += 0.00037) x.push_back(static_cast<float>(at));
+  for (double at = 1e-30; at < 1; at *= 1.7) x.push_back(static_cast<float>(at));
+  Floats bent = x;
+  kernels_->cap(bent.data(), static_cast<std::int64_t>(bent.size()), 1, 1);  // 1 * tanh(1 * x / 1)
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double exact = std::tanh(double{x[i]}), size = std::abs(exact);
+    const double unit = std::nextafter(static_cast<float>(size), INFINITY) - static_cast<float>(size);
+    ASSERT_LE(std::abs(double{bent[i]} - exact), 3 * unit) << x[i];
+  }
+}
+
+TEST_P(KernelsOf, TanhEndsAtOneAndKeepsZeroAndNaN) {
+  Floats bent = {-1e30F, 1e30F, -INFINITY, INFINITY, 0, __builtin_nanf("")};
+  kernels_->cap(bent.data(), 6, 1, 2);
+  EXPECT_EQ(slice(bent, 0, 5), (Floats{-2, 2, -2, 2, 0}));
+  EXPECT_NE(bent[5], bent[5]);
 }
 
 TEST_P(KernelsOf, ProductsIntoPartOfAMatrixLeaveTheRestAlone) {

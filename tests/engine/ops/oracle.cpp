@@ -1,5 +1,6 @@
 #include "tests/engine/ops/oracle.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace troupe::engine::ops::oracle {
@@ -27,22 +28,50 @@ Doubles gemm(const Doubles& a, const Doubles& b, int m, int n, int k, bool trans
   return c;
 }
 
-Doubles rms_norm(const Doubles& x, const Doubles& gain, double eps) {
+Doubles rms_norm(const Doubles& x, const Doubles& gain, double eps, double offset) {
   Doubles y(x.size());
   const std::size_t width = gain.size();
   for (std::size_t t = 0; t < x.size(); t += width) {
     double sum = 0;
     for (std::size_t i = 0; i < width; ++i) sum += x[t + i] * x[t + i];
-    for (std::size_t i = 0; i < width; ++i) y[t + i] = x[t + i] / std::sqrt(sum / static_cast<double>(width) + eps) * gain[i];
+    for (std::size_t i = 0; i < width; ++i) y[t + i] = x[t + i] / std::sqrt(sum / static_cast<double>(width) + eps) * (offset + gain[i]);
   }
   return y;
 }
 
-Doubles swiglu(const Doubles& gate, const Doubles& up) {
-  Doubles y(gate.size());
-  for (std::size_t i = 0; i < y.size(); ++i) y[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+Doubles layer_norm(const Doubles& x, const Doubles& gain, const Doubles& bias, double eps) {
+  Doubles y(x.size());
+  const auto width = gain.size();
+  for (std::size_t t = 0; t < x.size(); t += width) {
+    double mean = 0, variance = 0;
+    for (std::size_t i = 0; i < width; ++i) mean += x[t + i] / static_cast<double>(width);
+    for (std::size_t i = 0; i < width; ++i) variance += (x[t + i] - mean) * (x[t + i] - mean) / static_cast<double>(width);
+    for (std::size_t i = 0; i < width; ++i)
+      y[t + i] = (x[t + i] - mean) / std::sqrt(variance + eps) * gain[i] + (bias.empty() ? 0 : bias[i]);
+  }
   return y;
 }
+
+double activated(Activation activation, double x) {
+  const double pi = std::acos(-1.0);
+  switch (activation) {
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::gelu:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+  }
+  return 0;
+}
+
+Doubles gated(Activation activation, const Doubles& gate, const Doubles& up) {
+  Doubles y(gate.size());
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = activated(activation, gate[i]) * up[i];
+  return y;
+}
+
+double capped(double x, double cap) { return cap == 0 ? x : cap * std::tanh(x / cap); }
 
 Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const Doubles& sin, int heads, int size) {
   Doubles y(x.size());
@@ -68,17 +97,20 @@ Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const La
       for (int h = 0; h < shape.heads; ++h) {
         Doubles p;
         double total = 0;
-        for (int j = begin; j <= begin + layout.positions[static_cast<std::size_t>(t)]; ++j) {
+        const int last = begin + layout.positions[static_cast<std::size_t>(t)];
+        const int first = shape.window == 0 ? begin : std::max(begin, last + 1 - shape.window);
+        const double slope = shape.slopes.empty() ? 0 : double{shape.slopes[static_cast<std::size_t>(h)]};
+        for (int j = first; j <= last; ++j) {
           double score = 0;
           for (int i = 0; i < size; ++i)
             score += q[at(t, shape.heads * size, h * size + i)] * k[at(j, shape.kv_heads * size, h / share * size + i)];
-          p.push_back(std::exp(score * double{shape.scale}));
+          p.push_back(std::exp(capped(score * double{shape.scale}, double{shape.softcap}) + slope * (j - last)));
           total += p.back();
         }
         for (std::size_t j = 0; j < p.size(); ++j) {
           for (int i = 0; i < size; ++i) {
             out[at(t, shape.heads * size, h * size + i)] +=
-                p[j] / total * v[at(begin + static_cast<int>(j), shape.kv_heads * size, h / share * size + i)];
+                p[j] / total * v[at(first + static_cast<int>(j), shape.kv_heads * size, h / share * size + i)];
           }
         }
       }
@@ -87,17 +119,18 @@ Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const La
   return out;
 }
 
-Head head(const Doubles& hidden, const Doubles& weight, const Rows& targets, double inv_temperature, int width) {
+Head head(const Doubles& hidden, const Doubles& weight, const Rows& targets, const HeadScale& scale, int width) {
   Head result{Doubles(targets.size()), Doubles(targets.size())};
   const int vocabulary = static_cast<int>(weight.size()) / width, rows = static_cast<int>(targets.size());
-  const Doubles z = gemm(hidden, weight, rows, vocabulary, width, false, true);
+  Doubles z = gemm(hidden, weight, rows, vocabulary, width, false, true);
+  for (double& value : z) value = capped(value * double{scale.logit_scale}, double{scale.softcap}) * double{scale.inv_temperature};
   for (int t = 0; t < rows; ++t) {
     const std::int32_t target = targets[static_cast<std::size_t>(t)];
     if (target < 0) continue;
     double total = 0;
-    for (int i = 0; i < vocabulary; ++i) total += std::exp(z[at(t, vocabulary, i)] * inv_temperature);
+    for (int i = 0; i < vocabulary; ++i) total += std::exp(z[at(t, vocabulary, i)]);
     for (int i = 0; i < vocabulary; ++i) {
-      const double log_p = z[at(t, vocabulary, i)] * inv_temperature - std::log(total);
+      const double log_p = z[at(t, vocabulary, i)] - std::log(total);
       if (i == target) result.logp[static_cast<std::size_t>(t)] = log_p;
       result.entropy[static_cast<std::size_t>(t)] -= std::exp(log_p) * log_p;
     }
