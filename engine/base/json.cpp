@@ -135,6 +135,9 @@ void write(std::string& out, const Json& value, int indent, int level) {
   }
 }
 
+// Text, its longest string and the values stay below 200 MB together, whoever asks.
+constexpr std::size_t most_bytes = std::size_t{64} << 20;
+
 // A value takes 40 bytes and more, and may be written with two: so many are built at most, whatever the text's length may be. The largest
 // tokenizer.json of today has two and a half million.
 std::size_t most_values(const JsonLimits& limits) { return std::clamp<std::size_t>(limits.bytes / 8, 4096, 3'000'000); }
@@ -251,6 +254,7 @@ std::string Json::dump(int indent) const {
 }
 
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
+  limits.bytes = std::min(limits.bytes, most_bytes);
   if (text.size() > limits.bytes)
     return fail(Errc::bad_input, cat(where, ": ", text.size(), " bytes of JSON, at most ", limits.bytes, " are read"));
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -263,6 +267,7 @@ Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimit
 }
 
 Result<Json> read_json(const std::string& path, JsonLimits limits) {
+  limits.bytes = std::min(limits.bytes, most_bytes);
   auto text = read_file(path, limits.bytes);
   if (!text) return fail(text.error());
   return parse_json(*text, path, limits);
