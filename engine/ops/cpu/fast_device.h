@@ -76,6 +76,11 @@ class FastDevice final : public HostDevice {
   void for_each_head_chunk(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, Precision precision,
                            const HeadAdapter* adapter, Visit visit);
 
+  /// From the gradients of a chunk's logits those of one of its products: of its inputs, [T, width], and of its weight, unless it is
+  /// frozen.
+  void head_slopes(const HeadChunk& chunk, const Tensor& weight, const float* inputs, Precision precision, Scratch& scratch,
+                   Tensor& dinputs, Tensor& dweight);
+
   const Kernels& kernels_;
   Pool pool_;
   std::vector<std::unique_ptr<HostBuffer>> product_scratch_;  ///< one a thread

@@ -80,6 +80,18 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
   });
 }
 
+void FastDevice::head_slopes(const HeadChunk& chunk, const Tensor& weight, const float* inputs, Precision precision, Scratch& scratch,
+                             Tensor& dinputs, Tensor& dweight) {
+  const auto rows = static_cast<std::int64_t>(chunk.rows.size());
+  const std::int64_t width = width_of(weight), vocabulary = rows_of(weight);
+  const bool bf16 = precision == Precision::bf16;
+  float* below = scratch.need(rows * width);
+  product(Kind::outer, {rows, width, vocabulary, chunk.logits, vocabulary, 1, in(weight), width, below, width, false, bf16});
+  for (std::int64_t i = 0; i < rows; ++i)
+    std::copy_n(below + i * width, width, out(dinputs) + chunk.rows[static_cast<std::size_t>(i)] * width);
+  if (dweight) product(Kind::outer, {vocabulary, width, rows, chunk.logits, 1, vocabulary, inputs, width, out(dweight), width, true, bf16});
+}
+
 void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                                Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
                                Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
@@ -92,13 +104,11 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
         "head_backward: entropy [T]");
   const float *lse_at = in(lse), *dlogp_at = in(dlogp);
   const float *dentropy_at = dentropy == nullptr ? nullptr : in(*dentropy), *entropy_at = dentropy == nullptr ? nullptr : in(*entropy);
-  const std::int64_t width = width_of(weight), vocabulary = rows_of(weight);
-  const bool bf16 = precision == Precision::bf16;
+  const std::int64_t vocabulary = rows_of(weight);
   fill(dhidden, 0);
   if (adapter != nullptr) fill(adapter->ddown, 0);
   for_each_head_chunk(hidden, weight, targets, precision, adapter, [&](const HeadChunk& chunk) {
-    const auto rows = static_cast<std::int64_t>(chunk.rows.size());
-    share(rows, 8 * vocabulary, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    share(static_cast<std::int64_t>(chunk.rows.size()), 8 * vocabulary, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int32_t t = chunk.rows[static_cast<std::size_t>(i)];
         float* z = chunk.logits + i * vocabulary;
@@ -116,20 +126,8 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
         if (target >= 0) z[target] += own;
       }
     });
-    float* below = dhidden_.need(rows * width);
-    product(Kind::outer, {rows, width, vocabulary, chunk.logits, vocabulary, 1, in(weight), width, below, width, false, bf16});
-    for (std::int64_t i = 0; i < rows; ++i) {
-      std::copy_n(below + i * width, width, out(dhidden) + chunk.rows[static_cast<std::size_t>(i)] * width);
-    }
-    if (dweight)
-      product(Kind::outer, {vocabulary, width, rows, chunk.logits, 1, vocabulary, chunk.hidden, width, out(dweight), width, true, bf16});
-    if (adapter == nullptr) return;
-    const std::int64_t rank = width_of(adapter->up);
-    float* down = ddown_.need(rows * rank);
-    product(Kind::outer, {rows, rank, vocabulary, chunk.logits, vocabulary, 1, in(adapter->up), rank, down, rank, false, bf16});
-    for (std::int64_t i = 0; i < rows; ++i)
-      std::copy_n(down + i * rank, rank, out(adapter->ddown) + chunk.rows[static_cast<std::size_t>(i)] * rank);
-    product(Kind::outer, {vocabulary, rank, rows, chunk.logits, 1, vocabulary, chunk.down, rank, out(adapter->dup), rank, true, bf16});
+    head_slopes(chunk, weight, chunk.hidden, precision, dhidden_, dhidden, dweight);
+    if (adapter != nullptr) head_slopes(chunk, adapter->up, chunk.down, precision, ddown_, adapter->ddown, adapter->dup);
   });
 }
 
