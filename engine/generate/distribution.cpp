@@ -6,6 +6,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/random.h"
+#include "engine/base/text.h"
 #include "engine/generate/rules.h"
 
 namespace troupe::engine::generate {
@@ -14,14 +15,12 @@ namespace {
 
 template <class Value>
 Row run_chain(std::span<const Value> logits, const Context& context) {
-  Row row;
-  row.score.assign(logits.begin(), logits.end());
-  row.kept.resize(logits.size());
-  std::iota(row.kept.begin(), row.kept.end(), 0);
-  for (const Step step : penalties()) step(row, context);
+  Row row = penalise({logits.begin(), logits.end()}, context);
   if (row.kept.empty()) {
     throw Failure(
-        Error{Errc::usage, "generate: min_new_tokens and no_repeat_ngram together ban every token of the vocabulary; lower one of them"});
+        Error{Errc::usage, cat("generate: the rules (min_new_tokens, no_repeat_ngram_size, bad_words_ids, suppress_tokens, forced "
+                               "tokens) together ban every token of the vocabulary at position ",
+                               context.tokens.size(), "; loosen one of them")});
   }
   if (!context.params.is_greedy()) {
     for (const Step step : filters()) step(row, context);
@@ -30,6 +29,15 @@ Row run_chain(std::span<const Value> logits, const Context& context) {
 }
 
 }  // namespace
+
+Row penalise(std::vector<double> scores, const Context& context) {
+  Row row;
+  row.score = std::move(scores);
+  row.kept.resize(row.score.size());
+  std::iota(row.kept.begin(), row.kept.end(), 0);
+  for (const Step step : penalties()) step(row, context);
+  return row;
+}
 
 Row process(std::span<const float> logits, const Context& context) { return run_chain(logits, context); }
 Row process(std::span<const double> logits, const Context& context) { return run_chain(logits, context); }

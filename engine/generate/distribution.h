@@ -1,5 +1,6 @@
 // Distribution: from one row of logits to the tokens that may be drawn, by a chain of small steps in transformers' order:
-// penalties, bans, temperature, top-k, top-p, min-p, typical, epsilon (generation/utils.py, _get_logits_processor). All in f64.
+// penalties and bans, temperature, top-h, top-k, top-p, min-p, typical, epsilon, eta (generation/utils.py, _get_logits_processor). All in
+// f64.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct Context {
   std::span<const std::int32_t> tokens;  ///< prompt and output so far
   std::size_t prompt_length = 0;         ///< tokens[prompt_length..] were generated
   std::span<const std::int32_t> ends;    ///< end and stop tokens, banned before min_new_tokens
+  std::size_t limit = 0;                 ///< tokens of prompt and output at most; 0: not known, and nothing is forced as the last
 };
 
 /// A row of logits on its way through the chain. `kept` only shrinks, stays in rising order, and never becomes empty in a filter.
@@ -26,8 +28,8 @@ struct Row {
 
 /// One rule. A new rule is one function and one line in penalties() or filters().
 using Step = void (*)(Row&, const Context&);
-std::span<const Step> penalties();  ///< for greedy and for sampled decoding: repetition, frequency, presence, n-grams, min_new_tokens
-std::span<const Step> filters();    ///< for sampled decoding: temperature, top-k, top-p, min-p, typical, epsilon
+std::span<const Step> penalties();  ///< for greedy and for sampled decoding, and for beams: bias, repetition, bans, forced tokens
+std::span<const Step> filters();    ///< for sampled decoding: what is too unlikely
 
 /// Tokens that may be drawn, in rising order of id, and their renormalised probabilities.
 struct Distribution {
@@ -40,6 +42,8 @@ struct Distribution {
 Row process(std::span<const float> logits, const Context& context);
 Row process(std::span<const double> logits, const Context& context);
 Distribution normalise(const Row& row);
+/// Penalties and bans alone, over log-probabilities as beam search has them; `kept` may be empty then.
+Row penalise(std::vector<double> scores, const Context& context);
 
 /// The index of the first logit that is not finite, or -1.
 std::int64_t first_not_finite(std::span<const float> logits);

@@ -29,6 +29,19 @@ void sort_by_falling(std::vector<std::size_t>& places, const std::vector<double>
   std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return weight[a] > weight[b]; });
 }
 
+/// In nats.
+double entropy(const std::vector<double>& p) {
+  double sum = 0;
+  for (const double x : p) sum -= x > 0 ? x * std::log(x) : 0;
+  return sum;
+}
+
+/// Keeps what has at least this probability, and the most likely.
+void keep_above(Row& row, const std::vector<double>& p, double least) {
+  const double most = *std::max_element(p.begin(), p.end());
+  keep_where(row, [&](std::size_t i) { return p[i] >= least || p[i] == most; });
+}
+
 }  // namespace
 
 std::vector<double> probabilities(const Row& row) {
@@ -44,6 +57,30 @@ std::vector<double> probabilities(const Row& row) {
 void temperature(Row& row, const Context& context) {
   if (context.params.temperature == 1) return;
   for (const std::int32_t id : row.kept) row.score[id] /= context.params.temperature;
+}
+
+void top_h(Row& row, const Context& context) {
+  if (context.params.top_h <= 0) return;
+  constexpr std::size_t considered = 100;  // transformers' top_n
+  std::vector<double> scores;
+  scores.reserve(row.kept.size());
+  for (const std::int32_t id : row.kept) scores.push_back(row.score[id]);
+  std::vector<std::size_t> order(row.kept.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  sort_by_falling(order, scores);
+  order.resize(std::min(order.size(), considered));
+  Row top{row.score, {}};
+  for (const std::size_t place : order) top.kept.push_back(row.kept[place]);
+  const std::vector<double> p = probabilities(top);
+  const double wanted = context.params.top_h * entropy(p);
+  std::size_t count = 0;  // the first always stays
+  for (double sum = 0; count < p.size(); ++count) {
+    sum += p[count] > 0 ? -p[count] * std::log(p[count]) : 0;
+    if (sum > wanted && count > 0) break;
+  }
+  top.kept.resize(count);
+  std::sort(top.kept.begin(), top.kept.end());
+  row.kept = std::move(top.kept);
 }
 
 void top_k(Row& row, const Context& context) {
@@ -94,10 +131,9 @@ void min_p(Row& row, const Context& context) {
 void typical(Row& row, const Context& context) {
   if (context.params.typical_p >= 1) return;
   const std::vector<double> p = probabilities(row);
-  double entropy = 0;
-  for (const double x : p) entropy -= x > 0 ? x * std::log(x) : 0;
+  const double surprise = entropy(p);
   std::vector<double> closeness(p.size());  // the nearer a token's surprise is to the entropy, the larger
-  for (std::size_t i = 0; i < p.size(); ++i) closeness[i] = -std::abs(-std::log(p[i]) - entropy);
+  for (std::size_t i = 0; i < p.size(); ++i) closeness[i] = -std::abs(-std::log(p[i]) - surprise);
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   sort_by_falling(order, closeness);
@@ -108,17 +144,21 @@ void typical(Row& row, const Context& context) {
 }
 
 void epsilon(Row& row, const Context& context) {
-  if (context.params.epsilon_cutoff <= 0) return;
+  if (context.params.epsilon_cutoff > 0) keep_above(row, probabilities(row), context.params.epsilon_cutoff);
+}
+
+void eta(Row& row, const Context& context) {
+  const double cutoff = context.params.eta_cutoff;
+  if (cutoff <= 0) return;
   const std::vector<double> p = probabilities(row);
-  const double most = *std::max_element(p.begin(), p.end());
-  keep_where(row, [&](std::size_t i) { return p[i] >= context.params.epsilon_cutoff || p[i] == most; });
+  keep_above(row, p, std::min(cutoff, std::sqrt(cutoff) * std::exp(-entropy(p))));
 }
 
 }  // namespace rules
 
 std::span<const Step> filters() {
-  static constexpr std::array<Step, 6> chain = {rules::temperature, rules::top_k,   rules::top_p,
-                                                rules::min_p,       rules::typical, rules::epsilon};
+  static constexpr std::array<Step, 8> chain = {rules::temperature, rules::top_h,   rules::top_k,   rules::top_p,
+                                                rules::min_p,       rules::typical, rules::epsilon, rules::eta};
   return chain;
 }
 

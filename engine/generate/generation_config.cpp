@@ -2,69 +2,55 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "engine/base/text.h"
+#include "engine/generate/settings.h"
 
 namespace troupe::engine::generate {
 
 namespace {
 
-/// Settings that say nothing about which tokens come out here, or repeat what is neutral; anything else unknown is reported as ignored.
-constexpr std::array<std::string_view, 13> harmless = {
-    "_from_model_config",   "transformers_version",    "bos_token_id",  "pad_token_id",      "decoder_start_token_id", "use_cache",
-    "cache_implementation", "return_dict_in_generate", "output_scores", "output_attentions", "output_hidden_states",   "do_sample",
-    "eos_token_id"};
+/// Members that say nothing about which tokens come out here: of the cache, of padding, of what transformers returns, of ways to the
+/// same tokens with fewer passes.
+constexpr std::array<std::string_view, 30> harmless = {"_from_model_config",
+                                                       "_commit_hash",
+                                                       "transformers_version",
+                                                       "bos_token_id",
+                                                       "pad_token_id",
+                                                       "decoder_start_token_id",
+                                                       "use_cache",
+                                                       "cache_implementation",
+                                                       "cache_config",
+                                                       "max_cache_len",
+                                                       "return_dict_in_generate",
+                                                       "output_scores",
+                                                       "output_logits",
+                                                       "output_attentions",
+                                                       "output_hidden_states",
+                                                       "remove_invalid_values",
+                                                       "low_memory",
+                                                       "is_assistant",
+                                                       "num_assistant_tokens",
+                                                       "num_assistant_tokens_schedule",
+                                                       "assistant_confidence_threshold",
+                                                       "assistant_lookbehind",
+                                                       "target_lookbehind",
+                                                       "max_matching_ngram_size",
+                                                       "prompt_lookup_num_tokens",
+                                                       "use_mtp",
+                                                       "compile_config",
+                                                       "disable_compile",
+                                                       "prefill_chunk_size",
+                                                       "continuous_batching_config"};
 
-Result<std::int64_t> read_bounded(const Json& value, std::string_view key, const std::string& where, std::int64_t low, std::int64_t high) {
-  if (!value.is_integer()) return fail(Errc::bad_input, cat(where, ": ", key, ": expected an integer, found ", value.type_name()));
-  if (value.integer() < low || value.integer() > high) {
-    return fail(Errc::bad_input, cat(where, ": ", key, " is ", value.integer(), "; allowed: ", low, " to ", high));
-  }
-  return value.integer();
-}
+/// Settings of transformers that troupe does not have.
+constexpr std::array<std::string_view, 12> unsupported = {
+    "guidance_scale",  "watermarking_config", "penalty_alpha", "dola_layers",          "num_beam_groups",           "diversity_penalty",
+    "force_words_ids", "constraints",         "token_healing", "assistant_early_exit", "assistant_ensemble_weight", "speculation_type"};
 
-Result<> read_eos(const Json& value, const std::string& where, std::vector<std::int32_t>& into) {
-  const Json::Array one = {value};
-  for (const Json& id : value.is_array() ? value.array() : one) {
-    auto read = read_bounded(id, "eos_token_id", where, 0, std::numeric_limits<std::int32_t>::max());
-    if (!read) return fail(read.error());
-    into.push_back(static_cast<std::int32_t>(*read));
-  }
-  return {};
-}
-
-/// True when `key` is a setting that SamplingParams has; then `value` is stored, or `error` says why not.
-bool read_setting(std::string_view key, const Json& value, const std::string& where, SamplingParams& params, Result<>& error) {
-  struct Real {
-    std::string_view key;
-    double* to;
-  };
-  for (const Real& real : {Real{"temperature", &params.temperature}, Real{"top_p", &params.top_p}, Real{"min_p", &params.min_p},
-                           Real{"typical_p", &params.typical_p}, Real{"epsilon_cutoff", &params.epsilon_cutoff},
-                           Real{"repetition_penalty", &params.repetition_penalty}}) {
-    if (real.key != key) continue;
-    if (value.is_number()) {
-      *real.to = value.number();
-    } else {
-      error = fail(Errc::bad_input, cat(where, ": ", key, ": expected a number, found ", value.type_name()));
-    }
-    return true;
-  }
-  const auto store = [&]<class To>(To& to) {
-    auto read = read_bounded(value, key, where, 0, std::numeric_limits<std::int32_t>::max());
-    if (read) {
-      to = static_cast<To>(*read);
-    } else {
-      error = fail(read.error());
-    }
-    return true;
-  };
-  if (key == "top_k") return store(params.top_k);
-  if (key == "max_new_tokens") return store(params.max_new_tokens);
-  if (key == "min_new_tokens") return store(params.min_new_tokens);
-  if (key == "no_repeat_ngram_size") return store(params.no_repeat_ngram);
-  return false;
+template <std::size_t N>
+bool contains(const std::array<std::string_view, N>& list, std::string_view key) {
+  return std::find(list.begin(), list.end(), key) != list.end();
 }
 
 /// Values that switch a setting off.
@@ -73,27 +59,67 @@ bool is_neutral(const Json& value) {
          (value.is_array() && value.array().empty()) || (value.is_string() && value.string().empty());
 }
 
+/// Members that are no SamplingParams, through the reader of those that are.
+Result<bool> read_length_or_end(std::string_view key, const Json& value, GenerationConfig& config) {
+  const auto read = [&](std::string_view alike, auto SamplingParams::*from, auto& to) -> Result<bool> {
+    SamplingParams room;
+    if (auto done = read_setting(alike, value, room); !done) {
+      return fail(done.error().code, cat(key, done.error().what.substr(alike.size())));
+    }
+    to = room.*from;
+    return true;
+  };
+  if (key == "max_length") return read("max_new_tokens", &SamplingParams::max_new_tokens, config.max_length);
+  if (key == "min_length") return read("min_new_tokens", &SamplingParams::min_new_tokens, config.min_length);
+  if (key == "eos_token_id") return read("stop_token_ids", &SamplingParams::stop_tokens, config.eos_ids);
+  return false;
+}
+
+Result<> read_member(const std::string& key, const Json& value, GenerationConfig& config) {
+  if (value.is_null()) return {};
+  for (const auto& known : {read_setting(key, value, config.params), read_length_or_end(key, value, config)}) {
+    if (!known) return fail(known.error());
+    if (*known) return {};
+  }
+  if (contains(harmless, key) || is_neutral(value)) return {};
+  if (contains(unsupported, key)) {
+    return fail(Errc::unsupported, cat(key, " is ", quote(value.dump(), 60),
+                                       "; troupe does not have it, and without it other tokens would come out; take it out of the file"));
+  }
+  config.ignored.push_back(key);
+  return {};
+}
+
 }  // namespace
 
 Result<GenerationConfig> read_generation_config(const Json& file, const std::string& where) {
   if (!file.is_object()) return fail(Errc::bad_input, cat(where, ": expected an object, found ", file.type_name()));
   GenerationConfig config;
   config.params.greedy = true;
+  config.params.max_new_tokens = 0;
   for (const auto& [key, value] : file.object()) {
-    if (value.is_null()) continue;
-    Result<> error;
-    if (key == "do_sample") {
-      if (!value.is_bool()) return fail(Errc::bad_input, cat(where, ": do_sample: expected true or false, found ", value.type_name()));
-      config.params.greedy = !value.boolean();
-    } else if (key == "eos_token_id") {
-      error = read_eos(value, where, config.eos_ids);
-    } else if (!read_setting(key, value, where, config.params, error) && !is_neutral(value) &&
-               std::find(harmless.begin(), harmless.end(), key) == harmless.end()) {
-      config.ignored.push_back(key);
-    }
-    if (!error) return fail(error.error());
+    if (auto read = read_member(key, value, config); !read) return fail(read.error().code, cat(where, ": ", read.error().what));
   }
+  const Json* top_k = file.find("top_k");
+  if (!config.params.greedy && (!top_k || top_k->is_null())) config.params.top_k = 50;
   return config;
+}
+
+Result<SamplingParams> for_prompt(SamplingParams params, const GenerationConfig& config, std::size_t prompt_length,
+                                  std::int32_t otherwise) {
+  const auto length = static_cast<std::int64_t>(prompt_length);
+  if (params.max_new_tokens == 0 && config.max_length > 0) {
+    if (length >= config.max_length) {
+      return fail(Errc::usage, cat("max_length of the model's generation_config.json is ", config.max_length,
+                                   " tokens, and the prompt has ", length, "; give max_new_tokens"));
+    }
+    params.max_new_tokens = static_cast<std::int32_t>(config.max_length - length);
+  }
+  if (params.max_new_tokens == 0) params.max_new_tokens = otherwise;
+  if (params.min_new_tokens == 0 && config.min_length > length) {
+    params.min_new_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(config.min_length - length, params.max_new_tokens));
+  }
+  return params;
 }
 
 }  // namespace troupe::engine::generate

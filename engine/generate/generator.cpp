@@ -5,6 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "engine/generate/admission.h"
 #include "engine/generate/generator_impl.h"
 
 namespace troupe::engine::generate {
@@ -73,25 +74,12 @@ Result<Generator> Generator::create(models::Decoder& decoder, GeneratorConfig co
 }
 
 Result<> Generator::Impl::refuse(const Request& request) const {
-  const models::DecoderSpec& spec = decoder.spec();
   const std::string where = cat("request ", request.id, ": ");
   if (names.contains(request.id)) return fail(Errc::usage, where + "another unfinished request has this id");
-  if (auto ok = validate(request.params, spec.vocabulary); !ok) return fail(ok.error().code, where + ok.error().what);
-  if (!request.params.stop_strings.empty() && !config.decode) {
-    return fail(Errc::usage, where + "stop strings need a tokenizer, and this generator has none; use stop_tokens");
-  }
-  const auto length = static_cast<std::int64_t>(request.prompt.size());
-  if (length == 0) return fail(Errc::bad_input, where + "the prompt is empty; it must have at least one token (a BOS token will do)");
-  if (length >= spec.max_positions) {
-    return fail(Errc::bad_input, cat(where, "the prompt has ", length, " tokens, and the model has room for ", spec.max_positions,
-                                     " of prompt and output together; shorten it"));
-  }
-  for (const std::int32_t id : request.prompt) {
-    if (id < 0 || id >= spec.vocabulary) {
-      return fail(Errc::bad_input, cat(where, "token ", id, " is not in the vocabulary, which ends at ", spec.vocabulary - 1));
-    }
-  }
-  const std::int64_t longest = std::min(length + request.params.max_new_tokens, spec.max_positions);
+  if (request.params.beams.count > 1) return fail(Errc::usage, where + "num_beams is above 1, which is beam_search's to answer");
+  if (auto ok = check_request(request, decoder.spec(), static_cast<bool>(config.decode)); !ok) return ok;
+  const auto longest =
+      std::min(static_cast<std::int64_t>(request.prompt.size()) + request.params.max_new_tokens, decoder.spec().max_positions);
   if (const std::int32_t pages = scheduler.pages_for(longest); pages > config.pages) {
     return fail(Errc::full, cat(where, longest, " tokens of prompt and output need ", pages, " pages of the cache, which has ",
                                 config.pages, " of ", config.page_size, " tokens; give it more or lower max_new_tokens"));
@@ -102,13 +90,13 @@ Result<> Generator::Impl::refuse(const Request& request) const {
 void Generator::Impl::add(Request request) {
   const std::uint64_t number = ++arrivals;
   PromptGroup& group = groups[request.prompt];
-  if (group.users++ == 0) group.number = ++group_numbers;
+  // Keys that depend on how long a sequence has become are nobody else's.
+  if (group.users++ == 0 || decoder.spec().keys_change()) group.number = ++group_numbers;
   const auto length = static_cast<std::int32_t>(request.prompt.size());
   Live fresh;
   fresh.limit = static_cast<std::int32_t>(std::min(std::int64_t{length} + request.params.max_new_tokens, decoder.spec().max_positions));
   fresh.tokens = request.prompt;
-  fresh.ends = request.params.stop_tokens;
-  if (!request.params.ignore_eos) fresh.ends.insert(fresh.ends.end(), config.eos_ids.begin(), config.eos_ids.end());
+  fresh.ends = ends_of(request.params, config.eos_ids);
   fresh.result.id = request.id;
   fresh.result.sample_id = request.sample_id;
   fresh.result.prompt_tokens = length;

@@ -46,6 +46,7 @@ struct Generation {
   std::vector<std::uint64_t> versions;        ///< [M] weights that made each token
   FinishReason finish = FinishReason::length;
   std::string stop_string;  ///< the one that ended it, if one did
+  double score = 0;         ///< of a beam search: the sum of penalised log-probabilities over length^length_penalty
   std::string text;         ///< when there is a TextDecoder: decoded ids, without what follows a stop string
 };
 

@@ -58,7 +58,6 @@ struct Generator::Impl {
   void forget_all();
 
   void step();
-  void copy_pages(const std::vector<PageCopy>& copies);
   Tensor forward(const Plan& plan);
   std::vector<Choice> choose_tokens(std::vector<Pick> picks, const Tensor& hidden);
   void choose_block(std::span<const Pick> picks, const Tensor& hidden, std::vector<Choice>& choices);

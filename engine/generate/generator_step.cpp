@@ -3,9 +3,10 @@
 #include <cmath>
 
 #include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/generate/admission.h"
 #include "engine/generate/distribution.h"
 #include "engine/generate/generator_impl.h"
+#include "engine/generate/pages.h"
 #include "engine/generate/stop.h"
 #include "engine/ops/temperature.h"
 
@@ -28,19 +29,11 @@ std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wa
   return top;
 }
 
-void refuse_not_finite(std::span<const float> logits, const Live& live) {
-  const std::int64_t bad = first_not_finite(logits);
-  if (bad < 0) return;
-  throw Failure(Error{Errc::bad_input, cat("generate: request ", live.request.id, " (sample ", live.request.sample_id, "), position ",
-                                           live.tokens.size(), ": the logit of token ", bad, " is ", double{logits[bad]},
-                                           ", expected a finite number; the weights are damaged or the training has diverged")});
-}
-
 }  // namespace
 
 void Generator::Impl::step() {
   const Plan plan = scheduler.plan();
-  copy_pages(plan.copies);
+  copy_pages(decoder.device(), cache, plan.copies);
   const Tensor hidden = forward(plan);  // [T, D]
   std::vector<Pick> picks;
   std::int32_t end_row = 0;
@@ -64,34 +57,21 @@ void Generator::Impl::step() {
   }
 }
 
-void Generator::Impl::copy_pages(const std::vector<PageCopy>& copies) {
-  ops::Device& device = decoder.device();
-  const auto page = [&](Tensor& all, std::int32_t number) {
-    return all.rows(std::int64_t{number} * cache.page_size, (std::int64_t{number} + 1) * cache.page_size);
-  };
-  for (const PageCopy& copy : copies) {
-    for (auto* side : {&cache.k, &cache.v}) {
-      for (Tensor& layer : *side) {
-        Tensor to = page(layer, copy.to);
-        device.copy(page(layer, copy.from), to);
-      }
-    }
-  }
-}
-
 Tensor Generator::Impl::forward(const Plan& plan) {
   std::vector<std::int32_t> tokens;  // [T]
   ops::Layout layout;
   layout.offsets.push_back(0);
   std::vector<std::vector<std::int32_t>> pages;
+  std::vector<std::int32_t> lengths;
   for (const Work& work : plan.work) {
     const auto& known = live.at(work.sequence).tokens;
+    lengths.push_back(static_cast<std::int32_t>(known.size()));
     tokens.insert(tokens.end(), known.begin() + work.first, known.begin() + work.first + work.count);
     for (std::int32_t i = 0; i < work.count; ++i) layout.positions.push_back(work.first + i);
     layout.offsets.push_back(layout.offsets.back() + work.count);
     pages.push_back(work.pages);
   }
-  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages};
+  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths};
   nn::Saved nothing = nn::Saved::nothing();
   return decoder.forward(tokens, pass, nothing);
 }
@@ -123,8 +103,9 @@ void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hi
   std::vector<std::int32_t> targets;
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     const Live& l = *picks[i].live;
-    refuse_not_finite(row(i), l);
-    targets.push_back(choose(row(i), {l.request.params, l.tokens, l.request.prompt.size(), l.ends}, l.request.sample_id));
+    refuse_not_finite(row(i), l.request, l.tokens.size());
+    const Context context{l.request.params, l.tokens, l.request.prompt.size(), l.ends, static_cast<std::size_t>(l.limit)};
+    targets.push_back(choose(row(i), context, l.request.sample_id));
   }
   const nn::TokenScores scores = head.scores(logits, targets, 1.0F);
   const std::vector<float> plain = ops::to_host(device, scores.logp), denominators = ops::to_host(device, scores.lse);
@@ -162,7 +143,8 @@ void Generator::Impl::apply(const Choice& choice) {
     result.text = std::move(match.text);
     return end(choice.sequence, FinishReason::stop);
   }
-  if (std::ssize(l.tokens) >= l.limit) end(choice.sequence, FinishReason::length);
+  if (std::ssize(l.tokens) >= l.limit) return end(choice.sequence, FinishReason::length);
+  if (decoder.spec().keys_change_at(std::ssize(l.tokens))) scheduler.recompute(choice.sequence);
 }
 
 }  // namespace troupe::engine::generate

@@ -1,10 +1,14 @@
-// golden/generation: the distributions that transformers' sampling settings leave, step by step, on stories260k.
+// golden/generation: the distributions that transformers' sampling settings leave, step by step, and the sequences that its beam
+// searches find, on stories260k. Every setting of the file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/generate/beam_search.h"
 #include "engine/generate/distribution.h"
 #include "engine/generate/generation_config.h"
 #include "tests/support/golden.h"
@@ -14,41 +18,28 @@ namespace {
 
 constexpr const char* file = "generation/generation.json";
 
-/// A case is named by the settings that it combines; their values are the file's.
-struct Case {
-  const char* name;
-  std::vector<std::string> settings;
-};
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
-const Case cases[] = {{"temperature", {"temperature"}},
-                      {"top_k", {"top_k"}},
-                      {"top_p", {"top_p"}},
-                      {"min_p", {"min_p"}},
-                      {"repetition_penalty", {"repetition_penalty"}},
-                      {"temperature_top_k_top_p", {"temperature", "top_k", "top_p"}},
-                      {"temperature_min_p_top_k", {"temperature", "min_p", "top_k"}},
-                      {"repetition_penalty_temperature_top_p", {"repetition_penalty", "temperature", "top_p"}},
-                      {"temperature_top_k_top_p_min_p", {"temperature", "top_k", "top_p", "min_p"}},
-                      {"typical_p", {"typical_p"}},
-                      {"epsilon_cutoff", {"epsilon_cutoff"}},
-                      {"no_repeat_ngram_size", {"no_repeat_ngram_size"}},
-                      {"min_new_tokens", {"min_new_tokens"}}};
-
 std::vector<std::int32_t> integers(const Json& list) {
   std::vector<std::int32_t> values;
   for (const Json& item : list.array()) values.push_back(static_cast<std::int32_t>(item.integer()));
   return values;
 }
 
-/// True when `settings` has exactly the members that the case combines.
-bool belongs(const Json& settings, const Case& c) {
-  return settings.object().size() == c.settings.size() &&
-         std::ranges::all_of(c.settings, [&](const std::string& name) { return settings.find(name) != nullptr; });
-}
-
-class GoldenSampling : public testing::TestWithParam<Case> {
+class GoldenGeneration : public testing::Test {
  protected:
+  /// One list of the file, and the settings of each entry, all of which must be known.
+  void for_each_entry(std::string_view list, const std::function<void(const Json& entry, const SamplingParams&)>& visit) {
+    const Json golden = value_or_throw(read_json(test::golden_folder() + "/" + file));
+    const Json* entries = golden.find(list);
+    ASSERT_TRUE(entries && !entries->array().empty());
+    for (const Json& entry : entries->array()) {
+      const Json& settings = *entry.find("settings");
+      SCOPED_TRACE(settings.dump());
+      const GenerationConfig config = value_or_throw(read_generation_config(settings, file));
+      EXPECT_TRUE(config.ignored.empty());
+      visit(entry, config.params);
+    }
+  }
+
   /// Logits [T, V] of one sequence.
   std::vector<float> logits(const std::vector<std::int32_t>& tokens) {
     std::vector<std::int32_t> positions(tokens.size());
@@ -91,32 +82,48 @@ class GoldenSampling : public testing::TestWithParam<Case> {
     }
   }
 
+  void expect_beams(const Json& row, const SamplingParams& params) {
+    SCOPED_TRACE("prompt " + row.find("prompt")->string());
+    constexpr std::int32_t full_stop = 426;  // the file's end token
+    const Request request{.id = 1, .prompt = integers(*row.find("ids")), .params = params};
+    const auto found = value_or_throw(beam_search(*model_, request, {.eos_ids = {full_stop}}));
+    const auto& sequences = row.find("sequences")->array();
+    const auto& scores = row.find("scores")->array();
+    ASSERT_EQ(found.size(), sequences.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      std::vector<std::int32_t> expected = integers(sequences[i]), whole = request.prompt;
+      whole.insert(whole.end(), found[i].ids.begin(), found[i].ids.end());
+      // The file fills rows up with the end token to the longest of them.
+      ASSERT_LE(whole.size(), expected.size());
+      whole.resize(expected.size(), full_stop);
+      EXPECT_EQ(whole, expected);
+      EXPECT_NEAR(found[i].score, scores[i].number(), 1e-5 * std::max(1.0, std::abs(scores[i].number())));
+    }
+  }
+
   std::unique_ptr<ops::Device> device_ = ops::make_cpu_device();
   std::unique_ptr<models::Decoder> model_ =
       value_or_throw(checkpoint::load_decoder(*device_, TROUPE_TEST_DATA "/models/stories260k/hf", false));
 };
 
-TEST_P(GoldenSampling, LeavesTransformersDistribution) {
+TEST_F(GoldenGeneration, EverySamplingSettingLeavesTransformersDistribution) {
   SKIP_WITHOUT_GOLDEN(file);
-  const Json golden = value_or_throw(read_json(test::golden_folder() + "/" + file));
-  int found = 0;
-  for (const Json& entry : golden.find("sampling")->array()) {
-    const Json& settings = *entry.find("settings");
-    if (!belongs(settings, GetParam())) continue;
-    SCOPED_TRACE(settings.dump());
-    GenerationConfig config = value_or_throw(read_generation_config(settings, file));
-    EXPECT_TRUE(config.ignored.empty());
-    config.params.greedy = false;
-    for (const Json& row : entry.find("rows")->array()) {
-      expect_row(row, config.params);
-      ++found;
-    }
-  }
-  if (found == 0) GTEST_SKIP() << GetParam().name << " is not in " << file;
+  for_each_entry("sampling", [&](const Json& entry, SamplingParams params) {
+    params.greedy = false;
+    params.max_new_tokens = 1000;  // the rows are cut, not ended
+    for (const Json& row : entry.find("rows")->array()) expect_row(row, params);
+  });
 }
-INSTANTIATE_TEST_SUITE_P(Settings, GoldenSampling, testing::ValuesIn(cases), [](const auto& each) { return std::string(each.param.name); });
 
-TEST(GoldenGeneration, TheFolderHasSomeOfIt) { test::expect_some_golden({file}); }
+TEST_F(GoldenGeneration, EveryBeamSearchFindsTransformersSequencesAndScores) {
+  SKIP_WITHOUT_GOLDEN(file);
+  for_each_entry("beams", [&](const Json& entry, SamplingParams params) {
+    params.max_new_tokens = 24;
+    for (const Json& row : entry.find("rows")->array()) expect_beams(row, params);
+  });
+}
+
+TEST_F(GoldenGeneration, TheFolderHasSomeOfIt) { test::expect_some_golden({file}); }
 
 }  // namespace
 }  // namespace troupe::engine::generate

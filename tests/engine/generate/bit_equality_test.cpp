@@ -12,6 +12,7 @@
 #include "engine/generate/generator.h"
 #include "engine/ops/temperature.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/grid_decoder.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -102,34 +103,48 @@ GeneratorConfig random_config(std::mt19937& random) {
   return config;
 }
 
+/// Runs some requests as they come, each against the full pass.
+GeneratorStats run_against_full_forward(models::Decoder& model, unsigned seed) {
+  std::mt19937 random(seed);
+  GeneratorConfig config = random_config(random);
+  config.precision = seed % 3 == 2 ? ops::Precision::bf16 : ops::Precision::f32;
+  Generator generator = value_or_throw(Generator::create(model, config));
+  std::map<std::uint64_t, Request> requests;
+  std::vector<Request> waiting = random_requests(random, 10, 37);
+  for (const Request& r : waiting) requests[r.id] = r;
+  std::size_t done = 0;
+  while (!waiting.empty() || !generator.idle()) {
+    for (auto n = random() % 4; n > 0 && !waiting.empty(); --n) {
+      EXPECT_TRUE(generator.submit(std::move(waiting.back())));
+      waiting.pop_back();
+    }
+    for (const Generation& got : generator.step()) {
+      expect_as_full_forward(model, requests.at(got.id), got, config.precision);
+      ++done;
+    }
+  }
+  EXPECT_EQ(done, requests.size());
+  return generator.stats();
+}
+
 TEST_P(BitEquality, DecodingIsTheFullForwardPassWhateverTheBatch) {
   GeneratorStats sum;
   for (unsigned seed = 0; seed < 12; ++seed) {
-    std::mt19937 random(seed);
-    GeneratorConfig config = random_config(random);
-    config.precision = seed % 3 == 2 ? ops::Precision::bf16 : ops::Precision::f32;
-    Generator generator = value_or_throw(Generator::create(*model_, config));
-    std::map<std::uint64_t, Request> requests;
-    std::vector<Request> waiting = random_requests(random, 10, 37);
-    for (const Request& r : waiting) requests[r.id] = r;
-    std::size_t done = 0;
-    while (!waiting.empty() || !generator.idle()) {
-      for (auto n = random() % 4; n > 0 && !waiting.empty(); --n) {
-        ASSERT_TRUE(generator.submit(std::move(waiting.back())));
-        waiting.pop_back();
-      }
-      for (const Generation& got : generator.step()) {
-        expect_as_full_forward(*model_, requests.at(got.id), got, config.precision);
-        ++done;
-      }
-      ASSERT_FALSE(HasFailure()) << "seed " << seed;
-    }
-    EXPECT_EQ(done, requests.size());
-    sum.preemptions += generator.stats().preemptions;
-    sum.copied_pages += generator.stats().copied_pages;
+    const GeneratorStats stats = run_against_full_forward(*model_, seed);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    sum.preemptions += stats.preemptions;
+    sum.copied_pages += stats.copied_pages;
   }
   EXPECT_GT(sum.preemptions, 0) << "some of these runs must preempt, or they show little";
   EXPECT_GT(sum.copied_pages, 0) << "some of these runs must share prompts";
+}
+
+TEST_P(BitEquality, HoldsForWhatTheOtherFamiliesHave) {
+  for (const test::GridModel& family : test::family_models()) {
+    const auto model = test::tiny_model(*device_, 1, family.spec);
+    for (unsigned seed = 0; seed < 4; ++seed) run_against_full_forward(*model, seed);
+    ASSERT_FALSE(HasFailure()) << family.title;
+  }
 }
 
 TEST_P(BitEquality, SeedAndSampleDecideTheTokensWhateverTheBatch) {

@@ -43,6 +43,17 @@ TEST(SamplingParams, NonsenseIsRefusedWithTheNameTheValueAndWhatIsAllowed) {
   EXPECT_THAT(refusal([](auto& p) { p.top_logprobs = 1001; }), HasSubstr("top_logprobs"));
 }
 
+TEST(SamplingParams, WordsAreTokensOfTheModelAndBounded) {
+  EXPECT_THAT(refusal([](auto& p) { p.words.suppress_tokens = {100}; }), HasSubstr("suppress_tokens: 100 is not a token of this model"));
+  EXPECT_THAT(refusal([](auto& p) { p.words.bad_words = {{1}, {}}; }), HasSubstr("bad_words_ids: a list of 0 ids; allowed: 1 to 1024"));
+  EXPECT_THAT(refusal([](auto& p) { p.words.bad_words = {{-1}}; }), HasSubstr("bad_words_ids: -1 is not a token"));
+  EXPECT_THAT(refusal([](auto& p) { p.words.sequence_bias = {{{1}, 1e7}}; }), HasSubstr("sequence_bias is 1e+07"));
+  EXPECT_THAT(refusal([](auto& p) { p.words.forced_last = {100}; }), HasSubstr("forced_eos_token_id: 100"));
+  EXPECT_THAT(refusal([](auto& p) { p.words.decay_factor = 0; }), HasSubstr("exponential_decay_length_penalty is 0"));
+  EXPECT_THAT(refusal([](auto& p) { p.eta_cutoff = 1; }), HasSubstr("eta_cutoff is 1"));
+  EXPECT_THAT(refusal([](auto& p) { p.beams.length_penalty = 1e9; }), HasSubstr("length_penalty is 1e+09"));
+}
+
 TEST(SamplingParams, StopsAreBounded) {
   EXPECT_THAT(refusal([](auto& p) { p.stop_strings = {""}; }), HasSubstr("empty string"));
   EXPECT_THAT(refusal([](auto& p) { p.stop_strings.assign(65, "x"); }), HasSubstr("65 strings"));

@@ -22,14 +22,13 @@ inline models::DecoderSpec tiny_spec() {
   spec.tied = true;
   spec.attention_bias = true;
   spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i)
-    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  for (int i = 0; i < spec.head_size / 2; ++i) spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   spec.max_positions = 96;
   return spec;
 }
 
-inline std::unique_ptr<models::Decoder> tiny_model(ops::Device& device, unsigned seed = 1) {
-  auto model = std::make_unique<models::Decoder>(device, tiny_spec(), false);
+inline std::unique_ptr<models::Decoder> tiny_model(ops::Device& device, unsigned seed = 1, models::DecoderSpec spec = tiny_spec()) {
+  auto model = std::make_unique<models::Decoder>(device, std::move(spec), false);
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 0.4F);
   for (auto& parameter : model->parameters().all()) {
@@ -54,14 +53,11 @@ inline Tensor full_forward(models::Decoder& model, const std::vector<std::int32_
 /// What the trainer computes for the tokens of a sequence: logp[t] of tokens[t], by the fused head; logp[0] is 0.
 inline std::vector<float> trainer_logp(models::Decoder& model, const std::vector<std::int32_t>& tokens, float inverse_temperature,
                                        ops::Precision precision = ops::Precision::f32) {
-  ops::Device& device = model.device();
   const Tensor hidden = full_forward(model, tokens, precision);
   std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
   targets.push_back(-1);
-  const auto count = static_cast<std::int64_t>(tokens.size());
-  Tensor logp = device.empty({count}), lse = device.empty({count});
-  device.head(hidden, model.head().weight->value, targets, {inverse_temperature}, precision, logp, lse, nullptr);
-  std::vector<float> values = ops::to_host(device, logp);
+  std::vector<float> values =
+      ops::to_host(model.device(), model.head().forward(hidden, targets, inverse_temperature, precision, false).logp);
   values.insert(values.begin(), 0.0F);
   values.pop_back();
   return values;

@@ -1,0 +1,298 @@
+#include "engine/generate/beam_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+#include "engine/generate/admission.h"
+#include "engine/generate/beam_selection.h"
+#include "engine/generate/page_pool.h"
+#include "engine/generate/pages.h"
+#include "engine/generate/rules.h"
+#include "engine/generate/stop.h"
+
+namespace troupe::engine::generate {
+
+namespace {
+
+constexpr std::int64_t most_cache_bytes = std::int64_t{8} << 30;
+constexpr std::size_t default_chunk = 512;  // tokens of a prompt in one forward pass
+
+struct Beam {
+  std::vector<std::int32_t> tokens;  // prompt and output
+  std::vector<float> logp;           // of the output
+  double score = 0;
+  std::vector<std::int32_t> pages;
+};
+
+std::vector<double> log_softmax(std::span<const float> logits) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float z : logits) sum += std::exp(z - top);
+  const double lse = top + std::log(sum);
+  std::vector<double> out(logits.begin(), logits.end());
+  for (double& z : out) z -= lse;
+  return out;
+}
+
+void renormalise(Row& row) {
+  const std::vector<double> p = rules::probabilities(row);
+  for (std::size_t i = 0; i < p.size(); ++i) row.score[static_cast<std::size_t>(row.kept[i])] = std::log(p[i]);
+}
+
+class Search {
+ public:
+  Search(models::Decoder& decoder, const Request& request, const GeneratorConfig& config, std::size_t limit, std::int32_t pages)
+      : decoder_(decoder),
+        request_(request),
+        config_(config),
+        ends_(ends_of(request.params, config.eos_ids)),
+        limit_(limit),
+        selection_(request.params.beams, limit - request.prompt.size()),
+        pool_(pages),
+        cache_(decoder.make_cache(pages, config.page_size)) {
+    std::sort(ends_.begin(), ends_.end());
+    ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
+  }
+
+  std::vector<Generation> run() {
+    Tensor last = read_prompt();
+    for (;;) {
+      const Tensor logits = decoder_.head().logits(last, config_.precision);  // [R, V/tp]
+      const std::vector<Continuation> best = continuations(logits);
+      collect(best, logits);
+      const std::vector<Continuation> running = selection_.going_on(best);
+      fork(running, model_logp(logits, running));
+      if (!selection_.undecided(best, running, beams_.front().logp.size())) return selection_.take_returned();
+      last = read_last_tokens();
+    }
+  }
+
+ private:
+  std::span<const std::int32_t> output(const Beam& beam) const { return std::span(beam.tokens).subspan(request_.prompt.size()); }
+  bool is_end(std::int32_t token) const { return std::binary_search(ends_.begin(), ends_.end(), token); }
+
+  /// [rows, D] after tokens first .. first + count of each beam, whose pages are there.
+  Tensor forward(std::span<const Beam> beams, std::size_t first, std::size_t count) {
+    std::vector<std::int32_t> tokens;
+    ops::Layout layout;
+    layout.offsets.push_back(0);
+    std::vector<std::vector<std::int32_t>> pages;
+    std::vector<std::int32_t> lengths;
+    for (const Beam& beam : beams) {
+      lengths.push_back(static_cast<std::int32_t>(beam.tokens.size()));
+      for (std::size_t i = first; i < first + count; ++i) {
+        tokens.push_back(beam.tokens[i]);
+        layout.positions.push_back(static_cast<std::int32_t>(i));
+      }
+      layout.offsets.push_back(static_cast<std::int32_t>(tokens.size()));
+      pages.push_back(beam.pages);
+    }
+    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths};
+    nn::Saved nothing = nn::Saved::nothing();
+    return decoder_.forward(tokens, pass, nothing);
+  }
+
+  /// The prompt once, for all beams. [1, D]
+  Tensor read_prompt() {
+    Beam first;
+    first.tokens = request_.prompt;
+    const std::size_t length = first.tokens.size(), page = static_cast<std::size_t>(config_.page_size);
+    for (std::size_t i = 0; i < length; i += page) first.pages.push_back(pool_.take());
+    std::size_t chunk = config_.tokens_per_step > 0 ? static_cast<std::size_t>(config_.tokens_per_step) : default_chunk;
+    if (decoder_.spec().keys_change()) chunk = length;  // a row's keys depend on how long its sequence is
+    Tensor last;
+    for (std::size_t i = 0; i < length; i += chunk) {
+      const std::size_t count = std::min(chunk, length - i);
+      const Tensor hidden = forward(std::span(&first, 1), i, count);
+      last = hidden.rows(static_cast<std::int64_t>(count) - 1, static_cast<std::int64_t>(count));
+    }
+    beams_.assign(static_cast<std::size_t>(request_.params.beams.count), first);
+    for (std::size_t b = 1; b < beams_.size(); ++b) {
+      beams_[b].score = beam_ban;  // all beams are equal yet: one of them is enough
+      for (const std::int32_t held : beams_[b].pages) pool_.share(held);
+    }
+    return last;
+  }
+
+  /// [R, D]
+  Tensor read_last_tokens() {
+    const std::size_t position = beams_.front().tokens.size() - 1, place = position / static_cast<std::size_t>(config_.page_size);
+    if (decoder_.spec().keys_change_at(std::ssize(beams_.front().tokens))) return read_all_tokens();
+    std::vector<PageCopy> copies;
+    for (Beam& beam : beams_) {
+      if (place == beam.pages.size()) {
+        beam.pages.push_back(pool_.take());
+      } else if (const std::int32_t shared = beam.pages[place]; pool_.holders(shared) > 1) {
+        beam.pages[place] = pool_.take();
+        copies.push_back({shared, beam.pages[place]});
+        pool_.release(shared);
+      }
+    }
+    copy_pages(decoder_.device(), cache_, copies);
+    return forward(beams_, position, 1);
+  }
+
+  /// The same where all keys have changed: every beam from its beginning.
+  Tensor read_all_tokens() {
+    const std::size_t length = beams_.front().tokens.size(), page = static_cast<std::size_t>(config_.page_size);
+    for (Beam& beam : beams_) {
+      for (const std::int32_t held : beam.pages) pool_.release(held);
+      beam.pages.clear();
+    }
+    std::vector<std::int32_t> ends;
+    for (Beam& beam : beams_) {
+      for (std::size_t i = 0; i < length; i += page) beam.pages.push_back(pool_.take());
+      ends.push_back(static_cast<std::int32_t>((ends.size() + 1) * length - 1));
+    }
+    const Tensor hidden = forward(beams_, 0, length);
+    Tensor last = decoder_.device().empty({std::ssize(ends), hidden.shape()[1]});
+    decoder_.device().gather_rows(hidden, ends, last);
+    return last;
+  }
+
+  /// At the first step one row stands for all beams.
+  std::int32_t row_of(std::size_t beam, const Tensor& logits) const {
+    return static_cast<std::int32_t>(std::min<std::int64_t>(static_cast<std::int64_t>(beam), logits.shape()[0] - 1));
+  }
+
+  /// The best over all beams, best first.
+  std::vector<Continuation> continuations(const Tensor& logits) {
+    const std::vector<float> host = decoder_.head().whole(logits);  // [R, V], the same on every rank
+    const auto width = static_cast<std::size_t>(decoder_.spec().vocabulary);
+    const std::size_t wanted = selection_.wanted(ends_.size());
+    std::vector<Continuation> all;
+    for (std::size_t b = 0; b < beams_.size(); ++b) {
+      const Beam& beam = beams_[b];
+      const auto z = std::span(host).subspan(static_cast<std::size_t>(row_of(b, logits)) * width, width);
+      refuse_not_finite(z, request_, beam.tokens.size());
+      Row row = penalise(log_softmax(z), {request_.params, beam.tokens, request_.prompt.size(), ends_, limit_});
+      if (request_.params.beams.renormalize && !row.kept.empty()) renormalise(row);
+      add_best(row, b, beam.score, wanted, all);
+    }
+    if (all.empty()) throw Failure(Error{Errc::usage, "beam search: the rules together ban every token of every beam; loosen one of them"});
+    keep_best(all, wanted);
+    for (Continuation& each : all) each.ends = ends(each);
+    return all;
+  }
+
+  std::vector<std::int32_t> output_with(const Continuation& next) const {
+    const auto before = output(beams_[next.parent]);
+    std::vector<std::int32_t> ids(before.begin(), before.end());
+    ids.push_back(next.token);
+    return ids;
+  }
+
+  bool ends(const Continuation& next) const {
+    if (is_end(next.token) || beams_[next.parent].tokens.size() + 1 >= limit_) return true;
+    const auto& stops = request_.params.stop_strings;
+    return !stops.empty() && find_stop(output_with(next), stops, config_.decode).found();
+  }
+
+  /// log p of each continuation's token as the model has it: the bits that the trainer computes.
+  std::vector<float> model_logp(const Tensor& logits, std::span<const Continuation> next) const {
+    ops::Device& device = decoder_.device();
+    std::vector<std::int32_t> rows, targets;
+    for (const Continuation& each : next) {
+      rows.push_back(row_of(each.parent, logits));
+      targets.push_back(each.token);
+    }
+    Tensor own = device.empty({std::ssize(rows), logits.shape()[1]});
+    device.gather_rows(logits, rows, own);
+    return ops::to_host(device, decoder_.head().scores(own, targets, 1.0F).logp);
+  }
+
+  /// Hands what ended to the selection.
+  void collect(const std::vector<Continuation>& best, const Tensor& logits) {
+    std::vector<Continuation> ended;
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      if (selection_.may_return(best, i)) ended.push_back(best[i]);
+    }
+    if (ended.empty()) return;
+    const std::vector<float> logp = model_logp(logits, ended);
+    for (std::size_t i = 0; i < ended.size(); ++i) {
+      Generation done;
+      done.id = request_.id, done.sample_id = request_.sample_id;
+      done.prompt_tokens = static_cast<std::int32_t>(request_.prompt.size());
+      done.ids = output_with(ended[i]);
+      done.logp = beams_[ended[i].parent].logp;
+      done.logp.push_back(logp[i]);
+      done.sampling_logp = done.logp;
+      describe_end(done);
+      selection_.end(std::move(done), ended[i].score);
+    }
+  }
+
+  void describe_end(Generation& done) const {
+    StopMatch match;
+    if (!is_end(done.ids.back())) match = find_stop(done.ids, request_.params.stop_strings, config_.decode);
+    done.finish = is_end(done.ids.back()) || match.found() ? FinishReason::stop : FinishReason::length;
+    done.stop_string = std::move(match.stop);
+    if (!done.stop_string.empty()) {
+      done.text = std::move(match.text);
+    } else if (config_.decode) {
+      done.text = config_.decode(done.ids);
+    }
+  }
+
+  void fork(const std::vector<Continuation>& running, const std::vector<float>& logp) {
+    std::vector<Beam> children;
+    for (std::size_t i = 0; i < running.size(); ++i) {
+      Beam child = beams_[running[i].parent];
+      child.tokens.push_back(running[i].token);
+      child.logp.push_back(logp[i]);
+      child.score = running[i].score;
+      for (const std::int32_t page : child.pages) pool_.share(page);
+      children.push_back(std::move(child));
+    }
+    for (const Beam& beam : beams_) {
+      for (const std::int32_t page : beam.pages) pool_.release(page);
+    }
+    beams_ = std::move(children);
+  }
+
+  models::Decoder& decoder_;
+  const Request& request_;
+  const GeneratorConfig& config_;
+  std::vector<std::int32_t> ends_;
+  std::size_t limit_;  // tokens of prompt and output
+  BeamSelection selection_;
+  PagePool pool_;
+  nn::KvCache cache_;
+  std::vector<Beam> beams_;  // best first
+};
+
+/// Pages that the beams can hold at one time: the prompt's whole pages together, the rest each, and one on its way.
+/// Nothing is shared where keys change with the length.
+std::int64_t pages_needed(const Request& request, std::int64_t limit, std::int64_t page_size, bool keys_change) {
+  const std::int64_t shared = keys_change ? 0 : std::ssize(request.prompt) / page_size, each = (limit - 1 + page_size - 1) / page_size;
+  return shared + request.params.beams.count * (each - shared) + 1;
+}
+
+}  // namespace
+
+Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Request& request, const GeneratorConfig& config) {
+  const models::DecoderSpec& spec = decoder.spec();
+  check(config.page_size >= 1 && config.page_size <= 4096, "beam_search: page_size");
+  if (auto ok = check_request(request, spec, static_cast<bool>(config.decode)); !ok) return fail(ok.error());
+  if (!request.params.is_greedy()) return fail(Errc::usage, "beam search does not draw: set greedy");
+  const std::int64_t limit = std::min(std::ssize(request.prompt) + std::int64_t{request.params.max_new_tokens}, spec.max_positions);
+  for (std::int64_t length = std::ssize(request.prompt) + 1; spec.keys_change() && length < limit; ++length)
+    if (spec.keys_change_at(length))
+      return fail(Errc::unsupported, cat("request ", request.id, ": the rotary positions of this model change at ", length,
+                                         " tokens, and a beam search cannot go over that; lower max_new_tokens"));
+  const std::int64_t needed = pages_needed(request, limit, config.page_size, spec.keys_change());
+  const std::int64_t page_bytes = spec.layers * 2 * spec.kv_heads * spec.head_size * 4 * config.page_size;
+  const std::int64_t most =
+      config.pages > 0 ? config.pages
+                       : std::min(most_cache_bytes / std::max<std::int64_t>(page_bytes, 1), (std::int64_t{1} << 31) / config.page_size - 1);
+  if (needed > most) {
+    return fail(Errc::full,
+                cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit, " tokens need ", needed,
+                    " pages of the cache, which may have ", most, " of ", config.page_size, " tokens; lower num_beams or max_new_tokens"));
+  }
+  return Search(decoder, request, config, static_cast<std::size_t>(limit), static_cast<std::int32_t>(needed)).run();
+}
+
+}  // namespace troupe::engine::generate
