@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <iostream>
 #include <memory>
 
 #include "engine/base/log.h"
@@ -15,6 +17,7 @@
 #include "launch/commands/commands.h"
 #include "launch/exit_code.h"
 #include "launch/recipes/recipes.h"
+#include "launch/sampling_options.h"
 #include "launch/train.h"
 #include "transports/mpi/mpi_world.h"
 
@@ -87,41 +90,22 @@ void add_model(CLI::App& command, ModelOptions& options) {
   command.add_option("--threads", options.threads, "0: as many as the process may use; never changes a result")->check(CLI::Range(0, 1024));
 }
 
-/// A setting that turns greedy decoding off.
-template <class Value>
-void add_drawn(CLI::App& command, const char* name, Value& value, engine::generate::SamplingParams& sampling, const char* help) {
-  command.add_option_function<Value>(
-      name, [&value, &sampling](const Value& given) { value = given, sampling.greedy = false; }, help);
-}
-
-void add_sampling(CLI::App& command, engine::generate::SamplingParams& s) {
-  s.greedy = true;
-  s.max_new_tokens = 256;
-  add_drawn(command, "--temperature", s.temperature, s, "draw instead of taking the most likely token; 1 is the model's own distribution");
-  add_drawn(command, "--top-k", s.top_k, s, "draw among the k most likely");
-  add_drawn(command, "--top-p", s.top_p, s, "draw among the most likely up to this probability");
-  add_drawn(command, "--min-p", s.min_p, s, "draw among tokens at least this likely relative to the best");
-  command.add_option("--repetition-penalty", s.repetition_penalty, "above 1: logits of tokens already in the text shrink");
-  command.add_option("--presence-penalty", s.presence_penalty, "taken from the logits of tokens already generated");
-  command.add_option("--max-new-tokens,--max-tokens", s.max_new_tokens, "tokens to generate at most")->capture_default_str();
-  command.add_option("--stop", s.stop_strings, "text that ends the output; may be given several times")->allow_extra_args(false);
-  command.add_option("--stop-token", s.stop_tokens, "token id that ends the output; may be given several times")->allow_extra_args(false);
-  command.add_option("--top-logprobs", s.top_logprobs, "report so many alternatives with each token");
-  command.add_option("--seed", s.seed, "of the draws");
-}
-
 void add_generate(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = app.add_subcommand("generate", "Continue prompts: JSON lines in and out, or --prompt TEXT for a person");
   add_model(*command, options->model);
-  add_sampling(*command, options->sampling);
-  command->add_option("--n", options->samples, "samples a prompt; above 1 the answer is {\"samples\": [...]}")
+  add_sampling(*command, *options);
+  const auto returned = [options](std::int64_t count) { options->settings.set("num_return_sequences", count); };
+  command
+      ->add_option_function<std::int64_t>("--n", returned,
+                                          "samples a prompt, or sequences of a beam search; above 1 the answer is {\"samples\": [...]}")
       ->check(CLI::Range(1, 1 << 16));
   CLI::Option* prompt = command->add_option("--prompt", options->prompt, "a prompt; its continuation is printed as it comes");
   command->footer(
-      "Lines: {\"prompt\": TEXT} or {\"ids\": [...]} to {\"ids\", \"text\", \"logprobs\", \"finish_reason\"}. Greedy unless told "
-      "otherwise; a line may carry\n"
-      "its own temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, max_new_tokens, seed, stop and top_logprobs.");
+      "Lines: {\"prompt\": TEXT} or {\"ids\": [...]} to {\"ids\", \"text\", \"logprobs\", \"finish_reason\"}. Settings come from the "
+      "model's\n"
+      "generation_config.json (greedy where there is none), the options, and the line itself, each over the one before; docs/formats.md\n"
+      "lists all that a file or a line may carry.");
   command->callback([options, prompt, &action] {
     options->has_prompt = prompt->count() > 0;
     action = [options] { return generate(*options); };
@@ -132,7 +116,7 @@ void add_chat(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = app.add_subcommand("chat", "Talk to a model that has a chat template; an empty line ends");
   add_model(*command, options->model);
-  add_sampling(*command, options->sampling);
+  add_sampling(*command, *options);
   command->add_option("--system", options->system, "the system message");
   command->callback([options, &action] { action = [options] { return chat(*options); }; });
 }
@@ -165,12 +149,15 @@ void add_render(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("render", "Messages to the text that a model is trained on: {\"messages\"} to {\"text\", \"assistant_spans\"}");
   CLI::Option* model = command->add_option("--model", options->model, "folder with a chat template");
-  command->add_option("--template", options->template_file, "the template itself")->excludes(model);
+  CLI::Option* file = command->add_option("--template", options->template_file, "the template itself")->excludes(model);
+  command->add_option("--prompt-type", options->prompt_type, "one of MindSpeed's; with --model it is given that folder's special tokens")
+      ->excludes(file);
   command->footer(
       "Lines: {\"messages\", \"tools\"?, \"documents\"?, \"add_generation_prompt\"?, \"bos_token\"?, \"eos_token\"?, \"kwargs\"?, "
       "\"now\"?}.");
   command->callback([options, &action] {
-    if (options->model.empty() && options->template_file.empty()) throw CLI::RequiredError("--model or --template");
+    if (options->model.empty() && options->template_file.empty() && options->prompt_type.empty())
+      throw CLI::RequiredError("--model, --template or --prompt-type");
     action = [options] { return render(*options); };
   });
 }
@@ -206,17 +193,24 @@ void add_info(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("info", "What a file or folder is (model, tokenizer, data, run, checkpoint), and whether it can be used");
   command->add_option("path", options->path, "file or folder")->required();
+  command->add_flag("--json", options->json, "one JSON object, for machines");
   command->callback([options, &action] { action = [options] { return info(*options); }; });
 }
 
 /// The exit code of an action, its failure told on stderr.
 int run(const Action& action) {
   try {
-    return action();
+    const int code = action();
+    if (!std::cout.flush() || std::fflush(stdout) != 0)
+      throw Failure({Errc::io, "the output cannot be written; its reader is gone or the disk is full"});
+    return code;
   } catch (const Failure& failure) {
     // What one rank of a group refuses, all refuse: once is enough.
     if (transports::mpi::mpirun_rank() == 0) std::fprintf(stderr, "troupe: %s\n", failure.what());
     return exit_code(failure.error().code);
+  } catch (const std::filesystem::filesystem_error& error) {
+    std::fprintf(stderr, "troupe: %s: %s\n", error.path1().c_str(), error.code().message().c_str());
+    return exit_code(Errc::io);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "troupe: out of memory; `troupe explain` shows what the run needs\n");
     return exit_code(Errc::full);
@@ -245,6 +239,7 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
 int program(int argc, char** argv) {
   if (transports::mpi::under_mpirun()) transports::mpi::die_with_mpirun();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error of the next write, not a death
+  std::signal(SIGXFSZ, SIG_IGN);  // so is a file that may not grow further (ulimit -f)
   CLI::App app("troupe: actors that train, align and run language models, from one process on a laptop upwards", "troupe");
   app.set_version_flag("--version", "troupe " TROUPE_VERSION);
   app.require_subcommand(1);

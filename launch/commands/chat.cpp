@@ -28,6 +28,8 @@ int chat(const GenerateOptions& options) {
   input.bos_token = own.bos, input.eos_token = own.eos, input.add_generation_prompt = true;
   Json::Array messages;
   if (!options.system.empty()) messages.push_back(message("system", options.system));
+  auto sampling = sampler.settings();
+  sampling.beams.returned = 1;
   const bool person = ::isatty(STDIN_FILENO) == 1;
   std::string question;
   for (std::uint64_t turn = 0; (person && std::cerr << "> "), std::getline(std::cin, question) && !question.empty(); ++turn) {
@@ -36,8 +38,8 @@ int chat(const GenerateOptions& options) {
     const auto rendered = value_or_throw(form.render(input));
     const auto tokens = words.encode(rendered.text, false);
     decoder.emplace(words, true);
-    const auto drawn = value_or_throw(sampler.draw(tokens, options.sampling, 1, turn));
-    std::cout << decoder->finish() << std::endl;
+    const auto drawn = value_or_throw(sampler.draw(tokens, sampling, turn));
+    std::cout << (sampling.beams.count > 1 ? drawn.front().text : decoder->finish()) << std::endl;
     messages.push_back(message("assistant", drawn.front().text));
   }
   return 0;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/generate/sampling.h"
+#include "engine/base/json.h"
 #include "launch/resolve.h"
 
 namespace troupe::launch {
@@ -20,6 +20,7 @@ int tokenize(const TokenizeOptions& options);
 struct RenderOptions {
   std::string model;          ///< a folder with a chat template, or
   std::string template_file;  ///< the template itself
+  std::string prompt_type;    ///< by name, in the place of the folder's
 };
 int render(const RenderOptions& options);
 
@@ -36,9 +37,9 @@ struct GenerateOptions {
   ModelOptions model;
   std::string prompt;  ///< for a person: streamed; absent: JSON lines
   bool has_prompt = false;
-  engine::generate::SamplingParams sampling;
-  std::int32_t samples = 1;
-  std::string system;  ///< chat: the first message
+  Json settings = Json::Object{};  ///< of sampling, by transformers' names; over the model's generation_config.json
+  std::string generation_config;   ///< a file in its place; "none": neither
+  std::string system;              ///< chat: the first message
 };
 int generate(const GenerateOptions& options);
 int chat(const GenerateOptions& options);
@@ -66,6 +67,7 @@ int merge(const MergeOptions& options);
 
 struct InfoOptions {
   std::string path;
+  bool json = false;  ///< one object for machines
 };
 int info(const InfoOptions& options);
 

@@ -1,6 +1,7 @@
 // troupe generate: {"prompt"} or {"ids"} to {"ids", "text", "logprobs", "finish_reason"}; or --prompt TEXT, streamed for a person.
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "launch/commands/commands.h"
 #include "launch/commands/json_lines.h"
@@ -17,10 +18,17 @@ int stream(const GenerateOptions& options) {
   Sampler sampler(options, on_token);
   const auto tokens = value_or_throw(sampler.model().tokens_of(Json::Object{{"prompt", options.prompt}}, "prompt"));
   const auto& words = *value_or_throw(sampler.model().tokenizer());
-  for (std::int32_t k = 0; k < options.samples; ++k) {
+  auto sampling = sampler.settings();
+  if (sampling.beams.count > 1) {
+    for (const auto& each : value_or_throw(sampler.draw(tokens, sampling)))
+      std::cout << words.decode(tokens, true) << each.text << std::endl;
+    return 0;
+  }
+  const auto samples = static_cast<std::uint64_t>(std::exchange(sampling.beams.returned, 1));
+  for (std::uint64_t k = 0; k < samples; ++k) {
     decoder.emplace(words, true);
     for (const auto id : tokens) std::cout << decoder->push(id);
-    value_or_throw(sampler.draw(tokens, options.sampling, 1, static_cast<std::uint64_t>(k)));
+    value_or_throw(sampler.draw(tokens, sampling, k));
     std::cout << decoder->finish() << std::endl;
   }
   return 0;
@@ -34,14 +42,14 @@ int generate(const GenerateOptions& options) {
   const auto answer = [&](const Json& line) -> Result<Json> {
     const auto tokens = sampler.model().tokens_of(line, "prompt");
     if (!tokens) return fail(tokens.error());
-    auto sampling = options.sampling;
+    auto sampling = sampler.settings();
     if (auto read = read_settings(line, sampling); !read) return fail(read.error());
-    const auto drawn = sampler.draw(*tokens, sampling, options.samples);
+    const auto drawn = sampler.draw(*tokens, sampling);
     if (!drawn) return fail(drawn.error());
-    const bool has_text = sampler.model().tokenizer().has_value();
-    if (drawn->size() == 1) return json_of(drawn->front(), has_text);
+    const bool has_text = sampler.model().tokenizer().has_value(), has_score = sampling.beams.count > 1;
+    if (sampling.beams.returned == 1) return json_of(drawn->front(), has_text, has_score);
     Json::Array all;
-    for (const auto& each : *drawn) all.push_back(json_of(each, has_text));
+    for (const auto& each : *drawn) all.push_back(json_of(each, has_text, has_score));
     return Json(Json::Object{{"samples", std::move(all)}});
   };
   std::ios::sync_with_stdio(false);

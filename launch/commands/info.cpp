@@ -1,22 +1,13 @@
 // troupe info PATH: what a file or folder is, and whether troupe can use it.
 #include <filesystem>
-#include <iostream>
 
-#include "engine/adapter/peft_file.h"
-#include "engine/base/file.h"
-#include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/safetensors_folder.h"
-#include "engine/data/readers/row_reader.h"
-#include "engine/data/sample.h"
+#include "engine/data/readers/file_list.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "launch/commands/commands.h"
-#include "launch/exit_code.h"
-#include "launch/journal/metrics_file.h"
-#include "launch/memory.h"
-#include "launch/recipes/recipes.h"
+#include "launch/commands/info/looks.h"
 
 namespace troupe::launch {
 
@@ -24,155 +15,79 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Report {
- public:
-  explicit Report(std::string path) : path_(std::move(path)) {}
+bool is_data(const std::string& path) { return !engine::data::data_format(path).empty(); }
 
-  /// The first reason why it cannot be used decides the exit code.
-  int finish(bool known) {
-    if (!known) problem({Errc::unsupported, cat(path_, ": neither a model, a tokenizer, a run nor data that troupe knows")});
-    std::cout << (code_ == 0 ? "usable: yes\n" : "usable: no\n");
-    return code_;
+/// Files that belong to a folder, which is what should be looked at.
+void look_at_part(const std::string& path, const std::string& name, Report& report) {
+  report.begin("part of a folder", path);
+  report.problem(
+      {Errc::usage, cat(name, " says nothing without the files beside it; look at their folder: troupe info ",
+                        quote(fs::path(path).parent_path().string().empty() ? "." : fs::path(path).parent_path().string(), 400))});
+}
+
+void look_at_weights_file(const std::string& path, Report& report) {
+  report.begin("weights", path);
+  const auto file = engine::checkpoint::SafetensorsFile::open(path);
+  if (!file) return report.problem(file.error());
+  report.say("tensors", std::ssize(file->tensors()), cat(file->tensors().size(), " tensors; the header holds"));
+  report.problem({Errc::usage, "weights alone are no model: put them into a folder with their config.json, and look at that"});
+}
+
+void look_at_file(const std::string& path, Report& report) {
+  const std::string name = fs::path(path).filename().string(), extension = fs::path(path).extension().string();
+  if (name == "tokenizer.json" || extension == ".model") return look_at_tokenizer(path, 0, report);
+  if (extension == ".jinja") return look_at_template(path, report);
+  if (extension == ".safetensors") return look_at_weights_file(path, report);
+  for (const char* part :
+       {"config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "adapter_config.json", "vocab.json",
+        "merges.txt", "vocab.txt", "added_tokens.json", "model.safetensors.index.json"}) {
+    if (name == part) return look_at_part(path, name, report);
   }
+  if (extension == ".yaml" || extension == ".yml") return look_at_run_file(path, report);
+  if (is_data(path)) return look_at_data(path, report);
+  report.begin("unknown", path);
+  report.problem({Errc::unsupported, cat("troupe knows no file like this; it reads data (", engine::data::known_formats,
+                                         "), tokenizer.json, SentencePiece's .model, .safetensors, .jinja templates and .yaml run files; "
+                                         "pickles (.bin, .pt) are never opened")});
+}
 
-  bool has(const char* name) const { return fs::exists(fs::path(path_) / name); }
+bool holds_data(const std::string& folder) { return engine::data::list_data_files({folder}).has_value(); }
 
-  void model() {
-    std::cout << "model: " << path_ << '\n';
-    const auto spec = engine::checkpoint::read_folder_spec(path_);
-    if (!spec) return problem(spec.error());
-    std::cout << "  architecture: " << spec->architecture << ", " << spec->parameter_count() << " parameters, vocabulary "
-              << spec->vocabulary << ", " << spec->max_positions << " positions\n";
-    const auto weights = engine::checkpoint::SafetensorsFolder::open(path_);
-    if (!weights) return problem(weights.error());
-    std::cout << "  weights: " << weights->all().size() << " tensors in " << weights->files().size()
-              << (weights->files().size() == 1 ? " file\n" : " files\n");
-    const auto device = engine::ops::make_cpu_device();
-    if (const auto loaded = engine::checkpoint::load_decoder(*device, path_, false); !loaded) return problem(loaded.error());
-    std::cout << "  every weight is there and fits\n";
-  }
-
-  void tokenizer(bool needed) {
-    const auto loaded = engine::tokenizer::Tokenizer::load(path_);
-    if (loaded) {
-      std::cout << "tokenizer: " << loaded->vocab_size() << " tokens\n";
-    } else if (needed || loaded.error().code != Errc::not_found) {
-      std::cout << "tokenizer:\n";
-      problem(loaded.error());
-    } else {
-      std::cout << "tokenizer: none\n";
-    }
-  }
-
-  void checkpoint() {
-    std::cout << "training checkpoint: " << path_ << '\n';
-    const auto manifest = engine::checkpoint::verify_checkpoint(path_);
-    if (!manifest) return problem(manifest.error());
-    std::cout << "  step " << manifest->step << ", " << manifest->files.size() << " files, every checksum holds\n";
-  }
-
-  void run() {
-    std::cout << "run: " << path_ << '\n';
-    std::int64_t steps = 0, last = 0;
-    for_each_line(path_ + "/metrics.jsonl",
-                  [&](const Json& line, std::string_view) { ++steps, last = get_integer(line, "step", path_).value_or(last); });
-    std::cout << "  metrics of " << steps << " steps, the last is step " << last << '\n';
-    std::error_code ignored;
-    const fs::path latest = fs::read_symlink(fs::path(path_) / "latest", ignored);
-    std::cout << "  newest checkpoint: " << (latest.empty() ? "none" : latest.string()) << '\n';
-    if (!latest.empty()) {
-      const auto manifest = engine::checkpoint::verify_checkpoint((fs::path(path_) / latest).string());
-      if (!manifest) return problem(manifest.error());
-      std::cout << "  its checksums hold; the same command over this directory goes on from step " << manifest->step << '\n';
-    }
-  }
-
-  void data() {
-    std::cout << "data: " << path_ << '\n';
-    auto reader = engine::data::open_rows(path_);
-    if (!reader) return problem(reader.error());
-    std::int64_t rows = 0, bad = 0;
-    std::string first_bad;
-    for (;;) {
-      auto row = (*reader)->next();
-      if (!row && row.error().code != Errc::bad_input) return problem(row.error());
-      if (row && !*row) break;
-      if (row && rows++ == 0) print_layouts(**row);
-      if (!row && bad++ == 0) first_bad = row.error().what;
-    }
-    std::cout << "  " << rows << " rows\n";
-    if (bad > 0) problem({Errc::bad_input, cat(bad, " malformed rows; the first: ", first_bad)});
-    if (rows == 0) problem({Errc::bad_input, "no row"});
-  }
-
-  void adapter() {
-    std::cout << "adapter: " << path_ << '\n';
-    const std::string file = (fs::path(path_) / engine::adapter::config_file).string();
-    const auto json = read_json(file);
-    if (!json) return problem(json.error());
-    const auto config = engine::adapter::read_peft_config(*json, file);
-    if (!config) return problem(config.error());
-    std::cout << "  " << (config->dora ? "DoRA" : "LoRA") << " of rank " << config->rank << ", alpha " << to_text(config->alpha)
-              << ", over " << join(config->targets, ", ") << '\n';
-    const Json* named = json->find("base_model_name_or_path");
-    const std::string base = named && named->is_string() ? named->string() : "";
-    if (!fs::exists(fs::path(base) / "config.json")) {
-      std::cout << "  base: " << (base.empty() ? "not named" : cat(quote(base, 400), ", which is not here")) << "; give it with --model\n";
-      return;
-    }
-    const auto spec = engine::checkpoint::read_folder_spec(base);
-    if (!spec) return problem(spec.error());
-    if (const auto fits = engine::adapter::read_adapter(path_, *spec); !fits) return problem(fits.error());
-    std::cout << "  base: " << base << "; every tensor fits it\n";
-  }
-
- private:
-  void problem(const Error& error) {
-    std::cout << "  " << error.what << '\n';
-    if (code_ == 0) code_ = exit_code(error.code);
-  }
-
-  static void print_layouts(const engine::data::Row& row) {
-    for (const Recipe& recipe : recipes()) {
-      engine::data::LayoutOptions options;
-      options.purpose = recipe.rows;
-      const auto layout = engine::data::detect_layout(row, options);
-      std::cout << "  for " << recipe.name << ": " << (layout ? engine::data::to_string(*layout) : "not usable without data.columns")
-                << '\n';
-    }
-  }
-
-  std::string path_;
-  int code_ = 0;
-};
-
-bool is_data(const std::string& path) {
-  const std::string extension = fs::path(path).extension().string();
-  return extension == ".jsonl" || extension == ".ndjson" || extension == ".parquet" || extension == ".json";
+void look_at_folder(const std::string& path, Report& report) {
+  const auto has = [&](const char* name) { return fs::exists(fs::path(path) / name); };
+  const bool model = has("config.json"), run = has("metrics.jsonl"), adapter = has("adapter_config.json");
+  if (run) look_at_run(path, report);
+  if (has("training")) look_at_checkpoint(path, report);
+  if (adapter) look_at_adapter(path, report);
+  if (model) look_at_model(path, report);
+  if (!model && !run && engine::tokenizer::Tokenizer::is_in(path)) look_at_tokenizer(path, 0, report);
+  if (has("chat_template.jinja") || has("tokenizer_config.json")) look_at_template(path, report);
+  if (report.empty() && holds_data(path)) look_at_data(path, report);
+  if (!report.empty()) return;
+  report.begin("unknown", path);
+  const bool weights = has("model.safetensors") || has("model.safetensors.index.json");
+  report.problem(
+      {Errc::unsupported, weights ? "weights without config.json: put the model's config.json beside them"
+                                  : "neither a model (config.json), a tokenizer (tokenizer.json, tokenizer.model, vocab.json), an adapter "
+                                    "(adapter_config.json), a run (metrics.jsonl) nor a folder of data that troupe knows"});
 }
 
 }  // namespace
 
 int info(const InfoOptions& options) {
   const std::string& path = options.path;
-  if (!fs::exists(path)) throw Failure(Error{Errc::not_found, cat(path, ": no such file or folder")});
-  Report report(path);
-  if (fs::is_regular_file(path)) {
-    if (fs::path(path).filename() == "tokenizer.json")
-      report.tokenizer(true);
-    else if (is_data(path))
-      report.data();
-    else
-      return report.finish(false);
-    return report.finish(true);
+  Report report;
+  if (fs::is_directory(path)) {
+    look_at_folder(path, report);
+  } else if (fs::exists(path)) {
+    look_at_file(path, report);
+  } else if (path.find_first_of("*?[") != std::string::npos) {
+    look_at_data(path, report);
+  } else {
+    report.begin("nothing", path);
+    report.problem({Errc::not_found, cat(path, ": no such file or folder")});
   }
-  bool known = false;
-  if (report.has("metrics.jsonl")) report.run(), known = true;
-  if (report.has("training")) report.checkpoint(), known = true;
-  if (report.has("config.json")) report.model(), known = true;
-  if (report.has("adapter_config.json")) report.adapter(), known = true;
-  if (report.has("tokenizer.json") || report.has("config.json")) report.tokenizer(!report.has("config.json")), known = true;
-  return report.finish(known);
+  return report.finish(path, options.json);
 }
 
 }  // namespace troupe::launch

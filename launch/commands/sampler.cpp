@@ -1,44 +1,84 @@
 #include "launch/commands/sampler.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/generate/beam_search.h"
 #include "launch/commands/json_lines.h"
+#include "launch/commands/settings.h"
 
 namespace troupe::launch {
 
 using engine::generate::Generation;
+using engine::generate::GenerationConfig;
 using engine::generate::Generator;
+using engine::generate::SamplingParams;
 
 namespace {
+
+constexpr std::int32_t default_new_tokens = 256;
 
 Model load(const ModelOptions& options) { return value_or_throw(Model::load(options)); }
 
 Json number(float value) { return number_or_null(static_cast<double>(value)); }
 
+/// The file that the options name, else the model folder's, where there is one.
+GenerationConfig load_defaults(const GenerateOptions& options, const engine::models::DecoderSpec& spec) {
+  const std::string own = options.model.model + "/generation_config.json";
+  const bool named = !options.generation_config.empty();
+  const std::string path = named ? options.generation_config : own;
+  const bool none = path == "none" || (!named && !std::filesystem::exists(own));
+  auto config = engine::generate::read_generation_config(none ? Json(Json::Object{}) : value_or_throw(read_json(path)), path);
+  if (!config) {
+    throw Failure(Error{config.error().code, cat(config.error().what, ", or give --generation-config none, or a file of your own")});
+  }
+  for (const std::string& key : config->ignored) log_warning(cat(path, ": ", key, " is not used"));
+  SamplingParams whole = config->params;
+  if (whole.max_new_tokens == 0) whole.max_new_tokens = std::max(default_new_tokens, whole.min_new_tokens);
+  whole.stop_tokens.insert(whole.stop_tokens.end(), config->eos_ids.begin(), config->eos_ids.end());
+  if (auto ok = engine::generate::validate(whole, spec.vocabulary); !ok)
+    throw Failure(Error{Errc::bad_input, cat(path, ": ", ok.error().what)});
+  if (config->eos_ids.empty()) config->eos_ids = spec.eos_ids;
+  return *config;
+}
+
+SamplingParams with_settings(SamplingParams params, const Json& over) {
+  if (auto read = read_settings(over, params); !read) throw Failure(Error{Errc::usage, read.error().what});
+  return params;
+}
+
 }  // namespace
 
 Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback on_token)
-    : model_(load(options.model)), generator_([&] {
-        engine::generate::GeneratorConfig config;
-        config.max_sequences = std::clamp<std::int32_t>(options.samples, 1, 64);
-        config.precision = model_.precision();
-        config.eos_ids = model_.spec().eos_ids;
-        config.decode = [this](std::span<const std::int32_t> ids) { return text_after_prompt(ids); };
-        config.on_token = std::move(on_token);
-        return value_or_throw(Generator::create(model_.decoder(), std::move(config)));
-      }()) {}
+    : model_(load(options.model)),
+      defaults_(load_defaults(options, model_.spec())),
+      settings_(with_settings(defaults_.params, options.settings)) {
+  config_.max_sequences = std::clamp<std::int32_t>(settings_.beams.returned, 1, 64);
+  config_.precision = model_.precision();
+  config_.eos_ids = defaults_.eos_ids;
+  config_.decode = [this](std::span<const std::int32_t> ids) { return text_after_prompt(ids); };
+  config_.on_token = std::move(on_token);
+}
 
-Result<std::vector<Generation>> Sampler::draw(const std::vector<std::int32_t>& prompt, const engine::generate::SamplingParams& sampling,
-                                              std::int32_t samples, std::uint64_t first_sample) {
+Result<std::vector<Generation>> Sampler::draw(const std::vector<std::int32_t>& prompt, SamplingParams sampling,
+                                              std::uint64_t first_sample) {
   if (!sampling.stop_strings.empty()) {
     if (const auto words = model_.tokenizer(); !words) return fail(words.error());
   }
+  auto complete = engine::generate::for_prompt(std::move(sampling), defaults_, prompt.size(), default_new_tokens);
+  if (!complete) return fail(complete.error());
   prompt_ = prompt;
-  std::vector<engine::generate::Request> requests;
-  for (std::int32_t k = 0; k < samples; ++k) {
-    requests.push_back({.id = next_id_++, .prompt = prompt, .params = sampling, .sample_id = first_sample + static_cast<std::uint64_t>(k)});
+  if (complete->beams.count > 1) {
+    return engine::generate::beam_search(model_.decoder(), {.id = next_id_++, .prompt = prompt, .params = *complete}, config_);
   }
-  return generator_.generate_all(std::move(requests));
+  if (!generator_) generator_ = value_or_throw(Generator::create(model_.decoder(), config_));
+  std::vector<engine::generate::Request> requests;
+  for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(complete->beams.returned); ++k) {
+    requests.push_back({.id = next_id_++, .prompt = prompt, .params = *complete, .sample_id = first_sample + k});
+  }
+  return generator_->generate_all(std::move(requests));
 }
 
 std::string Sampler::text_after_prompt(std::span<const std::int32_t> ids) {
@@ -51,7 +91,7 @@ std::string Sampler::text_after_prompt(std::span<const std::int32_t> ids) {
   return whole.starts_with(before) ? whole.substr(before.size()) : (*words)->decode(ids, true);
 }
 
-Json json_of(const Generation& drawn, bool has_text) {
+Json json_of(const Generation& drawn, bool has_text, bool has_score) {
   Json::Array ids, logp, top;
   for (const auto id : drawn.ids) ids.emplace_back(std::int64_t{id});
   for (const float value : drawn.logp) logp.push_back(number(value));
@@ -66,6 +106,7 @@ Json json_of(const Generation& drawn, bool has_text) {
   out.set("logprobs", std::move(logp));
   if (!top.empty()) out.set("top_logprobs", std::move(top));
   out.set("finish_reason", to_string(drawn.finish));
+  if (has_score) out.set("score", number_or_null(drawn.score));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Sampling settings that a line of `troupe generate` may carry; they win over the options of the command line.
+// Settings of sampling and beam search that the command line or a line of `troupe generate` carries.
 #pragma once
 
 #include "engine/base/json.h"
@@ -6,9 +6,8 @@
 
 namespace troupe::launch {
 
-/// Reads temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, max_new_tokens, seed, stop (a text or a list) and
-/// top_logprobs where the line has them; other members are not looked at. A temperature or a filter turns greedy off.
-/// Errc::bad_input.
-Result<> read_settings(const Json& line, engine::generate::SamplingParams& sampling);
+/// Takes every member of `object` that engine/generate/settings.h knows; others are not looked at. A temperature or a filter turns greedy
+/// off, unless do_sample stands beside it. Errc::bad_input.
+Result<> read_settings(const Json& object, engine::generate::SamplingParams& sampling);
 
 }  // namespace troupe::launch

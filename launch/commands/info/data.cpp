@@ -1,0 +1,83 @@
+// Data files, and what their rows may be used for.
+#include <filesystem>
+
+#include "engine/base/text.h"
+#include "engine/data/readers/file_list.h"
+#include "engine/data/readers/row_reader.h"
+#include "engine/data/sample.h"
+#include "launch/commands/info/looks.h"
+#include "launch/recipes/recipes.h"
+
+namespace troupe::launch {
+
+namespace {
+
+/// What all files of a folder have together.
+struct Rows {
+  std::int64_t good = 0, bad = 0;
+  std::string first_bad;
+};
+
+/// True when some algorithm reads such rows as they are.
+bool say_layouts(const engine::data::Row& row, Report& report) {
+  Json uses = Json::Object{};
+  std::vector<std::string> lines, none;
+  for (const Recipe& recipe : recipes()) {
+    engine::data::LayoutOptions options;
+    options.purpose = recipe.rows;
+    if (const auto layout = engine::data::detect_layout(row, options)) {
+      const std::string word(engine::data::to_string(*layout));
+      uses.set(std::string(recipe.name), word);
+      lines.push_back(cat("for ", recipe.name, ": ", word));
+    } else {
+      none.emplace_back(recipe.name);
+    }
+  }
+  std::vector<std::string> columns;
+  if (row.value.is_object()) {
+    for (const auto& [key, value] : row.value.object()) columns.push_back(quote(key));
+  }
+  report.say("columns", Json::Array(columns.begin(), columns.end()), cat("columns: ", quote(join(columns, ", "), 400)));
+  report.fact("uses", uses);
+  for (const std::string& line : lines) report.line(line);
+  if (!none.empty()) report.line(cat("not without data.columns: ", join(none, ", ")));
+  return !lines.empty();
+}
+
+Result<> read_file(const std::string& path, Rows& rows, Report& report) {
+  auto reader = engine::data::open_rows(path);
+  if (!reader) return fail(reader.error());
+  for (;;) {
+    auto row = (*reader)->next();
+    if (!row && row.error().code != Errc::bad_input) return fail(row.error());
+    if (row && !*row) return {};
+    if (row) {
+      if (rows.good++ == 0 && !say_layouts(**row, report)) {
+        report.note("no algorithm reads such rows as they are; --set data.columns.NAME=COLUMN maps them (docs/formats.md)");
+      }
+    } else if (rows.bad++ == 0) {
+      rows.first_bad = row.error().what;
+    }
+  }
+}
+
+}  // namespace
+
+void look_at_data(const std::string& path, Report& report) {
+  report.begin("data", path);
+  const auto files = engine::data::list_data_files({path});
+  if (!files) return report.problem(files.error());
+  if (files->size() > 1) report.say("files", std::ssize(*files), cat(files->size(), " files, ", files->front(), " to ", files->back()));
+  Rows rows;
+  for (const std::string& file : *files) {
+    if (auto read = read_file(file, rows, report); !read) return report.problem(read.error());
+  }
+  report.say("rows", rows.good, cat(rows.good, rows.good == 1 ? " row" : " rows"));
+  if (rows.bad > 0) {
+    report.problem({Errc::bad_input, cat(rows.bad, " malformed rows; the first: ", rows.first_bad,
+                                         "; mend them, or raise data.max_bad_rows to leave them out")});
+  }
+  if (rows.good == 0) report.problem({Errc::bad_input, "there is no row"});
+}
+
+}  // namespace troupe::launch

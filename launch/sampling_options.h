@@ -1,0 +1,13 @@
+// The options of `troupe generate` and `troupe chat` that are settings of sampling.
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include "launch/commands/commands.h"
+
+namespace troupe::launch {
+
+/// `options` must outlive the parsing.
+void add_sampling(CLI::App& command, GenerateOptions& options);
+
+}  // namespace troupe::launch

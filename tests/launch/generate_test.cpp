@@ -1,0 +1,118 @@
+// troupe generate: generation_config.json, options and lines, each over the one before; beam search.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string line = "{\"ids\":[1,403,407]}\n";
+
+/// stories260k with another generation_config.json.
+std::string model_with(const std::string& config) {
+  const std::string folder = scratch_folder();
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"})
+    std::filesystem::copy_file(data("models/stories260k/hf/") + name, folder + "/" + name);
+  EXPECT_TRUE(write_file_durably(folder + "/generation_config.json", config));
+  return folder;
+}
+
+Json first(const std::string& arguments, const std::string& input = line) {
+  const Said said = run_program("generate --threads 1 " + arguments, input);
+  EXPECT_EQ(said.code, 0) << said.err;
+  const auto lines = json_lines(said.out);
+  return lines.empty() ? Json() : lines[0];
+}
+
+std::size_t length(const Json& answer) { return answer.find("ids")->array().size(); }
+
+TEST(GenerationDefaults, ComeFromTheModelsFileAndYieldToOptionsAndLines) {
+  const std::string model = "--model " + model_with(R"({"max_new_tokens": 5, "do_sample": true, "temperature": 1.5, "top_k": 0})");
+  const Json drawn = first(model + " --seed 3");
+  EXPECT_EQ(length(drawn), 5U);
+  const Json greedy = first(model + " --greedy");
+  EXPECT_NE(drawn.find("ids")->dump(), greedy.find("ids")->dump());
+  EXPECT_EQ(greedy.find("ids")->dump(), first(model + " --generation-config none --max-new-tokens 5").find("ids")->dump());
+  EXPECT_EQ(length(first(model + " --max-new-tokens 3")), 3U);
+  EXPECT_EQ(length(first(model + " --max-new-tokens 3", "{\"ids\":[1,403],\"max_new_tokens\":2}\n")), 2U);
+  EXPECT_EQ(first(model, "{\"ids\":[1,403,407],\"do_sample\":false}\n").find("ids")->dump(), greedy.find("ids")->dump());
+}
+
+TEST(GenerationDefaults, MaxLengthCountsThePrompt) {
+  const std::string model = "--model " + model_with(R"({"max_length": 8})");
+  EXPECT_EQ(length(first(model)), 5U);
+  EXPECT_THAT(first(model, "{\"ids\":[1,2,3,4,5,6,7,8]}\n").find("error")->string(), HasSubstr("max_length"));
+}
+
+TEST(GenerationDefaults, WhatWouldChangeTheOutputIsRefusedByName) {
+  const std::string model = model_with(R"({"guidance_scale": 1.5})");
+  const Said said = run_program("generate --model " + model, line);
+  EXPECT_EQ(said.code, 6);
+  EXPECT_THAT(said.err, HasSubstr("guidance_scale is 1.5; troupe does not have it"));
+  EXPECT_THAT(said.err, HasSubstr("--generation-config none"));
+  EXPECT_EQ(length(first("--generation-config none --max-new-tokens 2 --model " + model)), 2U);
+  EXPECT_TRUE(write_file_durably(model + "/mine.json", R"({"max_new_tokens": 4, "chat_format": "x"})"));
+  const Said other = run_program("generate --threads 1 --generation-config " + model + "/mine.json --model " + model, line);
+  EXPECT_EQ(length(json_lines(other.out).at(0)), 4U);
+  EXPECT_THAT(other.err, HasSubstr("chat_format is not used"));
+}
+
+TEST(GenerationDefaults, ValuesThatMeanNothingAreRefusedWithTheirFile) {
+  const Said said = run_program("generate --model " + model_with(R"({"top_p": 7, "do_sample": true})"), line);
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.err, HasSubstr("generation_config.json: top_p is 7"));
+  const Said eos = run_program("generate --model " + model_with(R"({"eos_token_id": 512})"), line);
+  EXPECT_EQ(eos.code, 3);
+  EXPECT_THAT(eos.err, HasSubstr("512"));
+}
+
+TEST(Beams, AreSearchedFromOptionsAndLines) {
+  const std::string model = "--max-new-tokens 12 --model " + data("models/stories260k/hf");
+  const Json best = first(model + " --num-beams 4 --length-penalty 0.5");
+  EXPECT_EQ(length(best), 12U);
+  EXPECT_TRUE(best.find("score"));
+  EXPECT_EQ(best.find("logprobs")->array().size(), 12U);
+  const Json same = first(model, "{\"ids\":[1,403,407],\"num_beams\":4,\"length_penalty\":0.5}\n");
+  EXPECT_EQ(same.dump(), best.dump());
+  const Json several = first(model + " --num-beams 4 --early-stopping never --n 3");
+  ASSERT_EQ(several.find("samples")->array().size(), 3U);
+  EXPECT_GE(several.find("samples")->array()[0].find("score")->number(), several.find("samples")->array()[1].find("score")->number());
+}
+
+TEST(Beams, ArePrintedForAPersonOnceTheyAreFound) {
+  const Said said = run_program("generate --threads 1 --num-beams 3 --n 2 --max-new-tokens 5 --model " + data("models/stories260k/hf") +
+                                " --prompt 'Once upon'");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("Once upon a time"));
+  EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 2);
+}
+
+TEST(Beams, WhatTheyAreNotCombinedWithIsSaid) {
+  const std::string model = "--num-beams 2 --model " + data("models/stories260k/hf");
+  EXPECT_THAT(first(model + " --temperature 1").find("error")->string(), HasSubstr("beams are searched, not drawn"));
+  EXPECT_THAT(first(model + " --top-logprobs 2").find("error")->string(), HasSubstr("no top_logprobs"));
+  EXPECT_THAT(first(model + " --n 3").find("error")->string(), HasSubstr("num_return_sequences is 3; allowed: 1 to num_beams"));
+}
+
+TEST(Words, AreBannedForcedAndBiasedByLines) {
+  const std::string model = "--max-new-tokens 3 --model " + data("models/stories260k/hf");
+  const std::string first_token = first(model).find("ids")->array()[0].dump();
+  EXPECT_NE(first(model, "{\"ids\":[1,403,407],\"suppress_tokens\":[" + first_token + "]}\n").find("ids")->array()[0].dump(), first_token);
+  EXPECT_NE(first(model, "{\"ids\":[1,403,407],\"logit_bias\":{\"" + first_token + "\":-100}}\n").find("ids")->array()[0].dump(),
+            first_token);
+  EXPECT_EQ(first(model, "{\"ids\":[1,403,407],\"forced_eos_token_id\":7}\n").find("ids")->array()[2].dump(), "7");
+  EXPECT_THAT(first(model, "{\"ids\":[1],\"suppress_tokens\":[512]}\n").find("error")->string(),
+              HasSubstr("512 is not a token of this model"));
+  EXPECT_THAT(first(model, "{\"ids\":[1],\"max_new_tokens\":0}\n").find("error")->string(), HasSubstr("max_new_tokens is 0"));
+}
+
+}  // namespace
+}  // namespace troupe::launch

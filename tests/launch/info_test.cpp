@@ -1,0 +1,214 @@
+// troupe info: what each kind of file or folder is, and the sentence that says why it cannot be used.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/safetensors_writer.h"
+#include "tests/launch/program.h"
+
+namespace troupe::launch {
+namespace {
+
+using engine::checkpoint::SafetensorsFile;
+using engine::checkpoint::SafetensorsWriter;
+using testing::HasSubstr;
+
+const std::string stories = "models/stories260k/hf";
+
+void copy(const std::string& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) std::filesystem::copy_file(data(stories) + "/" + name, folder + "/" + name);
+}
+
+void write(const std::string& path, const std::string& text) { ASSERT_TRUE(write_file_durably(path, text)); }
+
+void copy_model(const std::string& folder) {
+  copy(folder, {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"});
+}
+
+/// The tensors of stories260k that `chosen` picks.
+void write_shard(const std::string& path, const std::function<bool(std::size_t)>& chosen) {
+  const auto whole = value_or_throw(SafetensorsFile::open(data(stories) + "/model.safetensors"));
+  std::vector<SafetensorsWriter::Plan> plans;
+  for (std::size_t i = 0; i < whole.tensors().size(); ++i) {
+    if (chosen(i)) plans.push_back({whole.tensors()[i].name, whole.tensors()[i].type, whole.tensors()[i].shape});
+  }
+  auto writer = value_or_throw(SafetensorsWriter::create(path, plans));
+  const auto wanted = writer.tensors();
+  for (const auto& tensor : wanted) ASSERT_TRUE(writer.write_bytes(tensor.name, whole.bytes(*whole.find(tensor.name))));
+  ASSERT_TRUE(writer.finish());
+}
+
+/// stories260k in two shards, by turns. The index is as it should be but for what `change` does to its weight_map.
+void make_shards(const std::string& folder, const std::function<void(Json& map)>& change = {}, double size_factor = 1) {
+  copy(folder, {"config.json", "tokenizer.json"});
+  write_shard(folder + "/a.safetensors", [](std::size_t i) { return i % 2 == 0; });
+  write_shard(folder + "/b.safetensors", [](std::size_t i) { return i % 2 == 1; });
+  const auto whole = value_or_throw(SafetensorsFile::open(data(stories) + "/model.safetensors"));
+  Json map = Json::Object{};
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < whole.tensors().size(); ++i) {
+    map.set(whole.tensors()[i].name, i % 2 == 0 ? "a.safetensors" : "b.safetensors");
+    bytes += static_cast<std::int64_t>(whole.tensors()[i].end - whole.tensors()[i].begin);
+  }
+  if (change) change(map);
+  const Json metadata = Json::Object{{"total_size", static_cast<std::int64_t>(static_cast<double>(bytes) * size_factor)}};
+  write(folder + "/model.safetensors.index.json", Json(Json::Object{{"metadata", metadata}, {"weight_map", map}}).dump());
+}
+
+struct Case {
+  const char* name;
+  std::function<std::string(const std::string& folder)> make;  ///< returns what is looked at
+  int code;
+  std::vector<std::string> says;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+/// A folder that `fill` fills.
+auto folder_with(std::function<void(const std::string&)> fill) {
+  return [fill = std::move(fill)](const std::string& folder) { return fill(folder), folder; };
+}
+auto file_with(std::string name, std::string text) {
+  return [name = std::move(name), text = std::move(text)](const std::string& folder) {
+    write(folder + "/" + name, text);
+    return folder + "/" + name;
+  };
+}
+
+const Case cases[] = {
+    {"Model",
+     folder_with(copy_model),
+     0,
+     {"architecture: LlamaForCausalLM", "5 layers of width 64", "260032 parameters", "F32", "every weight is there, fits and is finite",
+      "memory to serve: 1015.8 KiB", "memory to train: 4.0 MiB", "generates greedily", "512 tokens", "usable: yes"}},
+    {"ModelWithoutWeights",
+     folder_with([](const std::string& f) { copy(f, {"config.json"}); }),
+     4,
+     {"expected model.safetensors or model.safetensors.index.json, found neither", "usable: no"}},
+    {"WeightsWithoutModel", folder_with([](const std::string& f) { copy(f, {"model.safetensors"}); }), 6, {"weights without config.json"}},
+    {"UnknownFamily",
+     folder_with([](const std::string& f) { write(f + "/config.json", R"({"architectures": ["NoSuchModel"]})"); }),
+     6,
+     {"NoSuchModel"}},
+    {"OtherModelsWeights",
+     folder_with([](const std::string& f) {
+       copy(f, {"model.safetensors"});
+       auto config = value_or_throw(read_json(data(stories) + "/config.json"));
+       config.set("intermediate_size", 180);
+       write(f + "/config.json", config.dump());
+     }),
+     5,
+     {"cannot be used"}},
+    {"Shards", folder_with([](const std::string& f) { make_shards(f); }), 0, {"in 2 files", "usable: yes"}},
+    {"MissingShard",
+     folder_with([](const std::string& f) { make_shards(f), std::filesystem::remove(f + "/b.safetensors"); }),
+     4,
+     {"b.safetensors", "a shard that"}},
+    {"TensorInTheWrongShard",
+     folder_with([](const std::string& f) { make_shards(f, [](Json& map) { map.object().front().second = "b.safetensors"; }); }),
+     5,
+     {"which", "says is here"}},
+    {"TensorThatIsNotListed",
+     folder_with([](const std::string& f) { make_shards(f, [](Json& map) { map.object().erase(map.object().begin()); }); }),
+     5,
+     {"is not listed for this file"}},
+    {"TotalSizeIsWrong",
+     folder_with([](const std::string& f) { make_shards(f, {}, 2); }),
+     0,
+     {"note: total_size of model.safetensors.index.json is", "usable: yes"}},
+    {"OtherModelsTokenizer",
+     folder_with([](const std::string& f) {
+       copy(f, {"config.json", "model.safetensors"});
+       std::filesystem::copy_file(data("tokenizers/gpt2/tokenizer.json"), f + "/tokenizer.json");
+     }),
+     3,
+     {"its ids go up to 50256, the model's vocabulary ends at 511", "belongs to another model"}},
+    {"BrokenTemplate",
+     folder_with([](const std::string& f) { copy_model(f), write(f + "/chat_template.jinja", "{% if %}"); }),
+     3,
+     {"chat template", "cannot be used"}},
+    {"TemplateThatRendersNoTurn", file_with("x.jinja", "{{ raise_exception('never') }}"), 0, {"one user turn does not render", "never"}},
+    {"Template",
+     file_with("x.jinja", "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"),
+     0,
+     {"one user turn: \"<user>Hello\""}},
+    {"GenerationConfigThatGenerateRefuses",
+     folder_with([](const std::string& f) {
+       copy(f, {"config.json", "model.safetensors", "tokenizer.json"});
+       write(f + "/generation_config.json", R"({"guidance_scale": 2.0})");
+     }),
+     0,
+     {"guidance_scale", "training does not use it", "usable: yes"}},
+    {"TokenizerAlone", folder_with([](const std::string& f) { copy(f, {"tokenizer.json"}); }), 0, {"tokenizer: ", "512 tokens"}},
+    {"TokenizerThatIsNone", file_with("tokenizer.json", "{}"), 3, {"tokenizer.json"}},
+    {"Adapter",
+     [](const std::string&) { return data("golden/peft/llama-q-v"); },
+     0,
+     {"LoRA of rank", "which is not here; give it with --model"}},
+    {"Rows",
+     file_with("rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"c\",\"completion\":\"d\"}\n"),
+     0,
+     {"columns: ", "for sft: prompt_completion", "not without data.columns: ", "2 rows"}},
+    {"MalformedRows",
+     file_with("rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\nnot json\n"),
+     3,
+     {"1 malformed rows; the first: ", "rows.jsonl:2"}},
+    {"RowsOfNoUse", file_with("rows.jsonl", "{\"temperature\": 7}\n"), 0, {"note: no algorithm reads such rows as they are"}},
+    {"NoRows", file_with("rows.jsonl", "\n"), 3, {"there is no row"}},
+    {"FolderOfData",
+     folder_with([](const std::string& f) { write(f + "/1.jsonl", "{\"text\":\"a\"}\n"), write(f + "/2.jsonl", "{\"text\":\"b\"}\n"); }),
+     0,
+     {"2 files", "2 rows"}},
+    {"Run",
+     folder_with([](const std::string& f) { write(f + "/metrics.jsonl", "{\"step\":1}\n{\"step\":2}\n"); }),
+     0,
+     {"metrics of 2 steps, the last is step 2", "newest checkpoint: none"}},
+    {"CheckpointWithoutManifest",
+     folder_with([](const std::string& f) { copy_model(f), std::filesystem::create_directory(f + "/training"); }),
+     4,
+     {"training checkpoint", "manifest.json"}},
+    {"RunFile", file_with("run.yaml", "algorithm: sft\ntrain:\n  stepz: 3\n"), 2, {"did you mean train.steps?"}},
+    {"PartOfAFolder", file_with("config.json", "{}"), 2, {"config.json says nothing without the files beside it; look at their folder"}},
+    {"Pickle", file_with("pytorch_model.bin", "x"), 6, {"pickles (.bin, .pt) are never opened"}},
+    {"EmptyFolder", folder_with([](const std::string&) {}), 6, {"neither a model (config.json)"}},
+    {"Nothing", [](const std::string& f) { return f + "/nowhere"; }, 4, {"no such file or folder", "usable: no"}},
+};
+
+class InfoTest : public testing::TestWithParam<Case> {};
+
+TEST_P(InfoTest, SaysWhatItIs) {
+  const std::string folder = scratch_folder() + "/it";
+  std::filesystem::create_directory(folder);
+  const std::string path = GetParam().make(folder);
+  const Said said = run_program("info " + path);
+  EXPECT_EQ(said.code, GetParam().code) << said.out << said.err;
+  for (const std::string& words : GetParam().says) EXPECT_THAT(said.out, HasSubstr(words));
+  EXPECT_THAT(said.out, HasSubstr(GetParam().code == 0 ? "usable: yes" : "usable: no"));
+  const Said machine = run_program("info --json " + path);
+  EXPECT_EQ(machine.code, GetParam().code);
+  const auto lines = json_lines(machine.out);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].find("usable")->boolean(), GetParam().code == 0);
+  EXPECT_EQ(lines[0].find("exit_code")->integer(), GetParam().code);
+  EXPECT_EQ(lines[0].find("problems")->array().empty(), GetParam().code == 0);
+}
+INSTANTIATE_TEST_SUITE_P(Things, InfoTest, testing::ValuesIn(cases), [](const auto& each) { return std::string(each.param.name); });
+
+TEST(InfoJson, HasTheSizesOfAModel) {
+  const Said said = run_program("info --json " + data(stories));
+  const Json all = json_lines(said.out).at(0);
+  const Json& model = all.find("things")->array().at(0);
+  EXPECT_EQ(model.find("kind")->string(), "model");
+  EXPECT_EQ(model.find("parameters")->integer(), 260032);
+  EXPECT_EQ(model.find("layers")->integer(), 5);
+  EXPECT_EQ(model.find("tied")->boolean(), true);
+  EXPECT_EQ(model.find("serve_bytes")->integer(), 4 * 260032);
+  EXPECT_EQ(model.find("train_bytes")->integer(), 16 * 260032);
+  EXPECT_EQ(model.find("dtypes")->dump(), R"({"F32":47})");
+}
+
+}  // namespace
+}  // namespace troupe::launch
