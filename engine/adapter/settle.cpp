@@ -38,10 +38,11 @@ Result<std::vector<std::string>> targeted(const LoraConfig& config, const models
   for (const auto& module : modules) ends.push_back(module.substr(module.rfind('.') + 1));
   for (const auto& pattern : *wanted)
     if (std::ranges::none_of(modules, [&](const auto& module) { return fits(pattern, module); }))
-      return fail(Errc::usage, cat(where, "targets: no linear layer of this model is named ", quote(pattern.text()),
-                                   nearest(pattern.text(), ends).empty() ? "" : cat("; the nearest name is ", quote(nearest(pattern.text(), ends))),
-                                   " (known: ", join({ends.begin(), ends.begin() + std::min<std::ptrdiff_t>(7, std::ssize(ends))}, ", "),
-                                   spec.tied || spec.labels > 0 ? "" : ", lm_head", ")"));
+      return fail(Errc::usage,
+                  cat(where, "targets: no linear layer of this model is named ", quote(pattern.text()),
+                      nearest(pattern.text(), ends).empty() ? "" : cat("; the nearest name is ", quote(nearest(pattern.text(), ends))),
+                      " (known: ", join({ends.begin(), ends.begin() + std::min<std::ptrdiff_t>(7, std::ssize(ends))}, ", "),
+                      spec.tied || spec.labels > 0 ? "" : ", lm_head", ")"));
   for (const auto layer : config.layers)
     if (layer < 0 || layer >= spec.layers)
       return fail(Errc::usage, cat(where, "layers: this model has layers 0 to ", spec.layers - 1, ", found ", layer));

@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "engine/base/text.h"
 #include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_folder.h"
+#include "engine/checkpoint/safetensors_writer.h"
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/golden/dense_models.h"
 #include "tests/support/golden.h"
@@ -58,6 +61,29 @@ TEST_P(EveryFamily, RoundsOnceToSixteenBits) {
     EXPECT_EQ(slurp(once / "model.safetensors"), slurp(twice / "model.safetensors"));
     EXPECT_NE(values(once.path()), values(source));
   }
+}
+
+// As openai-community/gpt2 stores it: without the prefix, with the mask of causal attention that transformers once kept as a buffer.
+TEST(Storage, FilesOfABaseModelWithBuffersLoad) {
+  SKIP_WITHOUT_GOLDEN("models/gpt2/config.json");
+  const std::string source = cat(test::golden_folder(), "/models/gpt2");
+  const auto weights = value_or_throw(SafetensorsFolder::open(source));
+  std::map<std::string, std::vector<float>> values{{"h.0.attn.bias", std::vector<float>(16, 1.0f)}};
+  std::vector<SafetensorsWriter::Plan> plans{{"h.0.attn.bias", StoredType::f32, {1, 1, 4, 4}}};
+  for (const auto& place : weights.all()) {
+    const std::string bare = place.tensor->name.substr(std::string_view("transformer.").size());
+    values[bare].resize(static_cast<std::size_t>(place.tensor->count()));
+    value_or_throw(place.file->read_f32(place.tensor->name, values[bare]));
+    plans.push_back({bare, StoredType::f32, place.tensor->shape});
+  }
+  const Scratch scratch;
+  auto writer = value_or_throw(SafetensorsWriter::create(scratch / "model.safetensors", plans));
+  for (const auto& tensor : writer.tensors()) value_or_throw(writer.write(tensor.name, values.at(tensor.name)));
+  value_or_throw(writer.finish());
+  put(scratch / "config.json", slurp(source + "/config.json"));
+  const auto device = ops::make_cpu_device({.threads = 1});
+  EXPECT_EQ(ops::to_host(*device, value_or_throw(load_decoder(*device, scratch.path(), false))->parameters().values()),
+            ops::to_host(*device, value_or_throw(load_decoder(*device, source, false))->parameters().values()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EveryFamily, testing::ValuesIn(test::dense_models), [](const auto& param) {

@@ -22,8 +22,7 @@ inline engine::models::DecoderSpec random_spec(std::uint64_t seed) {
   spec.inner = pick(3, {24, 40}), spec.kv_heads = pick(4, {1, 2}), spec.heads = spec.kv_heads * pick(5, {1, 2, 3});
   spec.head_size = pick(6, {4, 8}), spec.tied = pick(7, {0, 1}) == 1, spec.attention_bias = pick(8, {0, 1}) == 1;
   spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i)
-    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  for (int i = 0; i < spec.head_size / 2; ++i) spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   spec.max_positions = 96;
   return spec;
 }
