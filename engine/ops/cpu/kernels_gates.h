@@ -1,6 +1,8 @@
 // Activations, alone and as gates.
 #pragma once
 
+#include <type_traits>
+
 #include "engine/ops/cpu/kernels_math.h"
 #include "engine/ops/device.h"
 
