@@ -23,20 +23,33 @@ bool holds(const nn::Parameter& parameter, const models::StoredTensor& tensor, c
   return same && whole && rows.first + rows.count <= shape[0];
 }
 
+enum class Place { here, none, elsewhere };
+
+// Whether these parameters are what the tensor is made of. A tensor that is one of them under its own name says nothing that the parameter
+// does not say itself, and so may have another shape.
+Place place_of(const models::StoredTensor& tensor, const nn::Parameters& parameters) {
+  for (const auto& rows : tensor.rows) {
+    const nn::Parameter* parameter = parameters.find(rows.parameter);
+    if (parameter == nullptr) return Place::none;
+    if (!holds(*parameter, tensor, rows)) return tensor.plain() && tensor.name == rows.parameter ? Place::none : Place::elsewhere;
+  }
+  return Place::here;
+}
+
+bool names_a_family(const Json& config) { return config.find("architectures") != nullptr || config.find("model_type") != nullptr; }
+
 }  // namespace
 
 Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const std::string& where, const nn::Parameters& parameters) {
   std::vector<models::StoredTensor> out;
   std::unordered_set<std::string> placed;
-  if (!config.is_null()) {
+  if (names_a_family(config)) {
     const auto spec = models::read_spec(config, where);
     if (!spec) return fail(spec.error());
     for (auto& tensor : models::stored_tensors(*spec)) {
-      for (const auto& rows : tensor.rows)
-        if (const nn::Parameter* parameter = parameters.find(rows.parameter); parameter && !holds(*parameter, tensor, rows))
-          return fail(Errc::bad_input,
-                      cat(where, ": describes another model: ", rows.parameter, " is ", parameter->logical_shape().text()));
-      if (!std::ranges::all_of(tensor.rows, [&](const auto& rows) { return parameters.find(rows.parameter) != nullptr; })) continue;
+      const auto place = place_of(tensor, parameters);
+      if (place == Place::elsewhere) return fail(Errc::bad_input, cat(where, ": describes another model, by the shape of ", tensor.name));
+      if (place == Place::none) continue;
       for (const auto& rows : tensor.rows) placed.insert(rows.parameter);
       out.push_back(std::move(tensor));
     }
