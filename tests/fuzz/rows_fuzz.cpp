@@ -1,5 +1,6 @@
-// Any text as a data file: JSON lines or a list of rows, of any layout, for any purpose. Every row is used, counted or the reason to stop;
-// a reader that is sent to a row answers that row. Input: a byte for the format, a byte for the purpose, then the file.
+// Any text as a data file: JSON lines, a list of rows, a table, plain text, each also inside gzip, of any layout, for any purpose. Every
+// row is used, counted or the reason to stop; a reader that is sent to a row answers that row. Input: a byte for the format, a byte for the
+// purpose, a byte for the options of plain text and tables, then the file.
 #include <cstdint>
 #include <cstdlib>
 
@@ -20,8 +21,16 @@ void check_account(const Result<Dataset<T>>& loaded) {
   if (report.rows != static_cast<std::int64_t>(loaded->examples.size()) + report.bad + report.untrainable) std::abort();
 }
 
-void check_seek(const std::string& path) {
-  const auto reader = open_rows(path);
+// Rows that are pairs give two examples.
+void check_unpaired(const Result<Dataset<UnpairedExample>>& loaded) {
+  if (!loaded) return;
+  const auto used = loaded->report.rows - loaded->report.bad - loaded->report.untrainable;
+  const auto examples = static_cast<std::int64_t>(loaded->examples.size());
+  if (examples < used || examples > 2 * used) std::abort();
+}
+
+void check_seek(const std::string& path, const ReadOptions& options) {
+  const auto reader = open_rows(path, options);
   if (!reader) return;
   std::vector<Row> rows;
   for (int tries = 0; tries < 200; ++tries) {
@@ -41,21 +50,27 @@ void check_seek(const std::string& path) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const fuzz::ScratchFolder folder;
-  if (size < 2) return 0;
+  if (size < 3) return 0;
+  constexpr const char* names[] = {"rows.jsonl", "rows.json",     "rows.csv",     "rows.tsv",
+                                   "rows.txt",   "rows.jsonl.gz", "rows.json.gz", "rows.csv.gz"};
   DataOptions options;
-  options.paths = {folder.write(data[0] % 2 == 0 ? "rows.jsonl" : "rows.json", fuzz::text_of(data + 2, size - 2))};
+  options.paths = {folder.write(names[data[0] / 16 % 8], fuzz::text_of(data + 3, size - 3))};
+  options.reading.sample_by = static_cast<SampleBy>(data[2] % 4);
+  if (data[2] / 4 % 2 == 1) options.reading.column_names = {"prompt", "completion", "label"};
+  if (data[2] / 8 % 2 == 1) options.tags = {{"role_tag", "a"}, {"content_tag", "b"}, {"user_tag", "c"}, {"function_tag", "d"}};
   options.bad_row_limit = 100;
   options.encode.max_length = 64;
   const ByteEncoder encoder(static_cast<ByteEncoder::Template>(data[1] / 3 % 5));
   if (data[1] % 3 == 0) check_account(load_sft(options, encoder));
   if (data[1] % 3 == 1) check_account(load_pairs(options, encoder));
   if (data[1] % 3 == 2) check_account(load_prompts(options, encoder));
+  if (data[0] % 2 == 1) check_unpaired(load_unpaired(options, encoder));
   // Process rewards and the pairs of reward models, by bits of the byte that the others leave free.
   if (data[0] / 2 % 2 == 1) check_account(load_steps(options, encoder));
   options.encode.steps.tokens = value_or_throw(find_step_tokens("k", {"+", "-"}, encoder));
   if (data[0] / 4 % 2 == 1) check_account(load_steps(options, encoder));
   options.encode.leave_out_longer = true;
   if (data[0] / 8 % 2 == 1) check_account(load_pairs(options, encoder));
-  check_seek(options.paths.front());
+  check_seek(options.paths.front(), options.reading);
   return 0;
 }
