@@ -1,9 +1,9 @@
 #include "engine/tokenizer/jinja/case.h"
 
+#include <unicode/ucasemap.h>
 #include <unicode/uchar.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/utf8.h"
@@ -11,52 +11,152 @@
 namespace troupe::engine::tokenizer::jinja {
 namespace {
 
-// Each character becomes what `map(c, at_word_start)` appends.
-template <class Map>
-std::string map_characters(const std::string& text, Map map) {
-  std::string out;
-  out.reserve(text.size());
-  bool start = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const CodePoint point = code_point_at(text, at);
-    map(out, static_cast<UChar32>(point.value), start);
-    start = !u_isalpha(static_cast<UChar32>(point.value));
-    at += point.size;
-  }
+using Mapping = int32_t (*)(const UCaseMap*, char*, int32_t, const char*, int32_t, UErrorCode*);
+
+struct RootCaseMap {
+  UErrorCode status = U_ZERO_ERROR;
+  UCaseMap* map = ucasemap_open("", U_TITLECASE_NO_BREAK_ADJUSTMENT, &status);
+  ~RootCaseMap() { ucasemap_close(map); }
+};
+
+// The full mappings of Unicode: one character may become several.
+std::string mapped(Mapping mapping, std::string_view text) {
+  static const RootCaseMap root;
+  std::string out(text.size() * 3 + 8, '\0');
+  UErrorCode status = U_ZERO_ERROR;
+  const int32_t size =
+      mapping(root.map, out.data(), static_cast<int32_t>(out.size()), text.data(), static_cast<int32_t>(text.size()), &status);
+  if (U_FAILURE(status)) raise("a text whose case cannot be changed");
+  out.resize(static_cast<std::size_t>(size));
   return out;
 }
 
-void append_upper(std::string& out, UChar32 c) { c == 0xDF ? void(out += "SS") : append_utf8(out, static_cast<char32_t>(u_toupper(c))); }
-void append_lower(std::string& out, UChar32 c) { append_utf8(out, static_cast<char32_t>(u_tolower(c))); }
+char ascii_changed(char c, bool up) {
+  const bool letter = up ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z';
+  return letter ? static_cast<char>(c ^ 0x20) : c;
+}
+
+std::string title_form(std::string_view character) {
+  if (character.size() == 1) return std::string(1, ascii_changed(character[0], true));
+  static const auto to_title = [](const UCaseMap*, char* out, int32_t room, const char* text, int32_t size, UErrorCode* status) {
+    thread_local RootCaseMap own;  // it keeps the place of its search for words
+    return ucasemap_utf8ToTitle(own.map, out, room, text, size, status);
+  };
+  return mapped(to_title, character);
+}
+
+bool cased(char32_t c) { return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASED); }
+
+// A capital sigma is written otherwise at the end of a word: behind a letter, and before none.
+bool final_sigma(const std::string& text, std::size_t at) {
+  const auto ignorable = [](char32_t c) { return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASE_IGNORABLE); };
+  bool behind_letter = false;
+  for (std::size_t i = at; i > 0;) {
+    do --i;
+    while ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80);
+    const char32_t c = code_point_at(text, i).value;
+    if (ignorable(c)) continue;
+    behind_letter = cased(c);
+    break;
+  }
+  for (std::size_t i = at + utf8_length(text[at]); behind_letter && i < text.size(); i += utf8_length(text[i])) {
+    const char32_t c = code_point_at(text, i).value;
+    if (!ignorable(c)) return !cased(c);
+  }
+  return behind_letter;
+}
+
+std::string lower_at(const std::string& text, std::size_t at, std::size_t size) {
+  constexpr char32_t sigma = 0x3A3;
+  if (size == 1) return std::string(1, ascii_changed(text[at], false));
+  if (code_point_at(text, at).value == sigma) return final_sigma(text, at) ? "ς" : "σ";
+  return mapped(ucasemap_utf8ToLower, std::string_view(text).substr(at, size));
+}
+
+// Each character becomes what `map(character, its offset)` says.
+template <class Map>
+std::string each_character(const std::string& text, Map map) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) out += map(code_point_at(text, at), at);
+  return out;
+}
 
 }  // namespace
 
-std::string upper(const std::string& text) {
-  return map_characters(text, [](std::string& out, UChar32 c, bool) { append_upper(out, c); });
-}
-std::string lower(const std::string& text) {
-  return map_characters(text, [](std::string& out, UChar32 c, bool) { append_lower(out, c); });
-}
+std::string upper(const std::string& text) { return mapped(ucasemap_utf8ToUpper, text); }
+std::string lower(const std::string& text) { return mapped(ucasemap_utf8ToLower, text); }
+std::string case_fold(const std::string& text) { return mapped(ucasemap_utf8FoldCase, text); }
+
 std::string title(const std::string& text) {
-  return map_characters(text, [](std::string& out, UChar32 c, bool start) {
-    start ? append_utf8(out, static_cast<char32_t>(u_totitle(c))) : append_lower(out, c);
+  bool inside = false;
+  return each_character(text, [&](CodePoint point, std::size_t at) {
+    const bool rest = std::exchange(inside, cased(point.value));
+    return rest ? lower_at(text, at, point.size) : title_form(std::string_view(text).substr(at, point.size));
   });
 }
 std::string capitalize(const std::string& text) {
-  bool first = true;
-  return map_characters(text, [&](std::string& out, UChar32 c, bool) {
-    std::exchange(first, false) ? append_utf8(out, static_cast<char32_t>(u_totitle(c))) : append_lower(out, c);
+  return each_character(text, [&](CodePoint point, std::size_t at) {
+    return at ? lower_at(text, at, point.size) : title_form(std::string_view(text).substr(0, point.size));
   });
 }
 std::string swap_case(const std::string& text) {
-  return map_characters(text, [](std::string& out, UChar32 c, bool) { u_isupper(c) ? append_lower(out, c) : append_upper(out, c); });
+  return each_character(text, [&](CodePoint point, std::size_t at) {
+    const auto c = static_cast<UChar32>(point.value);
+    const std::string_view character = std::string_view(text).substr(at, point.size);
+    return u_isUUppercase(c)   ? lower_at(text, at, point.size)
+           : u_isULowercase(c) ? mapped(ucasemap_utf8ToUpper, character)
+                               : std::string(character);
+  });
+}
+
+namespace {
+
+enum class Letter { none, upper, lower, title };
+Letter letter_at(const std::string& text, std::size_t at) {
+  const auto c = static_cast<UChar32>(code_point_at(text, at).value);
+  return u_isUUppercase(c)                     ? Letter::upper
+         : u_isULowercase(c)                   ? Letter::lower
+         : u_charType(c) == U_TITLECASE_LETTER ? Letter::title
+                                               : Letter::none;
+}
+bool only(const std::string& text, Letter wanted) {
+  bool found = false;
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+    const Letter letter = letter_at(text, at);
+    if (letter != wanted && letter != Letter::none) return false;
+    found |= letter == wanted;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool is_upper(const std::string& text) { return only(text, Letter::upper); }
+bool is_lower(const std::string& text) { return only(text, Letter::lower); }
+bool is_title(const std::string& text) {
+  bool found = false, inside = false;
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+    const Letter letter = letter_at(text, at);
+    const bool begins = letter == Letter::upper || letter == Letter::title;
+    if ((begins && inside) || (letter == Letter::lower && !inside)) return false;
+    inside = letter != Letter::none;
+    found |= inside;
+  }
+  return found;
+}
+
+bool is_python_space(char32_t value) { return is_whitespace(value) || (value >= 0x1C && value <= 0x1F); }
+bool is_printable(char32_t value) {
+  const int type = u_charType(static_cast<UChar32>(value));
+  const bool hidden = type == U_UNASSIGNED || type == U_CONTROL_CHAR || type == U_FORMAT_CHAR || type == U_SURROGATE ||
+                      type == U_PRIVATE_USE_CHAR || type == U_LINE_SEPARATOR || type == U_PARAGRAPH_SEPARATOR || type == U_SPACE_SEPARATOR;
+  return value == ' ' || !hidden;
 }
 
 std::string strip_text(const std::string& text, const std::string* which, bool left, bool right) {
   const auto strips = [&](std::size_t at) {
     const CodePoint point = code_point_at(text, at);
-    if (!which) return is_whitespace(point.value) || (point.value >= 0x1C && point.value <= 0x1F);
-    return which->find(text.substr(at, point.size)) != std::string::npos;
+    return which ? which->find(text.substr(at, point.size)) != std::string::npos : is_python_space(point.value);
   };
   std::size_t begin = 0, end = text.size();
   while (left && begin < end && strips(begin)) begin += utf8_length(text[begin]);
@@ -89,128 +189,67 @@ Value replace_text(Machine& machine, const std::string& text, const std::string&
   return out.append(text, from);
 }
 
-bool every(const std::string& text, CharacterClass wanted) {
+std::vector<std::string> lines_of(const std::string& text, bool keep_ends) {
+  constexpr std::u32string_view ends = U"\n\r\v\f\x1C\x1D\x1E\x85\u2028\u2029";
+  std::vector<std::string> out;
+  std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
-    const auto c = static_cast<UChar32>(point.value);
-    const bool letter = u_isalpha(c), number = is_numeric(point.value);
-    const bool ok = wanted == CharacterClass::digit     ? u_isdigit(c) != 0
-                    : wanted == CharacterClass::numeric ? number
-                    : wanted == CharacterClass::letter  ? letter
-                    : wanted == CharacterClass::space   ? is_whitespace(point.value)
-                                                        : letter || number;
-    if (!ok) return false;
-    at += point.size;
+    std::size_t next = at + point.size;
+    if (ends.find(point.value) != std::u32string_view::npos) {
+      if (point.value == '\r' && next < text.size() && text[next] == '\n') ++next;
+      out.push_back(text.substr(begin, (keep_ends ? next : at) - begin));
+      begin = next;
+    }
+    at = next;
+  }
+  if (begin < text.size()) out.push_back(text.substr(begin));
+  return out;
+}
+
+bool every(const std::string& text, CharacterClass wanted) {
+  using Class = CharacterClass;
+  if (text.empty()) return wanted == Class::printable || wanted == Class::ascii;
+  const auto holds = [&](char32_t value) {
+    const auto c = static_cast<UChar32>(value);
+    const int number = u_getIntPropertyValue(c, UCHAR_NUMERIC_TYPE);
+    return wanted == Class::decimal     ? number == U_NT_DECIMAL
+           : wanted == Class::digit     ? number == U_NT_DECIMAL || number == U_NT_DIGIT
+           : wanted == Class::numeric   ? number != U_NT_NONE
+           : wanted == Class::letter    ? u_isalpha(c) != 0
+           : wanted == Class::space     ? is_python_space(value)
+           : wanted == Class::printable ? is_printable(value)
+           : wanted == Class::ascii     ? value < 0x80
+                                        : u_isalpha(c) || number != U_NT_NONE;
+  };
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at]))
+    if (!holds(code_point_at(text, at).value)) return false;
+  return true;
+}
+
+bool is_identifier(const std::string& text) {
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+    const auto c = static_cast<UChar32>(code_point_at(text, at).value);
+    if (c != '_' && !u_hasBinaryProperty(c, at ? UCHAR_XID_CONTINUE : UCHAR_XID_START)) return false;
   }
   return !text.empty();
 }
 
-namespace {
-
-// One conversion of a %-format, with its flags ("%-5.2f").
-std::string convert(Machine& machine, const std::string& spec, char kind, const Value& value) {
-  char buffer[512];
-  int size = 0;
-  if (kind == 's' || kind == 'r') {
-    const std::string text = kind == 's' ? machine.text(value) : (machine.weigh(value), to_repr(value));
-    if (spec == "%") return text;
-    int width = 0;
-    const bool left = spec.find('-') != std::string::npos;
-    const auto digits = spec.find_first_of("123456789");
-    if (digits != std::string::npos) width = std::atoi(spec.c_str() + digits);
-    if (width > 400 || spec.find('.') != std::string::npos) raise("a format that is not supported");
-    size = static_cast<int>(count_code_points(text));
-    const std::string fill(static_cast<std::size_t>(std::max(0, width - size)), ' ');
-    return left ? text + fill : fill + text;
-  }
-  if (!value.is_number()) raise(cat("%", kind, " format: a number is required, not ", value.type_name()));
-  if (kind == 'd' || kind == 'i' || kind == 'x' || kind == 'X' || kind == 'o') {
-    const long long integer = value.is(Value::Type::real) ? static_cast<long long>(value.real()) : static_cast<long long>(value.integer());
-    size = std::snprintf(buffer, sizeof buffer, (spec + "ll" + (kind == 'i' ? 'd' : kind)).c_str(), integer);
-  } else {
-    size = std::snprintf(buffer, sizeof buffer, (spec + kind).c_str(), value.real());
-  }
-  if (size < 0 || size >= static_cast<int>(sizeof buffer)) raise("a number too wide for its format");
-  return buffer;
+int digit_value(char32_t value) {
+  const auto c = static_cast<UChar32>(value);
+  return u_getIntPropertyValue(c, UCHAR_NUMERIC_TYPE) == U_NT_DECIMAL ? u_charDigitValue(c) : -1;
 }
 
-}  // namespace
-
-std::string format_percent(Machine& machine, const std::string& format, const Value& values) {
-  const bool tuple = values.is(Value::Type::list) && values.list().kind == List::Kind::tuple;
-  std::size_t used = 0;
-  const auto next = [&]() -> const Value& {
-    if (tuple ? used >= values.list().items.size() : used > 0) raise("not enough arguments for format string");
-    return tuple ? values.list().items[used++] : (++used, values);
-  };
+std::string escape_html(const std::string& text) {
   std::string out;
-  for (std::size_t at = 0; at < format.size(); ++at) {
-    if (format[at] != '%') {
-      out += format[at];
-      continue;
-    }
-    const Value* named = nullptr;
-    if (format.compare(at + 1, 1, "(") == 0) {
-      const auto end = format.find(')', at);
-      if (end == std::string::npos || !values.is(Value::Type::dict)) raise("format requires a mapping");
-      named = values.dict().find_text(std::string_view(format).substr(at + 2, end - at - 2));
-      if (!named) raise("a key of the format is missing");
-      at = end;
-    }
-    std::string spec = "%";
-    while (++at < format.size() && std::string_view("-+ #0123456789.").find(format[at]) != std::string_view::npos) spec += format[at];
-    if (at >= format.size()) raise("incomplete format");
-    if (spec.size() > 8) raise("a format that is not supported");
-    const char kind = format[at];
-    if (kind == '%') {
-      out += '%';
-    } else if (std::string_view("srdixXofFeEgG").find(kind) != std::string_view::npos) {
-      out += convert(machine, spec, kind, named ? *named : next());
-    } else {
-      raise(cat("unsupported format character '", kind, "'"));
-    }
-    machine.reserve(out.size());
-  }
-  if (tuple && used < values.list().items.size()) raise("not all arguments converted during string formatting");
-  if (!tuple && used == 0 && !values.is(Value::Type::dict) && !values.is(Value::Type::list))
-    raise("not all arguments converted during string formatting");
-  return out;
-}
-
-Value format_braces(Machine& machine, const std::string& format, const Arguments& arguments) {
-  std::string out;
-  std::size_t order = 0;
-  for (std::size_t at = 0; at < format.size(); ++at) {
-    const char c = format[at];
-    if ((c == '{' || c == '}') && at + 1 < format.size() && format[at + 1] == c) {
-      out += c, ++at;
-      continue;
-    }
-    if (c == '}') raise("Single '}' encountered in format string");
-    if (c != '{') {
-      out += c;
-      continue;
-    }
-    const auto end = format.find('}', at);
-    if (end == std::string::npos) raise("Single '{' encountered in format string");
-    const std::string field = format.substr(at + 1, end - at - 1);
-    at = end;
-    const auto colon = field.find(':');
-    const std::string place = field.substr(0, colon), spec = colon == std::string::npos ? "" : field.substr(colon + 1);
-    const bool number = !place.empty() && place.find_first_not_of("0123456789") == std::string::npos && place.size() < 6;
-    const std::size_t index = place.empty() ? order++ : number ? static_cast<std::size_t>(std::stoi(place)) : arguments.positional.size();
-    const Value* value = arguments.find(index, place);
-    if (!value) raise(cat("no argument for the place ", quote(field), " of the format"));
-    const bool plain = spec.empty() || (spec.size() < 6 && spec.find_first_not_of("0123456789.dfs") == std::string::npos);
-    if (!plain) raise(cat("the format ", quote(spec), " is not supported"));
-    if (spec.empty())
-      out += machine.text(*value);
-    else if (spec.back() == 's')
-      out += machine.text(*value);
-    else
-      out += convert(machine, "%" + spec.substr(0, spec.size() - (spec.back() == 'd' || spec.back() == 'f')),
-                     spec.back() == 'f' ? 'f' : 'd', *value);
-    machine.reserve(out.size());
+  for (const char c : text) {
+    const std::string_view name = c == '&'    ? "&amp;"
+                                  : c == '<'  ? "&lt;"
+                                  : c == '>'  ? "&gt;"
+                                  : c == '\'' ? "&#39;"
+                                  : c == '"'  ? "&#34;"
+                                              : "";
+    name.empty() ? void(out += c) : void(out += name);
   }
   return out;
 }

@@ -9,14 +9,13 @@ namespace troupe::engine::tokenizer::jinja {
 namespace {
 
 Value refused(const std::string& type, std::string_view name) {
-  return make_function(
-      "method",
-      [what = cat("access to attribute '", name, "' of '", type, "' object is unsafe.")](Machine&, Arguments&) -> Value { raise(what); });
+  return Value::undefined(cat("access to attribute '", name, "' of '", type, "' object is unsafe."));
 }
 
 Value get(Machine& machine, const Value& dict, const Arguments& arguments) {
-  const Value* key = arguments.find(0, "key");
-  if (!key) raise("get expected at least 1 argument, got 0");
+  check_arguments("get", "/ key default?", arguments);
+  const Value* key = &arguments.positional[0];
+  require_hashable(*key);
   machine.charge(dict.dict().items.size() / 16);
   if (const Value* found = dict.dict().find(*key)) return *found;
   const Value* otherwise = arguments.find(1, "default");
@@ -42,7 +41,7 @@ Value listed(Machine& machine, const Value& dict, bool keys, bool values) {
 }
 
 Value index_of(Machine& machine, const Value& list, const Arguments& arguments, bool count) {
-  if (arguments.positional.empty()) raise("one argument is expected");
+  check_arguments(count ? "count" : "index", "/ value", arguments);
   machine.weigh(list);
   std::size_t found = 0;
   const auto& items = list.list().items;
@@ -65,15 +64,23 @@ std::optional<Value> dict_method(const Value& dict, std::string_view name) {
   if (name == "copy") return make_function("method", [dict](Machine&, Arguments&) { return dict; });
   const bool keys = name == "keys" || name == "items", values = name == "values" || name == "items";
   if (!keys && !values) return std::nullopt;
-  return make_function("method", [dict, keys, values](Machine& machine, Arguments&) { return listed(machine, dict, keys, values); });
+  return make_function("method", [dict, keys, values](Machine& machine, Arguments& arguments) {
+    check_arguments(keys && values ? "items" : keys ? "keys" : "values", "", arguments);
+    return listed(machine, dict, keys, values);
+  });
 }
 
 std::optional<Value> list_method(const Value& list, std::string_view name) {
   if (!list.list().indexable()) return std::nullopt;
   constexpr std::array<std::string_view, 7> changing = {"append", "clear", "extend", "insert", "pop", "remove", "reverse"};
-  const bool tuple = list.list().kind == List::Kind::tuple;
-  if (!tuple && (std::find(changing.begin(), changing.end(), name) != changing.end() || name == "sort")) return refused("list", name);
-  if (name == "copy" && !tuple) return make_function("method", [list](Machine&, Arguments&) { return list; });
+  const bool tuple = list.list().kind == List::Kind::tuple, range = list.list().kind == List::Kind::range;
+  if (tuple && std::string_view(list.list().view) == "group" && (name == "grouper" || name == "list"))
+    return list.list().items[name == "list" ? 1 : 0];
+  if (range && (name == "start" || name == "stop" || name == "step"))
+    return list.list().range[name == "start" ? 0 : name == "stop" ? 1 : 2];
+  if (!tuple && !range && (std::find(changing.begin(), changing.end(), name) != changing.end() || name == "sort"))
+    return refused("list", name);
+  if (name == "copy" && !tuple && !range) return make_function("method", [list](Machine&, Arguments&) { return list; });
   if (name != "index" && name != "count") return std::nullopt;
   return make_function("method", [list, count = name == "count"](Machine& machine, Arguments& arguments) {
     return index_of(machine, list, arguments, count);

@@ -6,22 +6,8 @@
 
 namespace troupe::engine::tokenizer::jinja {
 namespace {
-constexpr int deepest = 100;
 constexpr int highest = 600;
 }  // namespace
-
-/// Bounds the recursion, and with it the C++ stack.
-class ExpressionParser::Depth {
- public:
-  explicit Depth(ExpressionParser& parser) : parser_(parser) {
-    if (++parser_.depth_ > deepest) parser_.cursor_.wrong(cat("expressions nested deeper than ", deepest));
-  }
-  ~Depth() { --parser_.depth_; }
-  Depth(const Depth&) = delete;
-
- private:
-  ExpressionParser& parser_;
-};
 
 void TokenCursor::wrong(std::string_view what) const { raise(cat("line ", peek().line, ": ", what)); }
 void TokenCursor::expect_op(std::string_view op) {
@@ -54,7 +40,10 @@ ExprPtr ExpressionParser::grown(ExprPtr expr) const {
 
 ExprPtr ExpressionParser::expression() {
   const Depth depth(*this);
+  const bool lenient_before = lenient;
+  const std::string unknown_before = unknown;
   ExprPtr value = logical_or();
+  if (cursor_.is_name("if")) unknown = unknown_before, lenient = true;
   while (cursor_.skip_name("if")) {
     auto out = make(Expr::Kind::conditional);
     out->parts.push_back(std::move(value));
@@ -62,6 +51,7 @@ ExprPtr ExpressionParser::expression() {
     out->parts.push_back(cursor_.skip_name("else") ? expression() : nullptr);
     value = grown(std::move(out));
   }
+  lenient = lenient_before;
   return value;
 }
 
@@ -82,47 +72,6 @@ ExprPtr ExpressionParser::tuple(bool conditional, std::string_view until_name) {
     out->parts.push_back(one());
   }
   return grown(std::move(out));
-}
-
-ExprPtr ExpressionParser::target() {
-  const auto one = [&]() -> ExprPtr {
-    const Depth depth(*this);
-    if (cursor_.skip_op("(")) {
-      ExprPtr inner = target();
-      cursor_.expect_op(")");
-      return inner;
-    }
-    auto name = make(Expr::Kind::name, cursor_.expect_name());
-    if (!cursor_.skip_op(".")) return name;
-    auto out = make(Expr::Kind::attribute, cursor_.expect_name());
-    out->parts.push_back(std::move(name));
-    return out;
-  };
-  ExprPtr first = one();
-  if (!cursor_.is_op(",")) return first;
-  auto out = make(Expr::Kind::tuple);
-  out->parts.push_back(std::move(first));
-  while (cursor_.skip_op(",")) {
-    if (cursor_.is_name("in") || cursor_.is_op("=")) break;
-    out->parts.push_back(one());
-  }
-  return out;
-}
-
-std::vector<Parameter> ExpressionParser::parameters() {
-  std::vector<Parameter> out;
-  cursor_.expect_op("(");
-  while (!cursor_.is_op(")")) {
-    if (!out.empty()) cursor_.expect_op(",");
-    Parameter parameter{cursor_.expect_name(), nullptr};
-    if (cursor_.skip_op("="))
-      parameter.otherwise = expression();
-    else if (!out.empty() && out.back().otherwise)
-      cursor_.wrong("a parameter without a default follows one with a default");
-    out.push_back(std::move(parameter));
-  }
-  cursor_.expect_op(")");
-  return out;
 }
 
 ExprPtr ExpressionParser::binary_chain(ExprPtr (ExpressionParser::*operand)(), std::initializer_list<std::string_view> operators) {
@@ -248,6 +197,7 @@ ExprPtr ExpressionParser::name_or_constant() {
     out->value = false;
   else if (name != "none" && name != "None")
     out = make(Expr::Kind::name, name);
+  caller_named |= name == "caller", kwargs_named |= name == "kwargs", varargs_named |= name == "varargs";
   return out;
 }
 

@@ -21,8 +21,7 @@ Value Machine::evaluate_dict(const Expr& expr) {
   Dict out;
   for (std::size_t i = 0; i + 1 < expr.parts.size(); i += 2) {
     Value key = evaluate(*expr.parts[i]);
-    if (key.is(Value::Type::dict) || (key.is(Value::Type::list) && key.list().kind == List::Kind::list))
-      raise(cat("unhashable type: '", key.type_name(), "'"));
+    require_hashable(key);
     charge(out.items.size());
     out.set(std::move(key), evaluate(*expr.parts[i + 1]));
   }

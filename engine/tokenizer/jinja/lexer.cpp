@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/jinja/value.h"
@@ -191,21 +194,52 @@ class Lexer {
     wrong(cat("unexpected character ", quote(in_.substr(at_, point.size))));
   }
 
-  void number() {
-    std::size_t end = at_;
-    const auto digits = [&] {
-      while (end < in_.size() && (digit(in_[end]) || (in_[end] == '_' && end + 1 < in_.size() && digit(in_[end + 1])))) ++end;
+  // The end of the digits of `base` from `end`, single underscores between them.
+  std::size_t digits_end(std::size_t end, int base = 10) const {
+    const auto fits = [&](std::size_t at) {
+      const char c = at < in_.size() ? in_[at] : '\0';
+      return digit(c) ? c - '0' < base : base == 16 && std::isxdigit(static_cast<unsigned char>(c));
     };
-    bool real = false;
-    digits();
-    if (end + 1 < in_.size() && in_[end] == '.' && digit(in_[end + 1])) real = true, ++end, digits();
+    while (fits(end) || (end < in_.size() && in_[end] == '_' && fits(end + 1))) ++end;
+    return end;
+  }
+
+  // 1.5, 1e3, 1_0.5e-3; what stands behind a point is no such number but an index (x.0.1).
+  std::size_t real_end() const {
+    if (at_ > 0 && in_[at_ - 1] == '.') return at_;
+    std::size_t end = digits_end(at_);
+    const std::size_t whole = end;
+    if (end + 1 < in_.size() && in_[end] == '.' && digit(in_[end + 1])) end = digits_end(end + 1);
     if (end < in_.size() && (in_[end] == 'e' || in_[end] == 'E')) {
       const std::size_t sign = end + 1 < in_.size() && (in_[end + 1] == '+' || in_[end + 1] == '-') ? 1 : 0;
-      if (end + 1 + sign < in_.size() && digit(in_[end + 1 + sign])) real = true, end += 1 + sign, digits();
+      if (end + 1 + sign < in_.size() && digit(in_[end + 1 + sign])) end = digits_end(end + 1 + sign);
     }
+    return end > whole ? end : at_;
+  }
+
+  // 12, 0x1F, 0o17, 0b11, 000; 012 is 0 and then 12.
+  std::size_t integer_end(int& base) const {
+    const char mark = in_[at_] == '0' && at_ + 1 < in_.size() ? static_cast<char>(std::tolower(in_[at_ + 1])) : '\0';
+    base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
+    const std::size_t end = digits_end(base == 10 ? at_ : at_ + 2, base);
+    if (base != 10 && end > at_ + 2) return end;
+    base = 10;
+    return in_[at_] == '0' ? digits_end(at_, 1) : digits_end(at_);
+  }
+
+  void number() {
+    int base = 10;
+    const std::size_t real = real_end();
+    const std::size_t end = real > at_ ? real : integer_end(base);
     std::string text(in_.substr(at_, end - at_));
     text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
-    add(real ? Kind::real : Kind::integer, text);
+    if (base != 10) {
+      if (text.size() > 60) wrong("an integer that does not fit 64 bits");
+      errno = 0;
+      text = std::to_string(std::strtoull(text.c_str() + 2, nullptr, base));
+      if (errno) wrong("an integer that does not fit 64 bits");
+    }
+    add(real > at_ ? Kind::real : Kind::integer, text);
     advance(end - at_);
   }
 
@@ -213,46 +247,8 @@ class Lexer {
     std::size_t end = at_ + 1;
     while (end < in_.size() && in_[end] != quote_mark) end += in_[end] == '\\' ? 2 : 1;
     if (end >= in_.size()) wrong("a string that does not end");
-    add(Kind::string, unescape(in_.substr(at_ + 1, end - at_ - 1)));
+    add(Kind::string, unescape(in_.substr(at_ + 1, end - at_ - 1), line_));
     advance(end + 1 - at_);
-  }
-
-  std::string unescape(std::string_view text) const {
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '\\' || i + 1 == text.size()) {
-        out += text[i];
-        continue;
-      }
-      const char c = text[++i];
-      constexpr std::string_view names = "ntr\\'\"abfv", meanings = "\n\t\r\\'\"\a\b\f\v";
-      const std::size_t hex_digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-      if (const auto known = names.find(c); known != std::string_view::npos) {
-        out += meanings[known];
-      } else if (hex_digits) {
-        append_utf8(out, code_point(text.substr(std::min(i + 1, text.size()), hex_digits), hex_digits, 16));
-        i += hex_digits;
-      } else if (c >= '0' && c <= '7') {
-        std::size_t count = 1;
-        while (count < 3 && i + count < text.size() && text[i + count] >= '0' && text[i + count] <= '7') ++count;
-        append_utf8(out, code_point(text.substr(i, count), count, 8));
-        i += count - 1;
-      } else if (c != '\n') {
-        out += '\\', out += c;
-      }
-    }
-    return out;
-  }
-
-  char32_t code_point(std::string_view digits, std::size_t wanted, int base) const {
-    std::size_t used = 0;
-    unsigned long value = 0;
-    try {
-      value = std::stoul(std::string(digits), &used, base);
-    } catch (const std::exception&) { used = 0; }
-    if (used != wanted || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
-      wrong(cat("the escape \\", quote(digits), " is no character"));
-    return static_cast<char32_t>(value);
   }
 
   std::string_view in_;

@@ -1,5 +1,7 @@
 #include "engine/tokenizer/jinja/loop.h"
 
+#include "engine/base/text.h"
+
 namespace troupe::engine::tokenizer::jinja {
 namespace {
 
@@ -9,6 +11,8 @@ Value cycle(std::size_t index, const Arguments& arguments) {
 }
 
 }  // namespace
+
+std::string Loop::text() const { return cat("<LoopContext ", index + 1, "/", items.size(), ">"); }
 
 std::optional<Value> Loop::attribute(std::string_view name) {
   const std::size_t left = items.size() - index;
@@ -35,6 +39,7 @@ std::optional<Value> Loop::attribute(std::string_view name) {
 }
 
 Value Loop::changed(Machine& machine, const Arguments& arguments) {
+  if (!arguments.keyword.empty()) raise("changed() takes no keyword arguments");
   List now;
   now.kind = List::Kind::tuple;
   now.items = arguments.positional;

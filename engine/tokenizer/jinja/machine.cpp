@@ -1,5 +1,7 @@
 #include "engine/tokenizer/jinja/machine.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "engine/tokenizer/utf8.h"
 
@@ -17,6 +19,12 @@ void Scope::set(const std::string& name, Value value) {
   names_.emplace_back(name, std::move(value));
 }
 
+std::string Namespace::text() const {
+  if (std::exchange(printing_, true)) return "<Namespace {...}>";
+  std::string out = cat("<Namespace ", to_string(values), ">");
+  printing_ = false;
+  return out;
+}
 std::optional<Value> Namespace::attribute(std::string_view name) {
   const Value* found = values.find_text(name);
   return found ? std::optional(*found) : std::nullopt;
@@ -57,13 +65,16 @@ std::string Machine::run(const Block& block) {
 void Machine::charge(std::size_t steps) {
   steps_ += steps;
   if (steps_ > limits_.steps) raise(cat("the template takes more than ", limits_.steps, " steps"));
+  if (live_bytes() - live_before_ > limits_.memory) raise(cat("the template's values take more than ", limits_.memory, " bytes"));
 }
 void Machine::reserve(std::size_t bytes) {
   if (bytes > limits_.bytes) raise(cat("a text of ", bytes, " bytes; at most ", limits_.bytes, " are allowed"));
-  charge(bytes / 64);
+  charge(bytes / 32);
 }
-void Machine::reserve_items(std::size_t count) {
+void Machine::reserve_items(std::size_t count, std::size_t bytes) {
   if (count > limits_.items) raise(cat("a list of ", count, " items; at most ", limits_.items, " are allowed"));
+  if (live_bytes() - live_before_ + static_cast<std::int64_t>(count * bytes) > limits_.memory)
+    raise(cat("the template's values take more than ", limits_.memory, " bytes"));
   charge(count);
 }
 void Machine::weigh(const Value& value) {
@@ -92,20 +103,26 @@ Value Machine::call(const Value& callee, Arguments& arguments) {
   return object->call(*this, arguments);
 }
 
+const Filter* find_filter(std::string_view name) {
+  for (const auto find : {find_text_filter, find_html_filter, find_list_filter, find_choice_filter, find_value_filter})
+    if (const Filter* found = find(name)) return found;
+  return nullptr;
+}
+
 Value Machine::filter(const std::string& name, const Value& value, Arguments& arguments) {
   charge(1);
-  FilterBody body = find_text_filter(name);
-  if (!body) body = find_list_filter(name);
-  if (!body) body = find_value_filter(name);
-  if (!body) raise(cat("no filter named ", quote(name)));
-  return body(*this, value, arguments);
+  const Filter* found = find_filter(name);
+  if (!found) raise(cat("no filter named ", quote(name)));
+  check_arguments(name, found->parameters, arguments);
+  return found->body(*this, value, arguments);
 }
 
 bool Machine::test(const std::string& name, const Value& value, Arguments& arguments) {
   charge(1);
-  const TestBody body = find_test(name);
-  if (!body) raise(cat("no test named ", quote(name)));
-  return body(*this, value, arguments);
+  const Test* found = find_test(name);
+  if (!found) raise(cat("no test named ", quote(name)));
+  check_arguments(name, found->parameters, arguments);
+  return found->body(*this, value, arguments);
 }
 
 Value Machine::make_namespace(Dict values) {
@@ -143,7 +160,7 @@ Value missing(const Value& object, const std::string& key_repr, bool attribute) 
 // environment.getattr: Python's attribute first, then the item.
 Value Machine::attribute(const Value& object, const std::string& name) {
   require_defined(object);
-  if (name.starts_with('_') && !object.is(Value::Type::dict))
+  if (name.starts_with("__") || (name.starts_with('_') && !object.is(Value::Type::dict)))
     return Value::undefined(cat("access to attribute '", name, "' of '", object.type_name(), "' object is unsafe."));
   if (auto found = own_attribute(object, name)) return *found;
   if (object.is(Value::Type::dict))
@@ -159,6 +176,7 @@ Value Machine::item(const Value& object, const Value& key) {
     const Value* found = key.is(Value::Type::string) ? object.dict().find_text(key.string()) : object.dict().find(key);
     if (found) return *found;
   }
+  if (key.is(Value::Type::undefined) && object.is(Value::Type::list)) require_defined(key);
   const bool list = object.is(Value::Type::list) && object.list().indexable();
   if ((list || object.is(Value::Type::string)) && key.is_integral()) {
     const auto size = static_cast<std::int64_t>(list ? object.list().items.size() : count_code_points(object.string()));
@@ -167,32 +185,51 @@ Value Machine::item(const Value& object, const Value& key) {
     if (list) return object.list().items[static_cast<std::size_t>(index)];
     return slice(*this, object, index, index + 1, 1);
   }
-  if (key.is(Value::Type::string) && !key.string().starts_with("__"))
+  if (key.is(Value::Type::string) && !key.string().starts_with('_'))
     if (auto found = own_attribute(object, key.string())) return *found;
   return missing(object, to_repr(key), key.is(Value::Type::string));
 }
 
-std::vector<Value> Machine::items_of(const Value& value) {
+namespace {
+
+// What is left of a generator, up to `most`: it gives each item once.
+std::vector<Value> take(const List& generator, std::size_t most) {
+  Progress& progress = *generator.progress;
+  const auto begin = generator.items.begin() + static_cast<std::ptrdiff_t>(progress.taken);
+  const std::size_t count = std::min(most, generator.items.size() - progress.taken);
+  if (count < most && !progress.failure.empty()) raise(progress.failure);
+  progress.taken += count;
+  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+}
+
+}  // namespace
+
+std::vector<Value> Machine::items_of(const Value& value, std::size_t most) {
   std::vector<Value> out;
   switch (value.type()) {
     case Value::Type::undefined:
       break;
     case Value::Type::list:
-      out = value.list().items;
-      break;
+      reserve_items(value.list().items.size());
+      if (value.list().kind == List::Kind::generator) return take(value.list(), most);
+      return value.list().items;
     case Value::Type::dict:
+      reserve_items(value.dict().items.size());
       for (const auto& [key, item] : value.dict().items) out.push_back(key);
       break;
     case Value::Type::string: {
       const std::string& text = value.string();
-      reserve_items(count_code_points(text));
+      const std::size_t count = count_code_points(text);
+      reserve_items(count, 160);
+      out.reserve(count);
       for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) out.emplace_back(text.substr(at, utf8_length(text[at])));
       break;
     }
     default:
-      raise(cat("'", value.type_name(), "' object is not iterable"));
+      if (!value.is(Value::Type::object) || !value.object()->items_inside()) raise(cat("'", value.type_name(), "' object is not iterable"));
+      out = *value.object()->items_inside();
+      reserve_items(out.size());
   }
-  reserve_items(out.size());
   return out;
 }
 

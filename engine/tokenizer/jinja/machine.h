@@ -6,15 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
+#include "engine/tokenizer/jinja/arguments.h"
 #include "engine/tokenizer/jinja/ast.h"
 
 namespace troupe::engine::tokenizer::jinja {
 
 struct MachineLimits {
-  std::size_t steps = 5'000'000;  ///< statements, expressions, and what they go through
-  int depth = 1500;               ///< of the recursion of evaluation
-  std::size_t bytes = 16u << 20;  ///< of one string, and of the output
-  std::size_t items = 1u << 20;   ///< of one list
+  std::size_t steps = 5'000'000;     ///< statements, expressions, and what they go through
+  int depth = 1500;                  ///< of the recursion of evaluation
+  std::size_t bytes = 16u << 20;     ///< of one string, and of the output
+  std::size_t items = 1u << 20;      ///< of one list
+  std::int64_t memory = 64ll << 20;  ///< bytes of all values together
 };
 
 /// Names of one block, and the block around it.
@@ -33,8 +36,12 @@ class Scope {
 class Namespace : public Object {
  public:
   std::string type_name() const override { return "Namespace"; }
+  std::string text() const override;
   std::optional<Value> attribute(std::string_view name) override;
   Dict values;
+
+ private:
+  mutable bool printing_ = false;  // it may hold itself
 };
 
 /// A function written in C++.
@@ -68,7 +75,8 @@ class Machine {
   void charge(std::size_t steps);
   /// Before a string of `bytes` is made.
   void reserve(std::size_t bytes);
-  void reserve_items(std::size_t count);
+  /// Before a list of `count` is made, each taking `bytes`.
+  void reserve_items(std::size_t count, std::size_t bytes = sizeof(Value));
   /// What comparing or writing `value` will cost.
   void weigh(const Value& value);
   /// str(value), within the limits.
@@ -79,8 +87,8 @@ class Machine {
   /// object.name and object[key], as templates see them.
   Value attribute(const Value& object, const std::string& name);
   Value item(const Value& object, const Value& key);
-  /// What a loop goes through: items of a list, keys of a dict, characters of a string.
-  std::vector<Value> items_of(const Value& value);
+  /// What a loop goes through: items of a list, keys of a dict, characters of a string. At most `most` of a generator.
+  std::vector<Value> items_of(const Value& value, std::size_t most = std::size_t(-1));
   Value make_namespace(Dict values);
 
  private:
@@ -92,6 +100,7 @@ class Machine {
 
   Flow execute(const Block& block);
   Flow execute(const Stmt& statement);
+  Flow execute_kind(const Stmt& statement);
   Flow execute_if(const Stmt& statement);
   Flow execute_for(const Stmt& statement, const Value& through, int depth);
   void execute_set(const Stmt& statement);
@@ -118,6 +127,8 @@ class Machine {
 
   MachineLimits limits_;
   std::size_t steps_ = 0;
+  const std::int64_t live_before_ = live_bytes();
+  bool located_ = false;  // the failure on its way out names its line
   int depth_ = 0;
   std::shared_ptr<Scope> top_, scope_;
   std::string output_;  // of the template
@@ -128,17 +139,26 @@ class Machine {
   std::vector<std::shared_ptr<Scope>> macro_scopes_;        // macros know theirs weakly
 };
 
-// The library of the language, by name; nullptr when there is none.
-using FilterBody = Value (*)(Machine&, const Value&, Arguments&);
-using TestBody = bool (*)(Machine&, const Value&, Arguments&);
-FilterBody find_text_filter(std::string_view name);
-FilterBody find_list_filter(std::string_view name);
-FilterBody find_value_filter(std::string_view name);
-TestBody find_test(std::string_view name);
+// The library of the language, by name; nullptr when there is none. `parameters` as check_arguments reads them.
+struct Filter {
+  Value (*body)(Machine&, const Value&, Arguments&);
+  const char* parameters;
+};
+struct Test {
+  bool (*body)(Machine&, const Value&, Arguments&);
+  const char* parameters;
+};
+const Filter* find_filter(std::string_view name);
+const Filter* find_text_filter(std::string_view name);
+const Filter* find_html_filter(std::string_view name);
+const Filter* find_list_filter(std::string_view name);
+const Filter* find_choice_filter(std::string_view name);
+const Filter* find_value_filter(std::string_view name);
+const Test* find_test(std::string_view name);
 std::optional<Value> string_method(const Value& text, std::string_view name);
 std::optional<Value> dict_method(const Value& dict, std::string_view name);
 std::optional<Value> list_method(const Value& list, std::string_view name);
-/// range, dict, namespace, cycler, joiner, raise_exception.
+/// range, dict, namespace, cycler, joiner, lipsum, raise_exception.
 void define_globals(Machine& machine);
 
 // Operators (operators.cpp).
@@ -146,8 +166,8 @@ Value binary(Machine& machine, const std::string& op, const Value& left, const V
 bool compare(Machine& machine, const std::string& op, const Value& left, const Value& right);
 Value negate(const Value& value);
 Value slice(Machine& machine, const Value& value, const Value& start, const Value& stop, const Value& step);
-/// "%s and %d" % values.
-std::string format_percent(Machine& machine, const std::string& format, const Value& values);
+/// int(value) of a number; raises beyond 64 bits.
+std::int64_t whole_number(const Value& value);
 
 /// Raises when `value` is undefined: it was used where jinja2 does not let an undefined value be.
 void require_defined(const Value& value);

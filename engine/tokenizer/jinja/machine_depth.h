@@ -1,4 +1,4 @@
-// The guard that bounds the machine's recursion.
+// Guards of the machine: of the depth of its recursion, and of the scope it is in.
 #pragma once
 
 #include "engine/base/text.h"
@@ -19,6 +19,21 @@ class Machine::Depth {
 
  private:
   Machine& machine_;
+};
+
+/// A new scope for as long as it lives.
+class Machine::Enter {
+ public:
+  Enter(Machine& machine, std::shared_ptr<Scope> parent) : machine_(machine), before_(machine.scope_) {
+    machine.scope_ = std::make_shared<Scope>(std::move(parent));
+  }
+  explicit Enter(Machine& machine) : Enter(machine, machine.scope_) {}
+  ~Enter() { machine_.scope_ = before_; }
+  Enter(const Enter&) = delete;
+
+ private:
+  Machine& machine_;
+  std::shared_ptr<Scope> before_;
 };
 
 }  // namespace troupe::engine::tokenizer::jinja

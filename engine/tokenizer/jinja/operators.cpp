@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "engine/base/text.h"
+#include "engine/tokenizer/jinja/case.h"
+#include "engine/tokenizer/jinja/format.h"
 #include "engine/tokenizer/jinja/machine.h"
 #include "engine/tokenizer/utf8.h"
 
@@ -49,16 +51,30 @@ Value integer_arithmetic(const std::string& op, std::int64_t a, std::int64_t b) 
   return out;
 }
 
+double real_power(double a, double b) {
+  if (a == 0 && b < 0) raise("0.0 cannot be raised to a negative power");
+  if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b)) raise("a negative number to a broken power is complex");
+  const double out = std::pow(a, b);
+  if (std::isinf(out) && std::isfinite(a) && std::isfinite(b)) raise("the result of ** is too large");
+  return out;
+}
+
 Value real_arithmetic(const std::string& op, double a, double b) {
   if ((op == "/" || op == "//" || op == "%") && b == 0) raise("float division by zero");
   if (op == "+") return a + b;
   if (op == "-") return a - b;
   if (op == "*") return a * b;
   if (op == "/") return a / b;
-  if (op == "//") return std::floor(a / b);
-  if (op == "**") return std::pow(a, b);
-  const double rest = std::fmod(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  if (op == "**") return real_power(a, b);
+  // As Python's float_divmod: the rest has the sign of b.
+  double rest = std::fmod(a, b);
+  double quotient = (a - rest) / b;
+  if (rest != 0 && (rest < 0) != (b < 0)) rest += b, quotient -= 1;
+  if (rest == 0) rest = std::copysign(0.0, b);
+  if (op == "%") return rest;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double floor = std::floor(quotient);
+  return quotient - floor > 0.5 ? floor + 1 : floor;
 }
 
 Value repeat(Machine& machine, const Value& value, std::int64_t count) {
@@ -68,7 +84,7 @@ Value repeat(Machine& machine, const Value& value, std::int64_t count) {
     machine.reserve(text.empty() ? 0 : times > (std::size_t{1} << 40) ? times : text.size() * times);
     std::string out;
     for (std::size_t i = 0; i < times && !text.empty(); ++i) out += text;
-    return out;
+    return value.is_markup() ? Value::markup(std::move(out)) : Value(std::move(out));
   }
   List out;
   out.kind = value.list().kind;
@@ -82,15 +98,25 @@ Value add(Machine& machine, const Value& left, const Value& right) {
   if (left.is(Type::string)) {
     if (!right.is(Type::string)) raise(cat("can only concatenate str (not \"", right.type_name(), "\") to str"));
     machine.reserve(left.string().size() + right.string().size());
-    return left.string() + right.string();
+    if (!left.is_markup() && !right.is_markup()) return left.string() + right.string();
+    // Text that counts as escaped escapes what is put beside it.
+    const auto safe = [](const Value& side) { return side.is_markup() ? side.string() : escape_html(side.string()); };
+    return Value::markup(safe(left) + safe(right));
   }
-  if (left.is(Type::list) && right.is(Type::list) && left.list().kind == right.list().kind && left.list().indexable()) {
+  if (left.is(Type::list) && right.is(Type::list) && left.list().kind == right.list().kind && left.list().is_plain()) {
     machine.reserve_items(left.list().items.size() + right.list().items.size());
     List out = left.list();
     out.items.insert(out.items.end(), right.list().items.begin(), right.list().items.end());
     return out;
   }
   unsupported("+", left, right);
+}
+
+// Whether a generator gives `value`; what came before it is spent.
+bool given(Machine& machine, const Value& generator, const Value& value) {
+  for (auto item = machine.items_of(generator, 1); !item.empty(); item = machine.items_of(generator, 1))
+    if (equal(item[0], value)) return true;
+  return false;
 }
 
 bool contains(Machine& machine, const Value& container, const Value& value) {
@@ -101,13 +127,15 @@ bool contains(Machine& machine, const Value& container, const Value& value) {
     case Type::string:
       machine.charge(container.string().size() / 64);
       return container.string().find(to_text(value, "the left side of 'in' a string")) != std::string::npos;
-    case Type::list:
+    case Type::list: {
       machine.weigh(container);
-      for (const Value& item : container.list().items)
-        if (equal(item, value)) return true;
-      return false;
+      const auto& items = container.list().items;
+      if (container.list().kind == List::Kind::generator) return given(machine, container, value);
+      return std::any_of(items.begin(), items.end(), [&](const Value& item) { return equal(item, value); });
+    }
     case Type::dict:
       machine.charge(container.dict().items.size() / 8);
+      require_hashable(value);
       return container.dict().find(value) != nullptr;
     default:
       raise(cat("argument of type '", container.type_name(), "' is not iterable"));
@@ -119,7 +147,7 @@ bool contains(Machine& machine, const Value& container, const Value& value) {
 Value binary(Machine& machine, const std::string& op, const Value& left, const Value& right) {
   if (op == "~") return machine.text(left) + machine.text(right);
   require_defined(left);
-  if (op == "%" && left.is(Type::string)) return format_percent(machine, left.string(), right);
+  if (op == "%" && left.is(Type::string)) return format_percent(machine, left, right);
   require_defined(right);
   if (left.is_number() && right.is_number()) {
     if (left.is_integral() && right.is_integral()) return integer_arithmetic(op, left.integer(), right.integer());
@@ -127,7 +155,7 @@ Value binary(Machine& machine, const std::string& op, const Value& left, const V
   }
   if (op == "+") return add(machine, left, right);
   if (op == "*") {
-    const auto sequence = [](const Value& v) { return v.is(Type::string) || (v.is(Type::list) && v.list().indexable()); };
+    const auto sequence = [](const Value& v) { return v.is(Type::string) || (v.is(Type::list) && v.list().is_plain()); };
     if (sequence(left) && right.is_integral()) return repeat(machine, left, right.integer());
     if (sequence(right) && left.is_integral()) return repeat(machine, right, left.integer());
   }
@@ -144,6 +172,13 @@ bool compare(Machine& machine, const std::string& op, const Value& left, const V
   if (op == ">") return less(right, left);
   if (op == "<=") return less(left, right) || equal(left, right);
   return less(right, left) || equal(left, right);
+}
+
+std::int64_t whole_number(const Value& value) {
+  if (value.is_integral()) return value.integer();
+  if (!std::isfinite(value.real())) raise(cat("cannot convert float ", real_to_string(value.real()), " to integer"));
+  if (std::fabs(value.real()) >= 9.2e18) overflow();
+  return static_cast<std::int64_t>(value.real());
 }
 
 Value negate(const Value& value) {
@@ -177,8 +212,10 @@ Value slice(Machine& machine, const Value& value, const Value& start, const Valu
     const Value& item = items[static_cast<std::size_t>(i)];
     text ? void(joined += item.string()) : out.items.push_back(item);
   }
-  if (text) return joined;
+  if (text) return value.is_markup() ? Value::markup(std::move(joined)) : Value(std::move(joined));
   out.kind = value.list().kind;
+  const auto& range = value.list().range;
+  if (out.kind == List::Kind::range) out.range = {range[0] + from * range[2], range[0] + to * range[2], range[2] * stride};
   machine.charge(out.items.size());
   return out;
 }

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "engine/base/text.h"
 #include "engine/tokenizer/jinja/ast.h"
 #include "engine/tokenizer/jinja/lexer.h"
 
@@ -39,6 +40,12 @@ class ExpressionParser {
   ExprPtr filters(ExprPtr start, bool first_without_pipe);            ///< | filter | filter, tests and calls after them
   std::vector<Parameter> parameters();                                ///< (a, b=1)
   ExprPtr unary(bool with_filters);
+  /// Inside an `if` (and not in a loop, macro or the like inside it) filters and tests may be unknown until they are used.
+  bool lenient = false;
+  /// What is wrong with the first unknown one elsewhere; empty: nothing.
+  std::string unknown;
+  /// Names that the source asked for so far, among those that macros treat apart.
+  bool caller_named = false, kwargs_named = false, varargs_named = false;
 
  private:
   class Depth;
@@ -60,15 +67,32 @@ class ExpressionParser {
   ExprPtr dict();
   ExprPtr postfix(ExprPtr start);
   ExprPtr subscript(ExprPtr object);
+  ExprPtr subscribed();
   ExprPtr call(ExprPtr callee);
   void arguments(Expr& into);
   ExprPtr filter(ExprPtr start);
+  void expect_known(bool known, std::string_view what, const std::string& name);
   ExprPtr test(ExprPtr start);
   std::string dotted_name();
   bool at_tuple_end(std::string_view until_name) const;
 
   TokenCursor& cursor_;
   int depth_ = 0;
+};
+
+/// Bounds the recursion, and with it the C++ stack.
+class ExpressionParser::Depth {
+  static constexpr int deepest = 100;
+
+ public:
+  explicit Depth(ExpressionParser& parser) : parser_(parser) {
+    if (++parser_.depth_ > deepest) parser_.cursor_.wrong(cat("expressions nested deeper than ", deepest));
+  }
+  ~Depth() { --parser_.depth_; }
+  Depth(const Depth&) = delete;
+
+ private:
+  ExpressionParser& parser_;
 };
 
 /// The whole template. Throws Failure (Errc::bad_input) with the line.

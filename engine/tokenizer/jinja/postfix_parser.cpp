@@ -1,5 +1,6 @@
 // What may follow an operand: attributes, items, slices, calls, filters and tests.
 #include "engine/base/text.h"
+#include "engine/tokenizer/jinja/machine.h"
 #include "engine/tokenizer/jinja/parser.h"
 
 namespace troupe::engine::tokenizer::jinja {
@@ -27,22 +28,36 @@ ExprPtr ExpressionParser::postfix(ExprPtr start) {
   }
 }
 
-ExprPtr ExpressionParser::subscript(ExprPtr object) {
-  auto out = make(Expr::Kind::item);
-  out->parts.push_back(std::move(object));
-  ExprPtr first = cursor_.is_op(":") ? nullptr : tuple(true);
-  if (!cursor_.is_op(":")) {
-    out->parts.push_back(std::move(first));
-    cursor_.expect_op("]");
-    return grown(std::move(out));
-  }
-  out->kind = Expr::Kind::slice;
+// One place between brackets: an expression, or start:stop:step.
+ExprPtr ExpressionParser::subscribed() {
+  ExprPtr first = cursor_.is_op(":") ? nullptr : expression();
+  if (!cursor_.is_op(":")) return first;
+  auto out = make(Expr::Kind::slice);
+  out->parts.push_back(nullptr);
   out->parts.push_back(std::move(first));
   for (int i = 0; i < 2; ++i) {
-    const bool given = cursor_.skip_op(":") && !cursor_.is_op(":") && !cursor_.is_op("]");
+    const bool given = cursor_.skip_op(":") && !cursor_.is_op(":") && !cursor_.is_op("]") && !cursor_.is_op(",");
     out->parts.push_back(given ? expression() : nullptr);
   }
+  return out;
+}
+
+ExprPtr ExpressionParser::subscript(ExprPtr object) {
+  ExprPtr inner = cursor_.is_op("]") ? make(Expr::Kind::tuple) : subscribed();
+  if (cursor_.is_op(",")) {
+    auto several = make(Expr::Kind::tuple);
+    several->parts.push_back(std::move(inner));
+    while (cursor_.skip_op(",") && !cursor_.is_op("]")) several->parts.push_back(expression());
+    inner = grown(std::move(several));
+  }
   cursor_.expect_op("]");
+  if (inner->kind == Expr::Kind::slice && !inner->parts[0]) {
+    inner->parts[0] = std::move(object);
+    return grown(std::move(inner));
+  }
+  auto out = make(Expr::Kind::item);
+  out->parts.push_back(std::move(object));
+  out->parts.push_back(std::move(inner));
   return grown(std::move(out));
 }
 
@@ -95,8 +110,13 @@ std::string ExpressionParser::dotted_name() {
   return name;
 }
 
+void ExpressionParser::expect_known(bool known, std::string_view what, const std::string& name) {
+  if (!known && !lenient && unknown.empty()) unknown = cat("line ", cursor_.peek().line, ": no ", what, " named ", quote(name));
+}
+
 ExprPtr ExpressionParser::filter(ExprPtr start) {
   auto out = make(Expr::Kind::filter, dotted_name());
+  expect_known(find_filter(out->text), "filter", out->text);
   out->parts.push_back(std::move(start));
   if (cursor_.is_op("(")) arguments(*out);
   return grown(std::move(out));
@@ -106,6 +126,7 @@ ExprPtr ExpressionParser::test(ExprPtr start) {
   cursor_.next();  // is
   const bool negated = cursor_.skip_name("not");
   auto out = make(Expr::Kind::test, dotted_name());
+  expect_known(find_test(out->text), "test", out->text);
   out->negated = negated;
   out->parts.push_back(std::move(start));
   const auto kind = cursor_.peek().kind;

@@ -53,6 +53,7 @@ class StatementParser {
         cursor_.next();
         out.push_back(statement());
       }
+      if (!expressions_.unknown.empty()) raise(expressions_.unknown);
     }
     --depth_;
     return out;
@@ -71,6 +72,14 @@ class StatementParser {
 
   StmtPtr statement() {
     const std::string name = cursor_.expect_name();
+    const bool before = expressions_.lenient;
+    expressions_.lenient = name == "if" || (before && (name == "set" || name == "elif"));
+    StmtPtr out = statement_named(name);
+    expressions_.lenient = before;
+    return out;
+  }
+
+  StmtPtr statement_named(const std::string& name) {
     if (name == "if") return if_statement();
     if (name == "for") return for_statement();
     if (name == "set") return set_statement();
@@ -157,11 +166,20 @@ class StatementParser {
     return out;
   }
 
+  // With what the body names of the three things that a macro may be given beside its parameters.
+  void macro_body(Stmt& macro, std::string_view end) {
+    auto &caller = expressions_.caller_named, &kwargs = expressions_.kwargs_named, &varargs = expressions_.varargs_named;
+    const bool before[] = {std::exchange(caller, false), std::exchange(kwargs, false), std::exchange(varargs, false)};
+    macro.body = callable_body(end);
+    macro.uses_caller = caller, macro.uses_kwargs = kwargs, macro.uses_varargs = varargs;
+    caller |= before[0], kwargs |= before[1], varargs |= before[2];
+  }
+
   StmtPtr macro_statement() {
     auto out = make(Kind::macro);
     out->text = cursor_.expect_name();
     out->parameters = expressions_.parameters();
-    out->body = callable_body("endmacro");
+    macro_body(*out, "endmacro");
     return out;
   }
 
@@ -170,7 +188,7 @@ class StatementParser {
     if (cursor_.is_op("(")) out->parameters = expressions_.parameters();
     out->expr = expressions_.expression();
     if (out->expr->kind != Expr::Kind::call) cursor_.wrong("expected a call");
-    out->body = callable_body("endcall");
+    macro_body(*out, "endcall");
     return out;
   }
 

@@ -9,21 +9,6 @@
 
 namespace troupe::engine::tokenizer::jinja {
 
-/// A new scope for as long as it lives.
-class Machine::Enter {
- public:
-  Enter(Machine& machine, std::shared_ptr<Scope> parent) : machine_(machine), before_(machine.scope_) {
-    machine.scope_ = std::make_shared<Scope>(std::move(parent));
-  }
-  explicit Enter(Machine& machine) : Enter(machine, machine.scope_) {}
-  ~Enter() { machine_.scope_ = before_; }
-  Enter(const Enter&) = delete;
-
- private:
-  Machine& machine_;
-  std::shared_ptr<Scope> before_;
-};
-
 /// Text goes here for as long as it lives.
 class Machine::Capture {
  public:
@@ -37,59 +22,6 @@ class Machine::Capture {
   std::string* before_;
 };
 
-/// A macro, or the body of a call block. It knows the scope in which it was written.
-class Macro : public Object {
- public:
-  Macro(const Stmt& statement, std::shared_ptr<Scope> scope) : statement_(statement), scope_(std::move(scope)) {}
-  std::string type_name() const override { return "Macro"; }
-  bool callable() const override { return true; }
-  std::optional<Value> attribute(std::string_view name) override {
-    return name == "name" ? std::optional<Value>(statement_.text) : std::nullopt;
-  }
-
-  Value call(Machine& machine, Arguments& arguments) override {
-    const Machine::Depth depth(machine);
-    const std::shared_ptr<Scope> scope = scope_.lock();
-    if (!scope) raise("a macro outlives its template");
-    const Machine::Enter enter(machine, scope);
-    bind(machine, arguments);
-    return machine.captured(statement_.body);
-  }
-
- private:
-  void bind(Machine& machine, Arguments& arguments) const {
-    const auto& parameters = statement_.parameters;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      const std::string& name = parameters[i].name;
-      const Value* given = arguments.find(i, name);
-      Value value = given                     ? *given
-                    : parameters[i].otherwise ? machine.evaluate(*parameters[i].otherwise)
-                                              : Value::undefined(cat("parameter '", name, "' was not provided"));
-      machine.scope_->set(name, std::move(value));
-    }
-    List rest;
-    rest.kind = List::Kind::tuple;
-    for (std::size_t i = parameters.size(); i < arguments.positional.size(); ++i) rest.items.push_back(arguments.positional[i]);
-    Dict named;
-    for (auto& [name, value] : arguments.keyword) {
-      if (name == "caller")
-        machine.scope_->set(name, value);
-      else if (std::none_of(parameters.begin(), parameters.end(), [&](const Parameter& p) { return p.name == name; }))
-        named.set(name, value);
-    }
-    machine.scope_->set("varargs", std::move(rest));
-    machine.scope_->set("kwargs", std::move(named));
-  }
-
-  const Stmt& statement_;
-  std::weak_ptr<Scope> scope_;
-};
-
-Value Machine::make_macro(const Stmt& statement) {
-  macro_scopes_.push_back(scope_);
-  return Value(std::shared_ptr<Object>(std::make_shared<Macro>(statement, scope_)));
-}
-
 std::string Machine::captured(const Block& block) {
   Capture capture(*this);
   execute(block);
@@ -102,9 +34,19 @@ Machine::Flow Machine::execute(const Block& block) {
   return Flow::normal;
 }
 
+// The innermost statement tells its line.
 Machine::Flow Machine::execute(const Stmt& statement) {
-  charge(1);
-  const Depth depth(*this);
+  try {
+    charge(1);
+    const Depth depth(*this);
+    return execute_kind(statement);
+  } catch (const Failure& failure) {
+    if (std::exchange(located_, true)) throw;
+    throw Failure({failure.error().code, cat("line ", statement.line, ": ", failure.error().what)});
+  }
+}
+
+Machine::Flow Machine::execute_kind(const Stmt& statement) {
   using Kind = Stmt::Kind;
   switch (statement.kind) {
     case Kind::text:
@@ -175,15 +117,18 @@ Machine::Flow Machine::execute_for(const Stmt& statement, const Value& through, 
       return std::move(capture.text);
     };
   }
+  bool finished = false;  // a pass, without break or continue: that is when jinja2 forgets the else
   for (loop->index = 0; loop->index < loop->items.size(); ++loop->index) {
     charge(1);
     const Enter enter(*this);
     scope_->set("loop", Value(std::shared_ptr<Object>(loop)));
     assign(*statement.target, loop->items[loop->index]);
-    if (execute(statement.body) == Flow::break_) break;
+    const Flow flow = execute(statement.body);
+    if (flow == Flow::break_) break;
+    finished |= flow == Flow::normal;
   }
   loop->recurse = nullptr;
-  if (!loop->items.empty()) return Flow::normal;
+  if (finished) return Flow::normal;
   const Enter enter(*this);
   return execute(statement.otherwise);
 }
@@ -228,12 +173,12 @@ Machine::Flow Machine::execute_with(const Stmt& statement) {
 void Machine::execute_filter(const Stmt& statement) {
   const Enter enter(*this);
   const Value body = captured(statement.body);
-  write(text(evaluate_filter(*statement.expr, &body)));
+  write(to_text(evaluate_filter(*statement.expr, &body), "what a filter block gives"));
 }
 
 void Machine::execute_call(const Stmt& statement) {
   Value caller = make_macro(statement);
-  write(text(evaluate_call(*statement.expr, &caller)));
+  write(to_text(evaluate_call(*statement.expr, &caller), "what a call block gives"));
 }
 
 void Machine::execute_generation(const Stmt& statement) {

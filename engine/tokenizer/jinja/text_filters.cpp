@@ -1,10 +1,10 @@
 // Filters of texts.
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/jinja/case.h"
+#include "engine/tokenizer/jinja/format.h"
 #include "engine/tokenizer/jinja/machine.h"
 #include "engine/tokenizer/utf8.h"
 
@@ -18,19 +18,30 @@ std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std
   return given && !given->is(Type::none) ? to_integer(*given, name) : otherwise;
 }
 
+/// str(value), and whether it counts as escaped stays.
+Value soft(Machine& machine, const Value& value) { return value.is(Type::string) ? value : Value(machine.text(value)); }
+Value like(const Value& model, std::string text) { return model.is_markup() ? Value::markup(std::move(text)) : Value(std::move(text)); }
+
+// The method of the same name of str(value).
+template <const char* Name>
+Value method(Machine& machine, const Value& value, Arguments& arguments) {
+  return machine.call(*string_method(soft(machine, value), Name), arguments);
+}
+constexpr char upper_name[] = "upper", lower_name[] = "lower", capitalize_name[] = "capitalize";
+
 Value trim(Machine& machine, const Value& value, Arguments& arguments) {
+  const Value text = soft(machine, value);
   const Value* which = arguments.find(0, "chars");
-  return strip_text(machine.text(value), which && !which->is(Type::none) ? &to_text(*which, "chars") : nullptr, true, true);
+  return like(text, strip_text(text.string(), which && !which->is(Type::none) ? &to_text(*which, "chars") : nullptr, true, true));
 }
 
 Value replace(Machine& machine, const Value& value, Arguments& arguments) {
   const Value *old = arguments.find(0, "old"), *with = arguments.find(1, "new");
-  if (!old || !with) raise("replace needs what to replace and with what");
   return replace_text(machine, machine.text(value), machine.text(*old), machine.text(*with), integer_argument(arguments, 2, "count", -1));
 }
 
 Value center(Machine& machine, const Value& value, Arguments& arguments) {
-  const Value text = machine.text(value);
+  const Value text = soft(machine, value);
   Arguments width;
   width.positional.emplace_back(integer_argument(arguments, 0, "width", 80));
   return machine.call(*string_method(text, "center"), width);
@@ -44,76 +55,33 @@ Value indent(Machine& machine, const Value& value, Arguments& arguments) {
           ? width->string()
           : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(integer_argument(arguments, 0, "width", 4), 0, 1000)), ' ');
   const std::string text = to_text(value, "what is indented");
-  machine.reserve(text.size() + static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n') + 1) * pad.size());
-  std::string out;
-  for (std::size_t at = 0, line = 0; at <= text.size(); ++line) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const bool wanted = line == 0 ? first && first->truth() : (end > at || (blank && blank->truth()));
-    if (line) out += '\n';
-    if (wanted) out += pad;
-    out.append(text, at, end - at);
-    at = end + 1;
+  const std::vector<std::string> lines = lines_of(text + "\n", false);
+  machine.reserve(text.size() + (lines.size() + 1) * (pad.size() + 1));
+  std::string out = first && first->truth() ? pad : "";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i) out += '\n';
+    if (i && (!lines[i].empty() || (blank && blank->truth()))) out += pad;
+    out += lines[i];
   }
-  return out;
+  return like(value, std::move(out));
 }
 
 Value truncate(Machine& machine, const Value& value, Arguments& arguments) {
-  if (value.is_number() || value.is(Type::none)) raise(cat("object of type '", value.type_name(), "' has no len()"));
-  if (value.is(Type::list) || value.is(Type::dict)) return value;
-  const std::string text = machine.text(value);
-  const auto length = static_cast<std::size_t>(std::max<std::int64_t>(integer_argument(arguments, 0, "length", 255), 0));
+  Arguments none;
+  const auto size = static_cast<std::size_t>(machine.filter("length", value, none).integer());
+  const std::int64_t length = integer_argument(arguments, 0, "length", 255), leeway = integer_argument(arguments, 3, "leeway", 5);
   const Value *kill = arguments.find(1, "killwords"), *end_given = arguments.find(2, "end");
-  const std::string end = end_given ? machine.text(*end_given) : "...";
-  const std::int64_t leeway = integer_argument(arguments, 3, "leeway", 5);
-  if (count_code_points(text) <= length + static_cast<std::size_t>(std::max<std::int64_t>(leeway, 0))) return text;
-  if (length < count_code_points(end)) raise("truncate: the length is smaller than the end");
+  const std::string end = end_given ? to_text(*end_given, "end") : "...";
+  const auto end_size = static_cast<std::int64_t>(count_code_points(end));
+  if (length < end_size) raise(cat("expected length >= ", end_size, ", got ", length));
+  if (leeway < 0) raise(cat("expected leeway >= 0, got ", leeway));
+  if (static_cast<std::int64_t>(size) <= length + leeway) return value;
+  const std::string text = to_text(value, "what is truncated");
   std::size_t at = 0;
-  for (std::size_t i = 0; i < length - count_code_points(end); ++i) at += utf8_length(text[at]);
+  for (std::int64_t i = 0; i < length - end_size; ++i) at += utf8_length(text[at]);
   std::string out = text.substr(0, at);
   if (!(kill && kill->truth())) out.resize(std::min(out.rfind(' '), out.size()));
-  return out + end;
-}
-
-Value escape(Machine& machine, const Value& value, Arguments&) {
-  std::string out;
-  for (const char c : machine.text(value)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  machine.reserve(out.size());
-  return out;
-}
-
-Value url_encode(Machine& machine, const Value& value, Arguments&) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : machine.text(value)) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (byte < 0x80 && std::isalnum(byte)) || c == '_' || c == '.' || c == '-' || c == '~' || c == '/';
-    if (plain)
-      out += c;
-    else
-      out += '%', out += digits[byte >> 4], out += digits[byte & 15];
-  }
-  machine.reserve(out.size());
-  return out;
+  return like(value, out + (value.is_markup() && !end_given->is_markup() ? escape_html(end) : end));
 }
 
 Value word_count(Machine& machine, const Value& value, Arguments&) {
@@ -121,7 +89,7 @@ Value word_count(Machine& machine, const Value& value, Arguments&) {
   std::size_t count = 0;
   bool inside = false;
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
-    const bool word = is_word(code_point_at(text, at).value);
+    const bool word = text[at] == '_' || every(text.substr(at, utf8_length(text[at])), CharacterClass::letter_or_number);
     count += word && !std::exchange(inside, word);
     inside = word;
   }
@@ -129,65 +97,87 @@ Value word_count(Machine& machine, const Value& value, Arguments&) {
 }
 
 Value format(Machine& machine, const Value& value, Arguments& arguments) {
+  if (!arguments.keyword.empty() && !arguments.positional.empty()) raise("can't handle positional and keyword arguments at the same time");
+  const Value text = soft(machine, value);
   if (!arguments.keyword.empty()) {
     Dict named;
     for (auto& [name, item] : arguments.keyword) named.set(name, item);
-    return format_percent(machine, machine.text(value), named);
+    return format_percent(machine, text, named);
   }
   List list;
   list.kind = List::Kind::tuple;
   list.items = arguments.positional;
-  return format_percent(machine, machine.text(value), list);
+  return format_percent(machine, text, list);
+}
+
+// As jinja2's: 1 Byte, 999 Bytes, 1.0 kB, 1.0 MiB.
+Value file_size(Machine& machine, const Value& value, Arguments& arguments) {
+  Arguments none;
+  if (!value.is_number() && !value.is(Type::string)) raise(cat("a size must be a number, not ", value.type_name()));
+  const double bytes = machine.filter("float", value, none).real();
+  const Value* binary = arguments.find(0, "binary");
+  const bool by_1024 = binary && binary->truth();
+  const double base = by_1024 ? 1024 : 1000;
+  if (bytes == 1) return "1 Byte";
+  if (bytes < base) return cat(whole_number(bytes), " Bytes");
+  constexpr std::string_view prefixes = "kMGTPEZY";
+  double unit = base;
+  std::size_t i = 0;
+  for (; i + 1 < prefixes.size() && bytes >= unit * base; ++i) unit *= base;
+  FieldStyle style;
+  style.kind = 'f', style.precision = 1;
+  const std::string prefix = by_1024 ? cat(i ? prefixes[i] : 'K', "iB") : cat(prefixes[i], "B");
+  return cat(format_real(machine, style, bytes / unit), " ", prefix);
 }
 
 // jinja2's title: words start after white space, hyphens and brackets.
 Value title_filter(Machine& machine, const Value& value, Arguments&) {
   const std::string text = machine.text(value);
-  std::string out, word;
-  const auto flush = [&] { out += capitalize(std::exchange(word, {})); };
-  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+  std::string out;
+  std::size_t begin = 0;
+  const auto flush = [&](std::size_t end) {
+    if (end == begin) return;
+    const std::size_t first = utf8_length(text[begin]);
+    out += upper(text.substr(begin, first)) + lower(text.substr(begin + first, end - begin - first));
+  };
+  for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
-    const bool between = is_whitespace(point.value) || std::u32string_view(U"-({[<").find(point.value) != std::u32string_view::npos;
-    if (between)
-      flush(), out.append(text, at, point.size);
-    else
-      word.append(text, at, point.size);
+    const bool between = is_python_space(point.value) || std::u32string_view(U"-({[<").find(point.value) != std::u32string_view::npos;
+    if (between) {
+      flush(at);
+      out.append(text, at, point.size);
+      begin = at + point.size;
+    }
+    at += point.size;
   }
-  flush();
+  flush(text.size());
   return out;
 }
 
-const std::map<std::string_view, FilterBody>& table() {
-  using M = Machine;
-  using V = Value;
-  using A = Arguments;
-  static const std::map<std::string_view, FilterBody> filters = {
-      {"upper", [](M& m, const V& v, A&) -> V { return upper(m.text(v)); }},
-      {"lower", [](M& m, const V& v, A&) -> V { return lower(m.text(v)); }},
-      {"capitalize", [](M& m, const V& v, A&) -> V { return capitalize(m.text(v)); }},
-      {"title", title_filter},
-      {"trim", trim},
-      {"replace", replace},
-      {"center", center},
-      {"indent", indent},
-      {"truncate", truncate},
-      {"escape", escape},
-      {"e", escape},
-      {"forceescape", escape},
-      {"safe", [](M& m, const V& v, A&) -> V { return m.text(v); }},
-      {"string", [](M& m, const V& v, A&) -> V { return m.text(v); }},
-      {"urlencode", url_encode},
-      {"wordcount", word_count},
-      {"format", format},
+const std::map<std::string_view, Filter>& table() {
+  static const std::map<std::string_view, Filter> filters = {
+      {"upper", {method<upper_name>, ""}},
+      {"lower", {method<lower_name>, ""}},
+      {"capitalize", {method<capitalize_name>, ""}},
+      {"title", {title_filter, ""}},
+      {"trim", {trim, "chars?"}},
+      {"replace", {replace, "old new count?"}},
+      {"center", {center, "width?"}},
+      {"indent", {indent, "width? first? blank?"}},
+      {"truncate", {truncate, "length? killwords? end? leeway?"}},
+      {"string", {[](Machine& m, const Value& v, Arguments&) { return soft(m, v); }, ""}},
+      {"wordcount", {word_count, ""}},
+      {"format", {format, "*"}},
+      {"filesizeformat", {file_size, "binary?"}},
   };
   return filters;
 }
 
 }  // namespace
 
-FilterBody find_text_filter(std::string_view name) {
+const Filter* find_text_filter(std::string_view name) {
   const auto found = table().find(name);
-  return found == table().end() ? nullptr : found->second;
+  return found == table().end() ? nullptr : &found->second;
 }
 
 }  // namespace troupe::engine::tokenizer::jinja

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "engine/base/text.h"
+#include "engine/tokenizer/jinja/case.h"
 #include "engine/tokenizer/jinja/value.h"
 #include "engine/tokenizer/utf8.h"
 
@@ -16,6 +17,8 @@ std::string hex(char32_t value, int digits) {
   std::snprintf(buffer, sizeof buffer, "%0*x", digits, static_cast<unsigned>(value));
   return buffer;
 }
+
+std::string escaped(char32_t c) { return c < 0x100 ? "\\x" + hex(c, 2) : c < 0x10000 ? "\\u" + hex(c, 4) : "\\U" + hex(c, 8); }
 
 std::string string_repr(const std::string& text) {
   const char quote = text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
@@ -31,12 +34,10 @@ std::string string_repr(const std::string& text) {
       out += "\\r";
     else if (c == '\t')
       out += "\\t";
-    else if (c < 0x20 || c == 0x7F || (c >= 0x80 && c < 0xA1) || c == 0xAD)
-      out += "\\x" + hex(c, 2);
-    else if ((c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202F) || c == 0xFEFF || c == 0x3000)
-      out += "\\u" + hex(c, 4);
-    else
+    else if (is_printable(c))
       out.append(text, at, point.size);
+    else
+      out += escaped(c);
     at += point.size;
   }
   return out + quote;
@@ -68,7 +69,7 @@ class JsonWriter {
         write_string(value.string());
         break;
       case Type::list:
-        if (!value.list().indexable()) raise(cat("Object of type ", value.type_name(), " is not JSON serializable"));
+        if (!value.list().is_plain()) raise(cat("Object of type ", value.type_name(), " is not JSON serializable"));
         write_list(value.list(), depth);
         break;
       case Type::dict:
@@ -187,7 +188,46 @@ std::string real_to_string(double value) {
   return out;
 }
 
-std::string to_repr(const Value& value) { return value.is(Value::Type::string) ? string_repr(value.string()) : to_string(value); }
+std::string to_repr(const Value& value) {
+  if (value.is(Value::Type::undefined)) return "Undefined";
+  if (!value.is(Value::Type::string)) return to_string(value);
+  return value.is_markup() ? cat("Markup(", string_repr(value.string()), ")") : string_repr(value.string());
+}
+
+std::string to_ascii(const Value& value) {
+  const std::string text = to_repr(value);
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+    const char32_t c = code_point_at(text, at).value;
+    out += c < 0x80 ? std::string(1, static_cast<char>(c)) : escaped(c);
+  }
+  return out;
+}
+
+namespace {
+
+std::string list_to_string(const List& list) {
+  if (list.kind == List::Kind::generator) return "<generator object>";
+  if (list.kind == List::Kind::range) {
+    const auto& [start, stop, step] = list.range;
+    return step == 1 ? cat("range(", start, ", ", stop, ")") : cat("range(", start, ", ", stop, ", ", step, ")");
+  }
+  const bool tuple = list.kind == List::Kind::tuple, view = list.kind == List::Kind::view;
+  std::string out = view ? cat(list.view, "([") : tuple ? "(" : "[";
+  for (std::size_t i = 0; i < list.items.size(); ++i) out.append(i ? ", " : "").append(to_repr(list.items[i]));
+  if (tuple && list.items.size() == 1) out += ',';
+  return out + (view ? "])" : tuple ? ")" : "]");
+}
+
+}  // namespace
+
+std::string to_string(const Dict& dict) {
+  std::string out = "{";
+  bool first = true;
+  for (const auto& [key, item] : dict.items)
+    out.append(std::exchange(first, false) ? "" : ", ").append(to_repr(key)).append(": ").append(to_repr(item));
+  return out + "}";
+}
 
 std::string to_string(const Value& value) {
   using Type = Value::Type;
@@ -205,24 +245,11 @@ std::string to_string(const Value& value) {
     case Type::string:
       return value.string();
     case Type::object:
-      return cat("<", value.type_name(), ">");
-    case Type::list: {
-      const List& list = value.list();
-      if (list.kind == List::Kind::generator) return "<generator object>";
-      const bool tuple = list.kind == List::Kind::tuple, view = list.kind == List::Kind::view;
-      std::string out = view ? cat(list.view, "([") : tuple ? "(" : "[";
-      for (std::size_t i = 0; i < list.items.size(); ++i) out.append(i ? ", " : "").append(to_repr(list.items[i]));
-      if (tuple && list.items.size() == 1) out += ',';
-      return out + (view ? "])" : tuple ? ")" : "]");
-    }
-    case Type::dict: {
-      std::string out = "{";
-      bool first = true;
-      for (const auto& [key, item] : value.dict().items) {
-        out.append(std::exchange(first, false) ? "" : ", ").append(to_repr(key)).append(": ").append(to_repr(item));
-      }
-      return out + "}";
-    }
+      return value.object()->text();
+    case Type::list:
+      return list_to_string(value.list());
+    case Type::dict:
+      return to_string(value.dict());
   }
   return "";
 }

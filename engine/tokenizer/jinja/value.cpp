@@ -24,15 +24,45 @@ int one_deeper(int depth, const Value& item) {
   if (depth > deepest_value) raise(cat("lists and dicts nested deeper than ", deepest_value));
   return depth;
 }
+
+thread_local std::int64_t counted_bytes = 0;
+
+template <class T>
+struct Holder {
+  Holder(T&& held, std::size_t bytes) : value(std::move(held)), counted(bytes) {}
+  T value;
+  Counted counted;
+};
+template <class T>
+std::shared_ptr<const T> shared_and_counted(T&& value, std::size_t bytes) {
+  auto holder = std::make_shared<const Holder<T>>(std::move(value), bytes);
+  return std::shared_ptr<const T>(holder, &holder->value);
+}
 }  // namespace
 
+std::int64_t live_bytes() { return counted_bytes; }
+Counted::Counted(std::size_t bytes) : bytes_(static_cast<std::int64_t>(bytes)) { counted_bytes += bytes_; }
+Counted::~Counted() { counted_bytes -= bytes_; }
+
+Value::Value(std::string text) {
+  const std::size_t bytes = text.capacity() + 64;
+  data_ = shared_and_counted(std::move(text), bytes);
+}
 Value::Value(List list) {
   for (const Value& item : list.items) list.depth = one_deeper(list.depth, item);
-  data_ = std::make_shared<const List>(std::move(list));
+  if (list.kind == List::Kind::generator && !list.progress) list.progress = std::make_shared<Progress>();
+  const std::size_t bytes = list.items.capacity() * sizeof(Value) + 128;
+  data_ = shared_and_counted(std::move(list), bytes);
 }
 Value::Value(Dict dict) {
   for (const auto& [key, item] : dict.items) dict.depth = one_deeper(one_deeper(dict.depth, key), item);
-  data_ = std::make_shared<const Dict>(std::move(dict));
+  const std::size_t bytes = dict.items.capacity() * 2 * sizeof(Value) + 64;
+  data_ = shared_and_counted(std::move(dict), bytes);
+}
+Value Value::markup(std::string text) {
+  Value out(std::move(text));
+  out.markup_ = true;
+  return out;
 }
 int Value::depth() const {
   return is(Type::list) ? list().depth : is(Type::dict) ? dict().depth : is(Type::object) ? object()->depth() : 0;
@@ -128,6 +158,7 @@ std::string Value::type_name() const {
     case Type::list:
       return list().kind == List::Kind::list    ? "list"
              : list().kind == List::Kind::tuple ? "tuple"
+             : list().kind == List::Kind::range ? "range"
              : list().kind == List::Kind::view  ? list().view
                                                 : "generator";
     case Type::dict:
@@ -213,7 +244,7 @@ bool less(const Value& a, const Value& b) {
     if (side->is(Value::Type::undefined)) raise(side->reason());
   if (a.is_number() && b.is_number()) return a.is_integral() && b.is_integral() ? a.integer() < b.integer() : a.real() < b.real();
   if (a.is(Value::Type::string) && b.is(Value::Type::string)) return a.string() < b.string();
-  if (a.is(Value::Type::list) && b.is(Value::Type::list) && a.list().kind == b.list().kind && a.list().indexable()) {
+  if (a.is(Value::Type::list) && b.is(Value::Type::list) && a.list().kind == b.list().kind && a.list().is_plain()) {
     const auto &x = a.list().items, &y = b.list().items;
     for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
       if (!equal(x[i], y[i])) return less(x[i], y[i]);

@@ -1,6 +1,7 @@
 // Values of the template language, with Python's semantics where Jinja2 has them (jinja.palletsprojects.com, 3.1).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -34,6 +35,10 @@ class Object {
  public:
   virtual ~Object() = default;
   virtual std::string type_name() const = 0;
+  /// str(object).
+  virtual std::string text() const { return "<" + type_name() + ">"; }
+  /// What `is iterable` says, and whether loops may go through it.
+  virtual const std::vector<Value>* items_inside() const { return nullptr; }
   virtual std::optional<Value> attribute(std::string_view name);
   virtual bool callable() const { return false; }
   /// Levels of lists and dicts inside.
@@ -58,10 +63,12 @@ class Value {
   Value(double value) : data_(value) {}
   Value(const char* text) : Value(std::string(text)) {}
   Value(std::string_view text) : Value(std::string(text)) {}
-  Value(std::string text) : data_(std::make_shared<const std::string>(std::move(text))) {}
+  Value(std::string text);
   Value(List list);
   Value(Dict dict);
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
+  /// A text that counts as escaped already (markupsafe.Markup): what `safe` and `escape` give, and what is made of them.
+  static Value markup(std::string text);
   static Value undefined(std::string why);
   static Value from_json(const Json& json);
 
@@ -69,6 +76,7 @@ class Value {
   bool is(Type wanted) const { return type() == wanted; }
   bool is_number() const { return is(Type::integer) || is(Type::real) || is(Type::boolean); }
   bool is_integral() const { return is(Type::integer) || is(Type::boolean); }
+  bool is_markup() const { return markup_; }
 
   bool boolean() const { return std::get<bool>(data_); }
   std::int64_t integer() const { return is(Type::boolean) ? boolean() : std::get<std::int64_t>(data_); }  ///< booleans are 0 and 1
@@ -96,16 +104,27 @@ class Value {
   std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<const std::string>, std::shared_ptr<const List>,
                std::shared_ptr<const Dict>, std::shared_ptr<Object>, Undefined>
       data_;
+  bool markup_ = false;
 };
 
-/// A list, a tuple, a view of a dict (which has a length but nothing to index), or what a generator would give (no length either).
+/// How far a generator was gone through: each item is given once. A failure behind the last item is raised by who gets that far, as
+/// Python's generators work only when they are asked.
+struct Progress {
+  std::size_t taken = 0;
+  std::string failure;
+};
+
+/// A list, a tuple, a range, a view of a dict (which has a length but nothing to index), or what a generator would give (no length either).
 struct List {
-  enum class Kind { list, tuple, view, generator };
+  enum class Kind { list, tuple, range, view, generator };
   std::vector<Value> items;
   Kind kind = Kind::list;
-  int depth = 1;          ///< set when it becomes a Value
-  const char* view = "";  ///< what a view prints as: "dict_items"
-  bool indexable() const { return kind == Kind::list || kind == Kind::tuple; }
+  int depth = 1;                           ///< set when it becomes a Value
+  const char* view = "";                   ///< of a view: what it prints as ("dict_items"); of a tuple: "group" when groupby made it
+  std::array<std::int64_t, 3> range = {};  ///< of a range: start, stop, step
+  std::shared_ptr<Progress> progress;      ///< of a generator
+  bool indexable() const { return kind == Kind::list || kind == Kind::tuple || kind == Kind::range; }
+  bool is_plain() const { return kind == Kind::list || kind == Kind::tuple; }
 };
 
 /// In the order of insertion.
@@ -121,13 +140,29 @@ bool equal(const Value& a, const Value& b);
 /// a < b; raises when Python would.
 bool less(const Value& a, const Value& b);
 
+/// Bytes that the texts, lists and dicts of this thread hold now: what the machine bounds.
+std::int64_t live_bytes();
+/// Counts what a value holds, for as long as it lives.
+class Counted {
+ public:
+  explicit Counted(std::size_t bytes);
+  ~Counted();
+  Counted(const Counted&) = delete;
+
+ private:
+  std::int64_t bytes_;
+};
+
 /// About how many characters and items `value` has, counted up to `limit`: what writing or comparing it costs.
 std::size_t weight(const Value& value, std::size_t limit);
 
 /// str(value), as {{ value }} prints it.
 std::string to_string(const Value& value);
+std::string to_string(const Dict& dict);
 /// repr(value).
 std::string to_repr(const Value& value);
+/// ascii(value): repr with nothing beyond ASCII.
+std::string to_ascii(const Value& value);
 std::string real_to_string(double value);
 
 struct JsonStyle {

@@ -1,5 +1,6 @@
 // Filters of any value: numbers, defaults, JSON.
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -8,7 +9,7 @@
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/jinja/case.h"
-#include "engine/tokenizer/jinja/machine.h"
+#include "engine/tokenizer/jinja/sequences.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace troupe::engine::tokenizer::jinja {
@@ -33,10 +34,14 @@ Value length(Machine&, const Value& value, Arguments&) {
       return value.dict().items.size();
     case Type::list:
       if (value.list().kind != List::Kind::generator) return value.list().items.size();
-      [[fallthrough]];
+      break;
+    case Type::object:
+      if (const auto* inside = value.object()->items_inside()) return inside->size();
+      break;
     default:
-      raise(cat("object of type '", value.type_name(), "' has no len()"));
+      break;
   }
+  raise(cat("object of type '", value.type_name(), "' has no len()"));
 }
 
 Value absolute(Machine&, const Value& value, Arguments&) {
@@ -46,32 +51,66 @@ Value absolute(Machine&, const Value& value, Arguments&) {
   return value.integer() < 0 ? negate(value) : Value(value.integer());
 }
 
-std::optional<double> read_real(const std::string& given) {
+// Digits of any script become ASCII's, white space around goes, single underscores between digits too; nullopt: they stand elsewhere.
+std::optional<std::string> plain_number(const std::string& given) {
   const std::string text = strip_text(given, nullptr, true, true);
-  double out = 0;
-  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
-  const auto read = std::from_chars(begin, text.data() + text.size(), out);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+    const int digit = digit_value(code_point_at(text, at).value);
+    const bool between = at > 0 && at + 1 < text.size() && std::isalnum(static_cast<unsigned char>(text[at - 1])) &&
+                         std::isalnum(static_cast<unsigned char>(text[at + 1]));
+    if (digit >= 0)
+      out += static_cast<char>('0' + digit);
+    else if (text[at] == '_' && !between)
+      return std::nullopt;
+    else if (text[at] != '_')
+      out.append(text, at, utf8_length(text[at]));
+  }
   return out;
 }
 
+std::optional<double> read_real(const std::string& given) {
+  const auto text = plain_number(given);
+  if (!text) return std::nullopt;
+  double out = 0;
+  const bool plus = text->starts_with('+') && !text->starts_with("+-");
+  const auto read = std::from_chars(text->data() + (plus ? 1 : 0), text->data() + text->size(), out);
+  if (read.ptr != text->data() + text->size() || text->empty()) return std::nullopt;
+  if (read.ec == std::errc::result_out_of_range) return std::strtod(text->c_str(), nullptr);
+  return read.ec == std::errc() ? std::optional(out) : std::nullopt;
+}
+
+// int(text, base); nullopt: it is none. Raises beyond 64 bits.
+std::optional<std::int64_t> read_integer(const std::string& given, std::int64_t base) {
+  const auto text = plain_number(given);
+  if (!text || base == 1 || base < 0 || base > 36) return std::nullopt;
+  std::size_t from = text->starts_with('+') || text->starts_with('-') ? 1 : 0;
+  if (from < text->size() && !std::isalnum(static_cast<unsigned char>((*text)[from]))) return std::nullopt;
+  const bool negative = text->starts_with('-');
+  const char mark = text->size() > from + 1 && (*text)[from] == '0' ? static_cast<char>(std::tolower((*text)[from + 1])) : '\0';
+  const int named = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 0;
+  if (named && (base == 0 || base == named)) from += 2;
+  const int radix = base ? static_cast<int>(base) : named ? named : 10;
+  if (base == 0 && !named && text->size() > from + 1 && (*text)[from] == '0' && text->find_first_not_of("0", from) != std::string::npos)
+    return std::nullopt;
+  std::int64_t out = 0;
+  const std::string digits = (negative ? "-" : "") + text->substr(from);
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), out, radix);
+  if (read.ptr != digits.data() + digits.size() || text->size() == from) return std::nullopt;
+  if (read.ec == std::errc::result_out_of_range) raise("an integer beyond 64 bits");
+  return read.ec == std::errc() ? std::optional(out) : std::nullopt;
+}
+
 Value to_int(Machine&, const Value& value, Arguments& arguments) {
-  const Value* otherwise = arguments.find(0, "default");
-  const Value* base = arguments.find(1, "base");
+  const Value *otherwise = arguments.find(0, "default"), *base = arguments.find(1, "base");
   const Value fallback = otherwise ? *otherwise : Value(0);
-  if (value.is_integral()) return value.integer();
-  if (value.is(Type::real)) return std::fabs(value.real()) < 9e18 ? Value(static_cast<std::int64_t>(value.real())) : fallback;
+  if (value.is(Type::real) && std::isnan(value.real())) return fallback;
+  if (value.is_number()) return whole_number(value);
   require_defined(value);
   if (!value.is(Type::string)) return fallback;
-  const std::string text = strip_text(value.string(), nullptr, true, true);
-  std::int64_t out = 0;
-  const int radix = base ? static_cast<int>(std::clamp<std::int64_t>(to_integer(*base, "base"), 2, 36)) : 10;
-  std::size_t from = text.starts_with('+') ? 1 : 0;
-  if (radix == 16 && (text.starts_with("0x") || text.starts_with("0X"))) from = 2;
-  const auto read = std::from_chars(text.data() + from, text.data() + text.size(), out, radix);
-  if (read.ec == std::errc() && read.ptr == text.data() + text.size() && text.size() > from) return out;
-  const auto real = read_real(text);
-  return real && std::fabs(*real) < 9e18 ? Value(static_cast<std::int64_t>(*real)) : fallback;
+  if (const auto whole = read_integer(value.string(), base ? to_integer(*base, "base") : 10)) return *whole;
+  const auto real = read_real(value.string());
+  return real && std::isfinite(*real) ? Value(whole_number(*real)) : fallback;
 }
 
 Value to_float(Machine&, const Value& value, Arguments& arguments) {
@@ -83,24 +122,35 @@ Value to_float(Machine&, const Value& value, Arguments& arguments) {
   return otherwise ? *otherwise : Value(0.0);
 }
 
-// Half to even, as Python's round(); "ceil" and "floor" by name.
-Value round_filter(Machine&, const Value& value, Arguments& arguments) {
-  const Value *digits = arguments.find(0, "precision"), *method = arguments.find(1, "method");
-  require_defined(value);
-  if (!value.is_number()) raise(cat("type ", value.type_name(), " cannot be rounded"));
-  const auto precision = digits ? std::clamp<std::int64_t>(to_integer(*digits, "precision"), -300, 300) : 0;
-  const std::string how = method ? to_text(*method, "method") : "common";
-  if (how != "common" && how != "ceil" && how != "floor") raise("method must be common, ceil or floor");
-  if (how == "common" && value.is_integral() && precision >= 0) return value.integer();
-  const double number = value.real();
-  if (how == "common" && precision >= 0 && precision < 20) {
-    char buffer[400];
-    std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(precision), number);
+// round(value, digits) of Python: the decimal that is nearest to the exact value, half to even.
+double rounded(double value, std::int64_t digits) {
+  if (!std::isfinite(value) || digits > 300) return value;
+  const int exponent = value == 0 ? 0 : static_cast<int>(std::floor(std::log10(std::fabs(value))));
+  if (digits < -exponent - 1) return std::copysign(0.0, value);
+  char buffer[800];
+  if (digits >= 0) {
+    std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(digits), value);
     return std::strtod(buffer, nullptr);
   }
+  const double scale = std::pow(10.0, static_cast<double>(-digits));
+  return std::nearbyint(value / scale) * scale;
+}
+
+Value round_filter(Machine&, const Value& value, Arguments& arguments) {
+  const Value *digits = arguments.find(0, "precision"), *method = arguments.find(1, "method");
+  const std::string how = method ? to_text(*method, "method") : "common";
+  if (how != "common" && how != "ceil" && how != "floor") raise("method must be common, ceil or floor");
+  require_defined(value);
+  if (!value.is_number()) raise(cat("type ", value.type_name(), " cannot be rounded"));
+  const auto precision = digits ? std::clamp<std::int64_t>(to_integer(*digits, "precision"), -330, 330) : 0;
+  if (how == "common") {
+    if (!value.is_integral()) return rounded(value.real(), precision);
+    return precision >= 0 ? Value(value.integer()) : Value(whole_number(rounded(value.real(), precision)));
+  }
   const double scale = std::pow(10.0, static_cast<double>(precision));
-  const double scaled = number * scale;
-  return (how == "ceil" ? std::ceil(scaled) : how == "floor" ? std::floor(scaled) : std::nearbyint(scaled)) / scale;
+  const double scaled = value.real() * scale;
+  if (!std::isfinite(scaled)) raise(cat("cannot convert float ", real_to_string(scaled), " to integer"));
+  return (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale + 0.0;
 }
 
 Value to_json_filter(Machine& machine, const Value& value, Arguments& arguments) {
@@ -111,8 +161,8 @@ Value to_json_filter(Machine& machine, const Value& value, Arguments& arguments)
   style.sort_keys = sort && sort->truth();
   if (indent && indent->is(Type::string))
     style.indent = indent->string();
-  else if (indent && indent->is_integral())
-    style.indent = std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(indent->integer(), 0, 100)), ' ');
+  else if (indent && !indent->is(Type::none))
+    style.indent = std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(to_integer(*indent, "indent"), 0, 100)), ' ');
   if (separators && !separators->is(Type::none)) {
     const auto items = machine.items_of(*separators);
     if (items.size() != 2) raise("separators must be a pair");
@@ -127,7 +177,6 @@ Value to_json_filter(Machine& machine, const Value& value, Arguments& arguments)
 
 Value attribute(Machine& machine, const Value& value, Arguments& arguments) {
   const Value* name = arguments.find(0, "name");
-  if (!name) raise("attr needs a name");
   require_defined(value);
   if (value.is(Type::dict)) {  // attributes only, not items
     const auto method = dict_method(value, to_text(*name, "name"));
@@ -137,25 +186,35 @@ Value attribute(Machine& machine, const Value& value, Arguments& arguments) {
 }
 
 Value items(Machine& machine, const Value& value, Arguments& arguments) {
-  if (value.is(Type::undefined)) return List{};
-  if (!value.is(Type::dict)) raise("Can only get item pairs from a mapping.");
-  return machine.call(*dict_method(value, "items"), arguments);
+  return generator([&](std::vector<Value>& out) {
+    if (value.is(Type::undefined)) return;
+    if (!value.is(Type::dict)) raise("Can only get item pairs from a mapping.");
+    out = machine.items_of(machine.call(*dict_method(value, "items"), arguments));
+  });
 }
 
-const std::map<std::string_view, FilterBody>& table() {
-  static const std::map<std::string_view, FilterBody> filters = {
-      {"default", default_filter}, {"d", default_filter}, {"length", length},  {"count", length},
-      {"abs", absolute},           {"int", to_int},       {"float", to_float}, {"round", round_filter},
-      {"tojson", to_json_filter},  {"attr", attribute},   {"items", items},
+const std::map<std::string_view, Filter>& table() {
+  static const std::map<std::string_view, Filter> filters = {
+      {"default", {default_filter, "default_value? boolean?"}},
+      {"d", {default_filter, "default_value? boolean?"}},
+      {"length", {length, ""}},
+      {"count", {length, ""}},
+      {"abs", {absolute, ""}},
+      {"int", {to_int, "default? base?"}},
+      {"float", {to_float, "default?"}},
+      {"round", {round_filter, "precision? method?"}},
+      {"tojson", {to_json_filter, "ensure_ascii? indent? separators? sort_keys?"}},
+      {"attr", {attribute, "name"}},
+      {"items", {items, ""}},
   };
   return filters;
 }
 
 }  // namespace
 
-FilterBody find_value_filter(std::string_view name) {
+const Filter* find_value_filter(std::string_view name) {
   const auto found = table().find(name);
-  return found == table().end() ? nullptr : found->second;
+  return found == table().end() ? nullptr : &found->second;
 }
 
 }  // namespace troupe::engine::tokenizer::jinja
