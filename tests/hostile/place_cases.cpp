@@ -53,7 +53,7 @@ const std::vector<Case> cases = {
     {"RowsALinkToItself", [](const Folder& f) { rows(f).link("rows.jsonl", "rows.jsonl"); }, train + "@/out", 2,
      "data.path: no file or folder \"@/rows.jsonl\""},
     {"RowsADirectoryOfNothing", [](const Folder& f) { rows(f).remove("rows.jsonl").directory("rows.jsonl"); }, train + "@/out", 4,
-     "@/rows.jsonl: a folder without data files; known formats: .jsonl, .ndjson, .json, .parquet"},
+     "@/rows.jsonl: a folder without data files; known formats: .jsonl, .ndjson, .json, .csv, .tsv, .txt (each also with .gz), .parquet, .arrow"},
     {"LookAtAPipe", [](const Folder& f) { f.pipe("rows.jsonl"); }, "info @/rows.jsonl", 6,
      "@/rows.jsonl: neither a model, a tokenizer, a run nor data that troupe knows"},
     {"LookAtADevice", [](const Folder&) {}, "info /dev/zero", 6, "usable: no"},
