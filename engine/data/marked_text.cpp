@@ -1,5 +1,7 @@
 #include "engine/data/marked_text.h"
 
+#include <algorithm>
+
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/data/messages.h"
@@ -51,6 +53,21 @@ Result<MarkedText> answer_behind_prompt(const Json::Array& messages, const Json&
   return out;
 }
 
+// What the template's blocks hold is trained on: block by block where there is one an answer; all of them alike where a template has more
+// or fewer (reasoning apart, answers in a row as one) and the answers' weights do not differ. False: there is no telling.
+bool mark_blocks(const std::vector<std::pair<std::size_t, std::size_t>>& blocks, const Json::Array& messages,
+                 const std::vector<std::size_t>& turns, MarkedText& out) {
+  const float first = weight_of(messages[turns.front()]);
+  const bool alike = std::all_of(turns.begin(), turns.end(), [&](std::size_t i) { return weight_of(messages[i]) == first; });
+  if (blocks.empty() || (blocks.size() != turns.size() && !alike)) return false;
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    check(blocks[k].first <= blocks[k].second && blocks[k].second <= out.text.size(),
+          "a chat template's assistant span lies outside its text");
+    out.trained.push_back({blocks[k].first, blocks[k].second, blocks.size() == turns.size() ? weight_of(messages[turns[k]]) : first});
+  }
+  return true;
+}
+
 Result<MarkedText> mark_chat(const Json::Array& messages, std::size_t prompt_size, const Json& tools, const TextEncoder& encoder) {
   const auto turns = answers(messages, prompt_size);
   if (turns.empty()) return fail(Errc::bad_input, "the completion has no message of the assistant to train on");
@@ -58,15 +75,7 @@ Result<MarkedText> mark_chat(const Json::Array& messages, std::size_t prompt_siz
   if (!full) return fail(full.error());
   MarkedText out{.text = std::move(full->text)};
   // Blocks speak of every answer of the conversation, so they fit only when all of them are meant.
-  const auto& blocks = full->assistant_spans;
-  if (prompt_size == 0 && blocks.size() == turns.size()) {
-    for (std::size_t k = 0; k < turns.size(); ++k) {
-      check(blocks[k].first <= blocks[k].second && blocks[k].second <= out.text.size(),
-            "a chat template's assistant span lies outside its text");
-      out.trained.push_back({blocks[k].first, blocks[k].second, weight_of(messages[turns[k]])});
-    }
-    return out;
-  }
+  if (prompt_size == 0 && mark_blocks(full->assistant_spans, messages, turns, out)) return out;
   for (const auto i : turns) {
     const auto span = find_answer(messages, i, out.text, tools, encoder);
     if (!span) return fail(span.error());

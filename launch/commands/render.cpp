@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "engine/base/text.h"
-#include "engine/tokenizer/chat_template.h"
+#include "engine/tokenizer/prompt_types.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/json_lines.h"
 #include "launch/commands/template_tokens.h"
@@ -49,7 +49,9 @@ Result<engine::tokenizer::RenderInput> input_of(const Json& line, const Template
 
 int render(const RenderOptions& options) {
   const bool folder = !options.model.empty();
-  const auto chat = value_or_throw(engine::tokenizer::ChatTemplate::load(folder ? options.model : options.template_file));
+  auto found = !options.prompt_type.empty() ? engine::tokenizer::prompt_type(options.prompt_type)
+                                            : engine::tokenizer::ChatTemplate::load(folder ? options.model : options.template_file);
+  const auto chat = value_or_throw(std::move(found));
   const TemplateTokens own = folder ? template_tokens(options.model) : TemplateTokens{};
   const auto answer = [&](const Json& line) -> Result<Json> {
     const auto input = input_of(line, own);

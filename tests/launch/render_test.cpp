@@ -52,6 +52,22 @@ TEST(Render, AnErrorOfTheTemplateIsThatLinesAnswer) {
   EXPECT_EQ(lines[1].find("text")->string(), "<start_of_turn>user\nx<end_of_turn>\n");
 }
 
+TEST(Render, APromptTypeNeedsNoFolderAndTakesTheTokensOfOne) {
+  const std::string line = "{\"messages\":[{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":\"A\"}]}\n";
+  const Said alone = run_program("render --prompt-type chatml", line);
+  ASSERT_EQ(json_lines(alone.out).size(), 1u) << alone.err;
+  EXPECT_EQ(json_lines(alone.out)[0].dump(),
+            "{\"text\":\"<|im_start|>user\\nU<|im_end|>\\n<|im_start|>assistant\\nA<|im_end|>\",\"assistant_spans\":[[51,62]]}");
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(write_file_durably(folder + "/tokenizer_config.json", "{\"bos_token\": \"<b>\", \"eos_token\": \"<e>\"}"));
+  const Said with_tokens = run_program("render --prompt-type mistral --model " + folder, line);
+  ASSERT_EQ(json_lines(with_tokens.out).size(), 1u) << with_tokens.err;
+  EXPECT_EQ(json_lines(with_tokens.out)[0].find("text")->string(), "<b>[INST] U [/INST]A<e>");
+  const Said unknown = run_program("render --prompt-type nosuch", line);
+  EXPECT_EQ(unknown.code, 4);
+  EXPECT_THAT(unknown.err, HasSubstr("no prompt type \"nosuch\""));
+}
+
 TEST(Chat, AnswersEachLineUntilTheEnd) {
   const Said said = run_program("chat --threads 1 --max-new-tokens 4 --model " + data("models/stories260k/hf"), "Hello\nAgain\n");
   EXPECT_EQ(said.code, 0) << said.err;
