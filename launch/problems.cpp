@@ -6,6 +6,7 @@
 
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/prompt_types.h"
 #include "launch/fields.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
@@ -160,8 +161,10 @@ void judge_files(const RunConfig& config, Findings& findings) {
   for (const std::string& path : config.data.path) {
     if (!std::filesystem::exists(path, ignored)) findings.problems.push_back(cat("data.path: no file or folder ", quote(path, 400)));
   }
-  if (!config.chat_template.empty() && !std::filesystem::is_regular_file(config.chat_template, ignored)) {
-    findings.problems.push_back(cat("chat_template: no file ", quote(config.chat_template, 400)));
+  if (!config.chat_template.empty() && !std::filesystem::is_regular_file(config.chat_template, ignored) &&
+      !engine::tokenizer::is_prompt_type(config.chat_template)) {
+    findings.problems.push_back(cat("chat_template: no file ", quote(config.chat_template, 400),
+                                    ", and no prompt type of that name (docs/coming-from-mindspeed.md)"));
   }
   if (config.resume != "auto" && config.resume != "never" && !std::filesystem::is_directory(config.resume, ignored)) {
     findings.problems.push_back(
