@@ -3,6 +3,8 @@
 // samples.
 #include "algorithms/grpo.h"
 
+#include <algorithm>
+
 #include "algorithms/grpo_batch.h"
 #include "algorithms/refill.h"
 #include "algorithms/refresh.h"
@@ -46,6 +48,30 @@ Task<void> finish(Cluster& c, Gathered& round, const GrpoConfig& config) {
   sampled.metrics.emplace_back("filter_groups/refills", static_cast<double>(round.refills));
 }
 
+// What the loss of the next update is to know of the updates before it.
+GrpoLoss loss_of(const GrpoConfig& config, std::uint64_t version) {
+  GrpoLoss loss = config.loss;
+  if (config.entropy.adaptive()) loss.entropy_coef = config.entropy_bonus;
+  if (loss.proximal != Proximal::given) loss.version = static_cast<double>(version);
+  return loss;
+}
+
+// The entropy of an update says how strong the bonus of the next is.
+void control_entropy(GrpoConfig& config, Metrics& metrics) {
+  if (!config.entropy.adaptive()) return;
+  metrics.emplace_back("entropy_coef", config.entropy_bonus);
+  const auto found = std::ranges::find(metrics, "entropy", &Metrics::value_type::first);
+  if (found == metrics.end()) return;
+  config.loss.entropy_coef = config.entropy.next(config.loss.entropy_coef, found->second);
+  config.entropy_bonus = config.entropy.bonus(config.loss.entropy_coef, found->second);
+}
+
+Json place_of(const Json& data, const GrpoConfig& config) {
+  Json place = data;
+  if (config.entropy.adaptive()) place.set("entropy_coef", config.loss.entropy_coef), place.set("entropy_bonus", config.entropy_bonus);
+  return place;
+}
+
 }  // namespace
 
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan, GrpoConfig config) {
@@ -62,19 +88,22 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
     show(c.journal, step + 1, round->prompts, sampled, config.shown);
 
     const std::int64_t before = step;
+    std::uint64_t version = sampled.batch.version.empty() ? 0 : std::ranges::max(sampled.batch.version);
     auto updates = updates_of(sampled, config);
     for (auto& update : updates) {
       if (step == plan.steps) break;
       ++step;
-      protocol::TrainStep message{std::move(update), spec_of(config.loss), plan.rate(step)};
+      protocol::TrainStep message{std::move(update), spec_of(loss_of(config, version)), plan.rate(step)};
       auto training = c.policy.ask(std::move(message), c.patience);
       const auto stats = co_await training.get();
+      version = stats.version;
       auto metrics = metrics_of(stats);
+      control_entropy(config, metrics);
       metrics.insert(metrics.end(), sampled.metrics.begin(), sampled.metrics.end());
       c.journal.record(step, metrics);
       watch.look(step, metrics);
     }
-    const Json place = data.state();
+    const Json place = place_of(data.state(), config);
     auto ending = end_step(c, plan, before, step, place);
     const bool more = co_await ending;
     if (!more) break;

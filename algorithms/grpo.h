@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "algorithms/entropy_control.h"
 #include "algorithms/estimate.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/plan.h"
@@ -31,7 +32,10 @@ struct GrpoConfig : DrawConfig {
   AdvantageConfig advantage;
   DynamicSampling dynamic;
   bool recompute_old = false;  ///< old_logp is asked of the policy; what the rollouts said becomes rollout_logp, for a correction
-  GrpoLoss loss;
+  /// Of loss.entropy_coef. A run that goes on under an adaptive controller begins with the last coefficient and bonus.
+  EntropyControl entropy;
+  double entropy_bonus = 0;  ///< adaptive: what the next update's bonus is multiplied by
+  GrpoLoss loss;             ///< its version, where it reads one, is set step by step
 
   /// Samples are compared with the reference.
   bool compares() const { return loss.beta != 0 || advantage.reward_beta != 0; }

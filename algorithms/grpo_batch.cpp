@@ -29,9 +29,9 @@ Metrics reward_metrics(const Sampled& sampled, const Advantages& found) {
 
 // Where the loss is advantage times a ratio and nothing else, a sample of advantage 0 has neither loss nor gradient: adding its exact
 // zeros costs a forward and a backward pass and changes no bit. The constants of the update were counted with it.
-std::vector<std::int32_t> that_teach(const engine::data::Experience& update, const GrpoLoss& loss) {
+std::vector<std::int32_t> that_teach(const engine::data::Experience& update, const GrpoConfig& config) {
   std::vector<std::int32_t> kept;
-  const bool advantage_is_all = loss.advantage_is_all();
+  const bool advantage_is_all = config.loss.advantage_is_all() && !config.entropy.adaptive();
   for (std::int32_t n = 0; n < update.sequences(); ++n) {
     bool teaches = !advantage_is_all;
     for (auto t = update.offsets[static_cast<std::size_t>(n)]; t < update.offsets[static_cast<std::size_t>(n) + 1] && !teaches; ++t)
@@ -100,7 +100,7 @@ std::vector<engine::data::Experience> updates_of(const Sampled& sampled, const G
       if (begin == end) continue;
       auto update = sampled.batch.slice(begin * config.group, end * config.group);
       set_constants(update, config.loss.aggregation, tokens, longest, config.counting);
-      updates.push_back(update.select(that_teach(update, config.loss)));
+      updates.push_back(update.select(that_teach(update, config)));
     }
   }
   return updates;

@@ -34,16 +34,6 @@ Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engi
   co_return metrics_of(stats);
 }
 
-Task<bool> take_step(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss,
-                     Json state) {
-  auto updating = update(cluster, plan, step, std::move(batch), std::move(loss));
-  const auto metrics = co_await updating;
-  cluster.journal.record(step, metrics);
-  auto ending = end_step(cluster, plan, step - 1, step, state);
-  const bool more = co_await ending;
-  co_return more;
-}
-
 Metrics metrics_of(const protocol::StepStats& stats) {
   Metrics metrics{{"loss", stats.loss}, {"grad_norm", stats.grad_norm}, {"learning_rate", stats.learning_rate}, {"tokens", stats.tokens}};
   metrics.insert(metrics.end(), stats.metrics.begin(), stats.metrics.end());

@@ -27,10 +27,6 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
 /// Trains on the batch at the rate of this step: the numbers to write down.
 Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss);
 
-/// A step that is one update of its own batch: trains on it, writes the step down, and ends it.
-Task<bool> take_step(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss,
-                     Json state);
-
 /// The numbers that every training step reports, then the loss's own.
 Metrics metrics_of(const protocol::StepStats& stats);
 

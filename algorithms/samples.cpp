@@ -1,11 +1,13 @@
 #include "algorithms/samples.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "engine/base/check.h"
+#include "engine/base/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -23,6 +25,9 @@ double deviation_of(const std::vector<double>& values) {
   for (const double value : values) squares += (value - mean) * (value - mean);
   return values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) : 0;
 }
+
+// What a failure's reason begins with, behind its rule's label.
+constexpr std::array<std::string_view, 5> kinds_of_failure{"timeout", "crash", "malformed", "flood", "memory"};
 
 }  // namespace
 
@@ -132,6 +137,11 @@ Metrics part_metrics(const Sampled& sampled) {
   for (const auto& [rule, values] : parts) {
     metrics.emplace_back("rewards/" + rule + "/mean", mean_of(values));
     metrics.emplace_back("rewards/" + rule + "/std", deviation_of(values));
+  }
+  for (const auto kind : kinds_of_failure) {
+    const auto is = [&](const auto& verdict) { return verdict.failure.find(cat(": ", kind, ": ")) != std::string::npos; };
+    if (const auto count = std::ranges::count_if(sampled.verdicts, is); count > 0)
+      metrics.emplace_back(cat("rewards/failed/", kind), static_cast<double>(count));
   }
   return metrics;
 }

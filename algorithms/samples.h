@@ -52,7 +52,8 @@ void accept(Sampled& sampled, std::vector<protocol::Verdict> verdicts);
 double trained_tokens(const engine::data::Experience& batch);
 /// Names as TRL logs them: completions/{mean,min,max}_length, the same of terminated ones, completions/clipped_ratio.
 Metrics length_metrics(const Sampled& sampled);
-/// rewards/RULE/{mean,std}
+/// rewards/RULE/{mean,std}; rewards/failed/KIND, how many samples a reward program failed at in a way of docs/rewards.md (timeout, crash,
+/// malformed, flood, memory), where there were any.
 Metrics part_metrics(const Sampled& sampled);
 
 /// The first `count` samples, for a person to read.

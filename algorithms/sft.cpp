@@ -2,13 +2,36 @@
 #include "algorithms/sft.h"
 
 namespace troupe::algorithms {
+namespace {
 
-Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan, SftLoss loss) {
+// consumes: held-out rows · asks: the policy for log-probabilities · produces: their loss and metrics
+Task<Metrics> judge(Cluster& c, const HeldOut& held_out, const SftLoss& loss) {
+  c.journal.status("judging held-out rows");
+  Tally tally(spec_of(loss));
+  for (const auto& batch : held_out.batches) {
+    protocol::Logprobs message{batch, 1.0};
+    auto scoring = c.policy.ask(std::move(message), c.patience);
+    const auto logp = co_await scoring.get();
+    tally.add(batch, logp);
+  }
+  co_return tally.metrics();
+}
+
+}  // namespace
+
+Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan, SftLoss loss, HeldOut held_out) {
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
     const auto rows = data.next();
     if (!rows) break;
-    auto stepping = take_step(c, plan, step, engine::data::to_experience(*rows), spec_of(loss), data.state());
-    const bool more = co_await stepping;
+    auto updating = update(c, plan, step, engine::data::to_experience(*rows), spec_of(loss));
+    auto metrics = co_await updating;
+    if (held_out.due(step, plan.steps)) {
+      auto judging = judge(c, held_out, loss);
+      const auto judged = co_await judging;
+      metrics.insert(metrics.end(), judged.begin(), judged.end());
+    }
+    auto ending = close_step(c, plan, step, std::move(metrics), {}, data.state());
+    const bool more = co_await ending;
     if (!more) break;
   }
 }

@@ -1,12 +1,15 @@
 // Supervised fine-tuning (sft.cpp).
 #pragma once
 
+#include "algorithms/follow.h"
+#include "algorithms/held_out.h"
 #include "algorithms/losses/sft_loss.h"
 #include "algorithms/plan.h"
 #include "engine/data/loader.h"
 
 namespace troupe::algorithms {
 
-Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan, SftLoss loss);
+/// `held_out`: rows whose loss and metrics are written as eval/... where a look is due.
+Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan, SftLoss loss, HeldOut held_out);
 
 }  // namespace troupe::algorithms

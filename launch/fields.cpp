@@ -3,7 +3,7 @@
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
-#include "launch/recipes/sampling.h"
+#include "launch/recipes/sampling/sampling.h"
 
 namespace troupe::launch {
 
@@ -20,7 +20,8 @@ constexpr Field common[] = {
     {"resume", [](RunConfig& c) { return Slot(&c.resume); },
      "auto: go on from the newest checkpoint in output, if there is one; never: refuse to touch an earlier run; or a checkpoint directory",
      "", any},
-    {"chat_template", [](RunConfig& c) { return Slot(&c.chat_template); }, "template file for messages, or the name of one of MindSpeed's prompt types (qwen, llama3, ...); empty: the model's own", "", any},
+    {"chat_template", [](RunConfig& c) { return Slot(&c.chat_template); },
+     "template file for messages, or the name of one of MindSpeed's prompt types (qwen, llama3, ...); empty: the model's own", "", any},
     {"data.path", [](RunConfig& c) { return Slot(&c.data.path); }, "file, folder, or list of them (jsonl, json, parquet); required", "",
      any},
     {"data.format", [](RunConfig& c) { return Slot(&c.data.format); }, "what a row holds; auto looks at the first row's keys",

@@ -6,8 +6,10 @@
 #include <sstream>
 
 #include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/rewards/reward_models.h"
 
 namespace troupe::launch {
 
@@ -31,6 +33,24 @@ std::uint64_t adapter_bytes(const RunConfig& config, engine::models::DecoderSpec
     if (tensor.trainable) values += tensor.shape.count();
   return 4 * size(values);
 }
+
+/// The models of `reward`. Throws Failure.
+std::uint64_t reward_bytes(const RunConfig& config) {
+  std::uint64_t bytes = 0;
+  for (const RewardItem& item : value_or_throw(reward_items(config)))
+    bytes += 4 * size(value_or_throw(engine::checkpoint::read_folder_spec(item.path())).parameter_count());
+  return bytes;
+}
+
+/// What the ranks of the policy's group share: each replica has the whole, cut into parallel.tp parts.
+struct Shared {
+  std::uint64_t dp, ranks;
+  explicit Shared(const RunConfig& config) : dp(size(config.parallel.dp)), ranks(dp * size(config.parallel.tp)) {}
+  MemoryPart part(const std::string& what, std::uint64_t bytes) const {
+    if (ranks <= 1) return {what, bytes};
+    return {cat(what, ", ", bytes_text(bytes * dp / ranks), " on each of ", ranks, " ranks"), bytes * dp};
+  }
+};
 
 /// The kernel's files say that they are empty, so they cannot be read by their size.
 std::string kernel_text(const char* path) {
@@ -60,13 +80,16 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   const std::uint64_t weights = 4 * size(spec.parameter_count());
   const std::int64_t longest = config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions) : spec.max_positions;
   const std::uint64_t adapter = adapter_bytes(config, spec), trained = adapter > 0 ? adapter : weights;
-  std::vector<MemoryPart> parts{{"weights (f32)", weights}, {"gradients", trained}, {"AdamW's two moments", 2 * trained}};
-  if (adapter > 0) parts.insert(parts.begin() + 1, {"adapter", adapter});
+  const Shared shared(config);
+  std::vector<MemoryPart> parts{shared.part("weights (f32)", weights)};
+  if (adapter > 0) parts.push_back(shared.part("adapter", adapter));
+  parts.push_back(shared.part("gradients", trained)), parts.push_back(shared.part("AdamW's two moments", 2 * trained));
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});
-  if (roles.critic.needed) parts.push_back({"critic: weights, gradients and moments", 4 * weights});
-  parts.push_back({cat("activations of ", config.train.micro_batch_tokens, " tokens (estimate)"),
-                   4 * size(config.train.micro_batch_tokens) * saved_floats(spec)});
+  if (roles.critic.needed) parts.push_back(shared.part("critic: weights, gradients and moments", 4 * weights));
+  if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
+  const std::int64_t tokens_at_once = config.train.micro_batch_tokens * config.parallel.dp;
+  parts.push_back({cat("activations of ", tokens_at_once, " tokens (estimate)"), 4 * size(tokens_at_once) * saved_floats(spec)});
   if (roles.rollout.needed) {
     parts.push_back(adapter > 0 ? MemoryPart{"rollout's weights, its adapter, and room for the next", weights + 2 * adapter}
                                 : MemoryPart{"rollout's weights, and room for the next", 2 * weights});

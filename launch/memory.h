@@ -15,7 +15,8 @@ struct MemoryPart {
   std::uint64_t bytes = 0;
 };
 
-/// Weights, gradients and moments are exact, activations an estimate, the KV cache an upper bound.
+/// Of all ranks together, as on one machine. Weights, gradients and moments are exact, activations an estimate, the KV cache an upper
+/// bound.
 std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::models::DecoderSpec& spec);
 
 /// Bytes that this process may still take: the smaller of the machine's available memory and its control group's limit. 0: not known.

@@ -10,8 +10,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/run/conduct.h"
 #include "launch/run/housed.h"
-#include "launch/run/reward_role.h"
-#include "launch/run/roles.h"
+#include "launch/run/role_table.h"
 #include "launch/run/settings.h"
 #include "transports/inproc/loopback.h"
 #include "transports/mpi/mpi_world.h"
@@ -20,7 +19,6 @@ namespace troupe::launch {
 namespace {
 
 namespace group = actors::group;
-namespace roles = actors::roles;
 using engine::parallel::Grid;
 using engine::parallel::Mesh;
 
@@ -39,16 +37,12 @@ class Rank {
       if (leads()) session.emplace(config_);
     });
     from_ = engine::parallel::gather_strings(*world_, session ? session->from() : "", "the checkpoint to go on from").front();
-    const auto* output = session ? &session->output() : nullptr;
-    const Grid replicas{.dp = world_->size()};
-    policy =
-        make<roles::Trainer>("making the policy", policy_grid(config_), [&](const RoleParts& parts) { return make_policy(parts, output); });
-    const RolesNeeded roles = roles_of(config_);
-    if (roles.critic.needed) critic = make<roles::Trainer>("making the critic", policy_grid(config_), make_critic);
-    if (roles.reward.needed) reward = make<roles::RewardModels>("making the reward models", replicas, make_reward);
-    if (roles.reference.needed) reference = make<roles::Scorer>("making the reference", replicas, make_reference);
-    if (!roles.rollout.needed) return;
-    rollout = make<roles::Rollout>("making the rollout", replicas, [&](const RoleParts& parts) { return make_rollout(parts, text()); });
+    output_ = session ? &session->output() : nullptr;
+    const RolesNeeded needed = roles_of(config_);
+    for_each_role([&]<Role R>() {
+      if constexpr (RoleEntryOf<R>::has_model)
+        if (needed.of(role_entry<R>().name).needed) make<R>();
+    });
   }
 
   std::shared_ptr<TextModel> text() {
@@ -58,47 +52,53 @@ class Rank {
 
   void follow() {
     group::Followed followed;
-    followed.add("policy", *policy);
-    if (critic) followed.add("critic", *critic);
-    if (reward) followed.add("reward", *reward);
-    if (reference) followed.add("reference", *reference);
-    if (rollout) followed.add("rollout", *rollout);
+    for_each_role([&]<Role R>() {
+      if (made<R>()) followed.add(std::string(role_entry<R>().name), *made<R>());
+    });
     group::follow(*line_, followed);
   }
 
-  std::unique_ptr<Housed<roles::Trainer>> policy, critic;
-  std::unique_ptr<Housed<roles::RewardModels>> reward;
-  std::unique_ptr<Housed<roles::Scorer>> reference;
-  std::unique_ptr<Housed<roles::Rollout>> rollout;
+  /// This rank's part of the role, where it was made.
+  template <Role R>
+  auto& made() {
+    return std::get<static_cast<std::size_t>(R)>(made_);
+  }
 
  private:
   std::unique_ptr<engine::parallel::Communicator> split() { return world_->split(0, world_->rank()); }
 
-  template <class Role, class Make>
-  std::unique_ptr<Housed<Role>> make(const char* what, Grid grid, const Make& make_role) {
-    std::unique_ptr<Housed<Role>> made;
-    line_->together(what, [&] {
-      auto mesh = value_or_throw(Mesh::create(split(), grid));
-      const int threads = threads_a_rank(config_.train.threads, world_->size());
-      made = housed<Role>(threads, std::move(mesh), [&](const House& house) {
-        return make_role(RoleParts{config_, from_, *house.device, house.mesh.get()});
+  template <Role R>
+  void make() {
+    constexpr const auto& entry = role_entry<R>();
+    line_->together(cat("making the ", entry.name), [&] {
+      auto mesh = value_or_throw(Mesh::create(split(), entry.sharing == Sharing::grid ? policy_grid(config_) : Grid{.dp = world_->size()}));
+      made<R>() = housed<RoleActor<R>>(threads_a_rank(config_.train.threads, world_->size()), std::move(mesh), [&](const House& house) {
+        return role_entry<R>().make({config_, from_, *house.device, house.mesh.get(), output_, entry.reads_text ? text() : nullptr});
       });
     });
-    return made;
   }
+
+  template <class Actor>
+  using Part = std::unique_ptr<Housed<Actor>>;
 
   const RunConfig& config_;
   std::unique_ptr<engine::parallel::Communicator> world_;
   std::shared_ptr<group::Line> line_;
   std::string from_;
+  const engine::checkpoint::DirectoryLock* output_ = nullptr;
   std::shared_ptr<TextModel> text_;
+  OfEachRole<Part> made_;
 };
 
 // Rank 0.
 class Leader final : public Cast {
-  template <class Role>
-  auto spawn(const std::string& name, std::unique_ptr<Role> role) {
-    return node_.spawn(name, std::make_unique<group::Sharded<Role>>(name, rank_.line(), std::move(role)));
+  template <Role R>
+  RoleRef<R> spawn() {
+    const std::string name(role_entry<R>().name);
+    if constexpr (!RoleEntryOf<R>::has_model)
+      return node_.spawn(name, role_entry<R>().make(session_.config()), {.lane = name});
+    else
+      return node_.spawn(name, std::make_unique<group::Sharded<Housed<RoleActor<R>>>>(name, rank_.line(), std::move(rank_.made<R>())));
   }
 
  public:
@@ -110,17 +110,17 @@ class Leader final : public Cast {
 
   int run() {
     catch_interrupts(stop_);
-    policy_.emplace(spawn("policy", std::move(rank_.policy)));
+    policy_.emplace(spawn<Role::policy>());
     return conduct(session_, *rank_.text(), *this, journal_, stop_);
   }
 
   actors::Node& node() override { return node_; }
   algorithms::PolicyRef policy() override { return *policy_; }
-  algorithms::CriticRef critic() override { return spawn("critic", std::move(rank_.critic)); }
-  algorithms::ReferenceRef reference() override { return spawn("reference", std::move(rank_.reference)); }
-  std::vector<algorithms::RolloutRef> rollouts() override { return {spawn("rollout", std::move(rank_.rollout))}; }
-  algorithms::VerifierRef verifier() override { return node_.spawn("verifier", make_verifier(session_.config()), {.lane = "verifier"}); }
-  algorithms::RewardRef reward() override { return spawn("reward", std::move(rank_.reward)); }
+  algorithms::CriticRef critic() override { return spawn<Role::critic>(); }
+  algorithms::ReferenceRef reference() override { return spawn<Role::reference>(); }
+  std::vector<algorithms::RolloutRef> rollouts() override { return {spawn<Role::rollout>()}; }
+  algorithms::VerifierRef verifier() override { return spawn<Role::verifier>(); }
+  algorithms::RewardRef reward() override { return spawn<Role::reward>(); }
   std::size_t pieces() const override { return 1; }
 
  private:

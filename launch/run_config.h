@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "launch/recipes/dpo_config.h"
 #include "launch/recipes/eval_config.h"
-#include "launch/recipes/grpo_config.h"
+#include "launch/recipes/grpo/config.h"
 #include "launch/recipes/lora_config.h"
-#include "launch/recipes/orm_config.h"
-#include "launch/recipes/ppo_config.h"
-#include "launch/recipes/preference_config.h"
-#include "launch/recipes/prm_config.h"
-#include "launch/recipes/sampling_config.h"
+#include "launch/recipes/ppo/config.h"
+#include "launch/recipes/preference/dpo_config.h"
+#include "launch/recipes/preference/preference_config.h"
+#include "launch/recipes/rewards/orm_config.h"
+#include "launch/recipes/rewards/prm_config.h"
+#include "launch/recipes/sampling/sampling_config.h"
 #include "launch/recipes/sft_config.h"
 
 namespace troupe::launch {

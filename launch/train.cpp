@@ -7,8 +7,7 @@
 #include "launch/mpirun.h"
 #include "launch/run/conduct.h"
 #include "launch/run/housed.h"
-#include "launch/run/reward_role.h"
-#include "launch/run/roles.h"
+#include "launch/run/role_table.h"
 #include "launch/run/settings.h"
 #include "transports/inproc/loopback.h"
 #include "transports/mpi/mpi_world.h"
@@ -17,7 +16,6 @@ namespace troupe::launch {
 namespace {
 
 namespace group = actors::group;
-namespace roles = actors::roles;
 
 // One process. All models take turns on the engine lane: the reference and the rollout each have the whole machine, the policy shares it
 // among its ranks, which are threads. The verifier, which needs no engine, works beside them.
@@ -30,49 +28,45 @@ class Process final : public Cast {
 
   int run() {
     catch_interrupts(stop_);
-    policy_.emplace(spawn_policy());
     text_ = value_or_throw(TextModel::load(session_.config().model, session_.config().chat_template, session_.spec()));
+    policy_.emplace(spawn<Role::policy>());
     return conduct(session_, *text_, *this, journal_, stop_);
   }
 
   actors::Node& node() override { return node_; }
   algorithms::PolicyRef policy() override { return *policy_; }
-  algorithms::CriticRef critic() override { return spawn_critic(); }
-  algorithms::ReferenceRef reference() override { return node_.spawn("reference", make_reference(parts_)); }
-  std::vector<algorithms::RolloutRef> rollouts() override { return {node_.spawn("rollout", make_rollout(parts_, text_))}; }
-  algorithms::VerifierRef verifier() override { return node_.spawn("verifier", make_verifier(session_.config()), {.lane = "verifier"}); }
-  algorithms::RewardRef reward() override { return node_.spawn("reward", make_reward(parts_)); }
+  algorithms::CriticRef critic() override { return spawn<Role::critic>(); }
+  algorithms::ReferenceRef reference() override { return spawn<Role::reference>(); }
+  std::vector<algorithms::RolloutRef> rollouts() override { return {spawn<Role::rollout>()}; }
+  algorithms::VerifierRef verifier() override { return spawn<Role::verifier>(); }
+  algorithms::RewardRef reward() override { return spawn<Role::reward>(); }
   std::size_t pieces() const override { return 1; }
 
  private:
-  algorithms::PolicyRef spawn_policy() {
-    const auto grid = policy_grid(session_.config());
-    if (grid.ranks() == 1) return node_.spawn("policy", make_policy(parts_, &session_.output()));
-    const auto make = [this, grid](engine::parallel::Mesh mesh) {
-      return housed<roles::Trainer>(threads_a_rank(session_.config().train.threads, grid.ranks()), std::move(mesh),
-                                    [&](const House& house) {
-                                      return make_policy({session_.config(), session_.from(), *house.device, house.mesh.get()},
-                                                         house.mesh->leads() ? &session_.output() : nullptr);
-                                    });
-    };
-    return node_.spawn("policy", value_or_throw(group::shard_over_threads<Housed<roles::Trainer>>("policy", grid, make)));
-  }
-
-  algorithms::CriticRef spawn_critic() {
-    const auto grid = policy_grid(session_.config());
-    if (grid.ranks() == 1) return node_.spawn("critic", make_critic(parts_));
-    const auto make = [this, grid](engine::parallel::Mesh mesh) {
-      return housed<roles::Trainer>(threads_a_rank(session_.config().train.threads, grid.ranks()), std::move(mesh),
-                                    [&](const House& house) {
-                                      return make_critic({session_.config(), session_.from(), *house.device, house.mesh.get()});
-                                    });
-    };
-    return node_.spawn("critic", value_or_throw(group::shard_over_threads<Housed<roles::Trainer>>("critic", grid, make)));
+  template <Role R>
+  RoleRef<R> spawn() {
+    constexpr const auto& entry = role_entry<R>();
+    const std::string name(entry.name);
+    const RunConfig& config = session_.config();
+    if constexpr (!RoleEntryOf<R>::has_model) {
+      return node_.spawn(name, entry.make(config), {.lane = name});
+    } else {
+      const auto grid = policy_grid(config);
+      if (entry.sharing != Sharing::grid || grid.ranks() == 1)
+        return node_.spawn(name, entry.make({config, session_.from(), *device_, nullptr, &session_.output(), text_}));
+      using Ranked = Housed<RoleActor<R>>;
+      const auto make = [this, grid, &config](engine::parallel::Mesh mesh) {
+        return housed<RoleActor<R>>(threads_a_rank(config.train.threads, grid.ranks()), std::move(mesh), [&](const House& house) {
+          const auto* output = house.mesh->leads() ? &session_.output() : nullptr;
+          return role_entry<R>().make({config, session_.from(), *house.device, house.mesh.get(), output, text_});
+        });
+      };
+      return node_.spawn(name, value_or_throw(group::shard_over_threads<Ranked>(name, grid, make)));
+    }
   }
 
   Session session_;
   std::unique_ptr<engine::ops::Device> device_;
-  const RoleParts parts_{session_.config(), session_.from(), *device_};
   RunJournal journal_;
   actors::Stop stop_;
   std::shared_ptr<TextModel> text_;

@@ -8,6 +8,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/recipes/recipes.h"
+#include "launch/run/role_table.h"
 #include "launch/yaml.h"
 
 namespace troupe::launch {
@@ -16,7 +17,7 @@ namespace {
 using Kind = YamlNode::Kind;
 
 constexpr int most_groups = 1024, most_ranks = 1024;
-const std::vector<std::string> roles{"policy", "critic", "reference", "reward", "rollout", "verifier"};
+const std::vector<std::string> roles = role_names();
 
 class Reader {
  public:

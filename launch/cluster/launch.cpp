@@ -14,8 +14,7 @@
 #include "launch/exit_code.h"
 #include "launch/interrupt.h"
 #include "launch/run/conduct.h"
-#include "launch/run/reward_role.h"
-#include "launch/run/roles.h"
+#include "launch/run/role_table.h"
 #include "transports/zmq/hub.h"
 
 namespace troupe::launch {
@@ -81,16 +80,15 @@ class Controller final : public Cast {
   }
 
   actors::Node& node() override { return *node_; }
-  algorithms::PolicyRef policy() override { return node_->ref(places("policy").front(), actors::roles::Trainer::Handled{}); }
-  algorithms::CriticRef critic() override { return node_->ref(places("critic").front(), actors::roles::Trainer::Handled{}); }
-  algorithms::ReferenceRef reference() override { return node_->ref(places("reference").front(), actors::roles::Scorer::Handled{}); }
+  algorithms::PolicyRef policy() override { return refs<Role::policy>().front(); }
+  algorithms::CriticRef critic() override { return refs<Role::critic>().front(); }
+  algorithms::ReferenceRef reference() override { return refs<Role::reference>().front(); }
   std::vector<algorithms::RolloutRef> rollouts() override {
-    std::vector<algorithms::RolloutRef> all;
-    for (const auto& place : places("rollout")) all.push_back(node_->ref(place, actors::roles::Rollout::Handled{}));
-    return all;
+    const auto all = refs<Role::rollout>();
+    return {all.begin(), all.end()};
   }
-  algorithms::VerifierRef verifier() override { return node_->ref(places("verifier").front(), actors::roles::Verifier::Handled{}); }
-  algorithms::RewardRef reward() override { return node_->ref(places("reward").front(), actors::roles::RewardModels::Handled{}); }
+  algorithms::VerifierRef verifier() override { return refs<Role::verifier>().front(); }
+  algorithms::RewardRef reward() override { return refs<Role::reward>().front(); }
   std::size_t pieces() const override { return 4; }
 
  private:
@@ -119,12 +117,13 @@ class Controller final : public Cast {
   }
 
   // Of the groups that have the role, once they have come. An actor has the name of its role.
-  std::vector<transports::Address> places(const std::string& role) {
-    std::vector<transports::Address> all;
+  template <Role R>
+  std::vector<RoleRef<R>> refs() {
+    std::vector<RoleRef<R>> all;
     for (const NodeSpec& node : nodes_) {
-      if (node.role != role) continue;
+      if (node.role != role_entry<R>().name) continue;
       wait_for(node.name);
-      all.push_back({node.name, role});
+      all.push_back(node_->ref({node.name, node.role}, typename RoleActor<R>::Handled{}));
     }
     return all;
   }

@@ -16,8 +16,7 @@
 #include "launch/cluster/assignment.h"
 #include "launch/exit_code.h"
 #include "launch/run/housed.h"
-#include "launch/run/reward_role.h"
-#include "launch/run/roles.h"
+#include "launch/run/role_table.h"
 #include "transports/mpi/mpi_world.h"
 #include "transports/zmq/spoke.h"
 
@@ -25,7 +24,6 @@ namespace troupe::launch {
 namespace {
 
 namespace group = actors::group;
-namespace roles = actors::roles;
 using engine::parallel::Communicator, engine::parallel::Mesh;
 
 constexpr std::size_t longest_line = 1u << 20;
@@ -79,37 +77,47 @@ class Worker {
         line_(world_ ? std::make_shared<group::Line>(split()) : nullptr) {}
 
   int run() {
-    const RunConfig& config = assignment_.config;
-    const std::string& role = assignment_.role;
-    if (role == "policy")
-      return serve<roles::Trainer>([&](const RoleParts& parts) { return make_policy(parts, leads() ? &output_ : nullptr); });
-    if (role == "reward") return serve<roles::RewardModels>(make_reward);
-    if (role == "critic") return serve<roles::Trainer>(make_critic);
-    if (role == "reference") return serve<roles::Scorer>(make_reference);
-    if (role == "verifier") return lead(std::make_unique<roles::Verifier>(make_verifier(config)));
-    if (role != "rollout") throw Failure({Errc::unsupported, cat("no worker can be a ", quote(role))});
-    const std::shared_ptr<const TextModel> text =
-        value_or_throw(TextModel::load(config.model, config.chat_template, spec_of_run(config, assignment_.from)));
-    return serve<roles::Rollout>([&](const RoleParts& parts) { return make_rollout(parts, text); });
+    std::optional<int> code;
+    for_each_role([&]<Role R>() {
+      if (assignment_.role == role_entry<R>().name) code = serve<R>();
+    });
+    if (!code) throw Failure({Errc::unsupported, cat("no worker can be a ", quote(assignment_.role))});
+    return *code;
   }
 
  private:
   bool leads() const { return !world_ || world_->rank() == 0; }
   std::unique_ptr<Communicator> split() { return world_->split(0, world_->rank()); }
 
-  template <class Role, class Make>
-  int serve(const Make& make) {
+  std::shared_ptr<const TextModel> text() const {
+    const RunConfig& config = assignment_.config;
+    return value_or_throw(TextModel::load(config.model, config.chat_template, spec_of_run(config, assignment_.from)));
+  }
+
+  template <Role R>
+  int serve() {
+    if constexpr (RoleEntryOf<R>::has_model)
+      return serve_model<R>();
+    else
+      return lead(std::make_unique<RoleActor<R>>(role_entry<R>().make(assignment_.config)));
+  }
+
+  template <Role R>
+  int serve_model() {
+    using Actor = RoleActor<R>;
     const int threads = static_cast<int>(assignment_.config.train.threads);
+    const std::shared_ptr<const TextModel> shared_text = role_entry<R>().reads_text ? text() : nullptr;
     const auto made = [&](Mesh mesh) {
-      return housed<Role>(threads, std::move(mesh), [&](const House& house) {
-        return make(RoleParts{assignment_.config, assignment_.from, *house.device, line_ ? house.mesh.get() : nullptr});
+      return housed<Actor>(threads, std::move(mesh), [&](const House& house) {
+        const Mesh* ours = line_ ? house.mesh.get() : nullptr;
+        return role_entry<R>().make({assignment_.config, assignment_.from, *house.device, ours, leads() ? &output_ : nullptr, shared_text});
       });
     };
     if (!line_) return lead(made(Mesh()));
-    std::unique_ptr<Housed<Role>> role;
+    std::unique_ptr<Housed<Actor>> role;
     line_->together(cat("making the ", assignment_.role), [&] { role = made(value_or_throw(Mesh::create(split(), assignment_.grid))); });
     if (leads())
-      return lead(std::make_unique<group::Sharded<Housed<Role>>>(assignment_.role, std::exchange(line_, nullptr), std::move(role)));
+      return lead(std::make_unique<group::Sharded<Housed<Actor>>>(assignment_.role, std::exchange(line_, nullptr), std::move(role)));
     group::Followed followed;
     followed.add(assignment_.role, *role);
     group::follow(*line_, followed);

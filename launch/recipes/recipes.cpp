@@ -1,14 +1,14 @@
 #include "launch/recipes/recipes.h"
 
 #include "engine/base/check.h"
-#include "launch/recipes/dpo.h"
-#include "launch/recipes/grpo.h"
-#include "launch/recipes/kto.h"
+#include "launch/recipes/grpo/grpo.h"
 #include "launch/recipes/lora.h"
-#include "launch/recipes/orm.h"
-#include "launch/recipes/ppo.h"
-#include "launch/recipes/prm.h"
-#include "launch/recipes/reference_free.h"
+#include "launch/recipes/ppo/ppo.h"
+#include "launch/recipes/preference/dpo.h"
+#include "launch/recipes/preference/kto.h"
+#include "launch/recipes/preference/reference_free.h"
+#include "launch/recipes/rewards/orm.h"
+#include "launch/recipes/rewards/prm.h"
 #include "launch/recipes/sft.h"
 
 namespace troupe::launch {

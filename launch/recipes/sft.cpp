@@ -3,6 +3,7 @@
 #include "algorithms/sft.h"
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
+#include "launch/recipes/held_out.h"
 #include "launch/run/stage.h"
 
 namespace troupe::launch {
@@ -17,7 +18,7 @@ constexpr Field table[] = {
 
 RolesNeeded roles(const RunConfig&) { return {}; }
 
-void judge(Judging&) {}
+void judge(Judging& j) { judge_eval(j); }
 
 std::string formula(const RunConfig& config) {
   return cat(
@@ -26,11 +27,21 @@ std::string formula(const RunConfig& config) {
       config.sft.mask_prompt ? "the answers (every assistant turn); prompts only condition them" : "every token but the first of each row");
 }
 
+algorithms::HeldOut held_out_rows(const Stage& stage) {
+  algorithms::HeldOut held_out{.batches = {}, .every = stage.config().eval.every};
+  if (stage.config().eval.path.empty()) return held_out;
+  const auto rows = value_or_throw(engine::data::load_sft(eval_options(stage), stage.text()));
+  for (const auto& batch : algorithms::in_batches(rows.examples, stage.config().train.batch_size))
+    held_out.batches.push_back(engine::data::to_experience(batch));
+  return held_out;
+}
+
 int run(Stage& stage) {
-  auto data = stage.loader(engine::data::load_sft(stage.data_options(), stage.text()));
+  auto data = stage.loader<engine::data::SftExample>(stage.data_options());
+  auto held_out = held_out_rows(stage);
   auto actors = stage.cluster();
-  const auto plan = stage.begin(data.order().batches());
-  return stage.drive(algorithms::sft(actors, data, plan, value_or_throw(sft_settings(stage.config()))), plan);
+  const auto plan = stage.begin(data.batches());
+  return stage.drive(algorithms::sft(actors, data, plan, value_or_throw(sft_settings(stage.config())), std::move(held_out)), plan);
 }
 
 }  // namespace
@@ -42,7 +53,7 @@ Result<algorithms::SftLoss> sft_settings(const RunConfig& config) {
 Recipe sft_recipe() {
   return {"sft",
           "supervised fine-tuning: learn to write the answers of the data",
-          {"sft"},
+          {"sft", "eval"},
           table,
           engine::data::Purpose::sft,
           roles,

@@ -6,7 +6,8 @@
 
 namespace troupe::launch {
 
-/// The models of `reward`, which must have the policy's vocabulary: their scores are read at the policy's own tokens. Throws Failure.
+/// The models of `reward`, read with `parts.text`, which must have the policy's vocabulary: their scores are read at the policy's own
+/// tokens. Throws Failure.
 actors::roles::RewardModels make_reward(const RoleParts& parts);
 
 /// Errc::usage where two folders' tokenizers do not have the same tokens under the same ids; folders without a tokenizer are taken at

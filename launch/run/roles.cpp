@@ -8,7 +8,7 @@
 #include "engine/checkpoint/run_checkpoint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
-#include "launch/recipes/sampling.h"
+#include "launch/recipes/sampling/sampling.h"
 #include "launch/run/adapter.h"
 #include "launch/run/follower.h"
 #include "launch/run/settings.h"
@@ -103,9 +103,9 @@ roles::Saver saver(const RunConfig& config, const std::string& source, std::shar
 
 }  // namespace
 
-roles::Trainer make_policy(const RoleParts& parts, const checkpoint::DirectoryLock* output) {
-  check((output != nullptr) == (!parts.mesh || parts.mesh->leads()), "the leader of a policy, and nobody else, writes checkpoints");
-  const std::shared_ptr<const checkpoint::DirectoryLock> kept(output, [](const auto*) {});  // the run's
+roles::Trainer make_policy(const RoleParts& parts) {
+  check((parts.output != nullptr) == (!parts.mesh || parts.mesh->leads()), "the leader of a policy, and nobody else, writes checkpoints");
+  const std::shared_ptr<const checkpoint::DirectoryLock> kept(parts.output, [](const auto*) {});  // the run's
   return roles::Trainer(load_trainer(parts), algorithms::losses(), saver(parts.config, parts.config.model, kept, parts.mesh), parts.mesh);
 }
 
@@ -129,10 +129,10 @@ roles::Scorer make_reference(const RoleParts& parts) {
   return roles::Scorer(std::move(model), scoring_settings(parts.config), parts.mesh);
 }
 
-roles::Rollout make_rollout(const RoleParts& parts, std::shared_ptr<const TextModel> text) {
+roles::Rollout make_rollout(const RoleParts& parts) {
   const auto spec = spec_of_run(parts.config, parts.from);
   auto settings = generator_settings(parts.config, spec);
-  settings.decode = [text = std::move(text)](std::span<const std::int32_t> ids) { return text->decode(ids); };
+  settings.decode = [text = parts.text](std::span<const std::int32_t> ids) { return text->decode(ids); };
   if (adapts(parts.config))
     return value_or_throw(roles::Rollout::create(load_adapted_decoder(parts), nullptr, std::move(settings), parts.mesh));
   auto model = std::make_unique<engine::models::Decoder>(parts.device, spec, false, tp_of(parts));

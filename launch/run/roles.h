@@ -21,18 +21,20 @@ struct RoleParts {
   const std::string& from;
   engine::ops::Device& device;                   ///< outlives the role
   const engine::parallel::Mesh* mesh = nullptr;  ///< of a role that is a group; outlives it. Each rank makes its part, all at the same time
+  const engine::checkpoint::DirectoryLock* output = nullptr;  ///< of the policy's leader: the run's directory; outlives the role
+  std::shared_ptr<const TextModel> text = nullptr;            ///< turns the policy's tokens into text, for the roles that read it
 };
 
-/// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights. Its checkpoints go to `output`,
-/// which outlives the role; of a group, rank 0 has it, the others nullptr.
-actors::roles::Trainer make_policy(const RoleParts& parts, const engine::checkpoint::DirectoryLock* output);
+/// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights. Its checkpoints go to
+/// `parts.output`.
+actors::roles::Trainer make_policy(const RoleParts& parts);
 /// PPO's critic: weights and optimizer of its own, from critic.model, the starting weights or its checkpoint of the same step as the
 /// policy's. Its checkpoints go to the folder `critic` of the run's output; the leader writes.
 actors::roles::Trainer make_critic(const RoleParts& parts);
 /// The model that the algorithm compares with: Recipe::reference, or the one that training began from.
 actors::roles::Scorer make_reference(const RoleParts& parts);
-/// A model of the trained one's shape, whose weights come by message. `text` turns its tokens into text.
-actors::roles::Rollout make_rollout(const RoleParts& parts, std::shared_ptr<const TextModel> text);
+/// A model of the trained one's shape, whose weights come by message. Reads `parts.text`.
+actors::roles::Rollout make_rollout(const RoleParts& parts);
 actors::roles::Verifier make_verifier(const RunConfig& config);
 
 }  // namespace troupe::launch

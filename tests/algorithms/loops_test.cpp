@@ -101,7 +101,7 @@ TEST(Loops, ALostMessageEndsGrpoWithATimeoutThatNamesIt) {
 TEST(Loops, CheckpointsComeWhenThePlanSaysAndAtTheEnd) {
   OneThread world;
   auto data = sft_rows();
-  world.run(sft(world.stage.cluster, data, plan_of(7, 3), {}));
+  world.run(sft(world.stage.cluster, data, plan_of(7, 3), {}, {}));
   EXPECT_THAT(world.stage.saved, ElementsAre(StartsWith("3 "), StartsWith("6 "), StartsWith("7 ")));
   EXPECT_EQ(world.stage.journal.lines.size(), 7u);
 }
@@ -110,7 +110,7 @@ TEST(Loops, AStopFinishesItsStepSavesAndLeaves) {
   OneThread world;
   auto data = sft_rows();
   world.stage.stop.request();
-  world.run(sft(world.stage.cluster, data, plan_of(7), {}));
+  world.run(sft(world.stage.cluster, data, plan_of(7), {}, {}));
   EXPECT_THAT(world.stage.saved, ElementsAre(StartsWith("1 ")));
 }
 

@@ -138,6 +138,19 @@ TEST(PpoBatch, AFailedRewardIsCountedAndTeachesNothing) {
   EXPECT_DOUBLE_EQ(r.metric("reward"), 1);
 }
 
+TEST(PpoBatch, FailuresOfRewardProgramsAreCountedByTheirKind) {
+  Round r;
+  auto verdicts = r.sampled.verdicts;
+  verdicts[0] = {std::nullopt, {}, "manners: timeout: no answer after 5 s"};
+  verdicts[1] = {std::nullopt, {}, "manners: timeout: no answer after 5 s; tests: crash: it exited with 3 without an answer"};
+  accept(r.sampled, verdicts);
+  const auto found = part_metrics(r.sampled);
+  const std::map<std::string, double> counts(found.begin(), found.end());
+  EXPECT_EQ(counts.at("rewards/failed/timeout"), 2);
+  EXPECT_EQ(counts.at("rewards/failed/crash"), 1);
+  EXPECT_FALSE(counts.contains("rewards/failed/flood"));
+}
+
 TEST(PpoBatch, WhitenedAdvantagesHaveNoMeanAndReturnsAreLeftAsTheyAre) {
   Round plain, white;
   white.config.whiten_advantages = true;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
-#include "launch/recipes/grpo.h"
+#include "launch/recipes/grpo/grpo.h"
 #include "launch/recipes/recipes.h"
 #include "launch/resolve.h"
 
@@ -78,6 +78,10 @@ TEST(GrpoKeys, OfferTheWordsThatTheAlgorithmKnows) {
   EXPECT_EQ(find_field("grpo.kl_clamp")->choices, joined(names_of(algorithms::KlClamp{})));
   EXPECT_EQ(find_field("grpo.correction")->choices, joined(names_of(algorithms::Over{})));
   EXPECT_EQ(find_field("grpo.correction_outside")->choices, joined(names_of(algorithms::Outside{})));
+  EXPECT_EQ(find_field("grpo.filter")->choices, joined(names_of(algorithms::FilterOver{})));
+  EXPECT_EQ(find_field("grpo.filter_by")->choices, joined(names_of(algorithms::FilterBy{})));
+  EXPECT_EQ(find_field("grpo.proximal")->choices, joined(names_of(algorithms::Proximal{})));
+  EXPECT_EQ(find_field("grpo.entropy_schedule")->choices, joined(names_of(algorithms::EntropySchedule{})));
 }
 
 TEST(GrpoJudge, RefusesWhatCannotWork) {
@@ -94,6 +98,11 @@ TEST(GrpoJudge, RefusesWhatCannotWork) {
   refused("rloo", {"grpo.normalize_each_reward=true"}, "for grpo.estimator = group only");
   refused("vespo", {"grpo.ratio=sequence"}, "expected token");
   refused("cispo", {"grpo.dual_clip=3"}, "policy_loss is not clip");
+  refused("grpo", {"grpo.policy_loss=kl_cov", "grpo.ratio=sequence"}, "kl_cov starts from the ratios of tokens");
+  refused("grpo", {"grpo.policy_loss=clip_cov", "grpo.cov_low=6"}, "expected a number below cov_high");
+  refused("grpo", {"grpo.filter=greatest"}, "set filter_by to k2 or k3");
+  refused("grpo", {"grpo.proximal=loglinear", "grpo.recompute_old_logp=true"}, "set one of them");
+  refused("grpo", {"grpo.entropy_schedule=adaptive", "grpo.entropy_coef=2"}, "grpo.entropy_coef_max, found 0 and 1");
 }
 
 TEST(GrpoJudge, WarnsOfWhatIsOdd) {
@@ -111,6 +120,11 @@ TEST(GrpoJudge, WarnsOfWhatIsOdd) {
   warned("grpo", {"grpo.max_refills=3"}, "grpo.dynamic_sampling is off");
   warned("dapo", {"train.batch_size=1"}, "a round of one prompt");
   warned("grpo", {"grpo.group_size=2"}, "plus and minus 0.71");
+  warned("grpo", {"grpo.proximal=linear", "grpo.epochs=2"}, "set grpo.correction");
+  warned("grpo", {"grpo.proximal=linear"}, "the guess is the rollout itself");
+  warned("grpo", {"grpo.entropy_target=0.3"}, "grpo.entropy_schedule is fixed");
+  warned("grpo", {"grpo.filter_by=k2"}, "grpo.filter is none");
+  warned("grpo", {"grpo.policy_loss=kl_cov"}, "no distance to hold tokens by");
   EXPECT_THAT(with("gspo")->warnings, Not(Contains(HasSubstr("all ratios are exactly 1")))) << "nobody asked for that clip";
 }
 
@@ -125,6 +139,9 @@ TEST(GrpoFormula, SaysWhatIsMinimised) {
   EXPECT_THAT(formula("reinforce_pp"), HasSubstr("over the round's tokens"));
   EXPECT_THAT(formula("grpo", {"dialect=verl"}), HasSubstr("- 3 A where A < 0"));
   EXPECT_THAT(formula("grpo", {"grpo.correction=token", "grpo.recompute_old_logp=true"}), HasSubstr("l = w - min("));
+  EXPECT_THAT(formula("grpo", {"grpo.policy_loss=dppo_tv"}), HasSubstr("p(t) - p_old(t) is above 0.2 and A > 0"));
+  EXPECT_THAT(formula("grpo", {"grpo.policy_loss=clip_cov"}), HasSubstr("0 at 0.02 % of the tokens"));
+  EXPECT_THAT(formula("grpo", {"grpo.entropy_schedule=adaptive"}), HasSubstr("changed by 0.005 towards H = 0.2"));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
-#include "launch/recipes/ppo.h"
+#include "launch/recipes/ppo/ppo.h"
 #include "launch/recipes/recipes.h"
 #include "launch/resolve.h"
 

@@ -162,6 +162,17 @@ TEST(Explain, ShowsValuesOriginsFormulaAndMemory) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/out"));
 }
 
+TEST(Explain, CountsRewardModelsAndTheReplicasOfAGrid) {
+  const std::string folder = scratch_folder();
+  ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"answer\":\"b\"}\n"));
+  const Said said = run_program(cat("explain --algorithm grpo --set model=", data(stories), " --set data.path=", folder,
+                                    "/rows.jsonl --set output=", folder, "/out --set parallel.dp=2 --set 'reward=[{rule: model, path: \"",
+                                    data(stories), "\"}, {rule: model, label: other, path: \"", data(stories), "\"}]'"));
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, HasSubstr("weights (f32), 1015.8 KiB on each of 2 ranks  2.0 MiB"));
+  EXPECT_THAT(said.out, testing::ContainsRegex("reward models +2.0 MiB"));
+}
+
 TEST(Info, SaysWhatAFolderIsAndWhetherItIsUsable) {
   EXPECT_EQ(run_program("info " + data(stories)).code, 0);
   EXPECT_THAT(run_program("info " + data("tokenizers/gpt2/tokenizer.json")).out, HasSubstr("usable: yes"));

@@ -70,6 +70,23 @@ TEST_F(SystemRuns, AnAdapterIsUsedOverItsModelOrMerged) {
   EXPECT_GT(moved, 1e-3);
 }
 
+TEST_F(SystemRuns, AnAdapterToBeginWithIsWhereTheRunBeginsAndItGoesOnToTheSameBytes) {
+  const auto first = [&](const char* output, const std::string& more) {
+    return arguments("sft", output, cat("--set train.schedule=constant --set train.learning_rate=5e-3 --set train.save_every=0 ", more));
+  };
+  run(first("a", "--set lora.rank=4 --set 'lora.rank_pattern={q_proj: 2}' --set train.steps=6"));
+  const std::string given = cat("--set lora.adapter='", path("a/latest"), "' --set train.steps=");
+  run(first("whole", given + "4"));
+  run(first("parts", given + "2"));
+  run(first("parts", given + "4"));
+  expect_same_bytes("whole", "parts");
+  run(cat("merge --model '", data("models/stories260k/hf"), "' --adapter '", path("a/latest"), "' --output '", path("merged"), "'"));
+  run(first("after", cat("--set model='", path("merged"), "' --set train.steps=1")));
+  run(first("fresh", "--set lora.rank=4 --set train.steps=1"));
+  EXPECT_NEAR(losses("whole")[0], losses("after")[0], 1e-5);
+  EXPECT_GT(std::abs(losses("whole")[0] - losses("fresh")[0]), 1e-2);
+}
+
 TEST_F(SystemRuns, ACheckpointOfAnotherAdapterIsRefusedWithWords) {
   run(arguments("sft", "a", cat(lora, "--set train.steps=2 --set train.save_every=0")));
   const auto said = launch::run_program(arguments("sft", "a", cat(lora, "--set lora.rank=2 --set train.steps=4 --set train.save_every=0")));

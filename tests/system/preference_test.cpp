@@ -81,6 +81,22 @@ TEST_F(SystemRuns, HeldOutPairsAreWrittenWhereTheyAreDue) {
   EXPECT_EQ(step, 5u);
 }
 
+TEST_F(SystemRuns, HeldOutRowsOfFineTuningAreWrittenWhereTheyAreDueAndChangeNothing) {
+  const auto sft = [&](const char* output, const std::string& more) {
+    return arguments("sft", output, cat("--set train.steps=5 --set train.save_every=0 ", more));
+  };
+  run(sft("alone", ""));
+  run(sft("watched", cat("--set eval.every=2 --set eval.path='", launch::data("datasets/math/gsm8k_train_head.jsonl"), "' ")));
+  std::size_t step = 0;
+  for (const Json& line : launch::json_lines(value_or_throw(read_file(path("watched/metrics.jsonl"))))) {
+    ++step;
+    EXPECT_EQ(line.find("eval/loss") != nullptr, step == 2 || step == 4 || step == 5) << step;
+    if (step < 5) continue;
+    EXPECT_NEAR(line.find("eval/loss")->number(), line.find("eval/nll")->number(), 1e-9);
+  }
+  EXPECT_EQ(losses("alone"), losses("watched"));
+}
+
 TEST_F(SystemRuns, PreferencesThatContradictThemselvesAreRefusedInWords) {
   const auto refused = [&](const char* algorithm, const char* more, const char* words) {
     const auto said = launch::run_program(arguments(algorithm, "run", more));

@@ -33,6 +33,9 @@ std::string settings_of(const std::string& algorithm) {
   if (algorithm == "dpo" || algorithm == "simpo" || algorithm == "cpo" || algorithm == "orpo" || algorithm == "kto")
     return of(data("models/stories260k/hf"), data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
               "--set train.max_length=96 --set train.learning_rate=2e-4 ");
+  if (algorithm == "orm" || algorithm == "prm")
+    return of(data("models/stories260k/hf"), data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
+              "--set train.max_length=300 --set train.learning_rate=2e-4 ");
   if (algorithm == "ppo")
     return of(
         data("models/digit-completion"), TROUPE_SOURCE "/launch/quickstart/train.jsonl",

@@ -1,0 +1,26 @@
+// What every recipe that draws samples shares: its keys, its checks, its settings.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "engine/generate/sampling.h"
+#include "launch/fields.h"
+#include "launch/recipes/judging.h"
+
+namespace troupe::launch {
+
+std::span<const Field> rollout_fields();
+std::span<const Field> reward_fields();
+
+void judge_rollout(Judging& j);
+/// A reward is needed, its rules must be known and complete.
+void judge_reward(Judging& j);
+
+engine::generate::SamplingParams sampling_settings(const RunConfig& config);
+/// The reward as the list that actors::rules::Rules reads.
+Json reward_rules(const RunConfig& config);
+/// "R = 1 exact_match + 0.5 format"
+std::string reward_formula(const RunConfig& config);
+
+}  // namespace troupe::launch

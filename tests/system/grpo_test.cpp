@@ -1,0 +1,48 @@
+// GRPO's states beside the weights: a run that is stopped and goes on has the bytes of one that was never stopped.
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "tests/system/runs.h"
+
+namespace troupe::test {
+namespace {
+
+struct Resumed {
+  const char *title, *more;
+};
+void PrintTo(const Resumed& run, std::ostream* out) { *out << run.title; }
+
+class GrpoResumed : public SystemRuns, public testing::WithParamInterface<Resumed> {};
+
+// A round is two steps.
+TEST_P(GrpoResumed, EndsInTheSameBytes) {
+  const auto of = [&](const char* output, int steps) {
+    return arguments("grpo", output,
+                     cat("--set train.schedule=constant --set train.save_every=0 ", GetParam().more, " --set train.steps=", steps));
+  };
+  run(of("whole", 8));
+  run(of("parts", 4));
+  run(of("parts", 8));
+  expect_same_bytes("whole", "parts");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, GrpoResumed,
+    testing::Values(Resumed{"AdaptiveEntropy",
+                            "--set grpo.entropy_schedule=adaptive --set grpo.entropy_target=1.2 --set grpo.entropy_delta=0.05"},
+                    Resumed{"DecoupledPpo", "--set grpo.proximal=loglinear --set grpo.correction=token --set grpo.epochs=2"},
+                    Resumed{"ClipCov", "--set grpo.policy_loss=clip_cov --set grpo.cov_ratio=0.1 --set grpo.cov_low=0.01"},
+                    Resumed{"KlCov", "--set grpo.policy_loss=kl_cov --set grpo.cov_ratio=0.1"}),
+    [](const auto& each) { return std::string(each.param.title); });
+
+TEST_F(SystemRuns, TheEntropyBonusFollowsTheEntropy) {
+  run(arguments("grpo", "run",
+                "--set train.steps=6 --set train.save_every=0 --set grpo.entropy_schedule=adaptive --set grpo.entropy_coef=0.1 --set "
+                "grpo.entropy_target=1e-3 --set grpo.entropy_delta=0.05"));
+  const auto lines = launch::json_lines(value_or_throw(read_file(path("run/metrics.jsonl"))));
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0].find("entropy_coef")->number(), 0.1) << "as the key says";
+  for (std::size_t i = 1; i < 6; ++i) EXPECT_EQ(lines[i].find("entropy_coef")->number(), 0) << "the entropy is far above its target";
+}
+
+}  // namespace
+}  // namespace troupe::test
