@@ -32,6 +32,13 @@ constexpr Span younger_words[] = {{0x897, 0x897},     {0x1C89, 0x1C8A},   {0xA7C
                                   {0x116D0, 0x116E3}, {0x11BC0, 0x11BE0}, {0x11BF0, 0x11BF9}, {0x11F5A, 0x11F5A}, {0x13460, 0x143FA},
                                   {0x16100, 0x16139}, {0x16D40, 0x16D6C}, {0x16D70, 0x16D79}, {0x18CFF, 0x18CFF}, {0x1CCF0, 0x1CCF9},
                                   {0x1E5D0, 0x1E5FA}, {0x2EBF0, 0x2EE5D}};
+constexpr Span younger_marks[] = {{0x897, 0x897},     {0x10D69, 0x10D6D}, {0x10EFC, 0x10EFC}, {0x113B8, 0x113C0}, {0x113C2, 0x113C2},
+                                  {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2},
+                                  {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F}, {0x1E5EE, 0x1E5EF}};
+constexpr Span younger_capitals[] = {{0x1C89, 0x1C89}, {0xA7CB, 0xA7CC}, {0xA7DA, 0xA7DA}, {0xA7DC, 0xA7DC}, {0x10D50, 0x10D65}};
+constexpr Span younger_small_letters[] = {{0x1C8A, 0x1C8A}, {0xA7CD, 0xA7CD}, {0xA7DB, 0xA7DB}, {0x10D70, 0x10D85}};
+constexpr Span younger_punctuation[] = {{0x1B4E, 0x1B4F},   {0x1B7F, 0x1B7F},   {0x10D6E, 0x10D6E}, {0x113D4, 0x113D5},
+                                        {0x113D7, 0x113D8}, {0x11BE1, 0x11BE1}, {0x16D6D, 0x16D6F}, {0x1E5FF, 0x1E5FF}};
 // Younger symbols than PCRE2's.
 constexpr Span younger_symbols[] = {{0x2427, 0x2429},   {0x2FFC, 0x2FFF},   {0x31E4, 0x31E5},   {0x31EF, 0x31EF},   {0x1CC00, 0x1CCEF},
                                     {0x1CD00, 0x1CEB3}, {0x1F6DC, 0x1F6DC}, {0x1F774, 0x1F776}, {0x1F77B, 0x1F77F}, {0x1F7D9, 0x1F7D9},
@@ -117,16 +124,18 @@ char32_t older_likeness(char32_t value) {
   UVersionInfo age;
   u_charAge(static_cast<UChar32>(value), age);
   if (age[0] != 0 && age[0] < 15) return value;
-  const bool short_form = value < 0x10000;
+  const bool short_form = value < 0x10000, known = age[0] != 0;
+  const auto of = [&](std::uint32_t category, const auto& spans) { return known ? has_category(value, category) : in_spans(spans, value); };
+  if (value >= 0x20000 && (known || in_spans(younger_words, value))) return 0x20000;
   if (in_spans(younger_symbols, value)) return short_form ? 0xA490 : 0x1F600;
-  if (in_spans(younger_digits, value)) return 0x104A0;
-  if (value >= 0x20000 && (age[0] != 0 || in_spans(younger_words, value))) return 0x20000;
-  if (age[0] == 0) return in_spans(younger_words, value) ? (short_form ? 0xA4D0 : 0x10A00) : value;
-  if (has_category(value, U_GC_M_MASK)) return short_form ? 0xA66F : 0x10A01;
-  if (has_category(value, U_GC_N_MASK)) return 0x104A0;
-  if (has_category(value, U_GC_P_MASK)) return short_form ? 0xA4FE : 0x10100;
-  if (has_category(value, U_GC_LL_MASK)) return short_form ? 0xAB70 : 0x10428;
-  if (has_category(value, U_GC_L_MASK)) return short_form ? 0xA4D0 : 0x10A00;
+  if (of(U_GC_M_MASK, younger_marks)) return short_form ? 0xA66F : 0x10A01;
+  if (of(U_GC_P_MASK, younger_punctuation)) return short_form ? 0xA4FE : 0x10100;
+  if (of(U_GC_LU_MASK, younger_capitals)) return short_form ? 0xA640 : 0x10400;
+  if (of(U_GC_LL_MASK, younger_small_letters)) return short_form ? 0xAB70 : 0x10428;
+  if (known && has_category(value, U_GC_NO_MASK)) return 0x10107;
+  if (of(U_GC_ND_MASK, younger_digits) && (known || in_spans(younger_words, value)))
+    return 0x104A0;  // two rows of digits are younger still
+  if (known ? has_category(value, U_GC_L_MASK) : in_spans(younger_words, value)) return short_form ? 0xA4D0 : 0x10A00;
   return value;
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/byte_level.h"
 #include "engine/tokenizer/decode_stages.h"
 #include "engine/tokenizer/utf8.h"
 
@@ -82,6 +83,15 @@ class SentencePieceDecoder : public Decoder {
   const SentencePiece& model_;
 };
 
+// The library joins unknown characters that follow one another by copying them again and again, in the square of their number; bytes it
+// does not join. So it gets 256 byte pieces behind the model's own (pieces { piece: "<0x00>", type: BYTE }, trainer_spec { byte_fallback:
+// true }; what is appended to a message is merged into it), and encode() turns runs of these into the unknown piece.
+std::string with_byte_pieces(const std::string& model) {
+  std::string out = model;
+  for (std::size_t byte = 0; byte < 256; ++byte) out.append("\x0A\x0A\x0A\x06").append(fallback_piece(byte)).append("\x18\x06");
+  return out.append("\x12\x03\x98\x02\x01");
+}
+
 }  // namespace
 
 struct SentencePiece::Library {
@@ -98,16 +108,17 @@ Result<std::unique_ptr<SentencePiece>> SentencePiece::read(const std::string& by
   auto file = read_sentence_piece_file(bytes, where);
   if (!file) return fail(file.error());
   std::unique_ptr<SentencePiece> out(new SentencePiece(std::move(*file)));
+  const std::string model = out->file_.byte_fallback || out->file_.has_bytes ? bytes : with_byte_pieces(bytes);
   const auto load = [&](sentencepiece::SentencePieceProcessor& into, const std::string& from) -> Result<> {
     if (const auto status = into.LoadFromSerializedProto(from); !status.ok())
       return fail(Errc::bad_input, cat(where, ": SentencePiece does not take the model: ", status.ToString()));
     return {};
   };
-  if (auto done = load(out->library_->whole, bytes); !done) return fail(done.error());
+  if (auto done = load(out->library_->whole, model); !done) return fail(done.error());
   if (!prefix_everywhere && out->file_.add_dummy_prefix) {
     // A message that comes again is merged into the first: normalizer_spec { add_dummy_prefix: false }.
     out->library_->inside = std::make_unique<sentencepiece::SentencePieceProcessor>();
-    if (auto done = load(*out->library_->inside, bytes + std::string("\x1A\x02\x18\x00", 4)); !done) return fail(done.error());
+    if (auto done = load(*out->library_->inside, model + std::string("\x1A\x02\x18\x00", 4)); !done) return fail(done.error());
   }
   return out;
 }
@@ -117,7 +128,14 @@ void SentencePiece::encode(std::string_view word, Workspace& workspace, std::vec
   std::vector<int> ids;
   const auto status = processor.Encode({word.data(), word.size()}, &ids);
   if (!status.ok()) throw Failure({Errc::bad_input, cat("SentencePiece cannot encode this text: ", status.ToString())});
-  out.insert(out.end(), ids.begin(), ids.end());
+  const auto own = static_cast<int>(file_.pieces.size());
+  const int unknown = library_->whole.unk_id();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < own)
+      out.push_back(ids[i]);
+    else if (i == 0 || ids[i - 1] < own)
+      out.push_back(unknown);
+  }
 }
 
 SentencePiece::Roles SentencePiece::roles() const {

@@ -131,6 +131,7 @@ class FileReader {
     if (!std::isfinite(piece.score)) return refuse(cat("gives the piece ", quote(piece.text), " a score that is no number"));
     if (!seen_.insert(piece.text).second) return refuse(cat("has the piece ", quote(piece.text), " twice"));
     piece.type = static_cast<SentencePieceFile::Type>(type);
+    out_.has_bytes = out_.has_bytes || is_byte(piece.text);
     unknowns_ += piece.type == SentencePieceFile::Type::unknown;
     out_.pieces.push_back(std::move(piece));
   }
@@ -142,6 +143,7 @@ class FileReader {
 
   void trainer(const Field& field) {
     if (field.number == 3) out_.model_type = static_cast<int>(field.value & 0xFFFF);
+    if (field.number == 35) out_.byte_fallback = field.value != 0;
     if (field.number != 44) return;
     if (!valid_utf8(field.bytes)) return refuse("has a text for unknown pieces that is not UTF-8");
     out_.unknown_surface = field.bytes;

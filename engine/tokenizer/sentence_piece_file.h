@@ -20,7 +20,9 @@ struct SentencePieceFile {
   std::vector<Piece> pieces;  ///< by id
   std::string unknown_surface = " \u2047 ";
   bool add_dummy_prefix = true, remove_extra_whitespaces = true;
-  int model_type = 1;  ///< unigram, bpe, word, char
+  bool byte_fallback = false;
+  bool has_bytes = false;  ///< pieces called <0x41> or the like, of any type
+  int model_type = 1;      ///< unigram, bpe, word, char
 };
 
 /// Errc::bad_input for what is no such file, has pieces that are empty, equal or not UTF-8, scores that are no numbers, or a character
