@@ -50,6 +50,7 @@ bool worth_keeping(std::span<const protocol::Verdict> group, const DynamicSampli
 void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoConfig& config, std::size_t wanted) {
   const auto group = static_cast<std::size_t>(config.group);
   into.groups_drawn += static_cast<std::int64_t>(prompts.ids.size());
+  into.prompts.held.insert(into.prompts.held.end(), prompts.held.begin(), prompts.held.end());
   auto& all = into.sampled;
   std::vector<float> reference = std::move(all.batch.reference_logp);
   for (std::size_t i = 0; i < prompts.ids.size() && into.prompts.ids.size() < wanted; ++i) {

@@ -82,6 +82,8 @@ std::string store(RewardRule* to, const YamlNode& node) {
   return "";
 }
 
+std::string store(MixSource* to, const YamlNode& node);
+
 /// A list, or one value standing for a list of one.
 template <class Item>
 std::string store(std::vector<Item>* to, const YamlNode& node) {
@@ -102,6 +104,30 @@ std::string store(std::map<std::string, std::string>* to, const YamlNode& node) 
   for (const auto& [name, value] : node.members) {
     if (std::string why = store(&(*to)[name], value); !why.empty()) return cat(name, ": ", why);
   }
+  return "";
+}
+
+std::string store(MixSource* to, const YamlNode& node) {
+  if (node.kind != Kind::map) return expected("a map of path, weight, epochs, format and columns", node);
+  for (const auto& [name, value] : node.members) {
+    std::string why;
+    if (name == "path")
+      why = store(&to->path, value);
+    else if (name == "weight")
+      why = store(&to->weight, value);
+    else if (name == "epochs")
+      why = store(&to->epochs, value);
+    else if (name == "format")
+      why = store(&to->format, value), to->format = canonical_choice(*find_field("data.format"), to->format);
+    else if (name == "columns")
+      why = store(&to->columns, value);
+    else
+      why = "unknown; path, weight, epochs, format and columns are known";
+    if (!why.empty()) return cat(name, ": ", why);
+  }
+  if (to->path.empty()) return "a source needs the key path";
+  if (!(to->weight > 0)) return cat("weight: must be above 0, found ", to->weight);
+  if (to->epochs < 0) return cat("epochs: must be at least 0, found ", to->epochs);
   return "";
 }
 

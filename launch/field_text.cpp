@@ -48,6 +48,14 @@ std::string columns_text(const std::map<std::string, std::string>& columns) {
   return cat('{', join(parts, ", "), '}');
 }
 
+std::string source_text(const MixSource& source) {
+  std::string text = cat("{path: ", listed(source.path, yaml_text), ", weight: ", source.weight);
+  if (source.epochs != 0) text += cat(", epochs: ", source.epochs);
+  if (source.format != "auto") text += cat(", format: ", yaml_text(source.format));
+  if (!source.columns.empty()) text += cat(", columns: ", columns_text(source.columns));
+  return text + "}";
+}
+
 std::string_view last_part(std::string_view key) {
   const auto dot = key.rfind('.');
   return dot == std::string_view::npos ? key : key.substr(dot + 1);
@@ -94,6 +102,7 @@ std::string canonical_choice(const Field& field, std::string_view word) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (cat("|", field.choices, "|").find(cat("|", text, "|")) != std::string::npos) return text;
   std::ranges::replace(text, '-', '_');
+  if (field.key == "data.format" && (text == "sharegpt" || text == "openai" || text == "chat")) return "messages";
   if (field.key == "train.schedule") {
     if (text == "inverse_square_root" || text == "inv_sqrt") return "inverse_sqrt";
     if (text == "constant_with_warmup") return "constant";
@@ -122,6 +131,7 @@ std::string value_text(const Field& field, const RunConfig& config) {
                         [](std::vector<double>* v) { return listed(*v, [](double x) { return to_text(x); }); },
                         [](std::map<std::string, std::string>* v) { return columns_text(*v); },
                         [](std::vector<RewardRule>* v) { return listed(*v, rule_text); },
+                        [](std::vector<MixSource>* v) { return listed(*v, source_text); },
                     },
                     field.slot(copy));
 }
@@ -129,8 +139,8 @@ std::string value_text(const Field& field, const RunConfig& config) {
 std::string_view type_name(const Field& field) {
   RunConfig config;
   if (!field.choices.empty()) return std::holds_alternative<std::string*>(field.slot(config)) ? "word" : "list of words";
-  static constexpr std::string_view names[] = {"text",          "whole number",    "number", "true or false",
-                                               "list of texts", "list of numbers", "map",    "list of rules"};
+  static constexpr std::string_view names[] = {
+      "text", "whole number", "number", "true or false", "list of texts", "list of numbers", "map", "list of rules", "list of sources"};
   return names[field.slot(config).index()];
 }
 

@@ -15,7 +15,7 @@ namespace troupe::launch {
 
 /// Where a value lives, and so of what type it is.
 using Slot = std::variant<std::string*, std::int64_t*, double*, bool*, std::vector<std::string>*, std::vector<double>*,
-                          std::map<std::string, std::string>*, std::vector<RewardRule>*>;
+                          std::map<std::string, std::string>*, std::vector<RewardRule>*, std::vector<MixSource>*>;
 
 /// Allowed numbers (of every item, where a field is a list).
 struct Range {

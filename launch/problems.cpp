@@ -6,6 +6,7 @@
 
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
+#include "engine/data/readers/file_list.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/fields.h"
 #include "launch/recipes/lora.h"
@@ -37,7 +38,11 @@ class General {
   void required() {
     algorithm();
     if (c_.model.empty()) problem("model is not set; give the model's directory: --set model=DIR");
-    if (c_.data.path.empty()) problem("data.path is not set; give the file with the rows: --set data.path=FILE");
+    if (c_.data.path.empty() && c_.data.mix.empty()) problem("data.path is not set; give the file with the rows: --set data.path=FILE");
+    if (!c_.data.path.empty() && !c_.data.mix.empty()) problem(cat(named("data.mix"), ": data.path is set, too; keep one of them"));
+    if (c_.data.stream && c_.train.steps == 0)
+      problem(cat(named("data.stream"),
+                  ": how many rows a stream has is not known before it is read; say how long to train: --set train.steps=N"));
     if (c_.output.empty()) problem("output is not set; give a directory for the run: --set output=DIR");
     if (!c_.output.empty() && c_.output == c_.model) problem(cat(named("output"), ": is the model's own directory; choose another"));
   }
@@ -141,6 +146,17 @@ void need_model(std::string_view key, const std::string& path, Findings& finding
   }
 }
 
+void need_files(std::string_view key, const std::vector<std::string>& paths, Findings& findings) {
+  std::error_code ignored;
+  for (const std::string& path : paths) {
+    if (std::filesystem::exists(path, ignored)) continue;
+    const bool pattern = path.find_first_of("*?[") != std::string::npos;
+    if (!pattern) findings.problems.push_back(cat(key, ": no file or folder ", quote(path, 400)));
+    const auto found = pattern ? engine::data::list_data_files({path}) : std::vector<std::string>{};
+    if (!found) findings.problems.push_back(cat(key, ": ", found.error().what));
+  }
+}
+
 }  // namespace
 
 void judge(const RunConfig& config, const Origins& origins, Findings& findings) {
@@ -158,9 +174,8 @@ void judge_files(const RunConfig& config, Findings& findings) {
                                     ": no adapter_config.json there; the directory of an adapter in PEFT's form is expected"));
   if (const Recipe* recipe = find_recipe(config.algorithm); recipe && recipe->reference)
     need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
-  for (const std::string& path : config.data.path) {
-    if (!std::filesystem::exists(path, ignored)) findings.problems.push_back(cat("data.path: no file or folder ", quote(path, 400)));
-  }
+  need_files("data.path", config.data.path, findings);
+  for (const MixSource& source : config.data.mix) need_files("data.mix", source.path, findings);
   if (!config.chat_template.empty() && !std::filesystem::is_regular_file(config.chat_template, ignored) &&
       !engine::tokenizer::is_prompt_type(config.chat_template)) {
     findings.problems.push_back(cat("chat_template: no file ", quote(config.chat_template, 400),

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/assign.h"
 #include "launch/fields.h"
+#include "launch/map_keys.h"
 #include "launch/problems.h"
 #include "launch/recipes/recipes.h"
 #include "launch/yaml.h"
@@ -161,15 +162,25 @@ class Resolver {
       out_.origins[key] = origin;
       return;
     }
-    constexpr std::string_view columns = "data.columns.";
-    if (key.starts_with(columns) && key.size() > columns.size() && node.kind == YamlNode::Kind::scalar) {
-      out_.config.data.columns[key.substr(columns.size())] = node.text;
-      out_.origins["data.columns"] = origin;
-      return;
+    if (const auto dot = key.rfind('.'); key.starts_with("data.columns.") || key.starts_with("data.tags.")) {
+      const std::string map = key.substr(0, key.find('.', 5)), name = key.substr(map.size() + 1);
+      if (dot + 1 < key.size() && node.kind == YamlNode::Kind::scalar) {
+        (map == "data.tags" ? out_.config.data.tags : out_.config.data.columns)[name] = node.text;
+        out_.origins[map] = origin;
+        return;
+      }
     }
+    if (key == "data.map_keys") return map_keys(node, origin);
     const std::string meant = nearest_key(key);
     problem(cat("unknown key ", key, " (", origin, ")",
                 meant.empty() ? "; troupe explain --reference lists all keys" : cat("; did you mean ", meant, "?")));
+  }
+
+  /// MindSpeed's and LLaMA-Factory's way to say what columns and roles are called.
+  void map_keys(const YamlNode& node, const std::string& origin) {
+    if (const std::string why = apply_map_keys(node, out_.config.data); !why.empty())
+      return problem(cat("data.map_keys (", origin, "): ", why));
+    out_.origins["data.columns"] = out_.origins["data.tags"] = origin;
   }
 
   Resolved out_;

@@ -20,10 +20,26 @@
 
 namespace troupe::launch {
 
+/// One of several sources whose rows are drawn by their weights.
+struct MixSource {
+  std::vector<std::string> path;
+  double weight = 1;
+  std::int64_t epochs = 0;  ///< passes after which it gives no more; 0: no limit
+  std::string format = "auto";
+  std::map<std::string, std::string> columns;
+};
+
 struct DataConfig {
-  std::vector<std::string> path;               ///< files, read one after the other
+  std::vector<std::string> path;               ///< files, folders and patterns, read one after the other
+  std::vector<MixSource> mix;                  ///< instead of path
   std::string format = "auto";                 ///< how a row is laid out: the names of engine/data/sample.h
   std::map<std::string, std::string> columns;  ///< our name -> the file's name ("prompt": "question")
+  std::map<std::string, std::string> tags;     ///< how conversations call their members and roles (engine/data/columns.h)
+  std::string sample_by = "line";              ///< a row of a text file: line, paragraph, document, separator
+  std::string separator = "<|endoftext|>";
+  std::vector<std::string> column_names;  ///< of csv and tsv files without a header
+  bool stream = false;                    ///< read as the run goes, instead of everything before it
+  std::int64_t shuffle_buffer = 10000;    ///< examples of a stream that are in memory at a time
   bool shuffle = true;
   std::string chat = "auto";      ///< auto, always, never: plain texts through the chat template
   std::int64_t max_bad_rows = 0;  ///< malformed rows that are reported and left out; one more stops the run

@@ -37,6 +37,7 @@ void judge_following(Judging& j, std::string_view key, std::int64_t every) {
 engine::data::DataOptions eval_options(const Stage& stage) {
   auto options = stage.data_options();
   options.paths = stage.config().eval.path;
+  options.mix.clear();
   return options;
 }
 

@@ -12,6 +12,10 @@ namespace {
 /// The configuration was judged before: its dtype is one of those that there are.
 engine::ops::Precision precision_of_run(const RunConfig& config) { return precision_of(config.train.dtype).value(); }
 
+Result<engine::data::Layout> layout_of(const std::string& format) {
+  return format == "auto" ? Result<engine::data::Layout>(engine::data::Layout::automatic) : engine::data::layout_from(format);
+}
+
 }  // namespace
 
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec) {
@@ -47,11 +51,19 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config, const e
                                                 const std::vector<std::string>& paths) {
   engine::data::DataOptions out;
   out.paths = paths;
-  const auto layout = config.data.format == "auto" ? Result<engine::data::Layout>(engine::data::Layout::automatic)
-                                                   : engine::data::layout_from(config.data.format);
+  const auto layout = layout_of(config.data.format);
   if (!layout) return fail(layout.error().code, cat("data.format: ", layout.error().what));
   out.layout = *layout;
   out.columns = config.data.columns;
+  out.tags = config.data.tags;
+  const auto by = engine::data::sample_by_from(config.data.sample_by);
+  if (!by) return fail(by.error().code, cat("data.sample_by: ", by.error().what));
+  out.reading = {*by, config.data.separator, config.data.column_names};
+  for (const auto& source : config.data.mix) {
+    const auto of_source = layout_of(source.format);
+    if (!of_source) return fail(of_source.error().code, cat("data.mix: format: ", of_source.error().what));
+    out.mix.push_back({source.path, source.weight, source.epochs, *of_source, source.columns});
+  }
   using engine::data::ChatUse;
   out.chat = config.data.chat == "always" ? ChatUse::always : config.data.chat == "never" ? ChatUse::never : ChatUse::automatic;
   out.bad_row_limit = config.data.max_bad_rows;
@@ -69,11 +81,14 @@ engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_
   return {.batch_size = config.train.batch_size * batches_of,
           .epochs = config.train.steps > 0 ? 0 : config.train.epochs,
           .shuffle = config.data.shuffle,
-          .seed = static_cast<std::uint64_t>(config.train.seed)};
+          .seed = static_cast<std::uint64_t>(config.train.seed),
+          .stream_rows = config.data.stream ? config.data.shuffle_buffer : 0};
 }
 
 Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches, std::int64_t updates, std::int64_t done) {
-  const std::int64_t steps = config.train.steps > 0 ? config.train.steps : batches * updates;
+  // A mix whose sources are all limited may end before train.steps.
+  const std::int64_t given = config.train.steps, made = batches * updates;
+  const std::int64_t steps = given > 0 && made > 0 ? std::min(given, made) : given > 0 ? given : made;
   const engine::optim::ScheduleOptions options{.total_steps = steps,
                                                .warmup_steps = config.train.warmup_steps,
                                                .min_ratio = config.train.min_lr_ratio,

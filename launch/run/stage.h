@@ -20,11 +20,10 @@ class Stage {
   engine::data::DataOptions data_options() const;
   /// Batches of `batches_of` times train.batch_size rows, from where the run goes on.
   template <class T>
-  engine::data::Loader<T> loader(Result<engine::data::Dataset<T>> dataset, std::int64_t batches_of = 1) {
-    auto rows = value_or_throw(std::move(dataset));
-    const auto& report = rows.report;  // when rows were left out or cut, the data library has warned of it already
-    if (report.bad + report.untrainable + report.truncated == 0) log_info(report.text());
-    engine::data::Loader<T> out(std::move(rows), loader_settings(config(), batches_of));
+  engine::data::Loader<T> loader(const engine::data::DataOptions& options, std::int64_t batches_of = 1) {
+    auto out = value_or_throw(engine::data::make_loader<T>(options, text(), loader_settings(config(), batches_of)));
+    const auto& report = out.dataset().report;  // when rows were left out or cut, the data library has warned of it already
+    if (!out.streams() && report.bad + report.untrainable + report.truncated == 0) log_info(report.text());
     if (const Json* place = session_.state().find("data")) value_or_throw(out.restore(*place));
     return out;
   }
