@@ -68,7 +68,7 @@ template <class V>
 void gated(Activation activation, const float* gate, const float* up, float* y, std::int64_t n) {
   with_activation(activation, [&](auto how) {
     for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-      (activated<V, how()>(V::load(gate + i, mask)) * V::load(up + i, mask)).store(y + i, mask);
+      (activated<V, decltype(how)::value>(V::load(gate + i, mask)) * V::load(up + i, mask)).store(y + i, mask);
     });
   });
 }
@@ -77,7 +77,7 @@ void gated_backward(Activation activation, const float* gate, const float* up, c
   with_activation(activation, [&](auto how) {
     for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
       const V above = V::load(dy + i, mask);
-      const Rise<V> of = rise_of<V, how()>(V::load(gate + i, mask));
+      const Rise<V> of = rise_of<V, decltype(how)::value>(V::load(gate + i, mask));
       (above * V::load(up + i, mask) * of.slope).store(dgate + i, mask);
       (above * of.value).store(dup + i, mask);
     });
@@ -86,14 +86,14 @@ void gated_backward(Activation activation, const float* gate, const float* up, c
 template <class V>
 void activate(Activation activation, const float* x, float* y, std::int64_t n) {
   with_activation(activation, [&](auto how) {
-    for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { activated<V, how()>(V::load(x + i, mask)).store(y + i, mask); });
+    for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { activated<V, decltype(how)::value>(V::load(x + i, mask)).store(y + i, mask); });
   });
 }
 template <class V>
 void activate_backward(Activation activation, const float* x, const float* dy, float* dx, std::int64_t n) {
   with_activation(activation, [&](auto how) {
     for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-      (V::load(dy + i, mask) * rise_of<V, how()>(V::load(x + i, mask)).slope).store(dx + i, mask);
+      (V::load(dy + i, mask) * rise_of<V, decltype(how)::value>(V::load(x + i, mask)).slope).store(dx + i, mask);
     });
   });
 }
