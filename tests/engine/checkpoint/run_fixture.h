@@ -15,7 +15,7 @@ namespace troupe::engine::checkpoint {
 
 struct RunTest : ::testing::Test {
   RunTest() {
-    put(source / "config.json", R"({"model_type":"llama","torch_dtype":"bfloat16"})");
+    put(source / "config.json", R"({"torch_dtype":"bfloat16"})");
     put(source / "tokenizer.json", "{}");
     put(source / "README.md", "not copied");
   }
