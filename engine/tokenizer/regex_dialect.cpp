@@ -112,6 +112,7 @@ class Translator {
 
   // Inline options: Oniguruma's m (the dot matches newlines) is PCRE2's s.
   void open_group() {
+    const bool begins = at_ == 0;
     out_ += '(', ++at_;
     if (in_.substr(at_, 1) != "?") return;
     out_ += '?', ++at_;
@@ -120,6 +121,7 @@ class Translator {
       out_ += in_[at_] == 'm' ? 's' : in_[at_];
       ++at_;
     }
+    if (!begins && in_.substr(at_, 1) == ")") problem_ = "options in the middle (in Oniguruma they take in all alternatives that follow)";
   }
 
   // {n,m}: a plus after it repeats the repeat (in PCRE2 it would make it possessive).

@@ -106,6 +106,7 @@ TEST(TokenizerFile, RefusesRegularExpressionsThatCannotBeRead) {
   };
   expect_refused(with("(a"), Errc::bad_input, "cannot be read");
   expect_refused(with("[a&&b]"), Errc::unsupported, "&&");
+  expect_refused(with("a(?i)b|c"), Errc::unsupported, "options in the middle");
   expect_refused(with("[a[b]]"), Errc::unsupported, "class inside a class");
   expect_refused(with(std::string(100'000, 'a')), Errc::bad_input, "100000 bytes");
   expect_refused(with(std::string(1000, '(') + std::string(1000, ')')), Errc::bad_input, "cannot be read");
@@ -192,10 +193,14 @@ TEST(Regex, SpeaksOnigurumasDialect) {
   EXPECT_EQ(matches("\\h+", "xyz 12aF g"), (Strings{"12aF"}));
   EXPECT_EQ(matches("\\d{1,2}+", "12345"), (Strings{"12345"}));
   EXPECT_EQ(matches("^.", "ab\ncd"), (Strings{"a", "c"}));
+  EXPECT_EQ(matches("(?i)B|c", "abC"), (Strings{"b", "C"}));
   EXPECT_EQ(matches("(?m:a.b)", "a\nb"), (Strings{"a\nb"}));
   EXPECT_EQ(matches("\\s", "a\u180eb\u00a0"), (Strings{"\u00a0"}));
   EXPECT_EQ(matches("", "ab"), (Strings{"", "", ""}));
   EXPECT_EQ(matches("\\p{Han}+", "ab漢字c"), (Strings{"漢字"}));
+  EXPECT_EQ(matches("\\p{S}+", "a🩷b"), (Strings{"🩷"}));                              // Unicode 15, which PCRE2 10.42 does not know
+  EXPECT_EQ(matches("\\p{Han}+", "a\U00031350b"), (Strings{"\U00031350"}));                // Unicode 15
+  EXPECT_EQ(matches("\\p{L}+", "1\U000105C0.\u1C8A"), (Strings{"\U000105C0", "\u1C8A"}));  // Unicode 16
 }
 
 TEST(AddedTokens, TakeSpacesAndRespectWordsAsTheySay) {
