@@ -135,11 +135,9 @@ void write(std::string& out, const Json& value, int indent, int level) {
   }
 }
 
-// Text, its longest string and the values stay below 200 MB together, whoever asks.
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
-
-// A value takes 40 bytes and more, and may be written with two: so many are built at most, whatever the text's length may be. The largest
-// tokenizer.json of today has two and a half million.
+// Text, its longest string and the values stay below 200 MB together, whoever asks. A value takes 40 bytes and more, and may be written
+// with two; the largest tokenizer.json of today has two and a half million. A list that grows is there twice for a moment.
+constexpr std::size_t most_bytes = std::size_t{64} << 20, most_in_one = std::size_t{1} << 20;
 std::size_t most_values(const JsonLimits& limits) { return std::clamp<std::size_t>(limits.bytes / 8, 4096, 3'000'000); }
 
 // The first key that stands twice, or nullptr.
@@ -198,12 +196,13 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   struct Level {
     Json value;
     std::string key;
+    std::size_t size = 0;
   };
 
   bool refuse(std::string why) { return problem = std::move(why), false; }
   bool open(Json value) {
     if (levels_.size() >= limit_) return refuse(cat("nested deeper than ", limit_, " levels"));
-    levels_.push_back({std::move(value), {}});
+    levels_.push_back({std::move(value), {}, 0});
     return true;
   }
   bool count() {
@@ -217,6 +216,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool put(Json value) {
     if (!count()) return false;
+    if (!levels_.empty() && levels_.back().size++ >= most_in_one)
+      return refuse(cat("more than ", most_in_one, " values in one list or object; no more are read"));
     if (levels_.empty()) {
       root = std::move(value);
     } else if (levels_.back().value.is_array()) {

@@ -50,10 +50,10 @@ Value center(Machine& machine, const Value& value, Arguments& arguments) {
 Value indent(Machine& machine, const Value& value, Arguments& arguments) {
   const Value* width = arguments.find(0, "width");
   const Value *first = arguments.find(1, "first"), *blank = arguments.find(2, "blank");
-  const std::string pad =
-      width && width->is(Type::string)
-          ? width->string()
-          : std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(integer_argument(arguments, 0, "width", 4), 0, 1000)), ' ');
+  const bool own = width && width->is(Type::string);
+  const auto spaces = own ? std::size_t{0} : static_cast<std::size_t>(std::max<std::int64_t>(integer_argument(arguments, 0, "width", 4), 0));
+  machine.reserve(spaces);
+  const std::string pad = own ? width->string() : std::string(spaces, ' ');
   const std::string text = to_text(value, "what is indented");
   const std::vector<std::string> lines = lines_of(text + "\n", false);
   machine.reserve(text.size() + (lines.size() + 1) * (pad.size() + 1));
@@ -112,9 +112,11 @@ Value format(Machine& machine, const Value& value, Arguments& arguments) {
 
 // As jinja2's: 1 Byte, 999 Bytes, 1.0 kB, 1.0 MiB.
 Value file_size(Machine& machine, const Value& value, Arguments& arguments) {
-  Arguments none;
-  if (!value.is_number() && !value.is(Type::string)) raise(cat("a size must be a number, not ", value.type_name()));
-  const double bytes = machine.filter("float", value, none).real();
+  Arguments otherwise;
+  otherwise.positional.emplace_back();
+  const Value size = machine.filter("float", value, otherwise);
+  if (!size.is(Type::real)) raise(cat("a size must be a number, not ", to_repr(value)));
+  const double bytes = size.real();
   const Value* binary = arguments.find(0, "binary");
   const bool by_1024 = binary && binary->truth();
   const double base = by_1024 ? 1024 : 1000;
