@@ -1,5 +1,8 @@
 // troupe info PATH: what a file or folder is, and whether troupe can use it.
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
@@ -15,7 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_data(const std::string& path) { return !engine::data::data_format(path).empty(); }
+bool is_data(const std::string& path) {
+  constexpr std::array<std::string_view, 8> known = {".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet", ".arrow"};
+  return std::ranges::find(known, engine::data::data_format(path)) != known.end();
+}
 
 /// Files that belong to a folder, which is what should be looked at.
 void look_at_part(const std::string& path, const std::string& name, Report& report) {
@@ -51,7 +57,10 @@ void look_at_file(const std::string& path, Report& report) {
                                          "pickles (.bin, .pt) are never opened")});
 }
 
-bool holds_data(const std::string& folder) { return engine::data::list_data_files({folder}).has_value(); }
+bool holds_data(const std::string& folder) {
+  const auto files = engine::data::list_data_files({folder});
+  return files || files.error().code != Errc::not_found;  // data that is damaged is told as such
+}
 
 void look_at_folder(const std::string& path, Report& report) {
   const auto has = [&](const char* name) { return fs::exists(fs::path(path) / name); };

@@ -32,6 +32,8 @@ const std::vector<Case>& config_cases();
 const std::vector<Case>& tokenizer_cases();
 const std::vector<Case>& template_cases();
 const std::vector<Case>& row_cases();
+const std::vector<Case>& reader_cases();
+const std::vector<Case>& piece_cases();
 const std::vector<Case>& run_file_cases();
 const std::vector<Case>& adapter_cases();
 const std::vector<Case>& run_folder_cases();

@@ -20,6 +20,9 @@ auto default_of(std::string key, Json value) {
 }
 Json number(const char* digits) { return value_or_throw(parse_json(digits, "a number")); }
 
+constexpr const char* draw = "generate --model @";
+constexpr const char* prompt = R"({"ids":[1,2,3]})";
+
 const std::vector<Case> cases = {
     {"ConfigEmpty", text(""), score_ids, 3,
      "@/config.json: not valid JSON at line 1, column 0: syntax error while parsing value - unexpected end of input; expected '[', '{', or "
@@ -40,14 +43,14 @@ const std::vector<Case> cases = {
     {"ConfigOf17Megabytes", [](const Folder& f) { f.model().repeat(file, "{\"a\":\"", std::string(1024, 'x'), 17 * 1024, "\"}"); },
      score_ids, 3, "@/config.json: 17825800 bytes, at most 16777216 are read"},
     {"ConfigOfMillionsOfValues", [](const Folder& f) { f.model().repeat(file, "{\"a\":[0", ",0", 8'000'000, "]}"); }, score_ids, 3,
-     "@/config.json: not valid JSON: more than 2097152 values"},
+     "@/config.json: not valid JSON: more than 1048576 values"},
     {"ConfigOfMillionsOfKeys",
      [](const Folder& f) {
        std::string keys = "{\"a\":1";
        for (int i = 0; i < 1'200'000; ++i) keys += ",\"" + std::to_string(i) + "\":0";
        f.model().write(file, keys + "}");
      },
-     score_ids, 3, "@/config.json: not valid JSON: more than 2097152 values"},
+     score_ids, 3, "@/config.json: not valid JSON: more than 1048576 values"},
     {"ConfigWithANumberBeyondDoubles", [](const Folder& f) { f.model().swap(file, "10000.0", "1e400"); }, score_ids, 3,
      "@/config.json: not valid JSON at line 23, column 20: number overflow parsing '1e400'"},
     {"ConfigWithNotANumber", [](const Folder& f) { f.model().swap(file, "10000.0", "NaN"); }, score_ids, 3,
@@ -109,6 +112,39 @@ const std::vector<Case> cases = {
      "@/config.json: \"eos_token_id\" must be a token id below vocab_size 512, found \"512\""},
     {"BeginTokenNegative", member("bos_token_id", -7), score_ids, 3,
      "@/config.json: \"bos_token_id\" must be a token id below vocab_size 512, found \"-7\""},
+    {"RopeOfAListTooShort",
+     member("rope_scaling", Json::Object{{"rope_type", "longrope"}, {"short_factor", Json::Array{1.0}}, {"long_factor", Json::Array{1.0}}}),
+     score_ids, 3, "@/config.json: \"long_factor\" must be a list of 4 numbers, found 1 values"},
+    {"RopeOfYarnWithoutAnAngle",
+     [](const Folder& f) {
+       f.model().set(file, "rope_theta", 1.0).set(file, "rope_scaling", Json::Object{{"rope_type", "yarn"}, {"factor", 2.0}});
+     },
+     score_ids, 3, "@/config.json: the rope parameters together give frequencies that are not numbers"},
+    {"HeadsMoreThanWidth",
+     [](const Folder& f) { f.model().set(file, "hidden_size", 1).set(file, "num_attention_heads", 65536).set(file, "head_dim", nullptr); },
+     score_ids, 3, "@/config.json: hidden_size 1 is no multiple of num_attention_heads 65536"},
+    {"LayerTypesTooFew",
+     [](const Folder& f) {
+       f.model().set(file, "architectures", Json::Array{"Qwen2ForCausalLM"}).set(file, "layer_types", Json::Array{"full_attention"});
+     },
+     score_ids, 3, "@/config.json: \"layer_types\" must be a list of num_hidden_layers 5 names, found "},
+    {"LayerTypesUnknown",
+     [](const Folder& f) {
+       f.model().set(file, "architectures", Json::Array{"Qwen2ForCausalLM"}).set(file, "layer_types", Json::Array{"a", "b", "c", "d", "e"});
+     },
+     score_ids, 6, "@/config.json: \"layer_types\" has "},
+    {"ExpertsUnknown", member("num_local_experts", 8), score_ids, 6, "@/config.json: \"num_local_experts\": "},
+    {"LabelsTwoToThe40",
+     [](const Folder& f) {
+       f.model().set(file, "architectures", Json::Array{"LlamaForSequenceClassification"}).set(file, "num_labels", std::int64_t{1} << 40);
+     },
+     score_ids, 3, "@/config.json: \"num_labels\" must be between 1 and 65536, found 1099511627776"},
+    {"TemperatureNegative", default_of("temperature", -1), draw, 3, "temperature", prompt},
+    {"TemperatureAText", default_of("temperature", "hot"), draw, 3, "temperature", prompt},
+    {"BeamsTwoToThe40", default_of("num_beams", std::int64_t{1} << 40), draw, 3, "num_beams", prompt},
+    {"TopPOfSeven", default_of("top_p", 7.0), draw, 3, "top_p", prompt},
+    {"LengthTwoToThe62", default_of("max_new_tokens", std::int64_t{1} << 62), draw, 3, "max_new_tokens", prompt},
+    {"BadWordsOutsideTheVocabulary", default_of("bad_words_ids", Json::Array{Json::Array{99999}}), draw, 3, "bad_words_ids", prompt},
     {"GenerationCut", [](const Folder& f) { f.model().cut(generation, 20); }, score_ids, 3,
      "@/generation_config.json: not valid JSON at line 2, column 18: syntax error while parsing object key - invalid string: missing "
      "closing quote"},

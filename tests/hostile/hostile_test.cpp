@@ -35,7 +35,7 @@ constexpr std::size_t longest_sentence = 900;
 std::vector<Case> all_cases() {
   std::vector<Case> all;
   for (const auto* table : {&safetensors_cases(), &shard_cases(), &config_cases(), &tokenizer_cases(), &template_cases(), &row_cases(),
-                            &run_file_cases(), &adapter_cases(), &run_folder_cases(), &place_cases()})
+                            &reader_cases(), &piece_cases(), &run_file_cases(), &adapter_cases(), &run_folder_cases(), &place_cases()})
     all.insert(all.end(), table->begin(), table->end());
   return all;
 }

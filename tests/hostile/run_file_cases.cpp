@@ -80,12 +80,16 @@ const std::vector<Case> cases = {
     {"SettingsADirectory", [](const Folder& f) { f.directory(file); }, explain, 2,
      "--config: @/run.yaml: expected a regular file, found a directory"},
     {"SettingsNotThere", [](const Folder&) {}, explain, 2, "--config: @/run.yaml: cannot open for reading: No such file or directory"},
-    {"ClusterOfLaughs", [](const Folder& f) { prepared(f).write("cluster.yaml", laughs()); }, launch, 2, "?"},
-    {"ClusterEmpty", cluster(""), launch, 2, "?"},
-    {"ClusterAList", cluster("[1, 2]\n"), launch, 2, "?"},
-    {"ClusterOfABillionProcesses", cluster("groups:\n  - role: policy\n    count: 1000000000\n"), launch, 2, "?"},
-    {"ClusterOfAnUnknownRole", cluster("groups:\n  - role: ghost\n    count: 1\n"), launch, 2, "?"},
-    {"ClusterAPipe", [](const Folder& f) { prepared(f).pipe("cluster.yaml"); }, launch, 7, "?"},
+    {"ClusterOfLaughs", [](const Folder& f) { prepared(f).write("cluster.yaml", laughs()); }, launch, 2,
+     "@/cluster.yaml:1: anchors (&name) are not accepted; write the value out"},
+    {"ClusterEmpty", cluster(""), launch, 2, "@/cluster.yaml:1: a map with the key groups is expected, found nothing"},
+    {"ClusterAList", cluster("[1, 2]\n"), launch, 2, "@/cluster.yaml:1: a map with the key groups is expected, found a list"},
+    {"ClusterOfABillionProcesses", cluster("groups:\n  - role: policy\n    count: 1000000000\n"), launch, 2,
+     "@/cluster.yaml:3: count: a whole number from 1 to 1024 is expected, found \"1000000000\""},
+    {"ClusterOfAnUnknownRole", cluster("groups:\n  - role: ghost\n    count: 1\n"), launch, 2,
+     "@/cluster.yaml:2: role: one of policy, critic, reference, reward, rollout, verifier is expected, found \"ghost\""},
+    {"ClusterAPipe", [](const Folder& f) { prepared(f).pipe("cluster.yaml"); }, launch, 2,
+     "--cluster: @/cluster.yaml: expected a regular file, found a device or pipe"},
 };
 
 }  // namespace
