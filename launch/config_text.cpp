@@ -8,7 +8,12 @@ namespace troupe::launch {
 
 namespace {
 
-std::string code(std::string_view text) { return text.empty() ? std::string() : cat('`', text, '`'); }
+// A table's cell: a bar inside it would begin the next one.
+std::string code(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out.empty() ? out : cat('`', out, '`');
+}
 
 std::string row(const Field& field) {
   const RunConfig defaults;

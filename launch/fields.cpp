@@ -20,12 +20,16 @@ constexpr Field common[] = {
     {"resume", [](RunConfig& c) { return Slot(&c.resume); },
      "auto: go on from the newest checkpoint in output, if there is one; never: refuse to touch an earlier run; or a checkpoint directory",
      "", any},
-    {"chat_template", [](RunConfig& c) { return Slot(&c.chat_template); }, "template file for messages, or the name of one of MindSpeed's prompt types (qwen, llama3, ...); empty: the model's own", "", any},
-    {"data.path", [](RunConfig& c) { return Slot(&c.data.path); }, "file, folder, pattern (data/*.jsonl), or list of them (jsonl, json, csv, tsv, txt, each also .gz; parquet, arrow); this or data.mix is "
+    {"chat_template", [](RunConfig& c) { return Slot(&c.chat_template); },
+     "template file for messages, or the name of one of MindSpeed's prompt types (qwen, llama3, ...); empty: the model's own", "", any},
+    {"data.path", [](RunConfig& c) { return Slot(&c.data.path); },
+     "file, folder, pattern (data/*.jsonl), or list of them (jsonl, json, csv, tsv, txt, each also .gz; parquet, arrow); this or data.mix "
+     "is "
      "required",
      "", any},
     {"data.mix", [](RunConfig& c) { return Slot(&c.data.mix); },
-     "instead of data.path: sources drawn from by weight, each {path, weight, epochs, format, columns}; epochs: passes after which a source "
+     "instead of data.path: sources drawn from by weight, each {path, weight, epochs, format, columns}; epochs: passes after which a "
+     "source "
      "gives no more, 0 for ever",
      "", any},
     {"data.format", [](RunConfig& c) { return Slot(&c.data.format); }, "what a row holds; auto looks at the first row's keys",
