@@ -83,7 +83,7 @@ Result<> read_member(const std::string& key, const Json& value, GenerationConfig
   }
   if (contains(harmless, key) || is_neutral(value)) return {};
   if (contains(unsupported, key)) {
-    return fail(Errc::unsupported, cat(key, " is ", quote(value.dump(), 60),
+    return fail(Errc::unsupported, cat(key, " is ", value.is_number() ? value.dump() : quote(value.dump(), 60),
                                        "; troupe does not have it, and without it other tokens would come out; take it out of the file"));
   }
   config.ignored.push_back(key);

@@ -108,7 +108,7 @@ const Case cases[] = {
      4,
      {"b.safetensors", "a shard that"}},
     {"TensorInTheWrongShard",
-     folder_with([](const std::string& f) { make_shards(f, [](Json& map) { map.object().front().second = "b.safetensors"; }); }),
+     folder_with([](const std::string& f) { make_shards(f, [](Json& map) { map.object()[1].second = "a.safetensors"; }); }),
      5,
      {"which", "says is here"}},
     {"TensorThatIsNotListed",
