@@ -31,6 +31,7 @@ Dict dict_of(Machine& machine, Arguments& arguments) {
   if (arguments.positional.size() > 1) raise(cat("dict expected at most 1 argument, got ", arguments.positional.size()));
   if (!arguments.positional.empty()) {
     const Value& from = arguments.positional[0];
+    require_defined(from);
     if (from.is(Value::Type::dict)) {
       out = from.dict();
     } else {

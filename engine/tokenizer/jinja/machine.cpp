@@ -176,7 +176,6 @@ Value Machine::item(const Value& object, const Value& key) {
     const Value* found = key.is(Value::Type::string) ? object.dict().find_text(key.string()) : object.dict().find(key);
     if (found) return *found;
   }
-  if (key.is(Value::Type::undefined) && object.is(Value::Type::list)) require_defined(key);
   const bool list = object.is(Value::Type::list) && object.list().indexable();
   if ((list || object.is(Value::Type::string)) && key.is_integral()) {
     const auto size = static_cast<std::int64_t>(list ? object.list().items.size() : count_code_points(object.string()));

@@ -51,7 +51,8 @@ Value indent(Machine& machine, const Value& value, Arguments& arguments) {
   const Value* width = arguments.find(0, "width");
   const Value *first = arguments.find(1, "first"), *blank = arguments.find(2, "blank");
   const bool own = width && width->is(Type::string);
-  const auto spaces = own ? std::size_t{0} : static_cast<std::size_t>(std::max<std::int64_t>(integer_argument(arguments, 0, "width", 4), 0));
+  const auto spaces =
+      own ? std::size_t{0} : static_cast<std::size_t>(std::max<std::int64_t>(integer_argument(arguments, 0, "width", 4), 0));
   machine.reserve(spaces);
   const std::string pad = own ? width->string() : std::string(spaces, ' ');
   const std::string text = to_text(value, "what is indented");
