@@ -33,7 +33,8 @@ constexpr auto present = std::to_array<Name>({"quantization_config",
                                               "clip_qkv",
                                               "attention_chunk_size",
                                               "mup_scale",
-                                              "scale_emb"});
+                                              "scale_emb",
+                                              "dual_chunk_attention_config"});
 constexpr auto off =
     std::to_array<Name>({"use_sliding_window", "rope_interleaved", "qk_layernorm", "use_qk_norm", "use_parallel_residual", "parallel_attn",
                          "alibi", "apply_residual_connection_post_layernorm", "scale_attn_by_inverse_layer_idx", "add_cross_attention",

@@ -113,7 +113,16 @@ TEST(Families, SomeLayersOfSmolLM3HaveNoPositions) {
   EXPECT_THAT(problem("SmolLM3ForCausalLM", R"({"no_rope_layers":[0,1]})"), HasSubstr("must be a list of num_hidden_layers 4"));
 }
 
+TEST(Families, ThatArePublishedWithDropoutAreReadWithoutIt) {
+  EXPECT_EQ(problem("GraniteForCausalLM", R"({"attention_dropout":0.1})"), "accepted");
+  EXPECT_EQ(problem("Starcoder2ForCausalLM", R"({"attention_dropout":0.1,"residual_dropout":0.1,"embedding_dropout":0.1})"), "accepted");
+  EXPECT_EQ(problem("GPT2LMHeadModel", R"({"n_embd":16,"n_layer":2,"n_head":2,"attn_pdrop":0.1,"embd_pdrop":0.1,"resid_pdrop":0.1})"),
+            "accepted");
+  EXPECT_THAT(problem("LlamaForCausalLM", R"({"attention_dropout":0.1})"), HasSubstr("\"attention_dropout\""));
+}
+
 TEST(Families, RefuseByNameWhatTheyCannotHonour) {
+  EXPECT_THAT(problem("Qwen2ForCausalLM", R"({"dual_chunk_attention_config":{}})"), HasSubstr("\"dual_chunk_attention_config\""));
   EXPECT_THAT(problem("CohereForCausalLM", R"({"use_qk_norm":true})"), HasSubstr("\"use_qk_norm\""));
   EXPECT_THAT(problem("LlamaForCausalLM", R"({"sliding_window":8})"), HasSubstr("\"sliding_window\""));
   EXPECT_THAT(problem("GPT2LMHeadModel", R"({"n_embd":16,"n_layer":2,"n_head":2,"scale_attn_by_inverse_layer_idx":true})"),
