@@ -24,7 +24,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 /// What stands between backticks.
-std::vector<std::string> quoted(const std::string& text) {
+std::vector<std::string> in_backticks(const std::string& text) {
   std::vector<std::string> out;
   const std::regex code("`([^`]+)`");
   for (std::sregex_iterator it(text.begin(), text.end(), code), end; it != end; ++it) out.push_back((*it)[1]);
@@ -41,12 +41,15 @@ std::vector<std::string> cells_of(const std::string& row) {
   return out;
 }
 
-/// The first cells of the tables of the reference page: all keys and all algorithms.
+/// What the reference page names: the first cells of its tables (keys and algorithms), and keys in its sentences (data.map_keys).
 std::set<std::string> reference() {
   std::set<std::string> out;
-  for (const auto& line : lines_of(page("configuration.md")))
-    if (line.starts_with("| `"))
-      if (const auto names = quoted(cells_of(line).at(0)); !names.empty()) out.insert(names[0]);
+  for (const auto& line : lines_of(page("configuration.md"))) {
+    const auto names = line.starts_with("| `") ? in_backticks(cells_of(line).at(0)) : std::vector<std::string>{};
+    if (!names.empty()) out.insert(names[0]);
+    const std::regex key("data\\.[a-z_]+");
+    for (std::sregex_iterator it(line.begin(), line.end(), key), end; it != end; ++it) out.insert((*it)[0]);
+  }
   return out;
 }
 
@@ -63,7 +66,7 @@ std::vector<std::string> ours(const std::string& name) {
     for (std::size_t i = 0; i < cells.size(); ++i)
       if (cells[i] == " troupe ") column = i;
     if (column && column < cells.size())
-      for (const auto& one : quoted(cells[column])) out.push_back(one);
+      for (const auto& one : in_backticks(cells[column])) out.push_back(one);
   }
   return out;
 }
@@ -84,7 +87,7 @@ TEST(ComingFrom, EveryKeyOfOursIsInTheReference) {
         EXPECT_TRUE(known.contains(cat(found[1].str(), ".", found[2].str()))) << name << ": " << text;
         ++keys;
       }
-      if (std::regex_match(text, found, algorithm)) EXPECT_TRUE(known.contains(found[2])) << name << ": " << text;
+      if (std::regex_match(text, found, algorithm)) { EXPECT_TRUE(known.contains(found[2])) << name << ": " << text; }
     }
   EXPECT_GT(keys, 200u);
 }
@@ -95,7 +98,7 @@ TEST(ComingFrom, EveryPromptTypeIsInThePageAndTheOtherWayRound) {
   ASSERT_LT(begin, end);
   const auto there = text.find("There are:", begin);
   std::set<std::string> named;
-  for (const auto& name : quoted(text.substr(there, end - there))) named.insert(name);
+  for (const auto& name : in_backticks(text.substr(there, end - there))) named.insert(name);
   const auto names = engine::tokenizer::prompt_type_names();
   EXPECT_EQ(named, std::set<std::string>(names.begin(), names.end()));
 }
