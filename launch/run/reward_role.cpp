@@ -1,6 +1,5 @@
 #include "launch/run/reward_role.h"
 
-
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/data/steps.h"

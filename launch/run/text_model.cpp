@@ -1,6 +1,5 @@
 #include "launch/run/text_model.h"
 
-
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
