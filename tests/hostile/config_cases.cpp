@@ -50,7 +50,7 @@ const std::vector<Case> cases = {
        for (int i = 0; i < 1'200'000; ++i) keys += ",\"" + std::to_string(i) + "\":0";
        f.model().write(file, keys + "}");
      },
-     score_ids, 3, "@/config.json: not valid JSON: more than 1048576 values"},
+     score_ids, 3, "@/config.json: not valid JSON: more than 2097152 values"},
     {"ConfigWithANumberBeyondDoubles", [](const Folder& f) { f.model().swap(file, "10000.0", "1e400"); }, score_ids, 3,
      "@/config.json: not valid JSON at line 23, column 20: number overflow parsing '1e400'"},
     {"ConfigWithNotANumber", [](const Folder& f) { f.model().swap(file, "10000.0", "NaN"); }, score_ids, 3,
