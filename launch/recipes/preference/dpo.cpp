@@ -74,7 +74,8 @@ void judge(Judging& j) {
   judge_following(j, "dpo.sync_every", d.sync_every);
   if (d.sync_every == 0) j.unused("dpo.sync_share", "the reference does not move: dpo.sync_every is 0");
   if (j.config.data.stream && d.precompute_reference)
-    j.problem(cat(j.named("dpo.precompute_reference"), ": scores every pair before the first step, and a stream of data (data.stream) is not "
+    j.problem(cat(j.named("dpo.precompute_reference"),
+                  ": scores every pair before the first step, and a stream of data (data.stream) is not "
                   "read before; turn one of them off"));
   if (d.sync_every > 0 && d.precompute_reference)
     j.problem(cat(j.named("dpo.precompute_reference"), ": a reference that moves every ", d.sync_every,
