@@ -99,7 +99,7 @@ std::vector<Slots> plain_types() {
   };
 }
 
-std::vector<Slots> family_types() {
+std::vector<Slots> chat_ml_types() {
   static const std::string r1 = cat("<|im_start|>user\n", reasoning, "Put your final answer within \\\\boxed{}. ");
   static const std::string r1_rl = cat("<|im_start|>user\n", reasoning, ". Put your final answer within \\boxed{}.\n");
   return {
@@ -111,6 +111,11 @@ std::vector<Slots> family_types() {
       chat_ml_reasoning("qwen_r1", r1),
       chat_ml_reasoning("qwen_r1_rl", r1_rl),
       intern("intern2"),
+  };
+}
+
+std::vector<Slots> family_types() {
+  return {
       {.name = "llama2",
        .before_system = "<<SYS>>\n",
        .after_system = "\n<</SYS>>\n\n",
@@ -149,7 +154,8 @@ std::vector<Slots> family_types() {
 const std::vector<Slots>& table() {
   static const std::vector<Slots> all = [] {
     std::vector<Slots> out = plain_types();
-    for (Slots& slots : family_types()) out.push_back(slots);
+    for (const Slots& slots : chat_ml_types()) out.push_back(slots);
+    for (const Slots& slots : family_types()) out.push_back(slots);
     return out;
   }();
   return all;
