@@ -19,18 +19,28 @@ wrong_answers() {
       printf "{\"prompt\": \"%s\", \"chosen\": \"%s\", \"rejected\": \"%s\"}\n", p, a, bad }'
 }
 
-# judged_steps SEED < ROWS > STEPS: answers with right and wrong steps. After a wrong one the rest goes on from it, and is wrong too; a step
-# after the last that was asked for is wrong.
+# judged_steps SEED < ROWS > STEPS: sixteen answers of each row, with some numbers changed and sometimes too many, each number with whether
+# it is the one that was asked for at its place. How often numbers are wrong differs from answer to answer, and what goes on too long goes on
+# by the rule, as a policy would: what a reward model has not seen, PPO finds.
 judged_steps() {
   awk -v seed="$1" 'BEGIN { srand(seed) }
-    { match($0, /"prompt": "[^"]*"/); p = substr($0, RSTART + 11, RLENGTH - 12); match($0, /"answer": "[^"]*"/); a = substr($0, RSTART + 11, RLENGTH - 12)
-      count = split(a, n, ","); if (count < 1) next
-      for (copy = 0; copy < 4; copy++) {
-        wrong = 1 + int(rand() * (count + 2)); shift = 1 + int(rand() * 8); texts = labels = ""
-        for (i = 1; i <= count + (wrong > count); i++) {
-          off = i >= wrong; number = i > count ? int(rand() * 9) : (n[i] + (off ? shift : 0)) % 9
-          texts = texts (i > 1 ? ", " : "") "\"" number "\""; labels = labels (i > 1 ? ", " : "") (off || i > count ? "false" : "true") }
+    { match($0, /"prompt": "[^"]*"/); p = substr($0, RSTART + 11, RLENGTH - 12); split(p, given, /[,:S]/); if (given[4] < 1) next
+      for (copy = 0; copy < 16; copy++) {
+        more = rand() < 0.3 ? 1 + int(rand() * 4) : 0; wrongs = rand(); right = given[2]; texts = labels = ""
+        for (i = 1; i <= given[4] + more; i++) {
+          off = rand() < wrongs ? 1 + int(rand() * (given[3] - 1)) : 0
+          right = (right + given[2] - given[1] + given[3]) % given[3]
+          texts = texts (i > 1 ? ", " : "") "\"" (right + off) % given[3] "\""
+          labels = labels (i > 1 ? ", " : "") (off || i > given[4] ? "false" : "true") }
         printf "{\"prompt\": \"%s\", \"completions\": [%s], \"labels\": [%s]}\n", p, texts, labels } }'
+}
+
+# once NAME COMMAND...: unless it was done before. It writes $output/NAME.
+once() {
+  [[ -e $output/$1.done ]] && return
+  rm -rf "${output:?}/$1"
+  "${@:2}" >&2
+  touch "$output/$1.done"
 }
 
 # warm_up OUTPUT STEPS: a policy that answers some prompts right.

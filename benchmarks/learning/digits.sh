@@ -21,7 +21,7 @@ settings_of() {
     grpo | dapo) ;;
     rloo | reinforce_pp) echo "--set grpo.reward_beta=1e-3" ;;
     # Two updates a round, so that its ratios are not all 1 and its clip has something to do.
-    gspo) echo "--set grpo.minibatches=2 --set train.batch_size=32 --set grpo.clip_low=0.03 --set grpo.clip_high=0.04" ;;
+    gspo) echo "--set grpo.minibatches=2 --set grpo.clip_low=0.03 --set grpo.clip_high=0.04" ;;
     *) echo "--set grpo.reward_beta=0" ;;
   esac
 }
