@@ -3,6 +3,7 @@
 
 #include "engine/adapter/peft_file.h"
 #include "engine/adapter/start.h"
+#include "engine/adapter/stored_rows.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
@@ -11,14 +12,14 @@ namespace {
 
 using checkpoint::SafetensorsFile;
 
-Result<Tensor> read(ops::Device& device, const SafetensorsFile& file, const std::string& name) {
+Result<Tensor> read(ops::Device& device, const SafetensorsFile& file, const std::string& name, const models::DecoderSpec& spec) {
   const auto* stored = file.find(name);
   check(stored != nullptr, "merge_adapter: a tensor that read_adapter did not see");
   std::vector<float> values(static_cast<std::size_t>(stored->count()));
   if (auto got = file.read_f32(name, values); !got) return fail(got.error());
   if (auto finite = checkpoint::check_finite(values, file.path(), name); !finite) return fail(finite.error());
   const Shape shape = stored->shape.size() == 1 ? Shape{stored->shape[0]} : Shape{stored->shape[0], stored->shape[1]};
-  return ops::from_host(device, shape, values);
+  return ops::from_host(device, shape, from_file(stored_form(name, shape, spec), std::move(values)));
 }
 
 // Each row of `weight` gets the length that `magnitudes` says.
@@ -34,21 +35,22 @@ void scale_rows(ops::Device& device, Tensor& weight, const Tensor& magnitudes) {
   }
 }
 
-Result<> merge_module(ops::Device& device, const SafetensorsFile& file, const models::LoraTarget& target, bool dora, Tensor& weight) {
+Result<> merge_module(ops::Device& device, const SafetensorsFile& file, const models::LoraTarget& target, bool dora,
+                      const models::DecoderSpec& spec, Tensor& weight) {
   const std::string module = cat(prefix, target.module);
   if (const std::string copy = cat(module, ".base_layer.weight"); file.find(copy)) {
-    const auto stored = read(device, file, copy);
+    const auto stored = read(device, file, copy, spec);
     if (!stored) return fail(stored.error());
     if (ops::to_host(device, *stored) != ops::to_host(device, weight))
       return fail(Errc::unsupported,
                   cat(file.path(), ": tensor ", quote(copy), " differs from the base model's: the adapter belongs to another base"));
   }
-  auto a = read(device, file, cat(module, models::lora_a)), b = read(device, file, cat(module, models::lora_b));
+  auto a = read(device, file, cat(module, models::lora_a), spec), b = read(device, file, cat(module, models::lora_b), spec);
   if (!a || !b) return fail((a ? b : a).error());
   device.scale(*b, static_cast<float>(target.scale));
   device.gemm(*b, *a, weight, {.accumulate = true});
   if (!dora) return {};
-  const auto magnitudes = read(device, file, cat(module, models::lora_magnitude));
+  const auto magnitudes = read(device, file, cat(module, models::lora_magnitude), spec);
   if (!magnitudes) return fail(magnitudes.error());
   scale_rows(device, weight, *magnitudes);
   return {};
@@ -68,12 +70,12 @@ Result<> merge_adapter(models::Decoder& base, const std::string& folder) {
       return fail(Errc::unsupported,
                   cat(folder, ": an adapter of ", target.module,
                       " cannot be merged into this model: its output head is its embedding, and that would change, too"));
-    if (auto merged = merge_module(base.device(), *file, target, spec->lora.dora, weight->value); !merged) return merged;
+    if (auto merged = merge_module(base.device(), *file, target, spec->lora.dora, base.spec(), weight->value); !merged) return merged;
   }
   for (const auto& module : spec->lora.saved)
     for (auto& parameter : base.parameters().all()) {
       if (!parameter.name.starts_with(module + ".")) continue;
-      const auto values = read(base.device(), *file, cat(prefix, parameter.name));
+      const auto values = read(base.device(), *file, cat(prefix, parameter.name), base.spec());
       if (!values) return fail(values.error());
       base.device().copy(*values, parameter.value);
     }

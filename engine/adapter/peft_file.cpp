@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "engine/adapter/stored_rows.h"
 #include "engine/base/check.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -93,9 +94,16 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
   std::vector<float> values;
   for (const auto& tensor : file->tensors()) {
     nn::Parameter& parameter = parameters.at(name_of(tensor));
-    values.resize(static_cast<std::size_t>(parameter.value.count()));
-    if (auto read = file->read_part(tensor.name, parameter.shard, values); !read) return read;
+    const auto form = stored_form(parameter.name, parameter.logical_shape(), model.spec());
+    values.resize(static_cast<std::size_t>(form.plain() ? parameter.value.count() : tensor.count()));
+    auto read = form.plain() ? file->read_part(tensor.name, parameter.shard, values) : file->read_f32(tensor.name, values);
+    if (!read) return read;
     if (auto finite = checkpoint::check_finite(values, file->path(), tensor.name); !finite) return finite;
+    if (!form.plain()) {
+      const auto whole = from_file(form, std::move(values));
+      values.resize(static_cast<std::size_t>(parameter.value.count()));
+      nn::take_part(whole, parameter, values);
+    }
     if (parameter.trainable)
       parameters.device().upload(parameter.value, values);
     else if (ops::to_host(parameters.device(), parameter.value) != values)
@@ -117,8 +125,11 @@ Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors, co
   }
   auto writer = checkpoint::SafetensorsWriter::create(cat(folder, "/", weights_file), plans);
   if (!writer) return fail(writer.error());
-  for (const auto& tensor : writer->tensors())
-    if (auto written = writer->write(tensor.name, tensors.read(0, places.at(tensor.name))); !written) return written;
+  for (const auto& tensor : writer->tensors()) {
+    const std::size_t place = places.at(tensor.name);
+    const auto form = stored_form(all[place].name, all[place].logical_shape(), spec);
+    if (auto written = writer->write(tensor.name, to_file(form, tensors.read(0, place))); !written) return written;
+  }
   if (auto finished = writer->finish(); !finished) return finished;
   const Json json = to_peft_config(config, spec, base);
   if (auto written = checkpoint::write_new_file(cat(folder, "/", config_file), json.dump(2) + "\n"); !written) return written;

@@ -75,6 +75,28 @@ TEST_F(AdapterFile, ThatIsWrittenIsReadAgainToTheBit) {
   EXPECT_TRUE(is_adapter(folder));
 }
 
+// Cohere's pairs are neighbours in its files: rows 2i and 2i + 1 of a head of 6 there are rows i and i + 3 here.
+TEST_F(AdapterFile, HasItsRowsInTheOrderOfItsBase) {
+  model.spec.architecture = "CohereForCausalLM", model.spec.head_order = {6, 6, true};
+  decoder = test::grid_decoder(*device, model, 3, test::Mesh(), false);
+  save();
+  const auto file = value_or_throw(checkpoint::SafetensorsFile::open(folder + "/adapter_model.safetensors"));
+  for (const std::string tensor : {"self_attn.q_proj.lora_B.weight", "self_attn.q_proj.lora_magnitude_vector"}) {
+    const std::string name = "model.layers.1." + tensor;
+    const auto inside = ops::to_host(*device, decoder->parameters().at(name).value);
+    std::vector<float> stored(inside.size());
+    value_or_throw(file.read_f32("base_model.model." + name, stored));
+    const std::size_t columns = inside.size() / 24;
+    for (std::size_t row = 0; row < 24; ++row)
+      for (std::size_t c = 0; c < columns; ++c)
+        EXPECT_EQ(stored[row * columns + c], inside[(row / 6 * 6 + row % 6 / 2 + row % 2 * 3) * columns + c]) << tensor << " row " << row;
+  }
+  const auto before = ops::to_host(*device, decoder->parameters().values());
+  device->fill(decoder->parameters().trained().values(), 0);
+  value_or_throw(load_adapter(folder, *decoder));
+  EXPECT_EQ(ops::to_host(*device, decoder->parameters().values()), before);
+}
+
 TEST_F(AdapterFile, WithAnotherShapeIsRefused) {
   save();
   rewrite(q_a, {3, 20}, std::vector<float>(60, 0.5f));
