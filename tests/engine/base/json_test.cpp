@@ -33,9 +33,31 @@ TEST(Json, RefusesWithThePlace) {
   EXPECT_THAT(problem("[1] x"), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem("\"\xff\""), HasSubstr("not UTF-8"));
   EXPECT_THAT(problem(std::string(100000, '[')), HasSubstr("nested deeper than 64"));
-  EXPECT_THAT(problem("[1e999]"), HasSubstr("here"));
+  EXPECT_EQ(problem("[1e999]"), "here: not valid JSON at line 1, column 6: number overflow parsing '1e999'");
   EXPECT_THAT(problem("[NaN]"), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem("[1,2,3]", {.bytes = 3}), HasSubstr("at most 3"));
+}
+
+std::string list_of(std::size_t count) {
+  std::string text = "[0";
+  for (std::size_t i = 1; i < count; ++i) text += ",0";
+  return text + "]";
+}
+
+TEST(Json, BuildsOnlySoManyValues) {
+  EXPECT_TRUE(parse_json(list_of(4000), "here", {.bytes = 10'000}));
+  EXPECT_THAT(problem(list_of(4097), {.bytes = 10'000}), HasSubstr("more than 4096 values"));
+  EXPECT_TRUE(parse_json(list_of(std::size_t{1} << 20), "here"));
+  EXPECT_THAT(problem(list_of((std::size_t{1} << 20) + 1)), HasSubstr("more than 1048576 values in one list or object"));
+  const std::string million = list_of(1'000'000);
+  EXPECT_THAT(problem("[" + million + "," + million + "," + million + "]"), HasSubstr("more than 3000000 values"));
+}
+
+TEST(Json, FindsAKeyThatStandsTwiceAmongMany) {
+  std::string text = "{";
+  for (int i = 0; i < 1000; ++i) text += "\"" + std::to_string(i) + "\":0,";
+  EXPECT_TRUE(parse_json(text + "\"last\":0}", "here"));
+  EXPECT_THAT(problem(text + "\"500\":0}"), HasSubstr("the key \"500\" stands twice in one object"));
 }
 
 TEST(Json, EscapesControlCharacters) {
