@@ -106,7 +106,7 @@ const std::vector<Case> cases = {
        f.copy("models/digit-completion/train.parquet", "rows.parquet").patch("rows.parquet", 40, std::string(2000, '\xff'));
      },
      "info @/rows.parquet", 5, "@/rows.parquet: expected a whole parquet file, found: \"IOError: Corrupt snappy compressed data.\""},
-    {"ZipOfRows", file("rows.zip", "PK\x03\x04xxxx"), "info @/rows.zip", 6, "@/rows.zip: a zip archive; unpack it first"},
+    {"ZipOfRows", file("rows.zip", "PK\x03\x04xxxx"), "info @/rows.zip", 6, "cannot be used: troupe knows no file like this"},
 };
 
 }  // namespace

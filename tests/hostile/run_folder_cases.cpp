@@ -45,7 +45,7 @@ const std::vector<Case> cases = {
     {"RunWithAPipeForMetrics", [](const Folder& f) { trained(f).pipe(metrics); }, go_on, 7,
      "@/out/metrics.jsonl: expected a regular file, found a device or pipe"},
     {"RunWithADirectoryForMetrics", [](const Folder& f) { trained(f).remove(metrics).directory(metrics); }, go_on, 7,
-     "@/out/metrics.jsonl: cannot replace: Is a directory"},
+     "@/out/metrics.jsonl: expected a regular file, found a directory"},
     {"RunWithALinkToNowhere", [](const Folder& f) { trained(f).link("out/latest", "checkpoint-77"); }, look, 4,
      "@/out/checkpoint-77/training/manifest.json: cannot open for reading: No such file or directory"},
     {"RunWithALinkToItself", [](const Folder& f) { trained(f).link("out/latest", "latest"); }, look, 7,
