@@ -46,6 +46,7 @@ Task<void> finish(Cluster& c, Gathered& round, const GrpoConfig& config) {
   const auto kept = static_cast<double>(round.prompts.ids.size());
   sampled.metrics.emplace_back("dynamic_filtering_pass_rate", kept / static_cast<double>(round.groups_drawn));
   sampled.metrics.emplace_back("filter_groups/refills", static_cast<double>(round.refills));
+  sampled.metrics.emplace_back("filter_groups/reward", round.reward_sum / static_cast<double>(round.rewards));
 }
 
 // What the loss of the next update is to know of the updates before it.
@@ -76,18 +77,23 @@ Json place_of(const Json& data, const GrpoConfig& config) {
 
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan, GrpoConfig config) {
   Watch watch;
-  for (std::int64_t step = plan.done; step < plan.steps;) {
+  Json place;
+  for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
     auto refreshing = refresh_rollouts(c);
     co_await refreshing;
-    auto gathering = gather(c, data, config);
+    auto gathering = gather(c, data, config, step > 0);
     auto round = co_await gathering;
-    if (!round) break;
+    if (!round) {
+      auto ending = end_early(c, plan, before, step, place);
+      co_await ending;
+      break;
+    }
     auto finishing = finish(c, *round, config);
     co_await finishing;
     const auto& sampled = round->sampled;
     show(c.journal, step + 1, round->prompts, sampled, config.shown);
 
-    const std::int64_t before = step;
+    before = step;
     std::uint64_t version = sampled.batch.version.empty() ? 0 : std::ranges::max(sampled.batch.version);
     auto updates = updates_of(sampled, config);
     for (auto& update : updates) {
@@ -103,7 +109,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
       c.journal.record(step, metrics);
       watch.look(step, metrics);
     }
-    const Json place = place_of(data.state(), config);
+    place = place_of(data.state(), config);
     auto ending = end_step(c, plan, before, step, place);
     const bool more = co_await ending;
     if (!more) break;

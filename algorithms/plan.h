@@ -24,6 +24,9 @@ struct Plan {
 /// False when the run is to end here.
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, Json state);
 
+/// For a run whose prompts end before its steps do: saves step `step`, unless end_step has saved it. `previous` as there.
+Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, Json state);
+
 /// Trains on the batch at the rate of this step: the numbers to write down.
 Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss);
 

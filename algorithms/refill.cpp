@@ -23,10 +23,15 @@ std::string bounds_text(const DynamicSampling& rule) {
   return cat(" with a mean above ", rule.low, " and below ", rule.high);
 }
 
+std::string nothing_differs(const Gathered& round, const GrpoConfig& config) {
+  return cat("dynamic sampling: of ", round.groups_drawn, " groups of ", config.group, " samples, ", round.refills,
+             " refills included, not one has different rewards", bounds_text(config.dynamic), " (their mean is ",
+             round.reward_sum / static_cast<double>(round.rewards), "): ");
+}
+
 Failure nothing_to_learn(const Gathered& round, const GrpoConfig& config) {
-  return Failure({Errc::bad_input, cat("dynamic sampling: of ", round.groups_drawn, " groups of ", config.group, " samples, ",
-                                       round.refills, " refills included, not one has different rewards", bounds_text(config.dynamic),
-                                       ": there is nothing to learn from. Are the prompts far too easy or far too hard, or does the reward "
+  return Failure({Errc::bad_input, cat(nothing_differs(round, config),
+                                       "there is nothing to learn from. Are the prompts far too easy or far too hard, or does the reward "
                                        "give the same to every answer?")});
 }
 
@@ -50,6 +55,8 @@ bool worth_keeping(std::span<const protocol::Verdict> group, const DynamicSampli
 void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoConfig& config, std::size_t wanted) {
   const auto group = static_cast<std::size_t>(config.group);
   into.groups_drawn += static_cast<std::int64_t>(prompts.ids.size());
+  for (const auto& verdict : more.verdicts)
+    if (verdict.reward) into.reward_sum += *verdict.reward, ++into.rewards;
   into.prompts.held.insert(into.prompts.held.end(), prompts.held.begin(), prompts.held.end());
   auto& all = into.sampled;
   std::vector<float> reference = std::move(all.batch.reference_logp);
@@ -69,7 +76,8 @@ void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoCo
   all.batch.reference_logp = std::move(reference);
 }
 
-Task<std::optional<Gathered>> gather(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, const GrpoConfig& config) {
+Task<std::optional<Gathered>> gather(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, const GrpoConfig& config,
+                                     bool learned) {
   Gathered round;
   std::size_t wanted = 0;
   for (;;) {
@@ -85,7 +93,11 @@ Task<std::optional<Gathered>> gather(Cluster& c, engine::data::Loader<engine::da
     ++round.refills;
   }
   if (wanted == 0) co_return std::nullopt;
-  if (round.prompts.ids.empty()) throw nothing_to_learn(round, config);
+  if (round.prompts.ids.empty()) {
+    if (!learned) throw nothing_to_learn(round, config);
+    log_warning(cat(nothing_differs(round, config), "there is nothing left to learn, and the run ends here"));
+    co_return std::nullopt;
+  }
   if (round.prompts.ids.size() < wanted)
     log_warning(cat("dynamic sampling: after ", round.refills, " refills only ", round.prompts.ids.size(), " of ", wanted,
                     " groups have different rewards", bounds_text(config.dynamic), "; the round is trained on with these"));

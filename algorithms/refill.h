@@ -13,7 +13,8 @@ namespace troupe::algorithms {
 struct Gathered {
   PromptBatch prompts;
   Sampled sampled;
-  std::int64_t groups_drawn = 0, refills = 0;
+  std::int64_t groups_drawn = 0, refills = 0, rewards = 0;
+  double reward_sum = 0;  ///< over the `rewards` samples that were judged, kept or not
 };
 
 /// Whether the rewards of a group (verdicts [group]) differ and their mean lies strictly within the bounds. Failed ones take no part.
@@ -24,7 +25,9 @@ bool worth_keeping(std::span<const protocol::Verdict> group, const DynamicSampli
 void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoConfig& config, std::size_t wanted);
 
 /// The next round: one batch of the loader, and with dynamic sampling as many more as are needed, at most max_refills. Fewer groups than
-/// wanted are warned of and used; none at all is a Failure (Errc::bad_input). nullopt when the loader has no prompts left.
-Task<std::optional<Gathered>> gather(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, const GrpoConfig& config);
+/// wanted are warned of and used. None at all is a Failure (Errc::bad_input), or, in a run that `learned` before, its end: a policy that
+/// answers everything right has no such groups any more. nullopt at that end, and when the loader has no prompts left.
+Task<std::optional<Gathered>> gather(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, const GrpoConfig& config,
+                                     bool learned);
 
 }  // namespace troupe::algorithms

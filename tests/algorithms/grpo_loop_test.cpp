@@ -22,9 +22,12 @@ Loader<PromptRow> rows(engine::data::LoaderOptions options = three_a_step) {
 // Right or wrong, by the answer alone: many groups of two are all right or all wrong.
 struct Marker {
   using Handled = actors::Messages<protocol::Judge>;
-  int right_of = 3;  ///< an answer whose number is divisible by it is right; 0: none is
+  int right_of = 3;   ///< an answer whose number is divisible by it is right; 0: none is
+  int unsolved = -1;  ///< after so many messages every answer is right; -1: never
   std::vector<protocol::Verdict> on(protocol::Judge m) {
     std::vector<protocol::Verdict> verdicts;
+    if (unsolved == 0) right_of = 1;
+    --unsolved;
     for (const auto& s : m.submissions) {
       const bool right = right_of > 0 && std::stoi(s.completion) % right_of == 0;
       verdicts.push_back({right ? 1.0 : 0.0, {{"right", right ? 1.0 : 0.0}}, ""});
@@ -43,8 +46,8 @@ struct World {
   actors::VirtualScheduler scheduler;
   transports::Loopback transport;
   Stage stage;
-  explicit World(int right_of = 3, int rollouts = 1) : stage(scheduler, transport, rollouts) {
-    stage.cluster.verifier = stage.home.ref(stage.away.spawn("marker", Marker{right_of}).address(), Marker::Handled{});
+  explicit World(int right_of = 3, int rollouts = 1, int unsolved = -1) : stage(scheduler, transport, rollouts) {
+    stage.cluster.verifier = stage.home.ref(stage.away.spawn("marker", Marker{right_of, unsolved}).address(), Marker::Handled{});
   }
   std::vector<std::string> grpo(Loader<PromptRow>& data, const Plan& plan, const GrpoConfig& config) {
     actors::run(stage.home, algorithms::grpo(stage.cluster, data, plan, config));
@@ -95,6 +98,18 @@ TEST(DynamicSampling, WithoutAnyDifferenceIsRefusedInWords) {
     EXPECT_EQ(failure.error().code, Errc::bad_input);
     EXPECT_THAT(failure.error().what, HasSubstr("of 9 groups of 2 samples, 2 refills included, not one has different rewards"));
   }
+}
+
+TEST(DynamicSampling, ARunThatHasLearnedEverythingIsSavedAndEnds) {
+  auto config = pairs_of_answers();
+  config.dynamic.on = true, config.dynamic.max_refills = 2;
+  auto data = rows();
+  World world(3, 1, 4);
+  const auto lines = world.grpo(data, plan_of(10), config);
+  ASSERT_FALSE(lines.empty());
+  ASSERT_LT(lines.size(), 5u);
+  EXPECT_EQ(world.stage.saved.size(), 1u) << "once, at the step where nothing was left";
+  EXPECT_THAT(lines.back(), Not(HasSubstr("filter_groups/reward=1 "))) << "it is the mean of all samples, and some were wrong";
 }
 
 TEST(DynamicSampling, MakesDoWithFewerGroupsWhenItMayNotRefillFurther) {
