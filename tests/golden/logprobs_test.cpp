@@ -1,6 +1,7 @@
 // The program's `troupe logprobs` over every dense golden model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
