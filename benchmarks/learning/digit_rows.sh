@@ -8,15 +8,18 @@ rows=launch/quickstart
 # longer LEAST < ROWS: the rows whose answers have at least so many numbers.
 longer() { awk -v least="$1" '{ match($0, /"answer": "[^"]*"/); a = substr($0, RSTART + 11, RLENGTH - 12); if (split(a, n, ",") >= least) print }'; }
 
-# wrong_answers SEED < ROWS > PAIRS: each answer as chosen, and the same with one number changed, one left out or one too many as rejected.
+# wrong_answers SEED < ROWS > PAIRS: each answer eight times as chosen; as rejected the same with some numbers changed, one left out or one
+# too many.
 wrong_answers() {
   awk -v seed="$1" 'BEGIN { srand(seed) }
     { match($0, /"prompt": "[^"]*"/); p = substr($0, RSTART + 11, RLENGTH - 12); match($0, /"answer": "[^"]*"/); a = substr($0, RSTART + 11, RLENGTH - 12)
       count = split(a, n, ","); if (count < 2) next
-      how = int(rand() * 4); at = 1 + int(rand() * count); bad = ""
-      for (i = 1; i <= count - (how == 0); i++) bad = bad (i > 1 ? "," : "") (how > 1 && i == at ? (n[i] + 1 + int(rand() * 8)) % 9 : n[i])
-      if (how == 1) bad = bad "," int(rand() * 9)
-      printf "{\"prompt\": \"%s\", \"chosen\": \"%s\", \"rejected\": \"%s\"}\n", p, a, bad }'
+      for (copy = 0; copy < 8; copy++) {
+        how = int(rand() * 6); at = 1 + int(rand() * count); wrongs = rand(); bad = ""
+        for (i = 1; i <= count - (how == 0); i++)
+          bad = bad (i > 1 ? "," : "") (how > 1 && (i == at || rand() < wrongs) ? (n[i] + 1 + int(rand() * 8)) % 9 : n[i])
+        if (how == 1) bad = bad "," int(rand() * 9)
+        printf "{\"prompt\": \"%s\", \"chosen\": \"%s\", \"rejected\": \"%s\"}\n", p, a, bad } }'
 }
 
 # judged_steps SEED < ROWS > STEPS: sixteen answers of each row, with some numbers changed and sometimes too many, each number with whether

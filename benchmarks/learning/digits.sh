@@ -1,7 +1,8 @@
 #!/bin/bash
 # Do GRPO, RLOO, REINFORCE++, GSPO and DAPO each solve the digit task (launch/quickstart) from the same warmed-up weights?
 #   benchmarks/learning/digits.sh [SEEDS=5] [OUTPUT=runs/digits] [ALGORITHM...]
-# Prints, per algorithm, the mean reward of the last 20 steps: mean over seeds and its 95 % interval (Student's t). Needs a built program:
+# Prints, per algorithm, the mean reward of the last 20 steps (DAPO: of all samples drawn, also those that dynamic sampling throws away; a
+# run ends where nothing is left to learn): mean over seeds and its 95 % interval (Student's t). Needs a built program:
 # TROUPE (default build/release/troupe). A run that is there already is not run again.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -18,7 +19,9 @@ here=launch/quickstart steps=${STEPS:-400} last=20
 # REINFORCE++ hold on to the reference through the reward, with the small coefficient that the demo has.
 settings_of() {
   case $1 in
-    grpo | dapo) ;;
+    grpo) ;;
+    # Every group that is kept has something to teach, so that fewer steps do; each draws up to four times the samples.
+    dapo) echo "--set grpo.max_refills=3 --set train.steps=160" ;;
     rloo | reinforce_pp) echo "--set grpo.reward_beta=1e-3" ;;
     # Two updates a round, so that its ratios are not all 1 and its clip has something to do.
     gspo) echo "--set grpo.minibatches=2 --set grpo.clip_low=0.03 --set grpo.clip_high=0.04" ;;
@@ -39,10 +42,10 @@ one_run() {
   touch "$folder/done"
 }
 
-# The mean of "reward" over the last lines of a run's metrics.
+# The mean of a metric over the last lines of a run's metrics: FOLDER NAME.
 last_rewards() {
-  tail -n $last "$1/metrics.jsonl" | awk '
-    match($0, /"reward":[-0-9.e+]+/) { sum += substr($0, RSTART + 9, RLENGTH - 9); n++ }
+  tail -n $last "$1/metrics.jsonl" | awk -v name="\"$2\":" '
+    { at = index($0, name); if (at) { sum += substr($0, at + length(name)) + 0; n++ } }
     END { if (n == 0) exit 1; printf "%.6f\n", sum / n }'
 }
 
@@ -50,6 +53,6 @@ printf '%-22s %6s  %s\n' algorithm seeds "mean reward of the last $last steps, 9
 for algorithm in "${algorithms[@]}"; do
   for ((seed = 0; seed < seeds; seed++)); do
     one_run "$algorithm" "$seed"
-    last_rewards "$output/$algorithm-$seed"
+    last_rewards "$output/$algorithm-$seed" "$([[ $algorithm == dapo ]] && echo filter_groups/reward || echo reward)"
   done | interval "$algorithm" 22 3
 done

@@ -16,8 +16,8 @@ outcome_model() {
   wrong_answers 1 <$rows/train.jsonl >"$output/pairs.jsonl"
   wrong_answers 2 <$rows/test.jsonl >"$output/pairs-held-out.jsonl"
   "$troupe" train --algorithm orm --set model="$output/knows/latest" --set data.path="$output/pairs.jsonl" --set output="$output/orm" \
-    --set eval.path="$output/pairs-held-out.jsonl" --set train.steps=300 --set train.batch_size=64 --set train.max_length=64 \
-    --set train.learning_rate=5e-4 --set train.save_every=0 --set orm.center_rewards_coefficient=0.01
+    --set eval.path="$output/pairs-held-out.jsonl" --set train.steps=500 --set train.batch_size=64 --set train.max_length=64 \
+    --set train.learning_rate=1e-3 --set train.weight_decay=0.1 --set train.save_every=0 --set orm.center_rewards_coefficient=0.01
 }
 
 # one_run SEED
@@ -32,7 +32,7 @@ one_run() {
 
 once warm-up warm_up "$output/warm-up" 90
 once orm outcome_model
-echo "outcome reward model, pairs of held-out prompts: accuracy $(metric "$output/orm/metrics.jsonl" eval/accuracy 300 300)"
+echo "outcome reward model, pairs of held-out prompts: accuracy $(metric "$output/orm/metrics.jsonl" eval/accuracy 500 500)"
 rm -f "$output"/{first,last,kl,accuracy}.txt
 for ((seed = 0; seed < seeds; seed++)); do
   once "seed-$seed" one_run "$seed"

@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"groups: [policy]", "sft", "a group is a map, such as {role: policy}; found a single value"},
         Refusal{"groups:\n- {role: policy}\n- {rol: rollout}", "sft", "c.yaml:3: unknown key \"rol\"; did you mean role?"},
         Refusal{"groups:\n- {count: 2}", "sft", "c.yaml:2: a group needs the key role"},
-        Refusal{"groups: [{}]", "sft", "a group needs the key role: policy, critic, reference, reward, rollout, verifier"},
+        Refusal{"groups: [{}]", "sft", "a group needs the key role: policy, critic, reward, reference, rollout, verifier"},
         Refusal{"groups: [{role: polcy}]", "sft", "found \"polcy\"; did you mean policy?"},
         Refusal{"groups: [{role: [policy]}]", "sft", "found a list"},
         Refusal{"groups: [{role: policy, count: two}]", "sft", "count: a whole number from 1 to 1024 is expected, found \"two\""},

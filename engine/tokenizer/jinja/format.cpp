@@ -39,9 +39,10 @@ std::string grouped(const std::string& digits, char mark, std::size_t every) {
 }
 
 std::string digits_of(std::uint64_t value, unsigned base, bool capital) {
+  const std::string_view figures = capital ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string out;
   do {
-    out += (capital ? "0123456789ABCDEF" : "0123456789abcdef")[value % base];
+    out += figures[value % base];
     value /= base;
   } while (value);
   std::reverse(out.begin(), out.end());
