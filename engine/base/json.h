@@ -69,8 +69,8 @@ class Json {
 };
 
 struct JsonLimits {
-  std::size_t depth = 64;          ///< nesting; deeper text is refused before it is built
-  std::size_t bytes = 256u << 20;  ///< length of the text
+  std::size_t depth = 64;         ///< nesting; deeper text is refused before it is built
+  std::size_t bytes = 64u << 20;  ///< length of the text, 64 MiB at most; of its values there may be an eighth as many, 3 million at most
 };
 
 /// Parses one value and nothing after it. Refuses, with line and column: malformed text, text that is not UTF-8, duplicate keys,

@@ -151,7 +151,7 @@ const Case cases[] = {
     {"Rows",
      file_with("rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"c\",\"completion\":\"d\"}\n"),
      0,
-     {"columns: ", "for sft: prompt_completion", "not without data.columns: ", "2 rows"}},
+     {"columns: \"prompt\", \"completion\"", "for sft: prompt_completion", "not without data.columns: ", "2 rows"}},
     {"MalformedRows",
      file_with("rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\nnot json\n"),
      3,

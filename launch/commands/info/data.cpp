@@ -18,6 +18,20 @@ struct Rows {
   std::string first_bad;
 };
 
+void say_columns(const engine::data::Row& row, Report& report) {
+  constexpr std::size_t shown = 20;
+  Json::Array names;
+  std::vector<std::string> words;
+  if (row.value.is_object()) {
+    for (const auto& [key, value] : row.value.object()) {
+      if (words.size() < shown) words.push_back(quote(key));
+      names.emplace_back(key);
+    }
+  }
+  const std::string more = names.size() > shown ? cat(" and ", names.size() - shown, " more") : "";
+  report.say("columns", Json(names), cat("columns: ", join(words, ", "), more));
+}
+
 /// True when some algorithm reads such rows as they are.
 bool say_layouts(const engine::data::Row& row, Report& report) {
   Json uses = Json::Object{};
@@ -33,11 +47,7 @@ bool say_layouts(const engine::data::Row& row, Report& report) {
       none.emplace_back(recipe.name);
     }
   }
-  std::vector<std::string> columns;
-  if (row.value.is_object()) {
-    for (const auto& [key, value] : row.value.object()) columns.push_back(quote(key));
-  }
-  report.say("columns", Json::Array(columns.begin(), columns.end()), cat("columns: ", quote(join(columns, ", "), 400)));
+  say_columns(row, report);
   report.fact("uses", uses);
   for (const std::string& line : lines) report.line(line);
   if (!none.empty()) report.line(cat("not without data.columns: ", join(none, ", ")));
