@@ -1,5 +1,7 @@
 #include "engine/tokenizer/post_processor.h"
 
+#include <algorithm>
+
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
@@ -91,6 +93,13 @@ Result<> PostProcessor::add_template(const Json& processor, std::string_view whe
   }
   templates_.push_back(std::move(out));
   return {};
+}
+
+TokenId PostProcessor::largest() const {
+  TokenId out = -1;
+  for (const Template& parts : templates_)
+    for (const TokenId part : parts) out = std::max(out, part);
+  return out;
 }
 
 void PostProcessor::apply(std::vector<TokenId>& ids) const {

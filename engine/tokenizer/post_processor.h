@@ -17,6 +17,8 @@ class PostProcessor {
   static Result<PostProcessor> from_json(const Json* processor, std::string_view where);
 
   void apply(std::vector<TokenId>& ids) const;
+  /// The largest id that it adds; -1: none.
+  TokenId largest() const;
 
  private:
   /// What a single text becomes: ids, and -1 where the text goes.

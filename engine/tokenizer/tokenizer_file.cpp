@@ -44,7 +44,11 @@ class TokenizerFile {
     if (done) done = add_tokens();
     if (done) done = read_flags();
     if (!done) return fail(done.error());
-    return Tokenizer(std::move(parts_));
+    Tokenizer tokenizer(parts_);
+    if (const auto largest = parts_->post_processor.largest(); largest >= 0 && static_cast<std::size_t>(largest) >= tokenizer.vocab_size())
+      return fail(Errc::bad_input, cat(place("post_processor"), ": it adds the token ", largest, ", and the vocabulary has ",
+                                       tokenizer.vocab_size(), " ids from 0 on"));
+    return tokenizer;
   }
 
  private:

@@ -49,6 +49,8 @@ TEST(TokenizerFile, RefusesWhatItDoesNotHaveByName) {
   expect_refused(file(tiny_model, R"(, "pre_tokenizer": {"type": "Sentences"})"), Errc::unsupported, "Sentences");
   expect_refused(file(tiny_model, R"(, "decoder": {"type": "Rhymes"})"), Errc::unsupported, "Rhymes");
   expect_refused(file(tiny_model, R"(, "post_processor": {"type": "Other"})"), Errc::unsupported, "Other");
+  expect_refused(file(tiny_model, R"(, "post_processor": {"type": "BertProcessing", "sep": ["x", 4000000], "cls": ["x", 0]})"),
+                 Errc::bad_input, "it adds the token 4000000, and the vocabulary has");
 }
 
 TEST(TokenizerFile, RefusesUnigramPiecesThatAreNone) {
