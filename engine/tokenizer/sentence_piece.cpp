@@ -100,7 +100,10 @@ struct SentencePiece::Library {
 };
 
 SentencePiece::SentencePiece(SentencePieceFile file) : file_(std::move(file)), library_(std::make_unique<Library>()) {
-  for (std::size_t i = 0; i < file_.pieces.size(); ++i) vocabulary_.set(file_.pieces[i].text, static_cast<TokenId>(i));
+  for (std::size_t i = 0; i < file_.pieces.size(); ++i) {
+    vocabulary_.set(file_.pieces[i].text, static_cast<TokenId>(i));
+    if (file_.pieces[i].type == SentencePieceFile::Type::unknown) unknown_ = static_cast<TokenId>(i);
+  }
 }
 SentencePiece::~SentencePiece() = default;
 
@@ -129,12 +132,11 @@ void SentencePiece::encode(std::string_view word, Workspace& workspace, std::vec
   const auto status = processor.Encode({word.data(), word.size()}, &ids);
   if (!status.ok()) throw Failure({Errc::bad_input, cat("SentencePiece cannot encode this text: ", status.ToString())});
   const auto own = static_cast<int>(file_.pieces.size());
-  const int unknown = library_->whole.unk_id();
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < own)
       out.push_back(ids[i]);
     else if (i == 0 || ids[i - 1] < own)
-      out.push_back(unknown);
+      out.push_back(unknown_);
   }
 }
 

@@ -36,6 +36,7 @@ class SentencePiece : public Model {
   explicit SentencePiece(SentencePieceFile file);
   SentencePieceFile file_;
   Vocabulary vocabulary_;
+  TokenId unknown_ = 0;  ///< the piece of that type: unk_id() of the library asks for its usual name, too
   std::unique_ptr<Library> library_;
 };
 
