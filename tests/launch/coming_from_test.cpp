@@ -1,7 +1,6 @@
 // The pages for users of other tools name only keys, algorithms and commands that are there.
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <set>
 
 #include "engine/base/file.h"
@@ -26,9 +25,33 @@ std::vector<std::string> lines_of(const std::string& text) {
 /// What stands between backticks.
 std::vector<std::string> in_backticks(const std::string& text) {
   std::vector<std::string> out;
-  const std::regex code("`([^`]+)`");
-  for (std::sregex_iterator it(text.begin(), text.end(), code), end; it != end; ++it) out.push_back((*it)[1]);
+  for (std::size_t open = text.find('`'); open != std::string::npos; open = text.find('`', open)) {
+    const auto close = text.find('`', open + 1);
+    if (close == std::string::npos) break;
+    if (close > open + 1) out.push_back(text.substr(open + 1, close - open - 1));
+    open = close + 1;
+  }
   return out;
+}
+
+/// The letters and underlines of text from `at` on.
+std::string word_at(const std::string& text, std::size_t at) {
+  return text.substr(at, text.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at) - at);
+}
+
+/// The key that text sets or names ("grpo.beta", "grpo.beta: 0.1"), or nothing.
+std::string key_of(const std::string& text) {
+  const std::string section = word_at(text, 0);
+  if (section.empty() || section.find('_') != std::string::npos || text.substr(section.size(), 1) != ".") return {};
+  const std::string key = section + "." + word_at(text, section.size() + 1), rest = text.substr(key.size());
+  return key.size() > section.size() + 1 && (rest.empty() || rest.starts_with(": ")) ? key : std::string();
+}
+
+/// The algorithm that text chooses ("--algorithm dapo ...", "algorithm: dapo"), or nothing.
+std::string algorithm_of(const std::string& text) {
+  for (const std::string_view opening : {"--algorithm ", "algorithm: "})
+    if (text.starts_with(opening)) return word_at(text, opening.size());
+  return {};
 }
 
 std::vector<std::string> cells_of(const std::string& row) {
@@ -47,8 +70,8 @@ std::set<std::string> reference() {
   for (const auto& line : lines_of(page("configuration.md"))) {
     const auto names = line.starts_with("| `") ? in_backticks(cells_of(line).at(0)) : std::vector<std::string>{};
     if (!names.empty()) out.insert(names[0]);
-    const std::regex key("data\\.[a-z_]+");
-    for (std::sregex_iterator it(line.begin(), line.end(), key), end; it != end; ++it) out.insert((*it)[0]);
+    for (auto at = line.find("data."); at != std::string::npos; at = line.find("data.", at + 1))
+      if (const auto key = word_at(line, at + 5); !key.empty()) out.insert("data." + key);
   }
   return out;
 }
@@ -78,16 +101,14 @@ TEST(ComingFrom, EveryKeyOfOursIsInTheReference) {
   std::set<std::string> sections;
   for (const auto& key : known)
     if (key.find('.') != std::string::npos) sections.insert(key.substr(0, key.find('.')));
-  const std::regex key("([a-z]+)\\.([a-z_]+)(: .*)?"), algorithm("(--algorithm |algorithm: )([a-z_]+)( .*)?");
   std::size_t keys = 0;
   for (const auto& name : pages)
     for (const auto& text : ours(name)) {
-      std::smatch found;
-      if (std::regex_match(text, found, key) && sections.contains(found[1])) {
-        EXPECT_TRUE(known.contains(cat(found[1].str(), ".", found[2].str()))) << name << ": " << text;
+      if (const auto key = key_of(text); sections.contains(key.substr(0, key.find('.')))) {
+        EXPECT_TRUE(known.contains(key)) << name << ": " << text;
         ++keys;
       }
-      if (std::regex_match(text, found, algorithm)) { EXPECT_TRUE(known.contains(found[2])) << name << ": " << text; }
+      if (const auto chosen = algorithm_of(text); !chosen.empty()) { EXPECT_TRUE(known.contains(chosen)) << name << ": " << text; }
     }
   EXPECT_GT(keys, 200u);
 }
