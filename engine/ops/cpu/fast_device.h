@@ -60,7 +60,12 @@ class FastDevice final : public HostDevice {
  private:
   enum class Kind { dot, outer };
   /// C = A B on all threads, cut into blocks of C.
-  void product(Kind kind, const Product& p);
+  void product(Kind kind, const Product& p, Precision precision);
+  /// The same from packed operands, which are packed on all threads first.
+  void panels(const Panels& with, Kind kind, const Product& p);
+  void panels(const Panels& with, const Product& p, const float* right);
+  /// B as panels.
+  void pack_panels(const Panels& with, Kind kind, const Product& p, float* to);
   /// visit(begin, end, worker) over [0, count), cut where the whole is worth more than one thread. `cost`: operations an element.
   template <class Visit>
   void share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit);
@@ -90,6 +95,7 @@ class FastDevice final : public HostDevice {
   /// Products of the head become its logits at temperature 1.
   void scale_row(float* logits, std::int64_t n, const HeadScale& scale) const;
 
+  Scratch left_, right_;  ///< packed operands of a product
   Scratch gain_, logits_, hidden_, dhidden_, down_, ddown_;
   std::vector<std::int32_t> head_rows_;
   std::vector<double> partial_sums_;
