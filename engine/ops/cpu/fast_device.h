@@ -26,6 +26,7 @@ class FastDevice final : public HostDevice {
 
   void fill(Tensor& x, float value) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
+  void pack(const Tensor& weight, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
@@ -64,6 +65,7 @@ class FastDevice final : public HostDevice {
   /// The same from packed operands, which are packed on all threads first.
   void panels(const Panels& with, Kind kind, const Product& p);
   void panels(const Panels& with, const Product& p, const float* right);
+  Shape packed_shape(std::int64_t n, std::int64_t k) const;
   /// B as panels.
   void pack_panels(const Panels& with, Kind kind, const Product& p, float* to);
   /// visit(begin, end, worker) over [0, count), cut where the whole is worth more than one thread. `cost`: operations an element.

@@ -26,10 +26,10 @@ struct Packing {
   bool items_together;
 };
 
-/// C [m, n] = or += a product of packed operands: A in tiles [steps][Panels::rows] (the last one narrower), B in panels
-/// [steps][panel_columns]. Words are kept as floats, whatever they hold.
+/// C [m, n] = or += a product of packed operands: A in tiles [steps][rows], of at most Panels::rows rows (the last one perhaps narrower), B
+/// in panels [steps][panel_columns]. Words are kept as floats, whatever they hold.
 struct PanelProduct {
-  std::int64_t m, n, steps;
+  std::int64_t m, n, steps, rows;
   const float *a, *b;
   float* c;
   std::int64_t ldc;
@@ -42,7 +42,7 @@ inline constexpr std::int64_t panel_depth = 2048;
 
 /// Products of packed operands of one kind of number. Each element is one chain in the order of k, as in outer_product.
 struct Panels {
-  std::int64_t rows;  ///< of a tile
+  std::int64_t rows;  ///< of a tile, at most
   std::int64_t step;  ///< values of k in a word
   void (*pack)(const Packing&, float* to);
   void (*product)(const PanelProduct&);

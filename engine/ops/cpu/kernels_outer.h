@@ -86,7 +86,7 @@ void outer_packed(const Product& p, float* scratch) {
         const std::int64_t tall = p.m - m < height ? p.m - m : height;
         const float* from = p.a + m * p.a_row + k * p.a_k;
         pack_words<V, Singles<V>>({from, p.a_row == 1 ? p.a_k : p.a_row, tall, depth, tall, p.a_row == 1}, rows);
-        panel_product<V, Singles<V>>({tall, columns, depth, rows, panels, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate});
+        panel_product<V, Singles<V>>({tall, columns, depth, tall, rows, panels, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate});
       }
     }
   }

@@ -118,14 +118,13 @@ template <class V, class E, int M = E::rows>
 /// A block of C from its tiles of A and panels of B. `steps`: words of the whole k, which tiles and panels hold.
 template <class V, class E>
 void panel_product(const PanelProduct& p) {
-  constexpr std::int64_t rows = E::rows;
   for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
     const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
     for (std::int64_t n = 0; n < p.n; n += panel_columns) {
       const float* b = p.b + n * p.steps + from * panel_columns;
       const std::int64_t width = p.n - n < panel_columns ? p.n - n : panel_columns;
-      for (std::int64_t m = 0; m < p.m; m += rows) {
-        const std::int64_t height = p.m - m < rows ? p.m - m : rows;
+      for (std::int64_t m = 0; m < p.m; m += p.rows) {
+        const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
         panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps, p.c + m * p.ldc + n, p.ldc, width,
                             from > 0 || p.accumulate);
       }
