@@ -133,8 +133,7 @@ BatchLoss Trainer::of_all(const data::Experience& batch, const loss::AnyLoss& lo
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   nn::sum_gradients(model_->parameters(), model_->tp(), dp_);
   if (const auto warning = zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1); !warning.empty()) log_warning(warning);
-  auto result = optimizer_.step(learning_rate, options_.optimizer);
-  optimizer_.zero_grad();
+  auto result = optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared);
   passes_ = 0;
   return result;
 }

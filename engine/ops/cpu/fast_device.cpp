@@ -10,14 +10,16 @@ float* Scratch::need(std::int64_t count) {
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
   if (!buffer_ || buffer_->bytes() < bytes) {
     buffer_.reset();
-    buffer_ = std::make_unique<HostBuffer>(bytes);
+    buffer_ = std::make_unique<HostBuffer>(bytes, blocks_);
   }
   return reinterpret_cast<float*>(buffer_->data());
 }
 
-FastDevice::FastDevice(const Kernels& kernels, int threads)
-    : kernels_(kernels), pool_(threads), score_scratch_(static_cast<std::size_t>(threads)) {
-  for (int i = 0; i < threads; ++i) product_scratch_.push_back(std::make_unique<HostBuffer>(product_scratch * sizeof(float)));
+FastDevice::FastDevice(const Kernels& kernels, int threads) : kernels_(kernels), pool_(threads) {
+  for (int i = 0; i < threads; ++i) {
+    product_scratch_.push_back(std::make_unique<HostBuffer>(product_scratch * sizeof(float), blocks()));
+    score_scratch_.emplace_back(blocks());
+  }
 }
 
 void FastDevice::fill(Tensor& x, float value) {
@@ -38,12 +40,11 @@ void FastDevice::scale(Tensor& x, float factor) {
   share(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) { kernels_.scale(values + begin, factor, end - begin); });
 }
 
-void FastDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
+void FastDevice::adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
   const std::int64_t count = values.count();
   check(grads.count() == count && m.count() == count && v.count() == count, "adamw: operands differ in size");
   const AdamWScalars with(how);
-  float *p = out(values), *first = out(m), *second = out(v);
-  const float* g = in(grads);
+  float *p = out(values), *g = out(grads), *first = out(m), *second = out(v);
   share(count, 8, 4096, [&](std::int64_t begin, std::int64_t end, int) {
     kernels_.adamw(p + begin, g + begin, first + begin, second + begin, with, end - begin);
   });

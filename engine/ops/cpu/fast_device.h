@@ -14,9 +14,11 @@ namespace troupe::engine::ops {
 /// Float memory that only grows, so that a hot path does not allocate.
 class Scratch {
  public:
+  explicit Scratch(std::shared_ptr<BlockPool> blocks) : blocks_(std::move(blocks)) {}
   float* need(std::int64_t count);
 
  private:
+  std::shared_ptr<BlockPool> blocks_;
   std::unique_ptr<HostBuffer> buffer_;
 };
 
@@ -54,7 +56,7 @@ class FastDevice final : public HostDevice {
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
-  void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
+  void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;
 
@@ -97,8 +99,8 @@ class FastDevice final : public HostDevice {
   /// Products of the head become its logits at temperature 1.
   void scale_row(float* logits, std::int64_t n, const HeadScale& scale) const;
 
-  Scratch left_, right_;  ///< packed operands of a product
-  Scratch gain_, logits_, hidden_, dhidden_, down_, ddown_;
+  Scratch left_{blocks()}, right_{blocks()};  ///< packed operands of a product
+  Scratch gain_{blocks()}, logits_{blocks()}, hidden_{blocks()}, dhidden_{blocks()}, down_{blocks()}, ddown_{blocks()};
   std::vector<std::int32_t> head_rows_;
   std::vector<double> partial_sums_;
 

@@ -71,6 +71,7 @@ enum class Activation : std::uint8_t;
 struct AdamWScalars {
   explicit AdamWScalars(const AdamW& how);
   float decay, one_minus_beta1, beta2, one_minus_beta2, sqrt_correction2, eps, step_size, grad_scale;
+  bool clear_gradients;
 };
 
 struct Kernels {
@@ -113,7 +114,7 @@ struct Kernels {
   void (*activate_backward)(Activation, const float* x, const float* dy, float* dx, std::int64_t n);
   void (*add)(const float* a, const float* b, float* sum, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
-  void (*adamw)(float* p, const float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);
+  void (*adamw)(float* p, float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);
   double (*sum_of_squares)(const float* x, std::int64_t n);
   bool (*all_finite)(const float* x, std::int64_t n);
 };

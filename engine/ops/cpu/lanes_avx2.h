@@ -34,6 +34,9 @@ struct Lanes {
     _mm256_maskstore_ps(p, m.lo, lo);
     _mm256_maskstore_ps(p + 8, m.hi, hi);
   }
+  [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
+  [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
+  [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }
   /// Lanes outside the mask become `other`.
   [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const {
     return {_mm256_blendv_ps(other.lo, lo, _mm256_castsi256_ps(m.lo)), _mm256_blendv_ps(other.hi, hi, _mm256_castsi256_ps(m.hi))};

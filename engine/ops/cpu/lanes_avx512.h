@@ -22,6 +22,9 @@ struct Lanes {
   [[gnu::always_inline]] static Lanes load(const float* p, Mask m) { return {_mm512_maskz_loadu_ps(m, p)}; }
   [[gnu::always_inline]] void store(float* p) const { _mm512_storeu_ps(p, v); }
   [[gnu::always_inline]] void store(float* p, Mask m) const { _mm512_mask_storeu_ps(p, m, v); }
+  [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
+  [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
+  [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }
   /// Lanes outside the mask become `other`.
   [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const { return {_mm512_mask_blend_ps(m, other.v, v)}; }
 

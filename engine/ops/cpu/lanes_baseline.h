@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "engine/ops/cpu/lanes.h"
+
 namespace troupe::engine::ops::baseline {
 
 using Four = float __attribute__((vector_size(16)));
@@ -39,6 +41,9 @@ struct Lanes {
     store(values);
     for (int i = 0; i < m; ++i) p[i] = values[i];
   }
+  [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
+  [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
+  [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }
   /// Lanes outside the mask become `other`.
   [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const {
     float values[16];

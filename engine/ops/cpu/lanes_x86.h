@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "engine/ops/cpu/lanes.h"
+
 namespace troupe::engine::ops::x86 {
 
 // Everything is forced inline: a shared copy compiled for one processor must never be called on another.

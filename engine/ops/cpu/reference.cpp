@@ -102,7 +102,7 @@ void ReferenceDevice::rope(Tensor& x, std::span<const std::int32_t> positions, c
   }
 }
 
-void ReferenceDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
+void ReferenceDevice::adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
   const std::int64_t count = values.count();
   check(grads.count() == count && m.count() == count && v.count() == count, "adamw: operands differ in size");
   const AdamWScalars with(how);
@@ -112,6 +112,7 @@ void ReferenceDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tens
   first += (g - first) * with.one_minus_beta1;
   second = second * with.beta2 + g * g * with.one_minus_beta2;
   p -= with.step_size * (first / (second.sqrt() / with.sqrt_correction2 + with.eps));
+  if (with.clear_gradients) row(out(grads), 0, count).setZero();
 }
 
 double ReferenceDevice::sum_of_squares(const Tensor& x) {

@@ -101,6 +101,7 @@ AdamWScalars::AdamWScalars(const AdamW& how) {
   eps = static_cast<float>(how.eps);
   step_size = static_cast<float>(how.learning_rate / correction1);
   grad_scale = how.grad_scale;
+  clear_gradients = how.clear_gradients;
 }
 
 }  // namespace troupe::engine::ops
