@@ -59,7 +59,7 @@ class Search {
   std::vector<Generation> run() {
     Tensor last = read_prompt();
     for (;;) {
-      const Tensor logits = decoder_.head().logits(last, config_.precision);  // [R, V/tp]
+      const Tensor logits = decoder_.head().logits(last, config_.precision, true);  // [R, V/tp]
       const std::vector<Continuation> best = continuations(logits);
       collect(best, logits);
       const std::vector<Continuation> running = selection_.going_on(best);
@@ -89,7 +89,7 @@ class Search {
       layout.offsets.push_back(static_cast<std::int32_t>(tokens.size()));
       pages.push_back(beam.pages);
     }
-    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths};
+    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths, true};
     nn::Saved nothing = nn::Saved::nothing();
     return decoder_.forward(tokens, pass, nothing);
   }
@@ -292,6 +292,7 @@ Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Requ
                 cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit, " tokens need ", needed,
                     " pages of the cache, which may have ", most, " of ", config.page_size, " tokens; lower num_beams or max_new_tokens"));
   }
+  const models::PackedWeights packed(decoder, config.precision);
   return Search(decoder, request, config, static_cast<std::size_t>(limit), static_cast<std::int32_t>(needed)).run();
 }
 

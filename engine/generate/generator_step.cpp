@@ -32,11 +32,11 @@ std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wa
 }  // namespace
 
 void Generator::Impl::pack_weights() {
-  if (config.precision != ops::Precision::bf16 || !std::exchange(weights_are_new, false)) return;
+  if (!std::exchange(weights_are_new, false)) return;
   if (packed)
     packed->refresh();
   else
-    packed.emplace(decoder);
+    packed.emplace(decoder, config.precision);
 }
 
 void Generator::Impl::step() {
@@ -80,7 +80,7 @@ Tensor Generator::Impl::forward(const Plan& plan) {
     layout.offsets.push_back(layout.offsets.back() + work.count);
     pages.push_back(work.pages);
   }
-  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, packed.has_value()};
+  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, true};
   nn::Saved nothing = nn::Saved::nothing();
   return decoder.forward(tokens, pass, nothing);
 }
@@ -105,8 +105,8 @@ void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hi
   Tensor last = device.empty({count, decoder.spec().width});  // [M, D]
   device.gather_rows(hidden, rows, last);
   const nn::Head& head = decoder.head();
-  const Tensor logits = head.logits(last, config.precision, packed.has_value());  // [M, V/tp]
-  const std::vector<float> host = head.whole(logits);                             // [M, V], so that every rank draws the same tokens
+  const Tensor logits = head.logits(last, config.precision, true);  // [M, V/tp]
+  const std::vector<float> host = head.whole(logits);               // [M, V], so that every rank draws the same tokens
   const auto row = [&](std::ptrdiff_t i) { return std::span(host).subspan(static_cast<std::size_t>(i) * width, width); };
 
   std::vector<std::int32_t> targets;

@@ -55,11 +55,11 @@ class Decoder {
   std::unique_ptr<Parts> parts_;
 };
 
-/// For as long as this lives the weights of a model are there for products in bf16 of few rows too (ops::Device::pack): half as many bytes
-/// more. Passes that ask for them read them (nn::Pass::packed).
+/// For as long as this lives the weights of a model are there once more, as products of few rows want them (ops::Device::pack): generation
+/// reads them. Passes that ask for them get them (nn::Pass::packed).
 class PackedWeights {
  public:
-  explicit PackedWeights(Decoder& model) : model_(&model) { refresh(); }
+  PackedWeights(Decoder& model, ops::Precision precision) : model_(&model), precision_(precision) { refresh(); }
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
@@ -68,6 +68,7 @@ class PackedWeights {
 
  private:
   Decoder* model_;
+  ops::Precision precision_;
 };
 
 /// For as long as this lives the model answers without its adapter.

@@ -55,14 +55,14 @@ Tensor Head::down(const Tensor& hidden, ops::Precision precision) const {
 }
 
 TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
-                          bool with_entropy) const {
+                          bool with_entropy, bool keep) const {
   const auto rows = static_cast<std::int64_t>(targets.size());
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
-  TokenScores scores{device->empty({rows}), device->empty({rows}), with_entropy ? device->empty({rows}) : Tensor()};
+  TokenScores scores{device->empty({rows}), device->empty({rows}), with_entropy ? device->empty({rows}) : Tensor(), {}};
   const ops::HeadAdapter adapter = lora ? ops::HeadAdapter{down(hidden, precision), lora.b->value, {}, {}} : ops::HeadAdapter();
   device->head(hidden, weight->value, own, scaled(inv_temperature), precision, scores.logp, scores.lse,
-               with_entropy ? &scores.entropy : nullptr, lora ? &adapter : nullptr);
+               with_entropy ? &scores.entropy : nullptr, lora ? &adapter : nullptr, keep ? &scores.kept : nullptr);
   combine(own, scores);
   return scores;
 }
@@ -75,7 +75,7 @@ Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> target
   ops::HeadAdapter adapter;
   if (lora) adapter = {down(hidden, precision), lora.b->value, device->empty({hidden.shape()[0], lora.a->value.shape()[0]}), lora.b->grad};
   device->head_backward(hidden, weight->value, own, scaled(inv_temperature), precision, scores.lse, dlogp, dentropy ? &dentropy : nullptr,
-                        dentropy ? &scores.entropy : nullptr, dhidden, weight->grad, lora ? &adapter : nullptr);
+                        dentropy ? &scores.entropy : nullptr, dhidden, weight->grad, lora ? &adapter : nullptr, &scores.kept);
   const ops::Layout none;
   if (lora) lora.below(hidden, adapter.ddown, {*device, none, precision}, dhidden);
   sum_over(tp, *device, dhidden, "gradients of the head");
@@ -119,7 +119,7 @@ TokenScores Head::scores(const Tensor& logits, std::span<const std::int32_t> tar
   const auto rows = static_cast<std::int64_t>(targets.size());
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
-  TokenScores scores{device->empty({rows}), device->empty({rows}), Tensor()};
+  TokenScores scores{device->empty({rows}), device->empty({rows}), {}, {}};
   device->token_logprob(logits, own, inv_temperature, scores.logp, scores.lse);
   combine(own, scores);
   return scores;

@@ -14,6 +14,7 @@ namespace troupe::engine::nn {
 /// What a model says of one token a row, [M] each, over the whole vocabulary. `entropy` may be absent.
 struct TokenScores {
   Tensor logp, lse, entropy;
+  Tensor kept;  ///< logits for the way back, where they were few (ops::Device::head)
 };
 
 /// Trainer, scorer and generator all get their numbers here, so that equal weights in equal parts give equal bits to all three.
@@ -26,8 +27,9 @@ struct Head {
   float logit_scale = 1, softcap = 0;    ///< logits are cap(logit_scale * weight.hidden), as ops::HeadScale has it
 
   /// hidden [M, D] -> scores of the targets under softmax(logits * inv_temperature).
+  /// `keep`: backward() follows.
   TokenScores forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
-                      bool with_entropy) const;
+                      bool with_entropy, bool keep = false) const;
   /// dlogp, dentropy [M] (dentropy may be absent) -> dhidden [M, D]; adds into the weight's gradient. `scores` as forward gave them.
   Tensor backward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                   const TokenScores& scores, const Tensor& dlogp, const Tensor& dentropy) const;

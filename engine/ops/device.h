@@ -118,9 +118,9 @@ class Device {
 
   // Products. A [M, K] or transposed [K, M]; B [K, N] or transposed [N, K]; C [M, N].
   virtual void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) = 0;
-  /// `packed` becomes weight [N, K], rounded to bf16, as products x W^T in bf16 read it: they take it in the weight's place and give the same
-  /// bits, in less time where x has few rows. `packed` is absent, or was made of a weight of this shape.
-  virtual void pack(const Tensor& weight, Tensor& packed) = 0;
+  /// `packed` becomes weight [N, K], rounded to `precision`, as products x W^T read it: they take it in the weight's place and give the
+  /// same bits, in less time where x has few rows. `packed` is absent, or was made of a weight of this shape for this precision.
+  virtual void pack(const Tensor& weight, Precision precision, Tensor& packed) = 0;
   virtual void add_bias(Tensor& y, const Tensor& bias) = 0;             ///< y [T, F] += bias [F]
   virtual void bias_backward(const Tensor& dy, Tensor& dbias) = 0;      ///< dbias [F] += sum over rows of dy
   virtual void add(const Tensor& a, const Tensor& b, Tensor& sum) = 0;  ///< elementwise; `sum` may be a or b
@@ -172,14 +172,17 @@ class Device {
 
   /// The fused vocabulary head: from hidden states [T, D] and weight [V, D], with z of weight.hidden as HeadScale says:
   /// logp[t] = z[targets[t]] - lse[t] and, where wanted, entropy[t] = lse - sum_v p_v z_v. A row of no_target is skipped: its logp, lse,
-  /// entropy and gradients are 0. For target_elsewhere see there. [T, V] is never stored.
+  /// entropy and gradients are 0. For target_elsewhere see there. Logits are made and forgotten block by block; only where `kept` is given
+  /// and they are few (a small micro-batch) it becomes those of the rows that are not skipped, for head_backward, which need not make them
+  /// again then; else absent.
   virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
-                    Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter = nullptr) = 0;
+                    Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter = nullptr,
+                    Tensor* kept = nullptr) = 0;
   /// dhidden [T, D] assigned (without the adapter's part), dweight [V, D] added, or absent for a frozen weight. dlogp, dentropy [T]
   /// (dentropy may be absent). lse and entropy are those of the whole vocabulary, also where the weight is a part of it.
   virtual void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                              Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                             Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr) = 0;
+                             Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr, const Tensor* kept = nullptr) = 0;
   /// Products [M, V] of head() become its logits at temperature 1, cap(logit_scale * product), with its bits: generation stores them.
   virtual void scale_logits(Tensor& logits, const HeadScale& scale) = 0;
   /// The same arithmetic from stored logits [M, V] (generation): logp of targets [M], bit-identical to head(). A target that

@@ -91,7 +91,7 @@ void Readout::read_words(const Tensor& hidden, Readings& out) {
   if (!words_.rows.empty()) {
     gather(hidden, words_);
     const nn::Head& head = model_.head();
-    words_.scores = head.forward(words_.hidden, words_.targets, inv_temperature_, options_.precision, needs_.entropy);
+    words_.scores = head.forward(words_.hidden, words_.targets, inv_temperature_, options_.precision, needs_.entropy, options_.backward);
     logp = ops::to_host(device, words_.scores.logp);
     if (needs_.entropy) entropy = ops::to_host(device, words_.scores.entropy);
     if (needs_.collision) collision = head.collision(words_.hidden, words_.targets, inv_temperature_, options_.precision, words_.scores);
@@ -109,7 +109,8 @@ void Readout::read_scores(const Tensor& hidden, Readings& out) {
     if (of_score_head(needs_)) {
       values = ops::to_host(device, model_.score().forward(scores_.hidden));
     } else {
-      scores_.scores = model_.head().forward(scores_.hidden, scores_.targets, inv_temperature_, options_.precision, false);
+      scores_.scores =
+          model_.head().forward(scores_.hidden, scores_.targets, inv_temperature_, options_.precision, false, options_.backward);
       values = ops::to_host(device, scores_.scores.logp);
     }
   }

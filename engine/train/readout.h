@@ -26,6 +26,7 @@ Result<> check_readable(const models::DecoderSpec& spec, const loss::Needs& need
 struct ReadoutOptions {
   ops::Precision precision = ops::Precision::f32;
   bool every_token = false;  ///< not only the tokens that the mask names
+  bool backward = false;     ///< backward() follows
 };
 
 /// One micro-batch. Log-probabilities are read before their token, scores where needs.scores_at says; a sequence's first token has nothing

@@ -68,7 +68,7 @@ void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& n
   const ops::Layout layout = layout_of(part);
   const auto draws = draws_of(part, dropout_key());
   const nn::Pass pass{model_->device(), layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr};
-  Readout readout(*model_, part, needs, {options_.precision});
+  Readout readout(*model_, part, needs, {.precision = options_.precision, .backward = true});
   nn::Saved saved;
   const Tensor hidden = readout.empty() ? Tensor() : model_->forward(part.tokens, pass, saved);  // [T, D]
   const loss::Evaluation slopes = judge(part, readout.read(hidden));

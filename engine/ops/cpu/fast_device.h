@@ -2,6 +2,7 @@
 // Not safe to use from two threads at once: it owns one pool and its scratch memory.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "engine/ops/cpu/access.h"
@@ -16,6 +17,8 @@ class Scratch {
  public:
   explicit Scratch(std::shared_ptr<BlockPool> blocks) : blocks_(std::move(blocks)) {}
   float* need(std::int64_t count);
+  /// What need() gave last.
+  float* at() const { return reinterpret_cast<float*>(buffer_->data()); }
 
  private:
   std::shared_ptr<BlockPool> blocks_;
@@ -28,7 +31,7 @@ class FastDevice final : public HostDevice {
 
   void fill(Tensor& x, float value) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
-  void pack(const Tensor& weight, Tensor& packed) override;
+  void pack(const Tensor& weight, Precision precision, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
@@ -49,10 +52,10 @@ class FastDevice final : public HostDevice {
   void activate(Activation activation, const Tensor& x, Tensor& y) override;
   void activate_backward(Activation activation, const Tensor& x, const Tensor& dy, Tensor& dx) override;
   void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale, Precision precision,
-            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) override;
+            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter, Tensor* kept) override;
   void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                      Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override;
+                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, const Tensor* kept) override;
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
@@ -62,33 +65,25 @@ class FastDevice final : public HostDevice {
 
  private:
   enum class Kind { dot, outer };
-  /// C = A B on all threads, cut into blocks of C.
+  /// C = A B on all threads, from operands that are packed first.
   void product(Kind kind, const Product& p, Precision precision);
-  /// The same from packed operands, which are packed on all threads first.
-  void panels(const Panels& with, Kind kind, const Product& p);
-  void panels(const Panels& with, const Product& p, const float* right);
-  Shape packed_shape(std::int64_t n, std::int64_t k) const;
-  /// B as panels.
-  void pack_panels(const Panels& with, Kind kind, const Product& p, float* to);
+  void multiply(const Panels& with, const PanelProduct& p);
+  /// A in tiles of `rows` rows, which is chosen.
+  const float* pack_left(const Panels& with, const Product& p, std::int64_t& rows);
+  /// All items, `width` at a time. The last tile is as narrow as what is left; the last panel is filled up with zeros.
+  void pack_tiles(const Panels& with, const Packing& items, float* to);
+  void pack_panels(const Panels& with, const Packing& items, float* to);
+  /// visit(item, worker) for 0 .. count - 1, on all threads where `work` (multiplications in all) is worth it.
+  template <class Visit>
+  void spread(std::int64_t count, std::int64_t work, Visit visit);
   /// visit(begin, end, worker) over [0, count), cut where the whole is worth more than one thread. `cost`: operations an element.
   template <class Visit>
   void share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit);
 
-  /// The rows of one chunk of the vocabulary head: those that are not skipped.
-  struct HeadChunk {
-    std::span<const std::int32_t> rows;
-    float* hidden;  ///< [rows, D]
-    float* logits;  ///< [rows, V]
-    float* down;    ///< [rows, R] of the adapter, or nullptr
+  /// Of one factor of the vocabulary head: its input rows as they are and packed, and its packed weight.
+  struct HeadScratch {
+    Scratch gathered, left, right;
   };
-  template <class Visit>
-  void for_each_head_chunk(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, Precision precision,
-                           const HeadAdapter* adapter, Visit visit);
-
-  /// From the gradients of a chunk's logits those of one of its products: of its inputs, [T, width], and of its weight, unless it is
-  /// frozen.
-  void head_slopes(const HeadChunk& chunk, const Tensor& weight, const float* inputs, Precision precision, Scratch& scratch,
-                   Tensor& dinputs, Tensor& dweight);
 
   const Kernels& kernels_;
   Pool pool_;
@@ -100,13 +95,22 @@ class FastDevice final : public HostDevice {
   void scale_row(float* logits, std::int64_t n, const HeadScale& scale) const;
 
   Scratch left_{blocks()}, right_{blocks()};  ///< packed operands of a product
-  Scratch gain_{blocks()}, logits_{blocks()}, hidden_{blocks()}, dhidden_{blocks()}, down_{blocks()}, ddown_{blocks()};
-  std::vector<std::int32_t> head_rows_;
+  Scratch gain_{blocks()}, below_{blocks()}, by_column_{blocks()};
+  std::array<HeadScratch, 2> head_scratch_{HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks())},
+                                           HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks())}};
   std::vector<double> partial_sums_;
 
   float* scratch(int worker) { return reinterpret_cast<float*>(product_scratch_[static_cast<std::size_t>(worker)]->data()); }
   friend class AttentionPass;
+  friend class HeadPass;
 };
+
+template <class Visit>
+void FastDevice::spread(std::int64_t count, std::int64_t work, Visit visit) {
+  constexpr std::int64_t worth_sharing = 250'000;
+  if (work >= worth_sharing) return pool_.run(count, visit);
+  for (std::int64_t item = 0; item < count; ++item) visit(item, 0);
+}
 
 template <class Visit>
 void FastDevice::share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit) {

@@ -27,104 +27,115 @@ struct Blocks {
 
 }  // namespace
 
-void FastDevice::product(Kind kind, const Product& p, Precision precision) {
-  if (p.m == 0 || p.n == 0) return;
-  if (precision == Precision::bf16) return panels(kernels_.pairs, kind, p);
-  if (kind == Kind::outer && p.m > 2 * kernels_.singles.rows && p.n > 16 && p.m * p.n * p.k >= worth_waking)
-    return panels(kernels_.singles, kind, p);
-  const auto kernel = kind == Kind::dot ? kernels_.dot_product : kernels_.outer_product;
-  const int threads = p.m * p.n * p.k < worth_waking ? 1 : pool_.threads();
-  if (threads == 1) return kernel(p, scratch(0));
-  Blocks blocks{p.m, p.n, 192, kind == Kind::dot ? 256 : 512};
-  blocks.cut_for(threads, 24, 64);
-  pool_.run(blocks.count(), [&](std::int64_t block, int worker) {
-    const std::int64_t m = block % blocks.down() * blocks.height, n = block / blocks.down() * blocks.width;
-    Product part = p;
-    part.m = std::min(blocks.height, p.m - m);
-    part.n = std::min(blocks.width, p.n - n);
-    part.a += m * p.a_row;
-    part.b += kind == Kind::dot ? n * p.ldb : n;
-    part.c += m * p.ldc + n;
-    kernel(part, scratch(worker));
-  });
-}
-
-void FastDevice::pack_panels(const Panels& with, Kind kind, const Product& p, float* to) {
-  const std::int64_t steps = with.steps(p.k);
-  share((p.n + panel_columns - 1) / panel_columns, panel_columns * p.k, 1, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t n = begin * panel_columns; n < std::min(p.n, end * panel_columns); n += panel_columns) {
-      const float* from = p.b + (kind == Kind::dot ? n * p.ldb : n);
-      with.pack({from, p.ldb, std::min(panel_columns, p.n - n), p.k, panel_columns, kind == Kind::outer}, to + n * steps);
+void FastDevice::pack_panels(const Panels& with, const Packing& items, float* to) {
+  const std::int64_t steps = with.steps(items.depth);
+  share((items.count + items.width - 1) / items.width, items.width * items.depth, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    Packing part = items;
+    for (std::int64_t i = begin * items.width; i < std::min(items.count, end * items.width); i += items.width) {
+      part.from = items.from + i * (items.items_together ? 1 : items.apart);
+      part.count = std::min(items.width, items.count - i);
+      with.pack(part, to + i * steps);
     }
   });
 }
 
-void FastDevice::panels(const Panels& with, Kind kind, const Product& p) {
-  float* right = right_.need(with.steps(p.k) * ((p.n + panel_columns - 1) / panel_columns * panel_columns));
-  pack_panels(with, kind, p, right);
-  panels(with, p, right);
+void FastDevice::pack_tiles(const Panels& with, const Packing& items, float* to) {
+  const std::int64_t whole = items.count / items.width * items.width, rest = items.count - whole;
+  Packing part = items;
+  part.count = whole;
+  pack_panels(with, part, to);
+  if (rest == 0) return;
+  part.from += whole * (items.items_together ? 1 : items.apart);
+  part.count = part.width = rest;
+  with.pack(part, to + whole * with.steps(items.depth));
 }
 
-void FastDevice::panels(const Panels& with, const Product& p, const float* right) {
-  const std::int64_t steps = with.steps(p.k);
-  if (steps == 0) {
+void FastDevice::multiply(const Panels& with, const PanelProduct& p) {
+  if (p.steps == 0) {
     for (std::int64_t i = 0; i < p.m && !p.accumulate; ++i) std::fill_n(p.c + i * p.ldc, p.n, 0.0F);
     return;
   }
-  // Tiles of about one height: of 16 rows two times 8, as a tile of two would wait for its own sums.
-  const std::int64_t tiles = (p.m + with.rows - 1) / with.rows, rows = (p.m + tiles - 1) / tiles;
-  float* left = left_.need(steps * p.m);
-  share(tiles, rows * p.k, 1, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t m = begin * rows; m < std::min(p.m, end * rows); m += rows) {
-      const std::int64_t height = std::min(rows, p.m - m);
-      with.pack({p.a + m * p.a_row, p.a_k == 1 ? p.a_row : p.a_k, height, p.k, height, p.a_k != 1}, left + m * steps);
-    }
-  });
-  const int threads = p.m * p.n * p.k < worth_waking ? 1 : pool_.threads();
   // Of A so much that it stays in the second-level cache beside a panel.
   constexpr std::int64_t words_of_a = 100'000;
-  Blocks blocks{p.m, p.n, rows * std::clamp<std::int64_t>(words_of_a / (rows * std::min(steps, panel_depth)), 4, 14), 512};
-  blocks.cut_for(threads, rows, panel_columns);
-  auto visit = [&](std::int64_t block, int) {
+  const std::int64_t work = p.m * p.n * p.steps;
+  Blocks blocks{p.m, p.n, p.rows * std::clamp<std::int64_t>(words_of_a / (p.rows * std::min(p.steps, panel_depth)), 4, 14), 512};
+  blocks.cut_for(work < worth_waking ? 1 : pool_.threads(), p.rows, panel_columns);
+  spread(blocks.count(), work, [&](std::int64_t block, int) {
     const std::int64_t m = block % blocks.down() * blocks.height, n = block / blocks.down() * blocks.width;
-    with.product({std::min(blocks.height, p.m - m), std::min(blocks.width, p.n - n), steps, rows, left + m * steps, right + n * steps,
-                  p.c + m * p.ldc + n, p.ldc, p.accumulate});
-  };
-  if (threads > 1) return pool_.run(blocks.count(), visit);
-  for (std::int64_t block = 0; block < blocks.count(); ++block) visit(block, 0);
+    PanelProduct part = p;
+    part.m = std::min(blocks.height, p.m - m), part.n = std::min(blocks.width, p.n - n);
+    part.a += m * p.steps, part.b += n * p.steps, part.c += m * p.ldc + n;
+    with.product(part);
+  });
 }
 
-Shape FastDevice::packed_shape(std::int64_t n, std::int64_t k) const {
-  return {(n + panel_columns - 1) / panel_columns * panel_columns, kernels_.pairs.steps(k) * kernels_.pairs.step};
+const float* FastDevice::pack_left(const Panels& with, const Product& p, std::int64_t& rows) {
+  // Tiles of about one height: of 16 rows two times 8, as a tile of two would wait for its own sums.
+  const std::int64_t tiles = (p.m + with.rows - 1) / with.rows;
+  rows = (p.m + tiles - 1) / tiles;
+  float* left = left_.need(with.steps(p.k) * p.m);
+  pack_tiles(with, {p.a, p.a_k == 1 ? p.a_row : p.a_k, p.m, p.k, rows, p.a_k != 1}, left);
+  return left;
 }
 
-void FastDevice::pack(const Tensor& weight, Tensor& packed) {
+void FastDevice::product(Kind kind, const Product& p, Precision precision) {
+  if (p.m == 0 || p.n == 0) return;
+  const Panels& with = precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
+  const std::int64_t steps = with.steps(p.k);
+  std::int64_t rows = 0;
+  const float* left = pack_left(with, p, rows);
+  // A large B in parts, so that memory for it stays within bounds.
+  constexpr std::int64_t most_words = std::int64_t{32} << 20;
+  const std::int64_t most = std::max(panel_columns, most_words / std::max<std::int64_t>(steps, 1) / panel_columns * panel_columns);
+  for (std::int64_t n = 0; n < p.n; n += most) {
+    const std::int64_t columns = std::min(most, p.n - n);
+    float* right = right_.need(steps * panels_width(columns));
+    pack_panels(with, {p.b + (kind == Kind::dot ? n * p.ldb : n), p.ldb, columns, p.k, panel_columns, kind == Kind::outer}, right);
+    multiply(with, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
+  }
+}
+
+namespace {
+
+DType packed_type(Precision precision) { return precision == Precision::bf16 ? DType::bf16_packed : DType::f32_packed; }
+
+Shape packed_shape(const Panels& with, std::int64_t n, std::int64_t k) { return {panels_width(n), with.steps(k) * with.step}; }
+
+}  // namespace
+
+void FastDevice::pack(const Tensor& weight, Precision precision, Tensor& packed) {
   check(weight.shape().rank() == 2, "pack: a weight is a matrix");
-  const std::int64_t n = rows_of(weight), k = width_of(weight);
-  if (!packed) packed = empty(packed_shape(n, k), DType::bf16_packed);
-  check(packed.dtype() == DType::bf16_packed && packed.shape() == packed_shape(n, k), "pack: a packed weight of another shape");
-  const Product p{
-      .m = 0, .n = n, .k = k, .a = nullptr, .a_row = 0, .a_k = 0, .b = in(weight), .ldb = k, .c = nullptr, .ldc = 0, .accumulate = false};
-  pack_panels(kernels_.pairs, Kind::dot, p, reinterpret_cast<float*>(raw(packed)));
+  const Panels& with = precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
+  const Shape shape = packed_shape(with, rows_of(weight), width_of(weight));
+  if (!packed) packed = empty(shape, packed_type(precision));
+  check(packed.dtype() == packed_type(precision) && packed.shape() == shape, "pack: a packed weight of another shape");
+  pack_panels(with, {in(weight), width_of(weight), rows_of(weight), width_of(weight), panel_columns, false},
+              reinterpret_cast<float*>(raw(packed)));
 }
 
 void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
   const auto [m, n, k] = gemm_sizes(a, b, c, how);
-  const bool packed = b.dtype() == DType::bf16_packed;
-  const Product p{.m = m,
-                  .n = n,
-                  .k = k,
-                  .a = in(a),
-                  .a_row = how.transpose_a ? 1 : k,
-                  .a_k = how.transpose_a ? m : 1,
-                  .b = packed ? nullptr : in(b),
-                  .ldb = how.transpose_b ? k : n,
-                  .c = out(c),
-                  .ldc = n,
-                  .accumulate = how.accumulate};
-  if (!packed) return product(how.transpose_b ? Kind::dot : Kind::outer, p, how.precision);
-  check(b.shape() == packed_shape(n, k), "gemm: the packed weight has another shape");
-  panels(kernels_.pairs, p, reinterpret_cast<const float*>(raw(b)));
+  Product p{.m = m,
+            .n = n,
+            .k = k,
+            .a = in(a),
+            .a_row = how.transpose_a ? 1 : k,
+            .a_k = how.transpose_a ? m : 1,
+            .b = nullptr,
+            .ldb = how.transpose_b ? k : n,
+            .c = out(c),
+            .ldc = n,
+            .accumulate = how.accumulate};
+  if (!is_packed(b.dtype())) {
+    p.b = in(b);
+    return product(how.transpose_b ? Kind::dot : Kind::outer, p, how.precision);
+  }
+  const Panels& with = how.precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
+  check(b.shape() == packed_shape(with, n, k), "gemm: the packed weight has another shape");
+  if (m == 0 || n == 0) return;
+  std::int64_t rows = 0;
+  const float* left = pack_left(with, p, rows);
+  multiply(with, {m, n, with.steps(k), rows, left, reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
 }
 
 }  // namespace troupe::engine::ops

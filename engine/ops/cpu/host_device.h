@@ -36,7 +36,7 @@ class HostDevice : public Device {
 struct GemmSizes {
   std::int64_t m, n, k;
 };
-/// A packed weight takes the place of B where how.transpose_b and how.precision is bf16; its shape is the packing device's affair.
+/// A packed weight may take the place of B; its shape is the packing device's affair.
 GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how);
 
 /// Check the operands of a norm: x, y [T, D], gain [D], inverse (of the root mean square, or of the deviation) [T].

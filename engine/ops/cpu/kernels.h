@@ -36,6 +36,8 @@ struct PanelProduct {
   bool accumulate;
 };
 inline constexpr std::int64_t panel_columns = 32;
+/// n columns fill this many.
+constexpr std::int64_t panels_width(std::int64_t n) { return (n + panel_columns - 1) / panel_columns * panel_columns; }
 /// Words of k at a time: elements of C are loaded and stored once for each, which costs more than reading a panel from the second-level
 /// cache.
 inline constexpr std::int64_t panel_depth = 2048;

@@ -1,6 +1,7 @@
 #include "engine/ops/cpu/reference.h"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 
 #include "engine/ops/cpu/access.h"
@@ -27,29 +28,33 @@ std::vector<double> operand(const float* x, std::int64_t count, std::int64_t str
   return values;
 }
 
+// Here a packed weight lies as any matrix does.
+void ReferenceDevice::pack(const Tensor& weight, Precision precision, Tensor& packed) {
+  const DType type = precision == Precision::bf16 ? DType::bf16_packed : DType::f32_packed;
+  if (!packed) packed = empty(weight.shape(), type);
+  check(packed.dtype() == type && packed.shape() == weight.shape(), "pack: a packed weight of another shape");
+  if (precision == Precision::f32) return std::copy_n(in(weight), weight.count(), reinterpret_cast<float*>(raw(packed))), void();
+  std::transform(in(weight), in(weight) + weight.count(), reinterpret_cast<std::uint16_t*>(raw(packed)), to_bf16);
+}
+
 namespace {
 
-// Here a packed weight lies as any matrix does.
-std::vector<double> unpacked(const Tensor& b, std::int64_t n, std::int64_t k) {
+// [N, K] of a product's B.
+std::vector<double> right_operand(const Tensor& b, Gemm how, std::int64_t n, std::int64_t k) {
+  if (!is_packed(b.dtype())) return operand(in(b), n * k, 1, how.precision);
   check(b.shape() == Shape{n, k}, "gemm: the packed weight has another shape");
+  if (b.dtype() == DType::f32_packed) return operand(reinterpret_cast<const float*>(raw(b)), n * k, 1, how.precision);
   const auto* bits = reinterpret_cast<const std::uint16_t*>(raw(b));
-  std::vector<double> values(static_cast<std::size_t>(b.count()));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = from_bf16(bits[i]);
+  std::vector<double> values(static_cast<std::size_t>(n * k));
+  std::transform(bits, bits + n * k, values.begin(), from_bf16);
   return values;
 }
 
 }  // namespace
 
-void ReferenceDevice::pack(const Tensor& weight, Tensor& packed) {
-  if (!packed) packed = empty(weight.shape(), DType::bf16_packed);
-  check(packed.dtype() == DType::bf16_packed && packed.shape() == weight.shape(), "pack: a packed weight of another shape");
-  auto* bits = reinterpret_cast<std::uint16_t*>(raw(packed));
-  for (std::int64_t i = 0; i < weight.count(); ++i) bits[i] = to_bf16(in(weight)[i]);
-}
-
 void ReferenceDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
   const auto [m, n, k] = gemm_sizes(a, b, c, how);
-  const std::vector<double> right = b.dtype() == DType::bf16_packed ? unpacked(b, n, k) : operand(in(b), n * k, 1, how.precision);
+  const std::vector<double> right = right_operand(b, how, n, k);
   const std::int64_t b_step = how.transpose_b ? 1 : n;  // between consecutive k
   const std::int64_t b_next = how.transpose_b ? k : 1;  // between consecutive n
   for (std::int64_t i = 0; i < m; ++i) {

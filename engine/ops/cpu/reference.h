@@ -9,7 +9,7 @@ namespace troupe::engine::ops {
 class ReferenceDevice final : public HostDevice {
  public:
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
-  void pack(const Tensor& weight, Tensor& packed) override;
+  void pack(const Tensor& weight, Precision precision, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
@@ -30,10 +30,10 @@ class ReferenceDevice final : public HostDevice {
   void activate(Activation activation, const Tensor& x, Tensor& y) override;
   void activate_backward(Activation activation, const Tensor& x, const Tensor& dy, Tensor& dx) override;
   void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale, Precision precision,
-            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) override;
+            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter, Tensor* kept) override;
   void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                      Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override;
+                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, const Tensor* kept) override;
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;

@@ -85,11 +85,12 @@ struct HeadSlopes {
 }  // namespace
 
 void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
-                           Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter) {
+                           Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter, Tensor* kept) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
   const auto count = static_cast<std::int64_t>(targets.size());
   check(logp.count() == count && lse.count() == count && (entropy == nullptr || entropy->count() == count), "head: logp, lse, entropy [T]");
+  if (kept != nullptr) *kept = {};
   std::vector<HeadOperands> products{HeadOperands(hidden, weight, precision)};
   if (adapter != nullptr) products.emplace_back(adapter->down, adapter->up, precision);
   for (std::int64_t t = 0; t < count; ++t) {
@@ -109,7 +110,8 @@ void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span
 
 void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
                                     const HeadScale& scale, Precision precision, const Tensor& lse, const Tensor& dlogp,
-                                    const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
+                                    const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
+                                    const Tensor*) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
   const auto count = static_cast<std::int64_t>(targets.size());
