@@ -1,84 +1,152 @@
-// How fast are the matrix products of the fast device? Forward (x W^T), input gradient (dy W) and weight gradient (dy^T x), in
-// multiply-adds counted twice. `gemm --benchmark_filter=forward/1024` and the other flags of Google Benchmark apply; so does
-// `--threads=N` (default 1) and `--isa=avx2`.
-#include <benchmark/benchmark.h>
-
+// How fast are the matrix products of a model's layers, forward (x W^T), input gradient (dy W) and weight gradient (dy^T x)? With --table
+// also those of results.md. Multiply-adds count twice.
+#include <algorithm>
+#include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <string>
-#include <string_view>
+#include <ctime>
 
-#include "engine/base/error.h"
-#include "engine/base/random.h"
-#include "engine/ops/device.h"
+#include "benchmarks/support/training.h"
+#include "engine/base/text.h"
 
 namespace {
 
-using troupe::Tensor;
+using namespace troupe::benchmarks;
 using namespace troupe::engine::ops;
+using troupe::Tensor;
+using troupe::to_text;
 
 struct Sizes {
   std::int64_t m, n, k;
+  double operations() const { return 2e-9 * static_cast<double>(m * n * k); }
 };
-constexpr Sizes sizes[] = {{1, 128, 128},    {1, 1024, 1024}, {1, 4096, 4096}, {8, 1024, 1024},    {64, 1024, 1024},  {1024, 128, 128},
-                           {1024, 352, 128}, {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048}};
+constexpr std::array<Sizes, 11> table_sizes{{{256, 256, 256},
+                                             {512, 512, 512},
+                                             {1024, 1024, 1024},
+                                             {2048, 2048, 2048},
+                                             {1024, 352, 128},
+                                             {1024, 128, 128},
+                                             {64, 1024, 1024},
+                                             {8, 1024, 1024},
+                                             {1, 128, 128},
+                                             {1, 1024, 1024},
+                                             {1, 4096, 4096}}};
 
-Tensor random_matrix(Device& device, std::int64_t rows, std::int64_t columns) {
-  std::vector<float> values(static_cast<std::size_t>(rows * columns));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(2 * troupe::uniform(1, 0, i) - 1);
-  return from_host(device, {rows, columns}, values);
+// One product with its operands.
+class Product {
+ public:
+  Product(Device& device, Sizes of, Gemm how) : device_(device), how_(how) {
+    a_ = device.empty(how.transpose_a ? troupe::Shape{of.k, of.m} : troupe::Shape{of.m, of.k});
+    b_ = device.empty(how.transpose_b ? troupe::Shape{of.n, of.k} : troupe::Shape{of.k, of.n});
+    c_ = device.empty({of.m, of.n});
+    fill_random(device, a_, 1, 1), fill_random(device, b_, 1, 2), device.fill(c_, 0);
+  }
+  void operator()() { device_.gemm(a_, b_, c_, how_); }
+
+ private:
+  Device& device_;
+  Gemm how_;
+  Tensor a_, b_, c_;
+};
+
+Gemm forward(Precision precision) { return {.transpose_b = true, .precision = precision}; }
+Gemm input_gradient(Precision precision) { return {.precision = precision}; }
+Gemm weight_gradient(Precision precision) { return {.transpose_a = true, .accumulate = true, .precision = precision}; }
+
+// A single thread is judged by its own processor time, which a busy machine does not change.
+double now(bool own) {
+  std::timespec time{};
+  ::clock_gettime(own ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-void measure(benchmark::State& state, Device& device, Sizes of, Gemm how) {
-  const Tensor a = how.transpose_a ? random_matrix(device, of.k, of.m) : random_matrix(device, of.m, of.k);
-  const Tensor b = how.transpose_b ? random_matrix(device, of.n, of.k) : random_matrix(device, of.k, of.n);
-  Tensor c = random_matrix(device, of.m, of.n);
-  for (auto step : state) device.gemm(a, b, c, how);
-  const double operations = 2.0 * static_cast<double>(of.m * of.n * of.k);
-  state.counters["FLOP/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
+// GFLOP/s of the best of seven times as many calls as take some twenty milliseconds.
+double table_rate(Device& device, Sizes of, Gemm how, bool own_time) {
+  Product product(device, of, how);
+  product();
+  double best = 1e30;
+  for (int round = 0; round < 7; ++round) {
+    int calls = 0;
+    const double start = now(own_time);
+    double taken = 0;
+    do {
+      product(), ++calls;
+      taken = now(own_time) - start;
+    } while (taken < 0.02);
+    best = std::min(best, taken / calls);
+  }
+  return of.operations() / best;
 }
 
-void add_all(Device& device, int threads) {
-  const struct {
-    const char* name;
-    Gemm how;
-  } kinds[] = {{"forward", {.transpose_b = true}},
-               {"input_gradient", {}},
-               {"weight_gradient", {.transpose_a = true, .accumulate = true}},
-               {"forward_bf16", {.transpose_b = true, .precision = Precision::bf16}}};
-  for (const auto& kind : kinds) {
-    for (const Sizes& of : sizes) {
-      const std::string name =
-          std::string(kind.name) + "/" + std::to_string(of.m) + "x" + std::to_string(of.n) + "x" + std::to_string(of.k);
-      auto* one = benchmark::RegisterBenchmark(name.c_str(),
-                                               [&device, of, how = kind.how](benchmark::State& state) { measure(state, device, of, how); });
-      if (threads != 1) one->UseRealTime();  // a single thread is judged by its own processor time, which a busy machine does not change
+void print_table(Device& device, int threads) {
+  say("| M x N x K | x W^T | dy W | dy^T x (+=) | x W^T, bf16 |\n|---|---|---|---|---|");
+  for (const Sizes& of : table_sizes) {
+    std::printf("| %ld x %ld x %ld |", static_cast<long>(of.m), static_cast<long>(of.n), static_cast<long>(of.k));
+    for (const Gemm& how :
+         {forward(Precision::f32), input_gradient(Precision::f32), weight_gradient(Precision::f32), forward(Precision::bf16)})
+      std::printf(" %.1f |", table_rate(device, of, how, threads == 1));
+    say("");
+  }
+}
+
+struct Matrix {
+  const char* name;
+  std::int64_t rows, columns;  // of the weight
+  int times;                   // in a layer
+};
+
+// A step's products: each once a round, as one call after the other finds them.
+std::vector<Matrix> matrices_of(const ModelShape& shape) {
+  return {{"queries, output", shape.width, shape.width, 2},
+          {"keys, values", shape.kv_heads * shape.head_size(), shape.width, 2},
+          {"gate, up", shape.inner, shape.width, 2},
+          {"down", shape.width, shape.inner, 1}};
+}
+
+// Of one matrix: the three products of a training step.
+struct Three {
+  Matrix of;
+  std::int64_t tokens;
+  Product forward, input, weight;
+  std::array<std::vector<double>, 3> seconds = {};
+
+  Three(Device& device, Matrix matrix, std::int64_t rows, Precision precision)
+      : of(matrix),
+        tokens(rows),
+        forward(device, {rows, matrix.rows, matrix.columns}, ::forward(precision)),
+        input(device, {rows, matrix.columns, matrix.rows}, input_gradient(precision)),
+        weight(device, {matrix.rows, matrix.columns, rows}, weight_gradient(precision)) {}
+
+  double operations() const { return 2e-9 * static_cast<double>(tokens * of.rows * of.columns); }
+  void run() {
+    for (int i = 0; i < of.times; ++i) {
+      seconds[0].push_back(troupe::benchmarks::seconds(forward));
+      seconds[1].push_back(troupe::benchmarks::seconds(input));
+      seconds[2].push_back(troupe::benchmarks::seconds(weight));
     }
   }
+};
+
+Outcome measure(const Options& options) {
+  const auto device = make_cpu_device({.threads = options.threads});
+  if (options.table) print_table(*device, options.threads);
+  std::vector<Three> products;
+  Work work;
+  const std::int64_t tokens = options.batch * options.shape.sequence;
+  for (const Matrix& matrix : matrices_of(options.shape)) {
+    products.emplace_back(*device, matrix, tokens, options.precision);
+    work.products += 3 * matrix.times * products.back().operations();
+  }
+  const Steps steps = time_steps(*device, options, work, [&] {
+    for (Three& three : products) three.run();
+  });
+  say(troupe::cat("one layer, ", tokens, " rows, GFLOP/s: forward, input gradient, weight gradient"));
+  for (const Three& three : products) {
+    const auto rate = [&](std::size_t kind) { return to_text(three.operations() / median(three.seconds[kind]), 1); };
+    say(troupe::cat("  ", three.of.name, " [", three.of.rows, ", ", three.of.columns, "]: ", rate(0), ", ", rate(1), ", ", rate(2)));
+  }
+  return {work.products / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib};
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  CpuOptions options{.threads = 1};
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    if (flag.starts_with("--threads=")) {
-      options.threads = std::atoi(argv[i] + 10);
-    } else if (flag.starts_with("--isa=")) {
-      options.isa = argv[i] + 6;
-    } else {
-      std::fprintf(stderr, "gemm: %s is not known; there are --threads=N, --isa=NAME and Google Benchmark's own flags\n", argv[i]);
-      return 2;
-    }
-  }
-  try {
-    const auto device = make_cpu_device(options);
-    add_all(*device, options.threads);
-    benchmark::RunSpecifiedBenchmarks();
-  } catch (const troupe::Failure& failure) {
-    std::fprintf(stderr, "gemm: %s\n", failure.what());
-    return 1;
-  }
-}
+int main(int count, char** words) { return run("gemm", {.table = true}, count, words, measure); }

@@ -1,21 +1,28 @@
-// Encoding speed on one core, document by document, beside that of Hugging Face's tokenizers where python3 (or $TROUPE_PYTHON) has them.
-// Usage: tokenize FOLDER TEXT... (texts are cut at <|endoftext|>, or at line ends where it does not occur)
-#include <cstdio>
+// Encoding speed, document by document. Usage: tokenize [FLAGS] [FOLDER TEXT...]: texts are cut at <|endoftext|>, or at line ends where it
+// does not occur; without them a tokenizer of the shape's vocabulary and 4 MB of text are made up. The peer is Hugging Face's tokenizers,
+// on one core, where python3 (or $TROUPE_PYTHON) has them.
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <exception>
+#include <thread>
 
-#include <algorithm>
-#include <string>
-#include <vector>
-
+#include "benchmarks/support/bandwidth.h"
+#include "benchmarks/support/clock.h"
+#include "benchmarks/support/made_text.h"
+#include "benchmarks/support/program.h"
+#include "benchmarks/support/scratch.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace {
 
-constexpr int rounds = 5;
+using namespace troupe::benchmarks;
+using troupe::cat;
+using troupe::to_text;
+using troupe::value_or_throw;
+using troupe::engine::tokenizer::Tokenizer;
+
 constexpr std::string_view mark = "<|endoftext|>";
 
 // The best of the rounds, in processor seconds: other programs on the machine do not count. The same is done to both.
@@ -23,22 +30,21 @@ constexpr const char* python_program = R"(
 import os, sys, time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 try:
-    from tokenizers import Tokenizer
+    from tokenizers import Tokenizer, __version__
 except ImportError:
-    print(0)
     sys.exit()
-tokenizer = Tokenizer.from_file(os.path.join(sys.argv[1], "tokenizer.json"))
+tokenizer = Tokenizer.from_file(os.path.join(sys.argv[2], "tokenizer.json"))
 documents = []
-for path in sys.argv[2:]:
+for path in sys.argv[3:]:
     text = open(path, encoding="utf-8", newline="").read()
     documents += [d for d in text.split("<|endoftext|>" if "<|endoftext|>" in text else "\n") if d]
 best = float("inf")
-for _ in range(5):
+for _ in range(int(sys.argv[1])):
     start = time.process_time()
     for document in documents:
         tokenizer.encode(document, add_special_tokens=False)
     best = min(best, time.process_time() - start)
-print(sum(len(d.encode()) for d in documents) / best / 1e6)
+print(sum(len(d.encode()) for d in documents) / best / 1e6, __version__)
 )";
 
 double processor_seconds() {
@@ -47,62 +53,85 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-void append_documents(const std::string& path, std::vector<std::string>& out) {
-  const std::string text = troupe::value_or_throw(troupe::read_file(path));
-  const std::string_view separator = text.find(mark) == std::string::npos ? "\n" : mark;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = std::min(text.find(separator, from), text.size());
-    if (end > from) out.push_back(text.substr(from, end - from));
-    from = end + separator.size();
+struct Documents {
+  std::vector<std::string> texts;
+  double megabytes = 0;
+
+  void add_file(const std::string& path) {
+    const std::string text = value_or_throw(troupe::read_file(path));
+    const std::string_view separator = text.find(mark) == std::string::npos ? "\n" : mark;
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t end = std::min(text.find(separator, from), text.size());
+      if (end > from) texts.push_back(text.substr(from, end - from)), megabytes += 1e-6 * static_cast<double>(end - from);
+      from = end + separator.size();
+    }
   }
+};
+
+// Tokens of every `threads`-th document, from `first` on.
+std::size_t encode(const Tokenizer& tokenizer, const Documents& documents, std::size_t first, int threads) {
+  std::size_t tokens = 0;
+  for (std::size_t i = first; i < documents.texts.size(); i += static_cast<std::size_t>(threads))
+    tokens += tokenizer.encode(documents.texts[i], false).size();
+  return tokens;
 }
 
-double our_speed(const std::string& folder, const std::vector<std::string>& documents) {
-  const auto tokenizer = troupe::value_or_throw(troupe::engine::tokenizer::Tokenizer::load(folder));
+void encode_all(const Tokenizer& tokenizer, const Documents& documents, int threads) {
+  std::vector<std::jthread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back([&, i] { encode(tokenizer, documents, static_cast<std::size_t>(i), threads); });
+  encode(tokenizer, documents, 0, threads);
+}
+
+PeerAnswer ask_tokenizers(const Options& options, const std::vector<std::string>& words) {
+  const char* python = std::getenv("TROUPE_PYTHON");
+  std::string command = cat(quoted(python ? python : "python3"), " -c ", quoted(python_program), " ", options.rounds);
+  for (const std::string& word : words) command += cat(" ", quoted(word));
+  const std::string said = output_of(command + " 2>/dev/null");
+  if (said.empty()) return {{}, "no peer: python3, or $TROUPE_PYTHON, cannot import Hugging Face's tokenizers", 0};
+  const double speed = std::strtod(said.c_str(), nullptr);
+  return {speed,
+          cat("Hugging Face tokenizers ", said.substr(said.find(' ') + 1, said.find('\n') - said.find(' ') - 1), ", ", to_text(speed, 2),
+              " MB/s of processor time"),
+          0};
+}
+
+// A folder and a text: those of the command line, or made up.
+std::vector<std::string> words_of(const Options& options, const ScratchFolder& scratch) {
+  if (!options.words.empty()) return options.words;
+  const std::string folder = scratch.path().string(), text = folder + "/text.txt";
+  value_or_throw(troupe::write_file_durably(folder + "/tokenizer.json", made_tokenizer(options.tiny() ? 1000 : options.shape.vocabulary)));
+  value_or_throw(troupe::write_file_durably(text, made_text(options.shape.vocabulary, options.tiny() ? 10000 : 4000000)));
+  return {folder, text};
+}
+
+Outcome measure(const Options& options) {
+  const auto scratch = std::make_shared<ScratchFolder>();
+  const auto words = words_of(options, *scratch);
+  if (words.size() < 2) throw troupe::Failure({troupe::Errc::usage, "a folder with a tokenizer wants texts behind it"});
+  Documents documents;
+  for (std::size_t i = 1; i < words.size(); ++i) documents.add_file(words[i]);
+  const auto tokenizer = value_or_throw(Tokenizer::load(words[0]));
   double best = 1e30;
-  std::size_t bytes = 0, tokens = 0;
-  for (const auto& document : documents) bytes += document.size();
-  for (int round = 0; round < rounds; ++round) {
+  std::size_t tokens = 0;
+  for (int round = 0; round < options.rounds; ++round) {
     const double start = processor_seconds();
-    tokens = 0;
-    for (const auto& document : documents) tokens += tokenizer.encode(document, false).size();
+    tokens = encode(tokenizer, documents, 0, 1);
     best = std::min(best, processor_seconds() - start);
   }
-  std::printf("%zu documents, %.2f MB, %zu tokens\n", documents.size(), static_cast<double>(bytes) * 1e-6, tokens);
-  return static_cast<double>(bytes) / best * 1e-6;
-}
-
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) c == '\'' ? void(out += "'\\''") : out.push_back(c);
-  return out + "'";
-}
-
-// 0 where python or the library is not there.
-double their_speed(int count, char** words) {
-  const char* python = std::getenv("TROUPE_PYTHON");
-  std::string command = quoted(python ? python : "python3") + " -c " + quoted(python_program);
-  for (int i = 1; i < count; ++i) command += " " + quoted(words[i]);
-  FILE* pipe = ::popen((command + " 2>/dev/null").c_str(), "r");
-  double speed = 0;
-  if (!pipe || std::fscanf(pipe, "%lf", &speed) != 1) speed = 0;
-  if (pipe) ::pclose(pipe);
-  return speed;
+  const double peak = peak_rss_mib();
+  Bandwidth memory(options.threads, options.tiny());
+  const Pairs pairs = in_pairs(
+      options.rounds, [&] { return 1e3 * memory.copy(); },
+      [&] { return seconds([&] { encode_all(tokenizer, documents, options.threads); }); });
+  say(cat(documents.texts.size(), " documents, ", to_text(documents.megabytes, 2), " MB, ", tokens, " tokens"));
+  say(cat("troupe: ", to_text(documents.megabytes / best, 2), " MB/s of processor time on one core; ",
+          to_text(documents.megabytes / pairs.time(), 2), " MB/s with ", options.threads, " threads, a copy in memory ",
+          to_text(pairs.ceiling(), 0), " MB/s"));
+  return {documents.megabytes / pairs.time(), "MB/s", pairs.ceiling(),
+          pairs.ratio(documents.megabytes),   peak,   [options, words, scratch] { return ask_tokenizers(options, words); },
+          documents.megabytes / best};
 }
 
 }  // namespace
 
-int main(int count, char** words) try {
-  if (count < 3) return std::fprintf(stderr, "usage: tokenize FOLDER TEXT...\n"), 2;
-  std::vector<std::string> documents;
-  for (int i = 2; i < count; ++i) append_documents(words[i], documents);
-  const double ours = our_speed(words[1], documents);
-  std::printf("troupe: %.2f MB/s\n", ours);
-  const double theirs = their_speed(count, words);
-  if (theirs > 0) {
-    std::printf("Hugging Face tokenizers: %.2f MB/s, ratio %.2f\n", theirs, ours / theirs);
-  } else {
-    std::printf("Hugging Face tokenizers: not here (python3, or $TROUPE_PYTHON, cannot import them)\n");
-  }
-  return 0;
-} catch (const std::exception& error) { return std::fprintf(stderr, "%s\n", error.what()), 1; }
+int main(int count, char** words) { return run("tokenize", {.batch = 1, .words = true}, count, words, measure); }

@@ -12,12 +12,6 @@
 namespace troupe::benchmarks {
 namespace {
 
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) c == '\'' ? void(out += "'\\''") : out.push_back(c);
-  return out + "'";
-}
-
 // The folder of OpenBLAS with OpenMP: Debian's default one has threads that get in PyTorch's way.
 std::string blas_folder() {
   std::error_code ignored;
@@ -37,17 +31,7 @@ std::string command_of(const Options& options, const std::string& mode, const st
 #endif
   const char* dtype = !options.bf16() ? "fp32" : mode.starts_with("gen") ? "bf16" : "autocast";
   return out + cat(quoted(python ? python : "/usr/bin/python3"), " ", quoted(program), " ", mode, " ", options.shape.name, " ", dtype, " ",
-                   options.threads, " 2>&1");
-}
-
-std::string output_of(const std::string& command) {
-  std::string out;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (!pipe) return out;
-  std::array<char, 4096> part{};
-  while (const std::size_t count = std::fread(part.data(), 1, part.size(), pipe)) out.append(part.data(), count);
-  ::pclose(pipe);
-  return out;
+                   options.threads, " ", options.rounds, " 2>&1");
 }
 
 // The number before " unit", or behind "word ".
@@ -75,6 +59,22 @@ std::string_view last_line(std::string_view text) {
 }
 
 }  // namespace
+
+std::string quoted(const std::string& word) {
+  std::string out = "'";
+  for (const char c : word) c == '\'' ? void(out += "'\\''") : out.push_back(c);
+  return out + "'";
+}
+
+std::string output_of(const std::string& command) {
+  std::string out;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (!pipe) return out;
+  std::array<char, 4096> part{};
+  while (const std::size_t count = std::fread(part.data(), 1, part.size(), pipe)) out.append(part.data(), count);
+  ::pclose(pipe);
+  return out;
+}
 
 PeerAnswer ask_peer(const Options& options, const std::string& mode, const std::string& unit) {
   const char* program = std::getenv("TROUPE_PEER");

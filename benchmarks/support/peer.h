@@ -18,4 +18,8 @@ struct PeerAnswer {
 /// `mode`: torch_lm.py's (train, dpo, gen16). `unit`: the word behind the number in its line (tok/s, pairs/s).
 PeerAnswer ask_peer(const Options& options, const std::string& mode, const std::string& unit);
 
+/// A word for a shell, and what a command writes on stdout.
+std::string quoted(const std::string& word);
+std::string output_of(const std::string& command);
+
 }  // namespace troupe::benchmarks

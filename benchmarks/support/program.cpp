@@ -9,8 +9,12 @@
 namespace troupe::benchmarks {
 namespace {
 
-// Three decimals are more than any of these figures has.
-double rounded(double value) { return value == 0 ? 0 : std::stod(to_text(value, value < 1 ? 4 : 3)); }
+// Five digits are more than any of these figures has.
+double rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return std::stod(text);
+}
 
 void add_peer(Json& line, const Outcome& outcome) {
   const PeerAnswer peer = outcome.peer ? outcome.peer() : PeerAnswer{{}, "no peer: torch_lm.py does nothing like this", 0};

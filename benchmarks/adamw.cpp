@@ -1,0 +1,44 @@
+// How fast is an update: the norm of the gradients, clipping, AdamW and gradients that are zero again? The ceiling is memory.
+#include "engine/optim/adamw.h"
+
+#include "benchmarks/support/bandwidth.h"
+#include "benchmarks/support/clock.h"
+#include "benchmarks/support/program.h"
+#include "engine/base/text.h"
+
+namespace {
+
+using namespace troupe::benchmarks;
+using troupe::cat;
+using troupe::to_text;
+
+// What cannot be saved, a weight: gradient for the norm; then weight, gradient and two moments read, all four written.
+constexpr double bytes_a_weight = 4 + 16 + 16;
+
+Outcome measure(const Options& options) {
+  const auto device = troupe::engine::ops::make_cpu_device({.threads = options.threads});
+  const auto model = make_model(*device, options.shape, true);
+  auto& parameters = model->parameters();
+  troupe::engine::optim::AdamW optimizer(parameters);
+  const auto update = [&] {
+    device->fill(parameters.grads(), 1e-3f);
+    return seconds([&] {
+      troupe::value_or_throw(optimizer.step(1e-4, {}));
+      optimizer.zero_grad();
+    });
+  };
+  update();
+  const double peak = peak_rss_mib();
+  Bandwidth memory(options.threads, options.tiny());
+  const Pairs pairs = in_pairs(
+      options.rounds, [&] { return memory.update(); }, update);
+  const double gigabytes = 1e-9 * bytes_a_weight * static_cast<double>(parameters.count());
+  say(cat("an update of ", to_text(1e-6 * static_cast<double>(parameters.count()), 1),
+          " million weights (f32 with either --dtype): ", to_text(1e3 * pairs.time(), 2), " ms, median of ", options.rounds, "; ",
+          to_text(gigabytes / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
+  return {gigabytes / pairs.time(), "GB/s", pairs.ceiling(), pairs.ratio(gigabytes), peak};
+}
+
+}  // namespace
+
+int main(int count, char** words) { return run("adamw", {}, count, words, measure); }

@@ -1,0 +1,43 @@
+// How fast is attention, forward and backward, over a step's packed sequences? As many times as the shape has layers.
+#include <cmath>
+
+#include "benchmarks/support/training.h"
+#include "engine/train/scoring.h"
+
+namespace {
+
+using namespace troupe::benchmarks;
+using namespace troupe::engine;
+
+Outcome measure(const Options& options) {
+  const auto device = ops::make_cpu_device({.threads = options.threads});
+  const ModelShape& shape = options.shape;
+  const auto layout = train::layout_of(random_batch(shape, options.batch, 1));
+  const std::int64_t tokens = layout.rows(), narrow = shape.kv_heads * shape.head_size();
+  const ops::AttentionShape how{.heads = static_cast<int>(shape.heads),
+                                .kv_heads = static_cast<int>(shape.kv_heads),
+                                .head_size = static_cast<int>(shape.head_size()),
+                                .scale = 1 / std::sqrt(static_cast<float>(shape.head_size()))};
+  const auto random = [&](std::int64_t columns, std::uint64_t seed) {
+    troupe::Tensor out = device->empty({tokens, columns});
+    fill_random(*device, out, 1, seed);
+    return out;
+  };
+  const troupe::Tensor q = random(shape.width, 1), dout = random(shape.width, 2);
+  const ops::KeyValues kv{random(narrow, 3), random(narrow, 4)};
+  troupe::Tensor out = device->empty({tokens, shape.width}), lse = device->empty({tokens, shape.heads});
+  troupe::Tensor dq = device->empty({tokens, shape.width}), dk = device->empty({tokens, narrow}), dv = device->empty({tokens, narrow});
+  const Work work{0, 3e-9 * shape.attention(static_cast<double>(shape.sequence)) * static_cast<double>(tokens)};
+  const Steps steps = time_steps(*device, options, work, [&] {
+    for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
+      device->attention(q, kv, layout, how, out, &lse);
+      device->attention_backward(q, kv, layout, how, out, lse, dout, dq, dk, dv);
+    }
+  });
+  say("the device's attention takes f32 alone today: --dtype changes only the ceiling");
+  return {work.attention / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib};
+}
+
+}  // namespace
+
+int main(int count, char** words) { return run("attention", {}, count, words, measure); }

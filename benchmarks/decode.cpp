@@ -1,0 +1,54 @@
+// How fast do sequences grow, greedily, once their prompts are read? Every new token reads every weight: the ceiling is memory.
+#include "benchmarks/support/bandwidth.h"
+#include "benchmarks/support/clock.h"
+#include "benchmarks/support/generation.h"
+#include "benchmarks/support/program.h"
+#include "engine/base/text.h"
+
+namespace {
+
+using namespace troupe::benchmarks;
+using troupe::cat;
+using troupe::to_text;
+
+Outcome measure(const Options& options) {
+  const auto device = troupe::engine::ops::make_cpu_device({.threads = options.threads});
+  const auto model = make_model(*device, options.shape, false);
+  Requests requests(*model, options);
+  requests.prompt();
+  const Timing once = requests.generate(true);
+  const double peak = peak_rss_mib();
+
+  Bandwidth memory(options.threads, options.tiny());
+  std::vector<double> whole;
+  const Pairs pairs = in_pairs(
+      options.rounds, [&] { return memory.read(); },
+      [&] {
+        const Timing timing = requests.generate(true);
+        whole.push_back(static_cast<double>(timing.tokens) / timing.whole);
+        return timing.steady;
+      });
+  std::vector<double> prompts;
+  for (int i = 0; i < options.rounds; ++i) prompts.push_back(static_cast<double>(options.shape.sequence) / requests.prompt());
+
+  const double rate = static_cast<double>(once.steady_tokens) / pairs.time();
+  const double gigabytes = 1e-9 * static_cast<double>(options.shape.weights() * (options.bf16() ? 2 : 4));  // in one pass
+  const double read = gigabytes * static_cast<double>(once.steady_passes);
+  say(cat(to_text(rate, 1), " new tokens/s, median of ", options.rounds, "; with prompts of ", lengths_of(options).prompt, " tokens and ",
+          lengths_of(options).fresh, " new ones ", to_text(median(whole), 1)));
+  say(cat("weights ", to_text(gigabytes, 3), " GB as ", options.dtype(), ", read at ", to_text(read / pairs.time(), 1), " GB/s of ",
+          to_text(pairs.ceiling(), 1)));
+  say(cat("a prompt of ", options.shape.sequence, " tokens: ", to_text(median(prompts), 1), " tokens/s"));
+  say_llama(options, rate, median(prompts));
+  return {rate,
+          "tokens/s",
+          pairs.ceiling(),
+          pairs.ratio(read),
+          peak,
+          [options] { return ask_peer(options, cat("gen", options.batch), "tok/s"); },
+          median(whole)};
+}
+
+}  // namespace
+
+int main(int count, char** words) { return run("decode", {.batch = 1}, count, words, measure); }

@@ -1,0 +1,39 @@
+// How long do whole requests take, prompts included, with tokens drawn from the whole vocabulary?
+#include "benchmarks/support/bandwidth.h"
+#include "benchmarks/support/clock.h"
+#include "benchmarks/support/generation.h"
+#include "benchmarks/support/program.h"
+#include "engine/base/text.h"
+
+namespace {
+
+using namespace troupe::benchmarks;
+using troupe::cat;
+using troupe::to_text;
+
+Outcome measure(const Options& options) {
+  const auto device = troupe::engine::ops::make_cpu_device({.threads = options.threads});
+  const auto model = make_model(*device, options.shape, false);
+  Requests requests(*model, options);
+  const Timing once = requests.generate(false);
+  const double peak = peak_rss_mib();
+
+  Bandwidth memory(options.threads, options.tiny());
+  const Pairs pairs = in_pairs(
+      options.rounds, [&] { return memory.read(); }, [&] { return requests.generate(false).whole; });
+  const double rate = static_cast<double>(once.tokens) / pairs.time();
+  const double read = 1e-9 * static_cast<double>(options.shape.weights() * (options.bf16() ? 2 : 4) * once.passes);
+  say(cat(options.batch, " requests of ", lengths_of(options).prompt, " tokens, ", lengths_of(options).fresh,
+          " new ones each: ", to_text(pairs.time(), 3), " s, median of ", options.rounds, ", ", to_text(rate, 1), " new tokens/s"));
+  say(cat(once.passes, " passes read weights at ", to_text(read / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
+  return {rate,
+          "tokens/s",
+          pairs.ceiling(),
+          pairs.ratio(read),
+          peak,
+          [options] { return ask_peer(options, cat("gen", options.batch), "tok/s"); }};
+}
+
+}  // namespace
+
+int main(int count, char** words) { return run("generate", {.batch = 16}, count, words, measure); }

@@ -1,0 +1,107 @@
+// Scripts outside rely on the command line of the benchmarks and on their last line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+
+namespace troupe::benchmarks {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+struct Said {
+  int code = 0;
+  std::string out;
+};
+
+// A program of the build with both its streams.
+Said run(const std::string& environment, const std::string& name, const std::string& arguments) {
+  Said said;
+  FILE* pipe =
+      ::popen(cat("env -u TROUPE_PEER ", environment, " " TROUPE_BENCHMARK_PROGRAMS "/", name, " ", arguments, " 2>&1").c_str(), "r");
+  std::array<char, 4096> part{};
+  while (const std::size_t count = std::fread(part.data(), 1, part.size(), pipe)) said.out.append(part.data(), count);
+  said.code = WEXITSTATUS(::pclose(pipe));
+  return said;
+}
+
+Json last_line(const std::string& text) {
+  EXPECT_THAT(text, EndsWith("\n"));
+  const std::string whole = text.substr(0, text.size() - 1);
+  return value_or_throw(parse_json(whole.substr(whole.rfind('\n') + 1), "the last line"));
+}
+
+std::vector<std::string> keys(const Json& object) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : object.object()) out.push_back(key);
+  return out;
+}
+
+const std::vector<std::string> fixed{"name", "shape", "dtype", "threads", "value", "unit", "ceiling", "ratio", "peak_rss_mib"};
+const std::vector<std::string> with_peer{"name",    "shape", "dtype",        "threads", "value",      "unit",
+                                         "ceiling", "ratio", "peak_rss_mib", "peer",    "peer_value", "peer_ratio"};
+
+class Programs : public testing::TestWithParam<const char*> {};
+
+TEST_P(Programs, EndWithTheFixedObject) {
+  const Said said = run("", GetParam(), "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2");
+  ASSERT_EQ(said.code, 0) << said.out;
+  const Json line = last_line(said.out);
+  EXPECT_THAT(keys(line), ElementsAreArray(fixed));
+  EXPECT_EQ(line.find("name")->string(), GetParam());
+  EXPECT_EQ(line.find("shape")->string(), "tiny");
+  EXPECT_EQ(line.find("dtype")->string(), "bf16");
+  EXPECT_EQ(line.find("threads")->integer(), 1);
+  for (const char* key : {"value", "ceiling", "ratio", "peak_rss_mib"}) EXPECT_GT(line.find(key)->number(), 0) << key;
+}
+
+TEST_P(Programs, SayWhyThereIsNoPeer) {
+  const Said said = run("TROUPE_PYTHON=/bin/false", GetParam(), "--shape=tiny --threads=1 --rounds=1 --peer");
+  ASSERT_EQ(said.code, 0) << said.out;
+  const Json line = last_line(said.out);
+  EXPECT_THAT(keys(line), ElementsAreArray(with_peer));
+  EXPECT_TRUE(line.find("peer")->is_null() && line.find("peer_value")->is_null() && line.find("peer_ratio")->is_null());
+  EXPECT_THAT(said.out, HasSubstr("peer: no peer: "));
+}
+
+TEST_P(Programs, RefuseUnknownWordsInOneSentence) {
+  for (const char* wrong : {"--shapes a", "--shape d", "--dtype f16", "--threads 0", "--batch x", "--rounds"}) {
+    const Said said = run("", GetParam(), wrong);
+    EXPECT_EQ(said.code, 2) << wrong;
+    EXPECT_EQ(said.out.find('\n'), said.out.size() - 1) << said.out;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Programs,
+                         testing::Values("adamw", "attention", "decode", "dpo_step", "gemm", "generate", "grpo_step", "head", "load",
+                                         "tokenize", "train_step"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// What stands behind --peer is a program that answers as torch_lm.py does.
+TEST(Peer, IsReadFromItsLine) {
+  const std::string script = testing::TempDir() + "/peer.sh";
+  FILE* file = std::fopen(script.c_str(), "w");
+  std::fputs("echo \"$1 $2 $3 threads=$4: step 0.500s (best 0.400s) 200 tok/s  1.5 GFLOP/s  peak RSS 10 MiB\"\n", file);
+  std::fclose(file);
+  const Said said =
+      run(cat("TROUPE_PEER=", script, " TROUPE_PEER_PYTHON=/bin/sh"), "train_step", "--shape tiny --threads 1 --rounds 1 --peer");
+  ASSERT_EQ(said.code, 0) << said.out;
+  const Json line = last_line(said.out);
+  if (line.find("peer")->is_null()) GTEST_SKIP() << "the settings of the peer need the package libopenblas0-openmp";
+  EXPECT_THAT(line.find("peer")->string(), HasSubstr("train tiny fp32 threads=1"));
+  EXPECT_EQ(line.find("peer_value")->number(), 200);
+  EXPECT_NEAR(line.find("peer_ratio")->number(), line.find("value")->number() / 200, 0.001 * line.find("value")->number());
+  EXPECT_THAT(said.out, HasSubstr("our peak memory over the peer's"));
+}
+
+}  // namespace
+}  // namespace troupe::benchmarks
