@@ -58,6 +58,7 @@ struct Generator::Impl {
   void forget_all();
 
   void step();
+  void one_step();
   Tensor forward(const Plan& plan);
   std::vector<Choice> choose_tokens(std::vector<Pick> picks, const Tensor& hidden);
   void choose_block(std::span<const Pick> picks, const Tensor& hidden, std::vector<Choice>& choices);
