@@ -2,9 +2,7 @@
 // Names are literals: they are kept, not copied. Without a profiler nothing of this is called.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -36,8 +34,6 @@ class Spans {
   virtual void end() noexcept = 0;
 
   virtual bool wants_shapes() const = 0;
-  /// Where a device keeps count of the bytes of its tensors; nullptr: nobody wants to know. It may outlive this.
-  virtual std::shared_ptr<std::atomic<std::int64_t>> tensor_bytes() const = 0;
 };
 
 /// One span, from construction to destruction. `describe` gives its SpanStart and is called only where it is recorded.

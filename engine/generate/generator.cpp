@@ -175,6 +175,7 @@ Result<std::vector<Generation>> Generator::generate_all(std::vector<Request> req
 void Generator::weights_changed(std::uint64_t version) {
   impl_->scheduler.drop_cache();
   impl_->version = version;
+  impl_->weights_are_new = true;
 }
 
 }  // namespace troupe::engine::generate

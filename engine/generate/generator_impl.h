@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "engine/generate/generator.h"
@@ -44,6 +45,8 @@ struct Generator::Impl {
   GeneratorConfig config;
   Scheduler scheduler;
   nn::KvCache cache;
+  std::optional<models::PackedWeights> packed;  // in bf16, from the first step after a change of weights on
+  bool weights_are_new = true;
   std::map<std::uint64_t, Live> live;                      // by number of arrival
   std::unordered_map<std::uint64_t, std::uint64_t> names;  // request id -> number
   std::map<std::vector<std::int32_t>, PromptGroup> groups;
@@ -59,6 +62,7 @@ struct Generator::Impl {
 
   void step();
   void one_step();
+  void pack_weights();
   Tensor forward(const Plan& plan);
   std::vector<Choice> choose_tokens(std::vector<Pick> picks, const Tensor& hidden);
   void choose_block(std::span<const Pick> picks, const Tensor& hidden, std::vector<Choice>& choices);

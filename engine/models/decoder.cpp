@@ -184,6 +184,22 @@ const nn::Head& Decoder::head() const {
   return parts_->head;
 }
 
+std::vector<nn::Parameter*> Decoder::weights() {
+  std::vector<nn::Parameter*> out;
+  for (auto& parameter : parameters().all()) {
+    const bool multiplies = parameter.name.starts_with("model.layers.") || &parameter == parts_->head.weight;
+    if (multiplies && parameter.value.shape().rank() == 2 && !parameter.adapter) out.push_back(&parameter);
+  }
+  return out;
+}
+
+void PackedWeights::refresh() {
+  for (auto* weight : model_->weights()) model_->device().pack(weight->value, weight->packed);
+}
+PackedWeights::~PackedWeights() {
+  for (auto* weight : model_->weights()) weight->packed = {};
+}
+
 const nn::ScoreHead& Decoder::score() const {
   check(parts_->spec.labels > 0, "Decoder::score: this is a language model and has no score head");
   return parts_->score;

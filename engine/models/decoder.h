@@ -40,6 +40,8 @@ class Decoder {
   /// Adds into every gradient; pops what forward pushed. `dhidden` as forward's result.
   void backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved);
 
+  /// The matrices that forward() and a language head multiply by, adapters aside.
+  std::vector<nn::Parameter*> weights();
   /// Log-probabilities from hidden states. Its weight is the embedding when tied. Of a language model only: spec().labels is 0.
   const nn::Head& head() const;
   /// Scores from hidden states. Only where spec().labels is more than 0.
@@ -51,6 +53,21 @@ class Decoder {
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
+};
+
+/// For as long as this lives the weights of a model are there for products in bf16 of few rows too (ops::Device::pack): half as many bytes
+/// more. Passes that ask for them read them (nn::Pass::packed).
+class PackedWeights {
+ public:
+  explicit PackedWeights(Decoder& model) : model_(&model) { refresh(); }
+  ~PackedWeights();
+  PackedWeights(const PackedWeights&) = delete;
+  PackedWeights& operator=(const PackedWeights&) = delete;
+  /// To be called whenever the weights have changed.
+  void refresh();
+
+ private:
+  Decoder* model_;
 };
 
 /// For as long as this lives the model answers without its adapter.

@@ -92,9 +92,9 @@ std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::in
   return out;
 }
 
-Tensor Head::logits(const Tensor& hidden, ops::Precision precision) const {
+Tensor Head::logits(const Tensor& hidden, ops::Precision precision, bool packed) const {
   Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
-  device->gemm(hidden, weight->value, z, {.transpose_b = true, .precision = precision});
+  device->gemm(hidden, packed && weight->packed ? weight->packed : weight->value, z, {.transpose_b = true, .precision = precision});
   if (lora) device->gemm(down(hidden, precision), lora.b->value, z, {.transpose_b = true, .accumulate = true, .precision = precision});
   device->scale_logits(z, scaled(1));
   return z;

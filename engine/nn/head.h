@@ -37,8 +37,8 @@ struct Head {
   std::vector<float> collision(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                                const TokenScores& scores) const;
 
-  /// This rank's part of the logits, scaled and capped, [M, V/tp]: what scores() takes.
-  Tensor logits(const Tensor& hidden, ops::Precision precision) const;
+  /// This rank's part of the logits, scaled and capped, [M, V/tp]: what scores() takes. `packed` as in Pass.
+  Tensor logits(const Tensor& hidden, ops::Precision precision, bool packed = false) const;
   /// All parts together, [M, V] on the host of every rank.
   std::vector<float> whole(const Tensor& logits) const;
   /// The bits of forward(), without entropy, from kept logits.

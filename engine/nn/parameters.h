@@ -21,6 +21,7 @@ struct Parameter {
   parallel::Shard shard = {};  ///< the part of the logical tensor that `value` is
   bool trainable = true;
   bool adapter = false;  ///< of an adapter: model files do not hold it
+  Tensor packed = {};    ///< value as Device::pack made it when it was last asked to (models::PackedWeights), or absent
   /// The shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
   /// Matrices decay, vectors (norm gains, biases) do not.

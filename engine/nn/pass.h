@@ -31,6 +31,7 @@ struct Pass {
   const Dropout* dropout = nullptr;                       ///< nullptr: nothing is let go
   /// [N] how long each sequence is by now, where rows of it are still to come or in the cache; empty: up to its last row.
   std::span<const std::int32_t> lengths = {};
+  bool packed = false;  ///< products read packed weights, where there are: the caller has seen to it that they are those of now
 };
 
 }  // namespace troupe::engine::nn

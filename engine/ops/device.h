@@ -60,8 +60,9 @@ enum class Activation : std::uint8_t { silu, gelu, gelu_tanh };
 /// One decoupled AdamW update (Loshchilov & Hutter 2019, alg. 2), as torch.optim.AdamW computes it.
 struct AdamW {
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  std::int64_t step = 1;  ///< counts from 1: bias correction
-  float grad_scale = 1;   ///< gradients are multiplied by this first (clipping)
+  std::int64_t step = 1;         ///< counts from 1: bias correction
+  float grad_scale = 1;          ///< gradients are multiplied by this first (clipping)
+  bool clear_gradients = false;  ///< they become 0 once they are used
 };
 
 /// What stands between the products of the vocabulary head and its softmax: z = cap(logit_scale * product) * inv_temperature with
@@ -95,6 +96,13 @@ struct HeadAdapter {
   Tensor ddown, dup;  ///< in head_backward: [T, R] assigned, [V, R] added
 };
 
+/// Bytes of a device's memory.
+struct MemoryUse {
+  std::size_t now = 0;   ///< that tensors and scratch memory lie in
+  std::size_t peak = 0;  ///< the most that this ever was
+  std::size_t held = 0;  ///< taken from the system: those of `now`, and what waits to be used again
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -106,9 +114,13 @@ class Device {
   virtual void fill(Tensor& x, float value) = 0;
   virtual void copy(const Tensor& from, Tensor& to) = 0;  ///< same count
   virtual void synchronize() = 0;
+  virtual MemoryUse memory() const = 0;
 
   // Products. A [M, K] or transposed [K, M]; B [K, N] or transposed [N, K]; C [M, N].
   virtual void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) = 0;
+  /// `packed` becomes weight [N, K], rounded to bf16, as products x W^T in bf16 read it: they take it in the weight's place and give the same
+  /// bits, in less time where x has few rows. `packed` is absent, or was made of a weight of this shape.
+  virtual void pack(const Tensor& weight, Tensor& packed) = 0;
   virtual void add_bias(Tensor& y, const Tensor& bias) = 0;             ///< y [T, F] += bias [F]
   virtual void bias_backward(const Tensor& dy, Tensor& dbias) = 0;      ///< dbias [F] += sum over rows of dy
   virtual void add(const Tensor& a, const Tensor& b, Tensor& sum) = 0;  ///< elementwise; `sum` may be a or b
@@ -176,7 +188,7 @@ class Device {
                              Tensor& lse) = 0;
 
   // The optimizer, over flat ranges of one arena.
-  virtual void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) = 0;
+  virtual void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) = 0;
   virtual double sum_of_squares(const Tensor& x) = 0;  ///< f64, in a fixed order
   virtual bool all_finite(const Tensor& x) = 0;
 };

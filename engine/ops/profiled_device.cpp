@@ -35,12 +35,12 @@ using In = const Tensor&;
 /// One statement a function: its name, its operands, its work where it multiplies, and the call.
 class ProfiledDevice final : public Device, public TellsSpans {
  public:
-  ProfiledDevice(std::shared_ptr<Device> inner, Spans& spans) : to_(std::move(inner)), spans_(spans), bytes_(spans.tensor_bytes()) {}
+  ProfiledDevice(std::shared_ptr<Device> inner, Spans& spans) : to_(std::move(inner)), spans_(spans) {}
 
   Spans& spans() override { return spans_; }
 
   Tensor empty(Shape shape, DType type) override {
-    return counted(moved("empty", {}, [&] { return to_->empty(shape, type); }));
+    return moved("empty", {}, [&] { return to_->empty(shape, type); });
   }
   void upload(Tensor& to, std::span<const float> values) override {
     moved("upload", {&to, &to}, [&] { to_->upload(to, values); });
@@ -54,6 +54,7 @@ class ProfiledDevice final : public Device, public TellsSpans {
   void copy(In from, Tensor& to) override {
     moved("copy", {&from, &to}, [&] { to_->copy(from, to); });
   }
+  MemoryUse memory() const override { return to_->memory(); }
   void synchronize() override {
     moved("synchronize", {}, [&] { to_->synchronize(); });
   }
@@ -61,6 +62,9 @@ class ProfiledDevice final : public Device, public TellsSpans {
   void gemm(In a, In b, Tensor& c, Gemm how) override {
     computed(
         "gemm", {&a, &b, &c}, [&] { return gemm_work(a, b, c, how); }, [&] { to_->gemm(a, b, c, how); });
+  }
+  void pack(In weight, Tensor& packed) override {
+    moved("pack", {&weight, &weight}, [&] { to_->pack(weight, packed); });
   }
   void add_bias(Tensor& y, In bias) override {
     moved("add_bias", {&y, &y, &bias}, [&] { to_->add_bias(y, bias); });
@@ -161,7 +165,7 @@ class ProfiledDevice final : public Device, public TellsSpans {
     moved("token_logprob", {&logits, &logp, &lse}, [&] { to_->token_logprob(logits, targets, inv_temperature, logp, lse); });
   }
 
-  void adamw(Tensor& values, In grads, Tensor& m, Tensor& v, const AdamW& how) override {
+  void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override {
     moved("adamw", {&values, &values, &grads, &m, &m, &v, &v}, [&] { to_->adamw(values, grads, m, v, how); });
   }
   double sum_of_squares(In x) override {
@@ -185,21 +189,8 @@ class ProfiledDevice final : public Device, public TellsSpans {
     return call();
   }
 
-  /// The same memory, whose end is noticed. Devices look at the buffer behind the pointer, which is still theirs.
-  Tensor counted(Tensor given) {
-    if (!bytes_ || !given) return given;
-    const auto size = static_cast<std::int64_t>(given.buffer()->bytes());
-    bytes_->fetch_add(size, std::memory_order_relaxed);
-    const auto forget = [size, bytes = bytes_, buffer = given.buffer()](Buffer*) mutable {
-      bytes->fetch_sub(size, std::memory_order_relaxed);
-      buffer.reset();
-    };
-    return {std::shared_ptr<Buffer>(given.buffer().get(), forget), given.offset_bytes(), given.shape(), given.dtype()};
-  }
-
   std::shared_ptr<Device> to_;
   Spans& spans_;
-  std::shared_ptr<std::atomic<std::int64_t>> bytes_;
 };
 
 }  // namespace

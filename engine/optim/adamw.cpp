@@ -36,25 +36,30 @@ AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp) : parameter
   }
 }
 
-Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config) {
+Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config, Gradients after) {
   check(config.beta1 >= 0 && config.beta1 < 1 && config.beta2 >= 0 && config.beta2 < 1, "AdamW: betas must lie in [0, 1)");
   check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0, "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
   auto& device = parameters_.device();
   const double norm = std::sqrt(nn::sum_of_squares(parameters_, tp_));  // f64: a sum of f32 squares cannot overflow
-  if (!std::isfinite(norm))
-    return fail(Errc::bad_input, cat("the gradient of ", nn::first_not_finite(parameters_, tp_), " is not finite at update ", steps_ + 1,
+  if (!std::isfinite(norm)) {
+    const std::string name = nn::first_not_finite(parameters_, tp_);
+    if (after == Gradients::cleared) zero_grad();
+    return fail(Errc::bad_input, cat("the gradient of ", name, " is not finite at update ", steps_ + 1,
                                      "; nothing was changed. Lower train.learning_rate or look at the batch"));
+  }
   ++steps_;
   for (const auto& [begin, end, decays] : ranges_) {
-    Tensor values = parameters_.values().flat(begin, end), m = exp_avg_.flat(begin, end), v = exp_avg_sq_.flat(begin, end);
-    device.adamw(values, parameters_.grads().flat(begin, end), m, v,
+    Tensor values = parameters_.values().flat(begin, end), grads = parameters_.grads().flat(begin, end);
+    Tensor m = exp_avg_.flat(begin, end), v = exp_avg_sq_.flat(begin, end);
+    device.adamw(values, grads, m, v,
                  {.learning_rate = learning_rate,
                   .beta1 = config.beta1,
                   .beta2 = config.beta2,
                   .eps = config.eps,
                   .weight_decay = decays ? config.weight_decay : 0,
                   .step = steps_,
-                  .grad_scale = clip_factor(norm, config.max_grad_norm)});
+                  .grad_scale = clip_factor(norm, config.max_grad_norm),
+                  .clear_gradients = after == Gradients::cleared});
   }
   return Report{norm};
 }

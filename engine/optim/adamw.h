@@ -28,9 +28,10 @@ class AdamW {
   struct Report {
     double grad_norm = 0;  ///< L2 norm over all logical gradients, before clipping
   };
-  /// One update with the gradients as they are (they are not zeroed). A gradient that is not finite changes nothing and is
-  /// Errc::bad_input, naming the first parameter that has one.
-  Result<Report> step(double learning_rate, const AdamWConfig& config);
+  enum class Gradients { kept, cleared };
+  /// One update. A gradient that is not finite changes no weight and no moment, and is Errc::bad_input, naming the first parameter that has
+  /// one. `after`: whether the gradients are 0 then, also after a refusal; the update clears them in its own pass over memory.
+  Result<Report> step(double learning_rate, const AdamWConfig& config, Gradients after = Gradients::kept);
   void zero_grad();
 
   /// Updates done.

@@ -11,6 +11,8 @@ const char* to_string(DType type) {
       return "f32";
     case DType::bf16:
       return "bf16";
+    case DType::bf16_packed:
+      return "packed bf16";
     case DType::i32:
       return "i32";
   }

@@ -11,9 +11,10 @@
 
 namespace troupe {
 
-enum class DType : std::uint8_t { f32, bf16, i32 };
+/// bf16_packed: two bytes an element, in an order that the device chose (ops::Device::pack) and that only its products read.
+enum class DType : std::uint8_t { f32, bf16, i32, bf16_packed };
 
-constexpr std::size_t bytes_of(DType type) { return type == DType::bf16 ? 2 : 4; }
+constexpr std::size_t bytes_of(DType type) { return type == DType::bf16 || type == DType::bf16_packed ? 2 : 4; }
 const char* to_string(DType type);
 
 /// Up to four axes, row-major. Shape{} is a scalar (one element).

@@ -140,11 +140,8 @@ Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   ops::Device& device = model_->device();
   ops::in_phase(device, "sum_gradients", [&] { nn::sum_gradients(model_->parameters(), model_->tp(), dp_); });
   if (const auto warning = zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1); !warning.empty()) log_warning(warning);
-  auto result = ops::in_phase(device, "optimizer", [&] {
-    auto stepped = optimizer_.step(learning_rate, options_.optimizer);
-    optimizer_.zero_grad();
-    return stepped;
-  });
+  auto result = ops::in_phase(device, "optimizer",
+                              [&] { return optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared); });
   passes_ = 0;
   return result;
 }

@@ -3,22 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "engine/base/check.h"
+#include "engine/ops/cpu/block_pool.h"
 #include "engine/tensor/tensor.h"
 
 namespace troupe::engine::ops {
 
-/// 64-byte aligned memory; large blocks ask for huge pages.
-/// Failure(full) when the machine has no room.
+/// A block of a device's pool, which it may outlive the device with. Failure(full) when the machine has no room.
 class HostBuffer final : public Buffer {
  public:
-  explicit HostBuffer(std::size_t bytes);
-  ~HostBuffer() override;
-  std::byte* data() const { return data_; }
+  HostBuffer(std::size_t bytes, std::shared_ptr<BlockPool> pool) : Buffer(bytes), pool_(std::move(pool)), block_(pool_->take(bytes)) {}
+  ~HostBuffer() override { pool_->give_back(block_); }
+  std::byte* data() const { return block_.data; }
 
  private:
-  std::byte* data_;
+  std::shared_ptr<BlockPool> pool_;
+  BlockPool::Block block_;
 };
 
 inline std::byte* raw(const Tensor& x) {

@@ -14,21 +14,29 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512dq");
 }
 
+bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+
+struct Set {
+  std::string_view name;
+  bool (*there)();
+  const Kernels& (*kernels)();
+};
+constexpr Set sets[] = {{"avx512_bf16", has_avx512_bf16, avx512_bf16_kernels},
+                        {"avx512", has_avx512, avx512_kernels},
+                        {"avx2", has_avx2, avx2_kernels},
+                        {"baseline", [] { return true; }, baseline_kernels}};
+
 }  // namespace
 
 const Kernels& kernels_for(const char* isa) {
   const std::string_view name = isa;
-  if (name.empty()) return has_avx512() ? avx512_kernels() : has_avx2() ? avx2_kernels() : baseline_kernels();
-  if (name == "baseline") return baseline_kernels();
-  if (name != "avx2" && name != "avx512") {
-    throw Failure({Errc::usage, cat("no instruction set is called \"", quote(name), "\"; known are baseline, avx2 and avx512")});
+  for (const Set& set : sets) {
+    if (name.empty() ? set.there() : name == set.name && set.there()) return set.kernels();
+    if (name == set.name)
+      throw Failure(
+          {Errc::unsupported, cat("this processor does not have ", name, "; leave the instruction set open to use the best it has")});
   }
-  const bool wide = name == "avx512";
-  if (wide ? !has_avx512() : !has_avx2()) {
-    throw Failure(
-        {Errc::unsupported, cat("this processor does not have ", name, "; leave the instruction set open to use the best it has")});
-  }
-  return wide ? avx512_kernels() : avx2_kernels();
+  throw Failure({Errc::usage, cat("no instruction set is called \"", quote(name), "\"; known are baseline, avx2, avx512 and avx512_bf16")});
 }
 
 }  // namespace troupe::engine::ops

@@ -163,7 +163,7 @@ void AttentionPass::against_keys(const Block& block, const Group& group, const f
   const std::int64_t size = shape_.head_size, column = block.kv_head * size;
   for_each_run(block, right, [&](const Run& run) {
     kernels_.dot_product({group.rows, run.keys, size, left + group.first * size, group.stride * size, 1, right + run.row * width() + column,
-                          width(), to + run.key - block.first, block.keys(), false, false},
+                          width(), to + run.key - block.first, block.keys(), false},
                          device_.scratch(worker));
   });
 }
@@ -200,7 +200,7 @@ void AttentionPass::forward_block(const Block& block, int worker, float* out, fl
     for_each_run(block, v_, [&](const Run& run) {
       kernels_.outer_product(
           {group.rows, size, run.keys, scores + run.key - block.first, width_of_scores, 1, v_ + run.row * width() + column, width(),
-           out + group.first * size, group.stride * size, run.key > block.first, false},
+           out + group.first * size, group.stride * size, run.key > block.first},
           device_.scratch(worker));
     });
     for (std::int64_t i = 0; i < group.rows; ++i) kernels_.scale(out + group.row_of(i) * size, inverse[i], size);
@@ -247,9 +247,9 @@ void AttentionPass::backward_group(const Block& block, const Group& group, int w
   }
   float* memory = device_.scratch(worker);
   const std::int64_t at = group.first * size, apart = group.stride * size;
-  kernels_.outer_product({keys, size, group.rows, p, 1, keys, dout + at, apart, dv + column, width(), true, false}, memory);
-  kernels_.outer_product({keys, size, group.rows, ds, 1, keys, q_ + at, apart, dk + column, width(), true, false}, memory);
-  kernels_.outer_product({group.rows, size, keys, ds, keys, 1, k_ + column, width(), dq + at, apart, false, false}, memory);
+  kernels_.outer_product({keys, size, group.rows, p, 1, keys, dout + at, apart, dv + column, width(), true}, memory);
+  kernels_.outer_product({keys, size, group.rows, ds, 1, keys, q_ + at, apart, dk + column, width(), true}, memory);
+  kernels_.outer_product({group.rows, size, keys, ds, keys, 1, k_ + column, width(), dq + at, apart, false}, memory);
 }
 
 void AttentionPass::backward(const float* out, const float* lse, const float* dout, float* dq, float* dk, float* dv) {

@@ -1,4 +1,4 @@
-// The fast device's products, element-wise operations and optimizer, and how it is made.
+// The fast device's element-wise operations and optimizer, and how it is made.
 #include "engine/ops/cpu/fast_device.h"
 
 #include <algorithm>
@@ -10,56 +10,16 @@ float* Scratch::need(std::int64_t count) {
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
   if (!buffer_ || buffer_->bytes() < bytes) {
     buffer_.reset();
-    buffer_ = std::make_unique<HostBuffer>(bytes);
+    buffer_ = std::make_unique<HostBuffer>(bytes, blocks_);
   }
   return reinterpret_cast<float*>(buffer_->data());
 }
 
-FastDevice::FastDevice(const Kernels& kernels, int threads)
-    : kernels_(kernels), pool_(threads), score_scratch_(static_cast<std::size_t>(threads)) {
-  for (int i = 0; i < threads; ++i) product_scratch_.push_back(std::make_unique<HostBuffer>(product_scratch * sizeof(float)));
-}
-
-void FastDevice::product(Kind kind, const Product& p) {
-  const auto kernel = kind == Kind::dot ? kernels_.dot_product : kernels_.outer_product;
-  constexpr std::int64_t worth_waking = 250'000;
-  if (pool_.threads() == 1 || p.m * p.n * p.k < worth_waking) {
-    if (p.m > 0 && p.n > 0) kernel(p, scratch(0));
-    return;
+FastDevice::FastDevice(const Kernels& kernels, int threads) : kernels_(kernels), pool_(threads) {
+  for (int i = 0; i < threads; ++i) {
+    product_scratch_.push_back(std::make_unique<HostBuffer>(product_scratch * sizeof(float), blocks()));
+    score_scratch_.emplace_back(blocks());
   }
-  std::int64_t height = 192, width = kind == Kind::dot ? 256 : 512;
-  const auto blocks = [&] { return ((p.m + height - 1) / height) * ((p.n + width - 1) / width); };
-  while (blocks() < 3 * pool_.threads() && (height > 24 || width > 64)) {
-    (std::min(height, p.m) > std::min(width, p.n) && height > 24) || width <= 64 ? height /= 2 : width /= 2;
-  }
-  const std::int64_t down = (p.m + height - 1) / height;
-  pool_.run(blocks(), [&](std::int64_t block, int worker) {
-    const std::int64_t m = block % down * height, n = block / down * width;
-    Product part = p;
-    part.m = std::min(height, p.m - m);
-    part.n = std::min(width, p.n - n);
-    part.a += m * p.a_row;
-    part.b += kind == Kind::dot ? n * p.ldb : n;
-    part.c += m * p.ldc + n;
-    kernel(part, scratch(worker));
-  });
-}
-
-void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
-  const auto [m, n, k] = gemm_sizes(a, b, c, how);
-  const Product p{.m = m,
-                  .n = n,
-                  .k = k,
-                  .a = in(a),
-                  .a_row = how.transpose_a ? 1 : k,
-                  .a_k = how.transpose_a ? m : 1,
-                  .b = in(b),
-                  .ldb = how.transpose_b ? k : n,
-                  .c = out(c),
-                  .ldc = n,
-                  .accumulate = how.accumulate,
-                  .bf16 = how.precision == Precision::bf16};
-  product(how.transpose_b ? Kind::dot : Kind::outer, p);
 }
 
 void FastDevice::fill(Tensor& x, float value) {
@@ -80,12 +40,11 @@ void FastDevice::scale(Tensor& x, float factor) {
   share(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) { kernels_.scale(values + begin, factor, end - begin); });
 }
 
-void FastDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
+void FastDevice::adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
   const std::int64_t count = values.count();
   check(grads.count() == count && m.count() == count && v.count() == count, "adamw: operands differ in size");
   const AdamWScalars with(how);
-  float *p = out(values), *first = out(m), *second = out(v);
-  const float* g = in(grads);
+  float *p = out(values), *g = out(grads), *first = out(m), *second = out(v);
   share(count, 8, 4096, [&](std::int64_t begin, std::int64_t end, int) {
     kernels_.adamw(p + begin, g + begin, first + begin, second + begin, with, end - begin);
   });

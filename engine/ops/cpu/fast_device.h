@@ -14,9 +14,11 @@ namespace troupe::engine::ops {
 /// Float memory that only grows, so that a hot path does not allocate.
 class Scratch {
  public:
+  explicit Scratch(std::shared_ptr<BlockPool> blocks) : blocks_(std::move(blocks)) {}
   float* need(std::int64_t count);
 
  private:
+  std::shared_ptr<BlockPool> blocks_;
   std::unique_ptr<HostBuffer> buffer_;
 };
 
@@ -26,6 +28,7 @@ class FastDevice final : public HostDevice {
 
   void fill(Tensor& x, float value) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
+  void pack(const Tensor& weight, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
@@ -53,14 +56,20 @@ class FastDevice final : public HostDevice {
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
-  void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
+  void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;
 
  private:
   enum class Kind { dot, outer };
   /// C = A B on all threads, cut into blocks of C.
-  void product(Kind kind, const Product& p);
+  void product(Kind kind, const Product& p, Precision precision);
+  /// The same from packed operands, which are packed on all threads first.
+  void panels(const Panels& with, Kind kind, const Product& p);
+  void panels(const Panels& with, const Product& p, const float* right);
+  Shape packed_shape(std::int64_t n, std::int64_t k) const;
+  /// B as panels.
+  void pack_panels(const Panels& with, Kind kind, const Product& p, float* to);
   /// visit(begin, end, worker) over [0, count), cut where the whole is worth more than one thread. `cost`: operations an element.
   template <class Visit>
   void share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit);
@@ -90,7 +99,8 @@ class FastDevice final : public HostDevice {
   /// Products of the head become its logits at temperature 1.
   void scale_row(float* logits, std::int64_t n, const HeadScale& scale) const;
 
-  Scratch gain_, logits_, hidden_, dhidden_, down_, ddown_;
+  Scratch left_{blocks()}, right_{blocks()};  ///< packed operands of a product
+  Scratch gain_{blocks()}, logits_{blocks()}, hidden_{blocks()}, dhidden_{blocks()}, down_{blocks()}, ddown_{blocks()};
   std::vector<std::int32_t> head_rows_;
   std::vector<double> partial_sums_;
 

@@ -41,13 +41,11 @@ void FastDevice::for_each_head_chunk(const Tensor& hidden, const Tensor& weight,
     for (std::int64_t i = 0; i < count; ++i) {
       std::copy_n(in(hidden) + chunk.rows[static_cast<std::size_t>(i)] * width, width, chunk.hidden + i * width);
     }
-    product(Kind::dot, {count, vocabulary, width, chunk.hidden, width, 1, in(weight), width, chunk.logits, vocabulary, false,
-                        precision == Precision::bf16});
+    product(Kind::dot, {count, vocabulary, width, chunk.hidden, width, 1, in(weight), width, chunk.logits, vocabulary, false}, precision);
     if (adapter != nullptr) {
       for (std::int64_t i = 0; i < count; ++i)
         std::copy_n(in(adapter->down) + chunk.rows[static_cast<std::size_t>(i)] * rank, rank, chunk.down + i * rank);
-      product(Kind::dot, {count, vocabulary, rank, chunk.down, rank, 1, in(adapter->up), rank, chunk.logits, vocabulary, true,
-                          precision == Precision::bf16});
+      product(Kind::dot, {count, vocabulary, rank, chunk.down, rank, 1, in(adapter->up), rank, chunk.logits, vocabulary, true}, precision);
     }
     visit(chunk);
   }
@@ -84,12 +82,12 @@ void FastDevice::head_slopes(const HeadChunk& chunk, const Tensor& weight, const
                              Tensor& dinputs, Tensor& dweight) {
   const auto rows = static_cast<std::int64_t>(chunk.rows.size());
   const std::int64_t width = width_of(weight), vocabulary = rows_of(weight);
-  const bool bf16 = precision == Precision::bf16;
   float* below = scratch.need(rows * width);
-  product(Kind::outer, {rows, width, vocabulary, chunk.logits, vocabulary, 1, in(weight), width, below, width, false, bf16});
+  product(Kind::outer, {rows, width, vocabulary, chunk.logits, vocabulary, 1, in(weight), width, below, width, false}, precision);
   for (std::int64_t i = 0; i < rows; ++i)
     std::copy_n(below + i * width, width, out(dinputs) + chunk.rows[static_cast<std::size_t>(i)] * width);
-  if (dweight) product(Kind::outer, {vocabulary, width, rows, chunk.logits, 1, vocabulary, inputs, width, out(dweight), width, true, bf16});
+  if (dweight)
+    product(Kind::outer, {vocabulary, width, rows, chunk.logits, 1, vocabulary, inputs, width, out(dweight), width, true}, precision);
 }
 
 void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,

@@ -12,7 +12,7 @@ Tensor HostDevice::empty(Shape shape, DType type) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     check(!__builtin_mul_overflow(count, shape[axis], &count), "Device::empty: the size overflows");
   check(count < (std::int64_t{1} << 56), "Device::empty: the size overflows");
-  return {std::make_shared<HostBuffer>(static_cast<std::size_t>(count) * bytes_of(type)), 0, shape, type};
+  return {std::make_shared<HostBuffer>(static_cast<std::size_t>(count) * bytes_of(type), blocks_), 0, shape, type};
 }
 
 void HostDevice::upload(Tensor& to, std::span<const float> values) {

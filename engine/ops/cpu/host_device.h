@@ -1,6 +1,7 @@
 // What both CPU devices share: memory, copies, and the movement of whole rows.
 #pragma once
 
+#include "engine/ops/cpu/block_pool.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::ops {
@@ -13,6 +14,7 @@ class HostDevice : public Device {
   void fill(Tensor& x, float value) override;
   void copy(const Tensor& from, Tensor& to) override;
   void synchronize() override {}
+  MemoryUse memory() const override { return blocks_->use(); }
 
   void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
   void scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
@@ -22,12 +24,19 @@ class HostDevice : public Device {
   void scale_columns(Tensor& x, const Tensor& factors) override;
   void column_dots(const Tensor& a, const Tensor& b, Tensor& sums) override;
   void row_squares(const Tensor& x, Tensor& sums) override;
+
+ protected:
+  const std::shared_ptr<BlockPool>& blocks() const { return blocks_; }
+
+ private:
+  std::shared_ptr<BlockPool> blocks_ = std::make_shared<BlockPool>();  // tensors may live longer than their device
 };
 
 /// The three sizes of a product, after checking that its operands agree.
 struct GemmSizes {
   std::int64_t m, n, k;
 };
+/// A packed weight takes the place of B where how.transpose_b and how.precision is bf16; its shape is the packing device's affair.
 GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how);
 
 /// Check the operands of a norm: x, y [T, D], gain [D], inverse (of the root mean square, or of the deviation) [T].

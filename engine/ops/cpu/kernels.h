@@ -16,7 +16,37 @@ struct Product {
   float* c;
   std::int64_t ldc;
   bool accumulate;
-  bool bf16;  ///< round A and B first
+};
+
+/// `count` <= width items (rows of A, columns of B) of `depth` values of k, to be packed as [step][width] words; missing items and values
+/// are zeros. Items are `apart` and the values of each lie together, or the other way round.
+struct Packing {
+  const float* from;
+  std::int64_t apart, count, depth, width;
+  bool items_together;
+};
+
+/// C [m, n] = or += a product of packed operands: A in tiles [steps][rows], of at most Panels::rows rows (the last one perhaps narrower), B
+/// in panels [steps][panel_columns]. Words are kept as floats, whatever they hold.
+struct PanelProduct {
+  std::int64_t m, n, steps, rows;
+  const float *a, *b;
+  float* c;
+  std::int64_t ldc;
+  bool accumulate;
+};
+inline constexpr std::int64_t panel_columns = 32;
+/// Words of k at a time: elements of C are loaded and stored once for each, which costs more than reading a panel from the second-level
+/// cache.
+inline constexpr std::int64_t panel_depth = 2048;
+
+/// Products of packed operands of one kind of number. Each element is one chain in the order of k, as in outer_product.
+struct Panels {
+  std::int64_t rows;  ///< of a tile, at most
+  std::int64_t step;  ///< values of k in a word
+  void (*pack)(const Packing&, float* to);
+  void (*product)(const PanelProduct&);
+  std::int64_t steps(std::int64_t k) const { return (k + step - 1) / step; }
 };
 
 /// Of z = x * factor: the largest z, and sums over e = exp(z - largest).
@@ -41,6 +71,7 @@ enum class Activation : std::uint8_t;
 struct AdamWScalars {
   explicit AdamWScalars(const AdamW& how);
   float decay, one_minus_beta1, beta2, one_minus_beta2, sqrt_correction2, eps, step_size, grad_scale;
+  bool clear_gradients;
 };
 
 struct Kernels {
@@ -50,6 +81,8 @@ struct Kernels {
   void (*dot_product)(const Product&, float* scratch);
   /// B is [k, n]: each element is one chain of multiply-adds in the order of k, which continues from C when accumulating.
   void (*outer_product)(const Product&, float* scratch);
+  Panels singles;  ///< f32
+  Panels pairs;    ///< f32 rounded to bf16, two to a word
 
   SoftmaxSums (*softmax_sums)(const float* x, std::int64_t n, float factor, bool weighted);
   SoftmaxSums (*softmax_in_place)(float* x, std::int64_t n, float factor);                       ///< x becomes e
@@ -81,7 +114,7 @@ struct Kernels {
   void (*activate_backward)(Activation, const float* x, const float* dy, float* dx, std::int64_t n);
   void (*add)(const float* a, const float* b, float* sum, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
-  void (*adamw)(float* p, const float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);
+  void (*adamw)(float* p, float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);
   double (*sum_of_squares)(const float* x, std::int64_t n);
   bool (*all_finite)(const float* x, std::int64_t n);
 };
@@ -92,6 +125,7 @@ inline constexpr std::int64_t product_scratch = 192 * 1024;
 const Kernels& baseline_kernels();
 const Kernels& avx2_kernels();
 const Kernels& avx512_kernels();
+const Kernels& avx512_bf16_kernels();
 
 /// The kernels of the highest set that is no higher than `isa` ("": no limit) and that this processor has.
 /// Failure(usage) for an unknown name, Failure(unsupported) when the processor lacks the named set.

@@ -1,6 +1,6 @@
 // y = x W^T as tiles of dot products: sixteen running sums an element along k, in blocks of 512, each block's sum joined by one
 // fixed tree and added to the element. Nothing in that order depends on the tile, so a row alone has the bits of a row in a batch.
-// A's rows are copied (and rounded) tile by tile; B is read where it lies for few rows, and copied block by block for many, which
+// A's rows are copied tile by tile; B is read where it lies for few rows, and copied block by block for many, which
 // keeps it in the second-level cache whatever its stride.
 #pragma once
 
@@ -19,34 +19,32 @@ struct DotOperand {
   int tail;
 };
 
-template <class V, int M, int N, bool round>
+template <class V, int M, int N>
 [[gnu::always_inline]] inline void dot_step(const float* a, const float* b, std::int64_t row, V (&sums)[M][N]) {
   V left[M];
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) left[i] = V::load(a + 16 * i);
 #pragma GCC unroll 8
   for (int j = 0; j < N; ++j) {
-    V right = V::load(b + j * row);
-    if constexpr (round) right = V::round_bf16(right);
+    const V right = V::load(b + j * row);
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) sums[i][j] = V::fma(left[i], right, sums[i][j]);
   }
 }
 
-template <class V, int M, int N, bool round>
+template <class V, int M, int N>
 [[gnu::always_inline]] inline void dot_tail(const float* a, const float* b, std::int64_t row, int tail, V (&sums)[M][N]) {
   const auto mask = V::first(tail);
 #pragma GCC unroll 8
   for (int j = 0; j < N; ++j) {
-    V right = V::load(b + j * row, mask);
-    if constexpr (round) right = V::round_bf16(right);
+    const V right = V::load(b + j * row, mask);
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) sums[i][j] = V::fma(V::load(a + 16 * i), right, sums[i][j]);
   }
 }
 
 /// C [M, n <= N] = or += the sums over `steps` steps of 16.
-template <class V, int M, int N, bool round>
+template <class V, int M, int N>
 void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add) {
   V sums[M][N];
 #pragma GCC unroll 8
@@ -56,8 +54,8 @@ void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c,
   }
   const std::int64_t full = b.tail > 0 ? steps - 1 : steps;
   const float* right = b.at;
-  for (std::int64_t s = 0; s < full; ++s, a += 16 * M, right += b.step) dot_step<V, M, N, round>(a, right, b.row, sums);
-  if (b.tail > 0) dot_tail<V, M, N, round>(a, right, b.row, b.tail, sums);
+  for (std::int64_t s = 0; s < full; ++s, a += 16 * M, right += b.step) dot_step<V, M, N>(a, right, b.row, sums);
+  if (b.tail > 0) dot_tail<V, M, N>(a, right, b.row, b.tail, sums);
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
     float* result = c + i * ldc;
@@ -72,15 +70,13 @@ void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c,
 }
 
 template <class V, int M>
-void dot_tile_direct(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add, bool round) {
+void dot_tile_direct(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add) {
   constexpr int columns = V::direct_columns(M);
   if (n == columns) {
-    round ? dot_tile<V, M, columns, true>(a, b, steps, n, c, ldc, add) : dot_tile<V, M, columns, false>(a, b, steps, n, c, ldc, add);
+    dot_tile<V, M, columns>(a, b, steps, n, c, ldc, add);
     return;
   }
-  for (int j = 0; j < n; ++j, b.at += b.row) {
-    round ? dot_tile<V, M, 1, true>(a, b, steps, 1, c + j, ldc, add) : dot_tile<V, M, 1, false>(a, b, steps, 1, c + j, ldc, add);
-  }
+  for (int j = 0; j < n; ++j, b.at += b.row) dot_tile<V, M, 1>(a, b, steps, 1, c + j, ldc, add);
 }
 
 /// Calls use(std integral M) with the compile-time number of rows.
@@ -110,7 +106,7 @@ void pack_dot_rows(const Product& p, std::int64_t row, std::int64_t rows, std::i
         for (std::int64_t l = 0; l < lanes; ++l) values[l] = from[l * p.a_k];
         x = V::load(values);
       }
-      (p.bf16 ? V::round_bf16(x) : x).store(to);
+      x.store(to);
     }
   }
 }
@@ -126,7 +122,7 @@ void pack_dot_columns(const Product& p, std::int64_t column, std::int64_t column
     for (std::int64_t at = 0; at < depth; at += 16, target += N * 16) {
       V x = V::zero();
       if (j < columns) x = depth - at >= 16 ? V::load(from + at) : V::load(from + at, V::first(depth - at));
-      (p.bf16 ? V::round_bf16(x) : x).store(target);
+      x.store(target);
     }
   }
 }
@@ -149,7 +145,7 @@ void dot_packed(const Product& p, float* scratch) {
           for (std::int64_t j = 0; j < columns; j += N) {
             const int width = static_cast<int>(columns - j < N ? columns - j : N);
             const DotOperand b{panels + j * steps * 16, 16, N * 16, 0};
-            dot_tile<V, H, static_cast<int>(N), false>(rows, b, steps, width, p.c + m * p.ldc + n + j, p.ldc, add);
+            dot_tile<V, H, static_cast<int>(N)>(rows, b, steps, width, p.c + m * p.ldc + n + j, p.ldc, add);
           }
         });
       }
@@ -166,7 +162,7 @@ void dot_direct_rows(const Product& p, const float* rows, std::int64_t m, std::i
     for (std::int64_t at = 0; at < depth; at += k_block) {
       const std::int64_t part = depth - at < k_block ? depth - at : k_block;
       const DotOperand b{p.b + n * p.ldb + k + at, p.ldb, 16, static_cast<int>(part % 16)};
-      dot_tile_direct<V, H>(rows + at * H, b, (part + 15) / 16, width, p.c + m * p.ldc + n, p.ldc, k + at > 0 || p.accumulate, p.bf16);
+      dot_tile_direct<V, H>(rows + at * H, b, (part + 15) / 16, width, p.c + m * p.ldc + n, p.ldc, k + at > 0 || p.accumulate);
     }
   }
 }

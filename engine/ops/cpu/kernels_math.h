@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/ops/cpu/kernels.h"
+#include "engine/ops/cpu/lanes.h"
 
 namespace troupe::engine::ops::kernels {
 
@@ -26,7 +27,8 @@ template <class V>
 /// Calls step(index, mask) for each sixteen of n.
 template <class V, class Step>
 [[gnu::always_inline]] inline void for_lanes(std::int64_t begin, std::int64_t end, Step step) {
-  for (std::int64_t i = begin; i < end; i += 16) step(i, V::first(end - i));
+  for (; begin + 16 <= end; begin += 16) step(begin, Every{});
+  if (begin < end) step(begin, V::first(end - begin));
 }
 
 template <class V>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/ops/cpu/kernels_dot.h"
+#include "engine/ops/cpu/kernels_panels.h"
 
 namespace troupe::engine::ops::kernels {
 
@@ -11,14 +12,11 @@ inline constexpr std::int64_t outer_depth = 256;
 inline constexpr std::int64_t outer_columns_block = 512;
 
 /// One step of k: sums += a[i] * right, which get(j) reads from B.
-template <class V, int M, int N, bool round, class Get>
+template <class V, int M, int N, class Get>
 [[gnu::always_inline]] inline void outer_step(const float* a, V (&sums)[M][N], Get get) {
   V right[N];
 #pragma GCC unroll 8
-  for (int j = 0; j < N; ++j) {
-    right[j] = get(j);
-    if constexpr (round) right[j] = V::round_bf16(right[j]);
-  }
+  for (int j = 0; j < N; ++j) { right[j] = get(j); }
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
     const V left = V::set(a[i]);
@@ -27,10 +25,10 @@ template <class V, int M, int N, bool round, class Get>
   }
 }
 
-/// C [M, n <= 16 N] from A packed as [k][M] and rows of B that are `step` apart; `padded`: they may be read to their full width.
-template <class V, int M, int N, bool round>
-void outer_tile(std::int64_t depth, const float* a, const float* b, std::int64_t step, std::int64_t n, bool padded, float* c,
-                std::int64_t ldc, bool add) {
+/// C [M, n <= 16 N] from A packed as [k][M] and rows of B that are `step` apart.
+template <class V, int M, int N>
+void outer_tile(std::int64_t depth, const float* a, const float* b, std::int64_t step, std::int64_t n, float* c, std::int64_t ldc,
+                bool add) {
   decltype(V::first(0)) mask[N];
   V sums[M][N];
 #pragma GCC unroll 8
@@ -39,14 +37,14 @@ void outer_tile(std::int64_t depth, const float* a, const float* b, std::int64_t
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) sums[i][j] = add ? V::load(c + i * ldc + 16 * j, mask[j]) : V::zero();
   }
-  if (padded || n >= 16 * N) {
+  if (n >= 16 * N) {
     for (std::int64_t k = 0; k < depth; ++k, a += M, b += step) {
-      outer_step<V, M, N, round>(
+      outer_step<V, M, N>(
           a, sums, [b](int j) __attribute__((always_inline)) { return V::load(b + 16 * j); });
     }
   } else {
     for (std::int64_t k = 0; k < depth; ++k, a += M, b += step) {
-      outer_step<V, M, N, round>(
+      outer_step<V, M, N>(
           a, sums, [ b, &mask ](int j) __attribute__((always_inline)) { return V::load(b + 16 * j, mask[j]); });
     }
   }
@@ -70,48 +68,25 @@ void pack_outer_rows(const Product& p, std::int64_t row, std::int64_t rows, std:
       for (std::int64_t l = 0; l < depth; ++l) to[l * rows + i] = from[i * p.a_row + l * p.a_k];
     }
   }
-  if (!p.bf16) return;
-  for (std::int64_t at = 0; at < rows * depth; at += 16) {
-    const auto mask = V::first(rows * depth - at);
-    V::round_bf16(V::load(to + at, mask)).store(to + at, mask);
-  }
-}
-
-/// B's columns [column, column + columns) as panels of [k][16 N], filled up with zeros.
-template <class V>
-void pack_outer_columns(const Product& p, std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth, float* to) {
-  constexpr std::int64_t width = 16 * V::outer_vectors;
-  for (std::int64_t panel = 0; panel < columns; panel += width) {
-    for (std::int64_t l = 0; l < depth; ++l) {
-      const float* from = p.b + (k + l) * p.ldb + column + panel;
-      for (std::int64_t j = 0; j < width; j += 16, to += 16) {
-        const V x = V::load(from + j, V::first(columns - panel - j));
-        (p.bf16 ? V::round_bf16(x) : x).store(to);
-      }
-    }
-  }
 }
 
 template <class V>
 void outer_packed(const Product& p, float* scratch) {
-  constexpr int N = V::outer_vectors;
-  constexpr std::int64_t width = 16 * N;
+  constexpr std::int64_t height = Singles<V>::rows;
   float* panels = scratch;
   float* rows = scratch + outer_columns_block * outer_depth;
   for (std::int64_t k = 0; k < p.k; k += outer_depth) {
     const std::int64_t depth = p.k - k < outer_depth ? p.k - k : outer_depth;
     for (std::int64_t n = 0; n < p.n; n += outer_columns_block) {
       const std::int64_t columns = p.n - n < outer_columns_block ? p.n - n : outer_columns_block;
-      pack_outer_columns<V>(p, n, columns, k, depth, panels);
-      for (std::int64_t m = 0; m < p.m; m += V::tile_rows) {
-        const std::int64_t height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
-        pack_outer_rows<V>(p, m, height, k, depth, rows);
-        with_rows<V>(height, [&]<int H>() {
-          for (std::int64_t j = 0; j < columns; j += width) {
-            outer_tile<V, H, N, false>(depth, rows, panels + j * depth, width, columns - j, true, p.c + m * p.ldc + n + j, p.ldc,
-                                       k > 0 || p.accumulate);
-          }
-        });
+      for (std::int64_t j = 0; j < columns; j += panel_columns) {
+        pack_words<V, Singles<V>>({p.b + k * p.ldb + n + j, p.ldb, columns - j, depth, panel_columns, true}, panels + j * depth);
+      }
+      for (std::int64_t m = 0; m < p.m; m += height) {
+        const std::int64_t tall = p.m - m < height ? p.m - m : height;
+        const float* from = p.a + m * p.a_row + k * p.a_k;
+        pack_words<V, Singles<V>>({from, p.a_row == 1 ? p.a_k : p.a_row, tall, depth, tall, p.a_row == 1}, rows);
+        panel_product<V, Singles<V>>({tall, columns, depth, tall, rows, panels, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate});
       }
     }
   }
@@ -121,8 +96,7 @@ void outer_packed(const Product& p, float* scratch) {
 template <class V, int H, int N>
 void outer_direct(const Product& p, const float* rows, std::int64_t m, std::int64_t k, std::int64_t depth) {
   for (std::int64_t n = 0; n < p.n; n += 16 * N) {
-    const auto tile = p.bf16 ? &outer_tile<V, H, N, true> : &outer_tile<V, H, N, false>;
-    tile(depth, rows, p.b + k * p.ldb + n, p.ldb, p.n - n, false, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate);
+    outer_tile<V, H, N>(depth, rows, p.b + k * p.ldb + n, p.ldb, p.n - n, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate);
   }
 }
 

@@ -153,17 +153,22 @@ template <class V>
 void scale(float* x, float factor, std::int64_t n) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { (V::load(x + i, mask) * V::set(factor)).store(x + i, mask); });
 }
-template <class V>
-void adamw(float* p, const float* g, float* m, float* v, const AdamWScalars& with, std::int64_t n) {
+template <class V, bool clear>
+void adamw_of(float* p, float* g, float* m, float* v, const AdamWScalars& with, std::int64_t n) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
     const V grad = V::load(g + i, mask) * V::set(with.grad_scale);
     const V first = V::load(m + i, mask) + (grad - V::load(m + i, mask)) * V::set(with.one_minus_beta1);
     const V second = V::load(v + i, mask) * V::set(with.beta2) + grad * grad * V::set(with.one_minus_beta2);
     const V denominator = V::sqrt(second) / V::set(with.sqrt_correction2) + V::set(with.eps);
+    if constexpr (clear) V::zero().store(g + i, mask);
     first.store(m + i, mask);
     second.store(v + i, mask);
     (V::load(p + i, mask) * V::set(with.decay) - V::set(with.step_size) * (first / denominator)).store(p + i, mask);
   });
+}
+template <class V>
+void adamw(float* p, float* g, float* m, float* v, const AdamWScalars& with, std::int64_t n) {
+  with.clear_gradients ? adamw_of<V, true>(p, g, m, v, with, n) : adamw_of<V, false>(p, g, m, v, with, n);
 }
 
 /// In f64: lane by lane, then the lanes in their order.

@@ -13,6 +13,8 @@ constexpr Kernels table(const char* isa) {
   return {.isa = isa,
           .dot_product = dot_product<V>,
           .outer_product = outer_product<V>,
+          .singles = panels<V, Singles<V>>(),
+          .pairs = panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,
           .softmax_in_place = softmax_in_place<V>,
           .attention_weights = attention_weights<V>,

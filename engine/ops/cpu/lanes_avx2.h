@@ -7,7 +7,7 @@ namespace troupe::engine::ops::avx2 {
 
 struct Lanes {
   // Tiles that fit the 16 registers.
-  static constexpr int tile_rows = 3, dot_columns = 2, outer_vectors = 2;
+  static constexpr int tile_rows = 3, dot_columns = 2, outer_vectors = 2, single_rows = 3, pair_rows = 2;
   static constexpr int direct_columns(int rows) { return rows == 1 ? 4 : 2; }
 
   __m256 lo, hi;
@@ -34,6 +34,9 @@ struct Lanes {
     _mm256_maskstore_ps(p, m.lo, lo);
     _mm256_maskstore_ps(p + 8, m.hi, hi);
   }
+  [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
+  [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
+  [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }
   /// Lanes outside the mask become `other`.
   [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const {
     return {_mm256_blendv_ps(other.lo, lo, _mm256_castsi256_ps(m.lo)), _mm256_blendv_ps(other.hi, hi, _mm256_castsi256_ps(m.hi))};
@@ -67,6 +70,32 @@ struct Lanes {
   /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
   [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) { return {times_power8(x.lo, n.lo), times_power8(x.hi, n.hi)}; }
   [[gnu::always_inline]] static Lanes round_bf16(Lanes x) { return {x86::round_bf16(x.lo), x86::round_bf16(x.hi)}; }
+
+  /// Words of two bf16, from lanes that are rounded already: the first in the upper half.
+  [[gnu::always_inline]] static Lanes pair(Lanes first, Lanes second) {
+    return {x86::pair(first.lo, second.lo), x86::pair(first.hi, second.hi)};
+  }
+  [[gnu::always_inline]] static Lanes first_of(Lanes words) { return {x86::upper_half(words.lo), x86::upper_half(words.hi)}; }
+  [[gnu::always_inline]] static Lanes second_of(Lanes words) { return {x86::lower_half(words.lo), x86::lower_half(words.hi)}; }
+  /// The 32 values of x and y, those at even places to x, those at odd ones to y.
+  [[gnu::always_inline]] static void part_even_odd(Lanes& x, Lanes& y) {
+    const Lanes left = {x86::evens(x.lo, x.hi), x86::evens(y.lo, y.hi)};
+    y = {x86::odds(x.lo, x.hi), x86::odds(y.lo, y.hi)};
+    x = left;
+  }
+  [[gnu::always_inline]] static void transpose(Lanes (&rows)[16]) {
+    __m256 quarter[8];
+    for (int half = 0; half < 2; ++half) {  // the two quarters on the diagonal
+      for (int i = 0; i < 8; ++i) quarter[i] = half == 0 ? rows[i].lo : rows[8 + i].hi;
+      x86::transpose8(quarter);
+      for (int i = 0; i < 8; ++i) (half == 0 ? rows[i].lo : rows[8 + i].hi) = quarter[i];
+    }
+    __m256 upper[8];
+    for (int i = 0; i < 8; ++i) upper[i] = rows[i].hi, quarter[i] = rows[8 + i].lo;
+    x86::transpose8(upper);
+    x86::transpose8(quarter);
+    for (int i = 0; i < 8; ++i) rows[i].hi = quarter[i], rows[8 + i].lo = upper[i];
+  }
 
   /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
   template <int N>

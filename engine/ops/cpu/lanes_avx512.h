@@ -6,8 +6,8 @@
 namespace troupe::engine::ops::avx512 {
 
 struct Lanes {
-  // Tiles that fill the 32 registers (kernels_dot.h, kernels_outer.h).
-  static constexpr int tile_rows = 6, dot_columns = 4, outer_vectors = 4;
+  // Tiles that fill the 32 registers (kernels_dot.h, kernels_outer.h, kernels_panels.h).
+  static constexpr int tile_rows = 6, dot_columns = 4, outer_vectors = 4, single_rows = 14, pair_rows = 10;
   static constexpr int direct_columns(int rows) { return rows <= 3 ? 8 : 4; }
 
   __m512 v;
@@ -22,6 +22,9 @@ struct Lanes {
   [[gnu::always_inline]] static Lanes load(const float* p, Mask m) { return {_mm512_maskz_loadu_ps(m, p)}; }
   [[gnu::always_inline]] void store(float* p) const { _mm512_storeu_ps(p, v); }
   [[gnu::always_inline]] void store(float* p, Mask m) const { _mm512_mask_storeu_ps(p, m, v); }
+  [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
+  [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
+  [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }
   /// Lanes outside the mask become `other`.
   [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const { return {_mm512_mask_blend_ps(m, other.v, v)}; }
 
@@ -54,6 +57,50 @@ struct Lanes {
     const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     const __m512i kept = _mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xffff0000U)));
     return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q), _mm512_castsi512_ps(kept), x.v)};
+  }
+
+  /// Words of two bf16, from lanes that are rounded already: the first in the upper half.
+  [[gnu::always_inline]] static Lanes pair(Lanes first, Lanes second) {
+    const __m512i upper = _mm512_and_si512(_mm512_castps_si512(first.v), _mm512_set1_epi32(static_cast<int>(0xffff0000U)));
+    return {_mm512_castsi512_ps(_mm512_or_si512(upper, _mm512_srli_epi32(_mm512_castps_si512(second.v), 16)))};
+  }
+  [[gnu::always_inline]] static Lanes first_of(Lanes words) {
+    return {_mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(words.v), _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
+  }
+  [[gnu::always_inline]] static Lanes second_of(Lanes words) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(words.v), 16))};
+  }
+  /// The 32 values of x and y, those at even places to x, those at odd ones to y.
+  [[gnu::always_inline]] static void part_even_odd(Lanes& x, Lanes& y) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512 left = _mm512_permutex2var_ps(x.v, even, y.v);
+    y.v = _mm512_permutex2var_ps(x.v, _mm512_add_epi32(even, _mm512_set1_epi32(1)), y.v);
+    x.v = left;
+  }
+  [[gnu::always_inline]] static void transpose(Lanes (&rows)[16]) {
+    __m512 pairs[16], fours[16];
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {
+      pairs[i] = _mm512_unpacklo_ps(rows[i].v, rows[i + 1].v);
+      pairs[i + 1] = _mm512_unpackhi_ps(rows[i].v, rows[i + 1].v);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {  // fours[i + c]: column 4 q + c of rows i .. i + 3, in quarter q
+      fours[i] = _mm512_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+      fours[i + 1] = _mm512_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+      fours[i + 2] = _mm512_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+      fours[i + 3] = _mm512_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {
+      const __m512 low = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0x88), high = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0x88);
+      const __m512 odd_low = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0xdd);
+      const __m512 odd_high = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0xdd);
+      rows[c].v = _mm512_shuffle_f32x4(low, high, 0x88);
+      rows[4 + c].v = _mm512_shuffle_f32x4(odd_low, odd_high, 0x88);
+      rows[8 + c].v = _mm512_shuffle_f32x4(low, high, 0xdd);
+      rows[12 + c].v = _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd);
+    }
   }
 
   [[gnu::always_inline]] __m256 folded() const { return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)); }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "engine/ops/cpu/lanes.h"
+
 namespace troupe::engine::ops::baseline {
 
 using Four = float __attribute__((vector_size(16)));
@@ -11,7 +13,7 @@ using FourInts = std::int32_t __attribute__((vector_size(16)));
 using FourWords = std::uint32_t __attribute__((vector_size(16)));
 
 struct Lanes {
-  static constexpr int tile_rows = 2, dot_columns = 1, outer_vectors = 1;
+  static constexpr int tile_rows = 2, dot_columns = 1, outer_vectors = 1, single_rows = 1, pair_rows = 1;
   static constexpr int direct_columns(int) { return 1; }
 
   Four q[4];
@@ -39,6 +41,9 @@ struct Lanes {
     store(values);
     for (int i = 0; i < m; ++i) p[i] = values[i];
   }
+  [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
+  [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
+  [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }
   /// Lanes outside the mask become `other`.
   [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const {
     float values[16];
@@ -98,6 +103,38 @@ struct Lanes {
       four = four == four ? __builtin_bit_cast(Four, rounded) : four;
     }
     return x;
+  }
+
+  /// Words of two bf16, from lanes that are rounded already: the first in the upper half.
+  [[gnu::always_inline]] static Lanes pair(Lanes first, Lanes second) {
+    for (int i = 0; i < 4; ++i) {
+      const FourWords upper = __builtin_bit_cast(FourWords, first.q[i]), lower = __builtin_bit_cast(FourWords, second.q[i]);
+      first.q[i] = __builtin_bit_cast(Four, (upper & 0xffff0000U) | (lower >> 16));
+    }
+    return first;
+  }
+  [[gnu::always_inline]] static Lanes first_of(Lanes words) {
+    for (Four& four : words.q) four = __builtin_bit_cast(Four, __builtin_bit_cast(FourWords, four) & 0xffff0000U);
+    return words;
+  }
+  [[gnu::always_inline]] static Lanes second_of(Lanes words) {
+    for (Four& four : words.q) four = __builtin_bit_cast(Four, __builtin_bit_cast(FourWords, four) << 16);
+    return words;
+  }
+  /// The 32 values of x and y, those at even places to x, those at odd ones to y.
+  [[gnu::always_inline]] static void part_even_odd(Lanes& x, Lanes& y) {
+    float values[32];
+    x.store(values), y.store(values + 16);
+    for (int i = 0; i < 16; ++i) x.q[i / 4][i % 4] = values[2 * i], y.q[i / 4][i % 4] = values[2 * i + 1];
+  }
+  [[gnu::always_inline]] static void transpose(Lanes (&rows)[16]) {
+    for (int i = 0; i < 16; ++i) {
+      for (int j = 0; j < i; ++j) {
+        const float kept = rows[i].q[j / 4][j % 4];
+        rows[i].q[j / 4][j % 4] = rows[j].q[i / 4][i % 4];
+        rows[j].q[i / 4][i % 4] = kept;
+      }
+    }
   }
 
   /// out[0..N) = or += the sums of the lanes of N vectors.

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "engine/ops/cpu/lanes.h"
+
 namespace troupe::engine::ops::x86 {
 
 // Everything is forced inline: a shared copy compiled for one processor must never be called on another.
@@ -48,6 +50,42 @@ template <int N>
   const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
   const __m256 kept = _mm256_castsi256_ps(_mm256_and_si256(rounded, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
   return _mm256_blendv_ps(kept, x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+
+/// Words of two bf16, from floats that are rounded already: the first in the upper half.
+[[gnu::always_inline]] static inline __m256 upper_half(__m256 words) {
+  return _mm256_and_ps(words, _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xffff0000U))));
+}
+[[gnu::always_inline]] static inline __m256 lower_half(__m256 words) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(words), 16));
+}
+[[gnu::always_inline]] static inline __m256 pair(__m256 first, __m256 second) {
+  return _mm256_or_ps(upper_half(first), _mm256_castsi256_ps(_mm256_srli_epi32(_mm256_castps_si256(second), 16)));
+}
+
+/// Of sixteen floats those at even places, or those at odd ones.
+[[gnu::always_inline]] static inline __m256 in_order(__m256 mixed) {
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
+}
+[[gnu::always_inline]] static inline __m256 evens(__m256 low, __m256 high) { return in_order(_mm256_shuffle_ps(low, high, 0x88)); }
+[[gnu::always_inline]] static inline __m256 odds(__m256 low, __m256 high) { return in_order(_mm256_shuffle_ps(low, high, 0xdd)); }
+
+[[gnu::always_inline]] static inline void transpose8(__m256 (&rows)[8]) {
+  __m256 pairs[8], fours[8];
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    fours[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+    fours[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+    fours[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+    fours[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+  }
+  for (int c = 0; c < 4; ++c) {
+    rows[c] = _mm256_permute2f128_ps(fours[c], fours[4 + c], 0x20);
+    rows[4 + c] = _mm256_permute2f128_ps(fours[c], fours[4 + c], 0x31);
+  }
 }
 
 }  // namespace troupe::engine::ops::x86

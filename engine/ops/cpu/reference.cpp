@@ -27,9 +27,29 @@ std::vector<double> operand(const float* x, std::int64_t count, std::int64_t str
   return values;
 }
 
+namespace {
+
+// Here a packed weight lies as any matrix does.
+std::vector<double> unpacked(const Tensor& b, std::int64_t n, std::int64_t k) {
+  check(b.shape() == Shape{n, k}, "gemm: the packed weight has another shape");
+  const auto* bits = reinterpret_cast<const std::uint16_t*>(raw(b));
+  std::vector<double> values(static_cast<std::size_t>(b.count()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = from_bf16(bits[i]);
+  return values;
+}
+
+}  // namespace
+
+void ReferenceDevice::pack(const Tensor& weight, Tensor& packed) {
+  if (!packed) packed = empty(weight.shape(), DType::bf16_packed);
+  check(packed.dtype() == DType::bf16_packed && packed.shape() == weight.shape(), "pack: a packed weight of another shape");
+  auto* bits = reinterpret_cast<std::uint16_t*>(raw(packed));
+  for (std::int64_t i = 0; i < weight.count(); ++i) bits[i] = to_bf16(in(weight)[i]);
+}
+
 void ReferenceDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
   const auto [m, n, k] = gemm_sizes(a, b, c, how);
-  const std::vector<double> right = operand(in(b), n * k, 1, how.precision);
+  const std::vector<double> right = b.dtype() == DType::bf16_packed ? unpacked(b, n, k) : operand(in(b), n * k, 1, how.precision);
   const std::int64_t b_step = how.transpose_b ? 1 : n;  // between consecutive k
   const std::int64_t b_next = how.transpose_b ? k : 1;  // between consecutive n
   for (std::int64_t i = 0; i < m; ++i) {
@@ -82,7 +102,7 @@ void ReferenceDevice::rope(Tensor& x, std::span<const std::int32_t> positions, c
   }
 }
 
-void ReferenceDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
+void ReferenceDevice::adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
   const std::int64_t count = values.count();
   check(grads.count() == count && m.count() == count && v.count() == count, "adamw: operands differ in size");
   const AdamWScalars with(how);
@@ -92,6 +112,7 @@ void ReferenceDevice::adamw(Tensor& values, const Tensor& grads, Tensor& m, Tens
   first += (g - first) * with.one_minus_beta1;
   second = second * with.beta2 + g * g * with.one_minus_beta2;
   p -= with.step_size * (first / (second.sqrt() / with.sqrt_correction2 + with.eps));
+  if (with.clear_gradients) row(out(grads), 0, count).setZero();
 }
 
 double ReferenceDevice::sum_of_squares(const Tensor& x) {

@@ -9,6 +9,7 @@ namespace troupe::engine::ops {
 class ReferenceDevice final : public HostDevice {
  public:
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
+  void pack(const Tensor& weight, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
@@ -36,7 +37,7 @@ class ReferenceDevice final : public HostDevice {
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
-  void adamw(Tensor& values, const Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
+  void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;
 };

@@ -11,6 +11,10 @@ GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how
   check(a.shape().rank() == 2 && b.shape().rank() == 2 && c.shape().rank() == 2, "gemm: operands are matrices");
   const GemmSizes sizes{c.shape()[0], c.shape()[1], a.shape()[how.transpose_a ? 0 : 1]};
   check(a.shape()[how.transpose_a ? 1 : 0] == sizes.m, "gemm: rows of A and C differ");
+  if (b.dtype() == DType::bf16_packed) {
+    check(how.transpose_b && how.precision == Precision::bf16, "gemm: a packed weight is for products x W^T in bf16");
+    return sizes;
+  }
   check(b.shape()[how.transpose_b ? 0 : 1] == sizes.n, "gemm: columns of B and C differ");
   check(b.shape()[how.transpose_b ? 1 : 0] == sizes.k, "gemm: inner sizes of A and B differ");
   return sizes;
@@ -97,6 +101,7 @@ AdamWScalars::AdamWScalars(const AdamW& how) {
   eps = static_cast<float>(how.eps);
   step_size = static_cast<float>(how.learning_rate / correction1);
   grad_scale = how.grad_scale;
+  clear_gradients = how.clear_gradients;
 }
 
 }  // namespace troupe::engine::ops

@@ -12,7 +12,7 @@ void expect_same(const std::map<std::string, Floats>& a, const std::map<std::str
 std::unique_ptr<Device> device_or_null(const char* isa, int threads) { return make({"", false, isa, threads}); }
 
 TEST(Bits, OfOneThreadAreThoseOfMany) {
-  for (const char* isa : {"avx2", "avx512"}) {
+  for (const char* isa : {"avx2", "avx512", "avx512_bf16"}) {
     const auto one = device_or_null(isa, 1);
     if (!one) continue;
     const auto expected = every_result(*one);
@@ -27,7 +27,9 @@ TEST(Bits, OfOneThreadAreThoseOfMany) {
 TEST(Bits, OfAvx2AreThoseOfAvx512) {
   const auto narrow = device_or_null("avx2", 2), wide = device_or_null("avx512", 2);
   if (!narrow || !wide) GTEST_SKIP() << "this processor does not have both avx2 and avx512";
-  expect_same(every_result(*narrow), every_result(*wide));
+  const auto expected = every_result(*narrow);
+  expect_same(expected, every_result(*wide));
+  if (const auto paired = device_or_null("avx512_bf16", 2)) expect_same(expected, every_result(*paired));
 }
 
 TEST(Bits, AreTheSameOnASecondRun) {
@@ -48,15 +50,17 @@ INSTANTIATE_TEST_SUITE_P(Devices, MicroBatches, testing::ValuesIn(device_cases()
 TEST_P(MicroBatches, AddUpToTheWeightGradientOfTheWholeBatch) {
   const int rows = 90, inputs = 70, outputs = 50;
   const Floats dy = random_floats(rows * outputs, 1), x = random_floats(rows * inputs, 2);
-  const Gemm how{.transpose_a = true, .accumulate = true};
-  Tensor whole = filled({outputs, inputs}, 0.125F);
-  device().gemm(put({rows, outputs}, dy), put({rows, inputs}, x), whole, how);
-  for (const int cut : {1, 7, 45, 83}) {
-    Tensor sum = filled({outputs, inputs}, 0.125F);
-    device().gemm(put({cut, outputs}, slice(dy, 0, cut * outputs)), put({cut, inputs}, slice(x, 0, cut * inputs)), sum, how);
-    device().gemm(put({rows - cut, outputs}, slice(dy, cut * outputs, rows * outputs)),
-                  put({rows - cut, inputs}, slice(x, cut * inputs, rows * inputs)), sum, how);
-    EXPECT_TRUE(same_bits(get(whole), get(sum))) << cut;
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const Gemm how{.transpose_a = true, .accumulate = true, .precision = precision};
+    Tensor whole = filled({outputs, inputs}, 0.125F);
+    device().gemm(put({rows, outputs}, dy), put({rows, inputs}, x), whole, how);
+    for (const int cut : {1, 7, 45, 83}) {
+      Tensor sum = filled({outputs, inputs}, 0.125F);
+      device().gemm(put({cut, outputs}, slice(dy, 0, cut * outputs)), put({cut, inputs}, slice(x, 0, cut * inputs)), sum, how);
+      device().gemm(put({rows - cut, outputs}, slice(dy, cut * outputs, rows * outputs)),
+                    put({rows - cut, inputs}, slice(x, cut * inputs, rows * inputs)), sum, how);
+      EXPECT_TRUE(same_bits(get(whole), get(sum))) << cut;
+    }
   }
 }
 

@@ -10,9 +10,14 @@
 namespace troupe::engine::ops {
 
 const std::vector<DeviceCase>& device_cases() {
-  static const std::vector<DeviceCase> cases = {{"reference", true, "", 1},       {"baseline_1", false, "baseline", 1},
-                                                {"avx2_1", false, "avx2", 1},     {"avx2_2", false, "avx2", 2},
-                                                {"avx512_1", false, "avx512", 1}, {"avx512_2", false, "avx512", 2}};
+  static const std::vector<DeviceCase> cases = {{"reference", true, "", 1},
+                                                {"baseline_1", false, "baseline", 1},
+                                                {"avx2_1", false, "avx2", 1},
+                                                {"avx2_2", false, "avx2", 2},
+                                                {"avx512_1", false, "avx512", 1},
+                                                {"avx512_2", false, "avx512", 2},
+                                                {"avx512_bf16_1", false, "avx512_bf16", 1},
+                                                {"avx512_bf16_2", false, "avx512_bf16", 2}};
   return cases;
 }
 

@@ -113,10 +113,13 @@ struct Round {
     const std::int64_t count = 200000;
     Tensor p = random({count}, 1), m = random({count}, 2), v = on.empty({count});
     on.fill(v, 0.5F);
-    const Tensor g = random({count}, 3);
+    Tensor g = random({count}, 3);
     on.adamw(p, g, m, v, {.learning_rate = 0.01, .weight_decay = 0.1, .step = 3, .grad_scale = 0.7F});
     keep("adamw", p);
     const double sum = on.sum_of_squares(g);
+    on.adamw(p, g, m, v, {.learning_rate = 0.01, .step = 4, .clear_gradients = true});
+    keep("adamw that clears", p);
+    keep("adamw cleared", g);
     results["sum_of_squares"] = {static_cast<float>(sum), static_cast<float>((sum - static_cast<double>(static_cast<float>(sum))) * 1e9)};
   }
 };

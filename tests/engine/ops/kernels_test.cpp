@@ -18,7 +18,7 @@ class KernelsOf : public testing::TestWithParam<const char*> {
   }
   const Kernels* kernels_ = nullptr;
 };
-INSTANTIATE_TEST_SUITE_P(InstructionSets, KernelsOf, testing::Values("baseline", "avx2", "avx512"));
+INSTANTIATE_TEST_SUITE_P(InstructionSets, KernelsOf, testing::Values("baseline", "avx2", "avx512", "avx512_bf16"));
 
 TEST_P(KernelsOf, ExpIsWithinTwoUnitsInTheLastPlace) {
   Floats x;
@@ -72,7 +72,7 @@ TEST_P(KernelsOf, ProductsIntoPartOfAMatrixLeaveTheRestAlone) {
   Floats scratch(product_scratch);
   for (const bool dot : {true, false}) {
     Floats c(m * wide, 7);
-    const Product p{m, n, k, a.data(), k, 1, dot ? b.data() : straight.data(), wide, c.data() + 9, wide, false, false};
+    const Product p{m, n, k, a.data(), k, 1, dot ? b.data() : straight.data(), wide, c.data() + 9, wide, false};
     dot ? kernels_->dot_product(p, scratch.data()) : kernels_->outer_product(p, scratch.data());
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < wide; ++j) {

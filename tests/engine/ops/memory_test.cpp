@@ -40,6 +40,18 @@ TEST_P(Memory, TooMuchIsAFailureInWords) {
   EXPECT_THROW((void)device().empty({std::int64_t{1} << 40, std::int64_t{1} << 40}), std::logic_error);
 }
 
+TEST_P(Memory, TheDeviceKnowsWhatIsInUseAndTheMostThatWas) {
+  const MemoryUse before = device().memory();
+  {
+    const Tensor x = device().empty({1 << 18}), y = device().empty({1 << 18});
+    EXPECT_EQ(device().memory().now, before.now + (2U << 20));
+  }
+  const MemoryUse after = device().memory();
+  EXPECT_EQ(after.now, before.now);
+  EXPECT_EQ(after.peak, before.now + (2U << 20));
+  EXPECT_LE(after.held, after.peak);
+}
+
 TEST(CpuDevice, NamesTheInstructionSetsItKnows) {
   try {
     (void)make_cpu_device({.threads = 1, .isa = "avx3"});

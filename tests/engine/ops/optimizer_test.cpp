@@ -17,7 +17,9 @@ TEST_P(Optimizer, AdamWFollowsAlgorithm2) {
   Doubles values = as_doubles(random_floats(count, 1)), first(values.size()), second(values.size());
   for (; how.step <= 4; ++how.step) {
     const Floats g = random_floats(count, static_cast<std::uint64_t>(10 + how.step));
-    device().adamw(p, put({count}, g), m, v, how);
+    Tensor grads = put({count}, g);
+    device().adamw(p, grads, m, v, how);
+    EXPECT_TRUE(same_bits(get(grads), g));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double slope = 0.5 * double{g[i]}, t = static_cast<double>(how.step);
       first[i] = how.beta1 * first[i] + (1 - how.beta1) * slope;
@@ -36,11 +38,29 @@ TEST_P(Optimizer, AdamWOfARangeHasTheBitsOfTheWhole) {
   const AdamW how{.learning_rate = 1e-2, .weight_decay = 0.1};
   const int count = 300;
   const Floats start = random_floats(count, 1), g = random_floats(count, 2);
-  Tensor p = put({count}, start), m = filled({count}, 0), v = filled({count}, 0);
-  device().adamw(p, put({count}, g), m, v, how);
+  Tensor p = put({count}, start), m = filled({count}, 0), v = filled({count}, 0), grads = put({count}, g);
+  device().adamw(p, grads, m, v, how);
   Tensor part = put({100}, slice(start, 101, 201)), part_m = filled({100}, 0), part_v = filled({100}, 0);
-  device().adamw(part, put({100}, slice(g, 101, 201)), part_m, part_v, how);
+  Tensor part_grads = put({100}, slice(g, 101, 201));
+  device().adamw(part, part_grads, part_m, part_v, how);
   EXPECT_TRUE(same_bits(get(part), slice(get(p), 101, 201)));
+}
+
+TEST_P(Optimizer, ClearingTheGradientsInTheSamePassChangesNoOtherBit) {
+  AdamW how{.learning_rate = 1e-2, .weight_decay = 0.1, .step = 5, .grad_scale = 0.3F};
+  const int count = 70'003;
+  const Floats start = random_floats(count, 1), g = random_floats(count, 2), moment = random_floats(count, 3);
+  Floats results[2][4];
+  for (const bool clear : {false, true}) {
+    how.clear_gradients = clear;
+    Tensor p = put({count}, start), grads = put({count}, g), m = put({count}, moment), v = filled({count}, 0.25F);
+    device().adamw(p, grads, m, v, how);
+    Floats* found = results[clear ? 1 : 0];
+    found[0] = get(p), found[1] = get(m), found[2] = get(v), found[3] = get(grads);
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
+  EXPECT_TRUE(same_bits(results[0][3], g));
+  EXPECT_TRUE(same_bits(results[1][3], Floats(count, 0.0F)));
 }
 
 TEST_P(Optimizer, SumOfSquaresIsADouble) {

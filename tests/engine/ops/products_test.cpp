@@ -1,4 +1,5 @@
 // Matrix products on every device: against the naive loop, and rows bit for bit whatever the batch.
+#include "engine/base/check.h"
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -50,6 +51,13 @@ Floats rounded(Floats x) {
   return x;
 }
 
+Floats transposed(const Floats& x, int rows, int columns) {
+  Floats out(x.size());
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j) out[static_cast<std::size_t>(j * rows + i)] = x[static_cast<std::size_t>(i * columns + j)];
+  return out;
+}
+
 TEST_P(Products, InBf16RoundTheirOperandsAndNothingElse) {
   for (const auto [m, n, k] : odd_sizes) {
     Floats a = random_floats(m * k, 1), b = random_floats(n * k, 2);
@@ -57,13 +65,43 @@ TEST_P(Products, InBf16RoundTheirOperandsAndNothingElse) {
     b[0] = __builtin_bit_cast(float, 0x3f818000U);  // a tie, to even: up
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
-        Gemm how{.transpose_a = ta, .transpose_b = tb, .precision = Precision::bf16};
-        const Floats bf16 = product(a, b, m, n, k, how);
-        how.precision = Precision::f32;
-        EXPECT_TRUE(same_bits(bf16, product(rounded(a), rounded(b), m, n, k, how))) << m << " " << n << " " << k << " " << ta << tb;
+        const Floats bf16 = product(a, b, m, n, k, {.transpose_a = ta, .transpose_b = tb, .precision = Precision::bf16});
+        // Every product in bf16 is one chain in the order of k, as those in f32 are where b is not transposed.
+        const Floats straight = tb ? transposed(b, n, k) : b;
+        EXPECT_TRUE(same_bits(bf16, product(rounded(a), rounded(straight), m, n, k, {.transpose_a = ta})))
+            << m << " " << n << " " << k << " " << ta << tb;
       }
     }
   }
+}
+
+TEST_P(Products, OfPackedWeightsHaveTheBitsOfTheWeights) {
+  for (const auto [m, n, k] : odd_sizes) {
+    const Floats a = random_floats(m * k, 1), b = random_floats(n * k, 2);
+    const Tensor x = put({m, k}, a);
+    Tensor weight = put({n, k}, random_floats(n * k, 3)), packed;
+    device().pack(weight, packed);
+    device().upload(weight, b);
+    device().pack(weight, packed);  // a second time, into the same memory
+    for (const bool accumulate : {false, true}) {
+      const Gemm how{.transpose_b = true, .accumulate = accumulate, .precision = Precision::bf16};
+      Tensor c = filled({m, n}, accumulate ? 0.5F : 99.0F);
+      device().gemm(x, packed, c, how);
+      EXPECT_TRUE(same_bits(get(c), product(a, b, m, n, k, how))) << m << " " << n << " " << k;
+    }
+  }
+}
+
+TEST_P(Products, OfPackedWeightsAreOfTheirShapeAndInBf16Alone) {
+  Tensor packed, c = filled({3, 40}, 0);
+  device().pack(filled({40, 8}, 1), packed);
+  const Gemm right{.transpose_b = true, .precision = Precision::bf16};
+  EXPECT_THROW(device().gemm(filled({3, 8}, 1), packed, c, {.transpose_b = true}), Bug);
+  EXPECT_THROW(device().gemm(filled({3, 8}, 1), packed, c, {.precision = Precision::bf16}), Bug);
+  EXPECT_THROW(device().gemm(filled({3, 16}, 1), packed, c, right), Bug);
+  Tensor wide = filled({3, 80}, 0);
+  EXPECT_THROW(device().gemm(filled({3, 8}, 1), packed, wide, right), Bug);
+  EXPECT_THROW(device().pack(filled({80, 8}, 1), packed), Bug);
 }
 
 TEST_P(Products, OfARowDoNotDependOnTheBatch) {

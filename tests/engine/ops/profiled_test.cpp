@@ -16,8 +16,7 @@ namespace {
 /// Writes down every beginning ("gemm") and end ("end").
 class Told final : public Spans {
  public:
-  explicit Told(bool recording = true, bool memory = false)
-      : recording_(recording), bytes_(memory ? std::make_shared<std::atomic<std::int64_t>>(0) : nullptr) {}
+  explicit Told(bool recording = true) : recording_(recording) {}
   bool recording() override { return recording_; }
   void begin(SpanStart span) override {
     lines.emplace_back(span.name);
@@ -25,20 +24,18 @@ class Told final : public Spans {
   }
   void end() noexcept override { lines.emplace_back("end"); }
   bool wants_shapes() const override { return true; }
-  std::shared_ptr<std::atomic<std::int64_t>> tensor_bytes() const override { return bytes_; }
 
   std::vector<std::string> lines;
   std::vector<SpanStart> starts;
 
  private:
   bool recording_;
-  std::shared_ptr<std::atomic<std::int64_t>> bytes_;
 };
 
 using Profiled = OnEveryDevice;
 
 TEST_P(Profiled, TheResultsOfEveryOperationAreTheSameBits) {
-  Told told(true, true);
+  Told told;
   const auto profiled = make_profiled_device(make(GetParam()), told);
   const auto expected = every_result(device()), found = every_result(*profiled);
   ASSERT_EQ(found.size(), expected.size());
@@ -81,19 +78,13 @@ TEST(ProfiledDevice, TellsTheWorkAndTheShapesOfAProduct) {
   EXPECT_EQ(span.detail, "[3, 5] [7, 5] [3, 7]");
 }
 
-TEST(ProfiledDevice, CountsTheBytesOfTensorsThatLive) {
-  Told told(true, true);
-  const auto device = make_profiled_device(make_reference_device(), told);
-  const auto bytes = [&] { return told.tensor_bytes()->load(); };
-  const auto before = bytes();
-  Tensor x = device->empty({100, 3});
-  const auto with = bytes();
-  EXPECT_GE(with - before, 1200);
-  Tensor part = x.rows(1, 2);
-  x = Tensor();
-  EXPECT_EQ(bytes(), with);  // a part keeps the whole
-  part = Tensor();
-  EXPECT_EQ(bytes(), before);
+TEST(ProfiledDevice, HasTheMemoryOfTheOther) {
+  Told told;
+  const std::shared_ptr<Device> inner = make_reference_device();
+  const auto device = make_profiled_device(inner, told);
+  const Tensor x = device->empty({100, 3});
+  EXPECT_GE(device->memory().now, 1200u);
+  EXPECT_EQ(device->memory().now, inner->memory().now);
 }
 
 TEST(ProfiledDevice, PhasesGoAroundTheirOperators) {

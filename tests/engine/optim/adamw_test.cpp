@@ -150,6 +150,33 @@ TEST_F(AdamWTest, ARestoredOptimizerContinuesBitForBit) {
   EXPECT_EQ(after.steps(), 6);
 }
 
+TEST_F(AdamWTest, AnUpdateThatClearsIsOneThatKeepsAndZeroGrad) {
+  std::vector<std::vector<float>> found;
+  for (const auto after : {AdamW::Gradients::kept, AdamW::Gradients::cleared}) {
+    reset();
+    set_grads(random(3));
+    AdamW optimizer(parameters);
+    ASSERT_TRUE(optimizer.step(0.1, {.weight_decay = 0.1}, after));
+    found.push_back(values());
+    const auto expected = after == AdamW::Gradients::kept ? random(3) : std::vector<float>(start.size(), 0);
+    EXPECT_EQ(ops::to_host(*device, parameters.grads()), expected);
+  }
+  EXPECT_EQ(found[0], found[1]);
+}
+
+TEST_F(AdamWTest, ARefusedUpdateThatClearsLeavesNoGradient) {
+  reset();
+  auto grads = random(1);
+  grads[2] = std::numeric_limits<float>::infinity();
+  set_grads(grads);
+  AdamW optimizer(parameters);
+  const auto report = optimizer.step(0.1, {}, AdamW::Gradients::cleared);
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().what, HasSubstr("the gradient of a is not finite"));
+  EXPECT_EQ(values(), start);
+  EXPECT_EQ(ops::to_host(*device, parameters.grads()), std::vector<float>(start.size(), 0));
+}
+
 TEST_F(AdamWTest, ZeroGradZeroesEveryGradient) {
   set_grads(random(1));
   AdamW optimizer(parameters);

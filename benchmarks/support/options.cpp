@@ -1,0 +1,84 @@
+#include "benchmarks/support/options.h"
+
+#include <sched.h>
+
+#include <charconv>
+#include <string_view>
+
+#include "engine/base/text.h"
+
+namespace troupe::benchmarks {
+namespace {
+
+constexpr std::string_view known = "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --rounds N and --peer";
+
+int processors() {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  return ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
+}
+
+Result<std::int64_t> read_count(std::string_view flag, std::string_view text, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most)
+    return fail(Errc::usage, cat(flag, " must be a number from 1 to ", most, ", found ", quote(text)));
+  return value;
+}
+
+Result<> set(Options& out, std::string_view flag, std::string_view text) {
+  if (flag == "--shape") {
+    auto shape = shape_of(text);
+    if (!shape) return fail(std::move(shape.error()));
+    out.shape = *shape;
+  } else if (flag == "--dtype") {
+    if (text != "f32" && text != "bf16") return fail(Errc::usage, cat("--dtype must be f32 or bf16, found ", quote(text)));
+    out.precision = text == "bf16" ? engine::ops::Precision::bf16 : engine::ops::Precision::f32;
+  } else {
+    const auto count = read_count(flag, text, flag == "--batch" ? 4096 : 1024);
+    if (!count) return fail(count.error());
+    if (flag == "--threads") out.threads = static_cast<int>(*count);
+    if (flag == "--rounds") out.rounds = static_cast<int>(*count);
+    if (flag == "--batch") out.batch = *count;
+  }
+  return {};
+}
+
+bool takes_value(std::string_view flag) {
+  return flag == "--shape" || flag == "--dtype" || flag == "--threads" || flag == "--rounds" || flag == "--batch";
+}
+
+Result<> settle(Options& out, const Takes& takes) {
+  if (out.batch == 0) out.batch = takes.batch ? takes.batch : (out.shape.batch + takes.multiple - 1) / takes.multiple * takes.multiple;
+  if (out.batch % takes.multiple == 0) return {};
+  return fail(Errc::usage, cat("--batch counts sequences, here a multiple of ", takes.multiple, "; found ", out.batch));
+}
+
+}  // namespace
+
+Result<Options> read_options(std::span<const char* const> words, const Takes& takes) {
+  Options out;
+  out.shape = *shape_of("a");
+  out.threads = processors();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i], flag = word.substr(0, word.find('='));
+    if (takes_value(flag)) {
+      const bool inside = flag.size() < word.size();
+      if (!inside && i + 1 == words.size()) return fail(Errc::usage, cat(flag, " wants a value behind it"));
+      auto done = set(out, flag, inside ? word.substr(flag.size() + 1) : std::string_view(words[++i]));
+      if (!done) return fail(std::move(done.error()));
+    } else if (word == "--peer") {
+      out.peer = true;
+    } else if (word == "--table" && takes.table) {
+      out.table = true;
+    } else if (takes.words && !word.starts_with("-")) {
+      out.words.emplace_back(word);
+    } else {
+      return fail(Errc::usage, cat(quote(word), " is not known here; there are ", known, takes.table ? ", and --table" : ""));
+    }
+  }
+  if (auto settled = settle(out, takes); !settled) return fail(std::move(settled.error()));
+  return out;
+}
+
+}  // namespace troupe::benchmarks

@@ -1,0 +1,21 @@
+// What a user would run instead, in the same run: the PyTorch program that TROUPE_PEER names (torch_lm.py), with the python of
+// TROUPE_PEER_PYTHON (default /usr/bin/python3) and the settings without which PyTorch is twice as slow on small machines.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "benchmarks/support/options.h"
+
+namespace troupe::benchmarks {
+
+struct PeerAnswer {
+  std::optional<double> value;  ///< in the unit that was asked for; none: it is not here
+  std::string name;             ///< what ran, or a sentence why nothing did
+  double peak_rss_mib = 0;
+};
+
+/// `mode`: torch_lm.py's (train, dpo, gen16). `unit`: the word behind the number in its line (tok/s, pairs/s).
+PeerAnswer ask_peer(const Options& options, const std::string& mode, const std::string& unit);
+
+}  // namespace troupe::benchmarks

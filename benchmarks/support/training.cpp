@@ -1,0 +1,39 @@
+#include "benchmarks/support/training.h"
+
+#include <numeric>
+
+#include "benchmarks/support/ceiling.h"
+#include "engine/base/text.h"
+
+namespace troupe::benchmarks {
+
+engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequences, std::uint64_t seed) {
+  engine::data::Experience batch;
+  std::vector<float> mask(static_cast<std::size_t>(shape.sequence), 1.0f);
+  mask[0] = 0;
+  for (std::int64_t n = 0; n < sequences; ++n)
+    batch.append(random_tokens(shape, shape.sequence, seed + static_cast<std::uint64_t>(n)), mask);
+  batch.count = static_cast<double>(sequences * (shape.sequence - 1));
+  return batch;
+}
+
+Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work, const std::function<void()>& step) {
+  step(), step();
+  Steps out;
+  out.peak_rss_mib = peak_rss_mib();
+  ProductCeiling ceiling(device, options);
+  out.pairs = in_pairs(
+      options.rounds, [&] { return ceiling.measure(); }, [&] { return seconds(step); });
+  out.ratio = out.pairs.ratio(work.products + work.attention);
+  say(cat("step ", to_text(out.pairs.time(), 4), " s, median of ", options.rounds, "; ",
+          to_text((work.products + work.attention) / out.pairs.time(), 1), " GFLOP/s, ",
+          to_text((work.products + work.attention / 2) / out.pairs.time(), 1), " with attention halved for causal"));
+  say(cat("square product: ours at best ", to_text(ceiling.ours(), 1), " GFLOP/s, oneDNN's ",
+          ceiling.theirs() > 0 ? to_text(ceiling.theirs(), 1) : std::string("not here")));
+  say(cat("share of the ceiling ", to_text(out.ratio, 3), ", with attention halved ",
+          to_text(out.pairs.ratio(work.products + work.attention / 2), 3)));
+  say(cat("peak memory ", to_text(out.peak_rss_mib, 0), " MiB"));
+  return out;
+}
+
+}  // namespace troupe::benchmarks

@@ -1,0 +1,140 @@
+// Products from packed operands: A in tiles of some rows, [step][row], B in panels of 32 columns, [step][column], both one word a step of
+// k. A tile's rows are broadcast against the panel's two vectors, so each element of C is one chain of multiply-adds in the order of k,
+// which continues from C when accumulating: the order of kernels_outer.h, whatever the tile, the panel and the blocks of k.
+// A word is one float, or two bf16 values of consecutive k (Elements below). Nothing here knows how many rows a product has.
+#pragma once
+
+#include <bit>
+
+#include "engine/ops/cpu/kernels.h"
+
+namespace troupe::engine::ops::kernels {
+
+/// Rows that are packed together lie in different pages, where the processor's own prefetching does not look far enough.
+inline constexpr std::int64_t values_ahead = 64;
+
+/// f32: a step is one k.
+template <class V>
+struct Singles {
+  static constexpr int rows = V::single_rows, step = 1;
+  using Right = V;
+  [[gnu::always_inline]] static Right right(const float* words) { return V::load(words); }
+  [[gnu::always_inline]] static V add(float left, Right right, V sum) { return V::fma(V::set(left), right, sum); }
+  /// Sixteen words from 16 * step values that lie together, of which `count` are there.
+  [[gnu::always_inline]] static V along(const float* from, std::int64_t count) { return V::load(from, V::first(count)); }
+  /// One word of each of sixteen neighbours, from rows of k that are `apart`, of which `depth` are there.
+  [[gnu::always_inline]] static V across(const float* from, std::int64_t, std::int64_t, decltype(V::first(0)) mask) {
+    return V::load(from, mask);
+  }
+};
+
+/// bf16 in pairs: a step is two k, the first in a word's upper half, which is added first. Products of two bf16 values are exact in f32, so
+/// this is the arithmetic of AVX-512-BF16's vdpbf16ps (Intel SDM vol. 2, VDPBF16PS), but for subnormal sums, which that flushes to zero.
+template <class V>
+struct Pairs {
+  static constexpr int rows = V::pair_rows, step = 2;
+  struct Right {
+    V first, second;
+  };
+  [[gnu::always_inline]] static Right right(const float* words) {
+    const V both = V::load(words);
+    return {V::first_of(both), V::second_of(both)};
+  }
+  [[gnu::always_inline]] static V add(float left, Right right, V sum) {
+    const auto word = std::bit_cast<std::uint32_t>(left);
+    const V first = V::set(std::bit_cast<float>(word & 0xffff0000U)), second = V::set(std::bit_cast<float>(word << 16));
+    return V::fma(second, right.second, V::fma(first, right.first, sum));
+  }
+  [[gnu::always_inline]] static V along(const float* from, std::int64_t count) {
+    V x = V::load(from, V::first(count)), y = count > 16 ? V::load(from + 16, V::first(count - 16)) : V::zero();
+    V::part_even_odd(x, y);
+    return V::pair(V::round_bf16(x), V::round_bf16(y));
+  }
+  [[gnu::always_inline]] static V across(const float* from, std::int64_t apart, std::int64_t depth, decltype(V::first(0)) mask) {
+    const V second = depth > 1 ? V::load(from + apart, mask) : V::zero();
+    return V::pair(V::round_bf16(V::load(from, mask)), V::round_bf16(second));
+  }
+};
+
+template <class V, class E>
+void pack_words(const Packing& p, float* to) {
+  const std::int64_t steps = (p.depth + E::step - 1) / E::step;
+  for (std::int64_t item = 0; item < p.width; item += 16) {
+    const auto room = V::first(p.width - item), there = V::first(p.count - item);
+    float* target = to + item;
+    if (p.items_together) {
+      for (std::int64_t s = 0; s < steps; ++s, target += p.width) {
+        E::across(p.from + s * E::step * p.apart + item, p.apart, p.depth - s * E::step, there).store(target, room);
+      }
+      continue;
+    }
+    for (std::int64_t s = 0; s < steps; s += 16) {
+      V words[16];
+      for (std::int64_t i = 0; i < 16; ++i) {
+        const float* from = p.from + (item + i) * p.apart + s * E::step;
+        __builtin_prefetch(from + values_ahead);
+        words[i] = item + i < p.count ? E::along(from, p.depth - s * E::step) : V::zero();
+      }
+      V::transpose(words);
+      for (std::int64_t i = 0; i < 16 && s + i < steps; ++i, target += p.width) words[i].store(target, room);
+    }
+  }
+}
+
+/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
+template <class V, class E, int M>
+void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
+  const auto low = V::first(n), high = V::first(n - 16);
+  V sums[M][2];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+    sums[i][0] = add ? V::load(c + i * ldc, low) : V::zero();
+    sums[i][1] = add ? V::load(c + i * ldc + 16, high) : V::zero();
+  }
+  for (std::int64_t s = 0; s < steps; ++s, a += M, b += panel_columns) {
+    const auto left = E::right(b), right = E::right(b + 16);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      sums[i][0] = E::add(a[i], left, sums[i][0]);
+      sums[i][1] = E::add(a[i], right, sums[i][1]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+    sums[i][0].store(c + i * ldc, low);
+    sums[i][1].store(c + i * ldc + 16, high);
+  }
+}
+
+template <class V, class E, int M = E::rows>
+[[gnu::always_inline]] inline void panel_tile_of(std::int64_t rows, const float* a, const float* b, std::int64_t steps, float* c,
+                                                 std::int64_t ldc, std::int64_t n, bool add) {
+  if constexpr (M > 0) {
+    if (rows == M) return panel_tile<V, E, M>(a, b, steps, c, ldc, n, add);
+    panel_tile_of<V, E, M - 1>(rows, a, b, steps, c, ldc, n, add);
+  }
+}
+
+/// A block of C from its tiles of A and panels of B. `steps`: words of the whole k, which tiles and panels hold.
+template <class V, class E>
+void panel_product(const PanelProduct& p) {
+  for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
+    const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
+    for (std::int64_t n = 0; n < p.n; n += panel_columns) {
+      const float* b = p.b + n * p.steps + from * panel_columns;
+      const std::int64_t width = p.n - n < panel_columns ? p.n - n : panel_columns;
+      for (std::int64_t m = 0; m < p.m; m += p.rows) {
+        const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
+        panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps, p.c + m * p.ldc + n, p.ldc, width,
+                            from > 0 || p.accumulate);
+      }
+    }
+  }
+}
+
+template <class V, class E>
+constexpr Panels panels() {
+  return {.rows = E::rows, .step = E::step, .pack = pack_words<V, E>, .product = panel_product<V, E>};
+}
+
+}  // namespace troupe::engine::ops::kernels

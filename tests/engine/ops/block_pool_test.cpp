@@ -1,0 +1,132 @@
+// The pool of a device's memory: what is used again, what is held, and what goes back.
+#include "engine/ops/cpu/block_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "engine/base/error.h"
+#include "engine/base/random.h"
+#include "engine/ops/device.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+TEST(BlockPool, ABlockServesTheNextTensorOfItsSize) {
+  BlockPool pool(true);
+  const auto first = pool.take(5 * mib);
+  pool.give_back(first);
+  const auto second = pool.take(5 * mib - 100);
+  EXPECT_EQ(second.data, first.data);
+  EXPECT_GE(second.bytes, 5 * mib - 100);
+  pool.give_back(second);
+}
+
+TEST(BlockPool, EveryBlockHasRoomAndIsAligned) {
+  BlockPool pool(true);
+  for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 127u, 129u, 1000u, 4097u, 100'000u, 5'000'001u, 33'554'432u, 33'554'433u})
+    for (int again = 0; again < 2; ++again) {
+      const auto block = pool.take(bytes);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.data) % 64, 0u) << bytes;
+      EXPECT_GE(block.bytes, bytes);
+      EXPECT_LE(block.bytes, bytes + bytes / 4 + 64) << bytes;
+      if (block.bytes > 0) std::memset(block.data, 1, block.bytes);
+      pool.give_back(block);
+    }
+}
+
+TEST(BlockPool, TwoBlocksInUseNeverOverlap) {
+  BlockPool pool(true);
+  std::deque<BlockPool::Block> taken;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    const auto block = pool.take(uniform_below(300'000, 1, 0, i));
+    for (const auto& other : taken) ASSERT_TRUE(block.data + block.bytes <= other.data || other.data + other.bytes <= block.data);
+    taken.push_back(block);
+    while (taken.size() > uniform_below(20, 2, 0, i)) {
+      pool.give_back(taken.front());
+      taken.pop_front();
+    }
+    const MemoryUse use = pool.use();
+    ASSERT_LE(use.now, use.held);
+    ASSERT_LE(use.held, use.peak);
+  }
+  for (const auto& block : taken) pool.give_back(block);
+  EXPECT_EQ(pool.use().now, 0u);
+}
+
+TEST(BlockPool, NoMoreIsHeldThanWasEverInUseAtOnce) {
+  BlockPool pool(true);
+  for (const std::size_t size : {8 * mib, 4 * mib, 2 * mib, 1 * mib, 3 * mib, 7 * mib}) {
+    pool.give_back(pool.take(size));
+    EXPECT_LE(pool.use().held, 8 * mib);
+  }
+  EXPECT_EQ(pool.use().peak, 8 * mib);
+}
+
+TEST(BlockPool, WhatWasLongestUnusedGoesBackFirst) {
+  BlockPool pool(true);
+  const auto old = pool.take(4 * mib), young = pool.take(2 * mib);
+  pool.give_back(old);
+  pool.give_back(young);
+  const auto other = pool.take(1 * mib);  // no room beside both under the peak of 6
+  EXPECT_EQ(pool.use().held, 3 * mib);
+  const auto again = pool.take(2 * mib);
+  EXPECT_EQ(again.data, young.data);
+  pool.give_back(again);
+  pool.give_back(other);
+}
+
+TEST(BlockPool, AVeryLargeBlockGoesBackAtOnce) {
+  BlockPool pool(true);
+  const auto block = pool.take(BlockPool::largest_kept + 1);
+  EXPECT_EQ(pool.use().held, BlockPool::largest_kept + 1);
+  pool.give_back(block);
+  EXPECT_EQ(pool.use().held, 0u);
+  EXPECT_EQ(pool.use().peak, BlockPool::largest_kept + 1);
+}
+
+TEST(BlockPool, WithoutReuseItHoldsWhatIsInUse) {
+  BlockPool pool(false);
+  const auto block = pool.take(1000);
+  EXPECT_EQ(pool.use().held, 1000u);
+  pool.give_back(block);
+  EXPECT_EQ(pool.use().held, 0u);
+}
+
+TEST(BlockPool, BlocksMayComeBackFromOtherThreads) {
+  BlockPool pool(true);
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&pool, thread] {
+      for (std::uint64_t i = 0; i < 500; ++i) {
+        const auto block = pool.take(1 + uniform_below(50'000, 3, thread, i));
+        block.data[0] = std::byte{1};
+        std::thread([&pool, block] { pool.give_back(block); }).join();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(pool.use().now, 0u);
+  EXPECT_LE(pool.use().held, pool.use().peak);
+}
+
+TEST(BlockPool, WhatCanNeverFitIsRefusedAndChangesNothing) {
+  BlockPool pool(true);
+  EXPECT_THROW((void)pool.take(std::size_t{1} << 52), Failure);
+  EXPECT_EQ(pool.use().peak, 0u);
+}
+
+TEST(BlockPool, ATensorMayOutliveItsDevice) {
+  auto device = make_cpu_device({.threads = 1});
+  Tensor x = device->empty({1 << 20});
+  device->fill(x, 3);
+  device.reset();
+  const auto other = make_cpu_device({.threads = 1});
+  EXPECT_EQ(to_host(*other, x)[99], 3);
+}
+
+}  // namespace
+}  // namespace troupe::engine::ops
