@@ -61,6 +61,7 @@ struct Generator::Impl {
   void forget_all();
 
   void step();
+  void one_step();
   void pack_weights();
   Tensor forward(const Plan& plan);
   std::vector<Choice> choose_tokens(std::vector<Pick> picks, const Tensor& hidden);

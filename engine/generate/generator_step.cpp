@@ -8,6 +8,7 @@
 #include "engine/generate/generator_impl.h"
 #include "engine/generate/pages.h"
 #include "engine/generate/stop.h"
+#include "engine/ops/phase.h"
 #include "engine/ops/temperature.h"
 
 namespace troupe::engine::generate {
@@ -40,6 +41,10 @@ void Generator::Impl::pack_weights() {
 }
 
 void Generator::Impl::step() {
+  ops::in_phase(decoder.device(), "generate", [&] { one_step(); });
+}
+
+void Generator::Impl::one_step() {
   pack_weights();
   const Plan plan = scheduler.plan();
   copy_pages(decoder.device(), cache, plan.copies);
@@ -82,7 +87,7 @@ Tensor Generator::Impl::forward(const Plan& plan) {
   }
   const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, true};
   nn::Saved nothing = nn::Saved::nothing();
-  return decoder.forward(tokens, pass, nothing);
+  return ops::in_phase(decoder.device(), "forward", [&] { return decoder.forward(tokens, pass, nothing); });
 }
 
 std::vector<Choice> Generator::Impl::choose_tokens(std::vector<Pick> picks, const Tensor& hidden) {

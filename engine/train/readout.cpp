@@ -4,6 +4,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
+#include "engine/ops/phase.h"
 #include "engine/ops/temperature.h"
 
 namespace troupe::engine::train {
@@ -119,10 +120,12 @@ void Readout::read_scores(const Tensor& hidden, Readings& out) {
 }
 
 Readings Readout::read(const Tensor& hidden) {
-  Readings out;
-  if (needs_words(needs_)) read_words(hidden, out);
-  if (needs_.scores) read_scores(hidden, out);
-  return out;
+  return ops::in_phase(model_.device(), "head", [&] {
+    Readings out;
+    if (needs_words(needs_)) read_words(hidden, out);
+    if (needs_.scores) read_scores(hidden, out);
+    return out;
+  });
 }
 
 Tensor Readout::words_backward(const loss::Evaluation& slopes) const {
@@ -147,9 +150,11 @@ Tensor Readout::scores_backward(const loss::Evaluation& slopes) const {
 Tensor Readout::backward(const loss::Evaluation& slopes) const {
   ops::Device& device = model_.device();
   Tensor dhidden = device.empty({static_cast<std::int64_t>(batch_.tokens.size()), model_.spec().width});  // [T, D]
-  device.fill(dhidden, 0);
-  if (!words_.rows.empty()) device.scatter_add_rows(words_backward(slopes), words_.rows, dhidden);
-  if (!scores_.rows.empty()) device.scatter_add_rows(scores_backward(slopes), scores_.rows, dhidden);
+  ops::in_phase(device, "head_backward", [&] {
+    device.fill(dhidden, 0);
+    if (!words_.rows.empty()) device.scatter_add_rows(words_backward(slopes), words_.rows, dhidden);
+    if (!scores_.rows.empty()) device.scatter_add_rows(scores_backward(slopes), scores_.rows, dhidden);
+  });
   return dhidden;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/train/scoring.h"
 
 #include "engine/base/check.h"
+#include "engine/ops/phase.h"
 #include "engine/train/share.h"
 
 namespace troupe::engine::train {
@@ -33,19 +34,21 @@ Readings read(models::Decoder& decoder, const data::Experience& batch, const los
   nn::Saved nothing = nn::Saved::nothing();
   const auto draws = draws_of(batch, options.dropout);
   const nn::Pass pass{decoder.device(), layout, options.precision, nullptr, {}, draws ? &*draws : nullptr};
-  return readout.read(decoder.forward(batch.tokens, pass, nothing));
+  return readout.read(ops::in_phase(decoder.device(), "forward", [&] { return decoder.forward(batch.tokens, pass, nothing); }));
 }
 
 Readings read_mine(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options) {
-  Readings all;
-  const auto columns = all.columns(needs, decoder.spec());
-  const auto bounds = data::micro_batches(batch, options.micro_batch_tokens);
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    Readings part = read(decoder, batch.slice(bounds[i], bounds[i + 1]), needs, options);
-    const auto more = part.columns(needs, decoder.spec());
-    for (std::size_t c = 0; c < columns.size(); ++c) columns[c]->insert(columns[c]->end(), more[c]->begin(), more[c]->end());
-  }
-  return all;
+  return ops::in_phase(decoder.device(), "score", [&] {
+    Readings all;
+    const auto columns = all.columns(needs, decoder.spec());
+    const auto bounds = data::micro_batches(batch, options.micro_batch_tokens);
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      Readings part = read(decoder, batch.slice(bounds[i], bounds[i + 1]), needs, options);
+      const auto more = part.columns(needs, decoder.spec());
+      for (std::size_t c = 0; c < columns.size(); ++c) columns[c]->insert(columns[c]->end(), more[c]->begin(), more[c]->end());
+    }
+    return all;
+  });
 }
 
 }  // namespace

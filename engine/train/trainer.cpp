@@ -7,6 +7,7 @@
 #include "engine/base/log.h"
 #include "engine/base/random.h"
 #include "engine/nn/gradients.h"
+#include "engine/ops/phase.h"
 #include "engine/parallel/reduce.h"
 #include "engine/train/share.h"
 #include "engine/train/zero_gradients.h"
@@ -67,13 +68,15 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
 void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs, const Judge& judge) {
   const ops::Layout layout = layout_of(part);
   const auto draws = draws_of(part, dropout_key());
-  const nn::Pass pass{model_->device(), layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr};
+  ops::Device& device = model_->device();
+  const nn::Pass pass{device, layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr};
   Readout readout(*model_, part, needs, {.precision = options_.precision, .backward = true});
   nn::Saved saved;
-  const Tensor hidden = readout.empty() ? Tensor() : model_->forward(part.tokens, pass, saved);  // [T, D]
+  const Tensor hidden =
+      readout.empty() ? Tensor() : ops::in_phase(device, "forward", [&] { return model_->forward(part.tokens, pass, saved); });  // [T, D]
   const loss::Evaluation slopes = judge(part, readout.read(hidden));
   if (readout.empty() || zero(slopes)) return;  // nothing would be added to any gradient
-  model_->backward(part.tokens, readout.backward(slopes), pass, saved);
+  ops::in_phase(device, "backward", [&] { model_->backward(part.tokens, readout.backward(slopes), pass, saved); });
   check(saved.empty(), "Trainer: backward left something on the stack");
 }
 
@@ -112,11 +115,14 @@ BatchLoss Trainer::in_two_passes(const data::Experience& batch, const loss::AnyL
 
 BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::AnyLoss& loss) {
   batch.validate(model_->spec().vocabulary);
-  if (!dropout_key()) return of_all(batch, loss);
+  const auto pass = [&](const data::Experience& given) {
+    return ops::in_phase(model_->device(), "forward_backward", [&] { return of_all(given, loss); });
+  };
+  if (!dropout_key()) return pass(batch);
   data::Experience numbered = batch;
   numbered.number.resize(static_cast<std::size_t>(batch.sequences()));
   std::iota(numbered.number.begin(), numbered.number.end(), std::uint64_t{0});
-  auto found = of_all(numbered, loss);
+  auto found = pass(numbered);
   ++passes_;
   return found;
 }
@@ -131,9 +137,11 @@ BatchLoss Trainer::of_all(const data::Experience& batch, const loss::AnyLoss& lo
 }
 
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
-  nn::sum_gradients(model_->parameters(), model_->tp(), dp_);
+  ops::Device& device = model_->device();
+  ops::in_phase(device, "sum_gradients", [&] { nn::sum_gradients(model_->parameters(), model_->tp(), dp_); });
   if (const auto warning = zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1); !warning.empty()) log_warning(warning);
-  auto result = optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared);
+  auto result = ops::in_phase(device, "optimizer",
+                              [&] { return optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared); });
   passes_ = 0;
   return result;
 }

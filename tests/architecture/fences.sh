@@ -18,6 +18,7 @@ pcre2                           engine/tokenizer
 msgpack                         transports/wire
 (zmq|sodium)                    transports/zmq
 mpi\.h                          transports/mpi
+linux/perf_event\.h             launch/profile/counters.cpp
 asio[./]                        actors/runtime transports
 restinio/                       transports/http
 (xxhash|xxh3|zlib)\.h           engine/checkpoint engine/data

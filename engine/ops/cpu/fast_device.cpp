@@ -15,7 +15,8 @@ float* Scratch::need(std::int64_t count) {
   return reinterpret_cast<float*>(buffer_->data());
 }
 
-FastDevice::FastDevice(const Kernels& kernels, int threads) : kernels_(kernels), pool_(threads) {
+FastDevice::FastDevice(const Kernels& kernels, int threads, std::int64_t head_logits)
+    : kernels_(kernels), head_logits_(head_logits), pool_(threads) {
   for (int i = 0; i < threads; ++i) {
     product_scratch_.push_back(std::make_unique<HostBuffer>(product_scratch * sizeof(float), blocks()));
     score_scratch_.emplace_back(blocks());
@@ -77,7 +78,7 @@ bool FastDevice::all_finite(const Tensor& x) {
 std::unique_ptr<Device> make_cpu_device(CpuOptions options) {
   check(options.threads >= 0 && options.threads <= 1024, "make_cpu_device: threads");
   const int threads = options.threads == 0 ? usable_processors() : options.threads;
-  return std::make_unique<FastDevice>(kernels_for(options.isa == nullptr ? "" : options.isa), threads);
+  return std::make_unique<FastDevice>(kernels_for(options.isa == nullptr ? "" : options.isa), threads, options.head_logits);
 }
 
 }  // namespace troupe::engine::ops

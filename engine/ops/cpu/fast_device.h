@@ -27,7 +27,7 @@ class Scratch {
 
 class FastDevice final : public HostDevice {
  public:
-  FastDevice(const Kernels& kernels, int threads);
+  FastDevice(const Kernels& kernels, int threads, std::int64_t head_logits);
 
   void fill(Tensor& x, float value) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
@@ -86,6 +86,7 @@ class FastDevice final : public HostDevice {
   };
 
   const Kernels& kernels_;
+  std::int64_t head_logits_;
   Pool pool_;
   std::vector<std::unique_ptr<HostBuffer>> product_scratch_;  ///< one a thread
   std::vector<Scratch> score_scratch_;                        ///< one a thread

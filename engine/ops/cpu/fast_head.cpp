@@ -7,8 +7,6 @@ namespace troupe::engine::ops {
 namespace {
 
 constexpr std::int64_t forward_rows = 8192;
-/// Gradients of logits that are held at a time, packed in two orders. Few chunks, as each reads and writes the gradient of the weight.
-constexpr std::int64_t backward_logits = 40'000'000;
 /// Logits that are worth keeping for the way back: 144 MiB, which is a micro-batch of 1179 tokens at 32000 words.
 constexpr std::int64_t kept_logits = std::int64_t{36} << 20;
 
@@ -182,7 +180,7 @@ void HeadPass::backward(const HeadUpstream& up, const float* kept, Tensor& dhidd
   if (kept == nullptr) {
     for (Factor& factor : factors_) pack_weight(factor);
   }
-  const std::int64_t most = std::clamp<std::int64_t>(backward_logits / vocabulary_, 128, forward_rows);
+  const std::int64_t most = std::clamp<std::int64_t>(device_.head_logits_ / vocabulary_, 32, forward_rows);
   const std::int64_t chunks = (rows() + most - 1) / most, even = (rows() + chunks - 1) / chunks;
   for (std::int64_t begin = 0; begin < rows(); begin += even) {
     const Chunk chunk{begin, std::min(even, rows() - begin)};

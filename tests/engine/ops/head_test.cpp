@@ -89,15 +89,52 @@ TEST_P(Head, HasTheBitsOfTokenLogprobFromLogits) {
   }
 }
 
+TEST_P(Head, BackwardFromKeptLogitsHasTheBitsOfMakingThemAgain) {
+  const int width = 20, rows = 37, vocabulary = 1001, rank = 3;
+  Rows targets;
+  for (int i = 0; i < rows; ++i) targets.push_back(i % 6 == 4 ? no_target : i % 6 == 5 ? target_elsewhere : i * 27 % vocabulary);
+  const Tensor h = put({rows, width}, random_floats(rows * width, 1)), w = put({vocabulary, width}, random_floats(vocabulary * width, 2));
+  const Tensor up = put({rows}, random_floats(rows, 3)), up_entropy = put({rows}, random_floats(rows, 4));
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    for (const HeadScale& scale : scales) {
+      std::vector<Floats> results;
+      for (const bool keep : {false, true}) {
+        Tensor logp = filled({rows}, 9), lse = filled({rows}, 9), entropy = filled({rows}, 9), kept, dh = filled({rows, width}, 9),
+               dw = filled({vocabulary, width}, 0.5F);
+        HeadAdapter adapter{put({rows, rank}, random_floats(rows * rank, 5)), put({vocabulary, rank}, random_floats(vocabulary * rank, 6)),
+                            filled({rows, rank}, 9), filled({vocabulary, rank}, 0.25F)};
+        device().head(h, w, targets, scale, precision, logp, lse, &entropy, &adapter, keep ? &kept : nullptr);
+        EXPECT_EQ(static_cast<bool>(kept), keep && !GetParam().reference);
+        device().head_backward(h, w, targets, scale, precision, lse, up, &up_entropy, &entropy, dh, dw, &adapter, &kept);
+        for (const Tensor& result : {logp, lse, entropy, dh, dw, adapter.ddown, adapter.dup}) results.push_back(get(result));
+      }
+      for (std::size_t i = 0; i < 7; ++i) EXPECT_TRUE(same_bits(results[i], results[7 + i])) << i;
+    }
+  }
+}
+
+TEST_P(Head, KeepsNoLogitsThatAreMany) {
+  const int rows = 256, vocabulary = 150000;
+  const Rows targets(rows, 3);
+  Tensor logp = filled({rows}, 0), lse = filled({rows}, 0), kept = filled({1}, 0);
+  if (GetParam().reference) GTEST_SKIP() << "it never keeps any";
+  device().head(filled({rows, 1}, 1), filled({vocabulary, 1}, 0), targets, {1}, Precision::f32, logp, lse, nullptr, nullptr, &kept);
+  EXPECT_FALSE(kept);
+  EXPECT_NEAR(get(logp)[255], -std::log(150000.0), 1e-5);
+}
+
 TEST_P(Head, OfManyRowsEqualsTheReferenceWhateverItsChunks) {
-  const int width = 16, rows = 130, vocabulary = 40000;  // more rows than one chunk of logits holds
+  const int width = 16, rows = 130, vocabulary = 40000;
   if (GetParam().reference) GTEST_SKIP() << "it is the reference";
   const Floats hidden = random_floats(rows * width, 1), weight = random_floats(vocabulary * width, 2), up = random_floats(rows, 3);
   Rows targets;
   for (int i = 0; i < rows; ++i) targets.push_back(i % 5 == 3 ? -1 : i * 149 % vocabulary);
   std::vector<Floats> results;
   const std::unique_ptr<Device> reference = make_reference_device();
-  for (Device* on : {reference.get(), &device()}) {
+  // 35 rows of gradients at a time: three chunks.
+  const std::unique_ptr<Device> in_chunks =
+      make_cpu_device({.threads = GetParam().threads, .isa = GetParam().isa, .head_logits = 35 * vocabulary});
+  for (Device* on : {reference.get(), in_chunks.get()}) {
     const Tensor h = from_host(*on, {rows, width}, hidden), w = from_host(*on, {vocabulary, width}, weight),
                  dlogp = from_host(*on, {rows}, up);
     Tensor logp = on->empty({rows}), lse = on->empty({rows}), entropy = on->empty({rows});

@@ -1,0 +1,207 @@
+#include "engine/ops/profiled_device.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "engine/ops/phase.h"
+#include "engine/ops/work.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+using Operands = std::initializer_list<const Tensor*>;  ///< each as often as it is read or written
+
+double bytes_of(Operands operands) {
+  double bytes = 0;
+  for (const Tensor* x : operands)
+    if (x && *x) bytes += static_cast<double>(x->bytes());
+  return bytes;
+}
+
+std::string shapes_of(Operands operands) {
+  std::string text;
+  const Tensor* before = nullptr;
+  for (const Tensor* x : operands) {
+    if (!x || !*x || x == before) continue;
+    text += (text.empty() ? "" : " ") + x->shape().text();
+    before = x;
+  }
+  return text;
+}
+
+using Rows = std::span<const std::int32_t>;
+using In = const Tensor&;
+
+/// One statement a function: its name, its operands, its work where it multiplies, and the call.
+class ProfiledDevice final : public Device, public TellsSpans {
+ public:
+  ProfiledDevice(std::shared_ptr<Device> inner, Spans& spans) : to_(std::move(inner)), spans_(spans) {}
+
+  Spans& spans() override { return spans_; }
+
+  Tensor empty(Shape shape, DType type) override {
+    return moved("empty", {}, [&] { return to_->empty(shape, type); });
+  }
+  void upload(Tensor& to, std::span<const float> values) override {
+    moved("upload", {&to, &to}, [&] { to_->upload(to, values); });
+  }
+  void download(In from, std::span<float> values) override {
+    moved("download", {&from, &from}, [&] { to_->download(from, values); });
+  }
+  void fill(Tensor& x, float value) override {
+    moved("fill", {&x}, [&] { to_->fill(x, value); });
+  }
+  void copy(In from, Tensor& to) override {
+    moved("copy", {&from, &to}, [&] { to_->copy(from, to); });
+  }
+  MemoryUse memory() const override { return to_->memory(); }
+  void synchronize() override {
+    moved("synchronize", {}, [&] { to_->synchronize(); });
+  }
+
+  void gemm(In a, In b, Tensor& c, Gemm how) override {
+    computed(
+        "gemm", {&a, &b, &c}, [&] { return gemm_work(a, b, c, how); }, [&] { to_->gemm(a, b, c, how); });
+  }
+  void pack(In weight, Precision precision, Tensor& packed) override {
+    moved("pack", {&weight, &weight}, [&] { to_->pack(weight, precision, packed); });
+  }
+  void add_bias(Tensor& y, In bias) override {
+    moved("add_bias", {&y, &y, &bias}, [&] { to_->add_bias(y, bias); });
+  }
+  void bias_backward(In dy, Tensor& dbias) override {
+    moved("bias_backward", {&dy, &dbias, &dbias}, [&] { to_->bias_backward(dy, dbias); });
+  }
+  void add(In a, In b, Tensor& sum) override {
+    moved("add", {&a, &b, &sum}, [&] { to_->add(a, b, sum); });
+  }
+  void scale(Tensor& x, float factor) override {
+    moved("scale", {&x, &x}, [&] { to_->scale(x, factor); });
+  }
+
+  void dropout(In x, const Dropout& how, Tensor& y) override {
+    moved("dropout", {&x, &y}, [&] { to_->dropout(x, how, y); });
+  }
+  void scale_columns(Tensor& x, In factors) override {
+    moved("scale_columns", {&x, &x, &factors}, [&] { to_->scale_columns(x, factors); });
+  }
+  void column_dots(In a, In b, Tensor& sums) override {
+    moved("column_dots", {&a, &b, &sums, &sums}, [&] { to_->column_dots(a, b, sums); });
+  }
+  void row_squares(In x, Tensor& sums) override {
+    moved("row_squares", {&x, &sums}, [&] { to_->row_squares(x, sums); });
+  }
+
+  void gather_rows(In from, Rows rows, Tensor& to) override {
+    moved("gather_rows", {&to, &to}, [&] { to_->gather_rows(from, rows, to); });
+  }
+  void scatter_rows(In from, Rows rows, Tensor& to) override {
+    moved("scatter_rows", {&from, &from}, [&] { to_->scatter_rows(from, rows, to); });
+  }
+  void scatter_add_rows(In from, Rows rows, Tensor& table) override {
+    moved("scatter_add_rows", {&from, &from, &from}, [&] { to_->scatter_add_rows(from, rows, table); });
+  }
+
+  void rms_norm(In x, In gain, float eps, Tensor& y, Tensor& inv_rms, float offset) override {
+    moved("rms_norm", {&x, &gain, &y, &inv_rms}, [&] { to_->rms_norm(x, gain, eps, y, inv_rms, offset); });
+  }
+  void rms_norm_backward(In x, In gain, In inv_rms, In dy, Tensor& dx, Tensor& dgain, float offset) override {
+    moved("rms_norm_backward", {&x, &gain, &inv_rms, &dy, &dx, &dgain, &dgain},
+          [&] { to_->rms_norm_backward(x, gain, inv_rms, dy, dx, dgain, offset); });
+  }
+  void layer_norm(In x, In gain, In bias, float eps, Tensor& y, Tensor& mean, Tensor& inv_std) override {
+    moved("layer_norm", {&x, &gain, &bias, &y, &mean, &inv_std}, [&] { to_->layer_norm(x, gain, bias, eps, y, mean, inv_std); });
+  }
+  void layer_norm_backward(In x, In gain, In mean, In inv_std, In dy, Tensor& dx, Tensor& dgain) override {
+    moved("layer_norm_backward", {&x, &gain, &mean, &inv_std, &dy, &dx, &dgain, &dgain},
+          [&] { to_->layer_norm_backward(x, gain, mean, inv_std, dy, dx, dgain); });
+  }
+
+  void rope(Tensor& x, Rows positions, In cos, In sin, int heads, bool inverse) override {
+    moved("rope", {&x, &x}, [&] { to_->rope(x, positions, cos, sin, heads, inverse); });
+  }
+
+  void attention(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out, Tensor* lse) override {
+    computed(
+        "attention", {&q, &kv.k, &kv.v, &out}, [&] { return attention_work(q, layout, shape); },
+        [&] { to_->attention(q, kv, layout, shape, out, lse); });
+  }
+  void attention_backward(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, In out, In lse, In dout, Tensor& dq,
+                          Tensor& dk, Tensor& dv) override {
+    computed(
+        "attention_backward", {&q, &kv.k, &kv.v, &dout}, [&] { return attention_backward_work(q, layout, shape); },
+        [&] { to_->attention_backward(q, kv, layout, shape, out, lse, dout, dq, dk, dv); });
+  }
+
+  void gated(Activation activation, In gate, In up, Tensor& y) override {
+    moved("gated", {&gate, &up, &y}, [&] { to_->gated(activation, gate, up, y); });
+  }
+  void gated_backward(Activation activation, In gate, In up, In dy, Tensor& dgate, Tensor& dup) override {
+    moved("gated_backward", {&gate, &up, &dy, &dgate, &dup}, [&] { to_->gated_backward(activation, gate, up, dy, dgate, dup); });
+  }
+  void activate(Activation activation, In x, Tensor& y) override {
+    moved("activate", {&x, &y}, [&] { to_->activate(activation, x, y); });
+  }
+  void activate_backward(Activation activation, In x, In dy, Tensor& dx) override {
+    moved("activate_backward", {&x, &dy, &dx}, [&] { to_->activate_backward(activation, x, dy, dx); });
+  }
+
+  void head(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy,
+            const HeadAdapter* adapter, Tensor* kept) override {
+    computed(
+        "head", {&hidden, &weight}, [&] { return head_work(hidden, weight, targets, precision, adapter); },
+        [&] { to_->head(hidden, weight, targets, scale, precision, logp, lse, entropy, adapter, kept); });
+  }
+  void head_backward(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision, In lse, In dlogp,
+                     const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
+                     const Tensor* kept) override {
+    const bool has_kept = kept != nullptr && *kept;
+    computed(
+        "head_backward", {&hidden, &weight},
+        [&] { return head_backward_work(hidden, weight, targets, precision, dweight, adapter, has_kept); },
+        [&] {
+          to_->head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden, dweight, adapter, kept);
+        });
+  }
+  void scale_logits(Tensor& logits, const HeadScale& scale) override {
+    moved("scale_logits", {&logits, &logits}, [&] { to_->scale_logits(logits, scale); });
+  }
+  void token_logprob(In logits, Rows targets, float inv_temperature, Tensor& logp, Tensor& lse) override {
+    moved("token_logprob", {&logits, &logp, &lse}, [&] { to_->token_logprob(logits, targets, inv_temperature, logp, lse); });
+  }
+
+  void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override {
+    moved("adamw", {&values, &values, &grads, &m, &m, &v, &v}, [&] { to_->adamw(values, grads, m, v, how); });
+  }
+  double sum_of_squares(In x) override {
+    return moved("sum_of_squares", {&x}, [&] { return to_->sum_of_squares(x); });
+  }
+  bool all_finite(In x) override {
+    return moved("all_finite", {&x}, [&] { return to_->all_finite(x); });
+  }
+
+ private:
+  template <class Call>
+  std::invoke_result_t<Call> moved(std::string_view name, Operands operands, const Call& call) {
+    return computed(
+        name, operands, [&] { return Work{.bytes = bytes_of(operands)}; }, call);
+  }
+  template <class Measure, class Call>
+  std::invoke_result_t<Call> computed(std::string_view name, Operands operands, const Measure& work, const Call& call) {
+    const Spanned span(&spans_, [&] {
+      return SpanStart{SpanKind::op, name, work(), spans_.wants_shapes() ? shapes_of(operands) : std::string()};
+    });
+    return call();
+  }
+
+  std::shared_ptr<Device> to_;
+  Spans& spans_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_profiled_device(std::shared_ptr<Device> inner, Spans& spans) {
+  return std::make_unique<ProfiledDevice>(std::move(inner), spans);
+}
+
+}  // namespace troupe::engine::ops

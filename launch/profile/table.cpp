@@ -1,0 +1,120 @@
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "launch/profile/report.h"
+
+namespace troupe::launch {
+namespace {
+
+constexpr const char* kinds[] = {"phase", "operator", "communication"};
+
+double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+double whole_of(const Recorder& recorder) {
+  std::int64_t sum = 0;
+  for (const auto& [step, time] : recorder.steps()) sum += time.end - time.begin;
+  return seconds_of(sum);
+}
+
+/// The time in which neither an operator nor a communication was under way.
+double rest_of(const Recorder& recorder, double whole) {
+  for (const Sum& sum : recorder.sums())
+    if (sum.kind != SpanKind::phase) whole -= seconds_of(sum.spent.nanoseconds);
+  return std::max(whole, 0.0);
+}
+
+/// A column for people and its width.
+struct Line {
+  std::string text;
+  Line& left(std::string cell, std::size_t width) {
+    cell.resize(std::max(width, cell.size() + 1), ' ');
+    text += cell;
+    return *this;
+  }
+  Line& right(const std::string& cell, std::size_t width = 11) {
+    text += std::string(width > cell.size() ? width - cell.size() : 1, ' ') + cell;
+    return *this;
+  }
+};
+
+std::string rate(double amount, double seconds) { return amount > 0 && seconds > 0 ? to_text(amount / seconds * 1e-9, 1) : ""; }
+std::string percent(double share) { return to_text(100 * share, 1) + " %"; }
+
+std::string label_of(const Sum& sum) {
+  std::string label = sum.stack.empty() ? sum.name : cat(sum.stack, "/", sum.name);
+  return sum.shapes.empty() ? label : cat(label, " ", sum.shapes);
+}
+
+std::string row_text(const Recorder& recorder, const Sum& sum, double whole, std::size_t width) {
+  const double seconds = seconds_of(sum.spent.nanoseconds);
+  Line line;
+  line.left(label_of(sum), width).right(std::to_string(sum.calls), 8).right(to_text(seconds * 1e3, 2));
+  line.right(whole > 0 ? percent(seconds / whole) : "").right(rate(sum.work.flops, seconds)).right(rate(sum.work.bytes, seconds));
+  line.right(sum.bound_seconds > 0 && seconds > 0 ? percent(sum.bound_seconds / seconds) : "");
+  if (recorder.has_busy()) line.right(seconds > 0 ? to_text(seconds_of(sum.spent.busy) / seconds, 2) : "");
+  if (recorder.has_counts()) {
+    const Counts& counts = sum.spent.counts;
+    line.right(counts.cycles > 0 ? to_text(static_cast<double>(counts.instructions) / static_cast<double>(counts.cycles), 2) : "");
+    line.right(to_text(static_cast<double>(counts.cache_misses) * 1e-6, 3), 14);
+  }
+  return line.text + "\n";
+}
+
+std::string header_text(const Recorder& recorder, std::size_t width) {
+  Line line;
+  line.left("operator", width).right("calls", 8).right("ms").right("of step").right("GFLOP/s").right("GB/s").right("of ceiling");
+  if (recorder.has_busy()) line.right("cores");
+  if (recorder.has_counts()) line.right("instr/cyc").right("M cache misses", 14);
+  return line.text + "\n";
+}
+
+}  // namespace
+
+std::string table_csv(const Recorder& recorder) {
+  const double whole = whole_of(recorder);
+  std::string out =
+      "kind,name,stack,shapes,calls,seconds,share_of_step,flops,gflops_per_second,bytes,gb_per_second,share_of_ceiling,cores,instructions,"
+      "cycles,cache_misses\n";
+  const auto share = [&](double part, double all) { return all > 0 ? to_text(part / all) : std::string(); };
+  for (const Sum& sum : recorder.sums()) {
+    const double seconds = seconds_of(sum.spent.nanoseconds);
+    const auto a_second = [&](double amount) { return amount > 0 ? share(amount * 1e-9, seconds) : std::string(); };
+    out += cat(kinds[static_cast<std::size_t>(sum.kind)], ",", sum.name, ",", sum.stack, ",\"", sum.shapes, "\",", sum.calls, ",", seconds,
+               ",", share(seconds, whole), ",", sum.work.flops, ",", a_second(sum.work.flops), ",", sum.work.bytes, ",");
+    out += cat(a_second(sum.work.bytes), ",", sum.bound_seconds > 0 ? share(sum.bound_seconds, seconds) : "", ",",
+               recorder.has_busy() ? share(seconds_of(sum.spent.busy), seconds) : "", ",");
+    const Counts& counts = sum.spent.counts;
+    out += recorder.has_counts() ? cat(counts.instructions, ",", counts.cycles, ",", counts.cache_misses, "\n") : ",,\n";
+  }
+  const double rest = rest_of(recorder, whole);
+  return out + cat("rest,,,\"\",,", rest, ",", share(rest, whole), ",,,,,,,,,\n");
+}
+
+std::string table_text(const Recorder& recorder, const ReportOf& of) {
+  const double whole = whole_of(recorder);
+  const auto& steps = recorder.steps();
+  const auto& ceiling = recorder.ceiling();
+  const auto giga = [](double rate) { return to_text(rate * 1e-9, 1); };
+  std::string out = cat("Profile of ", of.name, ": ", steps.size(), steps.size() == 1 ? " step" : " steps");
+  if (!steps.empty()) out += cat(" (", steps.begin()->first, " to ", steps.rbegin()->first, "), ", to_text(whole, 3), " s");
+  out +=
+      cat(". Ceilings: a square product ", giga(ceiling.f32_flops), " GFLOP/s in f32",
+          ceiling.bf16_flops > 0 ? cat(", ", giga(ceiling.bf16_flops), " in bf16") : "", "; reading ", giga(ceiling.read_bytes), " GB/s.");
+  if (recorder.has_memory())
+    out += cat(" Tensors: at most ", to_text(static_cast<double>(recorder.peak_tensor_bytes()) / 1048576.0, 1), " MiB.");
+  if (recorder.dropped() > 0) out += cat(" The trace lacks the last ", recorder.dropped(), " spans; the table has them.");
+  const auto sums = recorder.sums();
+  std::size_t width = 22;
+  for (const Sum& sum : sums) width = std::min<std::size_t>(96, std::max(width, label_of(sum).size() + 1));
+  out += "\n" + header_text(recorder, width);
+  for (const Sum& sum : sums)
+    if (sum.kind != SpanKind::phase) out += row_text(recorder, sum, whole, width);
+  const double rest = rest_of(recorder, whole);
+  out += Line().left("(between them)", width).right("", 8).right(to_text(rest * 1e3, 2)).right(whole > 0 ? percent(rest / whole) : "").text;
+  out += "\nphases, with all within them\n";
+  for (const Sum& sum : sums)
+    if (sum.kind == SpanKind::phase) out += row_text(recorder, sum, whole, width);
+  return out;
+}
+
+}  // namespace troupe::launch
