@@ -24,14 +24,15 @@ Steps time_steps(engine::ops::Device& device, const Options& options, const Work
   ProductCeiling ceiling(device, options);
   out.pairs = in_pairs(
       options.rounds, [&] { return ceiling.measure(); }, [&] { return seconds(step); });
-  out.ratio = out.pairs.ratio(work.products + work.attention);
-  say(cat("step ", to_text(out.pairs.time(), 4), " s, median of ", options.rounds, "; ",
-          to_text((work.products + work.attention) / out.pairs.time(), 1), " GFLOP/s, ",
-          to_text((work.products + work.attention / 2) / out.pairs.time(), 1), " with attention halved for causal"));
+  const double all = work.products + work.attention, causal = work.products + work.attention / 2;
+  out.ratio = out.pairs.ratio(all);
+  const bool halved = work.attention > 0;
+  say(cat("step ", to_text(out.pairs.time(), 4), " s, median of ", options.rounds, "; ", to_text(all / out.pairs.time(), 1), " GFLOP/s",
+          halved ? cat(", ", to_text(causal / out.pairs.time(), 1), " with attention halved for causal") : ""));
   say(cat("square product: ours at best ", to_text(ceiling.ours(), 1), " GFLOP/s, oneDNN's ",
           ceiling.theirs() > 0 ? to_text(ceiling.theirs(), 1) : std::string("not here")));
-  say(cat("share of the ceiling ", to_text(out.ratio, 3), ", with attention halved ",
-          to_text(out.pairs.ratio(work.products + work.attention / 2), 3)));
+  say(cat("share of the ceiling ", to_text(out.ratio, 3),
+          halved ? cat(", with attention halved ", to_text(out.pairs.ratio(causal), 3)) : ""));
   say(cat("peak memory ", to_text(out.peak_rss_mib, 0), " MiB"));
   return out;
 }

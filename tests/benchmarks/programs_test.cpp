@@ -84,7 +84,7 @@ TEST_P(Programs, RefuseUnknownWordsInOneSentence) {
 INSTANTIATE_TEST_SUITE_P(All, Programs,
                          testing::Values("adamw", "attention", "decode", "dpo_step", "gemm", "generate", "grpo_step", "head", "load",
                                          "tokenize", "train_step"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& program) { return std::string(program.param); });
 
 // What stands behind --peer is a program that answers as torch_lm.py does.
 TEST(Peer, IsReadFromItsLine) {
