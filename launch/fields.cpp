@@ -1,5 +1,6 @@
 #include "launch/fields.h"
 
+#include "launch/profile/fields.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
@@ -126,7 +127,7 @@ constexpr Field common[] = {
 std::vector<Field> all_fields() {
   std::vector<Field> all(std::begin(common), std::end(common));
   const auto add = [&all](std::span<const Field> more) { all.insert(all.end(), more.begin(), more.end()); };
-  add(lora_fields());
+  add(profile_fields()), add(lora_fields());
   for (const Recipe& recipe : recipes()) add(recipe.fields);
   add(eval_fields()), add(rollout_fields()), add(reward_fields());
   return all;

@@ -16,6 +16,7 @@
 #include "launch/cluster/worker.h"
 #include "launch/commands/commands.h"
 #include "launch/exit_code.h"
+#include "launch/profile_options.h"
 #include "launch/recipes/recipes.h"
 #include "launch/sampling_options.h"
 #include "launch/train.h"
@@ -31,6 +32,7 @@ void add_sources(CLI::App& command, Sources& sources) {
   command.add_option("--algorithm", sources.algorithm, cat("one of ", join(algorithm_names(), ", ")));
   command.add_option("--config", sources.file, "YAML or JSON file with the keys of docs/configuration.md");
   command.add_option("--set", sources.sets, "key=value, as often as you like; wins over the file")->take_all()->allow_extra_args(false);
+  add_profile(command, sources);
 }
 
 void add_train(CLI::App& app, Action& action) {

@@ -37,6 +37,12 @@ class Rank {
       if (leads()) session.emplace(config_);
     });
     from_ = engine::parallel::gather_strings(*world_, session ? session->from() : "", "the checkpoint to go on from").front();
+    line_->together("beginning the profile", [&] {
+      if (leads()) profile_.emplace(config_, "", true);
+    });
+    line_->together("joining the profile", [&] {
+      if (!leads()) profile_.emplace(config_, "", false);
+    });
     output_ = session ? &session->output() : nullptr;
     const RolesNeeded needed = roles_of(config_);
     for_each_role([&]<Role R>() {
@@ -58,6 +64,8 @@ class Rank {
     group::follow(*line_, followed);
   }
 
+  RunProfile& profile() { return *profile_; }
+
   /// This rank's part of the role, where it was made.
   template <Role R>
   auto& made() {
@@ -72,9 +80,10 @@ class Rank {
     constexpr const auto& entry = role_entry<R>();
     line_->together(cat("making the ", entry.name), [&] {
       auto mesh = value_or_throw(Mesh::create(split(), entry.sharing == Sharing::grid ? policy_grid(config_) : Grid{.dp = world_->size()}));
-      made<R>() = housed<RoleActor<R>>(threads_a_rank(config_.train.threads, world_->size()), std::move(mesh), [&](const House& house) {
-        return role_entry<R>().make({config_, from_, *house.device, house.mesh.get(), output_, entry.reads_text ? text() : nullptr});
-      });
+      made<R>() =
+          housed<RoleActor<R>>(threads_a_rank(config_.train.threads, world_->size()), std::move(mesh), *profile_, [&](const House& house) {
+            return role_entry<R>().make({config_, from_, *house.device, house.mesh.get(), output_, entry.reads_text ? text() : nullptr});
+          });
     });
   }
 
@@ -82,6 +91,7 @@ class Rank {
   using Part = std::unique_ptr<Housed<Actor>>;
 
   const RunConfig& config_;
+  std::optional<RunProfile> profile_;
   std::unique_ptr<engine::parallel::Communicator> world_;
   std::shared_ptr<group::Line> line_;
   std::string from_;
@@ -110,6 +120,7 @@ class Leader final : public Cast {
 
   int run() {
     catch_interrupts(stop_);
+    journal_.on_step([this](std::int64_t step) { rank_.profile().at_step(step); });
     policy_.emplace(spawn<Role::policy>());
     return conduct(session_, *rank_.text(), *this, journal_, stop_);
   }

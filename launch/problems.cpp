@@ -9,6 +9,7 @@
 #include "engine/data/readers/file_list.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/fields.h"
+#include "launch/profile/fields.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 
@@ -164,6 +165,7 @@ void judge(const RunConfig& config, const Origins& origins, Findings& findings) 
   General(judging).all();
   if (const Recipe* recipe = find_recipe(config.algorithm)) recipe->judge(judging);
   judge_lora(judging);
+  judge_profile(judging);
 }
 
 void judge_files(const RunConfig& config, Findings& findings) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/profile/config.h"
 #include "launch/recipes/eval_config.h"
 #include "launch/recipes/grpo/config.h"
 #include "launch/recipes/lora_config.h"
@@ -85,6 +86,7 @@ struct RunConfig {
   DataConfig data;
   TrainConfig train;
   ParallelConfig parallel;
+  ProfileConfig profile;
   LoraSection lora;
   SftConfig sft;
   DpoConfig dpo;

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/interrupt.h"
 #include "launch/mpirun.h"
+#include "launch/profile/fields.h"
 #include "launch/run/conduct.h"
 #include "launch/run/housed.h"
 #include "launch/run/role_table.h"
@@ -23,11 +24,13 @@ class Process final : public Cast {
  public:
   explicit Process(const RunConfig& config)
       : session_(config),
-        device_(engine::ops::make_cpu_device({.threads = static_cast<int>(config.train.threads)})),
+        profile_(config, "", true),
+        device_(watched(profile_.rank(0), engine::ops::make_cpu_device({.threads = static_cast<int>(config.train.threads)}))),
         journal_(config.output, cat(config.algorithm, ": ", config.model), config.train.log_every) {}
 
   int run() {
     catch_interrupts(stop_);
+    journal_.on_step([this](std::int64_t step) { profile_.at_step(step); });
     text_ = value_or_throw(TextModel::load(session_.config().model, session_.config().chat_template, session_.spec()));
     policy_.emplace(spawn<Role::policy>());
     return conduct(session_, *text_, *this, journal_, stop_);
@@ -56,7 +59,7 @@ class Process final : public Cast {
         return node_.spawn(name, entry.make({config, session_.from(), *device_, nullptr, &session_.output(), text_}));
       using Ranked = Housed<RoleActor<R>>;
       const auto make = [this, grid, &config](engine::parallel::Mesh mesh) {
-        return housed<RoleActor<R>>(threads_a_rank(config.train.threads, grid.ranks()), std::move(mesh), [&](const House& house) {
+        return housed<RoleActor<R>>(threads_a_rank(config.train.threads, grid.ranks()), std::move(mesh), profile_, [&](const House& house) {
           const auto* output = house.mesh->leads() ? &session_.output() : nullptr;
           return role_entry<R>().make({config, session_.from(), *house.device, house.mesh.get(), output, text_});
         });
@@ -66,6 +69,7 @@ class Process final : public Cast {
   }
 
   Session session_;
+  RunProfile profile_;
   std::unique_ptr<engine::ops::Device> device_;
   RunJournal journal_;
   actors::Stop stop_;
@@ -79,6 +83,7 @@ class Process final : public Cast {
 }  // namespace
 
 int train(const RunConfig& config, const Origins&) {
+  value_or_throw(check_profile_ranks(config, policy_grid(config).ranks()));
   return transports::mpi::under_mpirun() ? train_under_mpirun(config) : Process(config).run();
 }
 

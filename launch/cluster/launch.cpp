@@ -13,6 +13,8 @@
 #include "launch/cluster/private_folder.h"
 #include "launch/exit_code.h"
 #include "launch/interrupt.h"
+#include "launch/profile/fields.h"
+#include "launch/profile/run_profile.h"
 #include "launch/run/conduct.h"
 #include "launch/run/role_table.h"
 #include "transports/zmq/hub.h"
@@ -48,6 +50,7 @@ class Controller final : public Cast {
   Controller(const RunConfig& config, std::vector<NodeSpec> nodes)
       : nodes_(std::move(nodes)),
         session_(config),
+        profile_(config, "", true),
         journal_(config.output, cat(config.algorithm, ": ", config.model), config.train.log_every),
         crew_({.output = config.output, .on_death = [this] { node_->cancel_asks(); }}) {
     set_log_file(config.output + "/logs/controller.log");
@@ -61,6 +64,7 @@ class Controller final : public Cast {
 
   int run() {
     catch_interrupts(stop_);
+    journal_.on_step([this](std::int64_t step) { profile_.at_step(step); });
     open_hub();
     for (const NodeSpec& node : nodes_) start(node);
     crew_.watch();
@@ -145,6 +149,7 @@ class Controller final : public Cast {
 
   const std::vector<NodeSpec> nodes_;
   Session session_;
+  RunProfile profile_;
   const PrivateFolder folder_ = value_or_throw(PrivateFolder::make());
   const transports::KeyPair hub_keys_ = transports::new_keys();
   std::map<std::string, transports::KeyPair> keys_ = [this] {
@@ -182,6 +187,9 @@ int launch(const LaunchOptions& options) {
   const auto nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
   for (const std::string& warning : run.warnings) log_warning(warning);
   take_grid(run, nodes, options.cluster);
+  int largest = 1;
+  for (const NodeSpec& node : nodes) largest = std::max(largest, node.grid.ranks());
+  value_or_throw(check_profile_ranks(run.config, largest));
   return Controller(run.config, nodes).run();
 }
 

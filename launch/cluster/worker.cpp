@@ -72,6 +72,7 @@ class Worker {
  public:
   Worker(const Assignment& assignment, std::unique_ptr<Communicator> world)
       : assignment_(assignment),
+        profile_(assignment.config, assignment.node, false),
         output_(engine::checkpoint::DirectoryLock::held_by_launch(assignment.config.output)),
         world_(std::move(world)),
         line_(world_ ? std::make_shared<group::Line>(split()) : nullptr) {}
@@ -108,7 +109,7 @@ class Worker {
     const int threads = static_cast<int>(assignment_.config.train.threads);
     const std::shared_ptr<const TextModel> shared_text = role_entry<R>().reads_text ? text() : nullptr;
     const auto made = [&](Mesh mesh) {
-      return housed<Actor>(threads, std::move(mesh), [&](const House& house) {
+      return housed<Actor>(threads, std::move(mesh), profile_, [&](const House& house) {
         const Mesh* ours = line_ ? house.mesh.get() : nullptr;
         return role_entry<R>().make({assignment_.config, assignment_.from, *house.device, ours, leads() ? &output_ : nullptr, shared_text});
       });
@@ -140,6 +141,7 @@ class Worker {
   }
 
   const Assignment& assignment_;
+  RunProfile profile_;
   const engine::checkpoint::DirectoryLock output_;
   std::unique_ptr<Communicator> world_;
   std::shared_ptr<group::Line> line_;

@@ -79,6 +79,7 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
       std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"), open(events_path(folder_)), Timeline(folder_, done_steps), {}, {}});
   value_or_throw(files_->events.append(tf_record(version_event(wall_time()))));
   value_or_throw(files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1))));
+  if (on_step_) on_step_(done_steps + 1);
   const std::lock_guard lock(terminal);
   progress_->begin(total_steps, done_steps);
 }
@@ -87,6 +88,7 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   value_or_throw(files_->metrics.append(metrics_line(step, metrics)));
   value_or_throw(files_->events.append(tf_record(metrics_event(wall_time(), step, metrics))));
   files_->timeline.record(step);
+  if (on_step_) on_step_(step + 1);
   const std::lock_guard lock(terminal);
   progress_->step(step, metrics);
 }

@@ -1,6 +1,7 @@
 // RunJournal: the journal of a run in its output directory, and on stderr.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,8 @@ class RunJournal final : public algorithms::Journal {
   void status(std::string_view text) override;
   /// For NodeOptions::on_answered of the node that runs the algorithm.
   void answered(const actors::Answered& ask);
+  /// Called with the number of each step that begins, from now on.
+  void on_step(std::function<void(std::int64_t step)> begins) { on_step_ = std::move(begins); }
   /// Draws plot.svg and timeline.svg from what is written so far; also at the end. A plot that cannot be drawn is a warning, never the end
   /// of a run.
   void plot();
@@ -35,6 +38,7 @@ class RunJournal final : public algorithms::Journal {
   std::string folder_, title_;
   std::unique_ptr<Files> files_;
   std::unique_ptr<Progress> progress_;
+  std::function<void(std::int64_t)> on_step_;
 };
 
 }  // namespace troupe::launch

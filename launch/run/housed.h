@@ -8,6 +8,7 @@
 
 #include "engine/ops/device.h"
 #include "engine/parallel/grid.h"
+#include "launch/profile/run_profile.h"
 
 namespace troupe::launch {
 
@@ -17,8 +18,9 @@ inline int threads_a_rank(std::int64_t given, int ranks) {
 }
 
 struct House {
-  House(int threads, engine::parallel::Mesh given)
-      : device(engine::ops::make_cpu_device({.threads = threads})), mesh(std::make_unique<engine::parallel::Mesh>(std::move(given))) {}
+  House(int threads, engine::parallel::Mesh given, RunProfile& profile)
+      : device(watched(profile.rank(given.world().rank()), engine::ops::make_cpu_device({.threads = threads}))),
+        mesh(std::make_unique<engine::parallel::Mesh>(profile.watched(std::move(given)))) {}
   std::unique_ptr<engine::ops::Device> device;
   std::unique_ptr<engine::parallel::Mesh> mesh;
 };
@@ -31,10 +33,10 @@ struct Housed : House, Role {
   Housed(House house, const Make& make) : House(std::move(house)), Role(make(static_cast<const House&>(*this))) {}
 };
 
-/// One on the heap, which is where its role points into it.
+/// One on the heap, which is where its role points into it. `profile` outlives it.
 template <class Role, class Make>
-std::unique_ptr<Housed<Role>> housed(int threads, engine::parallel::Mesh mesh, const Make& make) {
-  return std::make_unique<Housed<Role>>(House(threads, std::move(mesh)), make);
+std::unique_ptr<Housed<Role>> housed(int threads, engine::parallel::Mesh mesh, RunProfile& profile, const Make& make) {
+  return std::make_unique<Housed<Role>>(House(threads, std::move(mesh), profile), make);
 }
 
 }  // namespace troupe::launch
