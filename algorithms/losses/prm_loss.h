@@ -22,9 +22,11 @@ struct PrmLoss {
   std::vector<std::int32_t> reward_tokens;
   /// Of a placeholder: the softmax is over the whole vocabulary, as MindSpeed has it where it was given no reward tokens.
   bool whole_vocabulary = false;
+  /// Log-softmax and slopes are computed in float32, as torch and so TRL's PRMTrainer do: 1 - p keeps few digits where p is near 1.
+  bool float32 = false;
 
   static void each_field(auto& self, auto&& field) {
-    field("reward_tokens", self.reward_tokens), field("whole_vocabulary", self.whole_vocabulary);
+    field("reward_tokens", self.reward_tokens), field("whole_vocabulary", self.whole_vocabulary), field("float32", self.float32);
   }
   engine::loss::Needs needs() const {
     return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::token, .candidates = reward_tokens};

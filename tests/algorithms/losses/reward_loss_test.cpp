@@ -126,11 +126,54 @@ TEST(PrmLoss, DoesNotOverflowWhereScoresAreLarge) {
   EXPECT_NEAR(slopes_of_scores(PrmLoss{}, p.scores, p.b, report).loss, 2 * 4000.0 / 3, 1e-9);
 }
 
+TEST(PrmLoss, InFloat32IsTheOtherButForItsRounding) {
+  for (const std::size_t classes : {2u, 3u}) {
+    const Steps p(classes);
+    Report report, rounded_report;
+    const auto exact = slopes_of_scores(PrmLoss{}, p.scores, p.b, report);
+    const auto rounded = slopes_of_scores(PrmLoss{.float32 = true}, p.scores, p.b, rounded_report);
+    EXPECT_NEAR(rounded.loss, exact.loss, 1e-6);
+    EXPECT_NE(rounded.loss, exact.loss);
+    for (std::size_t c = 0; c < classes; ++c)
+      for (std::size_t t = 0; t < p.b.tokens.size(); ++t) EXPECT_NEAR(rounded.dscores[c][t], exact.dscores[c][t], 1e-6);
+    EXPECT_EQ(rounded_report.values(), report.values());
+  }
+}
+
+TEST(PrmLoss, InFloat32HasTheSlopesOfFiniteDifferences) {
+  const Steps p(3);
+  Report report;
+  const PrmLoss loss{.float32 = true};
+  const auto claimed = slopes_of_scores(loss, p.scores, p.b, report);
+  const double h = 1.0 / 128;  // wide enough that the rounding of the loss, some 1e-7, is not the slope
+  for (std::size_t c = 0; c < p.scores.size(); ++c)
+    for (std::size_t t = 0; t < p.b.tokens.size(); ++t) {
+      auto up = p.scores, down = p.scores;
+      up[c][t] += h, down[c][t] -= h;
+      const double slope = (slopes_of_scores(loss, up, p.b, report).loss - slopes_of_scores(loss, down, p.b, report).loss) / (2 * h);
+      EXPECT_NEAR(claimed.dscores[c][t], slope, 5e-5) << "class " << c << " token " << t;
+    }
+}
+
+// What torch 2.13 gives for the logits (0, 13.25): 1 - p is 15 units of 2^-23, and not 14.77 of them.
+TEST(PrmLoss, InFloat32RoundsAsTorchDoes) {
+  LastTokens p({13.25});
+  p.scores.insert(p.scores.begin(), std::vector<double>(p.b.tokens.size(), 0.0));
+  p.b.classes.assign(p.b.tokens.size(), -1), p.b.classes.back() = 1, p.b.unit = 1, p.b.count = 1;
+  Report report;
+  const auto found = slopes_of_scores(PrmLoss{.float32 = true}, p.scores, p.b, report);
+  const auto rounded = [](double value) { return static_cast<float>(value); };
+  EXPECT_FLOAT_EQ(rounded(found.loss), 1.7881377516459906e-06f);
+  EXPECT_FLOAT_EQ(rounded(found.dscores[1].back()), -1.7881393432617188e-06f);
+  EXPECT_FLOAT_EQ(rounded(found.dscores[0].back()), 1.7603429114387836e-06f);
+}
+
 TEST(PrmLoss, RefusesNonsense) {
   EXPECT_FALSE(PrmLoss{.reward_tokens = {4}}.validate());
   EXPECT_FALSE((PrmLoss{.reward_tokens = {4, 4}}.validate()));
   EXPECT_FALSE(PrmLoss{.whole_vocabulary = true}.validate());
   EXPECT_TRUE((PrmLoss{.reward_tokens = {4, 5}, .whole_vocabulary = true}.validate()));
+  EXPECT_FALSE((PrmLoss{.reward_tokens = {4, 5}, .whole_vocabulary = true, .float32 = true}.validate()));
   Steps p(2);
   p.b.classes.clear();
   Report report;
@@ -157,6 +200,14 @@ std::vector<Case> cases() {
           {PrmLoss{.reward_tokens = {5, 9}, .whole_vocabulary = true}, two.scores, two.b}};
 }
 
+// Also the one that is rounded too coarsely for these finite differences.
+std::vector<Case> all_cases() {
+  auto out = cases();
+  const Steps three(3);
+  out.push_back({PrmLoss{.float32 = true}, three.scores, three.b});
+  return out;
+}
+
 TEST(RewardLosses, HaveTheSlopesOfFiniteDifferences) {
   for (const auto& [loss, scores, b] : cases()) {
     Report report;
@@ -173,7 +224,7 @@ TEST(RewardLosses, HaveTheSlopesOfFiniteDifferences) {
 }
 
 TEST(RewardLosses, AreTheSumOverTheirMicroBatches) {
-  for (const auto& [loss, scores, b] : cases()) {
+  for (const auto& [loss, scores, b] : all_cases()) {
     Report whole_report, parts_report;
     const auto whole = slopes_of_scores(loss, scores, b, whole_report);
     double sum = 0;
@@ -197,7 +248,7 @@ TEST(RewardLosses, AreTheSumOverTheirMicroBatches) {
 }
 
 TEST(RewardLosses, DoNotLookAtTokensThatAreNotJudged) {
-  for (const auto& [loss, scores, b] : cases()) {
+  for (const auto& [loss, scores, b] : all_cases()) {
     Report clean, dirty;
     const auto expected = slopes_of_scores(loss, scores, b, clean);
     for (const double garbage : {1e4, std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
@@ -214,7 +265,7 @@ TEST(RewardLosses, DoNotLookAtTokensThatAreNotJudged) {
 
 TEST(RewardLosses, AreGivenBackByTheirSpecs) {
   const engine::loss::LossTable table{engine::loss::entry<OrmLoss>(), engine::loss::entry<PrmLoss>()};
-  for (const auto& [loss, scores, b] : cases()) {
+  for (const auto& [loss, scores, b] : all_cases()) {
     const auto again = make_loss(table, loss.spec());
     ASSERT_TRUE(again) << again.error().what;
     EXPECT_EQ(again->spec(), loss.spec());
