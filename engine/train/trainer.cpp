@@ -67,11 +67,10 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
 void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs, const Judge& judge) {
   const ops::Layout layout = layout_of(part);
   const auto draws = draws_of(part, dropout_key());
-  const nn::Pass pass{model_->device(), layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr};
+  const nn::Pass pass{model_->device(), layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr, {}, options_.recomputed};
   Readout readout(*model_, part, needs, {options_.precision});
   nn::Saved saved;
-  const Tensor hidden = readout.empty() ? Tensor() : model_->forward(part.tokens, pass, saved);  // [T, D]
-  const loss::Evaluation slopes = judge(part, readout.read(hidden));
+  const loss::Evaluation slopes = judge(part, readout.read(readout.empty() ? Tensor() : model_->forward(part.tokens, pass, saved)));
   if (readout.empty() || zero(slopes)) return;  // nothing would be added to any gradient
   model_->backward(part.tokens, readout.backward(slopes), pass, saved);
   check(saved.empty(), "Trainer: backward left something on the stack");
