@@ -113,6 +113,7 @@ std::string canonical_choice(const Field& field, std::string_view word) {
     if (text == "token" || text == "token_mean") return "bnpo";
     if (text == "constant" || text == "seq_mean_token_sum_norm") return "dr_grpo";
   }
+  if (field.key == "train.recompute" && text == "selective") return "attention";
   if (field.key == "train.dtype") {
     if (text == "float32" || text == "fp32") return "f32";
     if (text == "bfloat16") return "bf16";

@@ -75,6 +75,10 @@ constexpr Field common[] = {
      "tokens in one forward and backward pass; trades memory for speed, never changes the loss",
      "",
      {1, 1 << 30}},
+    {"train.recompute", [](RunConfig& c) { return Slot(&c.train.recompute); },
+     "what the forward pass does not keep and the backward pass computes again, for less memory and the same bits: full (all but each "
+     "layer's input), attention (what others call selective), activation (of the MLPs), norm; a list may have several",
+     "full|attention|activation|norm", any},
     {"train.max_length",
      [](RunConfig& c) { return Slot(&c.train.max_length); },
      "tokens of a sequence; 0: what the model was made for",

@@ -7,22 +7,17 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/train/footprint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards/reward_models.h"
+#include "launch/run/settings.h"
 
 namespace troupe::launch {
 
 namespace {
 
 std::uint64_t size(std::int64_t value) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value)); }
-
-/// Floats that the backward pass needs of each token: what every module saves (engine/nn), and the gradients that are alive with them.
-std::uint64_t saved_floats(const engine::models::DecoderSpec& s) {
-  const std::int64_t queries = std::int64_t{s.heads} * s.head_size, keys = std::int64_t{s.kv_heads} * s.head_size;
-  const std::int64_t layer = 4 * s.width + 2 + 2 * queries + 2 * keys + s.heads + 3 * s.inner;
-  return size(s.layers * layer + 4 * s.width + 2 * s.inner + 2 * queries);
-}
 
 /// What a run's adapter takes; 0: it has none.
 std::uint64_t adapter_bytes(const RunConfig& config, engine::models::DecoderSpec spec) {
@@ -88,8 +83,11 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   if (roles.reference.needed) parts.push_back({"reference model", weights});
   if (roles.critic.needed) parts.push_back(shared.part("critic: weights, gradients and moments", 4 * weights));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
-  const std::int64_t tokens_at_once = config.train.micro_batch_tokens * config.parallel.dp;
-  parts.push_back({cat("activations of ", tokens_at_once, " tokens (estimate)"), 4 * size(tokens_at_once) * saved_floats(spec)});
+  const auto step = engine::train::footprint(spec, recomputed_settings(config), config.train.micro_batch_tokens);
+  const std::string again = config.train.recompute.empty() ? "" : cat(", ", join(config.train.recompute, " and "), " recomputed");
+  parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp, " tokens", again, " (estimate)"),
+                   shared.dp * (step.kept + step.passing)});
+  parts.push_back({"logits of the head, a chunk at a time", shared.ranks * step.head});
   if (roles.rollout.needed) {
     parts.push_back(adapter > 0 ? MemoryPart{"rollout's weights, its adapter, and room for the next", weights + 2 * adapter}
                                 : MemoryPart{"rollout's weights, and room for the next", 2 * weights});

@@ -1,6 +1,7 @@
 #include "actors/roles/trainer.h"
 
 #include "actors/roles/weights.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::roles {
@@ -31,6 +32,12 @@ std::vector<float> Trainer::on(protocol::Score message) { return trainer_->score
 
 protocol::Weights Trainer::on(protocol::Publish) { return publish(*trainer_, mesh_); }
 
-Result<std::string> Trainer::on(protocol::Save message) { return save_(message.step, message.state, *trainer_); }
+Result<std::string> Trainer::on(protocol::Save message) {
+  constexpr double mib = 1024 * 1024;
+  const auto memory = trainer_->model().device().memory();  // not a metric: those are the same whatever the threads and micro-batches
+  log_info(cat("step ", message.step, ": the tensors of this trainer took ", to_text(static_cast<double>(memory.peak) / mib, 0),
+               " MiB at most (memory/device_peak_mib)"));
+  return save_(message.step, message.state, *trainer_);
+}
 
 }  // namespace troupe::actors::roles

@@ -89,7 +89,7 @@ class Search {
       layout.offsets.push_back(static_cast<std::int32_t>(tokens.size()));
       pages.push_back(beam.pages);
     }
-    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths, true};
+    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths, {}, true};
     nn::Saved nothing = nn::Saved::nothing();
     return decoder_.forward(tokens, pass, nothing);
   }

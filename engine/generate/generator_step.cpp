@@ -85,7 +85,7 @@ Tensor Generator::Impl::forward(const Plan& plan) {
     layout.offsets.push_back(layout.offsets.back() + work.count);
     pages.push_back(work.pages);
   }
-  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, true};
+  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, {}, true};
   nn::Saved nothing = nn::Saved::nothing();
   return ops::in_phase(decoder.device(), "forward", [&] { return decoder.forward(tokens, pass, nothing); });
 }

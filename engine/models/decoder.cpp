@@ -16,10 +16,10 @@ namespace {
 
 /// A part of a layer with the norms around it; one that is not there lets x through.
 template <nn::Module M>
-using Normed = nn::Residual<nn::Chain<nn::Norm, nn::Chain<M, nn::Norm>>>;
-using InTurn = nn::Chain<Normed<nn::Attention>, Normed<nn::Mlp>>;
-using SideBySide = nn::Residual<nn::Chain<nn::Norm, nn::Sum<nn::Attention, nn::Mlp>>>;
-using Block = nn::Either<InTurn, SideBySide>;
+using Part = nn::Residual<nn::Normed<nn::Chain<M, nn::Norm>>>;
+using InTurn = nn::Chain<Part<nn::Attention>, Part<nn::Mlp>>;
+using SideBySide = nn::Residual<nn::Normed<nn::Sum<nn::Attention, nn::Mlp>>>;
+using Block = nn::Recompute<nn::Either<InTurn, SideBySide>>;
 static_assert(nn::Module<Block>);
 
 parallel::Communicator* several(parallel::Communicator* group) { return group != nullptr && group->size() > 1 ? group : nullptr; }
@@ -112,9 +112,9 @@ Block Maker::block(int index) const {
   const std::string layer = cat("model.layers.", index, ".");
   const auto multiplier = static_cast<float>(spec.residual_multiplier);
   const nn::Norm first = norm(layer + "input_layernorm");
-  if (spec.norm_place == NormPlace::shared) return {SideBySide{{first, {attention(layer, index), mlp(layer)}}, multiplier}};
-  return {InTurn{{{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
-                 {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}}, multiplier}}};
+  if (spec.norm_place == NormPlace::shared) return {{SideBySide{{first, {attention(layer, index), mlp(layer)}}, multiplier}}};
+  return {{InTurn{{{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
+                  {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}}, multiplier}}}};
 }
 
 }  // namespace

@@ -55,20 +55,33 @@ Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const
   Tensor out = device.empty(queries.shape());
   Tensor lse = saved.keeps() ? device.empty({x.shape()[0], shape.heads}) : Tensor();  // [T, H]
   device.attention(queries, store(keys, values, pass, layer), pass.layout, shape, out, saved.keeps() ? &lse : nullptr);
+  const std::size_t mark = saved.mark();
+  Tensor y = o.forward(out, pass, saved);
   saved.push(queries);
   saved.push(keys);
   saved.push(values);
-  saved.push(out);
-  saved.push(lse);
-  return o.forward(out, pass, saved);
+  if (pass.recomputed.attention) {
+    saved.forget(mark, out);
+  } else {
+    saved.push(out);
+    saved.push(lse);
+  }
+  return y;
 }
 
 Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
   ops::Device& device = pass.device;
   const std::int64_t rows = dy.shape()[0];
+  const bool again = pass.recomputed.attention;
+  Tensor lse = again ? device.empty({rows, shape.heads}) : saved.pop(), out = again ? Tensor() : saved.pop();
+  const Tensor values = saved.pop(), keys = saved.pop(), queries = saved.pop();
+  if (again) {
+    out = device.empty(queries.shape());
+    device.attention(queries, {keys, values, 0, {}}, pass.layout, shape, out, &lse);
+    saved.restore([&] { return out; });
+  }
   Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
   o.backward(dy, pass, saved, dout, false);
-  const Tensor lse = saved.pop(), out = saved.pop(), values = saved.pop(), keys = saved.pop(), queries = saved.pop();
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()), dv = device.empty(values.shape());
   device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, out, lse, dout, dq, dk, dv);

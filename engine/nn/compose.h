@@ -1,10 +1,11 @@
-// Chain, Sum, Either and Residual: modules made of modules. A block of a Llama is Chain<Residual<Chain<Norm, Attention>>,
-// Residual<Chain<Norm, Mlp>>>; one whose attention and MLP share a norm is Residual<Chain<Norm, Sum<Attention, Mlp>>>.
+// Chain, Sum, Either, Residual, Normed and Recompute: modules made of modules. A block of a Llama is Chain<Residual<Chain<Norm,
+// Attention>>, Residual<Chain<Norm, Mlp>>>; one whose attention and MLP share a norm is Residual<Chain<Norm, Sum<Attention, Mlp>>>.
 #pragma once
 
 #include <concepts>
 #include <variant>
 
+#include "engine/nn/norm.h"
 #include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
 
@@ -89,17 +90,49 @@ struct Residual {
   }
 };
 
-/// Keeps only the input and runs the forward pass again when backward comes: less memory, the same bits (Chen et al. 2016).
+/// A module behind a norm. With Recomputed::norm what the norm gave is made again when backward comes.
+template <Module M>
+struct Normed {
+  Norm norm;
+  M inner;
+
+  bool forgets(const Pass& pass) const { return pass.recomputed.norm && norm; }
+  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+    const std::size_t mark = saved.mark();
+    const Tensor middle = norm.forward(x, pass, saved);
+    const Tensor y = inner.forward(middle, pass, saved);
+    if (forgets(pass)) {
+      saved.forget(mark, middle);
+      saved.push(x);  // which the norm keeps as well
+    }
+    return y;
+  }
+  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+    if (forgets(pass)) {
+      const Tensor x = saved.pop();
+      saved.restore([&] {
+        Saved none = Saved::nothing();
+        return norm.forward(x, pass, none);
+      });
+    }
+    const Tensor dmiddle = inner.backward(dy, pass, saved);
+    return norm.backward(dmiddle, pass, saved);
+  }
+};
+
+/// With Recomputed::layers: keeps only the input and runs the forward pass again when backward comes.
 template <Module M>
 struct Recompute {
   M inner;
 
   Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+    if (!pass.recomputed.layers) return inner.forward(x, pass, saved);
     saved.push(x);
     Saved none = Saved::nothing();
     return inner.forward(x, pass, none);
   }
   Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+    if (!pass.recomputed.layers) return inner.backward(dy, pass, saved);
     Saved again;
     inner.forward(saved.pop(), pass, again);
     return inner.backward(dy, pass, again);

@@ -11,6 +11,9 @@ struct Mlp {
 
   Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;  ///< [T, D] -> [T, D]
   Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const;
+
+ private:
+  Tensor activated(const Tensor& g, const Tensor& u, const Pass& pass) const;
 };
 
 }  // namespace troupe::engine::nn

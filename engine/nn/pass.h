@@ -22,6 +22,15 @@ struct Dropout {
   std::vector<std::uint64_t> rows;  ///< [T] the sequence's number in the whole batch, and the position in it: no micro-batch changes them
 };
 
+/// What a training pass does not keep for its backward pass but computes once more: less memory, the same bits.
+struct Recomputed {
+  bool layers = false;      ///< all but the input of each layer (Chen et al. 2016, arXiv:1604.06174)
+  bool attention = false;   ///< what attention gives, between its products (Korthikanti et al. 2022, arXiv:2205.05198: "selective")
+  bool activation = false;  ///< the inner values of an MLP behind its activation
+  bool norm = false;        ///< what the norms before attention and MLP give
+  bool operator==(const Recomputed&) const = default;
+};
+
 struct Pass {
   ops::Device& device;
   const ops::Layout& layout;
@@ -31,6 +40,7 @@ struct Pass {
   const Dropout* dropout = nullptr;                       ///< nullptr: nothing is let go
   /// [N] how long each sequence is by now, where rows of it are still to come or in the cache; empty: up to its last row.
   std::span<const std::int32_t> lengths = {};
+  Recomputed recomputed = {};
   bool packed = false;  ///< products read packed weights, where there are: the caller has seen to it that they are those of now
 };
 

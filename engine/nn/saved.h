@@ -1,6 +1,7 @@
 // Saved: what forward leaves for backward, last in first out. Inference passes Saved::nothing(), which drops what it is given.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/base/check.h"
@@ -25,15 +26,46 @@ class Saved {
     stack_.pop_back();
     return top;
   }
-  bool empty() const { return stack_.empty(); }
+  /// Where the next push will lie.
+  std::size_t mark() const { return stack_.size(); }
+  /// Lets go of x wherever it was pushed since `mark`, for it can be made again. In backward restore() comes before what was pushed until
+  /// then is popped: pairs nest as forward and backward do.
+  void forget(std::size_t mark, const Tensor& x) {
+    if (!keeps_) return;
+    std::vector<std::size_t> places;
+    for (std::size_t i = mark; i < stack_.size(); ++i) {
+      Tensor& kept = stack_[i];
+      if (kept.buffer() != x.buffer() || kept.offset_bytes() != x.offset_bytes() || kept.shape() != x.shape()) continue;
+      places.push_back(i);
+      kept = Tensor();
+    }
+    forgotten_.push_back(std::move(places));
+  }
+  /// Puts make() where the last forgotten tensor was; without a call where it was nowhere.
+  template <class Make>
+  void restore(Make make) {
+    check(!forgotten_.empty(), "Saved: backward restores more than forward forgot");
+    const auto places = std::move(forgotten_.back());
+    forgotten_.pop_back();
+    if (places.empty()) return;
+    const Tensor again = make();
+    for (const auto place : places) stack_.at(place) = again;
+  }
+  bool empty() const { return stack_.empty() && forgotten_.empty(); }
+  /// Of memory: a tensor that lies here twice counts once.
   std::size_t bytes() const {
     std::size_t sum = 0;
-    for (const auto& x : stack_) sum += x.bytes();
+    for (std::size_t i = 0; i < stack_.size(); ++i) {
+      const bool again = std::any_of(stack_.begin(), stack_.begin() + static_cast<std::ptrdiff_t>(i),
+                                     [&](const Tensor& x) { return x.buffer() == stack_[i].buffer(); });
+      if (stack_[i] && !again) sum += stack_[i].bytes();
+    }
     return sum;
   }
 
  private:
   std::vector<Tensor> stack_;
+  std::vector<std::vector<std::size_t>> forgotten_;
   bool keeps_ = true;
 };
 

@@ -162,7 +162,7 @@ class Device {
   virtual void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
                                   const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) = 0;
 
-  /// y = activation(gate) * up (Shazeer 2020). All [T, F].
+  /// y = activation(gate) * up (Shazeer 2020). All [T, F]; dgate may be gate, and dup may be up.
   virtual void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) = 0;
   virtual void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate,
                               Tensor& dup) = 0;

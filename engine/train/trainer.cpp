@@ -69,12 +69,11 @@ void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& n
   const ops::Layout layout = layout_of(part);
   const auto draws = draws_of(part, dropout_key());
   ops::Device& device = model_->device();
-  const nn::Pass pass{device, layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr};
+  const nn::Pass pass{device, layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr, {}, options_.recomputed};
   Readout readout(*model_, part, needs, {.precision = options_.precision, .backward = true});
   nn::Saved saved;
-  const Tensor hidden =
-      readout.empty() ? Tensor() : ops::in_phase(device, "forward", [&] { return model_->forward(part.tokens, pass, saved); });  // [T, D]
-  const loss::Evaluation slopes = judge(part, readout.read(hidden));
+  const auto forward = [&] { return model_->forward(part.tokens, pass, saved); };  // [T, D]
+  const loss::Evaluation slopes = judge(part, readout.read(readout.empty() ? Tensor() : ops::in_phase(device, "forward", forward)));
   if (readout.empty() || zero(slopes)) return;  // nothing would be added to any gradient
   ops::in_phase(device, "backward", [&] { model_->backward(part.tokens, readout.backward(slopes), pass, saved); });
   check(saved.empty(), "Trainer: backward left something on the stack");

@@ -31,11 +31,18 @@ engine::parallel::Grid policy_grid(const RunConfig& config) {
   return {.dp = static_cast<int>(config.parallel.dp), .tp = static_cast<int>(config.parallel.tp)};
 }
 
+engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
+  const auto& words = config.train.recompute;
+  const auto has = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
+  return {has("full"), has("attention"), has("activation"), has("norm")};
+}
+
 engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   engine::train::TrainerOptions out;
   out.precision = precision_of_run(config);
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
   out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps, config.train.weight_decay, config.train.max_grad_norm};
+  out.recomputed = recomputed_settings(config);
   return out;
 }
 

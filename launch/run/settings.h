@@ -15,6 +15,8 @@ namespace troupe::launch {
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec);
 /// parallel.*: how the ranks of the policy share it.
 engine::parallel::Grid policy_grid(const RunConfig& config);
+/// train.recompute.
+engine::nn::Recomputed recomputed_settings(const RunConfig& config);
 engine::train::TrainerOptions trainer_settings(const RunConfig& config);
 engine::train::ScoringOptions scoring_settings(const RunConfig& config);
 

@@ -131,7 +131,7 @@ TEST_P(Modules, ResidualsSumsAndChoices) {
   const Norm norm{&parameters.at("g")};
   const Mlp one{{}, {&parameters.at("u")}, {&parameters.at("d")}}, other{{}, {&parameters.at("u")}, {&parameters.at("e")}};
   test::gradcheck(Residual<Mlp>{one, 0.3f}, parameters, x, pass);
-  test::gradcheck(Residual<Chain<Norm, Sum<Mlp, Mlp>>>{{norm, {one, other}}}, parameters, x, pass);
+  test::gradcheck(Residual<Normed<Sum<Mlp, Mlp>>>{{norm, {one, other}}}, parameters, x, pass);
   test::gradcheck(Either<Norm, Mlp>{norm}, parameters, x, pass);
   test::gradcheck(Either<Norm, Mlp>{one}, parameters, x, pass);
 }
@@ -226,18 +226,55 @@ TEST_P(AttentionModule, BesideAnMlpUnderOneNorm) {
   test::randomize(both, 3, 0.5);
   const Attention own{{&both.at("q")}, {&both.at("k")}, {&both.at("v")}, {&both.at("o")}, attention.shape, &rotary, 0};
   const Mlp mlp{{}, {&both.at("u")}, {&both.at("d")}, ops::Activation::gelu_tanh};
-  test::gradcheck(Residual<Chain<Norm, Sum<Attention, Mlp>>>{{{&both.at("g"), 1e-5f, Norm::Kind::layer}, {own, mlp}}, 0.7f}, both, x, pass);
+  test::gradcheck(Residual<Normed<Sum<Attention, Mlp>>>{{{&both.at("g"), 1e-5f, Norm::Kind::layer}, {own, mlp}}, 0.7f}, both, x, pass);
 }
 
 TEST_P(AttentionModule, InAResidualChain) {
   Parameters both(*device, {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}}, true);
   test::randomize(both, 3, 0.5);
   Attention own{{&both.at("q")}, {&both.at("k")}, {&both.at("v")}, {&both.at("o")}, attention.shape, &rotary, 0};
-  test::gradcheck(Residual<Chain<Norm, Attention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
+  test::gradcheck(Residual<Normed<Attention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
+}
+
+TEST_P(AttentionModule, WhatIsRecomputedHasTheGradientsOfWhatIsKept) {
+  Parameters all(
+      *device,
+      {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"u", {10, 12}}, {"w", {10, 12}}, {"d", {12, 10}}},
+      true);
+  test::randomize(all, 3, 0.5);
+  const Attention own{{&all.at("q")}, {&all.at("k")}, {&all.at("v")}, {&all.at("o")}, attention.shape, &rotary, 0};
+  const Residual<Normed<Sum<Attention, Mlp>>> block{{{&all.at("g")}, {own, {{&all.at("w")}, {&all.at("u")}, {&all.at("d")}}}}};
+  for (const Recomputed choice : {Recomputed{.attention = true}, Recomputed{.activation = true}, Recomputed{.norm = true},
+                                  Recomputed{.attention = true, .activation = true, .norm = true}}) {
+    pass.recomputed = choice;
+    test::gradcheck(block, all, x, pass);
+  }
+}
+
+TEST(SavedTensors, WhatIsForgottenIsAbsentUntilItIsRestored) {
+  const auto device = ops::make_reference_device();
+  const Tensor a = device->empty({2}), b = device->empty({3});
+  Saved saved;
+  saved.push(a);
+  const auto mark = saved.mark();
+  saved.push(b), saved.push(a), saved.push(b);
+  saved.forget(mark, b);
+  EXPECT_EQ(saved.bytes(), a.bytes());
+  int calls = 0;
+  saved.restore([&] { return ++calls, b; });
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(saved.pop().buffer(), b.buffer());
+  EXPECT_EQ(saved.pop().buffer(), a.buffer());
+  saved.forget(saved.mark(), b);
+  EXPECT_FALSE(saved.empty());
+  saved.restore([&] { return ++calls, b; });
+  EXPECT_EQ(calls, 1);  // it lay nowhere
+  EXPECT_THROW(saved.restore([&] { return b; }), std::logic_error);
 }
 
 TEST_P(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
-  const auto run = [&](const auto& module, std::size_t& kept) {
+  const auto run = [&](const auto& module, bool layers, std::size_t& kept) {
+    pass.recomputed.layers = layers;
     device->fill(parameters.grads(), 0);
     Saved saved;
     const Tensor y = module.forward(x, pass, saved);
@@ -249,7 +286,7 @@ TEST_P(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
     return all;
   };
   std::size_t plain = 0, recomputed = 0;
-  EXPECT_EQ(run(attention, plain), run(Recompute<Attention>{attention}, recomputed));
+  EXPECT_EQ(run(attention, false, plain), run(Recompute<Attention>{attention}, true, recomputed));
   EXPECT_EQ(recomputed, x.bytes());
   EXPECT_GT(plain, recomputed);
 }

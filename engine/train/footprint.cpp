@@ -1,0 +1,87 @@
+#include "engine/train/footprint.h"
+
+#include <algorithm>
+
+namespace troupe::engine::train {
+namespace {
+
+using models::NormPlace;
+
+struct Widths {
+  explicit Widths(const models::DecoderSpec& spec)
+      : hidden(spec.width),
+        queries(std::int64_t{spec.heads} * spec.head_size),
+        keys(std::int64_t{spec.kv_heads} * spec.head_size),
+        inner(spec.inner),
+        norm(spec.width + (spec.layer_norm ? 2 : 1)) {}
+  std::int64_t hidden, queries, keys, inner;
+  std::int64_t norm;  ///< a norm's input, and what it found in a row
+};
+
+std::int64_t attention(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
+  std::int64_t sum = of.queries + 2 * of.keys;
+  if (spec.head_norms) sum += of.queries + of.keys + spec.heads + spec.kv_heads;
+  if (spec.width_norms) sum += of.queries + of.keys + 2;
+  return recomputed.attention ? sum : sum + of.queries + spec.heads;
+}
+
+std::int64_t mlp(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
+  return of.inner * ((spec.gated ? 2 : 1) + (recomputed.activation ? 0 : 1));
+}
+
+// The norms of a layer with what they give, and the inputs of its parts.
+std::int64_t around(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
+  const std::int64_t before = of.norm + (recomputed.norm ? 0 : of.hidden);
+  switch (spec.norm_place) {
+    case NormPlace::before:
+      return 2 * before;
+    case NormPlace::after:
+      return 2 * (of.hidden + of.norm);
+    case NormPlace::both:
+      return 2 * (before + of.norm);
+    case NormPlace::shared:
+      return before;
+  }
+  return 0;
+}
+
+std::int64_t layer(const models::DecoderSpec& spec, const nn::Recomputed& recomputed) {
+  const Widths of(spec);
+  return around(spec, of, recomputed) + attention(spec, of, recomputed) + mlp(spec, of, recomputed);
+}
+
+std::uint64_t bytes(std::int64_t floats) { return 4 * static_cast<std::uint64_t>(std::max<std::int64_t>(0, floats)); }
+
+}  // namespace
+
+std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed) {
+  const Widths of(spec);
+  return spec.layers * (recomputed.layers ? of.hidden : layer(spec, recomputed)) + of.norm * (spec.embedding_norm ? 2 : 1);
+}
+
+Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens) {
+  Footprint out;
+  std::int64_t trained = 0, all = 0;
+  for (const auto& tensor : models::parameter_list(spec)) {
+    all += tensor.shape.count();
+    if (tensor.trainable) trained += tensor.shape.count();
+  }
+  out.weights = bytes(all), out.gradients = bytes(trained), out.moments = bytes(2 * trained);
+  out.kept = bytes(tokens * kept_floats(spec, recomputed));
+  const Widths of(spec);
+  // The highest point is the way back through the last layer's MLP: the gradients of what the head read, of the last hidden states and of
+  // the layer's output, and those of the inner values; a layer that is computed again stands beside them.
+  std::int64_t beside = 4 * of.hidden + of.inner;
+  if (recomputed.layers) beside += layer(spec, recomputed);
+  if (recomputed.activation) beside += of.inner;
+  if (recomputed.norm) beside += of.hidden;
+  out.passing = bytes(tokens * beside);
+  if (spec.labels == 0) {
+    const std::int64_t rows =
+        std::min(tokens, std::clamp<std::int64_t>((std::int64_t{2} << 20) / std::max<std::int64_t>(1, spec.vocabulary), 96, 1536));
+    out.head = bytes(rows * (spec.vocabulary + 2 * of.hidden));
+  }
+  return out;
+}
+
+}  // namespace troupe::engine::train

@@ -1,0 +1,28 @@
+// Footprint: how much of a device's memory a Trainer will need at most, told before it runs. What modules keep is counted exactly, as
+// engine/nn pushes it; what is alive beside it is an estimate.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/models/spec.h"
+#include "engine/nn/pass.h"
+
+namespace troupe::engine::train {
+
+/// Floats that the forward pass of one token leaves for its backward pass, in a model that is trained whole.
+std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed);
+
+/// Bytes.
+struct Footprint {
+  std::uint64_t weights = 0, gradients = 0, moments = 0;  ///< exact
+  std::uint64_t kept = 0;                                 ///< for the backward pass of a micro-batch: exact where all is trained
+  std::uint64_t passing = 0;                              ///< gradients of hidden states and inner values beside it
+  std::uint64_t head = 0;                                 ///< a chunk of logits, and what goes in and out
+  std::uint64_t activations() const { return kept + passing + head; }
+  std::uint64_t peak() const { return weights + gradients + moments + activations(); }
+};
+
+/// Of one rank that has the whole model, `tokens` in its largest micro-batch.
+Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens);
+
+}  // namespace troupe::engine::train

@@ -1,0 +1,87 @@
+// The memory that is foretold against the memory that is used.
+#include "engine/train/footprint.h"
+
+#include <gtest/gtest.h>
+
+#include "algorithms/losses/sft_loss.h"
+#include "engine/train/trainer.h"
+#include "tests/support/random_decoder.h"
+
+namespace troupe::engine::train {
+namespace {
+
+using nn::Recomputed;
+
+models::DecoderSpec small_model() {
+  models::DecoderSpec spec;
+  spec.architecture = "LlamaForCausalLM";
+  spec.vocabulary = 500, spec.width = 96, spec.layers = 6, spec.inner = 256, spec.heads = 6, spec.kv_heads = 3, spec.head_size = 16;
+  spec.tied = true, spec.max_positions = 128;
+  spec.rotary.resize(1);
+  for (int i = 0; i < spec.head_size / 2; ++i) spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  return spec;
+}
+
+data::Experience batch_of(int sequences, int length) {
+  data::Experience batch;
+  for (int n = 0; n < sequences; ++n) {
+    std::vector<std::int32_t> ids;
+    for (int t = 0; t < length; ++t) ids.push_back((7 * n + 13 * t) % 500);
+    std::vector<float> mask(ids.size(), 1.0f);
+    mask[0] = 0;
+    batch.append(ids, mask);
+    batch.count += length - 1;
+  }
+  return batch;
+}
+
+/// The peak of a run of two steps with two micro-batches each, without what the device has before it.
+double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, std::int32_t tokens) {
+  const auto device = ops::make_cpu_device({.threads = 1});
+  const auto before = device->memory().now;
+  auto model = std::make_unique<models::Decoder>(*device, spec, true);
+  test::randomize(model->parameters(), 4, 0.1);
+  Trainer trainer(std::move(model), {.micro_batch_tokens = tokens, .recomputed = recomputed});
+  for (int step = 0; step < 2; ++step) {
+    trainer.forward_backward(batch_of(2 * tokens / 64, 64), algorithms::SftLoss{});
+    value_or_throw(trainer.update(1e-3));
+  }
+  EXPECT_LE(device->memory().held, device->memory().peak);
+  return static_cast<double>(device->memory().peak - before);
+}
+
+TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
+  for (const Recomputed recomputed :
+       {Recomputed{}, Recomputed{.layers = true}, Recomputed{.attention = true}, Recomputed{.activation = true}, Recomputed{.norm = true},
+        Recomputed{.attention = true, .activation = true, .norm = true}})
+    for (const std::int32_t tokens : {256, 1024}) {
+      const double used = measured(small_model(), recomputed, tokens);
+      const auto told = static_cast<double>(footprint(small_model(), recomputed, tokens).peak());
+      EXPECT_GT(told / used, 0.8) << tokens << " tokens";
+      EXPECT_LT(told / used, 1.25) << tokens << " tokens";
+    }
+}
+
+TEST(Footprint, EachChoiceUsesLessThanKeepingAll) {
+  const double all = measured(small_model(), {}, 1024), layers = measured(small_model(), {.layers = true}, 1024);
+  const double some = measured(small_model(), {.attention = true, .activation = true, .norm = true}, 1024);
+  EXPECT_LT(layers, some);
+  EXPECT_LT(some, all);
+}
+
+TEST(Footprint, OfALayerOfAHundredMillionParameters) {
+  // Width 768, 12 heads, inner 2048: bytes a token and layer.
+  models::DecoderSpec one = small_model();
+  one.width = 768, one.inner = 2048, one.heads = one.kv_heads = 12, one.head_size = 64, one.layers = 1;
+  models::DecoderSpec two = one;
+  two.layers = 2;
+  const auto of = [&](const Recomputed& recomputed) { return 4 * (kept_floats(two, recomputed) - kept_floats(one, recomputed)); };
+  EXPECT_EQ(of({}), 4 * (8 * 768 + 3 * 2048 + 14));
+  EXPECT_EQ(of({.attention = true}), 4 * (7 * 768 + 3 * 2048 + 2));
+  EXPECT_EQ(of({.activation = true}), 4 * (8 * 768 + 2 * 2048 + 14));
+  EXPECT_EQ(of({.norm = true}), 4 * (6 * 768 + 3 * 2048 + 14));
+  EXPECT_EQ(of({.layers = true}), 4 * 768);
+}
+
+}  // namespace
+}  // namespace troupe::engine::train
