@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kinds[] = {"phase", "operator", "communication"};
 
-double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
 double whole_of(const Recorder& recorder) {
   std::int64_t sum = 0;
@@ -17,10 +17,12 @@ double whole_of(const Recorder& recorder) {
 }
 
 /// The time in which neither an operator nor a communication was under way.
-double rest_of(const Recorder& recorder, double whole) {
+double rest_of(const Recorder& recorder) {
+  std::int64_t rest = 0;
+  for (const auto& [step, time] : recorder.steps()) rest += time.end - time.begin;
   for (const Sum& sum : recorder.sums())
-    if (sum.kind != SpanKind::phase) whole -= seconds_of(sum.spent.nanoseconds);
-  return std::max(whole, 0.0);
+    if (sum.kind != SpanKind::phase) rest -= sum.spent.nanoseconds;
+  return seconds_of(std::max<std::int64_t>(rest, 0));
 }
 
 /// A column for people and its width.
@@ -78,7 +80,9 @@ std::string table_csv(const Recorder& recorder) {
   const auto share = [&](double part, double all) { return all > 0 ? to_text(part / all) : std::string(); };
   for (const Sum& sum : recorder.sums()) {
     const double seconds = seconds_of(sum.spent.nanoseconds);
-    const auto a_second = [&](double amount) { return amount > 0 ? share(amount * 1e-9, seconds) : std::string(); };
+    const auto a_second = [&](double amount) {
+      return amount > 0 ? share(amount, static_cast<double>(sum.spent.nanoseconds)) : std::string();
+    };  // 1e9 a second
     out += cat(kinds[static_cast<std::size_t>(sum.kind)], ",", sum.name, ",", sum.stack, ",\"", sum.shapes, "\",", sum.calls, ",", seconds,
                ",", share(seconds, whole), ",", sum.work.flops, ",", a_second(sum.work.flops), ",", sum.work.bytes, ",");
     out += cat(a_second(sum.work.bytes), ",", sum.bound_seconds > 0 ? share(sum.bound_seconds, seconds) : "", ",",
@@ -86,7 +90,7 @@ std::string table_csv(const Recorder& recorder) {
     const Counts& counts = sum.spent.counts;
     out += recorder.has_counts() ? cat(counts.instructions, ",", counts.cycles, ",", counts.cache_misses, "\n") : ",,\n";
   }
-  const double rest = rest_of(recorder, whole);
+  const double rest = rest_of(recorder);
   return out + cat("rest,,,\"\",,", rest, ",", share(rest, whole), ",,,,,,,,,\n");
 }
 
@@ -109,7 +113,7 @@ std::string table_text(const Recorder& recorder, const ReportOf& of) {
   out += "\n" + header_text(recorder, width);
   for (const Sum& sum : sums)
     if (sum.kind != SpanKind::phase) out += row_text(recorder, sum, whole, width);
-  const double rest = rest_of(recorder, whole);
+  const double rest = rest_of(recorder);
   out += Line().left("(between them)", width).right("", 8).right(to_text(rest * 1e3, 2)).right(whole > 0 ? percent(rest / whole) : "").text;
   out += "\nphases, with all within them\n";
   for (const Sum& sum : sums)
