@@ -87,10 +87,11 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   const std::string again = config.train.recompute.empty() ? "" : cat(", ", join(config.train.recompute, " and "), " recomputed");
   parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp, " tokens", again, " (estimate)"),
                    shared.dp * (step.kept + step.passing)});
-  parts.push_back({"logits of the head, a chunk at a time", shared.ranks * step.head});
+  parts.push_back({"packed operands of products, and logits of the head (estimate)", shared.ranks * step.products});
   if (roles.rollout.needed) {
-    parts.push_back(adapter > 0 ? MemoryPart{"rollout's weights, its adapter, and room for the next", weights + 2 * adapter}
-                                : MemoryPart{"rollout's weights, and room for the next", 2 * weights});
+    parts.push_back(adapter > 0
+                        ? MemoryPart{"rollout's weights, once more packed, its adapter, and room for the next", 2 * weights + 2 * adapter}
+                        : MemoryPart{"rollout's weights, once more packed, and room for the next", 3 * weights});
     const std::int64_t tokens = config.rollout.cache_tokens > 0 ? config.rollout.cache_tokens : config.rollout.max_sequences * longest;
     parts.push_back(
         {cat("KV cache of ", tokens, " tokens (at most)"), 4 * size(tokens * spec.layers * 2 * spec.kv_heads * spec.head_size)});

@@ -203,6 +203,9 @@ Tensor from_host(Device& device, Shape shape, std::span<const float> values);
 /// Plain loops and Eigen on one thread: the oracle.
 std::unique_ptr<Device> make_reference_device();
 
+/// Logits that head() keeps for the way back at most: 144 MiB, which is a micro-batch of 1179 tokens at 32000 words.
+inline constexpr std::int64_t most_kept_logits = std::int64_t{36} << 20;
+
 struct CpuOptions {
   int threads = 0;  ///< 0: as many as the process may use
   /// Highest instruction set to use: "", "baseline", "avx2", "avx512". Empty: the best that the processor has.

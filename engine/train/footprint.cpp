@@ -50,6 +50,18 @@ std::int64_t layer(const models::DecoderSpec& spec, const nn::Recomputed& recomp
   return around(spec, of, recomputed) + attention(spec, of, recomputed) + mlp(spec, of, recomputed);
 }
 
+// The operands of a product are packed once for all threads: inputs and weights of the widest product, and of the language head the
+// gradients of a chunk of logits in two orders, its weight in two and, of a small micro-batch, the logits themselves.
+std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens) {
+  const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
+  std::int64_t left = tokens * widest, right = std::max(of.hidden * widest, tokens * widest);
+  if (spec.labels > 0) return left + right;
+  const std::int64_t weight = spec.vocabulary * of.hidden, logits = tokens * spec.vocabulary;
+  const std::int64_t held = std::min(logits, ops::CpuOptions().head_logits);
+  left = std::max(left, held), right = std::max(right, weight);
+  return left + right + held + weight + 3 * tokens * of.hidden + (logits <= ops::most_kept_logits ? logits : 0);
+}
+
 std::uint64_t bytes(std::int64_t floats) { return 4 * static_cast<std::uint64_t>(std::max<std::int64_t>(0, floats)); }
 
 }  // namespace
@@ -76,11 +88,7 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   if (recomputed.activation) beside += of.inner;
   if (recomputed.norm) beside += of.hidden;
   out.passing = bytes(tokens * beside);
-  if (spec.labels == 0) {
-    const std::int64_t rows =
-        std::min(tokens, std::clamp<std::int64_t>((std::int64_t{2} << 20) / std::max<std::int64_t>(1, spec.vocabulary), 96, 1536));
-    out.head = bytes(rows * (spec.vocabulary + 2 * of.hidden));
-  }
+  out.products = bytes(packed(spec, of, tokens));
   return out;
 }
 

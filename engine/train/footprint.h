@@ -17,8 +17,8 @@ struct Footprint {
   std::uint64_t weights = 0, gradients = 0, moments = 0;  ///< exact
   std::uint64_t kept = 0;                                 ///< for the backward pass of a micro-batch: exact where all is trained
   std::uint64_t passing = 0;                              ///< gradients of hidden states and inner values beside it
-  std::uint64_t head = 0;                                 ///< a chunk of logits, and what goes in and out
-  std::uint64_t activations() const { return kept + passing + head; }
+  std::uint64_t products = 0;                             ///< packed operands, and logits of the language head
+  std::uint64_t activations() const { return kept + passing + products; }
   std::uint64_t peak() const { return weights + gradients + moments + activations(); }
 };
 

@@ -44,7 +44,7 @@ class Profiles : public SystemRuns {
     std::vector<double> ends;
     for (const auto& [begin, minus_end] : spans) {
       while (!ends.empty() && ends.back() <= begin + rounding) ends.pop_back();
-      if (!ends.empty()) EXPECT_LE(-minus_end, ends.back() + rounding);
+      if (!ends.empty()) { EXPECT_LE(-minus_end, ends.back() + rounding); }
       ends.push_back(-minus_end);
     }
   }

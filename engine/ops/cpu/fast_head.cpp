@@ -7,8 +7,6 @@ namespace troupe::engine::ops {
 namespace {
 
 constexpr std::int64_t forward_rows = 8192;
-/// Logits that are worth keeping for the way back: 144 MiB, which is a micro-batch of 1179 tokens at 32000 words.
-constexpr std::int64_t kept_logits = std::int64_t{36} << 20;
 
 std::int64_t blocks_of(std::int64_t vocabulary) { return (vocabulary + head_block - 1) / head_block; }
 
@@ -204,7 +202,7 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
   std::fill_n(out(logp), count, 0.0F);
   std::fill_n(out(lse), count, 0.0F);
   if (entropy != nullptr) std::fill_n(out(*entropy), count, 0.0F);
-  if (kept != nullptr) *kept = pass.rows() * rows_of(weight) <= kept_logits ? empty({pass.rows(), rows_of(weight)}, DType::f32) : Tensor();
+  if (kept != nullptr) *kept = pass.rows() * rows_of(weight) <= most_kept_logits ? empty({pass.rows(), rows_of(weight)}, DType::f32) : Tensor();
   pass.forward(out(logp), out(lse), entropy == nullptr ? nullptr : out(*entropy), kept != nullptr && *kept ? out(*kept) : nullptr);
 }
 
