@@ -17,6 +17,7 @@ inline constexpr std::int64_t values_ahead = 64;
 template <class V>
 struct Singles {
   static constexpr int rows = V::single_rows, step = 1;
+  static constexpr std::int64_t block = 0;  ///< steps of one chain; 0: all
   using Right = V;
   [[gnu::always_inline]] static Right right(const float* words) { return V::load(words); }
   [[gnu::always_inline]] static V add(float left, Right right, V sum) { return V::fma(V::set(left), right, sum); }
@@ -28,11 +29,19 @@ struct Singles {
   }
 };
 
+/// f32, and the chain is cut: sums of sixteen consecutive k start at zero and are added to the whole in their order. A long chain loses
+/// digits (its error grows with the number of terms, Higham 2002 sec. 4.2); log-probabilities need them.
+template <class V>
+struct Sixteens : Singles<V> {
+  static constexpr std::int64_t block = 16;
+};
+
 /// bf16 in pairs: a step is two k, the first in a word's upper half, which is added first. Products of two bf16 values are exact in f32, so
 /// this is the arithmetic of AVX-512-BF16's vdpbf16ps (Intel SDM vol. 2, VDPBF16PS), but for subnormal sums, which that flushes to zero.
 template <class V>
 struct Pairs {
   static constexpr int rows = V::pair_rows, step = 2;
+  static constexpr std::int64_t block = 0;
   struct Right {
     V first, second;
   };
@@ -81,16 +90,8 @@ void pack_words(const Packing& p, float* to) {
   }
 }
 
-/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
 template <class V, class E, int M>
-void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
-  const auto low = V::first(n), high = V::first(n - 16);
-  V sums[M][2];
-#pragma GCC unroll 16
-  for (int i = 0; i < M; ++i) {
-    sums[i][0] = add ? V::load(c + i * ldc, low) : V::zero();
-    sums[i][1] = add ? V::load(c + i * ldc + 16, high) : V::zero();
-  }
+[[gnu::always_inline]] inline void panel_steps(const float*& a, const float*& b, std::int64_t steps, V (&sums)[M][2]) {
   for (std::int64_t s = 0; s < steps; ++s, a += M, b += panel_columns) {
     const auto left = E::right(b), right = E::right(b + 16);
 #pragma GCC unroll 16
@@ -99,6 +100,51 @@ void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, st
       sums[i][1] = E::add(a[i], right, sums[i][1]);
     }
   }
+}
+
+/// The chain in blocks: sums [M][32] += that of each. In memory, as the registers are full.
+template <class V, class E, int M>
+[[gnu::always_inline]] inline void panel_blocks(const float* a, const float* b, std::int64_t steps, float* sums) {
+  for (std::int64_t from = 0; from < steps; from += E::block) {
+    V part[M][2];
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) part[i][0] = part[i][1] = V::zero();
+    panel_steps<V, E, M>(a, b, steps - from < E::block ? steps - from : E::block, part);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      (V::load(sums + 32 * i) + part[i][0]).store(sums + 32 * i);
+      (V::load(sums + 32 * i + 16) + part[i][1]).store(sums + 32 * i + 16);
+    }
+  }
+}
+
+template <class V, class E, int M>
+void panel_tile_in_blocks(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
+  const auto low = V::first(n), high = V::first(n - 16);
+  alignas(64) float sums[32 * M];
+  for (int i = 0; i < M; ++i) {
+    (add ? V::load(c + i * ldc, low) : V::zero()).store(sums + 32 * i);
+    (add ? V::load(c + i * ldc + 16, high) : V::zero()).store(sums + 32 * i + 16);
+  }
+  panel_blocks<V, E, M>(a, b, steps, sums);
+  for (int i = 0; i < M; ++i) {
+    V::load(sums + 32 * i).store(c + i * ldc, low);
+    V::load(sums + 32 * i + 16).store(c + i * ldc + 16, high);
+  }
+}
+
+/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
+template <class V, class E, int M>
+void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
+  if constexpr (E::block > 0) return panel_tile_in_blocks<V, E, M>(a, b, steps, c, ldc, n, add);
+  const auto low = V::first(n), high = V::first(n - 16);
+  V sums[M][2];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+    sums[i][0] = add ? V::load(c + i * ldc, low) : V::zero();
+    sums[i][1] = add ? V::load(c + i * ldc + 16, high) : V::zero();
+  }
+  panel_steps<V, E, M>(a, b, steps, sums);
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
     sums[i][0].store(c + i * ldc, low);
