@@ -64,9 +64,20 @@ class FastDevice final : public HostDevice {
   bool all_finite(const Tensor& x) override;
 
  private:
-  enum class Kind { dot, outer };
-  /// C = A B on all threads, from operands that are packed first.
-  void product(Kind kind, const Product& p, Precision precision);
+  /// C [m, n] = or += A [m, k] B, with A at any strides and B in rows that are `ldb` apart.
+  struct Product {
+    std::int64_t m, n, k;
+    const float* a;
+    std::int64_t a_row, a_k;  ///< distance between rows of A, and between consecutive k
+    const float* b;
+    std::int64_t ldb;
+    bool b_along_k;  ///< B is [n, k], rather than [k, n]
+    float* c;
+    std::int64_t ldc;
+    bool accumulate;
+  };
+  /// On all threads, from operands that are packed first.
+  void product(const Product& p, Precision precision);
   void multiply(const Panels& with, const PanelProduct& p);
   /// A in tiles of `rows` rows, which is chosen.
   const float* pack_left(const Panels& with, const Product& p, std::int64_t& rows);
@@ -88,8 +99,7 @@ class FastDevice final : public HostDevice {
   const Kernels& kernels_;
   std::int64_t head_logits_;
   Pool pool_;
-  std::vector<std::unique_ptr<HostBuffer>> product_scratch_;  ///< one a thread
-  std::vector<Scratch> score_scratch_;                        ///< one a thread
+  std::vector<Scratch> block_scratch_;  ///< of the blocks that attention and the head work on; one a thread
   /// offset + gain, [D].
   const float* shifted(const Tensor& gain, float offset);
   /// Products of the head become its logits at temperature 1.
@@ -101,7 +111,7 @@ class FastDevice final : public HostDevice {
                                            HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks())}};
   std::vector<double> partial_sums_;
 
-  float* scratch(int worker) { return reinterpret_cast<float*>(product_scratch_[static_cast<std::size_t>(worker)]->data()); }
+  Scratch& block_scratch(int worker) { return block_scratch_[static_cast<std::size_t>(worker)]; }
   friend class AttentionPass;
   friend class HeadPass;
 };

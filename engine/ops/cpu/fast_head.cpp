@@ -76,7 +76,7 @@ void HeadPass::for_each_block(const Chunk& chunk, Visit visit) {
   device_.spread(down * blocks_, chunk.rows * vocabulary_ * factors_[0].width, [&](std::int64_t item, int worker) {
     const std::int64_t row = item % down * height, column = item / down * head_block;
     const Block block{row, std::min(height, chunk.rows - row), column, std::min(head_block, vocabulary_ - column)};
-    visit(block, device_.scratch(worker));
+    visit(block, device_.block_scratch(worker).need(height * head_block));
   });
 }
 

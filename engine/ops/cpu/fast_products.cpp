@@ -46,7 +46,7 @@ void FastDevice::pack_tiles(const Panels& with, const Packing& items, float* to)
   pack_panels(with, part, to);
   if (rest == 0) return;
   part.from += whole * (items.items_together ? 1 : items.apart);
-  part.count = part.width = rest;
+  part.count = part.width = part.pitch = rest;
   with.pack(part, to + whole * with.steps(items.depth));
 }
 
@@ -70,15 +70,13 @@ void FastDevice::multiply(const Panels& with, const PanelProduct& p) {
 }
 
 const float* FastDevice::pack_left(const Panels& with, const Product& p, std::int64_t& rows) {
-  // Tiles of about one height: of 16 rows two times 8, as a tile of two would wait for its own sums.
-  const std::int64_t tiles = (p.m + with.rows - 1) / with.rows;
-  rows = (p.m + tiles - 1) / tiles;
+  rows = with.tile(p.m);
   float* left = left_.need(with.steps(p.k) * p.m);
   pack_tiles(with, {p.a, p.a_k == 1 ? p.a_row : p.a_k, p.m, p.k, rows, p.a_k != 1}, left);
   return left;
 }
 
-void FastDevice::product(Kind kind, const Product& p, Precision precision) {
+void FastDevice::product(const Product& p, Precision precision) {
   if (p.m == 0 || p.n == 0) return;
   const Panels& with = precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
   const std::int64_t steps = with.steps(p.k);
@@ -90,7 +88,7 @@ void FastDevice::product(Kind kind, const Product& p, Precision precision) {
   for (std::int64_t n = 0; n < p.n; n += most) {
     const std::int64_t columns = std::min(most, p.n - n);
     float* right = right_.need(steps * panels_width(columns));
-    pack_panels(with, {p.b + (kind == Kind::dot ? n * p.ldb : n), p.ldb, columns, p.k, panel_columns, kind == Kind::outer}, right);
+    pack_panels(with, {p.b + (p.b_along_k ? n * p.ldb : n), p.ldb, columns, p.k, panel_columns, !p.b_along_k}, right);
     multiply(with, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
   }
 }
@@ -123,12 +121,13 @@ void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
             .a_k = how.transpose_a ? m : 1,
             .b = nullptr,
             .ldb = how.transpose_b ? k : n,
+            .b_along_k = how.transpose_b,
             .c = out(c),
             .ldc = n,
             .accumulate = how.accumulate};
   if (!is_packed(b.dtype())) {
     p.b = in(b);
-    return product(how.transpose_b ? Kind::dot : Kind::outer, p, how.precision);
+    return product(p, how.precision);
   }
   const Panels& with = how.precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
   check(b.shape() == packed_shape(with, n, k), "gemm: the packed weight has another shape");

@@ -6,24 +6,13 @@
 
 namespace troupe::engine::ops {
 
-/// C [m, n] = or += A [m, k] B, with A at any strides and B in rows that are `ldb` apart.
-struct Product {
-  std::int64_t m, n, k;
-  const float* a;
-  std::int64_t a_row, a_k;  ///< distance between rows of A, and between consecutive k
-  const float* b;
-  std::int64_t ldb;
-  float* c;
-  std::int64_t ldc;
-  bool accumulate;
-};
-
 /// `count` <= width items (rows of A, columns of B) of `depth` values of k, to be packed as [step][width] words; missing items and values
 /// are zeros. Items are `apart` and the values of each lie together, or the other way round.
 struct Packing {
   const float* from;
   std::int64_t apart, count, depth, width;
   bool items_together;
+  std::int64_t pitch = width;  ///< words from a step to the next: more than `width` where others pack items beside these
 };
 
 /// C [m, n] = or += a product of packed operands: A in tiles [steps][rows], of at most Panels::rows rows (the last one perhaps narrower), B
@@ -34,6 +23,7 @@ struct PanelProduct {
   float* c;
   std::int64_t ldc;
   bool accumulate;
+  std::int64_t panel_steps = steps;  ///< that a panel has: more where only some of them are used
 };
 inline constexpr std::int64_t panel_columns = 32;
 /// n columns fill this many.
@@ -42,13 +32,19 @@ constexpr std::int64_t panels_width(std::int64_t n) { return (n + panel_columns 
 /// cache.
 inline constexpr std::int64_t panel_depth = 2048;
 
-/// Products of packed operands of one kind of number. Each element is one chain in the order of k, as in outer_product.
+/// Products of packed operands of one kind of number. Each element is one chain of multiply-adds in the order of k, which continues from C
+/// when accumulating.
 struct Panels {
   std::int64_t rows;  ///< of a tile, at most
   std::int64_t step;  ///< values of k in a word
   void (*pack)(const Packing&, float* to);
   void (*product)(const PanelProduct&);
   std::int64_t steps(std::int64_t k) const { return (k + step - 1) / step; }
+  /// The height of the tiles of m rows. All of about one height: of 16 rows two times 8, as a tile of two would wait for its own sums.
+  std::int64_t tile(std::int64_t m) const {
+    const std::int64_t tiles = (m + rows - 1) / rows;
+    return (m + tiles - 1) / tiles;
+  }
 };
 
 /// Of z = x * factor: the largest z, and sums over e = exp(z - largest).
@@ -79,10 +75,6 @@ struct AdamWScalars {
 struct Kernels {
   const char* isa;
 
-  /// B is [n, k]: each element is a dot product, 16 running sums over blocks of 512 of k, joined in a fixed order.
-  void (*dot_product)(const Product&, float* scratch);
-  /// B is [k, n]: each element is one chain of multiply-adds in the order of k, which continues from C when accumulating.
-  void (*outer_product)(const Product&, float* scratch);
   Panels singles;  ///< f32
   Panels pairs;    ///< f32 rounded to bf16, two to a word
 
@@ -120,9 +112,6 @@ struct Kernels {
   double (*sum_of_squares)(const float* x, std::int64_t n);
   bool (*all_finite)(const float* x, std::int64_t n);
 };
-
-/// Floats of scratch that a product may use.
-inline constexpr std::int64_t product_scratch = 192 * 1024;
 
 const Kernels& baseline_kernels();
 const Kernels& avx2_kernels();

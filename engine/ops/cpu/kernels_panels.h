@@ -1,6 +1,7 @@
 // Products from packed operands: A in tiles of some rows, [step][row], B in panels of 32 columns, [step][column], both one word a step of
 // k. A tile's rows are broadcast against the panel's two vectors, so each element of C is one chain of multiply-adds in the order of k,
-// which continues from C when accumulating: the order of kernels_outer.h, whatever the tile, the panel and the blocks of k.
+// which continues from C when accumulating, whatever the tile, the panel and the blocks of k: so a gradient summed over two micro-batches
+// has the bits of one summed over both at once.
 // A word is one float, or two bf16 values of consecutive k (Elements below). Nothing here knows how many rows a product has.
 #pragma once
 
@@ -68,11 +69,15 @@ struct Pairs {
 template <class V, class E>
 void pack_words(const Packing& p, float* to) {
   const std::int64_t steps = (p.depth + E::step - 1) / E::step;
+  if (p.pitch == 1 && !p.items_together) {  // one item: its values lie as they shall
+    for (std::int64_t s = 0; s < steps; s += 16) E::along(p.from + s * E::step, p.depth - s * E::step).store(to + s, V::first(steps - s));
+    return;
+  }
   for (std::int64_t item = 0; item < p.width; item += 16) {
     const auto room = V::first(p.width - item), there = V::first(p.count - item);
     float* target = to + item;
     if (p.items_together) {
-      for (std::int64_t s = 0; s < steps; ++s, target += p.width) {
+      for (std::int64_t s = 0; s < steps; ++s, target += p.pitch) {
         E::across(p.from + s * E::step * p.apart + item, p.apart, p.depth - s * E::step, there).store(target, room);
       }
       continue;
@@ -85,7 +90,7 @@ void pack_words(const Packing& p, float* to) {
         words[i] = item + i < p.count ? E::along(from, p.depth - s * E::step) : V::zero();
       }
       V::transpose(words);
-      for (std::int64_t i = 0; i < 16 && s + i < steps; ++i, target += p.width) words[i].store(target, room);
+      for (std::int64_t i = 0; i < 16 && s + i < steps; ++i, target += p.pitch) words[i].store(target, room);
     }
   }
 }
@@ -167,7 +172,7 @@ void panel_product(const PanelProduct& p) {
   for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
     const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
     for (std::int64_t n = 0; n < p.n; n += panel_columns) {
-      const float* b = p.b + n * p.steps + from * panel_columns;
+      const float* b = p.b + n * p.panel_steps + from * panel_columns;
       const std::int64_t width = p.n - n < panel_columns ? p.n - n : panel_columns;
       for (std::int64_t m = 0; m < p.m; m += p.rows) {
         const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;

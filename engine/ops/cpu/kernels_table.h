@@ -3,7 +3,7 @@
 
 #include "engine/ops/cpu/kernels_gates.h"
 #include "engine/ops/cpu/kernels_norms.h"
-#include "engine/ops/cpu/kernels_outer.h"
+#include "engine/ops/cpu/kernels_panels.h"
 #include "engine/ops/cpu/kernels_rows.h"
 
 namespace troupe::engine::ops::kernels {
@@ -11,8 +11,6 @@ namespace troupe::engine::ops::kernels {
 template <class V>
 constexpr Kernels table(const char* isa) {
   return {.isa = isa,
-          .dot_product = dot_product<V>,
-          .outer_product = outer_product<V>,
           .singles = panels<V, Singles<V>>(),
           .pairs = panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,

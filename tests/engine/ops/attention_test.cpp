@@ -25,7 +25,10 @@ const Case cases[] = {{{5, 1, 17}, {4, 2, 8, 0.35F}},
                       {{3, 0, 130, 50}, {6, 3, 16, 0.125F, 0, 9}},
                       {{150}, {2, 1, 20, 0.2F, 0, 2}},
                       {{33, 64}, {4, 2, 7, 0.5F, 0, 0, {0.5F, 0.25F, 0.0625F, 1}}},
-                      {{3, 0, 130, 50}, {4, 2, 8, 0.35F, 2.5F, 70, {0.5F, 0.25F, 0.0625F, 0.01F}}}};
+                      {{3, 0, 130, 50}, {4, 2, 8, 0.35F, 2.5F, 70, {0.5F, 0.25F, 0.0625F, 0.01F}}},
+                      {{600}, {2, 1, 48, 0.14F}},
+                      {{600, 7}, {1, 1, 64, 0.125F}},
+                      {{600}, {2, 2, 128, 0.09F, 0, 300}}};
 
 class Attention : public OnEveryDevice {
  protected:
@@ -50,6 +53,17 @@ class Attention : public OnEveryDevice {
     Tensor out = filled({x.rows, x.q_width}, 9), lse = filled({x.rows, shape.heads}, 9);
     device().attention(put({x.rows, x.q_width}, x.q), contiguous(x), x.layout, shape, out, &lse);
     return get(out);
+  }
+  /// dq, dk, dv.
+  std::vector<Floats> backward(Device& on, const Inputs& x, const AttentionShape& shape) {
+    const auto put_on = [&](int width, const Floats& values) { return from_host(on, {x.rows, width}, values); };
+    const KeyValues kv{put_on(x.kv_width, x.k), put_on(x.kv_width, x.v), 0, {}};
+    const Tensor q = put_on(x.q_width, x.q), dout = put_on(x.q_width, x.above);
+    Tensor out = on.empty({x.rows, x.q_width}), lse = on.empty({x.rows, shape.heads});
+    Tensor dq = on.empty({x.rows, x.q_width}), dk = on.empty({x.rows, x.kv_width}), dv = on.empty({x.rows, x.kv_width});
+    on.attention(q, kv, x.layout, shape, out, &lse);
+    on.attention_backward(q, kv, x.layout, shape, out, lse, dout, dq, dk, dv);
+    return {to_host(on, dq), to_host(on, dk), to_host(on, dv)};
   }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Attention, testing::ValuesIn(device_cases()), case_name);
@@ -93,18 +107,8 @@ TEST_P(Attention, BackwardOfLongSequencesEqualsTheReference) {
   const std::unique_ptr<Device> reference = make_reference_device();
   for (const Case& of : cases) {
     const Inputs x = inputs(of);
-    std::vector<Floats> results;
-    for (Device* on : {reference.get(), &device()}) {
-      const auto put_on = [&](int width, const Floats& values) { return from_host(*on, {x.rows, width}, values); };
-      const KeyValues kv{put_on(x.kv_width, x.k), put_on(x.kv_width, x.v), 0, {}};
-      const Tensor q = put_on(x.q_width, x.q), dout = put_on(x.q_width, x.above);
-      Tensor out = on->empty({x.rows, x.q_width}), lse = on->empty({x.rows, of.shape.heads});
-      Tensor dq = on->empty({x.rows, x.q_width}), dk = on->empty({x.rows, x.kv_width}), dv = on->empty({x.rows, x.kv_width});
-      on->attention(q, kv, x.layout, of.shape, out, &lse);
-      on->attention_backward(q, kv, x.layout, of.shape, out, lse, dout, dq, dk, dv);
-      for (const Tensor& gradient : {dq, dk, dv}) results.push_back(to_host(*on, gradient));
-    }
-    for (std::size_t i = 0; i < 3; ++i) EXPECT_LT(relative_error(results[i + 3], as_doubles(results[i])), 5e-6) << i;
+    const std::vector<Floats> expected = backward(*reference, x, of.shape), found = backward(device(), x, of.shape);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_LT(relative_error(found[i], as_doubles(expected[i])), 5e-6) << i;
   }
 }
 
@@ -143,7 +147,7 @@ TEST_P(Attention, OfTheLastRowAloneHasTheBitsOfTheFullPass) {
   for (const Case& of : cases) {
     const Inputs x = inputs(of);
     const Floats expected = forward(x, of.shape);
-    for (const int last : {1, 2, 14}) {  // rows decoded at once: a token, or the tail of a chunk
+    for (const int last : {1, 2, 14, 290}) {  // rows decoded at once: a token, or the tail of a chunk; in blocks of their own
       Layout tail{{0}, {}};
       Floats q, wanted;
       std::vector<Rows> pages;
@@ -175,6 +179,20 @@ TEST_P(Attention, OfASequenceDoesNotDependOnTheOthers) {
   alone.k = slice(x.k, 63 * x.kv_width, 123 * x.kv_width);
   alone.v = slice(x.v, 63 * x.kv_width, 123 * x.kv_width);
   EXPECT_TRUE(same_bits(slice(forward(x, many.shape), 63 * x.q_width, 123 * x.q_width), forward(alone, one.shape)));
+}
+
+TEST_P(Attention, BackwardOfASequenceDoesNotDependOnTheOthers) {
+  const Case many{{40, 23, 300}, {4, 2, 48, 0.25F}}, one{{300}, many.shape};
+  const Inputs x = inputs(many);
+  Inputs alone = inputs(one);
+  const auto last = [](const Floats& of, int width) { return slice(of, 63 * width, 363 * width); };
+  alone.q = last(x.q, x.q_width);
+  alone.above = last(x.above, x.q_width);
+  alone.k = last(x.k, x.kv_width);
+  alone.v = last(x.v, x.kv_width);
+  const std::vector<Floats> packed = backward(device(), x, many.shape), single = backward(device(), alone, one.shape);
+  EXPECT_TRUE(same_bits(last(packed[0], x.q_width), single[0]));
+  for (const std::size_t i : {1, 2}) EXPECT_TRUE(same_bits(last(packed[i], x.kv_width), single[i])) << i;
 }
 
 TEST_P(Attention, WithAWindowOverEverythingHasTheBitsOfAllKeys) {

@@ -1,0 +1,177 @@
+// How attention cuts its rows into blocks, and packs what a block needs.
+#include <algorithm>
+
+#include "engine/ops/cpu/fast_attention.h"
+
+namespace troupe::engine::ops {
+namespace {
+
+/// Those that a row at this position sees.
+Keys keys_at(std::int64_t position, int window) {
+  return {window == 0 ? 0 : std::max<std::int64_t>(0, position + 1 - window), position + 1};
+}
+
+}  // namespace
+
+AttentionPass::AttentionPass(FastDevice& device, const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape)
+    : device_(device),
+      kernels_(device.kernels_),
+      with_(device.kernels_.singles),
+      layout_(layout),
+      shape_(shape),
+      q_(in(q)),
+      k_(in(kv.k)),
+      v_(in(kv.v)) {
+  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
+    first_run_.push_back(runs_.size());
+    if (layout.offsets[n] < layout.offsets[n + 1]) append_runs(kv, n, keys_seen(layout.offsets[n], layout.offsets[n + 1]));
+  }
+  first_run_.push_back(runs_.size());
+}
+
+/// The longest runs of keys that lie together, from the page of the first one on.
+void AttentionPass::append_runs(const KeyValues& kv, std::size_t sequence, Keys keys) {
+  if (kv.page_size == 0) return runs_.push_back({0, keys.end, layout_.offsets[sequence]});
+  const auto& pages = kv.pages[sequence];
+  const std::int64_t size = kv.page_size;
+  for (std::int64_t key = keys.first / size * size; key < keys.end; key += runs_.back().keys) {
+    const auto first = static_cast<std::size_t>(key / size);
+    std::size_t last = first + 1;
+    while (static_cast<std::int64_t>(last) * size < keys.end && pages[last] == pages[last - 1] + 1) ++last;
+    runs_.push_back({key, std::min(keys.end - key, static_cast<std::int64_t>(last - first) * size), pages[first] * size});
+  }
+}
+
+Keys AttentionPass::keys_seen(std::int64_t begin, std::int64_t end) const {
+  const auto [least, most] = std::minmax_element(layout_.positions.begin() + begin, layout_.positions.begin() + end);
+  return {keys_at(*least, shape_.window).first, std::int64_t{*most} + 1};
+}
+
+Keys AttentionPass::keys_of(std::int64_t pair) const {
+  return keys_at(layout_.positions[static_cast<std::size_t>(pair / shape_.heads)], shape_.window);
+}
+
+std::vector<AttentionPass::Block> AttentionPass::blocks(std::int64_t most) const {
+  std::vector<Block> all;
+  for (std::size_t n = 0; n + 1 < layout_.offsets.size(); ++n) {
+    const std::int64_t begin = layout_.offsets[n], end = layout_.offsets[n + 1], parts = (end - begin + most - 1) / most;
+    if (begin == end) continue;
+    const std::int64_t even = ((end - begin + parts - 1) / parts + least_group_rows - 1) / least_group_rows * least_group_rows;
+    for (std::int64_t row = begin; row < end; row += even) {
+      const std::int64_t rows = std::min(even, end - row);
+      for (int g = 0; g < shape_.kv_heads; ++g) all.push_back({n, g, row, rows, keys_seen(row, row + rows)});
+    }
+  }
+  return all;
+}
+
+std::vector<AttentionPass::Block> AttentionPass::blocks_for_threads() const {
+  std::int64_t most = 256;  // rows against which packing weighs little
+  std::vector<Block> all = blocks(most);
+  const std::int64_t threads = device_.pool_.threads(), enough = threads == 1 ? 1 : 3 * threads;
+  while (static_cast<std::int64_t>(all.size()) < enough && most > most_group_rows) {
+    most /= 2;
+    all = blocks(most);
+  }
+  return all;
+}
+
+template <class Visit>
+void AttentionPass::for_each_run(const Block& block, const float* from, Visit visit) const {
+  constexpr std::int64_t line = 16;
+  const std::size_t end = first_run_[block.sequence + 1];
+  for (std::size_t i = first_run_[block.sequence]; i < end && runs_[i].key < block.keys.end; ++i) {
+    const std::int64_t skipped = std::max<std::int64_t>(0, block.keys.first - runs_[i].key);
+    if (skipped >= runs_[i].keys) continue;
+    if (i + 1 < end) {
+      const std::int64_t rows = std::min<std::int64_t>(runs_[i + 1].keys, 32);
+      for (std::int64_t row = runs_[i + 1].row; row < runs_[i + 1].row + rows; ++row) {
+        const float* at = from + row * width() + block.kv_head * shape_.head_size;
+        for (std::int64_t column = 0; column < shape_.head_size; column += line) __builtin_prefetch(at + column);
+      }
+    }
+    visit(Run{runs_[i].key + skipped, std::min(runs_[i].keys, block.keys.end - runs_[i].key) - skipped, runs_[i].row + skipped});
+  }
+}
+
+AttentionPass::Memory AttentionPass::memory_for(const Block& block, int worker, bool backward) const {
+  const std::int64_t size = shape_.head_size, keys = block.keys.count(),
+                     rows = block.rows == 1 ? share() : std::min(block.rows, most_group_rows);
+  const std::int64_t by_key = panels_width(keys) * size, by_column = keys * panels_width(size);
+  const std::int64_t pieces[] = {
+      by_key, backward ? by_key : by_column, rows * std::max(size, keys),         rows * block.pitch(),
+      rows,   backward ? by_column : 0,      backward ? rows * block.pitch() : 0, backward ? rows * panels_width(size) : 0};
+  constexpr std::int64_t line = 16;
+  std::int64_t total = 0;
+  for (const std::int64_t piece : pieces) total += (piece + line - 1) / line * line;
+  float* at = device_.block_scratch(worker).need(total);
+  float* places[std::size(pieces)];
+  for (std::size_t i = 0; i < std::size(pieces); ++i) {
+    places[i] = at;
+    at += (pieces[i] + line - 1) / line * line;
+  }
+  return {places[0], places[1], places[2], places[3], places[4], places[5], places[6], places[7]};
+}
+
+void AttentionPass::pack_by_key(const Block& block, const float* from, float* to) const {
+  const std::int64_t size = shape_.head_size;
+  for_each_run(block, from, [&](const Run& run) {
+    const float* rows = from + run.row * width() + block.kv_head * size;
+    for (std::int64_t i = 0; i < run.keys;) {
+      const std::int64_t place = run.key - block.keys.first + i, column = place % panel_columns;
+      const std::int64_t count = std::min(run.keys - i, panel_columns - column);
+      with_.pack({rows + i * width(), width(), count, size, count, false, panel_columns}, to + (place - column) * size + column);
+      i += count;
+    }
+  });
+}
+
+void AttentionPass::pack_by_column(const Block& block, const float* from, float* to) const {
+  const std::int64_t size = shape_.head_size;
+  for_each_run(block, from, [&](const Run& run) {
+    const float* rows = from + run.row * width() + block.kv_head * size;
+    for (std::int64_t column = 0; column < size; column += panel_columns) {
+      with_.pack({rows + column, width(), std::min(panel_columns, size - column), run.keys, panel_columns, true},
+                 to + column * block.keys.count() + (run.key - block.keys.first) * panel_columns);
+    }
+  });
+}
+
+void AttentionPass::pack_tiles(Packing items, float* to) const {
+  const std::int64_t end = items.count, height = items.width, next = items.items_together ? 1 : items.apart;
+  for (std::int64_t i = 0; i < end; i += height, items.from += height * next) {
+    items.count = items.width = items.pitch = std::min(height, end - i);
+    with_.pack(items, to + i * items.depth);
+  }
+}
+
+void AttentionPass::against_keys(const Block& block, const Group& group, const float* left, const float* packed, const Memory& memory,
+                                 float* scores) const {
+  const std::int64_t size = shape_.head_size, height = with_.tile(group.rows);
+  pack_tiles({left + group.first * size, group.stride * size, group.rows, size, height, false}, memory.tiles);
+  with_.product({group.rows, group.keys.count(), size, height, memory.tiles, packed + (group.keys.first - block.keys.first) * size, scores,
+                 block.pitch(), false});
+}
+
+void AttentionPass::over_keys(const Block& block, const Group& group, const float* weights, const float* packed, const Memory& memory,
+                              float* to) const {
+  const std::int64_t size = shape_.head_size, height = with_.tile(group.rows), keys = group.keys.count();
+  pack_tiles({weights, block.pitch(), group.rows, keys, height, false}, memory.tiles);
+  with_.product({group.rows, size, keys, height, memory.tiles, packed + (group.keys.first - block.keys.first) * panel_columns,
+                 to + group.first * size, group.stride * size, false, block.keys.count()});
+}
+
+void AttentionPass::over_rows(const Block& block, const Group& group, const float* weights, const float* right, const Memory& memory,
+                              float* to) const {
+  const std::int64_t size = shape_.head_size, keys = group.keys.count(), height = with_.tile(keys);
+  for (std::int64_t column = 0; column < size; column += panel_columns) {
+    with_.pack(
+        {right + group.first * size + column, group.stride * size, std::min(panel_columns, size - column), group.rows, panel_columns, true},
+        memory.rows + column * group.rows);
+  }
+  pack_tiles({weights, block.pitch(), keys, group.rows, height, true}, memory.tiles);
+  const std::int64_t first = layout_.offsets[block.sequence] + group.keys.first;
+  with_.product({keys, size, group.rows, height, memory.tiles, memory.rows, to + first * width() + block.kv_head * size, width(), true});
+}
+
+}  // namespace troupe::engine::ops
