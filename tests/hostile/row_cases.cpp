@@ -50,7 +50,7 @@ const std::vector<Case> cases = {
     {"RowOf7Megabytes", [](const Folder& f) { f.repeat(lines, "{\"prompt\":\"", std::string(1024, 'x'), 7 * 1024, "\"}\n"); }, look, 0,
      "1 row"},
     {"RowOfMillionsOfValues", [](const Folder& f) { f.repeat(lines, "{\"prompt\":[0", ",0", 3'000'000, "]}\n"); }, look, 3,
-     "@/rows.jsonl:1: not valid JSON at column 2097164: more than 1048576 values"},
+     "@/rows.jsonl:1: not valid JSON at column 2097162: more than 1048576 values"},
     {"RowsOfMillionsOfBrackets", [](const Folder& f) { f.repeat(lines, "", "{}\n", 500'000, ""); }, look, 0, "500000 rows"},
     {"RowIdsOutsideTheVocabulary", rows("{\"input_ids\":[1,99999],\"labels\":[1,2]}\n"), train, 3,
      "@/rows.jsonl:1: \"input_ids\", item 1: expected a token id from 0 to 511, found 99999"},
