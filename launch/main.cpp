@@ -195,6 +195,9 @@ void add_info(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("info", "What a file or folder is (model, tokenizer, data, run, checkpoint), and whether it can be used");
   command->add_option("path", options->path, "file or folder")->required();
+  command->add_option("--column-names", options->column_names, "a,b,...: columns of csv and tsv files without a header (data.column_names)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_flag("--json", options->json, "one JSON object, for machines");
   command->callback([options, &action] { action = [options] { return info(*options); }; });
 }

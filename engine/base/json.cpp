@@ -1,154 +1,56 @@
+// JSON text read within bounds; the value itself and how it is written: json_value.cpp.
 #include "engine/base/json.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 
-#include "engine/base/check.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 
 namespace troupe {
-
-const char* Json::type_name() const {
-  constexpr const char* names[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
-  return names[value_.index()];
-}
-
-bool Json::boolean() const { return check(is_bool(), "Json: not a boolean"), std::get<bool>(value_); }
-std::int64_t Json::integer() const { return check(is_integer(), "Json: not an integer"), std::get<std::int64_t>(value_); }
-double Json::number() const {
-  check(is_number(), "Json: not a number");
-  return is_integer() ? static_cast<double>(integer()) : std::get<double>(value_);
-}
-const std::string& Json::string() const { return check(is_string(), "Json: not a string"), std::get<std::string>(value_); }
-const Json::Array& Json::array() const { return check(is_array(), "Json: not an array"), std::get<Array>(value_); }
-const Json::Object& Json::object() const { return check(is_object(), "Json: not an object"), std::get<Object>(value_); }
-Json::Array& Json::array() { return check(is_array(), "Json: not an array"), std::get<Array>(value_); }
-Json::Object& Json::object() { return check(is_object(), "Json: not an object"), std::get<Object>(value_); }
-
-const Json* Json::find(std::string_view key) const {
-  if (!is_object()) return nullptr;
-  for (const auto& [name, value] : std::get<Object>(value_))
-    if (name == key) return &value;
-  return nullptr;
-}
-
-Json& Json::set(std::string key, Json value) {
-  if (is_null()) value_ = Object{};
-  for (auto& [name, old] : object()) {
-    if (name != key) continue;
-    old = std::move(value);
-    return *this;
-  }
-  object().emplace_back(std::move(key), std::move(value));
-  return *this;
-}
-
 namespace {
-
-void write_string(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          constexpr std::string_view digits = "0123456789abcdef";
-          out += "\\u00", out += digits[static_cast<unsigned char>(c) >> 4], out += digits[c & 15];
-        } else {
-          out += c;
-        }
-    }
-  }
-  out += '"';
-}
-
-// JSON has no NaN or infinity; a metric that is one must not make the line unreadable.
-void write_number(std::string& out, double value) {
-  if (!std::isfinite(value)) {
-    out += "null";
-    return;
-  }
-  std::string text = to_text(value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  out += text;
-}
-
-// indent < 0: compact
-void write(std::string& out, const Json& value, int indent, int level) {
-  const auto newline = [&](int depth) {
-    if (indent >= 0) out += '\n', out.append(static_cast<std::size_t>(indent * depth), ' ');
-  };
-  if (value.is_null()) {
-    out += "null";
-  } else if (value.is_bool()) {
-    out += value.boolean() ? "true" : "false";
-  } else if (value.is_integer()) {
-    out += std::to_string(value.integer());
-  } else if (value.is_number()) {
-    write_number(out, value.number());
-  } else if (value.is_string()) {
-    write_string(out, value.string());
-  } else if (value.is_array()) {
-    out += '[';
-    bool first = true;
-    for (const auto& item : value.array()) {
-      if (!std::exchange(first, false)) out += ',';
-      newline(level + 1);
-      write(out, item, indent, level + 1);
-    }
-    if (!first) newline(level);
-    out += ']';
-  } else {
-    out += '{';
-    bool first = true;
-    for (const auto& [key, item] : value.object()) {
-      if (!std::exchange(first, false)) out += ',';
-      newline(level + 1);
-      write_string(out, key);
-      out += indent >= 0 ? ": " : ":";
-      write(out, item, indent, level + 1);
-    }
-    if (!first) newline(level);
-    out += '}';
-  }
-}
 
 // Text, its longest string and the values stay below 200 MB together, whoever asks. A value takes 40 bytes and more, and may be written
 // with two; the largest tokenizer.json of today has two and a half million. A list that grows is there twice for a moment.
 constexpr std::size_t most_bytes = std::size_t{64} << 20, most_in_one = std::size_t{1} << 20;
 std::size_t most_values(const JsonLimits& limits) { return std::clamp<std::size_t>(limits.bytes / 8, 4096, 3'000'000); }
 
-// The first key that stands twice, or nullptr.
-const std::string* repeated_key(const Json::Object& members) {
-  std::vector<const std::string*> keys;
-  keys.reserve(members.size());
-  for (const auto& member : members) keys.push_back(&member.first);
-  std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });
-  const auto twice = std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
-  return twice == keys.end() ? nullptr : *twice;
+// A member whose key another one before it has, or nothing.
+std::optional<std::size_t> repeated_key(const Json::Object& members) {
+  std::vector<std::uint32_t> order(members.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto key = [&](std::uint32_t i) -> const std::string& { return members[i].first; };
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) {
+    const int found = key(a).compare(key(b));
+    return found != 0 ? found < 0 : a < b;
+  });
+  const auto twice = std::adjacent_find(order.begin(), order.end(), [&](auto a, auto b) { return key(a) == key(b); });
+  if (twice == order.end()) return std::nullopt;
+  return *std::next(twice);
 }
+
+// The text for the library, which says only of malformed text how far it has read: counted here for what else is refused.
+class Characters {
+ public:
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+  Characters(const char* at, std::size_t* read) : at_(at), read_(read) {}
+  reference operator*() const { return *at_; }
+  Characters& operator++() { return ++at_, ++*read_, *this; }
+  bool operator==(const Characters& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  std::size_t* read_;
+};
 
 // Builds the value while the library reads, so that depth and size are refused before they cost anything.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
@@ -156,31 +58,36 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   explicit Builder(const JsonLimits& limits) : limit_(limits.depth), most_(most_values(limits)) {}
   Json root;
   std::string problem;
-  std::size_t position = 0;
+  std::size_t read = 0;      ///< bytes that the library has taken
+  std::size_t position = 0;  ///< of the problem: bytes up to its last one
 
   bool null() override { return put(Json()); }
   bool boolean(bool value) override { return put(Json(value)); }
-  bool number_integer(std::int64_t value) override { return put(Json(value)); }
+  bool number_integer(std::int64_t value) override { return number(Json(value)); }
   bool number_unsigned(std::uint64_t value) override {
-    if (value > static_cast<std::uint64_t>(INT64_MAX)) return put(Json(static_cast<double>(value)));
-    return put(Json(value));
+    if (value > static_cast<std::uint64_t>(INT64_MAX)) return number(Json(static_cast<double>(value)));
+    return number(Json(value));
   }
   bool number_float(double value, const std::string& text) override {
     if (!std::isfinite(value)) return refuse(cat("the number ", text, " does not fit a double"));
-    return put(Json(value));
+    return number(Json(value));
   }
   bool string(std::string& value) override { return put(Json(std::move(value))); }
   bool binary(nlohmann::json::binary_t&) override { return refuse("binary data"); }
   bool key(std::string& name) override {
     levels_.back().key = std::move(name);
+    levels_.back().keys_end.push_back(static_cast<std::uint32_t>(read));
     return count();
   }
   bool start_object(std::size_t) override { return open(Json(Json::Object{})); }
   bool start_array(std::size_t) override { return open(Json(Json::Array{})); }
   bool end_object() override {
-    if (const std::string* twice = repeated_key(levels_.back().value.object()))
-      return refuse(cat("the key ", quote(*twice), " stands twice in one object"));
-    return close();
+    const auto& members = levels_.back().value.object();
+    const auto twice = repeated_key(members);
+    if (!twice) return close();
+    refuse(cat("the key ", quote(members[*twice].first), " stands twice in one object"));
+    position = levels_.back().keys_end[*twice];
+    return false;
   }
   bool end_array() override { return close(); }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& error) override {
@@ -196,18 +103,28 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   struct Level {
     Json value;
     std::string key;
+    std::vector<std::uint32_t> keys_end;  ///< of an object: where each key ends in the text
     std::size_t size = 0;
   };
 
-  bool refuse(std::string why) { return problem = std::move(why), false; }
+  bool refuse(std::string why) {
+    problem = std::move(why), position = read;
+    return false;
+  }
   bool open(Json value) {
     if (levels_.size() >= limit_) return refuse(cat("nested deeper than ", limit_, " levels"));
-    levels_.push_back({std::move(value), {}, 0});
+    levels_.push_back({std::move(value), {}, {}, 0});
     return true;
   }
   bool count() {
     if (++values_ > most_) return refuse(cat("more than ", most_, " values; no more are read"));
     return true;
+  }
+  // The library has taken the character behind a number too.
+  bool number(Json value) {
+    if (put(std::move(value))) return true;
+    --position;
+    return false;
   }
   bool close() {
     Json value = std::move(levels_.back().value);
@@ -239,20 +156,7 @@ std::string place(std::string_view text, std::size_t offset) {
   return cat("line ", line, ", column ", column);
 }
 
-tl::unexpected<Error> wrong_type(const Json& object, std::string_view key, std::string_view where, std::string_view wanted) {
-  const Json* member = object.find(key);
-  if (!member) return fail(Errc::bad_input, cat(where, ": the key \"", key, "\" (", wanted, ") is missing"));
-  return fail(Errc::bad_input, cat(where, ": \"", key, "\" must be ", wanted, ", found ", quote(member->dump(), 40)));
-}
-
 }  // namespace
-
-std::string Json::dump() const { return dump(-1); }
-std::string Json::dump(int indent) const {
-  std::string out;
-  write(out, *this, indent, 0);
-  return out;
-}
 
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
   limits.bytes = std::min(limits.bytes, most_bytes);
@@ -262,9 +166,9 @@ Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimit
   std::size_t bad = 0;
   if (!valid_utf8(text, &bad)) return fail(Errc::bad_input, cat(where, ": not UTF-8 at ", place(text, bad)));
   Builder builder(limits);
-  if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.root);
-  const std::string at = builder.position ? cat(" at ", place(text, builder.position)) : std::string();
-  return fail(Errc::bad_input, cat(where, ": not valid JSON", at, ": ", builder.problem));
+  const Characters begin(text.data(), &builder.read), end(text.data() + text.size(), &builder.read);
+  if (nlohmann::json::sax_parse(begin, end, &builder)) return std::move(builder.root);
+  return fail(Errc::bad_input, cat(where, ": not valid JSON at ", place(text, builder.position), ": ", builder.problem));
 }
 
 Result<Json> read_json(const std::string& path, JsonLimits limits) {
@@ -272,27 +176,6 @@ Result<Json> read_json(const std::string& path, JsonLimits limits) {
   auto text = read_file(path, limits.bytes);
   if (!text) return fail(text.error());
   return parse_json(*text, path, limits);
-}
-
-Result<std::int64_t> get_integer(const Json& object, std::string_view key, std::string_view where) {
-  const Json* member = object.find(key);
-  if (!member || !member->is_integer()) return wrong_type(object, key, where, "an integer");
-  return member->integer();
-}
-Result<double> get_number(const Json& object, std::string_view key, std::string_view where) {
-  const Json* member = object.find(key);
-  if (!member || !member->is_number()) return wrong_type(object, key, where, "a number");
-  return member->number();
-}
-Result<bool> get_bool(const Json& object, std::string_view key, std::string_view where) {
-  const Json* member = object.find(key);
-  if (!member || !member->is_bool()) return wrong_type(object, key, where, "true or false");
-  return member->boolean();
-}
-Result<std::string> get_string(const Json& object, std::string_view key, std::string_view where) {
-  const Json* member = object.find(key);
-  if (!member || !member->is_string()) return wrong_type(object, key, where, "a string");
-  return member->string();
 }
 
 }  // namespace troupe

@@ -24,33 +24,24 @@ std::vector<T> examples_of(T example) {
 }
 std::vector<UnpairedExample> examples_of(UnpairedRow row) { return std::move(row.examples); }
 
+// What rows of a kind are read for, and how one becomes an example.
+template <Purpose for_what, auto how>
+struct Reads {
+  static constexpr Purpose purpose = for_what;
+  static constexpr auto encode = how;
+};
 template <class T>
 struct Kind;
 template <>
-struct Kind<SftExample> {
-  static constexpr Purpose purpose = Purpose::sft;
-  static constexpr auto encode = &encode_sft;
-};
+struct Kind<SftExample> : Reads<Purpose::sft, &encode_sft> {};
 template <>
-struct Kind<PairExample> {
-  static constexpr Purpose purpose = Purpose::pairs;
-  static constexpr auto encode = &encode_pair;
-};
+struct Kind<PairExample> : Reads<Purpose::pairs, &encode_pair> {};
 template <>
-struct Kind<UnpairedExample> {
-  static constexpr Purpose purpose = Purpose::unpaired;
-  static constexpr auto encode = &encode_unpaired;
-};
+struct Kind<UnpairedExample> : Reads<Purpose::unpaired, &encode_unpaired> {};
 template <>
-struct Kind<StepExample> {
-  static constexpr Purpose purpose = Purpose::steps;
-  static constexpr auto encode = &encode_steps;
-};
+struct Kind<StepExample> : Reads<Purpose::steps, &encode_steps> {};
 template <>
-struct Kind<PromptRow> {
-  static constexpr Purpose purpose = Purpose::prompts;
-  static constexpr auto encode = &encode_prompt;
-};
+struct Kind<PromptRow> : Reads<Purpose::prompts, &encode_prompt> {};
 
 // A tokenizer's patterns give up on hostile text by throwing; that is the row's fault.
 template <class T>

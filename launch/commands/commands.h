@@ -67,7 +67,8 @@ int merge(const MergeOptions& options);
 
 struct InfoOptions {
   std::string path;
-  bool json = false;  ///< one object for machines
+  std::vector<std::string> column_names;  ///< of csv and tsv files without a header: data.column_names
+  bool json = false;                      ///< one object for machines
 };
 int info(const InfoOptions& options);
 

@@ -39,7 +39,8 @@ void look_at_weights_file(const std::string& path, Report& report) {
   report.problem({Errc::usage, "weights alone are no model: put them into a folder with their config.json, and look at that"});
 }
 
-void look_at_file(const std::string& path, Report& report) {
+void look_at_file(const InfoOptions& options, Report& report) {
+  const std::string& path = options.path;
   const std::string name = fs::path(path).filename().string(), extension = fs::path(path).extension().string();
   if (name == "tokenizer.json" || extension == ".model") return look_at_tokenizer(path, 0, report);
   if (extension == ".jinja") return look_at_template(path, report);
@@ -50,7 +51,7 @@ void look_at_file(const std::string& path, Report& report) {
     if (name == part) return look_at_part(path, name, report);
   }
   if (extension == ".yaml" || extension == ".yml") return look_at_run_file(path, report);
-  if (is_data(path)) return look_at_data(path, report);
+  if (is_data(path)) return look_at_data(path, options.column_names, report);
   report.begin("unknown", path);
   report.problem({Errc::unsupported, cat("troupe knows no file like this; it reads data (", engine::data::known_formats,
                                          "), tokenizer.json, SentencePiece's .model, .safetensors, .jinja templates and .yaml run files; "
@@ -62,7 +63,8 @@ bool holds_data(const std::string& folder) {
   return files || files.error().code != Errc::not_found;  // data that is damaged is told as such
 }
 
-void look_at_folder(const std::string& path, Report& report) {
+void look_at_folder(const InfoOptions& options, Report& report) {
+  const std::string& path = options.path;
   const auto has = [&](const char* name) { return fs::exists(fs::path(path) / name); };
   const bool model = has("config.json"), run = has("metrics.jsonl"), adapter = has("adapter_config.json");
   if (run) look_at_run(path, report);
@@ -71,7 +73,7 @@ void look_at_folder(const std::string& path, Report& report) {
   if (model) look_at_model(path, report);
   if (!model && !run && engine::tokenizer::Tokenizer::is_in(path)) look_at_tokenizer(path, 0, report);
   if (has("chat_template.jinja") || has("tokenizer_config.json")) look_at_template(path, report);
-  if (report.empty() && holds_data(path)) look_at_data(path, report);
+  if (report.empty() && holds_data(path)) look_at_data(path, options.column_names, report);
   if (!report.empty()) return;
   report.begin("unknown", path);
   const bool weights = has("model.safetensors") || has("model.safetensors.index.json");
@@ -87,11 +89,11 @@ int info(const InfoOptions& options) {
   const std::string& path = options.path;
   Report report;
   if (fs::is_directory(path)) {
-    look_at_folder(path, report);
+    look_at_folder(options, report);
   } else if (fs::exists(path)) {
-    look_at_file(path, report);
+    look_at_file(options, report);
   } else if (path.find_first_of("*?[") != std::string::npos) {
-    look_at_data(path, report);
+    look_at_data(path, options.column_names, report);
   } else {
     report.begin("nothing", path);
     report.problem({Errc::not_found, cat(path, ": no such file or folder")});

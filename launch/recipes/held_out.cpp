@@ -42,12 +42,8 @@ engine::data::DataOptions eval_options(const Stage& stage) {
 }
 
 algorithms::HeldOut held_out_pairs(const Stage& stage, bool nll_on_prompt) {
-  algorithms::HeldOut held_out{.batches = {}, .every = stage.config().eval.every};
-  if (stage.config().eval.path.empty()) return held_out;
-  const auto pairs = value_or_throw(engine::data::load_pairs(eval_options(stage), stage.text()));
-  for (const auto& batch : algorithms::in_batches(pairs.examples, stage.config().train.batch_size))
-    held_out.batches.push_back(algorithms::pair_batch(batch, nll_on_prompt));
-  return held_out;
+  const auto batch_of = [&](const auto& batch) { return algorithms::pair_batch(batch, nll_on_prompt); };
+  return held_out_batches(stage, eval_options(stage), engine::data::load_pairs, batch_of);
 }
 
 std::string nll_formula(double weight, const std::string& mean) {

@@ -27,21 +27,11 @@ std::string formula(const RunConfig& config) {
       config.sft.mask_prompt ? "the answers (every assistant turn); prompts only condition them" : "every token but the first of each row");
 }
 
-algorithms::HeldOut held_out_rows(const Stage& stage) {
-  algorithms::HeldOut held_out{.batches = {}, .every = stage.config().eval.every};
-  if (stage.config().eval.path.empty()) return held_out;
-  const auto rows = value_or_throw(engine::data::load_sft(eval_options(stage), stage.text()));
-  for (const auto& batch : algorithms::in_batches(rows.examples, stage.config().train.batch_size))
-    held_out.batches.push_back(engine::data::to_experience(batch));
-  return held_out;
-}
-
 int run(Stage& stage) {
+  const auto loss = value_or_throw(sft_settings(stage.config()));
   auto data = stage.loader<engine::data::SftExample>(stage.data_options());
-  auto held_out = held_out_rows(stage);
-  auto actors = stage.cluster();
-  const auto plan = stage.begin(data.batches());
-  return stage.drive(algorithms::sft(actors, data, plan, value_or_throw(sft_settings(stage.config())), std::move(held_out)), plan);
+  const auto batch_of = [](const auto& batch) { return engine::data::to_experience(batch); };
+  return run_on_rows(stage, data, loss, held_out_batches(stage, eval_options(stage), engine::data::load_sft, batch_of), algorithms::sft);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ const std::vector<Case> cases = {
     {"IndexAList", index_text("[]"), score_ids, 5,
      "@/model.safetensors.index.json: expected \"weight_map\", an object from tensor names to file names"},
     {"IndexWithATensorTwice", index_text(R"({"weight_map":{"a":"a.safetensors","a":"b.safetensors"}})"), score_ids, 3,
-     "@/model.safetensors.index.json: not valid JSON: the key \"a\" stands twice in one object"},
+     "@/model.safetensors.index.json: not valid JSON at line 1, column 38: the key \"a\" stands twice in one object"},
     {"IndexOfFiveThousandShards", index_text(many_shards(5000)), score_ids, 6, "@/model.safetensors.index.json: more than 4096 shards"},
     {"IndexAboutItself", norm_in("model.safetensors.index.json"), score_ids, 5,
      "@/model.safetensors.index.json: tensor \"model.norm.weight\": expected the plain name of a .safetensors file of this folder, found"},

@@ -197,6 +197,15 @@ TEST_P(InfoTest, SaysWhatItIs) {
 }
 INSTANTIATE_TEST_SUITE_P(Things, InfoTest, testing::ValuesIn(cases), [](const auto& each) { return std::string(each.param.name); });
 
+TEST(Info, IsToldTheColumnsOfATableWithoutAHeader) {
+  const std::string path = scratch_folder() + "/rows.csv";
+  write(path, "2+2=,4\n3+3=,6\n");
+  const Said said = run_program("info " + path + " --column-names prompt,response");
+  EXPECT_EQ(said.code, 0) << said.out << said.err;
+  for (const char* words : {"columns: \"prompt\", \"response\"", "2 rows", "for sft: "}) EXPECT_THAT(said.out, HasSubstr(words));
+  EXPECT_THAT(run_program("info " + path).out, HasSubstr("columns: \"2+2=\", \"4\""));
+}
+
 TEST(InfoJson, HasTheSizesOfAModel) {
   const Said said = run_program("info --json " + data(stories));
   const Json all = json_lines(said.out).at(0);

@@ -6,6 +6,7 @@
 
 #include "engine/base/text.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/rewards/prm.h"
 #include "launch/resolve.h"
 
 namespace troupe::launch {
@@ -60,6 +61,16 @@ TEST(Presets, EveryDialectResolvesForItsRecipe) {
     ASSERT_TRUE(got) << dialect.name << " of " << dialect.of << ": " << got.error().what;
     for (const auto& [key, value] : dialect.values) EXPECT_EQ(got->origins.at(std::string(key)), cat("dialect ", dialect.name)) << key;
   }
+}
+
+TEST(Presets, TheProcessModelsOfTrlsDialectAreJudgedInItsArithmetic) {
+  const auto in_float32 = [](const std::vector<std::string>& settings) {
+    const auto got = with("prm", settings);
+    return value_or_throw(prm_settings(value_or_throw(got).config, {})).float32;
+  };
+  EXPECT_TRUE(in_float32({"dialect=trl"}));
+  EXPECT_FALSE(in_float32({"dialect=trl", "prm.float32=false"}));
+  EXPECT_FALSE(in_float32({}));
 }
 
 TEST(Presets, NoNameStandsForTwoAlgorithms) {

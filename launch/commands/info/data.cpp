@@ -54,8 +54,8 @@ bool say_layouts(const engine::data::Row& row, Report& report) {
   return !lines.empty();
 }
 
-Result<> read_file(const std::string& path, Rows& rows, Report& report) {
-  auto reader = engine::data::open_rows(path);
+Result<> read_file(const std::string& path, const engine::data::ReadOptions& options, Rows& rows, Report& report) {
+  auto reader = engine::data::open_rows(path, options);
   if (!reader) return fail(reader.error());
   for (;;) {
     auto row = (*reader)->next();
@@ -73,14 +73,16 @@ Result<> read_file(const std::string& path, Rows& rows, Report& report) {
 
 }  // namespace
 
-void look_at_data(const std::string& path, Report& report) {
+void look_at_data(const std::string& path, const std::vector<std::string>& column_names, Report& report) {
   report.begin("data", path);
   const auto files = engine::data::list_data_files({path});
   if (!files) return report.problem(files.error());
   if (files->size() > 1) report.say("files", std::ssize(*files), cat(files->size(), " files, ", files->front(), " to ", files->back()));
+  engine::data::ReadOptions options;
+  options.column_names = column_names;
   Rows rows;
   for (const std::string& file : *files) {
-    if (auto read = read_file(file, rows, report); !read) return report.problem(read.error());
+    if (auto read = read_file(file, options, rows, report); !read) return report.problem(read.error());
   }
   report.say("rows", rows.good, cat(rows.good, rows.good == 1 ? " row" : " rows"));
   if (rows.bad > 0) {

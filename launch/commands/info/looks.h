@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "launch/commands/info/report.h"
 
@@ -18,8 +19,8 @@ void look_at_adapter(const std::string& folder, Report& report);
 /// A run's output directory; a checkpoint of one.
 void look_at_run(const std::string& folder, Report& report);
 void look_at_checkpoint(const std::string& folder, Report& report);
-/// A data file, a folder of them, or a pattern.
-void look_at_data(const std::string& path, Report& report);
+/// A data file, a folder of them, or a pattern. `column_names`: of tables without a header.
+void look_at_data(const std::string& path, const std::vector<std::string>& column_names, Report& report);
 /// A run file (YAML) with the keys of docs/configuration.md.
 void look_at_run_file(const std::string& path, Report& report);
 

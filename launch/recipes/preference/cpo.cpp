@@ -49,14 +49,7 @@ std::string formula(const RunConfig& config) {
   return cat("L = mean over pairs of ", pair, nll_formula(c.nll_weight, c.nll_mean), "\nx = ", x, "\n");
 }
 
-int run(Stage& stage) {
-  const auto loss = value_or_throw(cpo_settings(stage.config()));
-  auto data = stage.loader<engine::data::PairExample>(stage.data_options());
-  auto held_out = held_out_pairs(stage);
-  auto actors = stage.cluster();
-  const auto plan = stage.begin(data.batches());
-  return stage.drive(algorithms::cpo(actors, data, plan, loss, std::move(held_out)), plan);
-}
+int run(Stage& stage) { return run_on_pairs(stage, value_or_throw(cpo_settings(stage.config())), algorithms::cpo); }
 
 }  // namespace
 

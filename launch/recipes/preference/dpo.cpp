@@ -157,14 +157,7 @@ std::string formula(const RunConfig& config) {
   return text + "\n";
 }
 
-int run(Stage& stage) {
-  const auto settings = value_or_throw(dpo_settings(stage.config()));
-  auto data = stage.loader<engine::data::PairExample>(stage.data_options());
-  auto held_out = held_out_pairs(stage);
-  auto actors = stage.cluster();
-  const auto plan = stage.begin(data.batches());
-  return stage.drive(algorithms::dpo(actors, data, plan, settings, std::move(held_out)), plan);
-}
+int run(Stage& stage) { return run_on_pairs(stage, value_or_throw(dpo_settings(stage.config())), algorithms::dpo); }
 
 }  // namespace
 

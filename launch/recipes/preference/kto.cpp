@@ -72,10 +72,7 @@ int run(Stage& stage) {
   const auto& examples = data.dataset().examples;
   const auto good = static_cast<std::size_t>(std::ranges::count_if(examples, [](const auto& example) { return example.desirable; }));
   if (const auto odd = imbalance(settings.loss, good, examples.size() - good); !odd.empty()) log_warning(odd);
-  auto answers = held_out(stage, settings);
-  auto actors = stage.cluster();
-  const auto plan = stage.begin(data.batches());
-  return stage.drive(algorithms::kto(actors, data, plan, settings, std::move(answers)), plan);
+  return run_on_rows(stage, data, settings, held_out(stage, settings), algorithms::kto);
 }
 
 }  // namespace

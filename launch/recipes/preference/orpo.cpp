@@ -29,11 +29,7 @@ std::string formula(const RunConfig& config) {
 
 int run(Stage& stage) {
   const auto settings = value_or_throw(orpo_settings(stage.config()));
-  auto data = stage.loader<engine::data::PairExample>(stage.data_options());
-  auto held_out = held_out_pairs(stage, settings.nll_on_prompt);
-  auto actors = stage.cluster();
-  const auto plan = stage.begin(data.batches());
-  return stage.drive(algorithms::orpo(actors, data, plan, settings, std::move(held_out)), plan);
+  return run_on_pairs(stage, settings, algorithms::orpo, settings.nll_on_prompt);
 }
 
 }  // namespace

@@ -70,14 +70,7 @@ std::string formula(const RunConfig& config) {
              "   (gamma = ", to_text(ratio_of(s) * s.beta), ")\n", x, "\n");
 }
 
-int run(Stage& stage) {
-  const auto loss = value_or_throw(simpo_settings(stage.config()));
-  auto data = stage.loader<engine::data::PairExample>(stage.data_options());
-  auto held_out = held_out_pairs(stage);
-  auto actors = stage.cluster();
-  const auto plan = stage.begin(data.batches());
-  return stage.drive(algorithms::simpo(actors, data, plan, loss, std::move(held_out)), plan);
-}
+int run(Stage& stage) { return run_on_pairs(stage, value_or_throw(simpo_settings(stage.config())), algorithms::simpo); }
 
 }  // namespace
 

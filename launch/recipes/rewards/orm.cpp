@@ -37,14 +37,9 @@ std::string formula(const RunConfig& config) {
 }
 
 algorithms::HeldOut held_out_scored_pairs(const Stage& stage) {
-  algorithms::HeldOut held_out{.batches = {}, .every = stage.config().eval.every};
-  if (stage.config().eval.path.empty()) return held_out;
   auto options = eval_options(stage);
   options.encode.leave_out_longer = true;
-  const auto pairs = value_or_throw(engine::data::load_pairs(options, stage.text()));
-  for (const auto& batch : algorithms::in_batches(pairs.examples, stage.config().train.batch_size))
-    held_out.batches.push_back(engine::data::to_scored_pairs(batch));
-  return held_out;
+  return held_out_batches(stage, options, engine::data::load_pairs, engine::data::to_scored_pairs);
 }
 
 int run(Stage& stage) {
@@ -57,10 +52,7 @@ int run(Stage& stage) {
     throw Failure({Errc::usage,
                    "orm.loss = log_exp: rows of the data have a margin, which it would ignore; choose bradley_terry, or map "
                    "another column with data.columns.margin"});
-  auto held_out = held_out_scored_pairs(stage);
-  auto actors = stage.cluster();
-  const auto plan = stage.begin(data.batches());
-  return stage.drive(algorithms::orm(actors, data, plan, loss, std::move(held_out)), plan);
+  return run_on_rows(stage, data, loss, held_out_scored_pairs(stage), algorithms::orm);
 }
 
 }  // namespace

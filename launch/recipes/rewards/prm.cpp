@@ -32,6 +32,10 @@ constexpr Field table[] = {
      "placeholder: what a step may be judged to be, a right one first; each exactly one token", "", any},
     {"prm.whole_vocabulary", [](RunConfig& c) { return Slot(&c.prm.whole_vocabulary); },
      "placeholder: the softmax is over the whole vocabulary, not over the reward tokens alone", "", any},
+    {"prm.float32", [](RunConfig& c) { return Slot(&c.prm.float32); },
+     "the loss and its slopes are rounded to float32, as torch and so TRL compute them (1 - p keeps few digits where p is near 1); false: "
+     "float64",
+     "", any},
 };
 
 bool has_head(const RunConfig& config) { return config.prm.kind == "token_class"; }
@@ -50,6 +54,7 @@ void judge(Judging& j) {
     return;
   }
   for (const auto* key : {"prm.step_separator", "prm.classes", "prm.head_deviation"}) j.unused(key, "prm.kind is placeholder");
+  if (j.config.prm.whole_vocabulary) j.unused("prm.float32", "prm.whole_vocabulary takes the language head's own softmax");
   if (j.config.prm.reward_tokens.size() < 2)
     j.problem(cat(j.named("prm.reward_tokens"), ": two or more are needed, a right step's first; [\"+\", \"-\"] is usual"));
 }
@@ -69,15 +74,10 @@ std::string formula(const RunConfig& config) {
 
 // Every step of the held-out rows, as TRL judges them, whatever is trained on.
 algorithms::HeldOut held_out_steps(const Stage& stage, engine::data::StepOptions steps) {
-  algorithms::HeldOut held_out{.batches = {}, .every = stage.config().eval.every};
-  if (stage.config().eval.path.empty()) return held_out;
   auto options = eval_options(stage);
   steps.last_step_only = false;
   options.encode.steps = std::move(steps);
-  const auto rows = value_or_throw(engine::data::load_steps(options, stage.text()));
-  for (const auto& batch : algorithms::in_batches(rows.examples, stage.config().train.batch_size))
-    held_out.batches.push_back(engine::data::to_experience(batch));
-  return held_out;
+  return held_out_batches(stage, options, engine::data::load_steps, [](const auto& batch) { return engine::data::to_experience(batch); });
 }
 
 int run(Stage& stage) {
@@ -85,10 +85,7 @@ int run(Stage& stage) {
   options.encode.steps = value_or_throw(step_settings(stage.config(), stage.text()));
   const auto loss = value_or_throw(prm_settings(stage.config(), options.encode.steps));
   auto data = stage.loader<engine::data::StepExample>(options);
-  auto held_out = held_out_steps(stage, options.encode.steps);
-  auto actors = stage.cluster();
-  const auto plan = stage.begin(data.batches());
-  return stage.drive(algorithms::prm(actors, data, plan, loss, std::move(held_out)), plan);
+  return run_on_rows(stage, data, loss, held_out_steps(stage, options.encode.steps), algorithms::prm);
 }
 
 }  // namespace
@@ -108,6 +105,7 @@ Result<engine::data::StepOptions> step_settings(const RunConfig& config, const e
 
 Result<algorithms::PrmLoss> prm_settings(const RunConfig& config, const engine::data::StepOptions& steps) {
   algorithms::PrmLoss loss;
+  loss.float32 = config.prm.float32 && !(steps.tokens && config.prm.whole_vocabulary);
   if (steps.tokens) loss.reward_tokens = steps.tokens->reward_ids, loss.whole_vocabulary = config.prm.whole_vocabulary;
   if (auto valid = loss.validate(); !valid) return fail(valid.error());
   return loss;
@@ -128,7 +126,7 @@ Recipe prm_recipe() {
 }
 
 std::vector<Preset> prm_dialects() {
-  return {{"trl", "prm", "PRMTrainer of TRL (experimental)", {{"prm.kind", "token_class"}}},
+  return {{"trl", "prm", "PRMTrainer of TRL (experimental)", {{"prm.kind", "token_class"}, {"prm.float32", "true"}}},
           {"openrlhf", "prm", "OpenRLHF's train_prm (removed in 0.11)", {{"prm.kind", "placeholder"}}},
           {"mindspeed", "prm", "MindSpeed's --stage prm", {{"prm.kind", "placeholder"}}}};
 }

@@ -16,6 +16,7 @@ struct PrmConfig {
   std::string placeholder = "ки";
   std::vector<std::string> reward_tokens{"+", "-"};
   bool whole_vocabulary = false;
+  bool float32 = false;  ///< log-softmax and slopes as TRL and torch round them
 };
 
 }  // namespace troupe::launch

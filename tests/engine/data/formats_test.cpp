@@ -4,9 +4,8 @@
 
 #include "engine/base/file.h"
 #include "engine/data/readers/file_list.h"
-#include "engine/data/readers/row_reader.h"
 #include "engine/data/readers/text_stream.h"
-#include "tests/engine/data/scratch.h"
+#include "tests/engine/data/every_row.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -15,24 +14,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// Every row as its line and text, errors as "!message"; a final one ends it.
-std::vector<std::string> read_all(const std::string& path, const ReadOptions& options = {}) {
-  auto reader = open_rows(path, options);
-  if (!reader) return {"!!" + reader.error().what};
-  std::vector<std::string> out;
-  for (;;) {
-    auto row = (*reader)->next();
-    if (!row) {
-      out.push_back("!" + row.error().what);
-      if (row.error().code != Errc::bad_input) return out;
-    } else if (!*row) {
-      return out;
-    } else {
-      out.push_back(std::to_string((*row)->line) + " " + (*row)->value.dump());
-    }
-  }
-}
 
 std::string gzip(const std::string& text, int level = 6) {
   z_stream state{};

@@ -2,31 +2,13 @@
 
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/row_reader.h"
-#include "tests/engine/data/scratch.h"
+#include "tests/engine/data/every_row.h"
 
 namespace troupe::engine::data {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-// Every row as text, errors as "!message".
-std::vector<std::string> read_all(const std::string& path) {
-  auto reader = open_rows(path);
-  if (!reader) return {"!!" + reader.error().what};
-  std::vector<std::string> out;
-  for (;;) {
-    auto row = (*reader)->next();
-    if (!row) {
-      out.push_back("!" + row.error().what);
-      if (row.error().code != Errc::bad_input) return out;
-    } else if (!*row) {
-      return out;
-    } else {
-      out.push_back(std::to_string((*row)->line) + " " + (*row)->value.dump());
-    }
-  }
-}
 
 TEST(JsonLines, BlankLinesCarriageReturnsAndAByteOrderMarkAreNoRows) {
   Scratch scratch;
