@@ -55,7 +55,8 @@ void print_memory(const RunConfig& config, const engine::models::DecoderSpec& sp
   std::cout << "  " << padded("needed", 46) << bytes_text(total) << "\n  " << padded("present", 46)
             << (present ? bytes_text(present) : "not known") << '\n';
   if (present && total > present)
-    std::cout << "  Too little: lower train.micro_batch_tokens, set train.recompute, or lower rollout.max_sequences or rollout.cache_tokens.\n";
+    std::cout
+        << "  Too little: lower train.micro_batch_tokens, set train.recompute, or lower rollout.max_sequences or rollout.cache_tokens.\n";
 }
 
 std::string indented(const std::string& lines) {

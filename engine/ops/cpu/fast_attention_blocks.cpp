@@ -149,8 +149,8 @@ void AttentionPass::against_keys(const Block& block, const Group& group, const f
                                  float* scores) const {
   const std::int64_t size = shape_.head_size, height = with_.tile(group.rows);
   pack_tiles({left + group.first * size, group.stride * size, group.rows, size, height, false}, memory.tiles);
-  with_.product({group.rows, group.keys.count(), size, height, memory.tiles, packed + (group.keys.first - block.keys.first) * size, scores,
-                 block.pitch(), false});
+  with_.inner({group.rows, group.keys.count(), size, height, memory.tiles, packed + (group.keys.first - block.keys.first) * size, scores,
+               block.pitch(), false});
 }
 
 void AttentionPass::over_keys(const Block& block, const Group& group, const float* weights, const float* packed, const Memory& memory,

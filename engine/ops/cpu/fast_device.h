@@ -78,7 +78,7 @@ class FastDevice final : public HostDevice {
   };
   /// On all threads, from operands that are packed first.
   void product(const Product& p, Precision precision);
-  void multiply(const Panels& with, const PanelProduct& p);
+  void multiply(void (*kernel)(const PanelProduct&), const PanelProduct& p);
   /// A in tiles of `rows` rows, which is chosen.
   const float* pack_left(const Panels& with, const Product& p, std::int64_t& rows);
   /// All items, `width` at a time. The last tile is as narrow as what is left; the last panel is filled up with zeros.

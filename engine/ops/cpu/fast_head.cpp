@@ -88,7 +88,7 @@ void HeadPass::make_logits(const Chunk& chunk, const Block& block, const float* 
   }
   for (const Factor& factor : factors_) {
     const float *left = factor.left.at() + block.row * factor.steps, *right = factor.right.at() + block.column * factor.steps;
-    with_.product({block.rows, block.columns, factor.steps, with_.rows, left, right, z, head_block, &factor != factors_.data()});
+    with_.inner({block.rows, block.columns, factor.steps, with_.rows, left, right, z, head_block, &factor != factors_.data()});
   }
   for (std::int64_t i = 0; i < block.rows; ++i) device_.scale_row(z + i * head_block, block.columns, scale_);
 }
@@ -165,12 +165,12 @@ void HeadPass::slopes(const Chunk& chunk, Factor& factor, Tensor& dinputs, Tenso
   float* right = device_.right_.need(std::max(steps, chunk_steps) * panels_width(width));
   device_.pack_panels(with_, {factor.weight, width, width, vocabulary_, panel_columns, true}, right);
   float* below = device_.below_.need(chunk.rows * width);
-  device_.multiply(with_, {chunk.rows, width, steps, with_.rows, by_row_, right, below, width, false});
+  device_.multiply(with_.product, {chunk.rows, width, steps, with_.rows, by_row_, right, below, width, false});
   for (std::int64_t i = 0; i < chunk.rows; ++i) std::copy_n(below + i * width, width, out(dinputs) + token(chunk, i) * width);
   if (!dweight) return;
   const float* inputs = factor.gathered.at();
   device_.pack_panels(with_, {inputs, width, width, chunk.rows, panel_columns, true}, right);
-  device_.multiply(with_, {vocabulary_, width, chunk_steps, vocabulary_tile_, by_column_, right, out(dweight), width, true});
+  device_.multiply(with_.product, {vocabulary_, width, chunk_steps, vocabulary_tile_, by_column_, right, out(dweight), width, true});
 }
 
 void HeadPass::backward(const HeadUpstream& up, const float* kept, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
@@ -202,7 +202,8 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
   std::fill_n(out(logp), count, 0.0F);
   std::fill_n(out(lse), count, 0.0F);
   if (entropy != nullptr) std::fill_n(out(*entropy), count, 0.0F);
-  if (kept != nullptr) *kept = pass.rows() * rows_of(weight) <= most_kept_logits ? empty({pass.rows(), rows_of(weight)}, DType::f32) : Tensor();
+  if (kept != nullptr)
+    *kept = pass.rows() * rows_of(weight) <= most_kept_logits ? empty({pass.rows(), rows_of(weight)}, DType::f32) : Tensor();
   pass.forward(out(logp), out(lse), entropy == nullptr ? nullptr : out(*entropy), kept != nullptr && *kept ? out(*kept) : nullptr);
 }
 

@@ -50,7 +50,7 @@ void FastDevice::pack_tiles(const Panels& with, const Packing& items, float* to)
   with.pack(part, to + whole * with.steps(items.depth));
 }
 
-void FastDevice::multiply(const Panels& with, const PanelProduct& p) {
+void FastDevice::multiply(void (*kernel)(const PanelProduct&), const PanelProduct& p) {
   if (p.steps == 0) {
     for (std::int64_t i = 0; i < p.m && !p.accumulate; ++i) std::fill_n(p.c + i * p.ldc, p.n, 0.0F);
     return;
@@ -65,7 +65,7 @@ void FastDevice::multiply(const Panels& with, const PanelProduct& p) {
     PanelProduct part = p;
     part.m = std::min(blocks.height, p.m - m), part.n = std::min(blocks.width, p.n - n);
     part.a += m * p.steps, part.b += n * p.steps, part.c += m * p.ldc + n;
-    with.product(part);
+    kernel(part);
   });
 }
 
@@ -89,7 +89,7 @@ void FastDevice::product(const Product& p, Precision precision) {
     const std::int64_t columns = std::min(most, p.n - n);
     float* right = right_.need(steps * panels_width(columns));
     pack_panels(with, {p.b + (p.b_along_k ? n * p.ldb : n), p.ldb, columns, p.k, panel_columns, !p.b_along_k}, right);
-    multiply(with, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
+    multiply(p.b_along_k ? with.inner : with.product, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
   }
 }
 
@@ -134,7 +134,7 @@ void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
   if (m == 0 || n == 0) return;
   std::int64_t rows = 0;
   const float* left = pack_left(with, p, rows);
-  multiply(with, {m, n, with.steps(k), rows, left, reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
+  multiply(with.inner, {m, n, with.steps(k), rows, left, reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
 }
 
 }  // namespace troupe::engine::ops

@@ -32,13 +32,16 @@ constexpr std::int64_t panels_width(std::int64_t n) { return (n + panel_columns 
 /// cache.
 inline constexpr std::int64_t panel_depth = 2048;
 
-/// Products of packed operands of one kind of number. Each element is one chain of multiply-adds in the order of k, which continues from C
-/// when accumulating.
+/// Products of packed operands of one kind of number.
 struct Panels {
   std::int64_t rows;  ///< of a tile, at most
   std::int64_t step;  ///< values of k in a word
   void (*pack)(const Packing&, float* to);
+  /// Each element is one chain of multiply-adds in the order of k, which continues from C when accumulating: two micro-batches give the
+  /// bits of one.
   void (*product)(const PanelProduct&);
+  /// The same with fewer roundings in a row, where log-probabilities come from it: f32 sums eight k at a time, and then these sums.
+  void (*inner)(const PanelProduct&);
   std::int64_t steps(std::int64_t k) const { return (k + step - 1) / step; }
   /// The height of the tiles of m rows. All of about one height: of 16 rows two times 8, as a tile of two would wait for its own sums.
   std::int64_t tile(std::int64_t m) const {

@@ -30,11 +30,11 @@ struct Singles {
   }
 };
 
-/// f32, and the chain is cut: sums of sixteen consecutive k start at zero and are added to the whole in their order. A long chain loses
-/// digits (its error grows with the number of terms, Higham 2002 sec. 4.2); log-probabilities need them.
+/// f32, and the chain is cut: sums of eight consecutive k start at zero and are added in turn to four parts, which are joined in pairs at
+/// the end. A long chain loses digits (its error grows with the number of terms, Higham 2002 sec. 4.2); log-probabilities need them.
 template <class V>
-struct Sixteens : Singles<V> {
-  static constexpr std::int64_t block = 16;
+struct Eights : Singles<V> {
+  static constexpr std::int64_t block = 8, parts = 4;
 };
 
 /// bf16 in pairs: a step is two k, the first in a word's upper half, which is added first. Products of two bf16 values are exact in f32, so
@@ -107,9 +107,10 @@ template <class V, class E, int M>
   }
 }
 
-/// The chain in blocks: sums [M][32] += that of each. In memory, as the registers are full.
+/// The chain in blocks: parts [4][M][32] += the sums of the blocks, in turn. In memory, as the registers are full.
 template <class V, class E, int M>
-[[gnu::always_inline]] inline void panel_blocks(const float* a, const float* b, std::int64_t steps, float* sums) {
+[[gnu::always_inline]] inline void panel_blocks(const float* a, const float* b, std::int64_t steps, float* parts) {
+  float* at = parts;
   for (std::int64_t from = 0; from < steps; from += E::block) {
     V part[M][2];
 #pragma GCC unroll 16
@@ -117,24 +118,25 @@ template <class V, class E, int M>
     panel_steps<V, E, M>(a, b, steps - from < E::block ? steps - from : E::block, part);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-      (V::load(sums + 32 * i) + part[i][0]).store(sums + 32 * i);
-      (V::load(sums + 32 * i + 16) + part[i][1]).store(sums + 32 * i + 16);
+      (V::load(at + 32 * i) + part[i][0]).store(at + 32 * i);
+      (V::load(at + 32 * i + 16) + part[i][1]).store(at + 32 * i + 16);
     }
+    at = at == parts + 32 * M * (E::parts - 1) ? parts : at + 32 * M;
   }
 }
 
 template <class V, class E, int M>
 void panel_tile_in_blocks(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
-  const auto low = V::first(n), high = V::first(n - 16);
-  alignas(64) float sums[32 * M];
-  for (int i = 0; i < M; ++i) {
-    (add ? V::load(c + i * ldc, low) : V::zero()).store(sums + 32 * i);
-    (add ? V::load(c + i * ldc + 16, high) : V::zero()).store(sums + 32 * i + 16);
-  }
-  panel_blocks<V, E, M>(a, b, steps, sums);
-  for (int i = 0; i < M; ++i) {
-    V::load(sums + 32 * i).store(c + i * ldc, low);
-    V::load(sums + 32 * i + 16).store(c + i * ldc + 16, high);
+  static_assert(E::parts == 4);
+  constexpr int part = 32 * M;
+  alignas(64) float parts[4 * part];
+  for (int at = 0; at < 4 * part; at += 16) V::zero().store(parts + at);
+  panel_blocks<V, E, M>(a, b, steps, parts);
+  for (int at = 0; at < part; at += 16) {
+    const V sum = (V::load(parts + at) + V::load(parts + part + at)) + (V::load(parts + 2 * part + at) + V::load(parts + 3 * part + at));
+    const auto mask = V::first(n - at % 32);
+    float* to = c + at / 32 * ldc + at % 32;
+    (add ? V::load(to, mask) + sum : sum).store(to, mask);
   }
 }
 
@@ -183,9 +185,9 @@ void panel_product(const PanelProduct& p) {
   }
 }
 
-template <class V, class E>
+template <class V, class E, class Inner = E>
 constexpr Panels panels() {
-  return {.rows = E::rows, .step = E::step, .pack = pack_words<V, E>, .product = panel_product<V, E>};
+  return {.rows = E::rows, .step = E::step, .pack = pack_words<V, E>, .product = panel_product<V, E>, .inner = panel_product<V, Inner>};
 }
 
 }  // namespace troupe::engine::ops::kernels

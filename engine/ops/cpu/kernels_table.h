@@ -11,7 +11,7 @@ namespace troupe::engine::ops::kernels {
 template <class V>
 constexpr Kernels table(const char* isa) {
   return {.isa = isa,
-          .singles = panels<V, Singles<V>>(),
+          .singles = panels<V, Singles<V>, Eights<V>>(),
           .pairs = panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,
           .softmax_in_place = softmax_in_place<V>,
