@@ -89,9 +89,9 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
                    shared.dp * (step.kept + step.passing)});
   parts.push_back({"packed operands of products, and logits of the head (estimate)", shared.ranks * step.products});
   if (roles.rollout.needed) {
-    parts.push_back(adapter > 0
-                        ? MemoryPart{"rollout's weights, once more packed, its adapter, and room for the next", 2 * weights + 2 * adapter}
-                        : MemoryPart{"rollout's weights, once more packed, and room for the next", 3 * weights});
+    parts.push_back(adapter > 0 ? MemoryPart{"rollout's weights, its adapter, and room for the next", weights + 2 * adapter}
+                                : MemoryPart{"rollout's weights, and room for the next", 2 * weights});
+    if (config.train.dtype == "bf16") parts.push_back({"rollout's weights once more, packed in bf16", weights / 2});
     const std::int64_t tokens = config.rollout.cache_tokens > 0 ? config.rollout.cache_tokens : config.rollout.max_sequences * longest;
     parts.push_back(
         {cat("KV cache of ", tokens, " tokens (at most)"), 4 * size(tokens * spec.layers * 2 * spec.kv_heads * spec.head_size)});

@@ -59,7 +59,7 @@ class Search {
   std::vector<Generation> run() {
     Tensor last = read_prompt();
     for (;;) {
-      const Tensor logits = decoder_.head().logits(last, config_.precision, true);  // [R, V/tp]
+      const Tensor logits = decoder_.head().logits(last, config_.precision, in_bf16());  // [R, V/tp]
       const std::vector<Continuation> best = continuations(logits);
       collect(best, logits);
       const std::vector<Continuation> running = selection_.going_on(best);
@@ -71,6 +71,7 @@ class Search {
 
  private:
   std::span<const std::int32_t> output(const Beam& beam) const { return std::span(beam.tokens).subspan(request_.prompt.size()); }
+  bool in_bf16() const { return config_.precision == ops::Precision::bf16; }
   bool is_end(std::int32_t token) const { return std::binary_search(ends_.begin(), ends_.end(), token); }
 
   /// [rows, D] after tokens first .. first + count of each beam, whose pages are there.
@@ -89,7 +90,7 @@ class Search {
       layout.offsets.push_back(static_cast<std::int32_t>(tokens.size()));
       pages.push_back(beam.pages);
     }
-    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths, {}, true};
+    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths, {}, in_bf16()};
     nn::Saved nothing = nn::Saved::nothing();
     return decoder_.forward(tokens, pass, nothing);
   }
@@ -292,7 +293,7 @@ Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Requ
                 cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit, " tokens need ", needed,
                     " pages of the cache, which may have ", most, " of ", config.page_size, " tokens; lower num_beams or max_new_tokens"));
   }
-  const models::PackedWeights packed(decoder, config.precision);
+  const auto packed = config.precision == ops::Precision::bf16 ? std::make_unique<models::PackedWeights>(decoder) : nullptr;
   return Search(decoder, request, config, static_cast<std::size_t>(limit), static_cast<std::int32_t>(needed)).run();
 }
 

@@ -45,7 +45,7 @@ struct Generator::Impl {
   GeneratorConfig config;
   Scheduler scheduler;
   nn::KvCache cache;
-  std::optional<models::PackedWeights> packed;  // from the first step on
+  std::optional<models::PackedWeights> packed;  // in bf16, from the first step on
   bool weights_are_new = true;
   std::map<std::uint64_t, Live> live;                      // by number of arrival
   std::unordered_map<std::uint64_t, std::uint64_t> names;  // request id -> number

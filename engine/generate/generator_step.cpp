@@ -33,11 +33,11 @@ std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wa
 }  // namespace
 
 void Generator::Impl::pack_weights() {
-  if (!std::exchange(weights_are_new, false)) return;
+  if (config.precision != ops::Precision::bf16 || !std::exchange(weights_are_new, false)) return;
   if (packed)
     packed->refresh();
   else
-    packed.emplace(decoder, config.precision);
+    packed.emplace(decoder);
 }
 
 void Generator::Impl::step() {
@@ -85,7 +85,7 @@ Tensor Generator::Impl::forward(const Plan& plan) {
     layout.offsets.push_back(layout.offsets.back() + work.count);
     pages.push_back(work.pages);
   }
-  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, {}, true};
+  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, {}, packed.has_value()};
   nn::Saved nothing = nn::Saved::nothing();
   return ops::in_phase(decoder.device(), "forward", [&] { return decoder.forward(tokens, pass, nothing); });
 }
@@ -110,8 +110,8 @@ void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hi
   Tensor last = device.empty({count, decoder.spec().width});  // [M, D]
   device.gather_rows(hidden, rows, last);
   const nn::Head& head = decoder.head();
-  const Tensor logits = head.logits(last, config.precision, true);  // [M, V/tp]
-  const std::vector<float> host = head.whole(logits);               // [M, V], so that every rank draws the same tokens
+  const Tensor logits = head.logits(last, config.precision, packed.has_value());  // [M, V/tp]
+  const std::vector<float> host = head.whole(logits);                             // [M, V], so that every rank draws the same tokens
   const auto row = [&](std::ptrdiff_t i) { return std::span(host).subspan(static_cast<std::size_t>(i) * width, width); };
 
   std::vector<std::int32_t> targets;

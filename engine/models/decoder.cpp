@@ -194,7 +194,7 @@ std::vector<nn::Parameter*> Decoder::weights() {
 }
 
 void PackedWeights::refresh() {
-  for (auto* weight : model_->weights()) model_->device().pack(weight->value, precision_, weight->packed);
+  for (auto* weight : model_->weights()) model_->device().pack(weight->value, weight->packed);
 }
 PackedWeights::~PackedWeights() {
   for (auto* weight : model_->weights()) weight->packed = {};

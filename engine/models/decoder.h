@@ -55,11 +55,11 @@ class Decoder {
   std::unique_ptr<Parts> parts_;
 };
 
-/// For as long as this lives the weights of a model are there once more, as products of few rows want them (ops::Device::pack): generation
-/// reads them. Passes that ask for them get them (nn::Pass::packed).
+/// For as long as this lives the weights of a model are there once more, in bf16 as its products want them (ops::Device::pack): half as
+/// many bytes, which generation reads. Passes that ask for them get them (nn::Pass::packed).
 class PackedWeights {
  public:
-  PackedWeights(Decoder& model, ops::Precision precision) : model_(&model), precision_(precision) { refresh(); }
+  explicit PackedWeights(Decoder& model) : model_(&model) { refresh(); }
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
@@ -68,7 +68,6 @@ class PackedWeights {
 
  private:
   Decoder* model_;
-  ops::Precision precision_;
 };
 
 /// For as long as this lives the model answers without its adapter.

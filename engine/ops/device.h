@@ -118,9 +118,9 @@ class Device {
 
   // Products. A [M, K] or transposed [K, M]; B [K, N] or transposed [N, K]; C [M, N].
   virtual void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) = 0;
-  /// `packed` becomes weight [N, K], rounded to `precision`, as products x W^T read it: they take it in the weight's place and give the
-  /// same bits, in less time where x has few rows. `packed` is absent, or was made of a weight of this shape for this precision.
-  virtual void pack(const Tensor& weight, Precision precision, Tensor& packed) = 0;
+  /// `packed` becomes weight [N, K], rounded to bf16, as products x W^T in bf16 read it: they take it in the weight's place and give the
+  /// same bits, in less time where x has few rows. `packed` is absent, or was made of a weight of this shape.
+  virtual void pack(const Tensor& weight, Tensor& packed) = 0;
   virtual void add_bias(Tensor& y, const Tensor& bias) = 0;             ///< y [T, F] += bias [F]
   virtual void bias_backward(const Tensor& dy, Tensor& dbias) = 0;      ///< dbias [F] += sum over rows of dy
   virtual void add(const Tensor& a, const Tensor& b, Tensor& sum) = 0;  ///< elementwise; `sum` may be a or b

@@ -63,8 +63,8 @@ class ProfiledDevice final : public Device, public TellsSpans {
     computed(
         "gemm", {&a, &b, &c}, [&] { return gemm_work(a, b, c, how); }, [&] { to_->gemm(a, b, c, how); });
   }
-  void pack(In weight, Precision precision, Tensor& packed) override {
-    moved("pack", {&weight, &weight}, [&] { to_->pack(weight, precision, packed); });
+  void pack(In weight, Tensor& packed) override {
+    moved("pack", {&weight, &weight}, [&] { to_->pack(weight, packed); });
   }
   void add_bias(Tensor& y, In bias) override {
     moved("add_bias", {&y, &y, &bias}, [&] { to_->add_bias(y, bias); });

@@ -11,8 +11,6 @@ const char* to_string(DType type) {
       return "f32";
     case DType::bf16:
       return "bf16";
-    case DType::f32_packed:
-      return "packed f32";
     case DType::bf16_packed:
       return "packed bf16";
     case DType::i32:

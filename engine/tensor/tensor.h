@@ -11,9 +11,8 @@
 
 namespace troupe {
 
-/// The packed ones are in an order that the device chose (ops::Device::pack) and that only its products read.
-enum class DType : std::uint8_t { f32, bf16, i32, f32_packed, bf16_packed };
-constexpr bool is_packed(DType type) { return type == DType::f32_packed || type == DType::bf16_packed; }
+/// bf16_packed is in an order that the device chose (ops::Device::pack) and that only its products read.
+enum class DType : std::uint8_t { f32, bf16, i32, bf16_packed };
 
 constexpr std::size_t bytes_of(DType type) { return type == DType::bf16 || type == DType::bf16_packed ? 2 : 4; }
 const char* to_string(DType type);

@@ -1,7 +1,7 @@
 // Attention of the fast device over blocks of rows: scores = q k^T, out = e v and their slopes are products of the same kernels as every
-// other matrix, from keys and values that are packed once for a block. A score is an inner product over the head's columns, an output one chain
-// over the keys and a gradient of a key one over the rows, so neither blocks, nor pages, nor the rest of the batch change a bit. A row's
-// weights outside its own keys are zeros, which leave a chain as it is.
+// other matrix, from keys and values that are packed once for a block. A score is an inner product over the head's columns, an output one
+// chain over the keys and a gradient of a key one over the rows, so neither blocks, nor pages, nor the rest of the batch change a bit. A
+// row's weights outside its own keys are zeros, which leave a chain as it is.
 #pragma once
 
 #include <algorithm>

@@ -31,7 +31,7 @@ class FastDevice final : public HostDevice {
 
   void fill(Tensor& x, float value) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
-  void pack(const Tensor& weight, Precision precision, Tensor& packed) override;
+  void pack(const Tensor& weight, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
@@ -78,6 +78,8 @@ class FastDevice final : public HostDevice {
   };
   /// On all threads, from operands that are packed first.
   void product(const Product& p, Precision precision);
+  /// Of b_along_k in f32: by DotProduct's kernel, in blocks of C.
+  void dots(const Product& p);
   void multiply(void (*kernel)(const PanelProduct&), const PanelProduct& p);
   /// A in tiles of `rows` rows, which is chosen.
   const float* pack_left(const Panels& with, const Product& p, std::int64_t& rows);
@@ -99,7 +101,7 @@ class FastDevice final : public HostDevice {
   const Kernels& kernels_;
   std::int64_t head_logits_;
   Pool pool_;
-  std::vector<Scratch> block_scratch_;  ///< of the blocks that attention and the head work on; one a thread
+  std::vector<Scratch> block_scratch_;  ///< of the blocks that products, attention and the head work on; one a thread
   /// offset + gain, [D].
   const float* shifted(const Tensor& gain, float offset);
   /// Products of the head become its logits at temperature 1.

@@ -7,6 +7,7 @@ namespace troupe::engine::ops {
 namespace {
 
 constexpr std::int64_t forward_rows = 8192;
+constexpr std::int64_t block_rows = 168, block_logits = block_rows * head_block;  // at most
 
 std::int64_t blocks_of(std::int64_t vocabulary) { return (vocabulary + head_block - 1) / head_block; }
 
@@ -61,10 +62,13 @@ void HeadPass::pack_inputs(const Chunk& chunk, Factor& factor) {
   float* rows = factor.gathered.need(chunk.rows * factor.width);
   for (std::int64_t i = 0; i < chunk.rows; ++i)
     std::copy_n(factor.inputs + token(chunk, i) * factor.width, factor.width, rows + i * factor.width);
-  device_.pack_tiles(with_, {rows, factor.width, chunk.rows, factor.width, with_.rows, false}, factor.left.need(factor.steps * chunk.rows));
+  if (in_pairs())
+    device_.pack_tiles(with_, {rows, factor.width, chunk.rows, factor.width, with_.rows, false},
+                       factor.left.need(factor.steps * chunk.rows));
 }
 
 void HeadPass::pack_weight(Factor& factor) {
+  if (!in_pairs()) return;
   float* to = factor.right.need(factor.steps * panels_width(vocabulary_));
   device_.pack_panels(with_, {factor.weight, factor.width, vocabulary_, factor.width, panel_columns, false}, to);
 }
@@ -72,11 +76,11 @@ void HeadPass::pack_weight(Factor& factor) {
 template <class Visit>
 void HeadPass::for_each_block(const Chunk& chunk, Visit visit) {
   // A whole number of tiles and of words, so that the transposed gradients of a block are whole words of their tiles.
-  const std::int64_t height = with_.rows * ((84 / with_.rows + 1) / 2 * 2), down = (chunk.rows + height - 1) / height;
+  const std::int64_t height = with_.rows * (block_rows / with_.rows / 2 * 2), down = (chunk.rows + height - 1) / height;
   device_.spread(down * blocks_, chunk.rows * vocabulary_ * factors_[0].width, [&](std::int64_t item, int worker) {
     const std::int64_t row = item % down * height, column = item / down * head_block;
     const Block block{row, std::min(height, chunk.rows - row), column, std::min(head_block, vocabulary_ - column)};
-    visit(block, device_.block_scratch(worker).need(height * head_block));
+    visit(block, device_.block_scratch(worker).need(block_logits + dot_scratch));
   });
 }
 
@@ -87,6 +91,12 @@ void HeadPass::make_logits(const Chunk& chunk, const Block& block, const float* 
     return;
   }
   for (const Factor& factor : factors_) {
+    if (!in_pairs()) {
+      kernels_.dot_product({block.rows, block.columns, factor.width, factor.gathered.at() + block.row * factor.width, factor.width, 1,
+                            factor.weight + block.column * factor.width, factor.width, z, head_block, &factor != factors_.data()},
+                           z + block_logits);
+      continue;
+    }
     const float *left = factor.left.at() + block.row * factor.steps, *right = factor.right.at() + block.column * factor.steps;
     with_.inner({block.rows, block.columns, factor.steps, with_.rows, left, right, z, head_block, &factor != factors_.data()});
   }

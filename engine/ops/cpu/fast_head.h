@@ -50,6 +50,8 @@ class HeadPass {
     Scratch &gathered, &left, &right;
   };
 
+  /// bf16: logits too are products of packed operands.
+  bool in_pairs() const { return &with_ == &kernels_.pairs; }
   std::int32_t token(const Chunk& chunk, std::int64_t row) const { return rows_[static_cast<std::size_t>(chunk.begin + row)]; }
   /// visit(block, worker) for the blocks of a chunk's logits, on all threads.
   template <class Visit>

@@ -78,6 +78,7 @@ const float* FastDevice::pack_left(const Panels& with, const Product& p, std::in
 
 void FastDevice::product(const Product& p, Precision precision) {
   if (p.m == 0 || p.n == 0) return;
+  if (precision == Precision::f32 && p.b_along_k) return dots(p);
   const Panels& with = precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
   const std::int64_t steps = with.steps(p.k);
   std::int64_t rows = 0;
@@ -89,25 +90,35 @@ void FastDevice::product(const Product& p, Precision precision) {
     const std::int64_t columns = std::min(most, p.n - n);
     float* right = right_.need(steps * panels_width(columns));
     pack_panels(with, {p.b + (p.b_along_k ? n * p.ldb : n), p.ldb, columns, p.k, panel_columns, !p.b_along_k}, right);
-    multiply(p.b_along_k ? with.inner : with.product, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
+    multiply(with.product, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
   }
+}
+
+void FastDevice::dots(const Product& p) {
+  const std::int64_t work = p.m * p.n * p.k;
+  Blocks blocks{p.m, p.n, 192, 256};
+  blocks.cut_for(work < worth_waking ? 1 : pool_.threads(), 24, 64);
+  if (work < worth_waking) blocks.height = p.m, blocks.width = p.n;
+  spread(blocks.count(), work, [&](std::int64_t block, int worker) {
+    const std::int64_t m = block % blocks.down() * blocks.height, n = block / blocks.down() * blocks.width;
+    kernels_.dot_product({std::min(blocks.height, p.m - m), std::min(blocks.width, p.n - n), p.k, p.a + m * p.a_row, p.a_row, p.a_k,
+                          p.b + n * p.ldb, p.ldb, p.c + m * p.ldc + n, p.ldc, p.accumulate},
+                         block_scratch(worker).need(dot_scratch));
+  });
 }
 
 namespace {
 
-DType packed_type(Precision precision) { return precision == Precision::bf16 ? DType::bf16_packed : DType::f32_packed; }
-
-Shape packed_shape(const Panels& with, std::int64_t n, std::int64_t k) { return {panels_width(n), with.steps(k) * with.step}; }
+Shape packed_shape(const Panels& pairs, std::int64_t n, std::int64_t k) { return {panels_width(n), pairs.steps(k) * pairs.step}; }
 
 }  // namespace
 
-void FastDevice::pack(const Tensor& weight, Precision precision, Tensor& packed) {
+void FastDevice::pack(const Tensor& weight, Tensor& packed) {
   check(weight.shape().rank() == 2, "pack: a weight is a matrix");
-  const Panels& with = precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
-  const Shape shape = packed_shape(with, rows_of(weight), width_of(weight));
-  if (!packed) packed = empty(shape, packed_type(precision));
-  check(packed.dtype() == packed_type(precision) && packed.shape() == shape, "pack: a packed weight of another shape");
-  pack_panels(with, {in(weight), width_of(weight), rows_of(weight), width_of(weight), panel_columns, false},
+  const Shape shape = packed_shape(kernels_.pairs, rows_of(weight), width_of(weight));
+  if (!packed) packed = empty(shape, DType::bf16_packed);
+  check(packed.dtype() == DType::bf16_packed && packed.shape() == shape, "pack: a packed weight of another shape");
+  pack_panels(kernels_.pairs, {in(weight), width_of(weight), rows_of(weight), width_of(weight), panel_columns, false},
               reinterpret_cast<float*>(raw(packed)));
 }
 
@@ -125,16 +136,16 @@ void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
             .c = out(c),
             .ldc = n,
             .accumulate = how.accumulate};
-  if (!is_packed(b.dtype())) {
+  if (b.dtype() != DType::bf16_packed) {
     p.b = in(b);
     return product(p, how.precision);
   }
-  const Panels& with = how.precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
-  check(b.shape() == packed_shape(with, n, k), "gemm: the packed weight has another shape");
+  check(b.shape() == packed_shape(kernels_.pairs, n, k), "gemm: the packed weight has another shape");
   if (m == 0 || n == 0) return;
   std::int64_t rows = 0;
-  const float* left = pack_left(with, p, rows);
-  multiply(with.inner, {m, n, with.steps(k), rows, left, reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
+  const float* left = pack_left(kernels_.pairs, p, rows);
+  multiply(kernels_.pairs.product,
+           {m, n, kernels_.pairs.steps(k), rows, left, reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
 }
 
 }  // namespace troupe::engine::ops

@@ -32,6 +32,21 @@ constexpr std::int64_t panels_width(std::int64_t n) { return (n + panel_columns 
 /// cache.
 inline constexpr std::int64_t panel_depth = 2048;
 
+/// C [m, n] = or += A [m, k] B^T in f32, with A at any strides and B's rows `ldb` apart: each element is sixteen running sums along k, in
+/// blocks of 512, each block's joined by one fixed tree. So the roundings in a row are few, and few rows read B where it lies.
+struct DotProduct {
+  std::int64_t m, n, k;
+  const float* a;
+  std::int64_t a_row, a_k;  ///< distance between rows of A, and between consecutive k
+  const float* b;
+  std::int64_t ldb;
+  float* c;
+  std::int64_t ldc;
+  bool accumulate;
+};
+/// Floats of scratch that it may use.
+inline constexpr std::int64_t dot_scratch = 160 * 1024;
+
 /// Products of packed operands of one kind of number.
 struct Panels {
   std::int64_t rows;  ///< of a tile, at most
@@ -40,7 +55,7 @@ struct Panels {
   /// Each element is one chain of multiply-adds in the order of k, which continues from C when accumulating: two micro-batches give the
   /// bits of one.
   void (*product)(const PanelProduct&);
-  /// The same with fewer roundings in a row, where log-probabilities come from it: f32 sums eight k at a time, and then these sums.
+  /// The same with fewer roundings in a row, for attention's scores: f32 sums eight k at a time, and then these sums.
   void (*inner)(const PanelProduct&);
   std::int64_t steps(std::int64_t k) const { return (k + step - 1) / step; }
   /// The height of the tiles of m rows. All of about one height: of 16 rows two times 8, as a tile of two would wait for its own sums.
@@ -78,6 +93,7 @@ struct AdamWScalars {
 struct Kernels {
   const char* isa;
 
+  void (*dot_product)(const DotProduct&, float* scratch);
   Panels singles;  ///< f32
   Panels pairs;    ///< f32 rounded to bf16, two to a word
 

@@ -1,6 +1,7 @@
 // The table of one instruction set: every kernel, made for its lanes.
 #pragma once
 
+#include "engine/ops/cpu/kernels_dot.h"
 #include "engine/ops/cpu/kernels_gates.h"
 #include "engine/ops/cpu/kernels_norms.h"
 #include "engine/ops/cpu/kernels_panels.h"
@@ -11,6 +12,7 @@ namespace troupe::engine::ops::kernels {
 template <class V>
 constexpr Kernels table(const char* isa) {
   return {.isa = isa,
+          .dot_product = dot_product<V>,
           .singles = panels<V, Singles<V>, Eights<V>>(),
           .pairs = panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,

@@ -7,7 +7,8 @@ namespace troupe::engine::ops::avx2 {
 
 struct Lanes {
   // Tiles that fit the 16 registers.
-  static constexpr int single_rows = 3, pair_rows = 2;
+  static constexpr int tile_rows = 3, dot_columns = 2, single_rows = 3, pair_rows = 2;
+  static constexpr int direct_columns(int rows) { return rows == 1 ? 4 : 2; }
 
   __m256 lo, hi;
 
@@ -96,13 +97,13 @@ struct Lanes {
     for (int i = 0; i < 8; ++i) rows[i].hi = quarter[i], rows[8 + i].lo = upper[i];
   }
 
-  /// out[0..N) = the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
+  /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
   template <int N>
-  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     __m256 halves[N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) halves[i] = _mm256_add_ps(x[i].lo, x[i].hi);
-    x86::sums8<N>(halves, out);
+    x86::sums8<N>(halves, out, add);
   }
 
   /// Sixteen sums of squares in f64.

@@ -6,8 +6,9 @@
 namespace troupe::engine::ops::avx512 {
 
 struct Lanes {
-  // Tiles that fill the 32 registers (kernels_panels.h).
-  static constexpr int single_rows = 14, pair_rows = 10;
+  // Tiles that fill the 32 registers (kernels_dot.h, kernels_panels.h).
+  static constexpr int tile_rows = 6, dot_columns = 4, single_rows = 14, pair_rows = 10;
+  static constexpr int direct_columns(int rows) { return rows <= 3 ? 8 : 4; }
 
   __m512 v;
 
@@ -103,13 +104,13 @@ struct Lanes {
   }
 
   [[gnu::always_inline]] __m256 folded() const { return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)); }
-  /// out[0..N) = the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
+  /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
   template <int N>
-  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     __m256 halves[N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) halves[i] = x[i].folded();
-    x86::sums8<N>(halves, out);
+    x86::sums8<N>(halves, out, add);
   }
 
   /// Sixteen sums of squares in f64.

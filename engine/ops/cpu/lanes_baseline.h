@@ -13,7 +13,8 @@ using FourInts = std::int32_t __attribute__((vector_size(16)));
 using FourWords = std::uint32_t __attribute__((vector_size(16)));
 
 struct Lanes {
-  static constexpr int single_rows = 1, pair_rows = 1;
+  static constexpr int tile_rows = 2, dot_columns = 1, single_rows = 1, pair_rows = 1;
+  static constexpr int direct_columns(int) { return 1; }
 
   Four q[4];
 
@@ -136,12 +137,13 @@ struct Lanes {
     }
   }
 
-  /// out[0..N) = the sums of the lanes of N vectors.
+  /// out[0..N) = or += the sums of the lanes of N vectors.
   template <int N>
-  [[gnu::always_inline]] static void sums(const Lanes* x, float* out) {
+  [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     for (int i = 0; i < N; ++i) {
       const Four low = x[i].q[0] + x[i].q[2], high = x[i].q[1] + x[i].q[3];
-      out[i] = ((low[0] + low[1]) + (low[2] + low[3])) + ((high[0] + high[1]) + (high[2] + high[3]));
+      const float sum = ((low[0] + low[1]) + (low[2] + low[3])) + ((high[0] + high[1]) + (high[2] + high[3]));
+      out[i] = add ? out[i] + sum : sum;
     }
   }
 

@@ -12,23 +12,34 @@ namespace troupe::engine::ops::x86 {
 
 // Everything is forced inline: a shared copy compiled for one processor must never be called on another.
 
-/// ((0+1)+(2+3)) + ((4+5)+(6+7)) of each of two vectors.
+/// ((0+1)+(2+3)) + ((4+5)+(6+7)) of each of four vectors.
+[[gnu::always_inline]] static inline __m128 sum4(__m256 a, __m256 b, __m256 c, __m256 d) {
+  const __m256 sums = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+  return _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
+}
 [[gnu::always_inline]] static inline __m128 sum2(__m256 a, __m256 b) {
   const __m256 pairs = _mm256_hadd_ps(a, b);
   const __m256 sums = _mm256_hadd_ps(pairs, pairs);
   return _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1));
 }
 
-/// out[0..N) = the sums of N vectors of eight lanes.
+/// out[0..N) = or += the sums of N vectors of eight lanes.
 template <int N>
-[[gnu::always_inline]] static inline void sums8(const __m256* halves, float* out) {
-  static_assert(N == 1 || N == 2);
-  const __m128 sums = sum2(halves[0], halves[N - 1]);
-  if constexpr (N == 1) {
-    *out = _mm_cvtss_f32(sums);
-  } else {
-    const double pair = _mm_cvtsd_f64(_mm_castps_pd(sums));  // by a copy: out need not be aligned
+[[gnu::always_inline]] static inline void sums8(const __m256* halves, float* out, bool add) {
+  if constexpr (N >= 4) {
+    const __m128 sums = sum4(halves[0], halves[1], halves[2], halves[3]);
+    _mm_storeu_ps(out, add ? _mm_add_ps(_mm_loadu_ps(out), sums) : sums);
+    sums8<N - 4>(halves + 4, out + 4, add);
+  } else if constexpr (N >= 2) {
+    const __m128 sums = sum2(halves[0], halves[1]);
+    double pair = 0;  // by copies: out need not be aligned
+    if (add) __builtin_memcpy(&pair, out, sizeof(pair));
+    pair = _mm_cvtsd_f64(_mm_castps_pd(add ? _mm_add_ps(_mm_castpd_ps(_mm_set_sd(pair)), sums) : sums));
     __builtin_memcpy(out, &pair, sizeof(pair));
+    sums8<N - 2>(halves + 2, out + 2, add);
+  } else if constexpr (N == 1) {
+    const float sum = _mm_cvtss_f32(sum2(halves[0], halves[0]));
+    *out = add ? *out + sum : sum;
   }
 }
 

@@ -29,11 +29,9 @@ std::vector<double> operand(const float* x, std::int64_t count, std::int64_t str
 }
 
 // Here a packed weight lies as any matrix does.
-void ReferenceDevice::pack(const Tensor& weight, Precision precision, Tensor& packed) {
-  const DType type = precision == Precision::bf16 ? DType::bf16_packed : DType::f32_packed;
-  if (!packed) packed = empty(weight.shape(), type);
-  check(packed.dtype() == type && packed.shape() == weight.shape(), "pack: a packed weight of another shape");
-  if (precision == Precision::f32) return std::copy_n(in(weight), weight.count(), reinterpret_cast<float*>(raw(packed))), void();
+void ReferenceDevice::pack(const Tensor& weight, Tensor& packed) {
+  if (!packed) packed = empty(weight.shape(), DType::bf16_packed);
+  check(packed.dtype() == DType::bf16_packed && packed.shape() == weight.shape(), "pack: a packed weight of another shape");
   std::transform(in(weight), in(weight) + weight.count(), reinterpret_cast<std::uint16_t*>(raw(packed)), to_bf16);
 }
 
@@ -41,9 +39,8 @@ namespace {
 
 // [N, K] of a product's B.
 std::vector<double> right_operand(const Tensor& b, Gemm how, std::int64_t n, std::int64_t k) {
-  if (!is_packed(b.dtype())) return operand(in(b), n * k, 1, how.precision);
+  if (b.dtype() != DType::bf16_packed) return operand(in(b), n * k, 1, how.precision);
   check(b.shape() == Shape{n, k}, "gemm: the packed weight has another shape");
-  if (b.dtype() == DType::f32_packed) return operand(reinterpret_cast<const float*>(raw(b)), n * k, 1, how.precision);
   const auto* bits = reinterpret_cast<const std::uint16_t*>(raw(b));
   std::vector<double> values(static_cast<std::size_t>(n * k));
   std::transform(bits, bits + n * k, values.begin(), from_bf16);
