@@ -17,7 +17,7 @@ float* Scratch::need(std::int64_t count) {
 
 FastDevice::FastDevice(const Kernels& kernels, int threads, std::int64_t head_logits)
     : kernels_(kernels), head_logits_(head_logits), pool_(threads) {
-  for (int i = 0; i < threads; ++i) block_scratch_.emplace_back(blocks());
+  for (int i = 0; i < threads; ++i) product_scratch_.emplace_back(blocks()), score_scratch_.emplace_back(blocks());
 }
 
 void FastDevice::fill(Tensor& x, float value) {

@@ -64,23 +64,12 @@ class FastDevice final : public HostDevice {
   bool all_finite(const Tensor& x) override;
 
  private:
-  /// C [m, n] = or += A [m, k] B, with A at any strides and B in rows that are `ldb` apart.
-  struct Product {
-    std::int64_t m, n, k;
-    const float* a;
-    std::int64_t a_row, a_k;  ///< distance between rows of A, and between consecutive k
-    const float* b;
-    std::int64_t ldb;
-    bool b_along_k;  ///< B is [n, k], rather than [k, n]
-    float* c;
-    std::int64_t ldc;
-    bool accumulate;
-  };
-  /// On all threads, from operands that are packed first.
-  void product(const Product& p, Precision precision);
-  /// Of b_along_k in f32: by DotProduct's kernel, in blocks of C.
-  void dots(const Product& p);
-  void multiply(void (*kernel)(const PanelProduct&), const PanelProduct& p);
+  enum class Kind { dot, outer };
+  /// C = A B on all threads. dot: B is [n, k], outer: it is [k, n]. In bf16, and where it is large, from operands that are packed first.
+  void product(Kind kind, const Product& p, Precision precision);
+  /// In f32 by a kernel that packs for itself, in blocks of C.
+  void blocks_of_product(Kind kind, const Product& p);
+  void multiply(const Panels& with, const PanelProduct& p);
   /// A in tiles of `rows` rows, which is chosen.
   const float* pack_left(const Panels& with, const Product& p, std::int64_t& rows);
   /// All items, `width` at a time. The last tile is as narrow as what is left; the last panel is filled up with zeros.
@@ -101,7 +90,7 @@ class FastDevice final : public HostDevice {
   const Kernels& kernels_;
   std::int64_t head_logits_;
   Pool pool_;
-  std::vector<Scratch> block_scratch_;  ///< of the blocks that products, attention and the head work on; one a thread
+  std::vector<Scratch> product_scratch_, score_scratch_;  ///< one a thread
   /// offset + gain, [D].
   const float* shifted(const Tensor& gain, float offset);
   /// Products of the head become its logits at temperature 1.
@@ -113,7 +102,7 @@ class FastDevice final : public HostDevice {
                                            HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks())}};
   std::vector<double> partial_sums_;
 
-  Scratch& block_scratch(int worker) { return block_scratch_[static_cast<std::size_t>(worker)]; }
+  float* scratch(int worker) { return product_scratch_[static_cast<std::size_t>(worker)].need(product_scratch); }
   friend class AttentionPass;
   friend class HeadPass;
 };

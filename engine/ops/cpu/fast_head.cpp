@@ -7,7 +7,7 @@ namespace troupe::engine::ops {
 namespace {
 
 constexpr std::int64_t forward_rows = 8192;
-constexpr std::int64_t block_rows = 168, block_logits = block_rows * head_block;  // at most
+constexpr std::int64_t block_rows = 112, block_logits = block_rows * head_block;  // at most
 
 std::int64_t blocks_of(std::int64_t vocabulary) { return (vocabulary + head_block - 1) / head_block; }
 
@@ -80,11 +80,11 @@ void HeadPass::for_each_block(const Chunk& chunk, Visit visit) {
   device_.spread(down * blocks_, chunk.rows * vocabulary_ * factors_[0].width, [&](std::int64_t item, int worker) {
     const std::int64_t row = item % down * height, column = item / down * head_block;
     const Block block{row, std::min(height, chunk.rows - row), column, std::min(head_block, vocabulary_ - column)};
-    visit(block, device_.block_scratch(worker).need(block_logits + dot_scratch));
+    visit(block, device_.score_scratch_[static_cast<std::size_t>(worker)].need(block_logits), device_.scratch(worker));
   });
 }
 
-void HeadPass::make_logits(const Chunk& chunk, const Block& block, const float* kept, float* z) const {
+void HeadPass::make_logits(const Chunk& chunk, const Block& block, const float* kept, float* z, float* memory) const {
   if (kept != nullptr) {
     for (std::int64_t i = 0; i < block.rows; ++i)
       std::copy_n(kept + (chunk.begin + block.row + i) * vocabulary_ + block.column, block.columns, z + i * head_block);
@@ -94,11 +94,11 @@ void HeadPass::make_logits(const Chunk& chunk, const Block& block, const float* 
     if (!in_pairs()) {
       kernels_.dot_product({block.rows, block.columns, factor.width, factor.gathered.at() + block.row * factor.width, factor.width, 1,
                             factor.weight + block.column * factor.width, factor.width, z, head_block, &factor != factors_.data()},
-                           z + block_logits);
+                           memory);
       continue;
     }
     const float *left = factor.left.at() + block.row * factor.steps, *right = factor.right.at() + block.column * factor.steps;
-    with_.inner({block.rows, block.columns, factor.steps, with_.rows, left, right, z, head_block, &factor != factors_.data()});
+    with_.product({block.rows, block.columns, factor.steps, with_.rows, left, right, z, head_block, &factor != factors_.data()});
   }
   for (std::int64_t i = 0; i < block.rows; ++i) device_.scale_row(z + i * head_block, block.columns, scale_);
 }
@@ -133,8 +133,8 @@ void HeadPass::forward(float* logp, float* lse, float* entropy, float* kept) {
     for (Factor& factor : factors_) pack_inputs(chunk, factor);
     sums_.resize(static_cast<std::size_t>(chunk.rows * blocks_));
     target_logit_.resize(static_cast<std::size_t>(chunk.rows));
-    for_each_block(chunk, [&](const Block& block, float* z) {
-      make_logits(chunk, block, nullptr, z);
+    for_each_block(chunk, [&](const Block& block, float* z, float* memory) {
+      make_logits(chunk, block, nullptr, z, memory);
       forward_block(chunk, block, z, entropy != nullptr, kept);
     });
     finish_rows(chunk, logp, lse, entropy);
@@ -175,12 +175,12 @@ void HeadPass::slopes(const Chunk& chunk, Factor& factor, Tensor& dinputs, Tenso
   float* right = device_.right_.need(std::max(steps, chunk_steps) * panels_width(width));
   device_.pack_panels(with_, {factor.weight, width, width, vocabulary_, panel_columns, true}, right);
   float* below = device_.below_.need(chunk.rows * width);
-  device_.multiply(with_.product, {chunk.rows, width, steps, with_.rows, by_row_, right, below, width, false});
+  device_.multiply(with_, {chunk.rows, width, steps, with_.rows, by_row_, right, below, width, false});
   for (std::int64_t i = 0; i < chunk.rows; ++i) std::copy_n(below + i * width, width, out(dinputs) + token(chunk, i) * width);
   if (!dweight) return;
   const float* inputs = factor.gathered.at();
   device_.pack_panels(with_, {inputs, width, width, chunk.rows, panel_columns, true}, right);
-  device_.multiply(with_.product, {vocabulary_, width, chunk_steps, vocabulary_tile_, by_column_, right, out(dweight), width, true});
+  device_.multiply(with_, {vocabulary_, width, chunk_steps, vocabulary_tile_, by_column_, right, out(dweight), width, true});
 }
 
 void HeadPass::backward(const HeadUpstream& up, const float* kept, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
@@ -195,8 +195,8 @@ void HeadPass::backward(const HeadUpstream& up, const float* kept, Tensor& dhidd
     for (Factor& factor : factors_) pack_inputs(chunk, factor);
     by_row_ = device_.left_.need(with_.steps(vocabulary_) * chunk.rows);
     by_column_ = device_.by_column_.need(with_.steps(chunk.rows) * vocabulary_);
-    for_each_block(chunk, [&](const Block& block, float* z) {
-      make_logits(chunk, block, kept, z);
+    for_each_block(chunk, [&](const Block& block, float* z, float* memory) {
+      make_logits(chunk, block, kept, z, memory);
       backward_block(chunk, block, up, z);
     });
     slopes(chunk, factors_[0], dhidden, dweight);

@@ -6,7 +6,7 @@
 namespace troupe::engine::ops {
 
 /// Columns of a block. Sums of a softmax are made block by block and joined in their order, so this is part of the order of summation.
-inline constexpr std::int64_t head_block = 448;
+inline constexpr std::int64_t head_block = 896;
 
 /// The one definition of a token's log-probability, for training and for sampling.
 struct RowResult {
@@ -53,13 +53,13 @@ class HeadPass {
   /// bf16: logits too are products of packed operands.
   bool in_pairs() const { return &with_ == &kernels_.pairs; }
   std::int32_t token(const Chunk& chunk, std::int64_t row) const { return rows_[static_cast<std::size_t>(chunk.begin + row)]; }
-  /// visit(block, worker) for the blocks of a chunk's logits, on all threads.
+  /// visit(block, z, memory) for the blocks of a chunk's logits, on all threads.
   template <class Visit>
   void for_each_block(const Chunk& chunk, Visit visit);
   void pack_inputs(const Chunk& chunk, Factor& factor);
   void pack_weight(Factor& factor);
-  /// z [rows, head_block] becomes the logits of a block.
-  void make_logits(const Chunk& chunk, const Block& block, const float* kept, float* z) const;
+  /// z [rows, head_block] becomes the logits of a block; `memory` is a kernel's scratch.
+  void make_logits(const Chunk& chunk, const Block& block, const float* kept, float* z, float* memory) const;
   void forward_block(const Chunk& chunk, const Block& block, float* z, bool weighted, float* kept);
   void finish_rows(const Chunk& chunk, float* logp, float* lse, float* entropy) const;
   /// z becomes the gradients of the logits, and is packed as the left operand of both products of its slopes.

@@ -46,11 +46,11 @@ void FastDevice::pack_tiles(const Panels& with, const Packing& items, float* to)
   pack_panels(with, part, to);
   if (rest == 0) return;
   part.from += whole * (items.items_together ? 1 : items.apart);
-  part.count = part.width = part.pitch = rest;
+  part.count = part.width = rest;
   with.pack(part, to + whole * with.steps(items.depth));
 }
 
-void FastDevice::multiply(void (*kernel)(const PanelProduct&), const PanelProduct& p) {
+void FastDevice::multiply(const Panels& with, const PanelProduct& p) {
   if (p.steps == 0) {
     for (std::int64_t i = 0; i < p.m && !p.accumulate; ++i) std::fill_n(p.c + i * p.ldc, p.n, 0.0F);
     return;
@@ -65,7 +65,7 @@ void FastDevice::multiply(void (*kernel)(const PanelProduct&), const PanelProduc
     PanelProduct part = p;
     part.m = std::min(blocks.height, p.m - m), part.n = std::min(blocks.width, p.n - n);
     part.a += m * p.steps, part.b += n * p.steps, part.c += m * p.ldc + n;
-    kernel(part);
+    with.product(part);
   });
 }
 
@@ -76,9 +76,10 @@ const float* FastDevice::pack_left(const Panels& with, const Product& p, std::in
   return left;
 }
 
-void FastDevice::product(const Product& p, Precision precision) {
+void FastDevice::product(Kind kind, const Product& p, Precision precision) {
   if (p.m == 0 || p.n == 0) return;
-  if (precision == Precision::f32 && p.b_along_k) return dots(p);
+  const bool large = p.m > 2 * kernels_.singles.rows && p.n > 16 && p.m * p.n * p.k >= worth_waking;
+  if (precision == Precision::f32 && (kind == Kind::dot || !large)) return blocks_of_product(kind, p);
   const Panels& with = precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
   const std::int64_t steps = with.steps(p.k);
   std::int64_t rows = 0;
@@ -89,21 +90,23 @@ void FastDevice::product(const Product& p, Precision precision) {
   for (std::int64_t n = 0; n < p.n; n += most) {
     const std::int64_t columns = std::min(most, p.n - n);
     float* right = right_.need(steps * panels_width(columns));
-    pack_panels(with, {p.b + (p.b_along_k ? n * p.ldb : n), p.ldb, columns, p.k, panel_columns, !p.b_along_k}, right);
-    multiply(with.product, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
+    pack_panels(with, {p.b + (kind == Kind::dot ? n * p.ldb : n), p.ldb, columns, p.k, panel_columns, kind == Kind::outer}, right);
+    multiply(with, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
   }
 }
 
-void FastDevice::dots(const Product& p) {
+void FastDevice::blocks_of_product(Kind kind, const Product& p) {
+  const auto kernel = kind == Kind::dot ? kernels_.dot_product : kernels_.outer_product;
   const std::int64_t work = p.m * p.n * p.k;
-  Blocks blocks{p.m, p.n, 192, 256};
-  blocks.cut_for(work < worth_waking ? 1 : pool_.threads(), 24, 64);
-  if (work < worth_waking) blocks.height = p.m, blocks.width = p.n;
+  if (work < worth_waking) return kernel(p, scratch(0));
+  Blocks blocks{p.m, p.n, 192, kind == Kind::dot ? 256 : 512};
+  blocks.cut_for(pool_.threads(), 24, 64);
   spread(blocks.count(), work, [&](std::int64_t block, int worker) {
     const std::int64_t m = block % blocks.down() * blocks.height, n = block / blocks.down() * blocks.width;
-    kernels_.dot_product({std::min(blocks.height, p.m - m), std::min(blocks.width, p.n - n), p.k, p.a + m * p.a_row, p.a_row, p.a_k,
-                          p.b + n * p.ldb, p.ldb, p.c + m * p.ldc + n, p.ldc, p.accumulate},
-                         block_scratch(worker).need(dot_scratch));
+    Product part = p;
+    part.m = std::min(blocks.height, p.m - m), part.n = std::min(blocks.width, p.n - n);
+    part.a += m * p.a_row, part.b += kind == Kind::dot ? n * p.ldb : n, part.c += m * p.ldc + n;
+    kernel(part, scratch(worker));
   });
 }
 
@@ -132,20 +135,18 @@ void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
             .a_k = how.transpose_a ? m : 1,
             .b = nullptr,
             .ldb = how.transpose_b ? k : n,
-            .b_along_k = how.transpose_b,
             .c = out(c),
             .ldc = n,
             .accumulate = how.accumulate};
   if (b.dtype() != DType::bf16_packed) {
     p.b = in(b);
-    return product(p, how.precision);
+    return product(how.transpose_b ? Kind::dot : Kind::outer, p, how.precision);
   }
   check(b.shape() == packed_shape(kernels_.pairs, n, k), "gemm: the packed weight has another shape");
   if (m == 0 || n == 0) return;
   std::int64_t rows = 0;
   const float* left = pack_left(kernels_.pairs, p, rows);
-  multiply(kernels_.pairs.product,
-           {m, n, kernels_.pairs.steps(k), rows, left, reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
+  multiply(kernels_.pairs, {m, n, kernels_.pairs.steps(k), rows, left, reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
 }
 
 }  // namespace troupe::engine::ops

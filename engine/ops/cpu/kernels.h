@@ -12,7 +12,6 @@ struct Packing {
   const float* from;
   std::int64_t apart, count, depth, width;
   bool items_together;
-  std::int64_t pitch = width;  ///< words from a step to the next: more than `width` where others pack items beside these
 };
 
 /// C [m, n] = or += a product of packed operands: A in tiles [steps][rows], of at most Panels::rows rows (the last one perhaps narrower), B
@@ -23,7 +22,6 @@ struct PanelProduct {
   float* c;
   std::int64_t ldc;
   bool accumulate;
-  std::int64_t panel_steps = steps;  ///< that a panel has: more where only some of them are used
 };
 inline constexpr std::int64_t panel_columns = 32;
 /// n columns fill this many.
@@ -32,9 +30,8 @@ constexpr std::int64_t panels_width(std::int64_t n) { return (n + panel_columns 
 /// cache.
 inline constexpr std::int64_t panel_depth = 2048;
 
-/// C [m, n] = or += A [m, k] B^T in f32, with A at any strides and B's rows `ldb` apart: each element is sixteen running sums along k, in
-/// blocks of 512, each block's joined by one fixed tree. So the roundings in a row are few, and few rows read B where it lies.
-struct DotProduct {
+/// C [m, n] = or += A [m, k] B in f32, with A at any strides and B in rows that are `ldb` apart.
+struct Product {
   std::int64_t m, n, k;
   const float* a;
   std::int64_t a_row, a_k;  ///< distance between rows of A, and between consecutive k
@@ -45,7 +42,7 @@ struct DotProduct {
   bool accumulate;
 };
 /// Floats of scratch that it may use.
-inline constexpr std::int64_t dot_scratch = 160 * 1024;
+inline constexpr std::int64_t product_scratch = 192 * 1024;
 
 /// Products of packed operands of one kind of number.
 struct Panels {
@@ -55,8 +52,6 @@ struct Panels {
   /// Each element is one chain of multiply-adds in the order of k, which continues from C when accumulating: two micro-batches give the
   /// bits of one.
   void (*product)(const PanelProduct&);
-  /// The same with fewer roundings in a row, for attention's scores: f32 sums eight k at a time, and then these sums.
-  void (*inner)(const PanelProduct&);
   std::int64_t steps(std::int64_t k) const { return (k + step - 1) / step; }
   /// The height of the tiles of m rows. All of about one height: of 16 rows two times 8, as a tile of two would wait for its own sums.
   std::int64_t tile(std::int64_t m) const {
@@ -93,7 +88,11 @@ struct AdamWScalars {
 struct Kernels {
   const char* isa;
 
-  void (*dot_product)(const DotProduct&, float* scratch);
+  /// B is [n, k]: each element is sixteen running sums along k, in blocks of 512, each block's joined by one fixed tree. So the roundings
+  /// in a row are few, and few rows read B where it lies.
+  void (*dot_product)(const Product&, float* scratch);
+  /// B is [k, n]: each element is one chain of multiply-adds in the order of k, which continues from C when accumulating.
+  void (*outer_product)(const Product&, float* scratch);
   Panels singles;  ///< f32
   Panels pairs;    ///< f32 rounded to bf16, two to a word
 

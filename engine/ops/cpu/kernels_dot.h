@@ -93,7 +93,7 @@ template <class V, int M = V::tile_rows, class Use>
 
 /// A's rows as [step][row][16], the last step filled up with zeros.
 template <class V>
-void pack_dot_rows(const DotProduct& p, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth, float* to) {
+void pack_dot_rows(const Product& p, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth, float* to) {
   for (std::int64_t at = 0; at < depth; at += 16) {
     const std::int64_t lanes = depth - at < 16 ? depth - at : 16;
     for (std::int64_t i = 0; i < rows; ++i, to += 16) {
@@ -113,7 +113,7 @@ void pack_dot_rows(const DotProduct& p, std::int64_t row, std::int64_t rows, std
 
 /// B's rows [column, column + columns) as panels of [step][N][16]; missing columns are zeros.
 template <class V>
-void pack_dot_columns(const DotProduct& p, std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth, float* to) {
+void pack_dot_columns(const Product& p, std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth, float* to) {
   constexpr std::int64_t N = V::dot_columns;
   const std::int64_t steps = (depth + 15) / 16;
   for (std::int64_t j = 0; j < (columns + N - 1) / N * N; ++j) {
@@ -128,7 +128,7 @@ void pack_dot_columns(const DotProduct& p, std::int64_t column, std::int64_t col
 }
 
 template <class V>
-void dot_packed(const DotProduct& p, float* scratch) {
+void dot_packed(const Product& p, float* scratch) {
   constexpr std::int64_t M = V::tile_rows, N = V::dot_columns;
   float* panels = scratch;
   float* rows = scratch + dot_columns_block * k_block;
@@ -155,7 +155,7 @@ void dot_packed(const DotProduct& p, float* scratch) {
 
 /// One group of at most tile_rows packed rows against every column.
 template <class V, int H>
-void dot_direct_rows(const DotProduct& p, const float* rows, std::int64_t m, std::int64_t k, std::int64_t depth) {
+void dot_direct_rows(const Product& p, const float* rows, std::int64_t m, std::int64_t k, std::int64_t depth) {
   constexpr std::int64_t columns = V::direct_columns(H);
   for (std::int64_t n = 0; n < p.n; n += columns) {
     const int width = static_cast<int>(p.n - n < columns ? p.n - n : columns);
@@ -168,7 +168,7 @@ void dot_direct_rows(const DotProduct& p, const float* rows, std::int64_t m, std
 }
 
 template <class V>
-void dot_product(const DotProduct& p, float* scratch) {
+void dot_product(const Product& p, float* scratch) {
   if (p.k == 0 && !p.accumulate) {
     for (std::int64_t i = 0; i < p.m; ++i) {
       for (std::int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] = 0;

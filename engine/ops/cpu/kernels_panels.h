@@ -18,7 +18,6 @@ inline constexpr std::int64_t values_ahead = 64;
 template <class V>
 struct Singles {
   static constexpr int rows = V::single_rows, step = 1;
-  static constexpr std::int64_t block = 0;  ///< steps of one chain; 0: all
   using Right = V;
   [[gnu::always_inline]] static Right right(const float* words) { return V::load(words); }
   [[gnu::always_inline]] static V add(float left, Right right, V sum) { return V::fma(V::set(left), right, sum); }
@@ -30,19 +29,11 @@ struct Singles {
   }
 };
 
-/// f32, and the chain is cut: sums of eight consecutive k start at zero and are added in turn to four parts, which are joined in pairs at
-/// the end. A long chain loses digits (its error grows with the number of terms, Higham 2002 sec. 4.2); log-probabilities need them.
-template <class V>
-struct Eights : Singles<V> {
-  static constexpr std::int64_t block = 8, parts = 4;
-};
-
 /// bf16 in pairs: a step is two k, the first in a word's upper half, which is added first. Products of two bf16 values are exact in f32, so
 /// this is the arithmetic of AVX-512-BF16's vdpbf16ps (Intel SDM vol. 2, VDPBF16PS), but for subnormal sums, which that flushes to zero.
 template <class V>
 struct Pairs {
   static constexpr int rows = V::pair_rows, step = 2;
-  static constexpr std::int64_t block = 0;
   struct Right {
     V first, second;
   };
@@ -69,7 +60,7 @@ struct Pairs {
 template <class V, class E>
 void pack_words(const Packing& p, float* to) {
   const std::int64_t steps = (p.depth + E::step - 1) / E::step;
-  if (p.pitch == 1 && !p.items_together) {  // one item: its values lie as they shall
+  if (p.width == 1 && !p.items_together) {  // one item: its values lie as they shall
     for (std::int64_t s = 0; s < steps; s += 16) E::along(p.from + s * E::step, p.depth - s * E::step).store(to + s, V::first(steps - s));
     return;
   }
@@ -77,7 +68,7 @@ void pack_words(const Packing& p, float* to) {
     const auto room = V::first(p.width - item), there = V::first(p.count - item);
     float* target = to + item;
     if (p.items_together) {
-      for (std::int64_t s = 0; s < steps; ++s, target += p.pitch) {
+      for (std::int64_t s = 0; s < steps; ++s, target += p.width) {
         E::across(p.from + s * E::step * p.apart + item, p.apart, p.depth - s * E::step, there).store(target, room);
       }
       continue;
@@ -90,7 +81,7 @@ void pack_words(const Packing& p, float* to) {
         words[i] = item + i < p.count ? E::along(from, p.depth - s * E::step) : V::zero();
       }
       V::transpose(words);
-      for (std::int64_t i = 0; i < 16 && s + i < steps; ++i, target += p.pitch) words[i].store(target, room);
+      for (std::int64_t i = 0; i < 16 && s + i < steps; ++i, target += p.width) words[i].store(target, room);
     }
   }
 }
@@ -107,43 +98,9 @@ template <class V, class E, int M>
   }
 }
 
-/// The chain in blocks: parts [4][M][32] += the sums of the blocks, in turn. In memory, as the registers are full.
-template <class V, class E, int M>
-[[gnu::always_inline]] inline void panel_blocks(const float* a, const float* b, std::int64_t steps, float* parts) {
-  float* at = parts;
-  for (std::int64_t from = 0; from < steps; from += E::block) {
-    V part[M][2];
-#pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) part[i][0] = part[i][1] = V::zero();
-    panel_steps<V, E, M>(a, b, steps - from < E::block ? steps - from : E::block, part);
-#pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
-      (V::load(at + 32 * i) + part[i][0]).store(at + 32 * i);
-      (V::load(at + 32 * i + 16) + part[i][1]).store(at + 32 * i + 16);
-    }
-    at = at == parts + 32 * M * (E::parts - 1) ? parts : at + 32 * M;
-  }
-}
-
-template <class V, class E, int M>
-void panel_tile_in_blocks(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
-  static_assert(E::parts == 4);
-  constexpr int part = 32 * M;
-  alignas(64) float parts[4 * part];
-  for (int at = 0; at < 4 * part; at += 16) V::zero().store(parts + at);
-  panel_blocks<V, E, M>(a, b, steps, parts);
-  for (int at = 0; at < part; at += 16) {
-    const V sum = (V::load(parts + at) + V::load(parts + part + at)) + (V::load(parts + 2 * part + at) + V::load(parts + 3 * part + at));
-    const auto mask = V::first(n - at % 32);
-    float* to = c + at / 32 * ldc + at % 32;
-    (add ? V::load(to, mask) + sum : sum).store(to, mask);
-  }
-}
-
 /// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
 template <class V, class E, int M>
 void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
-  if constexpr (E::block > 0) return panel_tile_in_blocks<V, E, M>(a, b, steps, c, ldc, n, add);
   const auto low = V::first(n), high = V::first(n - 16);
   V sums[M][2];
 #pragma GCC unroll 16
@@ -174,7 +131,7 @@ void panel_product(const PanelProduct& p) {
   for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
     const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
     for (std::int64_t n = 0; n < p.n; n += panel_columns) {
-      const float* b = p.b + n * p.panel_steps + from * panel_columns;
+      const float* b = p.b + n * p.steps + from * panel_columns;
       const std::int64_t width = p.n - n < panel_columns ? p.n - n : panel_columns;
       for (std::int64_t m = 0; m < p.m; m += p.rows) {
         const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
@@ -185,9 +142,9 @@ void panel_product(const PanelProduct& p) {
   }
 }
 
-template <class V, class E, class Inner = E>
+template <class V, class E>
 constexpr Panels panels() {
-  return {.rows = E::rows, .step = E::step, .pack = pack_words<V, E>, .product = panel_product<V, E>, .inner = panel_product<V, Inner>};
+  return {.rows = E::rows, .step = E::step, .pack = pack_words<V, E>, .product = panel_product<V, E>};
 }
 
 }  // namespace troupe::engine::ops::kernels

@@ -1,9 +1,9 @@
 // The table of one instruction set: every kernel, made for its lanes.
 #pragma once
 
-#include "engine/ops/cpu/kernels_dot.h"
 #include "engine/ops/cpu/kernels_gates.h"
 #include "engine/ops/cpu/kernels_norms.h"
+#include "engine/ops/cpu/kernels_outer.h"
 #include "engine/ops/cpu/kernels_panels.h"
 #include "engine/ops/cpu/kernels_rows.h"
 
@@ -13,7 +13,8 @@ template <class V>
 constexpr Kernels table(const char* isa) {
   return {.isa = isa,
           .dot_product = dot_product<V>,
-          .singles = panels<V, Singles<V>, Eights<V>>(),
+          .outer_product = outer_product<V>,
+          .singles = panels<V, Singles<V>>(),
           .pairs = panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,
           .softmax_in_place = softmax_in_place<V>,
