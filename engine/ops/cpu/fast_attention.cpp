@@ -20,6 +20,7 @@ void AttentionPass::tilt_scores(float* scores, std::int64_t pair, Keys keys) con
 void AttentionPass::forward_group(const Block& block, const Group& group, const Memory& memory, float* out, float* lse) const {
   const std::int64_t size = shape_.head_size;
   against_keys(block, group, q_, memory.keys, memory, memory.scores);
+  fetch_next(group, q_);
   for (std::int64_t i = 0; i < group.rows; ++i) {
     const std::int64_t pair = group.row_of(i);
     const Keys keys = keys_of(pair);
@@ -32,7 +33,7 @@ void AttentionPass::forward_group(const Block& block, const Group& group, const 
     memory.inverse[i] = static_cast<float>(1 / sums.sum);
     if (lse != nullptr) lse[pair] = static_cast<float>(double{sums.largest} + std::log(sums.sum));
   }
-  over_keys(block, group, memory.scores, memory.values, memory, out);
+  over_keys(block, group, memory.scores, memory.values, out);
   for (std::int64_t i = 0; i < group.rows; ++i) kernels_.scale(out + group.row_of(i) * size, memory.inverse[i], size);
 }
 
@@ -73,6 +74,7 @@ void AttentionPass::backward_group(const Block& block, const Group& group, const
   const std::int64_t size = shape_.head_size;
   against_keys(block, group, q_, memory.keys, memory, memory.scores);
   against_keys(block, group, up.dout, memory.values, memory, memory.dscores);
+  for (const float* of : {q_, up.dout, up.out}) fetch_next(group, of);
   for (std::int64_t i = 0; i < group.rows; ++i) {
     const std::int64_t pair = group.row_of(i), at = i * block.pitch();
     const float row_dot = kernels_.dot(up.out + pair * size, up.dout + pair * size, size);
@@ -80,7 +82,7 @@ void AttentionPass::backward_group(const Block& block, const Group& group, const
   }
   over_rows(block, group, memory.scores, up.dout, memory, to.dv);
   over_rows(block, group, memory.dscores, q_, memory, to.dk);
-  over_keys(block, group, memory.dscores, memory.keys_by_column, memory, to.dq);
+  over_keys(block, group, memory.dscores, memory.keys_by_column, to.dq);
 }
 
 void AttentionPass::backward(const AttentionUpstream& up, const AttentionSlopes& to) {

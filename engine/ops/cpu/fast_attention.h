@@ -75,22 +75,27 @@ class AttentionPass {
   /// visit(group), head by head, each in the order of its rows.
   template <class Visit>
   void for_each_group(const Block& block, Visit visit) const;
-  /// Calls visit(run) for the runs of a block's keys, and has the rows of `from` that the next run needs fetched meanwhile: pages are
-  /// scattered, and the processor's own prefetching ends with each.
+  /// Calls visit(run, its rows of `from`) for the runs of a block's keys, cut where panels of them end. Has the rows of the next one
+  /// fetched meanwhile: they are far apart, and the processor's own prefetching ends with each page of memory.
   template <class Visit>
-  void for_each_run(const Block& block, const float* from, Visit visit) const;
+  void for_each_piece(const Block& block, const float* from, Visit visit) const;
+  /// Has rows of one head fetched into the cache.
+  void fetch(const float* from, std::int64_t apart, std::int64_t rows) const;
+  /// The rows of `of` that follow on the group's.
+  void fetch_next(const Group& group, const float* of) const {
+    fetch(of + group.row_of(group.rows) * shape_.head_size, group.stride * shape_.head_size, group.rows);
+  }
 
   Memory memory_for(const Block& block, int worker, bool backward) const;
   /// Keys or values as the columns of scores: panels [K][32 keys].
   void pack_by_key(const Block& block, const float* from, float* to) const;
   /// As the rows that weights are multiplied by: panels [keys][32 columns].
   void pack_by_column(const Block& block, const float* from, float* to) const;
-  void pack_tiles(Packing items, float* to) const;
   /// scores [rows, keys] = the group's rows of `left` against keys or values that are packed by key.
   void against_keys(const Block& block, const Group& group, const float* left, const float* packed, const Memory& memory,
                     float* scores) const;
   /// to's rows of the group [rows, K] = weights [rows, keys] against keys or values that are packed by column.
-  void over_keys(const Block& block, const Group& group, const float* weights, const float* packed, const Memory& memory, float* to) const;
+  void over_keys(const Block& block, const Group& group, const float* weights, const float* packed, float* to) const;
   /// to [keys, K] += weights^T [keys, rows] against the group's rows of `right`.
   void over_rows(const Block& block, const Group& group, const float* weights, const float* right, const Memory& memory, float* to) const;
 

@@ -76,31 +76,43 @@ std::vector<AttentionPass::Block> AttentionPass::blocks_for_threads() const {
   return all;
 }
 
-template <class Visit>
-void AttentionPass::for_each_run(const Block& block, const float* from, Visit visit) const {
+void AttentionPass::fetch(const float* from, std::int64_t apart, std::int64_t rows) const {
   constexpr std::int64_t line = 16;
-  const std::size_t end = first_run_[block.sequence + 1];
-  for (std::size_t i = first_run_[block.sequence]; i < end && runs_[i].key < block.keys.end; ++i) {
-    const std::int64_t skipped = std::max<std::int64_t>(0, block.keys.first - runs_[i].key);
-    if (skipped >= runs_[i].keys) continue;
-    if (i + 1 < end) {
-      const std::int64_t rows = std::min<std::int64_t>(runs_[i + 1].keys, 32);
-      for (std::int64_t row = runs_[i + 1].row; row < runs_[i + 1].row + rows; ++row) {
-        const float* at = from + row * width() + block.kv_head * shape_.head_size;
-        for (std::int64_t column = 0; column < shape_.head_size; column += line) __builtin_prefetch(at + column);
-      }
-    }
-    visit(Run{runs_[i].key + skipped, std::min(runs_[i].keys, block.keys.end - runs_[i].key) - skipped, runs_[i].row + skipped});
+  for (std::int64_t row = 0; row < rows; ++row, from += apart) {
+    for (std::int64_t column = 0; column < shape_.head_size; column += line) __builtin_prefetch(from + column);
   }
+}
+
+template <class Visit>
+void AttentionPass::for_each_piece(const Block& block, const float* from, Visit visit) const {
+  from += block.kv_head * shape_.head_size;
+  Run waiting{};
+  for (std::size_t i = first_run_[block.sequence]; i < first_run_[block.sequence + 1] && runs_[i].key < block.keys.end; ++i) {
+    const Run& run = runs_[i];
+    const std::int64_t end = std::min(run.key + run.keys, block.keys.end);
+    for (std::int64_t key = std::max(run.key, block.keys.first), keys = 0; key < end; key += keys) {
+      keys = std::min(end - key, panel_columns - (key - block.keys.first) % panel_columns);
+      const Run piece{key, keys, run.row + key - run.key};
+      fetch(from + piece.row * width(), width(), keys);
+      if (waiting.keys > 0) visit(waiting, from + waiting.row * width());
+      waiting = piece;
+    }
+  }
+  visit(waiting, from + waiting.row * width());
 }
 
 AttentionPass::Memory AttentionPass::memory_for(const Block& block, int worker, bool backward) const {
   const std::int64_t size = shape_.head_size, keys = block.keys.count(),
                      rows = block.rows == 1 ? share() : std::min(block.rows, most_group_rows);
   const std::int64_t by_key = panels_width(keys) * size, by_column = keys * panels_width(size);
-  const std::int64_t pieces[] = {
-      by_key, backward ? by_key : by_column, rows * std::max(size, keys),         rows * block.pitch(),
-      rows,   backward ? by_column : 0,      backward ? rows * block.pitch() : 0, backward ? rows * panels_width(size) : 0};
+  const std::int64_t pieces[] = {by_key,
+                                 backward ? by_key : by_column,
+                                 rows * size,
+                                 rows * block.pitch(),
+                                 rows,
+                                 backward ? by_column : 0,
+                                 backward ? rows * block.pitch() : 0,
+                                 backward ? rows * panels_width(size) : 0};
   constexpr std::int64_t line = 16;
   std::int64_t total = 0;
   for (const std::int64_t piece : pieces) total += (piece + line - 1) / line * line;
@@ -115,50 +127,37 @@ AttentionPass::Memory AttentionPass::memory_for(const Block& block, int worker, 
 
 void AttentionPass::pack_by_key(const Block& block, const float* from, float* to) const {
   const std::int64_t size = shape_.head_size;
-  for_each_run(block, from, [&](const Run& run) {
-    const float* rows = from + run.row * width() + block.kv_head * size;
-    for (std::int64_t i = 0; i < run.keys;) {
-      const std::int64_t place = run.key - block.keys.first + i, column = place % panel_columns;
-      const std::int64_t count = std::min(run.keys - i, panel_columns - column);
-      with_.pack({rows + i * width(), width(), count, size, count, false, panel_columns}, to + (place - column) * size + column);
-      i += count;
-    }
+  for_each_piece(block, from, [&](const Run& piece, const float* rows) {
+    const std::int64_t place = piece.key - block.keys.first, column = place % panel_columns;
+    with_.pack({rows, width(), piece.keys, size, piece.keys, false, panel_columns}, to + (place - column) * size + column);
   });
 }
 
 void AttentionPass::pack_by_column(const Block& block, const float* from, float* to) const {
   const std::int64_t size = shape_.head_size;
-  for_each_run(block, from, [&](const Run& run) {
-    const float* rows = from + run.row * width() + block.kv_head * size;
+  for_each_piece(block, from, [&](const Run& piece, const float* rows) {
     for (std::int64_t column = 0; column < size; column += panel_columns) {
-      with_.pack({rows + column, width(), std::min(panel_columns, size - column), run.keys, panel_columns, true},
-                 to + column * block.keys.count() + (run.key - block.keys.first) * panel_columns);
+      with_.pack({rows + column, width(), std::min(panel_columns, size - column), piece.keys, panel_columns, true},
+                 to + column * block.keys.count() + (piece.key - block.keys.first) * panel_columns);
     }
   });
-}
-
-void AttentionPass::pack_tiles(Packing items, float* to) const {
-  const std::int64_t end = items.count, height = items.width, next = items.items_together ? 1 : items.apart;
-  for (std::int64_t i = 0; i < end; i += height, items.from += height * next) {
-    items.count = items.width = items.pitch = std::min(height, end - i);
-    with_.pack(items, to + i * items.depth);
-  }
 }
 
 void AttentionPass::against_keys(const Block& block, const Group& group, const float* left, const float* packed, const Memory& memory,
                                  float* scores) const {
   const std::int64_t size = shape_.head_size, height = with_.tile(group.rows);
-  pack_tiles({left + group.first * size, group.stride * size, group.rows, size, height, false}, memory.tiles);
+  for (std::int64_t i = 0; i < group.rows; i += height) {
+    const std::int64_t rows = std::min(height, group.rows - i);
+    with_.pack({left + group.row_of(i) * size, group.stride * size, rows, size, rows, false}, memory.tiles + i * size);
+  }
   with_.product({group.rows, group.keys.count(), size, height, memory.tiles, packed + (group.keys.first - block.keys.first) * size, scores,
                  block.pitch(), false});
 }
 
-void AttentionPass::over_keys(const Block& block, const Group& group, const float* weights, const float* packed, const Memory& memory,
-                              float* to) const {
+void AttentionPass::over_keys(const Block& block, const Group& group, const float* weights, const float* packed, float* to) const {
   const std::int64_t size = shape_.head_size, height = with_.tile(group.rows), keys = group.keys.count();
-  pack_tiles({weights, block.pitch(), group.rows, keys, height, false}, memory.tiles);
-  with_.product({group.rows, size, keys, height, memory.tiles, packed + (group.keys.first - block.keys.first) * panel_columns,
-                 to + group.first * size, group.stride * size, false, block.keys.count()});
+  with_.product({group.rows, size, keys, height, weights, packed + (group.keys.first - block.keys.first) * panel_columns,
+                 to + group.first * size, group.stride * size, false, block.keys.count(), block.pitch(), 1});
 }
 
 void AttentionPass::over_rows(const Block& block, const Group& group, const float* weights, const float* right, const Memory& memory,
@@ -169,9 +168,9 @@ void AttentionPass::over_rows(const Block& block, const Group& group, const floa
         {right + group.first * size + column, group.stride * size, std::min(panel_columns, size - column), group.rows, panel_columns, true},
         memory.rows + column * group.rows);
   }
-  pack_tiles({weights, block.pitch(), keys, group.rows, height, true}, memory.tiles);
   const std::int64_t first = layout_.offsets[block.sequence] + group.keys.first;
-  with_.product({keys, size, group.rows, height, memory.tiles, memory.rows, to + first * width() + block.kv_head * size, width(), true});
+  with_.product({keys, size, group.rows, height, weights, memory.rows, to + first * width() + block.kv_head * size, width(), true,
+                 group.rows, 1, block.pitch()});
 }
 
 }  // namespace troupe::engine::ops

@@ -23,7 +23,8 @@ struct PanelProduct {
   float* c;
   std::int64_t ldc;
   bool accumulate;
-  std::int64_t panel_steps = steps;  ///< that a panel has: more where only some of them are used
+  std::int64_t panel_steps = steps;    ///< that a panel has: more where only some of them are used
+  std::int64_t a_row = 0, a_step = 0;  ///< of an A that is not in tiles: words from a row to the next, and from a step; one of them is 1
 };
 inline constexpr std::int64_t panel_columns = 32;
 /// n columns fill this many.

@@ -1,8 +1,8 @@
 // Products from packed operands: A in tiles of some rows, [step][row], B in panels of 32 columns, [step][column], both one word a step of
-// k. A tile's rows are broadcast against the panel's two vectors, so each element of C is one chain of multiply-adds in the order of k,
-// which continues from C when accumulating, whatever the tile, the panel and the blocks of k: so a gradient summed over two micro-batches
-// has the bits of one summed over both at once.
-// A word is one float, or two bf16 values of consecutive k (Elements below). Nothing here knows how many rows a product has.
+// k; A also where it lies, if a step has its own word for each row. A tile's rows are broadcast against the panel's two vectors, so each
+// element of C is one chain of multiply-adds in the order of k, which continues from C when accumulating, whatever the tile, the panel and
+// the blocks of k: so a gradient summed over two micro-batches has the bits of one summed over both at once. A word is one float, or two
+// bf16 values of consecutive k (Elements below). Nothing here knows how many rows a product has.
 #pragma once
 
 #include <bit>
@@ -86,9 +86,33 @@ void pack_words(const Packing& p, float* to) {
   }
 }
 
-/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
-template <class V, class E, int M>
-void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
+/// Where a tile's A lies: the rows of a step together, and steps `apart`.
+template <int M>
+struct StepByStep {
+  const float* at;
+  std::int64_t apart;
+  [[gnu::always_inline]] float row(int i) const { return at[i]; }
+  [[gnu::always_inline]] void next() { at += apart; }
+};
+/// Or the steps of a row together, and rows `apart`: from few pointers, as many as fit into registers.
+template <int M>
+struct RowByRow {
+  static constexpr int together = 3;
+  const float* at[(M + together - 1) / together];
+  std::int64_t apart;
+  [[gnu::always_inline]] RowByRow(const float* a, std::int64_t a_row) : apart(a_row) {
+    for (const float*& three : at) three = a, a += together * a_row;
+  }
+  [[gnu::always_inline]] float row(int i) const { return at[i / together][i % together * apart]; }
+  [[gnu::always_inline]] void next() {
+#pragma GCC unroll 8
+    for (const float*& three : at) ++three;
+  }
+};
+
+/// C [M, n <= 32] = or += over `steps` words, from a tile of A and a panel [steps][32].
+template <class V, class E, int M, class Left>
+void panel_tile(Left a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
   const auto low = V::first(n), high = V::first(n - 16);
   V sums[M][2];
 #pragma GCC unroll 16
@@ -96,12 +120,13 @@ void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, st
     sums[i][0] = add ? V::load(c + i * ldc, low) : V::zero();
     sums[i][1] = add ? V::load(c + i * ldc + 16, high) : V::zero();
   }
-  for (std::int64_t s = 0; s < steps; ++s, a += M, b += panel_columns) {
+  for (std::int64_t s = 0; s < steps; ++s, a.next(), b += panel_columns) {
     const auto left = E::right(b), right = E::right(b + 16);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
-      sums[i][0] = E::add(a[i], left, sums[i][0]);
-      sums[i][1] = E::add(a[i], right, sums[i][1]);
+      const float word = a.row(i);
+      sums[i][0] = E::add(word, left, sums[i][0]);
+      sums[i][1] = E::add(word, right, sums[i][1]);
     }
   }
 #pragma GCC unroll 16
@@ -111,12 +136,14 @@ void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, st
   }
 }
 
+/// The tile of `rows` rows of A at `a`, against a panel.
 template <class V, class E, int M = E::rows>
-[[gnu::always_inline]] inline void panel_tile_of(std::int64_t rows, const float* a, const float* b, std::int64_t steps, float* c,
-                                                 std::int64_t ldc, std::int64_t n, bool add) {
+[[gnu::always_inline]] inline void panel_tile_of(const PanelProduct& p, std::int64_t rows, const float* a, const float* b,
+                                                 std::int64_t steps, float* c, std::int64_t n, bool add) {
   if constexpr (M > 0) {
-    if (rows == M) return panel_tile<V, E, M>(a, b, steps, c, ldc, n, add);
-    panel_tile_of<V, E, M - 1>(rows, a, b, steps, c, ldc, n, add);
+    if (rows != M) return panel_tile_of<V, E, M - 1>(p, rows, a, b, steps, c, n, add);
+    if (p.a_step == 1) return panel_tile<V, E, M>(RowByRow<M>(a, p.a_row), b, steps, c, p.ldc, n, add);
+    panel_tile<V, E, M>(StepByStep<M>{a, p.a_step == 0 ? M : p.a_step}, b, steps, c, p.ldc, n, add);
   }
 }
 
@@ -130,8 +157,8 @@ void panel_product(const PanelProduct& p) {
       const std::int64_t width = p.n - n < panel_columns ? p.n - n : panel_columns;
       for (std::int64_t m = 0; m < p.m; m += p.rows) {
         const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
-        panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps, p.c + m * p.ldc + n, p.ldc, width,
-                            from > 0 || p.accumulate);
+        const float* a = p.a + (p.a_step == 0 ? m * p.steps + from * height : m * p.a_row + from * p.a_step);
+        panel_tile_of<V, E>(p, height, a, b, steps, p.c + m * p.ldc + n, width, from > 0 || p.accumulate);
       }
     }
   }
