@@ -40,6 +40,10 @@ class AttentionPass {
   struct Run {
     std::int64_t key, keys, row;
   };
+  struct Place {
+    std::size_t run;
+    std::int64_t key;
+  };
   /// Rows of one sequence with the heads that share one key/value head.
   struct Block {
     std::size_t sequence;
@@ -75,8 +79,10 @@ class AttentionPass {
   /// visit(group), head by head, each in the order of its rows.
   template <class Visit>
   void for_each_group(const Block& block, Visit visit) const;
-  /// Calls visit(run, its rows of `from`) for the runs of a block's keys, cut where panels of them end. Has the rows of the next one
-  /// fetched meanwhile: they are far apart, and the processor's own prefetching ends with each page of memory.
+  /// The keys of a block from this place on that lie together, up to the end of their panel; none after the last one. Place moves on.
+  Run piece_at(const Block& block, Place& place) const;
+  /// visit(piece, its rows of `from`) for all keys of a block. Has the rows of later ones fetched meanwhile: they are far apart, and the
+  /// processor's own prefetching ends with each page of memory.
   template <class Visit>
   void for_each_piece(const Block& block, const float* from, Visit visit) const;
   /// Has rows of one head fetched into the cache.

@@ -83,22 +83,34 @@ void AttentionPass::fetch(const float* from, std::int64_t apart, std::int64_t ro
   }
 }
 
+AttentionPass::Run AttentionPass::piece_at(const Block& block, Place& place) const {
+  for (; place.run < first_run_[block.sequence + 1] && place.key < block.keys.end; ++place.run) {
+    const Run& run = runs_[place.run];
+    const std::int64_t key = place.key, end = std::min(run.key + run.keys, block.keys.end);
+    if (key >= end) continue;
+    const std::int64_t keys = std::min(end - key, panel_columns - (key - block.keys.first) % panel_columns);
+    place.key += keys;
+    return {key, keys, run.row + key - run.key};
+  }
+  return {};
+}
+
 template <class Visit>
 void AttentionPass::for_each_piece(const Block& block, const float* from, Visit visit) const {
+  constexpr int pieces_ahead = 4;
   from += block.kv_head * shape_.head_size;
-  Run waiting{};
-  for (std::size_t i = first_run_[block.sequence]; i < first_run_[block.sequence + 1] && runs_[i].key < block.keys.end; ++i) {
-    const Run& run = runs_[i];
-    const std::int64_t end = std::min(run.key + run.keys, block.keys.end);
-    for (std::int64_t key = std::max(run.key, block.keys.first), keys = 0; key < end; key += keys) {
-      keys = std::min(end - key, panel_columns - (key - block.keys.first) % panel_columns);
-      const Run piece{key, keys, run.row + key - run.key};
-      fetch(from + piece.row * width(), width(), keys);
-      if (waiting.keys > 0) visit(waiting, from + waiting.row * width());
-      waiting = piece;
-    }
+  Place at{first_run_[block.sequence], block.keys.first}, ahead = at;
+  const auto fetch_one = [&] {
+    const Run piece = piece_at(block, ahead);
+    fetch(from + piece.row * width(), width(), piece.keys);
+  };
+  for (int i = 0; i < pieces_ahead; ++i) fetch_one();
+  for (Run piece = piece_at(block, at); piece.keys > 0; piece = piece_at(block, at)) {
+    const float* rows = from + piece.row * width();
+    fetch_one();
+    if (block.kv_head + 1 < shape_.kv_heads) fetch(rows + shape_.head_size, width(), piece.keys);  // most likely our next block
+    visit(piece, rows);
   }
-  visit(waiting, from + waiting.row * width());
 }
 
 AttentionPass::Memory AttentionPass::memory_for(const Block& block, int worker, bool backward) const {
