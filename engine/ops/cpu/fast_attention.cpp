@@ -17,10 +17,7 @@ void AttentionPass::tilt_scores(float* scores, std::int64_t pair, Keys keys) con
   kernels_.tilt(scores, keys.count(), slope, keys.first + 1 - keys.end);
 }
 
-void AttentionPass::forward_group(const Block& block, const Group& group, const Memory& memory, float* out, float* lse) const {
-  const std::int64_t size = shape_.head_size;
-  against_keys(block, group, q_, memory.keys, memory, memory.scores);
-  fetch_next(group, q_);
+void AttentionPass::weigh(const Block& block, const Group& group, const Memory& memory, float* lse) const {
   for (std::int64_t i = 0; i < group.rows; ++i) {
     const std::int64_t pair = group.row_of(i);
     const Keys keys = keys_of(pair);
@@ -33,15 +30,31 @@ void AttentionPass::forward_group(const Block& block, const Group& group, const 
     memory.inverse[i] = static_cast<float>(1 / sums.sum);
     if (lse != nullptr) lse[pair] = static_cast<float>(double{sums.largest} + std::log(sums.sum));
   }
-  over_keys(block, group, memory.scores, memory.values, out);
+}
+
+void AttentionPass::finish(const Group& group, const Memory& memory, float* out) const {
+  const std::int64_t size = shape_.head_size;
   for (std::int64_t i = 0; i < group.rows; ++i) kernels_.scale(out + group.row_of(i) * size, memory.inverse[i], size);
 }
 
 void AttentionPass::forward_block(const Block& block, int worker, float* out, float* lse) const {
   const Memory memory = memory_for(block, worker, false);
+  if (block.rows == 1) {
+    const Group heads = heads_of(block);
+    scores_of_one_row(block, heads, memory);
+    weigh(block, heads, memory, lse);
+    values_of_one_row(block, heads, memory, out);
+    return finish(heads, memory, out);
+  }
   pack_by_key(block, k_, memory.keys);
   pack_by_column(block, v_, memory.values);
-  for_each_group(block, [&](const Group& group) { forward_group(block, group, memory, out, lse); });
+  for_each_group(block, [&](const Group& group) {
+    against_keys(block, group, q_, memory.keys, memory, memory.scores);
+    fetch_next(group, q_);
+    weigh(block, group, memory, lse);
+    over_keys(block, group, memory.scores, memory.values, out);
+    finish(group, memory, out);
+  });
 }
 
 void AttentionPass::forward(float* out, float* lse) {

@@ -79,6 +79,8 @@ class AttentionPass {
   /// visit(group), head by head, each in the order of its rows.
   template <class Visit>
   void for_each_group(const Block& block, Visit visit) const;
+  /// The only group of a block of one row.
+  Group heads_of(const Block& block) const { return {block.row * shape_.heads + block.kv_head * share(), share(), 1, block.keys}; }
   /// The keys of a block from this place on that lie together, up to the end of their panel; none after the last one. Place moves on.
   Run piece_at(const Block& block, Place& place) const;
   /// visit(piece, its rows of `from`) for all keys of a block. Has the rows of later ones fetched meanwhile: they are far apart, and the
@@ -97,6 +99,13 @@ class AttentionPass {
   void pack_by_key(const Block& block, const float* from, float* to) const;
   /// As the rows that weights are multiplied by: panels [keys][32 columns].
   void pack_by_column(const Block& block, const float* from, float* to) const;
+  /// to [keys, 32] for each 32 columns.
+  void pack_columns(const float* rows, std::int64_t keys, std::int64_t panel_steps, float* to) const;
+  /// The group's rows as tiles.
+  void pack_rows(const Group& group, const float* rows, const Memory& memory) const;
+  /// The steps of forward_block() for one row: each panel is used while it is warm and forgotten, as reading keys and values takes longest.
+  void scores_of_one_row(const Block& block, const Group& heads, const Memory& memory) const;
+  void values_of_one_row(const Block& block, const Group& heads, const Memory& memory, float* out) const;
   /// scores [rows, keys] = the group's rows of `left` against keys or values that are packed by key.
   void against_keys(const Block& block, const Group& group, const float* left, const float* packed, const Memory& memory,
                     float* scores) const;
@@ -111,7 +120,10 @@ class AttentionPass {
   void cap_scores(float* scores, Keys keys) const;
   /// And get their slope.
   void tilt_scores(float* scores, std::int64_t pair, Keys keys) const;
-  void forward_group(const Block& block, const Group& group, const Memory& memory, float* out, float* lse) const;
+  /// The group's scores become weights whose sums' inverses are kept.
+  void weigh(const Block& block, const Group& group, const Memory& memory, float* lse) const;
+  /// Sums over weights become means.
+  void finish(const Group& group, const Memory& memory, float* out) const;
   void forward_block(const Block& block, int worker, float* out, float* lse) const;
   /// Of one row and head: products with keys become weights p, and products of dout with values the gradients of the products with keys.
   void backward_row(const Group& group, std::int64_t pair, float dot, float lse, float* p, float* ds) const;
@@ -135,7 +147,7 @@ inline constexpr std::int64_t most_group_rows = 42, least_group_rows = 14;
 template <class Visit>
 void AttentionPass::for_each_group(const Block& block, Visit visit) const {
   const std::int64_t first = block.row * shape_.heads + block.kv_head * share();
-  if (block.rows == 1) return visit(Group{first, share(), 1, block.keys});
+  if (block.rows == 1) return visit(heads_of(block));
   // As many as keep scores in the second-level cache.
   constexpr std::int64_t most_scores = 65536;
   const std::int64_t fitting = most_scores / block.keys.count() / least_group_rows * least_group_rows;

@@ -116,7 +116,8 @@ void AttentionPass::for_each_piece(const Block& block, const float* from, Visit 
 AttentionPass::Memory AttentionPass::memory_for(const Block& block, int worker, bool backward) const {
   const std::int64_t size = shape_.head_size, keys = block.keys.count(),
                      rows = block.rows == 1 ? share() : std::min(block.rows, most_group_rows);
-  const std::int64_t by_key = panels_width(keys) * size, by_column = keys * panels_width(size);
+  const std::int64_t held = block.rows == 1 && !backward ? panel_columns : keys;
+  const std::int64_t by_key = panels_width(held) * size, by_column = held * panels_width(size);
   const std::int64_t pieces[] = {by_key,
                                  backward ? by_key : by_column,
                                  rows * size,
@@ -145,23 +146,53 @@ void AttentionPass::pack_by_key(const Block& block, const float* from, float* to
   });
 }
 
+void AttentionPass::pack_columns(const float* rows, std::int64_t keys, std::int64_t panel_steps, float* to) const {
+  for (std::int64_t column = 0; column < shape_.head_size; column += panel_columns) {
+    with_.pack({rows + column, width(), std::min(panel_columns, shape_.head_size - column), keys, panel_columns, true},
+               to + column * panel_steps);
+  }
+}
+
 void AttentionPass::pack_by_column(const Block& block, const float* from, float* to) const {
-  const std::int64_t size = shape_.head_size;
   for_each_piece(block, from, [&](const Run& piece, const float* rows) {
-    for (std::int64_t column = 0; column < size; column += panel_columns) {
-      with_.pack({rows + column, width(), std::min(panel_columns, size - column), piece.keys, panel_columns, true},
-                 to + column * block.keys.count() + (piece.key - block.keys.first) * panel_columns);
-    }
+    pack_columns(rows, piece.keys, block.keys.count(), to + (piece.key - block.keys.first) * panel_columns);
+  });
+}
+
+void AttentionPass::pack_rows(const Group& group, const float* rows, const Memory& memory) const {
+  const std::int64_t size = shape_.head_size, height = with_.tile(group.rows);
+  for (std::int64_t i = 0; i < group.rows; i += height) {
+    const std::int64_t count = std::min(height, group.rows - i);
+    with_.pack({rows + group.row_of(i) * size, group.stride * size, count, size, count, false}, memory.tiles + i * size);
+  }
+}
+
+void AttentionPass::scores_of_one_row(const Block& block, const Group& heads, const Memory& memory) const {
+  const std::int64_t size = shape_.head_size;
+  pack_rows(heads, q_, memory);
+  for_each_piece(block, k_, [&](const Run& piece, const float* rows) {
+    const std::int64_t place = piece.key - block.keys.first, column = place % panel_columns, filled = column + piece.keys;
+    with_.pack({rows, width(), piece.keys, size, piece.keys, false, panel_columns}, memory.keys + column);
+    if (filled < panel_columns && piece.key + piece.keys < block.keys.end) return;
+    with_.product({heads.rows, filled, size, with_.tile(heads.rows), memory.tiles, memory.keys, memory.scores + place - column,
+                   block.pitch(), false});
+  });
+}
+
+void AttentionPass::values_of_one_row(const Block& block, const Group& heads, const Memory& memory, float* out) const {
+  const std::int64_t size = shape_.head_size;
+  for_each_piece(block, v_, [&](const Run& piece, const float* rows) {
+    const std::int64_t place = piece.key - block.keys.first;
+    pack_columns(rows, piece.keys, piece.keys, memory.values);
+    with_.product({heads.rows, size, piece.keys, with_.tile(heads.rows), memory.scores + place, memory.values, out + heads.first * size,
+                   heads.stride * size, place > 0, piece.keys, block.pitch(), 1});
   });
 }
 
 void AttentionPass::against_keys(const Block& block, const Group& group, const float* left, const float* packed, const Memory& memory,
                                  float* scores) const {
   const std::int64_t size = shape_.head_size, height = with_.tile(group.rows);
-  for (std::int64_t i = 0; i < group.rows; i += height) {
-    const std::int64_t rows = std::min(height, group.rows - i);
-    with_.pack({left + group.row_of(i) * size, group.stride * size, rows, size, rows, false}, memory.tiles + i * size);
-  }
+  pack_rows(group, left, memory);
   with_.product({group.rows, group.keys.count(), size, height, memory.tiles, packed + (group.keys.first - block.keys.first) * size, scores,
                  block.pitch(), false});
 }
