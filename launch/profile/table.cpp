@@ -10,19 +10,19 @@ constexpr const char* kinds[] = {"phase", "operator", "communication"};
 
 double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
 
-double whole_of(const Recorder& recorder) {
+/// Nanoseconds of all recorded steps.
+std::int64_t whole_of(const Recorder& recorder) {
   std::int64_t sum = 0;
   for (const auto& [step, time] : recorder.steps()) sum += time.end - time.begin;
-  return seconds_of(sum);
+  return sum;
 }
 
-/// The time in which neither an operator nor a communication was under way.
-double rest_of(const Recorder& recorder) {
-  std::int64_t rest = 0;
-  for (const auto& [step, time] : recorder.steps()) rest += time.end - time.begin;
+/// Those in which neither an operator nor a communication was under way.
+std::int64_t rest_of(const Recorder& recorder) {
+  std::int64_t rest = whole_of(recorder);
   for (const Sum& sum : recorder.sums())
     if (sum.kind != SpanKind::phase) rest -= sum.spent.nanoseconds;
-  return seconds_of(std::max<std::int64_t>(rest, 0));
+  return std::max<std::int64_t>(rest, 0);
 }
 
 /// A column for people and its width.
@@ -73,29 +73,28 @@ std::string header_text(const Recorder& recorder, std::size_t width) {
 }  // namespace
 
 std::string table_csv(const Recorder& recorder) {
-  const double whole = whole_of(recorder);
+  const auto whole = static_cast<double>(whole_of(recorder));
   std::string out =
       "kind,name,stack,shapes,calls,seconds,share_of_step,flops,gflops_per_second,bytes,gb_per_second,share_of_ceiling,cores,instructions,"
       "cycles,cache_misses\n";
   const auto share = [&](double part, double all) { return all > 0 ? to_text(part / all) : std::string(); };
   for (const Sum& sum : recorder.sums()) {
     const double seconds = seconds_of(sum.spent.nanoseconds);
-    const auto a_second = [&](double amount) {
-      return amount > 0 ? share(amount, static_cast<double>(sum.spent.nanoseconds)) : std::string();
-    };  // 1e9 a second
+    const auto spent = static_cast<double>(sum.spent.nanoseconds);  // whole numbers, so that shares are exact
+    const auto a_second = [&](double amount) { return amount > 0 ? share(amount, spent) : std::string(); };  // 1e9 a second
     out += cat(kinds[static_cast<std::size_t>(sum.kind)], ",", sum.name, ",", sum.stack, ",\"", sum.shapes, "\",", sum.calls, ",", seconds,
-               ",", share(seconds, whole), ",", sum.work.flops, ",", a_second(sum.work.flops), ",", sum.work.bytes, ",");
+               ",", share(spent, whole), ",", sum.work.flops, ",", a_second(sum.work.flops), ",", sum.work.bytes, ",");
     out += cat(a_second(sum.work.bytes), ",", sum.bound_seconds > 0 ? share(sum.bound_seconds, seconds) : "", ",",
                recorder.has_busy() ? share(seconds_of(sum.spent.busy), seconds) : "", ",");
     const Counts& counts = sum.spent.counts;
     out += recorder.has_counts() ? cat(counts.instructions, ",", counts.cycles, ",", counts.cache_misses, "\n") : ",,\n";
   }
-  const double rest = rest_of(recorder);
-  return out + cat("rest,,,\"\",,", rest, ",", share(rest, whole), ",,,,,,,,,\n");
+  const std::int64_t rest = rest_of(recorder);
+  return out + cat("rest,,,\"\",,", seconds_of(rest), ",", share(static_cast<double>(rest), whole), ",,,,,,,,,\n");
 }
 
 std::string table_text(const Recorder& recorder, const ReportOf& of) {
-  const double whole = whole_of(recorder);
+  const double whole = seconds_of(whole_of(recorder));
   const auto& steps = recorder.steps();
   const auto& ceiling = recorder.ceiling();
   const auto giga = [](double rate) { return to_text(rate * 1e-9, 1); };
@@ -113,7 +112,7 @@ std::string table_text(const Recorder& recorder, const ReportOf& of) {
   out += "\n" + header_text(recorder, width);
   for (const Sum& sum : sums)
     if (sum.kind != SpanKind::phase) out += row_text(recorder, sum, whole, width);
-  const double rest = rest_of(recorder);
+  const double rest = seconds_of(rest_of(recorder));
   out += Line().left("(between them)", width).right("", 8).right(to_text(rest * 1e3, 2)).right(whole > 0 ? percent(rest / whole) : "").text;
   out += "\nphases, with all within them\n";
   for (const Sum& sum : sums)
