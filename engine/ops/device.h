@@ -208,12 +208,13 @@ inline constexpr std::int64_t most_kept_logits = std::int64_t{36} << 20;
 
 struct CpuOptions {
   int threads = 0;  ///< 0: as many as the process may use
-  /// Highest instruction set to use: "", "baseline", "avx2", "avx512". Empty: the best that the processor has.
+  /// Highest instruction set to use: "", "baseline", "avx2", "avx512", "avx512_bf16". Empty: the best that the processor has.
   const char* isa = "";
   /// Gradients of logits that head_backward holds at a time, twice over. Few at a time read and write the weight's gradient more often.
   std::int64_t head_logits = 40'000'000;
 };
-/// The fast device. Results are the same bits for any number of threads, and for avx2 and avx512.
+/// The fast device. Results are the same bits for any number of threads, and for avx2, avx512 and avx512_bf16 (which makes sums of bf16
+/// products below 2^-126 zero).
 std::unique_ptr<Device> make_cpu_device(CpuOptions options = {});
 
 }  // namespace troupe::engine::ops

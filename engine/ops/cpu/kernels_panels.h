@@ -2,7 +2,7 @@
 // k. A tile's rows are broadcast against the panel's two vectors, so each element of C is one chain of multiply-adds in the order of k,
 // which continues from C when accumulating, whatever the tile, the panel and the blocks of k: so a gradient summed over two micro-batches
 // has the bits of one summed over both at once.
-// A word is one float, or two bf16 values of consecutive k (Elements below). Nothing here knows how many rows a product has.
+// A word is one float, or two bf16 values of consecutive k (Singles and Pairs below). Nothing here knows how many rows a product has.
 #pragma once
 
 #include <bit>
