@@ -209,13 +209,14 @@ std::unique_ptr<Device> make_reference_device();
 
 /// Logits that head() keeps for the way back at most: 144 MiB, which is a micro-batch of 1179 tokens at 32000 words.
 inline constexpr std::int64_t most_kept_logits = std::int64_t{36} << 20;
+/// Columns of the vocabulary whose gradients the way back through the head holds at a time, twice.
+inline constexpr std::int64_t head_columns = 3584;
 
 struct CpuOptions {
   int threads = 0;  ///< 0: as many as the process may use
   /// Highest instruction set to use: "", "baseline", "avx2", "avx512", "avx512_bf16". Empty: the best that the processor has.
   const char* isa = "";
-  /// Gradients of logits that the way back through the head holds at a time, twice over, and beside them the logits that head_through
-  /// keeps. Few at a time read and write the weight's gradient more often.
+  /// Logits that head_through keeps at a time. Few at a time read and write the weight's gradient more often.
   std::int64_t head_logits = 24'000'000;
 };
 /// The fast device. Results are the same bits for any number of threads, and for avx2, avx512 and avx512_bf16 (which makes sums of bf16

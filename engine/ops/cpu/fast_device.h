@@ -85,10 +85,12 @@ class FastDevice final : public HostDevice {
   template <class Visit>
   void share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit);
 
-  /// Of one factor of the vocabulary head: its input rows as they are and packed, and its weight packed for
-  /// logits and for the gradients of its inputs.
+  /// Of one factor of the vocabulary head: its input rows as they are, and packed for logits (left) and for the weight's gradient (across),
+  /// its weight packed for logits (right) and for the inputs' gradients (below), and these gradients.
   struct HeadScratch {
-    Scratch gathered, left, right, below;
+    explicit HeadScratch(std::shared_ptr<BlockPool> blocks)
+        : gathered(blocks), left(blocks), right(blocks), below(blocks), across(blocks), slopes(blocks) {}
+    Scratch gathered, left, right, below, across, slopes;
   };
 
   const Kernels& kernels_;
@@ -101,10 +103,9 @@ class FastDevice final : public HostDevice {
   void scale_row(float* logits, std::int64_t n, const HeadScale& scale) const;
 
   Scratch left_{blocks()}, right_{blocks()};  ///< packed operands of a product
-  Scratch gain_{blocks()}, below_{blocks()}, by_column_{blocks()};
+  Scratch gain_{blocks()}, by_column_{blocks()};
   Scratch kept_{blocks()};
-  std::array<HeadScratch, 2> head_scratch_{HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks()), Scratch(blocks())},
-                                           HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks()), Scratch(blocks())}};
+  std::array<HeadScratch, 2> head_scratch_{HeadScratch(blocks()), HeadScratch(blocks())};
   std::vector<double> partial_sums_;
 
   float* scratch(int worker) { return product_scratch_[static_cast<std::size_t>(worker)].need(product_scratch); }

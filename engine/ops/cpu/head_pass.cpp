@@ -50,7 +50,8 @@ HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weigh
   }
   const auto add = [&](const Tensor& inputs, const Tensor& factor, FastDevice::HeadScratch& scratch) {
     const std::int64_t width = width_of(factor);
-    factors_.push_back({in(inputs), in(factor), width, with_.steps(width), scratch.gathered, scratch.left, scratch.right, scratch.below});
+    factors_.push_back({in(inputs), in(factor), width, with_.steps(width), scratch.gathered, scratch.left, scratch.right, scratch.below,
+                        scratch.across, scratch.slopes});
   };
   add(hidden, weight, device.head_scratch_[0]);
   if (adapter != nullptr) add(adapter->down, adapter->up, device.head_scratch_[1]);
@@ -71,6 +72,12 @@ void HeadPass::pack_inputs(const Chunk& chunk) {
                        factor.left.need(factor.steps * chunk.rows));
 }
 
+void HeadPass::pack_inputs_across(const Chunk& chunk) {
+  for (Factor& factor : factors_)
+    device_.pack_panels(with_, {factor.gathered.at(), factor.width, factor.width, chunk.rows, panel_columns, true},
+                        factor.across.need(with_.steps(chunk.rows) * panels_width(factor.width)));
+}
+
 void HeadPass::pack_weights() {
   if (!in_pairs()) return;
   for (Factor& factor : factors_)
@@ -79,25 +86,35 @@ void HeadPass::pack_weights() {
 }
 
 void HeadPass::pack_weights_below() {
-  for (Factor& factor : factors_)
-    device_.pack_panels(with_, {factor.weight, factor.width, factor.width, vocabulary_, panel_columns, true},
-                        factor.below.need(with_.steps(vocabulary_) * panels_width(factor.width)));
+  for (Factor& factor : factors_) {
+    float* to = factor.below.need(with_.steps(vocabulary_) * panels_width(factor.width));
+    for_each_group([&](const Columns& group) {
+      device_.pack_panels(with_, {factor.weight + group.begin * factor.width, factor.width, factor.width, group.count, panel_columns, true},
+                          to + with_.steps(group.begin) * panels_width(factor.width));
+    });
+  }
 }
 
 template <class Visit>
-void HeadPass::for_each_chunk(Visit visit) {
-  const std::int64_t most = std::clamp<std::int64_t>(device_.head_logits_ / vocabulary_, 32, forward_rows);
+void HeadPass::for_each_group(Visit visit) const {
+  for (std::int64_t begin = 0; begin < vocabulary_; begin += head_columns)
+    visit(Columns{begin, std::min(head_columns, vocabulary_ - begin)});
+}
+
+template <class Visit>
+void HeadPass::for_each_chunk(std::int64_t most_rows, Visit visit) {
+  const std::int64_t most = std::clamp<std::int64_t>(most_rows, 32, forward_rows);
   const std::int64_t chunks = (rows() + most - 1) / most, even = (rows() + chunks - 1) / chunks;
   for (std::int64_t begin = 0; begin < rows(); begin += even) visit(Chunk{begin, std::min(even, rows() - begin)});
 }
 
 template <class Visit>
-void HeadPass::for_each_block(const Chunk& chunk, Visit visit) {
+void HeadPass::for_each_block(const Chunk& chunk, const Columns& columns, Visit visit) {
   // A whole number of tiles and of words, so that the transposed gradients of a block are whole words of their tiles.
   const std::int64_t height = with_.rows * (block_rows / with_.rows / 2 * 2), down = (chunk.rows + height - 1) / height;
-  device_.spread(down * blocks_, chunk.rows * vocabulary_ * factors_[0].width, [&](std::int64_t item, int worker) {
-    const std::int64_t row = item % down * height, column = item / down * head_block;
-    const Block block{row, std::min(height, chunk.rows - row), column, std::min(head_block, vocabulary_ - column)};
+  device_.spread(down * head_blocks(columns.count), chunk.rows * columns.count * factors_[0].width, [&](std::int64_t item, int worker) {
+    const std::int64_t row = item % down * height, column = columns.begin + item / down * head_block;
+    const Block block{row, std::min(height, chunk.rows - row), column, std::min(head_block, columns.begin + columns.count - column)};
     visit(block, device_.score_scratch_[static_cast<std::size_t>(worker)].need(block_logits), device_.scratch(worker));
   });
 }
@@ -148,7 +165,7 @@ void HeadPass::forward_chunk(const Chunk& chunk, const HeadScores& to, float* ke
   pack_inputs(chunk);
   sums_.resize(static_cast<std::size_t>(chunk.rows * blocks_));
   target_logit_.resize(static_cast<std::size_t>(chunk.rows));
-  for_each_block(chunk, [&](const Block& block, float* z, float* memory) {
+  for_each_block(chunk, {0, vocabulary_}, [&](const Block& block, float* z, float* memory) {
     make_logits(block, nullptr, z, memory);
     forward_block(chunk, block, z, to.entropy != nullptr, kept);
   });
@@ -165,7 +182,7 @@ void HeadPass::forward(const HeadScores& to, float* kept) {
   }
 }
 
-void HeadPass::backward_block(const Chunk& chunk, const Block& block, const HeadUpstream& up, float* z) {
+void HeadPass::backward_block(const Chunk& chunk, const Columns& group, const Block& block, const HeadUpstream& up, float* z) {
   for (std::int64_t i = 0; i < block.rows; ++i) {
     const std::int32_t t = token(chunk, block.row + i), target = targets_[static_cast<std::size_t>(t)];
     float* row = z + i * head_block;
@@ -181,46 +198,55 @@ void HeadPass::backward_block(const Chunk& chunk, const Block& block, const Head
     kernels_.head_dlogits(row, block.columns, from);
     if (here) row[target - block.column] += own;
   }
-  const std::int64_t steps = with_.steps(vocabulary_), chunk_steps = with_.steps(chunk.rows);
+  const std::int64_t steps = with_.steps(group.count), chunk_steps = with_.steps(chunk.rows), column = block.column - group.begin;
   for (std::int64_t i = 0; i < block.rows; i += with_.rows) {
     const std::int64_t tall = std::min(with_.rows, block.rows - i);
     with_.pack({z + i * head_block, head_block, tall, block.columns, tall, false},
-               by_row_ + (block.row + i) * steps + block.column / with_.step * tall);
+               by_row_ + (block.row + i) * steps + column / with_.step * tall);
   }
   for (std::int64_t v = 0; v < block.columns; v += vocabulary_tile_) {
     const std::int64_t tall = std::min(vocabulary_tile_, block.columns - v);
-    with_.pack({z + v, head_block, tall, block.rows, tall, true},
-               by_column_ + (block.column + v) * chunk_steps + block.row / with_.step * tall);
+    with_.pack({z + v, head_block, tall, block.rows, tall, true}, by_column_ + (column + v) * chunk_steps + block.row / with_.step * tall);
   }
 }
 
-void HeadPass::slopes(const Chunk& chunk, Factor& factor, Tensor& dinputs, Tensor& dweight) {
-  const std::int64_t width = factor.width, steps = with_.steps(vocabulary_), chunk_steps = with_.steps(chunk.rows);
-  float* below = device_.below_.need(chunk.rows * width);
-  device_.multiply(with_, {chunk.rows, width, steps, with_.rows, by_row_, factor.below.at(), below, width, false});
-  for (std::int64_t i = 0; i < chunk.rows; ++i) std::copy_n(below + i * width, width, out(dinputs) + token(chunk, i) * width);
+void HeadPass::slopes(const Chunk& chunk, const Columns& group, Factor& factor, Tensor& dweight) {
+  const std::int64_t width = factor.width, steps = with_.steps(group.count), chunk_steps = with_.steps(chunk.rows);
+  const float* below = factor.below.at() + with_.steps(group.begin) * panels_width(width);
+  device_.multiply(with_,
+                   {chunk.rows, width, steps, with_.rows, by_row_, below, factor.slopes.need(chunk.rows * width), width, group.begin > 0});
   if (!dweight) return;
-  float* right = device_.right_.need(chunk_steps * panels_width(width));
-  device_.pack_panels(with_, {factor.gathered.at(), width, width, chunk.rows, panel_columns, true}, right);
-  device_.multiply(with_, {vocabulary_, width, chunk_steps, vocabulary_tile_, by_column_, right, out(dweight), width, true});
+  device_.multiply(with_, {group.count, width, chunk_steps, vocabulary_tile_, by_column_, factor.across.at(),
+                           out(dweight) + group.begin * width, width, true});
+}
+
+void HeadPass::scatter_slopes(const Chunk& chunk, const Factor& factor, Tensor& dinputs) const {
+  for (std::int64_t i = 0; i < chunk.rows; ++i)
+    std::copy_n(factor.slopes.at() + i * factor.width, factor.width, out(dinputs) + token(chunk, i) * factor.width);
 }
 
 void HeadPass::backward_chunk(const Chunk& chunk, const HeadUpstream& up, const float* kept, const HeadGradients& to) {
-  by_row_ = device_.left_.need(with_.steps(vocabulary_) * chunk.rows);
-  by_column_ = device_.by_column_.need(with_.steps(chunk.rows) * vocabulary_);
-  for_each_block(chunk, [&](const Block& block, float* z, float* memory) {
-    make_logits(block, kept, z, memory);
-    backward_block(chunk, block, up, z);
+  const std::int64_t widest = std::min(head_columns, vocabulary_);
+  by_row_ = device_.left_.need(with_.steps(widest) * chunk.rows);
+  by_column_ = device_.by_column_.need(with_.steps(chunk.rows) * widest);
+  Tensor* const dweights[] = {&to.dweight, to.adapter == nullptr ? nullptr : &to.adapter->dup};
+  pack_inputs_across(chunk);
+  for_each_group([&](const Columns& group) {
+    for_each_block(chunk, group, [&](const Block& block, float* z, float* memory) {
+      make_logits(block, kept, z, memory);
+      backward_block(chunk, group, block, up, z);
+    });
+    for (std::size_t i = 0; i < factors_.size(); ++i) slopes(chunk, group, factors_[i], *dweights[i]);
   });
-  slopes(chunk, factors_[0], to.dhidden, to.dweight);
-  if (to.adapter != nullptr) slopes(chunk, factors_[1], to.adapter->ddown, to.adapter->dup);
+  scatter_slopes(chunk, factors_[0], to.dhidden);
+  if (to.adapter != nullptr) scatter_slopes(chunk, factors_[1], to.adapter->ddown);
 }
 
 void HeadPass::backward(const HeadUpstream& up, const float* kept, const HeadGradients& to) {
   if (rows() == 0) return;
   if (kept == nullptr) pack_weights();
   pack_weights_below();
-  for_each_chunk([&](const Chunk& chunk) {
+  for_each_chunk(device_.head_logits_ / head_columns, [&](const Chunk& chunk) {
     gather_inputs(chunk);
     if (kept == nullptr) pack_inputs(chunk);
     backward_chunk(chunk, up, kept == nullptr ? nullptr : kept + chunk.begin * vocabulary_, to);
@@ -231,7 +257,7 @@ void HeadPass::through(const HeadScores& scores, const HeadUpstream& up, const H
   if (rows() == 0) return;
   pack_weights();
   pack_weights_below();
-  for_each_chunk([&](const Chunk& chunk) {
+  for_each_chunk(device_.head_logits_ / vocabulary_, [&](const Chunk& chunk) {
     float* kept = device_.kept_.need(chunk.rows * vocabulary_);
     gather_inputs(chunk);
     forward_chunk(chunk, scores, kept);

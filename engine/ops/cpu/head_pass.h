@@ -1,4 +1,6 @@
-// The vocabulary head of the fast device in blocks of logits: each is made, read and forgotten while it lies in a thread's own cache.
+// The vocabulary head of the fast device in blocks of logits: each is made, read and forgotten while it lies in a thread's own cache. The
+// way back goes through groups of columns, so that the gradients of their logits, packed in two orders, do not leave the shared cache
+// before both products have read them.
 #pragma once
 
 #include "engine/ops/cpu/fast_device.h"
@@ -7,6 +9,7 @@ namespace troupe::engine::ops {
 
 /// Columns of a block. Sums of a softmax are made block by block and joined in their order, so this is part of the order of summation.
 inline constexpr std::int64_t head_block = 896;
+static_assert(head_columns % head_block == 0, "a group is whole blocks");
 constexpr std::int64_t head_blocks(std::int64_t vocabulary) { return (vocabulary + head_block - 1) / head_block; }
 
 /// The one definition of a token's log-probability, for training and for sampling.
@@ -60,7 +63,11 @@ class HeadPass {
   struct Factor {
     const float *inputs, *weight;
     std::int64_t width, steps;
-    Scratch &gathered, &left, &right, &below;
+    Scratch &gathered, &left, &right, &below, &across, &slopes;
+  };
+  /// Of the vocabulary.
+  struct Columns {
+    std::int64_t begin, count;
   };
 
   /// bf16: logits too are products of packed operands.
@@ -68,13 +75,17 @@ class HeadPass {
   std::int32_t token(const Chunk& chunk, std::int64_t row) const { return rows_[static_cast<std::size_t>(chunk.begin + row)]; }
   /// visit(chunk) for chunks of about the same size, in order.
   template <class Visit>
-  void for_each_chunk(Visit visit);
-  /// visit(block, z, memory) for the blocks of a chunk's logits, on all threads.
+  void for_each_chunk(std::int64_t most_rows, Visit visit);
   template <class Visit>
-  void for_each_block(const Chunk& chunk, Visit visit);
+  void for_each_group(Visit visit) const;
+  /// visit(block, z, memory) for the blocks of some columns of a chunk's logits, on all threads.
+  template <class Visit>
+  void for_each_block(const Chunk& chunk, const Columns& columns, Visit visit);
   void gather_inputs(const Chunk& chunk);
   /// For logits; in f32 they take operands as they lie.
   void pack_inputs(const Chunk& chunk);
+  /// For dweight.
+  void pack_inputs_across(const Chunk& chunk);
   void pack_weights();
   /// For dinputs.
   void pack_weights_below();
@@ -85,9 +96,10 @@ class HeadPass {
   void forward_block(const Chunk& chunk, const Block& block, float* z, bool weighted, float* kept);
   void finish_rows(const Chunk& chunk, const HeadScores& to) const;
   void backward_chunk(const Chunk& chunk, const HeadUpstream& up, const float* kept, const HeadGradients& to);
-  /// z becomes the gradients of the logits, and is packed as the left operand of both products of its slopes.
-  void backward_block(const Chunk& chunk, const Block& block, const HeadUpstream& up, float* z);
-  void slopes(const Chunk& chunk, Factor& factor, Tensor& dinputs, Tensor& dweight);
+  /// z becomes the gradients of the logits, and is packed as the left operand of both products of its group's slopes.
+  void backward_block(const Chunk& chunk, const Columns& group, const Block& block, const HeadUpstream& up, float* z);
+  void slopes(const Chunk& chunk, const Columns& group, Factor& factor, Tensor& dweight);
+  void scatter_slopes(const Chunk& chunk, const Factor& factor, Tensor& dinputs) const;
 
   FastDevice& device_;
   const Kernels& kernels_;
