@@ -217,7 +217,7 @@ struct CpuOptions {
   /// Highest instruction set to use: "", "baseline", "avx2", "avx512", "avx512_bf16". Empty: the best that the processor has.
   const char* isa = "";
   /// Logits that head_through keeps at a time. Few at a time read and write the weight's gradient more often.
-  std::int64_t head_logits = 24'000'000;
+  std::int64_t head_logits = 36'000'000;
 };
 /// The fast device. Results are the same bits for any number of threads, and for avx2, avx512 and avx512_bf16 (which makes sums of bf16
 /// products below 2^-126 zero).

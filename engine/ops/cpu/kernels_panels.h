@@ -64,20 +64,24 @@ void pack_words(const Packing& p, float* to) {
     for (std::int64_t s = 0; s < steps; s += 16) E::along(p.from + s * E::step, p.depth - s * E::step).store(to + s, V::first(steps - s));
     return;
   }
+  const std::int64_t next = p.width < 16 ? p.width : 16;
   for (std::int64_t item = 0; item < p.width; item += 16) {
     const auto room = V::first(p.width - item), there = V::first(p.count - item);
     float* target = to + item;
     if (p.items_together) {
       for (std::int64_t s = 0; s < steps; ++s, target += p.width) {
+        for (std::int64_t row = 0; row < E::step; ++row) __builtin_prefetch(p.from + (s * E::step + row) * p.apart + item + values_ahead);
         E::across(p.from + s * E::step * p.apart + item, p.apart, p.depth - s * E::step, there).store(target, room);
       }
       continue;
     }
     for (std::int64_t s = 0; s < steps; s += 16) {
       V words[16];
+      // Of the same rows, or of the next ones.
+      const std::int64_t ahead = s * E::step + values_ahead < p.depth ? values_ahead : values_ahead - p.depth + next * p.apart;
       for (std::int64_t i = 0; i < 16; ++i) {
         const float* from = p.from + (item + i) * p.apart + s * E::step;
-        for (std::int64_t line = 0; line < E::step; ++line) __builtin_prefetch(from + values_ahead + 16 * line);
+        for (std::int64_t line = 0; line < E::step; ++line) __builtin_prefetch(from + ahead + 16 * line);
         words[i] = item + i < p.count ? E::along(from, p.depth - s * E::step) : V::zero();
       }
       V::transpose(words);
