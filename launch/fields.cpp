@@ -77,7 +77,7 @@ constexpr Field common[] = {
      {1, 1 << 30}},
     {"train.recompute", [](RunConfig& c) { return Slot(&c.train.recompute); },
      "what the forward pass does not keep and the backward pass computes again, for less memory and the same bits: full (all but each "
-     "layer's input), attention (what others call selective), activation (of the MLPs), norm; a list may have several",
+     "layer's input), attention (what others call selective), activation (of the MLPs), norm; a list may have several, and [] keeps all",
      "full|attention|activation|norm", any},
     {"train.max_length",
      [](RunConfig& c) { return Slot(&c.train.max_length); },

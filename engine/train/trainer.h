@@ -20,8 +20,8 @@ struct TrainerOptions {
   ops::Precision precision = ops::Precision::f32;
   std::int32_t micro_batch_tokens = 8192;  ///< tokens of one forward and backward pass; memory, not results, depends on it
   optim::AdamWConfig optimizer;
-  nn::Recomputed recomputed = {};  ///< memory, not results, depends on it
-  std::uint64_t seed = 0;          ///< of the adapter's dropout
+  nn::Recomputed recomputed = {.activation = true, .norm = true};  ///< memory, not results, depends on it; these two cost little
+  std::uint64_t seed = 0;                                          ///< of the adapter's dropout
 };
 
 /// What a forward and backward pass over a whole batch found.
