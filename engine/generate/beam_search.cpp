@@ -15,7 +15,6 @@
 namespace troupe::engine::generate {
 
 namespace {
-
 constexpr std::int64_t most_cache_bytes = std::int64_t{8} << 30;
 constexpr std::size_t default_chunk = 512;  // tokens of a prompt in one forward pass
 
