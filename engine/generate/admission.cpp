@@ -1,7 +1,7 @@
 #include "engine/generate/admission.h"
 
 #include "engine/base/text.h"
-#include "engine/generate/distribution.h"
+#include "engine/generate/shortcut.h"
 
 namespace troupe::engine::generate {
 

@@ -15,7 +15,6 @@
 namespace troupe::engine::generate {
 
 namespace {
-
 constexpr std::int64_t most_cache_bytes = std::int64_t{8} << 30;
 constexpr std::size_t default_chunk = 512;  // tokens of a prompt in one forward pass
 
@@ -45,6 +44,7 @@ class Search {
  public:
   Search(models::Decoder& decoder, const Request& request, const GeneratorConfig& config, std::size_t limit, std::int32_t pages)
       : decoder_(decoder),
+        packed_(decoder, config.precision),
         request_(request),
         config_(config),
         ends_(ends_of(request.params, config.eos_ids)),
@@ -54,12 +54,13 @@ class Search {
         cache_(decoder.make_cache(pages, config.page_size)) {
     std::sort(ends_.begin(), ends_.end());
     ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
+    packed_.refresh();
   }
 
   std::vector<Generation> run() {
     Tensor last = read_prompt();
     for (;;) {
-      const Tensor logits = decoder_.head().logits(last, config_.precision, in_bf16());  // [R, V/tp]
+      const Tensor logits = decoder_.head().logits(last, config_.precision, packed_.in_use());  // [R, V/tp]
       const std::vector<Continuation> best = continuations(logits);
       collect(best, logits);
       const std::vector<Continuation> running = selection_.going_on(best);
@@ -71,7 +72,6 @@ class Search {
 
  private:
   std::span<const std::int32_t> output(const Beam& beam) const { return std::span(beam.tokens).subspan(request_.prompt.size()); }
-  bool in_bf16() const { return config_.precision == ops::Precision::bf16; }
   bool is_end(std::int32_t token) const { return std::binary_search(ends_.begin(), ends_.end(), token); }
 
   /// [rows, D] after tokens first .. first + count of each beam, whose pages are there.
@@ -90,7 +90,7 @@ class Search {
       layout.offsets.push_back(static_cast<std::int32_t>(tokens.size()));
       pages.push_back(beam.pages);
     }
-    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths, {}, in_bf16()};
+    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths, {}, packed_.in_use()};
     nn::Saved nothing = nn::Saved::nothing();
     return decoder_.forward(tokens, pass, nothing);
   }
@@ -254,6 +254,7 @@ class Search {
   }
 
   models::Decoder& decoder_;
+  models::PackedWeights packed_;
   const Request& request_;
   const GeneratorConfig& config_;
   std::vector<std::int32_t> ends_;
@@ -293,7 +294,6 @@ Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Requ
                 cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit, " tokens need ", needed,
                     " pages of the cache, which may have ", most, " of ", config.page_size, " tokens; lower num_beams or max_new_tokens"));
   }
-  const auto packed = config.precision == ops::Precision::bf16 ? std::make_unique<models::PackedWeights>(decoder) : nullptr;
   return Search(decoder, request, config, static_cast<std::size_t>(limit), static_cast<std::int32_t>(needed)).run();
 }
 

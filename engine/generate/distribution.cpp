@@ -1,13 +1,13 @@
 #include "engine/generate/distribution.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "engine/base/check.h"
 #include "engine/base/random.h"
 #include "engine/base/text.h"
 #include "engine/generate/rules.h"
+#include "engine/generate/shortcut.h"
 
 namespace troupe::engine::generate {
 
@@ -44,11 +44,6 @@ Row process(std::span<const double> logits, const Context& context) { return run
 
 Distribution normalise(const Row& row) { return {row.kept, rules::probabilities(row)}; }
 
-std::int64_t first_not_finite(std::span<const float> logits) {
-  const auto bad = std::find_if(logits.begin(), logits.end(), [](float z) { return !std::isfinite(z); });
-  return bad == logits.end() ? -1 : bad - logits.begin();
-}
-
 std::int32_t draw(const Distribution& distribution, double u) {
   check(!distribution.ids.empty(), "draw: no token is left");
   double sum = 0;
@@ -68,9 +63,14 @@ std::int32_t argmax(const Row& row) {
 }
 
 std::int32_t choose(std::span<const float> logits, const Context& context, std::uint64_t sample_id) {
-  const Row row = process(logits, context);
-  if (context.params.is_greedy()) return argmax(row);
-  return draw(normalise(row), uniform(context.params.seed, sample_id, context.tokens.size()));
+  const SamplingParams& params = context.params;
+  const bool plain = is_plain(params);
+  if (params.is_greedy()) return plain ? argmax(logits) : argmax(process(logits, context));
+  const double u = uniform(params.seed, sample_id, context.tokens.size());
+  if (plain) {
+    if (const auto token = quick_draw(logits, params.temperature, u)) return *token;
+  }
+  return draw(normalise(process(logits, context)), u);
 }
 
 }  // namespace troupe::engine::generate

@@ -45,14 +45,12 @@ Distribution normalise(const Row& row);
 /// Penalties and bans alone, over log-probabilities as beam search has them; `kept` may be empty then.
 Row penalise(std::vector<double> scores, const Context& context);
 
-/// The index of the first logit that is not finite, or -1.
-std::int64_t first_not_finite(std::span<const float> logits);
-
 /// The token that `u` in [0, 1) falls on when the probabilities are laid end to end in the order of ids.
 std::int32_t draw(const Distribution& distribution, double u);
 /// The largest score, the lowest id among equals.
 std::int32_t argmax(const Row& row);
-/// argmax when greedy, else draw with uniform(seed, sample_id, position); position is the new token's place in its sequence.
+/// argmax when greedy, else draw with uniform(seed, sample_id, position); position is the new token's place in its sequence. Rows that no
+/// rule changes take the shortcuts of shortcut.h.
 std::int32_t choose(std::span<const float> logits, const Context& context, std::uint64_t sample_id);
 
 }  // namespace troupe::engine::generate

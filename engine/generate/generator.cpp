@@ -57,7 +57,11 @@ const char* to_string(FinishReason reason) {
 }
 
 Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes)
-    : decoder(model), config(std::move(how)), scheduler(sizes), cache(model.make_cache(sizes.pages, sizes.page_size)) {
+    : decoder(model),
+      config(std::move(how)),
+      scheduler(sizes),
+      cache(model.make_cache(sizes.pages, sizes.page_size)),
+      packed(model, config.precision) {
   config.pages = sizes.pages;
   config.tokens_per_step = sizes.tokens_per_step;
 }

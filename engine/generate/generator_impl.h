@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <unordered_map>
 
 #include "engine/generate/generator.h"
@@ -45,8 +44,8 @@ struct Generator::Impl {
   GeneratorConfig config;
   Scheduler scheduler;
   nn::KvCache cache;
-  std::optional<models::PackedWeights> packed;  // in bf16, from the first step on
-  bool weights_are_new = true;
+  models::PackedWeights packed;
+  bool weights_are_new = true;                             // and not packed yet
   std::map<std::uint64_t, Live> live;                      // by number of arrival
   std::unordered_map<std::uint64_t, std::uint64_t> names;  // request id -> number
   std::map<std::vector<std::int32_t>, PromptGroup> groups;
@@ -62,7 +61,6 @@ struct Generator::Impl {
 
   void step();
   void one_step();
-  void pack_weights();
   Tensor forward(const Plan& plan);
   std::vector<Choice> choose_tokens(std::vector<Pick> picks, const Tensor& hidden);
   void choose_block(std::span<const Pick> picks, const Tensor& hidden, std::vector<Choice>& choices);

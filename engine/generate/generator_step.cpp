@@ -19,7 +19,6 @@ constexpr std::int64_t most_logits = 1 << 24;  // logits on the host at a time: 
 
 /// The n largest logits as log-probabilities at temperature 1; ties by id.
 std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wanted) {
-  if (wanted == 0) return {};
   std::vector<std::int32_t> ids(logits.size());
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
   const auto n = std::min<std::ptrdiff_t>(wanted, std::ssize(ids));
@@ -30,22 +29,39 @@ std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wa
   return top;
 }
 
-}  // namespace
+/// Rows of logits [M, V/tp] on the host: one at a time, which then lies in a cache; where ranks share them all at once, so that every rank
+/// draws the same tokens.
+class HostRows {
+ public:
+  HostRows(models::Decoder& decoder, const Tensor& logits)
+      : device_(decoder.device()),
+        logits_(logits),
+        width_(static_cast<std::size_t>(decoder.spec().vocabulary)),
+        shared_(decoder.tp() != nullptr),
+        values_(shared_ ? decoder.head().whole(logits) : std::vector<float>(width_)) {}
+  /// [V], until the next is asked for.
+  std::span<const float> row(std::int64_t i) {
+    if (shared_) return std::span(values_).subspan(static_cast<std::size_t>(i) * width_, width_);
+    device_.download(logits_.rows(i, i + 1), values_);
+    return values_;
+  }
 
-void Generator::Impl::pack_weights() {
-  if (config.precision != ops::Precision::bf16 || !std::exchange(weights_are_new, false)) return;
-  if (packed)
-    packed->refresh();
-  else
-    packed.emplace(decoder);
-}
+ private:
+  ops::Device& device_;
+  const Tensor& logits_;
+  std::size_t width_;
+  bool shared_;
+  std::vector<float> values_;
+};
+
+}  // namespace
 
 void Generator::Impl::step() {
   ops::in_phase(decoder.device(), "generate", [&] { one_step(); });
 }
 
 void Generator::Impl::one_step() {
-  pack_weights();
+  if (std::exchange(weights_are_new, false)) packed.refresh();
   const Plan plan = scheduler.plan();
   copy_pages(decoder.device(), cache, plan.copies);
   const Tensor hidden = forward(plan);  // [T, D]
@@ -85,7 +101,7 @@ Tensor Generator::Impl::forward(const Plan& plan) {
     layout.offsets.push_back(layout.offsets.back() + work.count);
     pages.push_back(work.pages);
   }
-  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, {}, packed.has_value()};
+  const nn::Pass pass{decoder.device(), layout, config.precision, &cache, pages, nullptr, lengths, {}, packed.in_use()};
   nn::Saved nothing = nn::Saved::nothing();
   return ops::in_phase(decoder.device(), "forward", [&] { return decoder.forward(tokens, pass, nothing); });
 }
@@ -104,22 +120,21 @@ std::vector<Choice> Generator::Impl::choose_tokens(std::vector<Pick> picks, cons
 void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hidden, std::vector<Choice>& choices) {
   ops::Device& device = decoder.device();
   const auto count = std::ssize(picks);
-  const auto width = static_cast<std::size_t>(decoder.spec().vocabulary);
   std::vector<std::int32_t> rows;
   for (const Pick& pick : picks) rows.push_back(pick.row);
   Tensor last = device.empty({count, decoder.spec().width});  // [M, D]
   device.gather_rows(hidden, rows, last);
   const nn::Head& head = decoder.head();
-  const Tensor logits = head.logits(last, config.precision, packed.has_value());  // [M, V/tp]
-  const std::vector<float> host = head.whole(logits);                             // [M, V], so that every rank draws the same tokens
-  const auto row = [&](std::ptrdiff_t i) { return std::span(host).subspan(static_cast<std::size_t>(i) * width, width); };
+  const Tensor logits = head.logits(last, config.precision, packed.in_use());  // [M, V/tp]
+  HostRows host(decoder, logits);
 
   std::vector<std::int32_t> targets;
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     const Live& l = *picks[i].live;
-    refuse_not_finite(row(i), l.request, l.tokens.size());
+    const std::span<const float> row = host.row(i);
+    refuse_not_finite(row, l.request, l.tokens.size());
     const Context context{l.request.params, l.tokens, l.request.prompt.size(), l.ends, static_cast<std::size_t>(l.limit)};
-    targets.push_back(choose(row(i), context, l.request.sample_id));
+    targets.push_back(choose(row, context, l.request.sample_id));
   }
   const nn::TokenScores scores = head.scores(logits, targets, 1.0F);
   const std::vector<float> plain = ops::to_host(device, scores.logp), denominators = ops::to_host(device, scores.lse);
@@ -132,8 +147,9 @@ void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hi
     std::ranges::copy(ops::to_host(device, part.logp), scaled.begin() + begin);
   }
   for (std::ptrdiff_t i = 0; i < count; ++i) {
-    choices.push_back(
-        {picks[i].sequence, targets[i], plain[i], scaled[i], top_of(row(i), denominators[i], picks[i].live->request.params.top_logprobs)});
+    const int wanted = picks[i].live->request.params.top_logprobs;
+    choices.push_back({picks[i].sequence, targets[i], plain[i], scaled[i]});
+    if (wanted > 0) choices.back().top = top_of(host.row(i), denominators[i], wanted);
   }
 }
 

@@ -17,6 +17,7 @@ namespace troupe::engine::generate {
 struct WordBias {
   std::vector<std::int32_t> ids;
   double bias = 0;
+  bool operator==(const WordBias&) const = default;
 };
 inline auto fields(WordBias& w) { return std::tie(w.ids, w.bias); }
 
@@ -32,6 +33,7 @@ struct WordRules {
   int prompt_no_repeat_ngram = 0;                    ///< encoder_no_repeat_ngram_size: no n-gram of the prompt stands again; 0: off
   std::int32_t decay_start = 0;                      ///< exponential_decay_length_penalty: after so many tokens end tokens become likelier,
   double decay_factor = 1;                           ///< by |logit| (factor^tokens beyond - 1)
+  bool operator==(const WordRules&) const = default;
 };
 inline auto fields(WordRules& w) {
   return std::tie(w.sequence_bias, w.bad_words, w.suppress_tokens, w.begin_suppress_tokens, w.forced_first, w.forced_last,
@@ -50,6 +52,7 @@ struct Beams {
   EarlyStopping early_stopping = EarlyStopping::no;
   bool renormalize = false;  ///< renormalize_logits: penalties and bans leave log-probabilities again; no matter without beams
   int returned = 1;          ///< num_return_sequences; without beams so many requests are the caller's to make
+  bool operator==(const Beams&) const = default;
 };
 inline auto fields(Beams& b) { return std::tie(b.count, b.length_penalty, b.early_stopping, b.renormalize, b.returned); }
 
@@ -78,6 +81,7 @@ struct SamplingParams {
   Beams beams;
 
   bool is_greedy() const { return greedy || temperature == 0; }
+  bool operator==(const SamplingParams&) const = default;
 };
 inline auto fields(SamplingParams& p) {
   return std::tie(p.greedy, p.temperature, p.top_k, p.top_p, p.min_p, p.typical_p, p.epsilon_cutoff, p.eta_cutoff, p.top_h,

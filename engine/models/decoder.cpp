@@ -194,9 +194,11 @@ std::vector<nn::Parameter*> Decoder::weights() {
 }
 
 void PackedWeights::refresh() {
+  if (!in_use()) return;
   for (auto* weight : model_->weights()) model_->device().pack(weight->value, weight->packed);
 }
 PackedWeights::~PackedWeights() {
+  if (!in_use()) return;
   for (auto* weight : model_->weights()) weight->packed = {};
 }
 

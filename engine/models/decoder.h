@@ -55,16 +55,18 @@ class Decoder {
   std::unique_ptr<Parts> parts_;
 };
 
-/// For as long as this lives the weights of a model are there once more, in bf16 as its products want them (ops::Device::pack): half as
-/// many bytes, which generation reads. Passes that ask for them get them (nn::Pass::packed).
+/// Where products are in bf16: for as long as this lives the weights of a model are there once more, as those products want them
+/// (ops::Device::pack): half as many bytes, which generation reads. Elsewhere it does nothing.
 class PackedWeights {
  public:
-  explicit PackedWeights(Decoder& model) : model_(&model) { refresh(); }
+  PackedWeights(Decoder& model, ops::Precision precision) : model_(precision == ops::Precision::bf16 ? &model : nullptr) {}
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
-  /// To be called whenever the weights have changed.
+  /// Packs them. To be called before the first pass, and whenever the weights have changed.
   void refresh();
+  /// Whether passes are to ask for them (nn::Pass::packed).
+  bool in_use() const { return model_ != nullptr; }
 
  private:
   Decoder* model_;

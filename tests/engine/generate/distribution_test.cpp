@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <random>
 
 #include "engine/base/check.h"
@@ -199,11 +198,6 @@ TEST(Draw, SeedSampleAndPositionDecide) {
   EXPECT_NE(token(1, 2, one), token(2, 2, one));
   EXPECT_NE(token(1, 2, one), token(1, 3, one));
   EXPECT_NE(token(1, 2, one), token(1, 2, two));
-}
-
-TEST(Draw, TheFirstBadLogitIsFound) {
-  EXPECT_EQ(first_not_finite(std::vector<float>{1, 2, 3}), -1);
-  EXPECT_EQ(first_not_finite(std::vector<float>{1, std::numeric_limits<float>::infinity(), std::nanf("")}), 1);
 }
 
 }  // namespace
