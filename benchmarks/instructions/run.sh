@@ -46,7 +46,7 @@ if [[ ${1:-} == record ]]; then
 fi
 awk '
   NR == FNR { before[$1] = $2; next }
-  !($1 in before) || $2 == 0 { print $1 ": nothing to compare, or nothing was counted"; failed = 1; next }
+  !($1 in before) || !($2 > 0) { print $1 ": nothing to compare, or nothing was counted"; failed = 1; next }
   {
     change = 100 * ($2 - before[$1]) / before[$1]
     printf "%s: %d instructions, %+.2f %%\n", $1, $2, change
