@@ -16,7 +16,7 @@ using troupe::to_text;
 constexpr double bytes_a_weight = 4 + 16 + 16;
 
 Outcome measure(const Options& options) {
-  const auto device = troupe::engine::ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   const auto model = make_model(*device, options.shape, true);
   auto& parameters = model->parameters();
   troupe::engine::optim::AdamW optimizer(parameters);

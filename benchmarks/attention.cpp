@@ -10,7 +10,7 @@ using namespace troupe::benchmarks;
 using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
-  const auto device = ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   const ModelShape& shape = options.shape;
   const auto layout = train::layout_of(random_batch(shape, options.batch, 1));
   const std::int64_t tokens = layout.rows(), narrow = shape.kv_heads * shape.head_size();

@@ -2,6 +2,7 @@
 #include "benchmarks/support/bandwidth.h"
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/generation.h"
+#include "benchmarks/support/llama.h"
 #include "benchmarks/support/program.h"
 #include "engine/base/text.h"
 
@@ -12,7 +13,7 @@ using troupe::cat;
 using troupe::to_text;
 
 Outcome measure(const Options& options) {
-  const auto device = troupe::engine::ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   const auto model = make_model(*device, options.shape, false);
   Requests requests(*model, options);
   requests.prompt();

@@ -9,7 +9,7 @@ using namespace troupe::benchmarks;
 using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
-  const auto device = troupe::engine::ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   train::Trainer trainer(make_model(*device, options.shape, true), {.precision = options.precision});
   const auto reference = make_model(*device, options.shape, false);
   auto batch = random_batch(options.shape, options.batch, 1);
@@ -17,16 +17,12 @@ Outcome measure(const Options& options) {
   batch.unit = 2, batch.count = pairs;
   const loss::AnyLoss loss(troupe::algorithms::DpoLoss{});
   // three forward passes' worth of training and one of the reference
-  const Work work{8e-9 * static_cast<double>(options.shape.weights()) * tokens,
-                  4e-9 * options.shape.attention(static_cast<double>(options.shape.sequence)) * tokens};
-  const Steps steps = time_steps(*device, options, work, [&] {
+  const Steps steps = time_steps(*device, options, work_of(options.shape, tokens, 4), [&] {
     batch.reference_logp = train::logprobs(*reference, batch, {.precision = options.precision});
     trainer.forward_backward(batch, loss);
     troupe::value_or_throw(trainer.update(1e-6));
   });
-  return {pairs / steps.pairs.time(), "pairs/s",
-          steps.pairs.ceiling(),      steps.ratio,
-          steps.peak_rss_mib,         [options] { return ask_peer(options, "dpo", "pairs/s"); }};
+  return outcome_of(options, steps, pairs, "pairs/s", "dpo", "pairs/s");
 }
 
 }  // namespace

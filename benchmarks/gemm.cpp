@@ -127,7 +127,7 @@ struct Three {
 };
 
 Outcome measure(const Options& options) {
-  const auto device = make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   if (options.table) print_table(*device, options.threads);
   std::vector<Three> products;
   Work work;

@@ -12,7 +12,7 @@ using troupe::cat;
 using troupe::to_text;
 
 Outcome measure(const Options& options) {
-  const auto device = troupe::engine::ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   const auto model = make_model(*device, options.shape, false);
   Requests requests(*model, options);
   const Timing once = requests.generate(false);

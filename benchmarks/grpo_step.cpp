@@ -100,7 +100,7 @@ Work work_of(const Options& options) {
 }
 
 Outcome measure(const Options& options) {
-  const auto device = ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   Step step(*device, options);
   const Steps steps = time_steps(*device, options, work_of(options), [&] { step(); });
   const double seconds_a_step = steps.pairs.time();

@@ -7,7 +7,7 @@ using namespace troupe::benchmarks;
 using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
-  const auto device = ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   const ModelShape& shape = options.shape;
   const std::int64_t tokens = options.batch * shape.sequence;
   troupe::Tensor hidden = device->empty({tokens, shape.width}), weight = device->empty({shape.vocabulary, shape.width});

@@ -31,7 +31,7 @@ double file_bytes(const std::filesystem::path& folder) {
 }
 
 Outcome measure(const Options& options) {
-  const auto device = ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   const ModelShape shape = stretched(options);
   const ScratchFolder folder;
   const auto type = options.bf16() ? checkpoint::StoredType::bf16 : checkpoint::StoredType::f32;

@@ -9,20 +9,16 @@ using namespace troupe::benchmarks;
 using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
-  const auto device = troupe::engine::ops::make_cpu_device({.threads = options.threads});
+  const auto device = make_device(options);
   train::Trainer trainer(make_model(*device, options.shape, true), {.precision = options.precision});
   const auto batch = random_batch(options.shape, options.batch, 1);
   const loss::AnyLoss loss(troupe::algorithms::SftLoss{});
   const double tokens = static_cast<double>(batch.token_count());
-  const Work work{6e-9 * static_cast<double>(options.shape.weights()) * tokens,
-                  3e-9 * options.shape.attention(static_cast<double>(options.shape.sequence)) * tokens};
-  const Steps steps = time_steps(*device, options, work, [&] {
+  const Steps steps = time_steps(*device, options, work_of(options.shape, tokens, 3), [&] {
     trainer.forward_backward(batch, loss);
     troupe::value_or_throw(trainer.update(1e-4));
   });
-  return {tokens / steps.pairs.time(), "tokens/s",
-          steps.pairs.ceiling(),       steps.ratio,
-          steps.peak_rss_mib,          [options] { return ask_peer(options, "train", "tok/s"); }};
+  return outcome_of(options, steps, tokens, "tokens/s", "train", "tok/s");
 }
 
 }  // namespace

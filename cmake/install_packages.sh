@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what troupe needs on Debian 12, and only what is missing; as root or through sudo. Everything it says goes to stderr.
-# Usage: cmake/install_packages.sh [with-clang | with-peers]   (clang 19 is the compiler of the ThreadSanitizer build, with its run-time library;
-# peers are what benchmarks are held against, where they are there)
+# Usage: cmake/install_packages.sh [with-clang | with-peers | with-valgrind]   (clang 19 is the compiler of the ThreadSanitizer build, with its run-time
+# library; peers are what benchmarks are held against, where they are there; valgrind counts instructions)
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
@@ -9,6 +9,7 @@ packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   libmsgpack-cxx-dev libzmq3-dev cppzmq-dev libsodium-dev libxxhash-dev zlib1g-dev libexpected-dev libopenmpi-dev openmpi-bin libgtest-dev libgmock-dev)
 if [[ ${1:-} == with-clang ]]; then packages+=(clang-19 libclang-rt-19-dev); fi
 if [[ ${1:-} == with-peers ]]; then packages+=(libdnnl-dev python3-torch libopenblas0-openmp); fi
+if [[ ${1:-} == with-valgrind ]]; then packages+=(valgrind); fi
 
 missing=()
 for package in "${packages[@]}"; do

@@ -47,6 +47,20 @@ struct Shared {
   }
 };
 
+/// Of a step, over all ranks of the policy's group. Throws Failure where the model cannot be cut into that many parts.
+engine::train::Footprint step_of(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+  const auto tp = static_cast<int>(config.parallel.tp);
+  value_or_throw(engine::models::check_split(spec, tp));
+  engine::train::Footprint all;
+  for (int index = 0; index < tp; ++index) {
+    const auto own = engine::train::footprint(spec, recomputed_settings(config), config.train.micro_batch_tokens,
+                                              engine::models::split_of(spec, index, tp));
+    all.kept += size(config.parallel.dp) * own.kept, all.passing += size(config.parallel.dp) * own.passing;
+    all.products += size(config.parallel.dp) * own.products;
+  }
+  return all;
+}
+
 /// The kernel's files say that they are empty, so they cannot be read by their size.
 std::string kernel_text(const char* path) {
   std::ifstream file(path);
@@ -83,11 +97,11 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   if (roles.reference.needed) parts.push_back({"reference model", weights});
   if (roles.critic.needed) parts.push_back(shared.part("critic: weights, gradients and moments", 4 * weights));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
-  const auto step = engine::train::footprint(spec, recomputed_settings(config), config.train.micro_batch_tokens);
+  const auto step = step_of(config, spec);
   const std::string again = config.train.recompute.empty() ? "" : cat(", ", join(config.train.recompute, " and "), " recomputed");
   parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp, " tokens", again, " (estimate)"),
-                   shared.dp * (step.kept + step.passing)});
-  parts.push_back({"packed operands of products, and logits of the head (estimate)", shared.ranks * step.products});
+                   step.kept + step.passing});
+  parts.push_back({"packed operands of products, and logits of the head (estimate)", step.products});
   if (roles.rollout.needed) {
     parts.push_back(adapter > 0 ? MemoryPart{"rollout's weights, its adapter, and room for the next", weights + 2 * adapter}
                                 : MemoryPart{"rollout's weights, and room for the next", 2 * weights});

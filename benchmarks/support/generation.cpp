@@ -1,13 +1,8 @@
 #include "benchmarks/support/generation.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "benchmarks/support/clock.h"
-#include "benchmarks/support/peer.h"
-#include "benchmarks/support/program.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
 
 namespace troupe::benchmarks {
 namespace {
@@ -65,25 +60,6 @@ double Requests::prompt() {
   return seconds([&] {
     while (!generator_.idle()) generator_.step();
   });
-}
-
-void say_llama(const Options& options, double tokens_per_second, double prompt_per_second) {
-  const char *program = std::getenv("TROUPE_LLAMA_BENCH"), *model = std::getenv("TROUPE_LLAMA_MODEL");
-  if (!program) return;
-  if (!model) return say("llama.cpp: TROUPE_LLAMA_MODEL does not name a GGUF file of this shape");
-  if (options.batch > 1) return say("llama.cpp: llama-bench has no batches of sequences");
-  const std::string command = cat(quoted(program), " -m ", quoted(model), " -t ", options.threads, " -p ", options.shape.sequence, " -n ",
-                                  lengths_of(options).fresh, " -r ", options.rounds, " -o json 2>/dev/null");
-  const auto rows = parse_json(output_of(command), "what llama-bench said");
-  if (!rows || !rows->is_array()) return say("llama.cpp: llama-bench did not answer with JSON");
-  for (const Json& row : rows->array()) {
-    const auto fresh = get_integer(row, "n_gen", "llama-bench");
-    const auto rate = get_number(row, "avg_ts", "llama-bench");
-    if (!fresh || !rate) return say("llama.cpp: llama-bench's rows lack n_gen or avg_ts");
-    const double ours = *fresh > 0 ? tokens_per_second : prompt_per_second;
-    say(cat("llama.cpp: ", to_text(*rate, 1), *fresh > 0 ? " new tokens/s" : " prompt tokens/s", ", ours over it ",
-            to_text(ours / *rate, 2)));
-  }
 }
 
 }  // namespace troupe::benchmarks

@@ -43,8 +43,4 @@ class Requests {
   engine::generate::Generator generator_;
 };
 
-/// Says what the llama.cpp program that TROUPE_LLAMA_BENCH names (llama-bench) does with the model that TROUPE_LLAMA_MODEL names; nothing
-/// where they are not set.
-void say_llama(const Options& options, double tokens_per_second, double prompt_per_second);
-
 }  // namespace troupe::benchmarks

@@ -10,7 +10,7 @@
 namespace troupe::benchmarks {
 namespace {
 
-constexpr std::string_view known = "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --rounds N and --peer";
+constexpr std::string_view known = "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --rounds N, --isa NAME and --peer";
 
 int processors() {
   cpu_set_t mine;
@@ -34,6 +34,8 @@ Result<> set(Options& out, std::string_view flag, std::string_view text) {
   } else if (flag == "--dtype") {
     if (text != "f32" && text != "bf16") return fail(Errc::usage, cat("--dtype must be f32 or bf16, found ", quote(text)));
     out.precision = text == "bf16" ? engine::ops::Precision::bf16 : engine::ops::Precision::f32;
+  } else if (flag == "--isa") {
+    out.isa = text;
   } else {
     const auto count = read_count(flag, text, flag == "--batch" ? 4096 : 1024);
     if (!count) return fail(count.error());
@@ -45,7 +47,7 @@ Result<> set(Options& out, std::string_view flag, std::string_view text) {
 }
 
 bool takes_value(std::string_view flag) {
-  return flag == "--shape" || flag == "--dtype" || flag == "--threads" || flag == "--rounds" || flag == "--batch";
+  return flag == "--shape" || flag == "--dtype" || flag == "--threads" || flag == "--rounds" || flag == "--batch" || flag == "--isa";
 }
 
 Result<> settle(Options& out, const Takes& takes) {
@@ -55,6 +57,10 @@ Result<> settle(Options& out, const Takes& takes) {
 }
 
 }  // namespace
+
+std::unique_ptr<engine::ops::Device> make_device(const Options& options) {
+  return engine::ops::make_cpu_device({.threads = options.threads, .isa = options.isa.c_str()});
+}
 
 Result<Options> read_options(std::span<const char* const> words, const Takes& takes) {
   Options out;

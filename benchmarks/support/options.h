@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct Options {
   ModelShape shape;
   engine::ops::Precision precision = engine::ops::Precision::f32;
   int threads = 1;
+  std::string isa;         ///< ops::CpuOptions; empty: the best that the processor has
   std::int64_t batch = 0;  ///< sequences; 0 was replaced by what the program takes for this shape
   int rounds = 5;
   bool peer = false;
@@ -33,6 +35,9 @@ struct Takes {
   std::int64_t multiple = 1;  ///< of which --batch must be one
   bool table = false, words = false;
 };
+
+/// The fast one, with these threads and instructions. Failure where the processor lacks them.
+std::unique_ptr<engine::ops::Device> make_device(const Options& options);
 
 /// `words` without the program's own name. Errc::usage, in one sentence.
 Result<Options> read_options(std::span<const char* const> words, const Takes& takes);

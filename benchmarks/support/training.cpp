@@ -17,6 +17,11 @@ engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequ
   return batch;
 }
 
+Work work_of(const ModelShape& shape, double tokens, int passes) {
+  const double each = 1e-9 * passes * tokens;
+  return {2 * each * static_cast<double>(shape.weights()), each * shape.attention(static_cast<double>(shape.sequence))};
+}
+
 Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work, const std::function<void()>& step) {
   step(), step();
   Steps out;
@@ -35,6 +40,13 @@ Steps time_steps(engine::ops::Device& device, const Options& options, const Work
           halved ? cat(", with attention halved ", to_text(out.pairs.ratio(causal), 3)) : ""));
   say(cat("peak memory ", to_text(out.peak_rss_mib, 0), " MiB"));
   return out;
+}
+
+Outcome outcome_of(const Options& options, const Steps& steps, double amount, const std::string& unit, const std::string& mode,
+                   const std::string& peer_unit) {
+  return {amount / steps.pairs.time(), unit,
+          steps.pairs.ceiling(),       steps.ratio,
+          steps.peak_rss_mib,          [options, mode, peer_unit] { return ask_peer(options, mode, peer_unit); }};
 }
 
 }  // namespace troupe::benchmarks

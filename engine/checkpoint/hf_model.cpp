@@ -25,26 +25,31 @@ struct Found {
 /// one is read.
 class Reader {
  public:
-  explicit Reader(bool allow_nonfinite) : allow_nonfinite_(allow_nonfinite) {}
+  Reader(ops::Device& device, bool allow_nonfinite) : device_(device), allow_nonfinite_(allow_nonfinite) {}
 
-  /// This rank's part of the parameter, into `values`.
-  Result<> read(const nn::Parameter& parameter, const std::vector<const Found*>& from, std::vector<float>& values) {
-    values.resize(static_cast<std::size_t>(parameter.value.count()));
-    if (from.size() == 1 && from[0]->tensor.plain()) {
-      const Place& place = from[0]->place;
-      auto done = place.file->read_part(place.tensor->name, parameter.shard, values);
-      return done ? finite(values, place) : done;
-    }
+  /// This rank's part of the parameter.
+  Result<> read(nn::Parameter& parameter, const std::vector<const Found*>& from) {
+    if (from.size() == 1 && from[0]->tensor.plain()) return read_plain(parameter, from[0]->place);
     whole_.resize(static_cast<std::size_t>(parameter.logical_shape().count()));
     for (const Found* found : from) {
       if (auto kept = keep(*found); !kept) return kept;
       models::unpack(found->tensor, kept_values_.data(), parameter.name, whole_.data());
     }
-    nn::take_part(whole_, parameter, values);
+    part_.resize(static_cast<std::size_t>(parameter.value.count()));
+    nn::take_part(whole_, parameter, part_);
+    device_.upload(parameter.value, part_);
     return {};
   }
 
  private:
+  /// Converted on the device's threads from the file's pages to where the values belong: nothing lies anywhere between.
+  Result<> read_plain(nn::Parameter& parameter, const Place& place) {
+    const auto stored = place.file->floats(place.tensor->name, parameter.shard, parameter.value.count());
+    if (!stored) return fail(stored.error());
+    device_.upload_from(parameter.value, [&](std::int64_t begin, std::span<float> into) { stored->read(begin, into); });
+    if (allow_nonfinite_ || device_.all_finite(parameter.value)) return {};
+    return finite(ops::to_host(device_, parameter.value), place);
+  }
   Result<> finite(std::span<const float> values, const Place& place) const {
     return allow_nonfinite_ ? Result<>() : check_finite(values, place.file->path(), place.tensor->name);
   }
@@ -58,9 +63,10 @@ class Reader {
     return {};
   }
 
+  ops::Device& device_;
   bool allow_nonfinite_;
   const Found* kept_ = nullptr;
-  std::vector<float> kept_values_, whole_;
+  std::vector<float> kept_values_, whole_, part_;
 };
 
 bool wanted(const nn::Parameter& parameter, const LoadOptions& options) {
@@ -101,12 +107,10 @@ Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOp
     }
   }
   if (auto clean = check_unused(*weights, used, options.tied, into.find("score.weight") != nullptr); !clean) return clean;
-  Reader reader(options.allow_nonfinite);
-  std::vector<float> values;
+  Reader reader(into.device(), options.allow_nonfinite);
   for (auto& parameter : into.all()) {
     if (!wanted(parameter, options)) continue;
-    if (auto read = reader.read(parameter, holders.at(parameter.name), values); !read) return read;
-    into.device().upload(parameter.value, values);
+    if (auto read = reader.read(parameter, holders.at(parameter.name)); !read) return read;
   }
   return {};
 }

@@ -1,5 +1,7 @@
 #include "engine/checkpoint/safetensors.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -16,20 +18,33 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 
 namespace {
 
-// Elements may lie at odd addresses (the header's length is anything), so each is copied out.
+// Elements may lie at odd addresses (the header's length is anything), so they are copied out, in blocks that a compiler makes vectors of.
 template <class Stored, class Convert, class T>
 void convert(std::span<const std::byte> bytes, std::span<T> into, Convert widen) {
-  for (std::size_t i = 0; i < into.size(); ++i) {
-    Stored value;
-    std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    into[i] = widen(value);
+  constexpr std::size_t block = 16;
+  std::array<Stored, block> values;
+  std::array<T, block> wide;
+  std::size_t i = 0;
+  for (; i + block <= into.size(); i += block) {
+    std::memcpy(values.data(), bytes.data() + i * sizeof(Stored), sizeof values);
+    for (std::size_t j = 0; j < block; ++j) wide[j] = widen(values[j]);
+    std::memcpy(into.data() + i, wide.data(), sizeof wide);
   }
+  for (; i < into.size(); ++i) {
+    std::memcpy(values.data(), bytes.data() + i * sizeof(Stored), sizeof(Stored));
+    into[i] = widen(values[0]);
+  }
+}
+
+bool holds_floats(StoredType type) {
+  return type == StoredType::f32 || type == StoredType::f64 || type == StoredType::bf16 || type == StoredType::f16;
 }
 
 template <class T>
 bool decode_floats(StoredType type, std::span<const std::byte> bytes, std::span<T> into) {
   switch (type) {
     case StoredType::f32:
+      if (std::is_same_v<T, float> && !into.empty()) return std::memcpy(into.data(), bytes.data(), into.size_bytes()), true;
       return convert<float>(bytes, into, [](float x) { return static_cast<T>(x); }), true;
     case StoredType::f64:
       return convert<double>(bytes, into, [](double x) { return static_cast<T>(x); }), true;
@@ -66,6 +81,10 @@ bool decode_integers(StoredType type, std::span<const std::byte> bytes, std::spa
     default:
       return false;
   }
+}
+
+std::string range_text(const parallel::Shard& part) {
+  return part.whole() ? "" : cat(", indices ", part.begin, " to ", part.end, " of ", part.full, " along axis ", part.axis);
 }
 
 }  // namespace
@@ -114,29 +133,46 @@ Result<> SafetensorsFile::read(std::string_view name, std::span<T> into) const {
   }
 }
 
-Result<> SafetensorsFile::read_part(std::string_view name, const parallel::Shard& part, std::span<float> into) const {
-  if (part.whole()) return read_f32(name, into);
+Result<StoredFloats> SafetensorsFile::floats(std::string_view name, const parallel::Shard& part, std::int64_t count) const {
   const StoredTensor* tensor = find(name);
   if (!tensor) return fail(Errc::not_found, cat(path_, ": no tensor ", quote(name)));
+  const auto where = [&] { return cat(path_, ": tensor ", quote(name), ": expected "); };
   const auto& shape = tensor->shape;
   const auto axis = static_cast<std::size_t>(part.axis);
-  const bool fits = axis < shape.size() && shape.size() <= 2 && shape[axis] == part.full && 0 <= part.begin && part.begin <= part.end &&
-                    part.end <= part.full && bits_of(tensor->type) % 8 == 0;
-  // As rows of `width` elements, of which columns [begin, begin + length) are wanted from each of `rows`: rows of a matrix lie end to end.
-  const std::int64_t columns = shape.size() == 2 ? shape[1] : 1, wanted = part.end - part.begin;
-  const std::int64_t rows = axis == 0 ? 1 : shape.empty() ? 0 : shape[0];
-  const std::int64_t width = axis == 0 ? 0 : columns, begin = axis == 0 ? part.begin * columns : part.begin;
-  const std::int64_t length = axis == 0 ? wanted * columns : wanted;
-  if (!fits || static_cast<std::int64_t>(into.size()) != rows * length)
-    return fail(Errc::bad_input, cat(path_, ": tensor ", quote(name), ": expected ", into.size(), " elements, indices ", part.begin, " to ",
-                                     part.end, " of ", part.full, " along axis ", part.axis, ", found ", shape_text(shape)));
-  const std::size_t size = bits_of(tensor->type) / 8;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const auto run = bytes(*tensor).subspan(static_cast<std::size_t>(r * width + begin) * size, static_cast<std::size_t>(length) * size);
-    if (!decode_floats(tensor->type, run, into.subspan(static_cast<std::size_t>(r * length), static_cast<std::size_t>(length))))
-      return fail(Errc::unsupported,
-                  cat(path_, ": tensor ", quote(name), ": expected F32, BF16, F16 or F64, found ", to_string(tensor->type)));
+  StoredFloats out;
+  out.type_ = tensor->type, out.bytes_ = bytes(*tensor);
+  bool fits = true;
+  if (part.whole()) {
+    out.rows_ = 1, out.length_ = tensor->count();
+  } else {
+    fits = axis < shape.size() && shape.size() <= 2 && shape[axis] == part.full && 0 <= part.begin && part.begin <= part.end &&
+           part.end <= part.full;
+    const std::int64_t columns = shape.size() == 2 ? shape[1] : 1, wanted = part.end - part.begin;
+    out.rows_ = axis == 0 ? 1 : shape.empty() ? 0 : shape[0];
+    out.width_ = axis == 0 ? 0 : columns, out.first_ = axis == 0 ? part.begin * columns : part.begin;
+    out.length_ = axis == 0 ? wanted * columns : wanted;
   }
+  if (!fits || out.count() != count)
+    return fail(Errc::bad_input, cat(where(), count, " elements", range_text(part), ", found ", shape_text(shape)));
+  if (!holds_floats(tensor->type)) return fail(Errc::unsupported, cat(where(), "F32, BF16, F16 or F64, found ", to_string(tensor->type)));
+  return out;
+}
+
+void StoredFloats::read(std::int64_t begin, std::span<float> into) const {
+  check(0 <= begin && begin + std::ssize(into) <= count(), "StoredFloats: values that are not there");
+  const std::size_t size = bits_of(type_) / 8;
+  while (!into.empty()) {
+    const std::int64_t row = begin / length_, column = begin % length_;
+    const std::size_t run = std::min(static_cast<std::size_t>(length_ - column), into.size());
+    decode_floats(type_, bytes_.subspan(static_cast<std::size_t>(row * width_ + first_ + column) * size, run * size), into.first(run));
+    into = into.subspan(run), begin += static_cast<std::int64_t>(run);
+  }
+}
+
+Result<> SafetensorsFile::read_part(std::string_view name, const parallel::Shard& part, std::span<float> into) const {
+  const auto stored = floats(name, part, std::ssize(into));
+  if (!stored) return fail(stored.error());
+  stored->read(0, into);
   return {};
 }
 

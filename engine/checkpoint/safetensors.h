@@ -49,6 +49,22 @@ struct SafetensorsLimits {
 /// data without hole or overlap. `path` starts every message. Errc::corrupt, Errc::unsupported (beyond the limits, unknown type).
 Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> file, const std::string& path, SafetensorsLimits limits = {});
 
+/// Floats of a tensor, or of the rows or columns of it that a shard names: where they lie was checked, and so was their type. It ends
+/// with its file.
+class StoredFloats {
+ public:
+  std::int64_t count() const { return rows_ * length_; }
+  /// Those from `begin` on, flattened, converted as SafetensorsFile::read_f32 says; from any number of threads at once.
+  void read(std::int64_t begin, std::span<float> into) const;
+
+ private:
+  friend class SafetensorsFile;
+  StoredType type_ = StoredType::f32;
+  std::span<const std::byte> bytes_;  ///< of the whole tensor
+  // As rows of `width_` elements, of which columns [first_, first_ + length_) are wanted from each of `rows_`: rows lie end to end.
+  std::int64_t rows_ = 0, width_ = 0, first_ = 0, length_ = 0;
+};
+
 /// An open file: a read-only map. A file that another process cuts short while it is mapped ends this process (SIGBUS); checkpoints
 /// are never changed in place by troupe.
 class SafetensorsFile {
@@ -74,8 +90,9 @@ class SafetensorsFile {
   Result<> read_f64(std::string_view name, std::span<double> into) const;        ///< from F32, BF16, F16, F64
   Result<> read_i64(std::string_view name, std::span<std::int64_t> into) const;  ///< from I64, I32, I16, I8, U8, BOOL
   Result<> read_i32(std::string_view name, std::span<std::int32_t> into) const;  ///< from the same
-  /// As read_f32, of the rows or columns that `part` names; nothing else of the tensor is touched. Errc::bad_input, too, when the tensor
-  /// has no such part.
+  /// The rows or columns that `part` names, which must have `count` elements; nothing else of the tensor is touched. Errors of read_f32;
+  /// Errc::bad_input, too, when the tensor has no such part.
+  Result<StoredFloats> floats(std::string_view name, const parallel::Shard& part, std::int64_t count) const;
   Result<> read_part(std::string_view name, const parallel::Shard& part, std::span<float> into) const;
 
  private:

@@ -19,7 +19,6 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
 
 Result<> load_arena(const SafetensorsFile& file, std::string_view prefix, const nn::Parameters& parameters, const Tensor& arena) {
   check(arena.count() == parameters.count(), "training tensors: an arena of another model");
-  std::vector<float> values;
   std::int64_t at = 0;
   for (const auto& parameter : parameters.all()) {
     const std::string name = cat(prefix, parameter.name);
@@ -29,10 +28,10 @@ Result<> load_arena(const SafetensorsFile& file, std::string_view prefix, const 
     if (stored->shape != sizes_of(shape))
       return fail(Errc::corrupt,
                   cat(file.path(), ": tensor ", quote(name), ": expected ", shape.text(), ", found ", shape_text(stored->shape)));
-    values.resize(static_cast<std::size_t>(parameter.value.count()));
-    if (auto read = file.read_part(name, parameter.shard, values); !read) return read;
+    const auto floats = file.floats(name, parameter.shard, parameter.value.count());
+    if (!floats) return fail(floats.error());
     Tensor part = arena.flat(at, at + parameter.value.count());
-    parameters.device().upload(part, values);
+    parameters.device().upload_from(part, [&](std::int64_t begin, std::span<float> into) { floats->read(begin, into); });
     at += parameter.value.count();
   }
   return {};

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -96,6 +97,10 @@ struct HeadAdapter {
   Tensor ddown, dup;  ///< in head_backward: [T, R] assigned, [V, R] added
 };
 
+/// Writes the elements of a flattened tensor from `begin` on. It is asked for parts in any order, from several threads at once, and does
+/// not throw.
+using Source = std::function<void(std::int64_t begin, std::span<float> into)>;
+
 /// Bytes of a device's memory.
 struct MemoryUse {
   std::size_t now = 0;   ///< that tensors and scratch memory lie in
@@ -110,6 +115,8 @@ class Device {
   // Memory. `empty` leaves values undefined.
   virtual Tensor empty(Shape shape, DType type = DType::f32) = 0;
   virtual void upload(Tensor& to, std::span<const float> values) = 0;
+  /// The same of values that lie nowhere yet; `to` is f32. Where memory is the host's, they are written where they belong.
+  virtual void upload_from(Tensor& to, const Source& source) = 0;
   virtual void download(const Tensor& from, std::span<float> values) = 0;
   virtual void fill(Tensor& x, float value) = 0;
   virtual void copy(const Tensor& from, Tensor& to) = 0;  ///< same count

@@ -45,6 +45,9 @@ class ProfiledDevice final : public Device, public TellsSpans {
   void upload(Tensor& to, std::span<const float> values) override {
     moved("upload", {&to, &to}, [&] { to_->upload(to, values); });
   }
+  void upload_from(Tensor& to, const Source& source) override {
+    moved("upload_from", {&to}, [&] { to_->upload_from(to, source); });
+  }
   void download(In from, std::span<float> values) override {
     moved("download", {&from, &from}, [&] { to_->download(from, values); });
   }

@@ -7,22 +7,26 @@ namespace {
 
 using models::NormPlace;
 
+/// What one rank has of a row.
 struct Widths {
-  explicit Widths(const models::DecoderSpec& spec)
+  Widths(const models::DecoderSpec& spec, const models::Split& split)
       : hidden(spec.width),
-        queries(std::int64_t{spec.heads} * spec.head_size),
-        keys(std::int64_t{spec.kv_heads} * spec.head_size),
-        inner(spec.inner),
+        heads(split.heads.size()),
+        kv_heads(split.kv_heads.size()),
+        queries(heads * spec.head_size),
+        keys(kv_heads * spec.head_size),
+        inner(split.inner.size()),
+        vocabulary(split.vocabulary.size()),
         norm(spec.width + (spec.layer_norm ? 2 : 1)) {}
-  std::int64_t hidden, queries, keys, inner;
+  std::int64_t hidden, heads, kv_heads, queries, keys, inner, vocabulary;
   std::int64_t norm;  ///< a norm's input, and what it found in a row
 };
 
 std::int64_t attention(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
   std::int64_t sum = of.queries + 2 * of.keys;
-  if (spec.head_norms) sum += of.queries + of.keys + spec.heads + spec.kv_heads;
+  if (spec.head_norms) sum += of.queries + of.keys + of.heads + of.kv_heads;
   if (spec.width_norms) sum += of.queries + of.keys + 2;
-  return recomputed.attention ? sum : sum + of.queries + spec.heads;
+  return recomputed.attention ? sum : sum + of.queries + of.heads;
 }
 
 std::int64_t mlp(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
@@ -45,8 +49,7 @@ std::int64_t around(const models::DecoderSpec& spec, const Widths& of, const nn:
   return 0;
 }
 
-std::int64_t layer(const models::DecoderSpec& spec, const nn::Recomputed& recomputed) {
-  const Widths of(spec);
+std::int64_t layer(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
   return around(spec, of, recomputed) + attention(spec, of, recomputed) + mlp(spec, of, recomputed);
 }
 
@@ -58,8 +61,8 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
   std::int64_t left = tokens * widest;
   const std::int64_t right = std::max(of.hidden * widest, tokens * widest);
   if (spec.labels > 0) return left + right;
-  const std::int64_t weight = spec.vocabulary * of.hidden, logits = tokens * spec.vocabulary;
-  const std::int64_t held = std::min(logits, ops::CpuOptions().head_logits), group = tokens * std::min(spec.vocabulary, ops::head_columns);
+  const std::int64_t weight = of.vocabulary * of.hidden, logits = tokens * of.vocabulary;
+  const std::int64_t held = std::min(logits, ops::CpuOptions().head_logits), group = tokens * std::min(of.vocabulary, ops::head_columns);
   left = std::max(left, group);
   return left + right + group + weight + 4 * tokens * of.hidden + std::max(held, logits <= ops::most_kept_logits ? logits : 0);
 }
@@ -68,25 +71,25 @@ std::uint64_t bytes(std::int64_t floats) { return 4 * static_cast<std::uint64_t>
 
 }  // namespace
 
-std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed) {
-  const Widths of(spec);
-  return spec.layers * (recomputed.layers ? of.hidden : layer(spec, recomputed)) + of.norm * (spec.embedding_norm ? 2 : 1);
+std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, const models::Split& split) {
+  const Widths of(spec, split);
+  return spec.layers * (recomputed.layers ? of.hidden : layer(spec, of, recomputed)) + of.norm * (spec.embedding_norm ? 2 : 1);
 }
 
-Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens) {
+Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens, const models::Split& split) {
   Footprint out;
   std::int64_t trained = 0, all = 0;
-  for (const auto& tensor : models::parameter_list(spec)) {
+  for (const auto& tensor : models::parameter_list(spec, split)) {
     all += tensor.shape.count();
     if (tensor.trainable) trained += tensor.shape.count();
   }
   out.weights = bytes(all), out.gradients = bytes(trained), out.moments = bytes(2 * trained);
-  out.kept = bytes(tokens * kept_floats(spec, recomputed));
-  const Widths of(spec);
+  out.kept = bytes(tokens * kept_floats(spec, recomputed, split));
+  const Widths of(spec, split);
   // The highest point is the way back through the last layer's MLP: the gradients of what the head read, of the last hidden states and of
   // the layer's output, and those of the inner values; a layer that is computed again stands beside them.
   std::int64_t beside = 4 * of.hidden + of.inner;
-  if (recomputed.layers) beside += layer(spec, recomputed);
+  if (recomputed.layers) beside += layer(spec, of, recomputed);
   if (recomputed.activation) beside += of.inner;
   if (recomputed.norm) beside += of.hidden;
   out.passing = bytes(tokens * beside);

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 
-#include "engine/models/spec.h"
+#include "engine/models/split.h"
 #include "engine/nn/pass.h"
 
 namespace troupe::engine::train {
 
-/// Floats that the forward pass of one token leaves for its backward pass, in a model that is trained whole.
-std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed);
+/// Floats that the forward pass of one token leaves on one rank for its backward pass, in a model that is trained whole.
+std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, const models::Split& split);
 
 /// Bytes.
 struct Footprint {
@@ -22,7 +22,8 @@ struct Footprint {
   std::uint64_t peak() const { return weights + gradients + moments + activations(); }
 };
 
-/// Of one rank that has the whole model, `tokens` in its largest micro-batch.
-Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens);
+/// Of the rank that has this part of the model, `tokens` in its largest micro-batch: hidden states it has whole, of heads, inner values
+/// and vocabulary its own.
+Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens, const models::Split& split);
 
 }  // namespace troupe::engine::train

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -101,6 +103,39 @@ TEST(Peer, IsReadFromItsLine) {
   EXPECT_EQ(line.find("peer_value")->number(), 200);
   EXPECT_NEAR(line.find("peer_ratio")->number(), line.find("value")->number() / 200, 0.001 * line.find("value")->number());
   EXPECT_THAT(said.out, HasSubstr("our peak memory over the peer's"));
+}
+
+// Programs that answer as llama.cpp's do, of which the better of two rows counts, and the middle one of three.
+TEST(Llama, IsAskedForOneSequenceOrForMany) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "llama";
+  fs::create_directories(folder);
+  const auto program = [&](const char* name, const char* text) {
+    std::ofstream(folder / name) << "#!/bin/sh\n" << text;
+    fs::permissions(folder / name, fs::perms::owner_all);
+  };
+  program("llama-bench",
+          "[ \"$2 $6\" = 'some.gguf 16' ] || exit 1\n"
+          "echo '[{\"n_gen\": 0, \"avg_ts\": 7.0}, {\"n_gen\": 0, \"avg_ts\": 5.0}, {\"n_gen\": 8, \"avg_ts\": 3.0}]'\n");
+  program("llama-batched-bench",
+          "case \"$*\" in *'-npl 2,2,2 '*) ;; *) exit 1 ;; esac\n"
+          "echo; for rate in 11 13 12; do echo \"{\\\"speed_tg\\\": $rate.0}\"; done; echo timings\n");
+  const std::string environment = cat("TROUPE_LLAMA_MODEL=some.gguf TROUPE_LLAMA_BENCH=", (folder / "llama-bench").string());
+  const std::string arguments = "--shape tiny --threads 1 --rounds 3 --batch ";
+  const Said one = run(environment, "decode", arguments + "1"), many = run(environment, "decode", arguments + "2");
+  EXPECT_THAT(one.out, HasSubstr("llama.cpp: 3.0 new tokens/s, ours over it "));
+  EXPECT_THAT(one.out, HasSubstr("llama.cpp: 7.0 prompt tokens/s, ours over it "));
+  EXPECT_THAT(many.out, HasSubstr("llama.cpp: 12.0 new tokens/s, ours over it "));
+  EXPECT_EQ(one.code, 0);
+  EXPECT_THAT(run("TROUPE_LLAMA_MODEL=x TROUPE_LLAMA_BENCH=/bin/false", "decode", arguments + "1").out,
+              HasSubstr("llama.cpp: no answer for new tokens/s"));
+}
+
+TEST(Isa, IsTheOneThatIsNamed) {
+  const Said said = run("", "adamw", "--shape tiny --threads 1 --rounds 1 --isa avx3");
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.out, HasSubstr("avx3"));
+  EXPECT_EQ(run("", "adamw", "--shape tiny --threads 1 --rounds 1 --isa baseline").code, 0);
 }
 
 }  // namespace

@@ -20,6 +20,16 @@ FastDevice::FastDevice(const Kernels& kernels, int threads, std::int64_t head_lo
   for (int i = 0; i < threads; ++i) product_scratch_.emplace_back(blocks()), score_scratch_.emplace_back(blocks());
 }
 
+void FastDevice::upload_from(Tensor& to, const Source& source) {
+  constexpr std::int64_t part = 65536;  // values; few enough that what makes them in two passes finds them in the second-level cache
+  const std::int64_t count = to.count();
+  float* values = out(to);
+  spread((count + part - 1) / part, count, [&](std::int64_t item, int) {
+    const std::int64_t begin = item * part;
+    source(begin, {values + begin, static_cast<std::size_t>(std::min(part, count - begin))});
+  });
+}
+
 void FastDevice::fill(Tensor& x, float value) {
   float* values = out(x);
   share(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) { std::fill(values + begin, values + end, value); });

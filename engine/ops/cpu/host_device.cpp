@@ -26,6 +26,8 @@ void HostDevice::upload(Tensor& to, std::span<const float> values) {
   }
 }
 
+void HostDevice::upload_from(Tensor& to, const Source& source) { source(0, {out(to), static_cast<std::size_t>(to.count())}); }
+
 void HostDevice::download(const Tensor& from, std::span<float> values) {
   check(from.count() == static_cast<std::int64_t>(values.size()), "download: another number of values");
   if (values.empty()) return;

@@ -10,6 +10,7 @@ class HostDevice : public Device {
  public:
   Tensor empty(Shape shape, DType type) override;
   void upload(Tensor& to, std::span<const float> values) override;
+  void upload_from(Tensor& to, const Source& source) override;
   void download(const Tensor& from, std::span<float> values) override;
   void fill(Tensor& x, float value) override;
   void copy(const Tensor& from, Tensor& to) override;

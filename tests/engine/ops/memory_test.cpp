@@ -1,4 +1,6 @@
 // Memory of every device: what goes in comes out, and too much is refused in words.
+#include <atomic>
+
 #include "engine/base/error.h"
 #include "tests/engine/ops/every_device.h"
 
@@ -12,6 +14,22 @@ TEST_P(Memory, ValuesComeBackAsTheyWentIn) {
   const Floats x = random_floats(7, 1);
   EXPECT_EQ(get(put({7}, x)), x);
   EXPECT_TRUE(get(put({0}, {})).empty());
+}
+
+TEST_P(Memory, ASourceWritesEachValueOnceWhereItBelongs) {
+  for (const std::int64_t count : {0, 1, 65536, 300'007}) {
+    Tensor x = filled({count + 2}, -1), inner = x.flat(1, count + 1);
+    std::atomic<std::int64_t> written{0};
+    device().upload_from(inner, [&](std::int64_t begin, std::span<float> into) {
+      for (std::size_t i = 0; i < into.size(); ++i) into[i] = static_cast<float>(begin) + static_cast<float>(i);
+      written += std::ssize(into);
+    });
+    EXPECT_EQ(written, count);
+    const Floats values = get(x);
+    EXPECT_EQ(values.front(), -1);
+    EXPECT_EQ(values.back(), -1);
+    for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(values[static_cast<std::size_t>(i + 1)], static_cast<float>(i));
+  }
 }
 
 TEST_P(Memory, Bf16KeepsTheUpperHalfRoundedToEven) {

@@ -5,6 +5,7 @@
 
 #include "algorithms/losses/sft_loss.h"
 #include "engine/train/trainer.h"
+#include "tests/support/grid_decoder.h"
 #include "tests/support/random_decoder.h"
 
 namespace troupe::engine::train {
@@ -35,13 +36,13 @@ data::Experience batch_of(int sequences, int length) {
   return batch;
 }
 
-/// The peak of a run of two steps with two micro-batches each, without what the device has before it.
-double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, std::int32_t tokens) {
+/// The peak of a run of two steps with two micro-batches each, without what the device has before it. With a mesh, of this rank.
+double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, std::int32_t tokens, const parallel::Mesh* mesh = nullptr) {
   const auto device = ops::make_cpu_device({.threads = 1});
   const auto before = device->memory().now;
-  auto model = std::make_unique<models::Decoder>(*device, spec, true);
+  auto model = std::make_unique<models::Decoder>(*device, spec, true, mesh ? &mesh->tp() : nullptr);
   test::randomize(model->parameters(), 4, 0.1);
-  Trainer trainer(std::move(model), {.micro_batch_tokens = tokens, .recomputed = recomputed});
+  Trainer trainer(std::move(model), {.micro_batch_tokens = tokens, .recomputed = recomputed}, mesh);
   for (int step = 0; step < 2; ++step) {
     trainer.forward_backward(batch_of(2 * tokens / 64, 64), algorithms::SftLoss{});
     value_or_throw(trainer.update(1e-3));
@@ -50,16 +51,31 @@ double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, s
   return static_cast<double>(device->memory().peak - before);
 }
 
+models::Split whole(const models::DecoderSpec& spec) { return models::split_of(spec, 0, 1); }
+
 TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
   for (const Recomputed recomputed :
        {Recomputed{}, Recomputed{.layers = true}, Recomputed{.attention = true}, Recomputed{.activation = true}, Recomputed{.norm = true},
         Recomputed{.attention = true, .activation = true, .norm = true}})
     for (const std::int32_t tokens : {256, 1024}) {
       const double used = measured(small_model(), recomputed, tokens);
-      const auto told = static_cast<double>(footprint(small_model(), recomputed, tokens).peak());
+      const auto told = static_cast<double>(footprint(small_model(), recomputed, tokens, whole(small_model())).peak());
       EXPECT_GT(told / used, 0.8) << tokens << " tokens";
       EXPECT_LT(told / used, 1.25) << tokens << " tokens";
     }
+}
+
+TEST(Footprint, OfEachRankIsWithinAFifthOfWhatItUses) {
+  const models::DecoderSpec spec = small_model();  // three key/value heads: one rank has two of them
+  for (const Recomputed recomputed : {Recomputed{}, Recomputed{.layers = true}}) {
+    const auto used =
+        test::on_grid({.dp = 1, .tp = 2}, [&](const parallel::Mesh& mesh) { return measured(spec, recomputed, 1024, &mesh); });
+    for (int index = 0; index < 2; ++index) {
+      const auto told = static_cast<double>(footprint(spec, recomputed, 1024, models::split_of(spec, index, 2)).peak());
+      EXPECT_GT(told / used[static_cast<std::size_t>(index)], 0.8) << "rank " << index;
+      EXPECT_LT(told / used[static_cast<std::size_t>(index)], 1.25) << "rank " << index;
+    }
+  }
 }
 
 TEST(Footprint, EachChoiceUsesLessThanKeepingAll) {
@@ -75,7 +91,9 @@ TEST(Footprint, OfALayerOfAHundredMillionParameters) {
   one.width = 768, one.inner = 2048, one.heads = one.kv_heads = 12, one.head_size = 64, one.layers = 1;
   models::DecoderSpec two = one;
   two.layers = 2;
-  const auto of = [&](const Recomputed& recomputed) { return 4 * (kept_floats(two, recomputed) - kept_floats(one, recomputed)); };
+  const auto of = [&](const Recomputed& recomputed) {
+    return 4 * (kept_floats(two, recomputed, whole(two)) - kept_floats(one, recomputed, whole(one)));
+  };
   EXPECT_EQ(of({}), 4 * (8 * 768 + 3 * 2048 + 14));
   EXPECT_EQ(of({.attention = true}), 4 * (7 * 768 + 3 * 2048 + 2));
   EXPECT_EQ(of({.activation = true}), 4 * (8 * 768 + 2 * 2048 + 14));
