@@ -106,20 +106,20 @@ PairAttention::Memory PairAttention::memory_for(const Part& part, int worker, bo
   return {places[0], places[1], places[2], places[3], places[4], places[5], places[6], places[7], places[8], places[9], pitch};
 }
 
-void PairAttention::fetch(const float* rows, std::int64_t apart, std::int64_t count, std::int64_t columns) {
+void PairAttention::fetch(const float* rows, std::int64_t apart, std::int64_t count) const {
   constexpr std::int64_t line = 16;
   for (std::int64_t row = 0; row < count; ++row, rows += apart) {
-    for (std::int64_t column = 0; column < columns; column += line) __builtin_prefetch(rows + column);
+    for (std::int64_t column = 0; column < size(); column += line) __builtin_prefetch(rows + column);
   }
 }
 
 void PairAttention::fetch(const Strip& strip, const float* of) const {
-  fetch(of + strip.first * size(), strip.stride * size(), strip.rows, size());
+  fetch(of + strip.first * size(), strip.stride * size(), strip.rows);
 }
 
 void PairAttention::pack_by_key(const Part& part, const float* from, float* staged, float* to) const {
   for_each_piece(part, from, panel_columns, staged, [&](const Piece& piece) {
-    fetch(piece.rows + panel_columns * piece.apart, piece.apart, panel_columns, size());
+    fetch(piece, 0);
     with_.pack({piece.rows, piece.apart, piece.keys, size(), panel_columns, false},
                to + (piece.key - part.keys.first) * with_.steps(size()));
   });
@@ -128,7 +128,7 @@ void PairAttention::pack_by_key(const Part& part, const float* from, float* stag
 void PairAttention::pack_by_column(const Part& part, const float* from, float* staged, float* to) const {
   const std::int64_t steps = with_.steps(part.keys.count());
   for_each_piece(part, from, panel_columns, staged, [&](const Piece& piece) {
-    fetch(piece.rows + panel_columns * piece.apart, piece.apart, panel_columns, size());
+    fetch(piece, 0);
     for (std::int64_t column = 0; column < size(); column += panel_columns) {
       with_.pack({piece.rows + column, piece.apart, std::min(panel_columns, size() - column), piece.keys, panel_columns, true},
                  to + column * steps + (piece.key - part.keys.first) / with_.step * panel_columns);
@@ -196,7 +196,7 @@ void PairAttention::scores_of_row(const Part& part, const Memory& memory, float*
   for_each_piece(part, k_, with_.step, memory.staged, [&](const Piece& piece) {
     for (int g = 0; g < part.kv_heads; ++g) {
       const float* rows = piece.rows + g * size();
-      fetch(rows + panel_columns * piece.apart, piece.apart, panel_columns, size());
+      fetch(piece, g);
       with_.pack({rows, piece.apart, piece.keys, size(), panel_columns, false}, packed);
       with_.product({share(), piece.keys, steps, with_.tile(share()), memory.tiles + g * share() * steps, packed,
                      memory.scores + g * share() * memory.pitch + piece.key - part.keys.first, memory.pitch, false});
@@ -210,7 +210,7 @@ void PairAttention::values_of_row(const Part& part, const Memory& memory, float*
     const std::int64_t place = piece.key - part.keys.first, steps = with_.steps(piece.keys);
     for (int g = 0; g < part.kv_heads; ++g) {
       const float* rows = piece.rows + g * size();
-      fetch(rows + panel_columns * piece.apart, piece.apart, panel_columns, size());
+      fetch(piece, g);
       for (std::int64_t column = 0; column < size(); column += panel_columns) {
         with_.pack({rows + column, piece.apart, std::min(panel_columns, size() - column), piece.keys, panel_columns, true},
                    packed + column * steps);

@@ -53,11 +53,13 @@ class PairAttention {
     std::vector<Strip> strips;
     std::vector<std::int64_t> ends;  ///< up to which key a strip's weights are there, zeros at last
   };
-  /// Keys of a part whose rows are `apart`.
+  /// Keys of a part whose rows are `apart`; and where those behind them lie, width() apart.
   struct Piece {
     std::int64_t key, keys;
     const float* rows;
     std::int64_t apart;
+    const float* behind;
+    std::int64_t keys_behind;
   };
   /// Of a thread, for strips of a part.
   struct Memory {
@@ -102,7 +104,9 @@ class PairAttention {
   void over_keys(const Part& part, const Strip& strip, const float* weights, const float* packed, const Memory& memory, float* to) const;
   /// Has the strip's rows of an operand [T, H*K] fetched into the cache: they are far apart.
   void fetch(const Strip& strip, const float* of) const;
-  static void fetch(const float* rows, std::int64_t apart, std::int64_t count, std::int64_t columns);
+  /// And those of one head behind a piece.
+  void fetch(const Piece& piece, std::int64_t head) const { fetch(piece.behind + head * size(), width(), piece.keys_behind); }
+  void fetch(const float* rows, std::int64_t apart, std::int64_t count) const;
 
   void forward_part(const Part& part, int worker, float* out, float* lse) const;
   /// Weights, whose sums' inverses are left in `inverse`.
@@ -141,18 +145,18 @@ void PairAttention::for_each_piece(const Part& part, const float* from, std::int
       const float* rows = from + (run.row + done) * width() + part.kv_head * size();
       const std::int64_t left = std::min(run.keys - done, panel_columns);
       taken = waiting > 0 ? 0 : key + left == part.keys.end ? left : left / least * least;
-      if (taken > 0) {
-        if (done + taken == run.keys)
-          fetch(from + next.row * width() + part.kv_head * size(), width(), std::min(next.keys, panel_columns), columns);
-        visit(Piece{key, taken, rows, width()});
-        key += taken;
-        continue;
+      const bool copied = taken == 0;
+      if (copied) {
+        taken = std::min(left, least - waiting);
+        for (std::int64_t i = 0; i < taken; ++i, ++waiting) std::copy_n(rows + i * width(), columns, staged + waiting * columns);
+        if (waiting < least && key + waiting < part.keys.end) continue;
       }
-      taken = std::min(left, least - waiting);
-      for (std::int64_t i = 0; i < taken; ++i, ++waiting) std::copy_n(rows + i * width(), columns, staged + waiting * columns);
-      if (waiting < least && key + waiting < part.keys.end) continue;
-      visit(Piece{key, waiting, staged, columns});
-      key += std::exchange(waiting, 0);
+      const std::int64_t rest = run.keys - done - taken;
+      const float* behind = rest > 0 ? rows + taken * width() : from + next.row * width() + part.kv_head * size();
+      const std::int64_t keys = copied ? std::exchange(waiting, 0) : taken;
+      visit(Piece{key, keys, copied ? staged : rows, copied ? columns : width(), behind,
+                  std::min(rest > 0 ? rest : next.keys, panel_columns)});
+      key += keys;
     }
   });
 }
