@@ -20,6 +20,7 @@ struct SftLoss {
 
   Kind kind = Kind::nll;
 
+  engine::loss::Needs needs() const { return {.constant_slopes = kind == Kind::nll}; }
   static void each_field(auto& self, auto&& field) { field("kind", self.kind); }
   engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
 };

@@ -49,6 +49,9 @@ struct Needs {
   /// The loss of a sequence depends on the others of the batch (a quantile, a sort, a mean that is subtracted): the trainer evaluates it
   /// once, on everything, before it goes back through the micro-batches.
   bool whole_batch = false;
+  /// The derivatives depend on the batch alone, not on what the model says (a negative log-likelihood): they may be asked for beforehand,
+  /// with zeros for outputs, and the model's head is gone through once, forward and back.
+  bool constant_slopes = false;
 };
 
 /// Asked before anything else of a loss: clang would go in circles over whether a thing that is none can be copied.

@@ -54,12 +54,26 @@ Tensor Head::down(const Tensor& hidden, ops::Precision precision) const {
   return lora.down(hidden, {*device, none, precision}, nullptr);
 }
 
+void Head::below_adapter(const Tensor& hidden, ops::HeadAdapter& adapter, ops::Precision precision, Tensor& dhidden) const {
+  const ops::Layout none;
+  if (lora) lora.below(hidden, adapter.ddown, {*device, none, precision}, dhidden);
+}
+
+ops::HeadAdapter Head::adapter_for(const Tensor& hidden, ops::Precision precision) const {
+  if (!lora) return {};
+  return {down(hidden, precision), lora.b->value, device->empty({hidden.shape()[0], lora.a->value.shape()[0]}), lora.b->grad};
+}
+
+TokenScores Head::room_for(std::size_t rows, bool with_entropy) const {
+  const auto column = [&] { return device->empty({static_cast<std::int64_t>(rows)}); };
+  return {column(), column(), with_entropy ? column() : Tensor(), {}};
+}
+
 TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                           bool with_entropy, bool keep) const {
-  const auto rows = static_cast<std::int64_t>(targets.size());
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
-  TokenScores scores{device->empty({rows}), device->empty({rows}), with_entropy ? device->empty({rows}) : Tensor(), {}};
+  TokenScores scores = room_for(targets.size(), with_entropy);
   const ops::HeadAdapter adapter = lora ? ops::HeadAdapter{down(hidden, precision), lora.b->value, {}, {}} : ops::HeadAdapter();
   device->head(hidden, weight->value, own, scaled(inv_temperature), precision, scores.logp, scores.lse,
                with_entropy ? &scores.entropy : nullptr, lora ? &adapter : nullptr, keep ? &scores.kept : nullptr);
@@ -72,14 +86,29 @@ Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> target
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   Tensor dhidden = device->empty(hidden.shape());
-  ops::HeadAdapter adapter;
-  if (lora) adapter = {down(hidden, precision), lora.b->value, device->empty({hidden.shape()[0], lora.a->value.shape()[0]}), lora.b->grad};
+  ops::HeadAdapter adapter = adapter_for(hidden, precision);
   device->head_backward(hidden, weight->value, own, scaled(inv_temperature), precision, scores.lse, dlogp, dentropy ? &dentropy : nullptr,
                         dentropy ? &scores.entropy : nullptr, dhidden, weight->grad, lora ? &adapter : nullptr, &scores.kept);
-  const ops::Layout none;
-  if (lora) lora.below(hidden, adapter.ddown, {*device, none, precision}, dhidden);
+  below_adapter(hidden, adapter, precision, dhidden);
   sum_over(tp, *device, dhidden, "gradients of the head");
   return dhidden;
+}
+
+Head::Through Head::through(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
+                            const Tensor& dlogp, const Tensor& dentropy, bool with_entropy) const {
+  if (tp != nullptr) {  // the softmax over all parts stands between the two ways
+    TokenScores scores = forward(hidden, targets, inv_temperature, precision, with_entropy, true);
+    Tensor dhidden = backward(hidden, targets, inv_temperature, precision, scores, dlogp, dentropy);
+    scores.kept = {};
+    return {scores, dhidden};
+  }
+  Through out{room_for(targets.size(), with_entropy), device->empty(hidden.shape())};
+  ops::HeadAdapter adapter = adapter_for(hidden, precision);
+  device->head_through(hidden, weight->value, targets, scaled(inv_temperature), precision, dlogp, dentropy ? &dentropy : nullptr,
+                       out.scores.logp, out.scores.lse, with_entropy ? &out.scores.entropy : nullptr, out.dhidden, weight->grad,
+                       lora ? &adapter : nullptr);
+  below_adapter(hidden, adapter, precision, out.dhidden);
+  return out;
 }
 
 // With z = logits / temperature: log sum_v p_v^2 = log sum_v exp(2 z_v - 2 lse), so the softmax at half the temperature has it.

@@ -34,6 +34,14 @@ struct Head {
   Tensor backward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
                   const TokenScores& scores, const Tensor& dlogp, const Tensor& dentropy) const;
 
+  /// forward() and backward() at once, with their bits, where the derivatives are known beforehand.
+  struct Through {
+    TokenScores scores;
+    Tensor dhidden;
+  };
+  Through through(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
+                  const Tensor& dlogp, const Tensor& dentropy, bool with_entropy) const;
+
   /// [M] log of the sum over the whole vocabulary of p^2, where `scores` are forward's for the same arguments: how sure a model is of what
   /// it says, as log p is for the token that it said. No gradient.
   std::vector<float> collision(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
@@ -49,6 +57,10 @@ struct Head {
  private:
   ops::HeadScale scaled(float inv_temperature) const { return {inv_temperature, logit_scale, softcap}; }
   Tensor down(const Tensor& hidden, ops::Precision precision) const;
+  /// Its inputs, and room for their gradients; absent where there is no adapter.
+  ops::HeadAdapter adapter_for(const Tensor& hidden, ops::Precision precision) const;
+  void below_adapter(const Tensor& hidden, ops::HeadAdapter& adapter, ops::Precision precision, Tensor& dhidden) const;
+  TokenScores room_for(std::size_t rows, bool with_entropy) const;
   void combine(std::span<const std::int32_t> own, TokenScores& scores) const;
 };
 

@@ -2,6 +2,13 @@
 
 namespace troupe::engine::ops {
 
+void Device::head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
+                          Precision precision, const Tensor& dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
+                          Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
+  head(hidden, weight, targets, scale, precision, logp, lse, entropy, adapter);
+  head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden, dweight, adapter);
+}
+
 std::vector<float> to_host(Device& device, const Tensor& from) {
   std::vector<float> values(static_cast<std::size_t>(from.count()));
   device.synchronize();

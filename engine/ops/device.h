@@ -186,6 +186,10 @@ class Device {
   virtual void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                              Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
                              Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr, const Tensor* kept = nullptr) = 0;
+  /// head() and head_backward() at once and with their bits, where the derivatives are known before what they are of: logits are made once.
+  virtual void head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
+                            Precision precision, const Tensor& dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
+                            Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr);
   /// Products [M, V] of head() become its logits at temperature 1, cap(logit_scale * product), with its bits: generation stores them.
   virtual void scale_logits(Tensor& logits, const HeadScale& scale) = 0;
   /// The same arithmetic from stored logits [M, V] (generation): logp of targets [M], bit-identical to head(). A target that
@@ -213,8 +217,9 @@ struct CpuOptions {
   int threads = 0;  ///< 0: as many as the process may use
   /// Highest instruction set to use: "", "baseline", "avx2", "avx512", "avx512_bf16". Empty: the best that the processor has.
   const char* isa = "";
-  /// Gradients of logits that head_backward holds at a time, twice over. Few at a time read and write the weight's gradient more often.
-  std::int64_t head_logits = 40'000'000;
+  /// Gradients of logits that the way back through the head holds at a time, twice over, and beside them the logits that head_through
+  /// keeps. Few at a time read and write the weight's gradient more often.
+  std::int64_t head_logits = 24'000'000;
 };
 /// The fast device. Results are the same bits for any number of threads, and for avx2, avx512 and avx512_bf16 (which makes sums of bf16
 /// products below 2^-126 zero).

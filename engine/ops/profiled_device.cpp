@@ -164,6 +164,14 @@ class ProfiledDevice final : public Device, public TellsSpans {
           to_->head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden, dweight, adapter, kept);
         });
   }
+  void head_through(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision, In dlogp, const Tensor* dentropy,
+                    Tensor& logp, Tensor& lse, Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override {
+    computed(
+        "head_through", {&hidden, &weight}, [&] { return head_backward_work(hidden, weight, targets, precision, dweight, adapter); },
+        [&] {
+          to_->head_through(hidden, weight, targets, scale, precision, dlogp, dentropy, logp, lse, entropy, dhidden, dweight, adapter);
+        });
+  }
   void scale_logits(Tensor& logits, const HeadScale& scale) override {
     moved("scale_logits", {&logits, &logits}, [&] { to_->scale_logits(logits, scale); });
   }

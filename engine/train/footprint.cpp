@@ -51,15 +51,17 @@ std::int64_t layer(const models::DecoderSpec& spec, const nn::Recomputed& recomp
 }
 
 // The operands of a product are packed once for all threads: inputs and weights of the widest product, and of the language head the
-// gradients of a chunk of logits in two orders, its weight in two and, of a small micro-batch, the logits themselves.
+// gradients of a chunk of logits in two orders beside the logits themselves, or those of a small micro-batch, and its weight (in f32 for
+// the gradients of its inputs; in bf16, which takes half the room, for logits too).
 std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens) {
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
-  std::int64_t left = tokens * widest, right = std::max(of.hidden * widest, tokens * widest);
+  std::int64_t left = tokens * widest;
+  const std::int64_t right = std::max(of.hidden * widest, tokens * widest);
   if (spec.labels > 0) return left + right;
   const std::int64_t weight = spec.vocabulary * of.hidden, logits = tokens * spec.vocabulary;
   const std::int64_t held = std::min(logits, ops::CpuOptions().head_logits);
-  left = std::max(left, held), right = std::max(right, weight);
-  return left + right + held + weight + 3 * tokens * of.hidden + (logits <= ops::most_kept_logits ? logits : 0);
+  left = std::max(left, held);
+  return left + right + held + weight + 3 * tokens * of.hidden + std::max(held, logits <= ops::most_kept_logits ? logits : 0);
 }
 
 std::uint64_t bytes(std::int64_t floats) { return 4 * static_cast<std::uint64_t>(std::max<std::int64_t>(0, floats)); }

@@ -86,13 +86,29 @@ std::vector<float> Readout::column(const Picked& picked, const std::vector<float
   return out;
 }
 
-void Readout::read_words(const Tensor& hidden, Readings& out) {
+Readout::Upstream Readout::upstream(const loss::Evaluation& slopes) const {
+  ops::Device& device = model_.device();
+  const auto rows = static_cast<std::int64_t>(words_.rows.size());
+  Upstream out{device.empty({rows}), {}};
+  device.fill(out.dlogp, 0);
+  if (!slopes.dlogp.empty()) device.upload(out.dlogp, at_tokens(words_.tokens, std::span(&slopes.dlogp, 1)));
+  if (!slopes.dentropy.empty()) out.dentropy = ops::from_host(device, {rows}, at_tokens(words_.tokens, std::span(&slopes.dentropy, 1)));
+  return out;
+}
+
+void Readout::read_words(const Tensor& hidden, Readings& out, const loss::Evaluation* known) {
   ops::Device& device = model_.device();
   std::vector<float> logp, entropy, collision;
   if (!words_.rows.empty()) {
     gather(hidden, words_);
     const nn::Head& head = model_.head();
-    words_.scores = head.forward(words_.hidden, words_.targets, inv_temperature_, options_.precision, needs_.entropy, options_.backward);
+    if (known) {
+      const Upstream up = upstream(*known);
+      auto both = head.through(words_.hidden, words_.targets, inv_temperature_, options_.precision, up.dlogp, up.dentropy, needs_.entropy);
+      words_.scores = both.scores, words_.dhidden = both.dhidden;
+    } else {
+      words_.scores = head.forward(words_.hidden, words_.targets, inv_temperature_, options_.precision, needs_.entropy, options_.backward);
+    }
     logp = ops::to_host(device, words_.scores.logp);
     if (needs_.entropy) entropy = ops::to_host(device, words_.scores.entropy);
     if (needs_.collision) collision = head.collision(words_.hidden, words_.targets, inv_temperature_, options_.precision, words_.scores);
@@ -119,23 +135,19 @@ void Readout::read_scores(const Tensor& hidden, Readings& out) {
   for (std::size_t c = 0; c < labels; ++c) out.scores.push_back(column(scores_, values, c, labels));
 }
 
-Readings Readout::read(const Tensor& hidden) {
+Readings Readout::read(const Tensor& hidden, const loss::Evaluation* known) {
   return ops::in_phase(model_.device(), "head", [&] {
     Readings out;
-    if (needs_words(needs_)) read_words(hidden, out);
+    if (needs_words(needs_)) read_words(hidden, out, known);
     if (needs_.scores) read_scores(hidden, out);
     return out;
   });
 }
 
 Tensor Readout::words_backward(const loss::Evaluation& slopes) const {
-  ops::Device& device = model_.device();
-  const auto rows = static_cast<std::int64_t>(words_.rows.size());
-  Tensor dlogp = device.empty({rows}), dentropy;
-  device.fill(dlogp, 0);
-  if (!slopes.dlogp.empty()) device.upload(dlogp, at_tokens(words_.tokens, std::span(&slopes.dlogp, 1)));
-  if (!slopes.dentropy.empty()) dentropy = ops::from_host(device, {rows}, at_tokens(words_.tokens, std::span(&slopes.dentropy, 1)));
-  return model_.head().backward(words_.hidden, words_.targets, inv_temperature_, options_.precision, words_.scores, dlogp, dentropy);
+  if (words_.dhidden) return words_.dhidden;
+  const Upstream up = upstream(slopes);
+  return model_.head().backward(words_.hidden, words_.targets, inv_temperature_, options_.precision, words_.scores, up.dlogp, up.dentropy);
 }
 
 Tensor Readout::scores_backward(const loss::Evaluation& slopes) const {

@@ -38,7 +38,8 @@ class Readout {
   /// Nothing is read: no forward pass is needed.
   bool empty() const { return words_.rows.empty() && scores_.rows.empty(); }
   /// hidden [T, D], as the decoder gave it; keeps what backward needs.
-  Readings read(const Tensor& hidden);
+  /// `known`: derivatives that are known already; the language head is then gone through once, forward and back, for backward().
+  Readings read(const Tensor& hidden, const loss::Evaluation* known = nullptr);
   /// The derivatives of a loss by what was read -> dhidden [T, D]; adds into the gradients of the heads. After read().
   Tensor backward(const loss::Evaluation& slopes) const;
 
@@ -48,13 +49,19 @@ class Readout {
     std::vector<std::int32_t> tokens, rows, targets;
     Tensor hidden;           ///< [M, D]
     nn::TokenScores scores;  ///< [M], of the language head
+    Tensor dhidden;          ///< [M, D] where the derivatives were known
   };
   Picked pick(loss::ReadAt at, std::size_t copies) const;
   void gather(const Tensor& hidden, Picked& picked) const;
   /// Column `first` of values [tokens, stride], as a column of the batch.
   std::vector<float> column(const Picked& picked, const std::vector<float>& values, std::size_t first, std::size_t stride) const;
-  void read_words(const Tensor& hidden, Readings& out);
+  void read_words(const Tensor& hidden, Readings& out, const loss::Evaluation* known);
   void read_scores(const Tensor& hidden, Readings& out);
+  /// The derivatives at the tokens that were read; of entropies absent where the loss knows none.
+  struct Upstream {
+    Tensor dlogp, dentropy;
+  };
+  Upstream upstream(const loss::Evaluation& slopes) const;
   Tensor words_backward(const loss::Evaluation& slopes) const;
   Tensor scores_backward(const loss::Evaluation& slopes) const;
 

@@ -24,6 +24,16 @@ bool zero(const loss::Evaluation& slopes) {
          std::all_of(slopes.dscores.begin(), slopes.dscores.end(), [](const auto& column) { return zero(column); });
 }
 
+// The derivatives of a loss that needs no outputs for them.
+std::optional<loss::Evaluation> slopes_beforehand(const loss::AnyLoss& loss, const data::Experience& part,
+                                                  const models::DecoderSpec& spec) {
+  if (!loss.needs().constant_slopes) return std::nullopt;
+  Readings nothing;
+  for (auto* column : nothing.columns(loss.needs(), spec)) column->assign(part.tokens.size(), 0.0f);
+  loss::Report unused;
+  return loss::evaluate(loss, nothing.outputs(), part, unused);
+}
+
 // The derivatives of some sequences of a batch.
 loss::Evaluation select(const loss::Evaluation& slopes, const data::Experience& batch, std::span<const std::int32_t> sequences) {
   const auto part = [&](const std::vector<float>& column) { return column.empty() ? column : select_column(column, batch, sequences); };
@@ -65,7 +75,8 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr), "Trainer: the model lies on another mesh");
 }
 
-void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs, const Judge& judge) {
+void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs, const std::optional<loss::Evaluation>& known,
+                              const Judge& judge) {
   const ops::Layout layout = layout_of(part);
   const auto draws = draws_of(part, dropout_key());
   ops::Device& device = model_->device();
@@ -73,7 +84,8 @@ void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& n
   Readout readout(*model_, part, needs, {.precision = options_.precision, .backward = true});
   nn::Saved saved;
   const auto forward = [&] { return model_->forward(part.tokens, pass, saved); };  // [T, D]
-  const loss::Evaluation slopes = judge(part, readout.read(readout.empty() ? Tensor() : ops::in_phase(device, "forward", forward)));
+  const Tensor hidden = readout.empty() ? Tensor() : ops::in_phase(device, "forward", forward);
+  const loss::Evaluation slopes = judge(readout.read(hidden, known ? &*known : nullptr));
   if (readout.empty() || zero(slopes)) return;  // nothing would be added to any gradient
   ops::in_phase(device, "backward", [&] { model_->backward(part.tokens, readout.backward(slopes), pass, saved); });
   check(saved.empty(), "Trainer: backward left something on the stack");
@@ -82,13 +94,15 @@ void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& n
 BatchLoss Trainer::in_one_pass(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
   const auto bounds = data::micro_batches(batch, options_.micro_batch_tokens);
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
-    run_micro_batch(batch.slice(bounds[i], bounds[i + 1]), loss.needs(), [&](const data::Experience& part, const Readings& readings) {
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const data::Experience part = batch.slice(bounds[i], bounds[i + 1]);
+    run_micro_batch(part, loss.needs(), slopes_beforehand(loss, part, model_->spec()), [&](const Readings& readings) {
       auto slopes = loss::evaluate(loss, readings.outputs(), part, out.report);
       out.loss += slopes.loss;
       out.tokens += part.token_count();
       return slopes;
     });
+  }
   return out;
 }
 
@@ -107,7 +121,7 @@ BatchLoss Trainer::in_two_passes(const data::Experience& batch, const loss::AnyL
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const auto begin = static_cast<std::size_t>(bounds[i]), end = static_cast<std::size_t>(bounds[i + 1]);
     const auto given = select(slopes, batch, std::span(mine).subspan(begin, end - begin));
-    run_micro_batch(own.slice(bounds[i], bounds[i + 1]), loss.needs(), [&](const auto&, const auto&) { return given; });
+    run_micro_batch(own.slice(bounds[i], bounds[i + 1]), loss.needs(), given, [&](const auto&) { return given; });
   }
   return out;
 }

@@ -57,9 +57,11 @@ class Trainer {
 
  private:
   /// What a loss says of a micro-batch, once the model has read it.
-  using Judge = std::function<loss::Evaluation(const data::Experience& part, const Readings& readings)>;
+  using Judge = std::function<loss::Evaluation(const Readings& readings)>;
   BatchLoss of_all(const data::Experience& batch, const loss::AnyLoss& loss);
-  void run_micro_batch(const data::Experience& part, const loss::Needs& needs, const Judge& judge);
+  /// `known`: what it will say of the derivatives, where that is known beforehand.
+  void run_micro_batch(const data::Experience& part, const loss::Needs& needs, const std::optional<loss::Evaluation>& known,
+                       const Judge& judge);
   BatchLoss in_one_pass(const data::Experience& batch, const loss::AnyLoss& loss);
   BatchLoss in_two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
   ScoringOptions scoring(double temperature) const;

@@ -56,6 +56,9 @@ class FastDevice final : public HostDevice {
   void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                      Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
                      Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, const Tensor* kept) override;
+  void head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
+                    Precision precision, const Tensor& dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
+                    Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override;
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
@@ -82,9 +85,10 @@ class FastDevice final : public HostDevice {
   template <class Visit>
   void share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit);
 
-  /// Of one factor of the vocabulary head: its input rows as they are and packed, and its packed weight.
+  /// Of one factor of the vocabulary head: its input rows as they are and packed, and its weight packed for
+  /// logits and for the gradients of its inputs.
   struct HeadScratch {
-    Scratch gathered, left, right;
+    Scratch gathered, left, right, below;
   };
 
   const Kernels& kernels_;
@@ -98,8 +102,9 @@ class FastDevice final : public HostDevice {
 
   Scratch left_{blocks()}, right_{blocks()};  ///< packed operands of a product
   Scratch gain_{blocks()}, below_{blocks()}, by_column_{blocks()};
-  std::array<HeadScratch, 2> head_scratch_{HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks())},
-                                           HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks())}};
+  Scratch kept_{blocks()};
+  std::array<HeadScratch, 2> head_scratch_{HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks()), Scratch(blocks())},
+                                           HeadScratch{Scratch(blocks()), Scratch(blocks()), Scratch(blocks()), Scratch(blocks())}};
   std::vector<double> partial_sums_;
 
   float* scratch(int worker) { return product_scratch_[static_cast<std::size_t>(worker)].need(product_scratch); }

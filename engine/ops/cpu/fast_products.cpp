@@ -28,13 +28,19 @@ struct Blocks {
 }  // namespace
 
 void FastDevice::pack_panels(const Panels& with, const Packing& items, float* to) {
-  const std::int64_t steps = with.steps(items.depth);
+  // Rows of k go to all panels before the next ones are read: a panel alone takes a line or two of each, which may all fall into one set of
+  // a cache, and from a page of its own.
+  constexpr std::int64_t rows_at_once = 16;
+  const std::int64_t steps = with.steps(items.depth), along = items.items_together ? rows_at_once : items.depth;
   share((items.count + items.width - 1) / items.width, items.width * items.depth, 1, [&](std::int64_t begin, std::int64_t end, int) {
     Packing part = items;
-    for (std::int64_t i = begin * items.width; i < std::min(items.count, end * items.width); i += items.width) {
-      part.from = items.from + i * (items.items_together ? 1 : items.apart);
-      part.count = std::min(items.width, items.count - i);
-      with.pack(part, to + i * steps);
+    for (std::int64_t k = 0; k < items.depth; k += along) {
+      part.depth = std::min(along, items.depth - k);
+      for (std::int64_t i = begin * items.width; i < std::min(items.count, end * items.width); i += items.width) {
+        part.from = items.from + (items.items_together ? i + k * items.apart : i * items.apart);
+        part.count = std::min(items.width, items.count - i);
+        with.pack(part, to + i * steps + k / with.step * items.width);
+      }
     }
   });
 }

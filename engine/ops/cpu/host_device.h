@@ -53,6 +53,11 @@ void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout,
 void check_head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets);
 void check_targets(std::span<const std::int32_t> targets, std::int64_t rows, std::int64_t vocabulary);
 /// And those of its adapter, if there is one: down [T, R], up [V, R].
+/// logp, lse, entropy are [T].
+void check_head_scores(std::span<const std::int32_t> targets, const Tensor& logp, const Tensor& lse, const Tensor* entropy);
+/// So are dlogp, dentropy and entropy; dhidden is like hidden, and dweight like weight, or absent.
+void check_head_gradients(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const Tensor& dlogp,
+                          const Tensor* dentropy, const Tensor* entropy, const Tensor& dhidden, const Tensor& dweight);
 void check_head_adapter(const HeadAdapter* adapter, std::int64_t rows, std::int64_t vocabulary);
 
 }  // namespace troupe::engine::ops

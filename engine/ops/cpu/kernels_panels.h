@@ -77,7 +77,7 @@ void pack_words(const Packing& p, float* to) {
       V words[16];
       for (std::int64_t i = 0; i < 16; ++i) {
         const float* from = p.from + (item + i) * p.apart + s * E::step;
-        __builtin_prefetch(from + values_ahead);
+        for (std::int64_t line = 0; line < E::step; ++line) __builtin_prefetch(from + values_ahead + 16 * line);
         words[i] = item + i < p.count ? E::along(from, p.depth - s * E::step) : V::zero();
       }
       V::transpose(words);

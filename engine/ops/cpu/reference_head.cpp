@@ -88,8 +88,8 @@ void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span
                            Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter, Tensor* kept) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
+  check_head_scores(targets, logp, lse, entropy);
   const auto count = static_cast<std::int64_t>(targets.size());
-  check(logp.count() == count && lse.count() == count && (entropy == nullptr || entropy->count() == count), "head: logp, lse, entropy [T]");
   if (kept != nullptr) *kept = {};
   std::vector<HeadOperands> products{HeadOperands(hidden, weight, precision)};
   if (adapter != nullptr) products.emplace_back(adapter->down, adapter->up, precision);
@@ -114,11 +114,9 @@ void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, 
                                     const Tensor*) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
+  check_head_gradients(hidden, weight, targets, dlogp, dentropy, entropy, dhidden, dweight);
+  check(lse.count() == dlogp.count(), "head_backward: lse [T]");
   const auto count = static_cast<std::int64_t>(targets.size());
-  check(lse.count() == count && dlogp.count() == count, "head_backward: lse, dlogp [T]");
-  check(dhidden.count() == hidden.count() && (!dweight || dweight.count() == weight.count()), "head_backward: gradients");
-  check(dentropy == nullptr || (entropy != nullptr && entropy->count() == count && dentropy->count() == count),
-        "head_backward: entropy [T]");
   std::vector<HeadOperands> products{HeadOperands(hidden, weight, precision)};
   if (adapter != nullptr) products.emplace_back(adapter->down, adapter->up, precision);
   std::vector<HeadSlopes> slopes{HeadSlopes(products[0], dhidden, dweight)};

@@ -89,6 +89,19 @@ void check_head(const Tensor& hidden, const Tensor& weight, std::span<const std:
   check_targets(targets, hidden.shape()[0], weight.shape()[0]);
 }
 
+void check_head_scores(std::span<const std::int32_t> targets, const Tensor& logp, const Tensor& lse, const Tensor* entropy) {
+  const auto count = static_cast<std::int64_t>(targets.size());
+  check(logp.count() == count && lse.count() == count && (entropy == nullptr || entropy->count() == count), "head: logp, lse, entropy [T]");
+}
+
+void check_head_gradients(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const Tensor& dlogp,
+                          const Tensor* dentropy, const Tensor* entropy, const Tensor& dhidden, const Tensor& dweight) {
+  const auto count = static_cast<std::int64_t>(targets.size());
+  check(dlogp.count() == count, "head: dlogp [T]");
+  check(dentropy == nullptr || (entropy != nullptr && entropy->count() == count && dentropy->count() == count), "head: entropy [T]");
+  check(dhidden.count() == hidden.count() && (!dweight || dweight.count() == weight.count()), "head: gradients");
+}
+
 AdamWScalars::AdamWScalars(const AdamW& how) {
   check(how.step >= 1, "adamw: steps count from 1");
   const double correction1 = 1 - std::pow(how.beta1, static_cast<double>(how.step));

@@ -27,6 +27,9 @@ Floats scaled(Floats x, float by) {
   return x;
 }
 
+/// How the gradients come by their logits.
+enum class Way { again, kept, through };
+
 constexpr HeadScale scales[] = {{0.7F}, {0.8F, 0.3F}, {0.7F, 1, 4}, {1.3F, 0.5F, 3}};
 
 TEST_P(Head, EqualsItsFormula) {
@@ -89,7 +92,7 @@ TEST_P(Head, HasTheBitsOfTokenLogprobFromLogits) {
   }
 }
 
-TEST_P(Head, BackwardFromKeptLogitsHasTheBitsOfMakingThemAgain) {
+TEST_P(Head, BackwardFromKeptLogitsAndBothWaysAtOnceHaveTheBitsOfMakingThemAgain) {
   const int width = 20, rows = 37, vocabulary = 1001, rank = 3;
   Rows targets;
   for (int i = 0; i < rows; ++i) targets.push_back(i % 6 == 4 ? no_target : i % 6 == 5 ? target_elsewhere : i * 27 % vocabulary);
@@ -98,17 +101,21 @@ TEST_P(Head, BackwardFromKeptLogitsHasTheBitsOfMakingThemAgain) {
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     for (const HeadScale& scale : scales) {
       std::vector<Floats> results;
-      for (const bool keep : {false, true}) {
+      for (const Way way : {Way::again, Way::kept, Way::through}) {
         Tensor logp = filled({rows}, 9), lse = filled({rows}, 9), entropy = filled({rows}, 9), kept, dh = filled({rows, width}, 9),
                dw = filled({vocabulary, width}, 0.5F);
         HeadAdapter adapter{put({rows, rank}, random_floats(rows * rank, 5)), put({vocabulary, rank}, random_floats(vocabulary * rank, 6)),
                             filled({rows, rank}, 9), filled({vocabulary, rank}, 0.25F)};
-        device().head(h, w, targets, scale, precision, logp, lse, &entropy, &adapter, keep ? &kept : nullptr);
-        EXPECT_EQ(static_cast<bool>(kept), keep && !GetParam().reference);
-        device().head_backward(h, w, targets, scale, precision, lse, up, &up_entropy, &entropy, dh, dw, &adapter, &kept);
+        if (way == Way::through) {
+          device().head_through(h, w, targets, scale, precision, up, &up_entropy, logp, lse, &entropy, dh, dw, &adapter);
+        } else {
+          device().head(h, w, targets, scale, precision, logp, lse, &entropy, &adapter, way == Way::kept ? &kept : nullptr);
+          EXPECT_EQ(static_cast<bool>(kept), way == Way::kept && !GetParam().reference);
+          device().head_backward(h, w, targets, scale, precision, lse, up, &up_entropy, &entropy, dh, dw, &adapter, &kept);
+        }
         for (const Tensor& result : {logp, lse, entropy, dh, dw, adapter.ddown, adapter.dup}) results.push_back(get(result));
       }
-      for (std::size_t i = 0; i < 7; ++i) EXPECT_TRUE(same_bits(results[i], results[7 + i])) << i;
+      for (std::size_t i = 0; i < 14; ++i) EXPECT_TRUE(same_bits(results[i % 7], results[7 + i])) << i;
     }
   }
 }
@@ -143,6 +150,10 @@ TEST_P(Head, OfManyRowsEqualsTheReferenceWhateverItsChunks) {
     on->head(h, w, targets, {1}, Precision::f32, logp, lse, &entropy);
     on->head_backward(h, w, targets, {1}, Precision::f32, lse, dlogp, &dlogp, &entropy, dh, dw);
     for (const Tensor& result : {logp, lse, entropy, dh, dw}) results.push_back(to_host(*on, result));
+    on->fill(dw, 0);
+    on->head_through(h, w, targets, {1}, Precision::f32, dlogp, &dlogp, logp, lse, &entropy, dh, dw);
+    std::size_t i = results.size() - 5;
+    for (const Tensor& result : {logp, lse, entropy, dh, dw}) EXPECT_TRUE(same_bits(to_host(*on, result), results[i++]));
   }
   // Gradients are f32 chains of 40000 terms of both signs.
   for (std::size_t i = 0; i < 5; ++i) EXPECT_LT(relative_error(results[i + 5], as_doubles(results[i])), i < 3 ? 2e-6 : 2e-5) << i;

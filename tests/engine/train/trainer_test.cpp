@@ -22,6 +22,14 @@ struct BrokenLoss {
   }
 };
 
+/// The same loss, whose slopes nobody may ask for beforehand.
+struct SftInTwoSteps : algorithms::SftLoss {
+  static loss::Needs needs() { return {.entropy = true}; }
+};
+struct SftInOneStep : algorithms::SftLoss {
+  static loss::Needs needs() { return {.entropy = true, .constant_slopes = true}; }
+};
+
 class OneTrainer : public testing::Test {
  protected:
   std::vector<float> weights() { return ops::to_host(*device_, trainer_.model().parameters().values()); }
@@ -76,6 +84,19 @@ TEST_F(OneTrainer, AGradientThatIsNotFiniteChangesNoWeightAndIsForgotten) {
   EXPECT_EQ(trainer_.version(), 1u);
   for (const float x : weights()) ASSERT_TRUE(std::isfinite(x));
   EXPECT_NE(weights(), before);
+}
+
+TEST_F(OneTrainer, SlopesKnownBeforehandGiveTheBitsOfSlopesFoundOut) {
+  std::vector<std::vector<float>> found;
+  std::vector<BatchLoss> losses;
+  for (const loss::AnyLoss& loss : {loss::AnyLoss(SftInTwoSteps{}), loss::AnyLoss(SftInOneStep{})}) {
+    device_->fill(trainer_.model().parameters().grads(), 0);
+    losses.push_back(trainer_.forward_backward(batch(), loss));
+    found.push_back(gradients());
+  }
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_EQ(losses[0].loss, losses[1].loss);
+  EXPECT_EQ(losses[0].report.to_json(), losses[1].report.to_json());
 }
 
 TEST_F(OneTrainer, GradientsOfTwoBatchesAddUpToThoseOfBoth) {

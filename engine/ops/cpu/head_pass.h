@@ -7,6 +7,7 @@ namespace troupe::engine::ops {
 
 /// Columns of a block. Sums of a softmax are made block by block and joined in their order, so this is part of the order of summation.
 inline constexpr std::int64_t head_block = 896;
+constexpr std::int64_t head_blocks(std::int64_t vocabulary) { return (vocabulary + head_block - 1) / head_block; }
 
 /// The one definition of a token's log-probability, for training and for sampling.
 struct RowResult {
@@ -22,7 +23,17 @@ struct HeadUpstream {
   const float *lse, *dlogp, *dentropy, *entropy;
 };
 
-/// One call of head() or head_backward().
+/// What head() finds of each row. entropy may be nullptr.
+struct HeadScores {
+  float *logp, *lse, *entropy;
+};
+/// What head_backward() finds. dweight may be absent, adapter nullptr.
+struct HeadGradients {
+  Tensor &dhidden, &dweight;
+  HeadAdapter* adapter;
+};
+
+/// One call of head(), head_backward() or head_through().
 class HeadPass {
  public:
   HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
@@ -30,10 +41,12 @@ class HeadPass {
 
   /// Rows that are not skipped.
   std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
-  /// entropy and kept [rows(), V] may be nullptr.
-  void forward(float* logp, float* lse, float* entropy, float* kept);
+  /// kept [rows(), V] may be nullptr.
+  void forward(const HeadScores& to, float* kept);
   /// kept: what forward() left there, or nullptr. dweight may be absent.
-  void backward(const HeadUpstream& up, const float* kept, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter);
+  void backward(const HeadUpstream& up, const float* kept, const HeadGradients& to);
+  /// Both, from logits that are made once. up.lse and up.entropy are what `to` of the scores says.
+  void through(const HeadScores& scores, const HeadUpstream& up, const HeadGradients& to);
 
  private:
   /// Of the rows that are not skipped.
@@ -47,21 +60,31 @@ class HeadPass {
   struct Factor {
     const float *inputs, *weight;
     std::int64_t width, steps;
-    Scratch &gathered, &left, &right;
+    Scratch &gathered, &left, &right, &below;
   };
 
   /// bf16: logits too are products of packed operands.
   bool in_pairs() const { return &with_ == &kernels_.pairs; }
   std::int32_t token(const Chunk& chunk, std::int64_t row) const { return rows_[static_cast<std::size_t>(chunk.begin + row)]; }
+  /// visit(chunk) for chunks of about the same size, in order.
+  template <class Visit>
+  void for_each_chunk(Visit visit);
   /// visit(block, z, memory) for the blocks of a chunk's logits, on all threads.
   template <class Visit>
   void for_each_block(const Chunk& chunk, Visit visit);
-  void pack_inputs(const Chunk& chunk, Factor& factor);
-  void pack_weight(Factor& factor);
-  /// z [rows, head_block] becomes the logits of a block; `memory` is a kernel's scratch.
-  void make_logits(const Chunk& chunk, const Block& block, const float* kept, float* z, float* memory) const;
+  void gather_inputs(const Chunk& chunk);
+  /// For logits; in f32 they take operands as they lie.
+  void pack_inputs(const Chunk& chunk);
+  void pack_weights();
+  /// For dinputs.
+  void pack_weights_below();
+  /// z [rows, head_block] becomes the logits of a block, copied from the chunk's, or made; `memory` is a kernel's scratch.
+  void make_logits(const Block& block, const float* kept, float* z, float* memory) const;
+  /// `kept` [chunk's rows, V] here and below: where the logits of the chunk go, or are, or nullptr.
+  void forward_chunk(const Chunk& chunk, const HeadScores& to, float* kept);
   void forward_block(const Chunk& chunk, const Block& block, float* z, bool weighted, float* kept);
-  void finish_rows(const Chunk& chunk, float* logp, float* lse, float* entropy) const;
+  void finish_rows(const Chunk& chunk, const HeadScores& to) const;
+  void backward_chunk(const Chunk& chunk, const HeadUpstream& up, const float* kept, const HeadGradients& to);
   /// z becomes the gradients of the logits, and is packed as the left operand of both products of its slopes.
   void backward_block(const Chunk& chunk, const Block& block, const HeadUpstream& up, float* z);
   void slopes(const Chunk& chunk, Factor& factor, Tensor& dinputs, Tensor& dweight);
