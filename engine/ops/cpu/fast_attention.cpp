@@ -203,10 +203,10 @@ void FastDevice::attention_backward(const Tensor& q, const KeyValues& kv, const 
   check(out_.count() == q.count() && dout.count() == q.count() && dq.count() == q.count() && lse.count() == rows_of(q) * shape.heads,
         "attention_backward: q, out, dout, dq [T, H*K], lse [T, H]");
   check(dk.count() == kv.k.count() && dv.count() == kv.v.count(), "attention_backward: dk, dv are not like k, v");
-  fill(dk, 0);
-  fill(dv, 0);
   if (precision == Precision::bf16)
     return PairAttention(*this, q, kv, layout, shape).backward({in(out_), in(lse), in(dout)}, {out(dq), out(dk), out(dv)});
+  fill(dk, 0);
+  fill(dv, 0);
   AttentionPass(*this, q, kv, layout, shape).backward(in(out_), in(lse), in(dout), out(dq), out(dk), out(dv));
 }
 

@@ -106,17 +106,6 @@ PairAttention::Memory PairAttention::memory_for(const Part& part, int worker, bo
   return {places[0], places[1], places[2], places[3], places[4], places[5], places[6], places[7], places[8], places[9], pitch};
 }
 
-void PairAttention::fetch(const float* rows, std::int64_t apart, std::int64_t count) const {
-  constexpr std::int64_t line = 16;
-  for (std::int64_t row = 0; row < count; ++row, rows += apart) {
-    for (std::int64_t column = 0; column < size(); column += line) __builtin_prefetch(rows + column);
-  }
-}
-
-void PairAttention::fetch(const Strip& strip, const float* of) const {
-  fetch(of + strip.first * size(), strip.stride * size(), strip.rows);
-}
-
 void PairAttention::pack_by_key(const Part& part, const float* from, float* staged, float* to) const {
   for_each_piece(part, from, panel_columns, staged, [&](const Piece& piece) {
     fetch(piece, 0);
@@ -181,7 +170,7 @@ void PairAttention::forward_part(const Part& part, int worker, float* out, float
     for (std::int64_t row = 0; row < part.rows; row += strip_rows()) {
       const Strip strip = strip_of(part, head, part.row + row, std::min(strip_rows(), part.rows - row));
       against_keys(part, strip, q_, memory.keys, memory.scores, memory);
-      fetch({strip.pair(strip.rows), strip.rows, strip.stride, {}}, q_);
+      fetch(strip, q_);
       weigh(strip, memory.scores, memory.pitch, inverse, lse);
       over_keys(part, strip, memory.scores, memory.values, memory, out);
       for (std::int64_t i = 0; i < strip.rows; ++i) kernels_.scale(out + strip.pair(i) * size(), inverse[i], size());

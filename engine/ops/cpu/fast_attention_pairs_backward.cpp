@@ -68,7 +68,7 @@ void PairAttention::backward_strip(const Part& part, const Block& block, std::si
   float *p = memory.scores + offset, *ds = memory.dscores + offset;
   against_keys(part, strip, q_, memory.keys, p, memory);
   against_keys(part, strip, up.dout, memory.values, ds, memory);
-  for (const float* of : {q_, up.dout, up.out}) fetch({strip.pair(strip.rows), strip.rows, strip.stride, {}}, of);
+  for (const float* of : {q_, up.dout, up.out}) fetch(strip, of);
   for (std::int64_t row = 0; row < strip.rows; ++row) {
     const std::int64_t pair = strip.pair(row), at = pair * size();
     const float dot = kernels_.dot(up.out + at, up.dout + at, size());
@@ -82,6 +82,10 @@ void PairAttention::backward_strip(const Part& part, const Block& block, std::si
 void PairAttention::backward_part(const Part& part, int worker, const AttentionUpstream& up, const AttentionGradients& to) const {
   const Memory memory = memory_for(part, worker, true);
   const std::int64_t most = block_rows(part);
+  for (float* all : {to.dk, to.dv}) {
+    float* row = all + std::int64_t{part.row} * width() + part.kv_head * size();
+    for (std::int64_t i = 0; i < part.rows; ++i, row += width()) std::fill_n(row, size(), 0.0F);
+  }
   pack_by_key(part, k_, memory.staged, memory.keys);
   pack_by_key(part, v_, memory.staged, memory.values);
   pack_by_column(part, k_, memory.staged, memory.keys_by_column);
