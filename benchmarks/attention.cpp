@@ -30,11 +30,10 @@ Outcome measure(const Options& options) {
   const Work work{0, 3e-9 * shape.attention(static_cast<double>(shape.sequence)) * static_cast<double>(tokens)};
   const Steps steps = time_steps(*device, options, work, [&] {
     for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
-      device->attention(q, kv, layout, how, out, &lse);
-      device->attention_backward(q, kv, layout, how, out, lse, dout, dq, dk, dv);
+      device->attention(q, kv, layout, how, options.precision, out, &lse);
+      device->attention_backward(q, kv, layout, how, options.precision, out, lse, dout, dq, dk, dv);
     }
   });
-  say("the device's attention takes f32 alone today: --dtype changes only the ceiling");
   return {work.attention / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib};
 }
 

@@ -54,7 +54,7 @@ Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const
 
   Tensor out = device.empty(queries.shape());
   Tensor lse = saved.keeps() ? device.empty({x.shape()[0], shape.heads}) : Tensor();  // [T, H]
-  device.attention(queries, store(keys, values, pass, layer), pass.layout, shape, out, saved.keeps() ? &lse : nullptr);
+  device.attention(queries, store(keys, values, pass, layer), pass.layout, shape, pass.precision, out, saved.keeps() ? &lse : nullptr);
   const std::size_t mark = saved.mark();
   Tensor y = o.forward(out, pass, saved);
   saved.push(queries);
@@ -77,14 +77,14 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
   const Tensor values = saved.pop(), keys = saved.pop(), queries = saved.pop();
   if (again) {
     out = device.empty(queries.shape());
-    device.attention(queries, {keys, values, 0, {}}, pass.layout, shape, out, &lse);
+    device.attention(queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision, out, &lse);
     saved.restore([&] { return out; });
   }
   Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
   o.backward(dy, pass, saved, dout, false);
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()), dv = device.empty(values.shape());
-  device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, out, lse, dout, dq, dk, dv);
+  device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision, out, lse, dout, dq, dk, dv);
   turn(dq, dk, pass, true);
   dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
   dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());

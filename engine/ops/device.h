@@ -162,12 +162,15 @@ class Device {
 
   /// out[t] = softmax(score) v over the keys of its own sequence that row t sees, with score = cap(scale * q[t].k) + slope * (j - p) as
   /// `shape` says. Keys outside a window are not visited. q, out [T, H*K]; lse [T, H] (log of the
-  /// softmax's denominator, kept for backward; may be absent).
-  virtual void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out,
-                         Tensor* lse) = 0;
-  /// Gradients for the case without pages. dq, dk, dv are assigned.
+  /// softmax's denominator, kept for backward; may be absent). In bf16 q, k, v and the weights e = exp(score - the row's largest) are
+  /// rounded before they are multiplied; the denominator is the sum of e as they were.
+  virtual void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision,
+                         Tensor& out, Tensor* lse) = 0;
+  /// Gradients for the case without pages. dq, dk, dv are assigned. In bf16 q, k, v, dout, the softmax p and the gradients of products
+  /// q.k are rounded before they are multiplied.
   virtual void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
-                                  const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) = 0;
+                                  Precision precision, const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk,
+                                  Tensor& dv) = 0;
 
   /// y = activation(gate) * up (Shazeer 2020). All [T, F]; dgate may be gate, and dup may be up.
   virtual void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) = 0;

@@ -124,16 +124,17 @@ class ProfiledDevice final : public Device, public TellsSpans {
     moved("rope", {&x, &x}, [&] { to_->rope(x, positions, cos, sin, heads, inverse); });
   }
 
-  void attention(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out, Tensor* lse) override {
+  void attention(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision, Tensor& out,
+                 Tensor* lse) override {
     computed(
-        "attention", {&q, &kv.k, &kv.v, &out}, [&] { return attention_work(q, layout, shape); },
-        [&] { to_->attention(q, kv, layout, shape, out, lse); });
+        "attention", {&q, &kv.k, &kv.v, &out}, [&] { return attention_work(q, layout, shape, precision); },
+        [&] { to_->attention(q, kv, layout, shape, precision, out, lse); });
   }
-  void attention_backward(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, In out, In lse, In dout, Tensor& dq,
-                          Tensor& dk, Tensor& dv) override {
+  void attention_backward(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision, In out, In lse,
+                          In dout, Tensor& dq, Tensor& dk, Tensor& dv) override {
     computed(
-        "attention_backward", {&q, &kv.k, &kv.v, &dout}, [&] { return attention_backward_work(q, layout, shape); },
-        [&] { to_->attention_backward(q, kv, layout, shape, out, lse, dout, dq, dk, dv); });
+        "attention_backward", {&q, &kv.k, &kv.v, &dout}, [&] { return attention_backward_work(q, layout, shape, precision); },
+        [&] { to_->attention_backward(q, kv, layout, shape, precision, out, lse, dout, dq, dk, dv); });
   }
 
   void gated(Activation activation, In gate, In up, Tensor& y) override {

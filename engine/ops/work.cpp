@@ -35,11 +35,13 @@ Keys keys_of(const Layout& layout, int window) {
 }
 
 /// `products`: of a query and a key, or as large; `queries`, `keys`: arrays like q, and like the keys that are read, that are moved.
-Work attention_with(double products, double queries, double keys, const Tensor& q, const Layout& layout, const AttentionShape& shape) {
+Work attention_with(double products, double queries, double keys, const Tensor& q, const Layout& layout, const AttentionShape& shape,
+                    Precision precision) {
   const Keys found = keys_of(layout, shape.window);
   const double size = shape.head_size;
   return {.flops = 2 * products * shape.heads * size * found.seen,
-          .bytes = queries * bytes_of({&q}) + keys * shape.kv_heads * size * sizeof(float) * found.read};
+          .bytes = queries * bytes_of({&q}) + keys * shape.kv_heads * size * sizeof(float) * found.read,
+          .bf16 = precision == Precision::bf16};
 }
 
 double rows_with_target(std::span<const std::int32_t> targets) {
@@ -63,12 +65,12 @@ Work gemm_work(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how) {
           .bf16 = how.precision == Precision::bf16};
 }
 
-Work attention_work(const Tensor& q, const Layout& layout, const AttentionShape& shape) {
-  return attention_with(2, 2, 2, q, layout, shape);  // q, out; k, v
+Work attention_work(const Tensor& q, const Layout& layout, const AttentionShape& shape, Precision precision) {
+  return attention_with(2, 2, 2, q, layout, shape, precision);  // q, out; k, v
 }
 
-Work attention_backward_work(const Tensor& q, const Layout& layout, const AttentionShape& shape) {
-  return attention_with(5, 4, 4, q, layout, shape);  // q, out, dout, dq; k, v, dk, dv
+Work attention_backward_work(const Tensor& q, const Layout& layout, const AttentionShape& shape, Precision precision) {
+  return attention_with(5, 4, 4, q, layout, shape, precision);  // q, out, dout, dq; k, v, dk, dv
 }
 
 Work head_work(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, Precision precision,

@@ -44,10 +44,10 @@ class FastDevice final : public HostDevice {
   void layer_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& inv_std, const Tensor& dy, Tensor& dx,
                            Tensor& dgain) override;
   void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) override;
-  void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Tensor& out,
+  void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision, Tensor& out,
                  Tensor* lse) override;
-  void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, const Tensor& out,
-                          const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) override;
+  void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision,
+                          const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) override;
   void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) override;
   void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) override;
   void activate(Activation activation, const Tensor& x, Tensor& y) override;
@@ -111,6 +111,7 @@ class FastDevice final : public HostDevice {
 
   float* scratch(int worker) { return product_scratch_[static_cast<std::size_t>(worker)].need(product_scratch); }
   friend class AttentionPass;
+  friend class PairAttention;
   friend class HeadPass;
 };
 

@@ -74,7 +74,7 @@ struct Round {
     }
   }
 
-  void attention(const std::string& name, const AttentionShape& shape) {
+  void attention(const std::string& name, const AttentionShape& shape, Precision precision) {
     Layout layout{{0, 70, 71, 300}, {}};
     for (int n = 0; n < 3; ++n) {
       for (int i = 0; i < layout.offsets[static_cast<std::size_t>(n) + 1] - layout.offsets[static_cast<std::size_t>(n)]; ++i)
@@ -84,8 +84,8 @@ struct Round {
     const KeyValues kv{random({300, 80}, 3), random({300, 80}, 4), 0, {}};
     Tensor out = on.empty({300, 240}), lse = on.empty({300, 6}), dq = on.empty({300, 240}), dk = on.empty({300, 80}),
            dv = on.empty({300, 80});
-    on.attention(q, kv, layout, shape, out, &lse);
-    on.attention_backward(q, kv, layout, shape, out, lse, dout, dq, dk, dv);
+    on.attention(q, kv, layout, shape, precision, out, &lse);
+    on.attention_backward(q, kv, layout, shape, precision, out, lse, dout, dq, dk, dv);
     keep(name, out);
     keep(name + " lse", lse);
     keep(name + " dq", dq);
@@ -130,10 +130,13 @@ std::map<std::string, Floats> every_result(Device& device) {
   Round round{device, {}};
   round.products();
   round.rows();
-  round.attention("attention", {6, 2, 40, 0.16F});
-  round.attention("attention in a window", {6, 2, 40, 0.16F, 0, 50});
-  round.attention("attention capped", {6, 2, 40, 0.16F, 2});
-  round.attention("attention tilted", {6, 2, 40, 0.16F, 0, 90, {1, 0.5F, 0.25F, 0.125F, 0.0625F, 0.03125F}});
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    const std::string name = precision == Precision::bf16 ? "attention in bf16" : "attention";
+    round.attention(name, {6, 2, 40, 0.16F}, precision);
+    round.attention(name + " in a window", {6, 2, 40, 0.16F, 0, 50}, precision);
+    round.attention(name + " capped", {6, 2, 40, 0.16F, 2}, precision);
+    round.attention(name + " tilted", {6, 2, 40, 0.16F, 0, 90, {1, 0.5F, 0.25F, 0.125F, 0.0625F, 0.03125F}}, precision);
+  }
   round.head("head", {0.9F});
   round.head("head of scaled logits", {0.9F, 0.5F});
   round.head("head of capped logits", {0.9F, 1.5F, 5});

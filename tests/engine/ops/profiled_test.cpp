@@ -105,14 +105,17 @@ TEST(Work, OfAttentionCountsTheKeysThatAreSeen) {
   const Tensor q = device->empty({5, 6});  // two heads of size 3
   const Layout layout{{0, 3, 5}, {0, 1, 2, 0, 1}};
   AttentionShape shape{.heads = 2, .kv_heads = 1, .head_size = 3};
-  EXPECT_EQ(attention_work(q, layout, shape).flops, 4 * 2 * 3 * (1 + 2 + 3 + 1 + 2));
-  EXPECT_EQ(attention_work(q, layout, shape).bytes, 4 * (2 * 30 + 2 * 3 * 5));
-  EXPECT_EQ(attention_backward_work(q, layout, shape).flops, 10 * 2 * 3 * 9);
+  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).flops, 4 * 2 * 3 * (1 + 2 + 3 + 1 + 2));
+  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).bytes, 4 * (2 * 30 + 2 * 3 * 5));
+  EXPECT_EQ(attention_backward_work(q, layout, shape, Precision::f32).flops, 10 * 2 * 3 * 9);
+  EXPECT_FALSE(attention_work(q, layout, shape, Precision::f32).bf16);
+  EXPECT_TRUE(attention_work(q, layout, shape, Precision::bf16).bf16);
+  EXPECT_TRUE(attention_backward_work(q, layout, shape, Precision::bf16).bf16);
   shape.window = 2;
-  EXPECT_EQ(attention_work(q, layout, shape).flops, 4 * 2 * 3 * (1 + 2 + 2 + 1 + 2));
+  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).flops, 4 * 2 * 3 * (1 + 2 + 2 + 1 + 2));
   const Layout late{{0, 1}, {9}};  // one row of a cache
   shape.window = 0;
-  EXPECT_EQ(attention_work(q.rows(0, 1), late, shape).bytes, 4 * (2 * 6 + 2 * 3 * 10));
+  EXPECT_EQ(attention_work(q.rows(0, 1), late, shape, Precision::f32).bytes, 4 * (2 * 6 + 2 * 3 * 10));
 }
 
 TEST(Work, OfTheHeadCountsRowsWithATarget) {
