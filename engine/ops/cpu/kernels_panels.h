@@ -90,9 +90,10 @@ void pack_words(const Packing& p, float* to) {
   }
 }
 
-template <class V, class E, int M>
-[[gnu::always_inline]] inline void panel_steps(const float*& a, const float*& b, std::int64_t steps, V (&sums)[M][2]) {
+template <class V, class E, int M, bool fetch>
+[[gnu::always_inline]] inline void panel_steps(const float* a, const float* b, std::int64_t steps, const float* ahead, V (&sums)[M][2]) {
   for (std::int64_t s = 0; s < steps; ++s, a += M, b += panel_columns) {
+    if constexpr (fetch) __builtin_prefetch(ahead + 16 * s, 0, 2);
     const auto left = E::right(b), right = E::right(b + 16);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
@@ -102,9 +103,11 @@ template <class V, class E, int M>
   }
 }
 
-/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
+/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32]. A line of what stands `ahead` is fetched in
+/// each step, where it is wanted (nullptr: it is not).
 template <class V, class E, int M>
-void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n, bool add) {
+void panel_tile(const float* a, const float* b, std::int64_t steps, const float* ahead, float* c, std::int64_t ldc, std::int64_t n,
+                bool add) {
   const auto low = V::first(n), high = V::first(n - 16);
   V sums[M][2];
 #pragma GCC unroll 16
@@ -112,7 +115,7 @@ void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, st
     sums[i][0] = add ? V::load(c + i * ldc, low) : V::zero();
     sums[i][1] = add ? V::load(c + i * ldc + 16, high) : V::zero();
   }
-  panel_steps<V, E, M>(a, b, steps, sums);
+  ahead != nullptr ? panel_steps<V, E, M, true>(a, b, steps, ahead, sums) : panel_steps<V, E, M, false>(a, b, steps, ahead, sums);
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
     sums[i][0].store(c + i * ldc, low);
@@ -121,17 +124,19 @@ void panel_tile(const float* a, const float* b, std::int64_t steps, float* c, st
 }
 
 template <class V, class E, int M = E::rows>
-[[gnu::always_inline]] inline void panel_tile_of(std::int64_t rows, const float* a, const float* b, std::int64_t steps, float* c,
-                                                 std::int64_t ldc, std::int64_t n, bool add) {
+[[gnu::always_inline]] inline void panel_tile_of(std::int64_t rows, const float* a, const float* b, std::int64_t steps, const float* ahead,
+                                                 float* c, std::int64_t ldc, std::int64_t n, bool add) {
   if constexpr (M > 0) {
-    if (rows == M) return panel_tile<V, E, M>(a, b, steps, c, ldc, n, add);
-    panel_tile_of<V, E, M - 1>(rows, a, b, steps, c, ldc, n, add);
+    if (rows == M) return panel_tile<V, E, M>(a, b, steps, ahead, c, ldc, n, add);
+    panel_tile_of<V, E, M - 1>(rows, a, b, steps, ahead, c, ldc, n, add);
   }
 }
 
-/// A block of C from its tiles of A and panels of B. `steps`: words of the whole k, which tiles and panels hold.
+/// A block of C from its tiles of A and panels of B. `steps`: words of the whole k, which tiles and panels hold. With few tiles a panel
+/// comes from memory, and while the later ones read it from a cache the first two have the next panel fetched, half of it each.
 template <class V, class E>
 void panel_product(const PanelProduct& p) {
+  const bool few = p.m > p.rows && p.m <= 4 * p.rows;
   for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
     const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
     for (std::int64_t n = 0; n < p.n; n += panel_columns) {
@@ -139,7 +144,9 @@ void panel_product(const PanelProduct& p) {
       const std::int64_t width = p.n - n < panel_columns ? p.n - n : panel_columns;
       for (std::int64_t m = 0; m < p.m; m += p.rows) {
         const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
-        panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps, p.c + m * p.ldc + n, p.ldc, width,
+        const float* next = b + p.steps * panel_columns + m / p.rows * steps * (panel_columns / 2);
+        const bool fetch = few && m < 2 * p.rows && n + panel_columns < p.n;
+        panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps, fetch ? next : nullptr, p.c + m * p.ldc + n, p.ldc, width,
                             from > 0 || p.accumulate);
       }
     }
