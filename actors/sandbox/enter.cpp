@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -132,6 +133,17 @@ void give_up_calls(const Way& way) {
   way.must(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, Step::filter);
 }
 
+// The limit on processes counts those of nobody in every sandbox of this host. Where another program has just taken all of them there is
+// none for this one, until that one is stopped: so it waits, three seconds at most.
+void become_program(const Plan& plan, char* const* run, char* const* environment) {
+  constexpr timespec moment{0, 10'000'000};
+  for (int tries = 0; tries < 300; ++tries) {
+    ::execve(plan.program.c_str(), run, environment);
+    if (errno != EAGAIN) return;
+    ::nanosleep(&moment, nullptr);
+  }
+}
+
 }  // namespace
 
 void enter(const Plan& plan, const char* folder, const Ends& ends, char* const* run, char* const* environment) {
@@ -152,7 +164,7 @@ void enter(const Plan& plan, const char* folder, const Ends& ends, char* const* 
   forget_signals();
   ::umask(077);
   give_up_calls(way);
-  ::execve(plan.program.c_str(), run, environment);
+  become_program(plan, run, environment);
   way.give_up(Step::program);
 }
 
