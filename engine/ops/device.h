@@ -226,9 +226,13 @@ struct CpuOptions {
   int threads = 0;  ///< 0: as many as the process may use
   /// Highest instruction set to use: "", "baseline", "avx2", "avx512", "avx512_bf16". Empty: the best that the processor has.
   const char* isa = "";
-  /// Logits that head_through keeps at a time. Few at a time read and write the weight's gradient more often.
+  /// Logits that head_through keeps at a time; head_rows() says of how many rows.
   std::int64_t head_logits = 36'000'000;
 };
+/// Of a vocabulary beyond 70 thousand as many rows as of one of 70 thousand: few at a time read and write the weight's gradient too often.
+constexpr std::int64_t head_rows(std::int64_t vocabulary, std::int64_t logits) {
+  return logits / (vocabulary < 70'000 ? vocabulary : 70'000);
+}
 /// The fast device. Results are the same bits for any number of threads, and for avx2, avx512 and avx512_bf16 (which makes sums of bf16
 /// products below 2^-126 zero).
 std::unique_ptr<Device> make_cpu_device(CpuOptions options = {});

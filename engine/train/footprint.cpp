@@ -62,7 +62,8 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
   const std::int64_t right = std::max(of.hidden * widest, tokens * widest);
   if (spec.labels > 0) return left + right;
   const std::int64_t weight = of.vocabulary * of.hidden, logits = tokens * of.vocabulary;
-  const std::int64_t held = std::min(logits, ops::CpuOptions().head_logits), group = tokens * std::min(of.vocabulary, ops::head_columns);
+  const std::int64_t rows = std::min(tokens, ops::head_rows(of.vocabulary, ops::CpuOptions().head_logits));
+  const std::int64_t held = rows * of.vocabulary, group = tokens * std::min(of.vocabulary, ops::head_columns);
   left = std::max(left, group);
   return left + right + group + weight + 4 * tokens * of.hidden + std::max(held, logits <= ops::most_kept_logits ? logits : 0);
 }

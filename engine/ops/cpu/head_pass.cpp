@@ -257,7 +257,7 @@ void HeadPass::through(const HeadScores& scores, const HeadUpstream& up, const H
   if (rows() == 0) return;
   pack_weights();
   pack_weights_below();
-  for_each_chunk(device_.head_logits_ / vocabulary_, [&](const Chunk& chunk) {
+  for_each_chunk(head_rows(vocabulary_, device_.head_logits_), [&](const Chunk& chunk) {
     float* kept = device_.kept_.need(chunk.rows * vocabulary_);
     gather_inputs(chunk);
     forward_chunk(chunk, scores, kept);
