@@ -28,19 +28,25 @@ struct Blocks {
 }  // namespace
 
 void FastDevice::pack_panels(const Panels& with, const Packing& items, float* to) {
-  // Rows of k go to all panels before the next ones are read: a panel alone takes a line or two of each, which may all fall into one set of
-  // a cache, and from a page of its own.
-  constexpr std::int64_t rows_at_once = 16;
-  const std::int64_t steps = with.steps(items.depth), along = items.items_together ? rows_at_once : items.depth;
-  share((items.count + items.width - 1) / items.width, items.width * items.depth, 1, [&](std::int64_t begin, std::int64_t end, int) {
+  const std::int64_t steps = with.steps(items.depth), panels = (items.count + items.width - 1) / items.width;
+  const auto pack = [&](std::int64_t panel, std::int64_t k, std::int64_t depth) {
+    const std::int64_t i = panel * items.width;
     Packing part = items;
-    for (std::int64_t k = 0; k < items.depth; k += along) {
-      part.depth = std::min(along, items.depth - k);
-      for (std::int64_t i = begin * items.width; i < std::min(items.count, end * items.width); i += items.width) {
-        part.from = items.from + (items.items_together ? i + k * items.apart : i * items.apart);
-        part.count = std::min(items.width, items.count - i);
-        with.pack(part, to + i * steps + k / with.step * items.width);
-      }
+    part.from += items.items_together ? i + k * items.apart : i * items.apart + k;
+    part.count = std::min(items.width, items.count - i), part.depth = depth;
+    with.pack(part, to + i * steps + k / with.step * items.width);
+  };
+  if (!items.items_together) {
+    return share(panels, items.width * items.depth, 1, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t panel = begin; panel < end; ++panel) pack(panel, 0, items.depth);
+    });
+  }
+  // Some rows of k go to all panels before the next ones are read, each thread's own: a panel alone takes a line or two of each row, which
+  // may all fall into one set of a cache, and from a page of its own.
+  constexpr std::int64_t rows_at_once = 16;
+  share((items.depth + rows_at_once - 1) / rows_at_once, rows_at_once * items.count, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t k = begin * rows_at_once; k < std::min(items.depth, end * rows_at_once); k += rows_at_once) {
+      for (std::int64_t panel = 0; panel < panels; ++panel) pack(panel, k, std::min(rows_at_once, items.depth - k));
     }
   });
 }
