@@ -12,7 +12,7 @@
 namespace troupe::engine::ops::kernels {
 
 /// Rows that are packed together lie in different pages, where the processor's own prefetching does not look far enough.
-inline constexpr std::int64_t values_ahead = 64;
+inline constexpr std::int64_t values_ahead = 64, rows_ahead = 16;
 
 /// f32: a step is one k.
 template <class V>
@@ -70,7 +70,8 @@ void pack_words(const Packing& p, float* to) {
     float* target = to + item;
     if (p.items_together) {
       for (std::int64_t s = 0; s < steps; ++s, target += p.width) {
-        for (std::int64_t row = 0; row < E::step; ++row) __builtin_prefetch(p.from + (s * E::step + row) * p.apart + item + values_ahead);
+        for (std::int64_t row = 0; row < E::step; ++row)
+          __builtin_prefetch(p.from + (s * E::step + row + rows_ahead) * p.apart + item, 0, 2);
         E::across(p.from + s * E::step * p.apart + item, p.apart, p.depth - s * E::step, there).store(target, room);
       }
       continue;
@@ -155,7 +156,8 @@ void panel_product(const PanelProduct& p) {
 
 template <class V, class E>
 constexpr Panels panels() {
-  return {.rows = E::rows, .step = E::step, .pack = pack_words<V, E>, .product = panel_product<V, E>};
+  return {
+      .rows = E::rows, .columns = panel_columns, .step = E::step, .together = 1, .pack = pack_words<V, E>, .product = panel_product<V, E>};
 }
 
 }  // namespace troupe::engine::ops::kernels

@@ -14,6 +14,7 @@ constexpr Kernels table(const char* isa) {
   return {.isa = isa,
           .dot_product = dot_product<V>,
           .outer_product = outer_product<V>,
+          .dots = dots<V>(),
           .singles = panels<V, Singles<V>>(),
           .pairs = panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,
