@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 
 #include "engine/ops/cpu/access.h"
 #include "engine/ops/cpu/host_device.h"
@@ -75,7 +76,9 @@ class FastDevice final : public HostDevice {
   void blocks_of_product(Kind kind, const Product& p);
   /// nullptr: a product so small or of so few rows is not worth packing.
   const Panels* panels_for(Kind kind, const Product& p, Precision precision) const;
-  void multiply(const Panels& with, const PanelProduct& p);
+  void multiply(const Panels& with, const PanelProduct& p) { multiply(with, std::span(&p, 1)); }
+  /// Products that do not depend on each other, shared out together.
+  void multiply(const Panels& with, std::span<const PanelProduct> products);
   /// The same of an A, or a B, whose items are packed on the way; none lie together.
   void multiply_rows(const Panels& with, const Packing& left, const PanelProduct& p);
   void multiply_columns(const Panels& with, const Packing& right, const PanelProduct& p);

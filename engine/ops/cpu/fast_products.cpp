@@ -44,6 +44,26 @@ std::vector<Part> parts_of(std::int64_t count, std::int64_t most, int threads) {
   return parts;
 }
 
+/// Blocks of a product: by rows where it has many, else by both.
+void cut(const PanelProduct& p, int threads, std::vector<PanelProduct>& into) {
+  const std::int64_t tiles = (p.m + p.rows - 1) / p.rows, at_once = tiles_at_once(p.rows, p.steps);
+  const auto add = [&](std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t columns) {
+    PanelProduct part = p;
+    part.m = std::min(rows, p.m - m), part.n = std::min(columns, p.n - n);
+    part.a += m * p.steps, part.b += n * p.steps, part.c += m * p.ldc + n;
+    into.push_back(part);
+  };
+  if (tiles >= 6 * threads) {
+    for (const Part& part : parts_of(tiles, at_once, threads)) add(part.first * p.rows, part.count * p.rows, 0, p.n);
+    return;
+  }
+  Blocks blocks{p.m, p.n, p.rows * at_once, 512};
+  blocks.cut_for(threads, p.rows, panel_columns);
+  for (std::int64_t n = 0; n < p.n; n += blocks.width) {
+    for (std::int64_t m = 0; m < p.m; m += blocks.height) add(m, blocks.height, n, blocks.width);
+  }
+}
+
 void clear(std::int64_t m, std::int64_t n, float* c, std::int64_t ldc, bool accumulate) {
   for (std::int64_t i = 0; i < m && !accumulate; ++i) std::fill_n(c + i * ldc, n, 0.0F);
 }
@@ -85,18 +105,16 @@ void FastDevice::pack_tiles(const Panels& with, const Packing& items, float* to)
   with.pack(part, to + whole * with.steps(items.depth));
 }
 
-void FastDevice::multiply(const Panels& with, const PanelProduct& p) {
-  if (p.steps == 0) return clear(p.m, p.n, p.c, p.ldc, p.accumulate);
-  const std::int64_t work = p.m * p.n * p.steps;
-  Blocks blocks{p.m, p.n, p.rows * tiles_at_once(p.rows, p.steps), 512};
-  blocks.cut_for(work < worth_waking ? 1 : pool_.threads(), p.rows, panel_columns);
-  spread(blocks.count(), work, [&](std::int64_t block, int) {
-    const std::int64_t m = block % blocks.down() * blocks.height, n = block / blocks.down() * blocks.width;
-    PanelProduct part = p;
-    part.m = std::min(blocks.height, p.m - m), part.n = std::min(blocks.width, p.n - n);
-    part.a += m * p.steps, part.b += n * p.steps, part.c += m * p.ldc + n;
-    with.product(part);
-  });
+void FastDevice::multiply(const Panels& with, std::span<const PanelProduct> products) {
+  std::vector<PanelProduct> parts;
+  std::int64_t work = 0;
+  for (const PanelProduct& p : products) {
+    if (p.steps == 0) clear(p.m, p.n, p.c, p.ldc, p.accumulate);
+    if (p.steps == 0) continue;
+    work += p.m * p.n * p.steps;
+    cut(p, p.m * p.n * p.steps < worth_waking ? 1 : pool_.threads(), parts);
+  }
+  spread(std::ssize(parts), work, [&](std::int64_t part, int) { with.product(parts[static_cast<std::size_t>(part)]); });
 }
 
 void FastDevice::multiply_rows(const Panels& with, const Packing& left, const PanelProduct& p) {

@@ -112,7 +112,7 @@ struct Kernels {
   void (*cap)(float* x, std::int64_t n, float factor, float cap);                                ///< x becomes cap * tanh(factor * x / cap)
   void (*cap_backward)(const float* capped, float* d, std::int64_t n, float cap, float dot);     ///< d becomes (d - dot) * the cap's slope
   void (*tilt)(float* scores, std::int64_t n, float slope, std::int64_t first);                  ///< scores[i] += slope * (first + i)
-  void (*head_dlogits)(float* logits, std::int64_t n, const HeadRow&);                           ///< without the target's own term
+  void (*head_dlogits)(const float* logits, float* slopes, std::int64_t n, const HeadRow&);      ///< without the target's own term
 
   float (*dot)(const float* a, const float* b, std::int64_t n);
   double (*mean_square)(const float* x, std::int64_t n);
