@@ -72,6 +72,7 @@ class FastDevice final : public HostDevice {
   enum class Kind { dot, outer };
   /// C = A B on all threads. dot: B is [n, k], outer: it is [k, n]. In bf16, and where it is large, from operands that are packed first.
   void product(Kind kind, const Product& p, Precision precision);
+  void packed_product(Kind kind, const Product& p, const Panels& with);
   /// In f32 by a kernel that packs for itself, in blocks of C.
   void blocks_of_product(Kind kind, const Product& p);
   /// nullptr: a product so small or of so few rows is not worth packing.

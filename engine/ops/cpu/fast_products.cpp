@@ -163,14 +163,25 @@ const Panels* FastDevice::panels_for(Kind kind, const Product& p, Precision prec
   return worth && p.m > 2 * kernels_.singles.rows && p.n > 16 ? &kernels_.singles : nullptr;
 }
 
-// The operand that has more items is packed by the threads that multiply it, part by part, each in a core's own cache; the other one before
-// that, by all. Where its items lie together (the rows of k are far apart then) it is packed before as well.
+// Long sums go in parts, each from operands of its own, so that what a core packs stays in its cache; elements go on from what they are.
 void FastDevice::product(Kind kind, const Product& p, Precision precision) {
   if (p.m == 0 || p.n == 0) return;
-  const Panels* chosen = panels_for(kind, p, precision);
-  if (chosen == nullptr) return blocks_of_product(kind, p);
+  const Panels* with = panels_for(kind, p, precision);
+  if (with == nullptr) return blocks_of_product(kind, p);
   if (p.k == 0) return clear(p.m, p.n, p.c, p.ldc, p.accumulate);
-  const Panels& with = *chosen;
+  constexpr std::int64_t words_of_part = 1024;
+  const std::int64_t depth = p.a_k == 1 ? words_of_part * with->step : p.k;
+  for (std::int64_t k = 0; k < p.k; k += depth) {
+    Product part = p;
+    part.k = std::min(depth, p.k - k), part.accumulate = k > 0 || p.accumulate;
+    part.a += k * p.a_k, part.b += kind == Kind::dot ? k : k * p.ldb;
+    packed_product(kind, part, *with);
+  }
+}
+
+// The operand that has more items is packed by the threads that multiply it, part by part, each in a core's own cache; the other one before
+// that, by all. Where its items lie together (the rows of k are far apart then) it is packed before as well.
+void FastDevice::packed_product(Kind kind, const Product& p, const Panels& with) {
   const std::int64_t steps = with.steps(p.k), rows = with.tile(p.m);
   const Packing left{p.a, p.a_k == 1 ? p.a_row : p.a_k, p.m, p.k, rows, p.a_k != 1};
   const Packing right{p.b, p.ldb, p.n, p.k, with.columns, kind == Kind::outer};

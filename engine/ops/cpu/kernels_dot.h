@@ -8,7 +8,8 @@
 
 namespace troupe::engine::ops::kernels {
 
-inline constexpr std::int64_t k_block = 512;  // part of the order of summation: the same for everyone
+inline constexpr std::int64_t k_block =
+    512;  // part of the order of summation: the same for everyone; fast_products.cpp cuts k at its multiples
 inline constexpr std::int64_t dot_columns_block = 256;
 // Products of few rows: what of them is held at once, and columns of B that are read at a time.
 inline constexpr std::int64_t direct_depth = 4096, direct_group = 8;

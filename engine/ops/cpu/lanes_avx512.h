@@ -44,13 +44,7 @@ struct Lanes {
   }
 
   /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
-  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) {
-    const __m512i whole = _mm512_cvtps_epi32(n.v), half = _mm512_srai_epi32(whole, 1), rest = _mm512_sub_epi32(whole, half);
-    const __m512i bias = _mm512_set1_epi32(127);
-    const __m512 a = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(half, bias), 23));
-    const __m512 b = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(rest, bias), 23));
-    return {_mm512_mul_ps(_mm512_mul_ps(x.v, a), b)};
-  }
+  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) { return {_mm512_scalef_ps(x.v, n.v)}; }
   [[gnu::always_inline]] static Lanes round_bf16(Lanes x) {
     const __m512i bits = _mm512_castps_si512(x.v);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
