@@ -123,6 +123,7 @@ void pack_steps(const Packing& p, float* to) {
     float* target = to;
     for (std::int64_t at = 0; at < p.depth; at += 16, target += 16 * p.width) {
       const std::int64_t apart = p.items_together ? p.apart : 1;
+      __builtin_prefetch(from + at + p.apart);
       const V x = i < p.count ? values_of<V>(from + at * apart, apart, p.depth - at) : V::zero();
       x.store(target);
     }
