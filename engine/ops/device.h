@@ -220,7 +220,7 @@ std::unique_ptr<Device> make_reference_device();
 /// Logits that head() keeps for the way back at most: 144 MiB, which is a micro-batch of 1179 tokens at 32000 words.
 inline constexpr std::int64_t most_kept_logits = std::int64_t{36} << 20;
 /// Columns of the vocabulary whose gradients the way back through the head holds at a time, twice.
-inline constexpr std::int64_t head_columns = 1792;
+inline constexpr std::int64_t head_columns = 896;
 
 struct CpuOptions {
   int threads = 0;  ///< 0: as many as the process may use
