@@ -60,6 +60,16 @@ struct Panels {
   }
 };
 
+/// Heads of one row, each with keys (or values) of its own: `rows` [keys, heads * size], `apart` from one to the next, and their products
+/// or weights [heads, keys], `pitch` apart. Rows that will be wanted next stand `ahead` of these.
+struct RowHeads {
+  std::int64_t heads, size, keys;
+  const float* rows;
+  std::int64_t apart, ahead;
+  float* weights;
+  std::int64_t pitch;
+};
+
 /// Of z = x * factor: the largest z, and sums over e = exp(z - largest).
 struct SoftmaxSums {
   float largest;
@@ -93,6 +103,10 @@ struct Kernels {
   void (*dot_product)(const Product&, float* scratch);
   /// B is [k, n]: each element is one chain of multiply-adds in the order of k, which continues from C when accumulating.
   void (*outer_product)(const Product&, float* scratch);
+  /// weights = products of q [heads * size] with keys, each as dot_product's.
+  void (*row_scores)(const RowHeads&, const float* q);
+  /// out [heads * size] = or += weights times values, each as outer_product's.
+  void (*row_values)(const RowHeads&, float* out, bool add);
   Panels singles;  ///< f32
   Panels pairs;    ///< f32 rounded to bf16, two to a word
 

@@ -1,6 +1,7 @@
 // The table of one instruction set: every kernel, made for its lanes.
 #pragma once
 
+#include "engine/ops/cpu/kernels_attention.h"
 #include "engine/ops/cpu/kernels_gates.h"
 #include "engine/ops/cpu/kernels_norms.h"
 #include "engine/ops/cpu/kernels_outer.h"
@@ -14,6 +15,8 @@ constexpr Kernels table(const char* isa) {
   return {.isa = isa,
           .dot_product = dot_product<V>,
           .outer_product = outer_product<V>,
+          .row_scores = row_scores<V>,
+          .row_values = row_values<V>,
           .singles = panels<V, Singles<V>>(),
           .pairs = panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,
