@@ -73,6 +73,8 @@ class FastDevice final : public HostDevice {
   void product(Kind kind, const Product& p, Precision precision);
   /// In f32 by a kernel that packs for itself, in blocks of C.
   void blocks_of_product(Kind kind, const Product& p);
+  /// dot of few rows in f32, which each thread packs once for all of its columns.
+  void product_of_few_rows(const Product& p);
   void multiply(const Panels& with, const PanelProduct& p);
   /// A in tiles of `rows` rows, which is chosen.
   const float* pack_left(const Panels& with, const Product& p, std::int64_t& rows);

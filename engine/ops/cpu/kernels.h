@@ -43,6 +43,9 @@ struct Product {
 };
 /// Floats of scratch that it may use.
 inline constexpr std::int64_t product_scratch = 192 * 1024;
+/// Rows of a product that are few, and how many k of them are held at once.
+inline constexpr std::int64_t direct_rows = 32, direct_depth = 4096;
+static_assert(direct_rows * direct_depth <= product_scratch);
 
 /// Products of packed operands of one kind of number.
 struct Panels {
@@ -101,6 +104,8 @@ struct Kernels {
   /// B is [n, k]: each element is sixteen running sums along k, in blocks of 512, each block's joined by one fixed tree. So the roundings
   /// in a row are few, and few rows read B where it lies.
   void (*dot_product)(const Product&, float* scratch);
+  /// The part of it from k on, direct_depth long, for direct_rows rows at most. They are left in `rows` as it wants them, or lie there.
+  void (*direct_product)(const Product&, std::int64_t k, float* rows, bool pack);
   /// B is [k, n]: each element is one chain of multiply-adds in the order of k, which continues from C when accumulating.
   void (*outer_product)(const Product&, float* scratch);
   /// weights = products of q [heads * size] with keys, each as dot_product's.

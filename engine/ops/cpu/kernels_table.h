@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/ops/cpu/kernels_attention.h"
+#include "engine/ops/cpu/kernels_direct.h"
 #include "engine/ops/cpu/kernels_gates.h"
 #include "engine/ops/cpu/kernels_norms.h"
 #include "engine/ops/cpu/kernels_outer.h"
@@ -14,6 +15,7 @@ template <class V>
 constexpr Kernels table(const char* isa) {
   return {.isa = isa,
           .dot_product = dot_product<V>,
+          .direct_product = direct_product<V>,
           .outer_product = outer_product<V>,
           .row_scores = row_scores<V>,
           .row_values = row_values<V>,
