@@ -183,8 +183,8 @@ class Device {
   /// The fused vocabulary head: from hidden states [T, D] and weight [V, D], with z of weight.hidden as HeadScale says:
   /// logp[t] = z[targets[t]] - lse[t] and, where wanted, entropy[t] = lse - sum_v p_v z_v. A row of no_target is skipped: its logp, lse,
   /// entropy and gradients are 0. For target_elsewhere see there. Logits are made and forgotten block by block; only where `kept` is given
-  /// and they are few (a small micro-batch) it becomes those of the rows that are not skipped, for head_backward, which need not make them
-  /// again then; else absent.
+  /// and they are few (a small micro-batch) it becomes what a device makes of those of the rows that are not skipped, for head_backward,
+  /// which need not make them again then; else absent.
   virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                     Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter = nullptr,
                     Tensor* kept = nullptr) = 0;

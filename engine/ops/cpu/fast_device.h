@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 
 #include "engine/ops/cpu/access.h"
 #include "engine/ops/cpu/host_device.h"
@@ -75,9 +76,15 @@ class FastDevice final : public HostDevice {
   void blocks_of_product(Kind kind, const Product& p);
   /// dot of few rows in f32, which each thread packs once for all of its columns.
   void product_of_few_rows(const Product& p);
-  void multiply(const Panels& with, const PanelProduct& p);
-  /// A in tiles of `rows` rows, which is chosen.
-  const float* pack_left(const Panels& with, const Product& p, std::int64_t& rows);
+  /// nullptr: a product so small or of so few rows is not worth packing.
+  const Panels* panels_for(Kind kind, const Product& p, Precision precision) const;
+  void multiply(const Panels& with, const PanelProduct& p) { multiply(with, std::span(&p, 1)); }
+  /// Products that do not depend on each other, shared out together.
+  void multiply(const Panels& with, std::span<const PanelProduct> products);
+  /// The same of an A, or a B, whose items are packed on the way; none lie together.
+  void multiply_rows(const Panels& with, const Packing& left, const PanelProduct& p);
+  void multiply_columns(const Panels& with, const Packing& right, const PanelProduct& p);
+  const float* pack_left(const Panels& with, const Packing& items);
   /// All items, `width` at a time. The last tile is as narrow as what is left; the last panel is filled up with zeros.
   void pack_tiles(const Panels& with, const Packing& items, float* to);
   void pack_panels(const Panels& with, const Packing& items, float* to);

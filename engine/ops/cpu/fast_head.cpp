@@ -22,7 +22,7 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
   HeadPass pass(*this, hidden, weight, targets, scale, precision, adapter);
   const HeadScores to = cleared(logp, lse, entropy);
   if (kept != nullptr)
-    *kept = pass.rows() * rows_of(weight) <= most_kept_logits ? empty({pass.rows(), rows_of(weight)}, DType::f32) : Tensor();
+    *kept = pass.rows() * rows_of(weight) <= most_kept_logits ? empty({pass.kept_logits(pass.rows())}, DType::f32) : Tensor();
   pass.forward(to, kept != nullptr && *kept ? out(*kept) : nullptr);
 }
 
@@ -46,7 +46,7 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
   check(lse.count() == dlogp.count(), "head_backward: lse [T]");
   HeadPass pass(*this, hidden, weight, targets, scale, precision, adapter);
   const bool has_kept = kept != nullptr && *kept;
-  check(!has_kept || kept->count() == pass.rows() * rows_of(weight), "head_backward: kept logits of another call");
+  check(!has_kept || kept->count() == pass.kept_logits(pass.rows()), "head_backward: kept logits of another call");
   fill(dhidden, 0);
   if (adapter != nullptr) fill(adapter->ddown, 0);
   const HeadUpstream up{in(lse), in(dlogp), dentropy == nullptr ? nullptr : in(*dentropy), dentropy == nullptr ? nullptr : in(*entropy)};

@@ -25,6 +25,49 @@ struct Blocks {
   }
 };
 
+// Of an operand so much that it stays in the second-level cache beside a panel of the other.
+constexpr std::int64_t words_at_once = 100'000;
+std::int64_t tiles_at_once(std::int64_t rows, std::int64_t steps) {
+  return std::clamp<std::int64_t>(words_at_once / (rows * std::min(steps, panel_depth)), 2, 14);
+}
+
+struct Part {
+  std::int64_t first, count;
+};
+/// [0, count) in parts of at most `most`, which become smaller towards the end: so the threads that share them out end at about one time.
+std::vector<Part> parts_of(std::int64_t count, std::int64_t most, int threads) {
+  std::vector<Part> parts;
+  for (std::int64_t first = 0; first < count; first += parts.back().count) {
+    const std::int64_t left = count - first, share = threads == 1 ? left : std::max<std::int64_t>(2, left / (3 * threads));
+    parts.push_back({first, std::min({most, share, left})});
+  }
+  return parts;
+}
+
+/// Blocks of a product: by rows where it has many, else by both.
+void cut(const PanelProduct& p, int threads, std::vector<PanelProduct>& into) {
+  const std::int64_t tiles = (p.m + p.rows - 1) / p.rows, at_once = tiles_at_once(p.rows, p.steps);
+  const auto add = [&](std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t columns) {
+    PanelProduct part = p;
+    part.m = std::min(rows, p.m - m), part.n = std::min(columns, p.n - n);
+    part.a += m * p.steps, part.b += n * p.steps, part.c += m * p.ldc + n;
+    into.push_back(part);
+  };
+  if (tiles >= 6 * threads) {
+    for (const Part& part : parts_of(tiles, at_once, threads)) add(part.first * p.rows, part.count * p.rows, 0, p.n);
+    return;
+  }
+  Blocks blocks{p.m, p.n, p.rows * at_once, 512};
+  blocks.cut_for(threads, p.rows, panel_columns);
+  for (std::int64_t n = 0; n < p.n; n += blocks.width) {
+    for (std::int64_t m = 0; m < p.m; m += blocks.height) add(m, blocks.height, n, blocks.width);
+  }
+}
+
+void clear(std::int64_t m, std::int64_t n, float* c, std::int64_t ldc, bool accumulate) {
+  for (std::int64_t i = 0; i < m && !accumulate; ++i) std::fill_n(c + i * ldc, n, 0.0F);
+}
+
 }  // namespace
 
 void FastDevice::pack_panels(const Panels& with, const Packing& items, float* to) {
@@ -62,56 +105,105 @@ void FastDevice::pack_tiles(const Panels& with, const Packing& items, float* to)
   with.pack(part, to + whole * with.steps(items.depth));
 }
 
-void FastDevice::multiply(const Panels& with, const PanelProduct& p) {
-  if (p.steps == 0) {
-    for (std::int64_t i = 0; i < p.m && !p.accumulate; ++i) std::fill_n(p.c + i * p.ldc, p.n, 0.0F);
-    return;
+void FastDevice::multiply(const Panels& with, std::span<const PanelProduct> products) {
+  std::vector<PanelProduct> parts;
+  std::int64_t work = 0;
+  for (const PanelProduct& p : products) {
+    if (p.steps == 0) clear(p.m, p.n, p.c, p.ldc, p.accumulate);
+    if (p.steps == 0) continue;
+    work += p.m * p.n * p.steps;
+    cut(p, p.m * p.n * p.steps < worth_waking ? 1 : pool_.threads(), parts);
   }
-  // Of A so much that it stays in the second-level cache beside a panel.
-  constexpr std::int64_t words_of_a = 100'000;
-  const std::int64_t work = p.m * p.n * p.steps;
-  Blocks blocks{p.m, p.n, p.rows * std::clamp<std::int64_t>(words_of_a / (p.rows * std::min(p.steps, panel_depth)), 4, 14), 512};
-  blocks.cut_for(work < worth_waking ? 1 : pool_.threads(), p.rows, panel_columns);
-  spread(blocks.count(), work, [&](std::int64_t block, int) {
-    const std::int64_t m = block % blocks.down() * blocks.height, n = block / blocks.down() * blocks.width;
+  spread(std::ssize(parts), work, [&](std::int64_t part, int) { with.product(parts[static_cast<std::size_t>(part)]); });
+}
+
+void FastDevice::multiply_rows(const Panels& with, const Packing& left, const PanelProduct& p) {
+  const auto parts = parts_of((p.m + p.rows - 1) / p.rows, tiles_at_once(p.rows, p.steps), pool_.threads());
+  spread(std::ssize(parts), p.m * p.n * p.steps, [&](std::int64_t item, int worker) {
+    const auto [first, tiles] = parts[static_cast<std::size_t>(item)];
+    const std::int64_t m = first * p.rows;
     PanelProduct part = p;
-    part.m = std::min(blocks.height, p.m - m), part.n = std::min(blocks.width, p.n - n);
-    part.a += m * p.steps, part.b += n * p.steps, part.c += m * p.ldc + n;
+    part.m = std::min(tiles * p.rows, p.m - m), part.c += m * p.ldc;
+    float* packed = score_scratch_[static_cast<std::size_t>(worker)].need(part.m * p.steps);
+    for (std::int64_t i = 0; i < part.m; i += p.rows) {
+      const std::int64_t rows = std::min(p.rows, part.m - i);
+      with.pack({left.from + (m + i) * left.apart, left.apart, rows, left.depth, rows, false}, packed + i * p.steps);
+    }
+    part.a = packed;
     with.product(part);
   });
 }
 
-const float* FastDevice::pack_left(const Panels& with, const Product& p, std::int64_t& rows) {
-  rows = with.tile(p.m);
-  float* left = left_.need(with.steps(p.k) * p.m);
-  pack_tiles(with, {p.a, p.a_k == 1 ? p.a_row : p.a_k, p.m, p.k, rows, p.a_k != 1}, left);
-  return left;
+void FastDevice::multiply_columns(const Panels& with, const Packing& right, const PanelProduct& p) {
+  const std::int64_t most = std::clamp<std::int64_t>(words_at_once / (p.steps * with.columns), 1, 512 / with.columns);
+  const std::int64_t height = p.rows * tiles_at_once(p.rows, p.steps);
+  const auto parts = parts_of((p.n + with.columns - 1) / with.columns, most, pool_.threads());
+  spread(std::ssize(parts), p.m * p.n * p.steps, [&](std::int64_t item, int worker) {
+    const auto [first, panels] = parts[static_cast<std::size_t>(item)];
+    const std::int64_t n = first * with.columns;
+    PanelProduct part = p;
+    part.n = std::min(panels * with.columns, p.n - n);
+    float* packed = score_scratch_[static_cast<std::size_t>(worker)].need(panels * with.columns * p.steps);
+    for (std::int64_t j = 0; j < part.n; j += with.columns) {
+      const std::int64_t columns = std::min(with.columns, part.n - j);
+      with.pack({right.from + (n + j) * right.apart, right.apart, columns, right.depth, with.columns, false}, packed + j * p.steps);
+    }
+    part.b = packed;
+    for (std::int64_t m = 0; m < p.m; m += height) {
+      part.m = std::min(height, p.m - m), part.a = p.a + m * p.steps, part.c = p.c + m * p.ldc + n;
+      with.product(part);
+    }
+  });
 }
 
+const Panels* FastDevice::panels_for(Kind kind, const Product& p, Precision precision) const {
+  if (precision == Precision::bf16) return &kernels_.pairs;
+  const bool worth = p.m * p.n * p.k >= worth_waking;
+  if (kind == Kind::dot) return worth && p.m > most_direct_rows ? &kernels_.dots : nullptr;
+  return worth && p.m > 2 * kernels_.singles.rows && p.n > 16 ? &kernels_.singles : nullptr;
+}
+
+// The operand that has more items is packed by the threads that multiply it, part by part, each in a core's own cache; the other one before
+// that, by all. Where its items lie together (the rows of k are far apart then) it is packed before as well.
 void FastDevice::product(Kind kind, const Product& p, Precision precision) {
   if (p.m == 0 || p.n == 0) return;
-  const bool large = p.m > 2 * kernels_.singles.rows && p.n > 16 && p.m * p.n * p.k >= worth_waking;
-  if (precision == Precision::f32 && (kind == Kind::dot || !large)) return blocks_of_product(kind, p);
-  const Panels& with = precision == Precision::bf16 ? kernels_.pairs : kernels_.singles;
-  const std::int64_t steps = with.steps(p.k);
-  std::int64_t rows = 0;
-  const float* left = pack_left(with, p, rows);
+  const Panels* chosen = panels_for(kind, p, precision);
+  if (chosen == nullptr) return blocks_of_product(kind, p);
+  if (p.k == 0) return clear(p.m, p.n, p.c, p.ldc, p.accumulate);
+  const Panels& with = *chosen;
+  const std::int64_t steps = with.steps(p.k), rows = with.tile(p.m);
+  const Packing left{p.a, p.a_k == 1 ? p.a_row : p.a_k, p.m, p.k, rows, p.a_k != 1};
+  const Packing right{p.b, p.ldb, p.n, p.k, with.columns, kind == Kind::outer};
+  PanelProduct whole{p.m, p.n, steps, rows, nullptr, nullptr, p.c, p.ldc, p.accumulate};
+  if (!right.items_together && p.n > p.m) {
+    whole.a = pack_left(with, left);
+    return multiply_columns(with, right, whole);
+  }
+  if (left.items_together) whole.a = pack_left(with, left);
   // A large B in parts, so that memory for it stays within bounds.
   constexpr std::int64_t most_words = std::int64_t{32} << 20;
-  const std::int64_t most = std::max(panel_columns, most_words / std::max<std::int64_t>(steps, 1) / panel_columns * panel_columns);
+  const std::int64_t most = std::max(with.columns, most_words / steps / with.columns * with.columns);
   for (std::int64_t n = 0; n < p.n; n += most) {
-    const std::int64_t columns = std::min(most, p.n - n);
-    float* right = right_.need(steps * panels_width(columns));
-    pack_panels(with, {p.b + (kind == Kind::dot ? n * p.ldb : n), p.ldb, columns, p.k, panel_columns, kind == Kind::outer}, right);
-    multiply(with, {p.m, columns, steps, rows, left, right, p.c + n, p.ldc, p.accumulate});
+    Packing columns = right;
+    columns.from += n * (right.items_together ? 1 : right.apart), columns.count = whole.n = std::min(most, p.n - n);
+    float* packed = right_.need(steps * with.width(whole.n));
+    pack_panels(with, columns, packed);
+    whole.b = packed, whole.c = p.c + n;
+    left.items_together ? multiply(with, whole) : multiply_rows(with, left, whole);
   }
+}
+
+const float* FastDevice::pack_left(const Panels& with, const Packing& items) {
+  float* left = left_.need(with.steps(items.depth) * items.count);
+  pack_tiles(with, items, left);
+  return left;
 }
 
 void FastDevice::blocks_of_product(Kind kind, const Product& p) {
   const auto kernel = kind == Kind::dot ? kernels_.dot_product : kernels_.outer_product;
   const std::int64_t work = p.m * p.n * p.k;
   if (work < worth_waking) return kernel(p, scratch(0));
-  if (kind == Kind::dot && p.m <= direct_rows) return product_of_few_rows(p);
+  if (kind == Kind::dot && p.m <= most_direct_rows) return product_of_few_rows(p);
   Blocks blocks{p.m, p.n, 192, kind == Kind::dot ? 256 : 512};
   blocks.cut_for(pool_.threads(), 24, 64);
   spread(blocks.count(), work, [&](std::int64_t block, int worker) {
@@ -157,9 +249,9 @@ void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
   }
   check(b.shape() == packed_shape(kernels_.pairs, n, k), "gemm: the packed weight has another shape");
   if (m == 0 || n == 0) return;
-  std::int64_t rows = 0;
-  const float* left = pack_left(kernels_.pairs, p, rows);
-  multiply(kernels_.pairs, {m, n, kernels_.pairs.steps(k), rows, left, reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
+  const Packing left{p.a, p.a_k == 1 ? p.a_row : p.a_k, m, k, kernels_.pairs.tile(m), p.a_k != 1};
+  multiply(kernels_.pairs, {m, n, kernels_.pairs.steps(k), left.width, pack_left(kernels_.pairs, left),
+                            reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
 }
 
 }  // namespace troupe::engine::ops

@@ -14,8 +14,8 @@ struct Packing {
   bool items_together;
 };
 
-/// C [m, n] = or += a product of packed operands: A in tiles [steps][rows], of at most Panels::rows rows (the last one perhaps narrower), B
-/// in panels [steps][panel_columns]. Words are kept as floats, whatever they hold.
+/// C [m, n] = or += a product of packed operands: A in tiles of at most Panels::rows rows (the last one perhaps narrower), B in panels of
+/// Panels::columns columns, the last one filled up. Words are kept as floats, whatever they hold.
 struct PanelProduct {
   std::int64_t m, n, steps, rows;
   const float *a, *b;
@@ -23,8 +23,9 @@ struct PanelProduct {
   std::int64_t ldc;
   bool accumulate;
 };
+/// Of panels that a tile's rows are broadcast against.
 inline constexpr std::int64_t panel_columns = 32;
-/// n columns fill this many.
+/// n columns fill this many of theirs.
 constexpr std::int64_t panels_width(std::int64_t n) { return (n + panel_columns - 1) / panel_columns * panel_columns; }
 /// Words of k at a time: elements of C are loaded and stored once for each, which costs more than reading a panel from the second-level
 /// cache.
@@ -41,21 +42,26 @@ struct Product {
   std::int64_t ldc;
   bool accumulate;
 };
+/// Products in f32 of so many rows read the other operand where it lies.
+inline constexpr std::int64_t most_direct_rows = 32;
 /// Floats of scratch that it may use.
 inline constexpr std::int64_t product_scratch = 192 * 1024;
-/// Rows of a product that are few, and how many k of them are held at once.
-inline constexpr std::int64_t direct_rows = 32, direct_depth = 4096;
-static_assert(direct_rows * direct_depth <= product_scratch);
+/// Columns of such rows that are held at once.
+inline constexpr std::int64_t direct_depth = 4096;
+static_assert(most_direct_rows * direct_depth <= product_scratch);
 
-/// Products of packed operands of one kind of number.
+/// Products of packed operands of one kind of number and order of summation. An operand is [steps / together][item][together] words.
 struct Panels {
-  std::int64_t rows;  ///< of a tile, at most
-  std::int64_t step;  ///< values of k in a word
+  std::int64_t rows;      ///< of a tile, at most
+  std::int64_t columns;   ///< of a panel
+  std::int64_t step;      ///< values of k in a word
+  std::int64_t together;  ///< words of an item
   void (*pack)(const Packing&, float* to);
-  /// Each element is one chain of multiply-adds in the order of k, which continues from C when accumulating: two micro-batches give the
-  /// bits of one.
   void (*product)(const PanelProduct&);
-  std::int64_t steps(std::int64_t k) const { return (k + step - 1) / step; }
+  /// Words of an item of k values; parts of k that are packed one by one are multiples of it.
+  std::int64_t steps(std::int64_t k) const { return (k + step * together - 1) / (step * together) * together; }
+  /// n columns fill this many of its panels.
+  std::int64_t width(std::int64_t n) const { return (n + columns - 1) / columns * columns; }
   /// The height of the tiles of m rows. All of about one height: of 16 rows two times 8, as a tile of two would wait for its own sums.
   std::int64_t tile(std::int64_t m) const {
     const std::int64_t tiles = (m + rows - 1) / rows;
@@ -104,7 +110,8 @@ struct Kernels {
   /// B is [n, k]: each element is sixteen running sums along k, in blocks of 512, each block's joined by one fixed tree. So the roundings
   /// in a row are few, and few rows read B where it lies.
   void (*dot_product)(const Product&, float* scratch);
-  /// The part of it from k on, direct_depth long, for direct_rows rows at most. They are left in `rows` as it wants them, or lie there.
+  /// The part of it from k on, direct_depth long, for most_direct_rows rows at most. They are left in `rows` as it wants them, or lie
+  /// there.
   void (*direct_product)(const Product&, std::int64_t k, float* rows, bool pack);
   /// B is [k, n]: each element is one chain of multiply-adds in the order of k, which continues from C when accumulating.
   void (*outer_product)(const Product&, float* scratch);
@@ -112,8 +119,11 @@ struct Kernels {
   void (*row_scores)(const RowHeads&, const float* q);
   /// out [heads * size] = or += weights times values, each as outer_product's.
   void (*row_values)(const RowHeads&, float* out, bool add);
-  Panels singles;  ///< f32
-  Panels pairs;    ///< f32 rounded to bf16, two to a word
+  /// dot_product's sums, from packed operands.
+  Panels dots;
+  /// f32 and f32 rounded to bf16, two to a word. Each element is one chain of multiply-adds in the order of k, which continues from C when
+  /// accumulating: two micro-batches give the bits of one.
+  Panels singles, pairs;
 
   SoftmaxSums (*softmax_sums)(const float* x, std::int64_t n, float factor, bool weighted);
   SoftmaxSums (*softmax_in_place)(float* x, std::int64_t n, float factor);                       ///< x becomes e
@@ -122,7 +132,7 @@ struct Kernels {
   void (*cap)(float* x, std::int64_t n, float factor, float cap);                                ///< x becomes cap * tanh(factor * x / cap)
   void (*cap_backward)(const float* capped, float* d, std::int64_t n, float cap, float dot);     ///< d becomes (d - dot) * the cap's slope
   void (*tilt)(float* scores, std::int64_t n, float slope, std::int64_t first);                  ///< scores[i] += slope * (first + i)
-  void (*head_dlogits)(float* logits, std::int64_t n, const HeadRow&);                           ///< without the target's own term
+  void (*head_dlogits)(const float* logits, float* slopes, std::int64_t n, const HeadRow&);      ///< without the target's own term
 
   float (*dot)(const float* a, const float* b, std::int64_t n);
   double (*mean_square)(const float* x, std::int64_t n);

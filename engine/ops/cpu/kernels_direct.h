@@ -62,7 +62,7 @@ void direct_product(const Product& p, std::int64_t k, float* rows, bool pack) {
   if (p.m > V::tile_rows) fetch_first<V>(p, k, depth);
   for (std::int64_t m = 0; m < p.m && pack; m += V::tile_rows) {
     const std::int64_t height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
-    pack_dot_rows<V>(p, m, height, k, depth, rows + m * whole_steps(depth));
+    pack_steps<V>(rows_of_left(p, m, height, k, depth), rows + m * whole_steps(depth));
   }
   dot_direct<V>(p, rows, k, depth);
 }
@@ -74,7 +74,7 @@ void dot_product(const Product& p, float* scratch) {
       for (std::int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] = 0;
     }
   }
-  if (p.m > direct_rows) return dot_packed<V>(p, scratch);
+  if (p.m > most_direct_rows) return dot_packed<V>(p, scratch);
   for (std::int64_t k = 0; k < p.k; k += direct_depth) direct_product<V>(p, k, scratch, true);
 }
 

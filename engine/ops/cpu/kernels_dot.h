@@ -45,6 +45,17 @@ template <class V, int M, int N>
   }
 }
 
+/// C [M, N] = or += the sums of a tile's lanes.
+template <class V, int M, int N>
+[[gnu::always_inline]] inline void join_tile(const V (&sums)[M][N], float* c, std::int64_t ldc, bool add) {
+  if constexpr (requires { V::template tile_sums<M>(sums, c, ldc, add); }) {
+    V::template tile_sums<M>(sums, c, ldc, add);
+  } else {
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) V::template sums<N>(sums[i], c + i * ldc, add);
+  }
+}
+
 /// C [M, n <= N] = or += the sums over `steps` steps of 16.
 template <class V, int M, int N, bool fetch = false>
 void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add) {
@@ -58,16 +69,11 @@ void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c,
   const float* right = b.at;
   for (std::int64_t s = 0; s < full; ++s, a += 16 * M, right += b.step) dot_step<fetch>(a, right, b, sums);
   if (b.tail > 0) dot_tail<V, M, N>(a, right, b.row, b.tail, sums);
-#pragma GCC unroll 8
+  if (n == N) return join_tile<V, M, N>(sums, c, ldc, add);
+  float joined[M][N];
+  join_tile<V, M, N>(sums, joined[0], N, false);
   for (int i = 0; i < M; ++i) {
-    float* result = c + i * ldc;
-    if (n == N) {
-      V::template sums<N>(sums[i], result, add);
-    } else {
-      float joined[N];
-      V::template sums<N>(sums[i], joined);
-      for (int j = 0; j < n; ++j) result[j] = add ? result[j] + joined[j] : joined[j];
-    }
+    for (int j = 0; j < n; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + joined[i][j] : joined[i][j];
   }
 }
 
@@ -86,40 +92,60 @@ template <class V, int M = V::tile_rows, class Use>
 /// k in whole steps of 16.
 constexpr std::int64_t whole_steps(std::int64_t k) { return (k + 15) / 16 * 16; }
 
-/// A's rows as [step][row][16], the last step filled up with zeros.
+/// Sixteen values of an item, of which `lanes` are there.
 template <class V>
-void pack_dot_rows(const Product& p, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth, float* to) {
-  for (std::int64_t at = 0; at < depth; at += 16) {
-    const std::int64_t lanes = depth - at < 16 ? depth - at : 16;
-    for (std::int64_t i = 0; i < rows; ++i, to += 16) {
-      const float* from = p.a + (row + i) * p.a_row + (k + at) * p.a_k;
-      V x;
-      if (p.a_k == 1) {
-        x = lanes == 16 ? V::load(from) : V::load(from, V::first(lanes));
-      } else {
-        float values[16] = {};
-        for (std::int64_t l = 0; l < lanes; ++l) values[l] = from[l * p.a_k];
-        x = V::load(values);
-      }
-      x.store(to);
+[[gnu::always_inline]] inline V values_of(const float* from, std::int64_t apart, std::int64_t lanes) {
+  if (apart == 1) return lanes >= 16 ? V::load(from) : V::load(from, V::first(lanes));
+  float values[16] = {};
+  for (std::int64_t l = 0; l < lanes && l < 16; ++l) values[l] = from[l * apart];
+  return V::load(values);
+}
+
+/// Items as [step][item][16], the last step filled up with zeros. Item by item: so memory is read from one end to the other.
+template <class V>
+void pack_steps(const Packing& p, float* to) {
+  for (std::int64_t i = 0; i < p.width; ++i, to += 16) {
+    const float* from = p.from + i * (p.items_together ? 1 : p.apart);
+    float* target = to;
+    for (std::int64_t at = 0; at < p.depth; at += 16, target += 16 * p.width) {
+      const std::int64_t apart = p.items_together ? p.apart : 1;
+      const V x = i < p.count ? values_of<V>(from + at * apart, apart, p.depth - at) : V::zero();
+      x.store(target);
     }
   }
 }
 
-/// B's rows [column, column + columns) as panels of [step][N][16]; missing columns are zeros.
+/// C from packed tiles and panels: some columns at a time, which stay in the second-level cache while all tiles go past them.
 template <class V>
-void pack_dot_columns(const Product& p, std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth, float* to) {
-  constexpr std::int64_t N = V::dot_columns;
-  const std::int64_t steps = (depth + 15) / 16;
-  for (std::int64_t j = 0; j < (columns + N - 1) / N * N; ++j) {
-    float* target = to + (j / N) * steps * N * 16 + (j % N) * 16;
-    const float* from = p.b + (column + j) * p.ldb + k;
-    for (std::int64_t at = 0; at < depth; at += 16, target += N * 16) {
-      V x = V::zero();
-      if (j < columns) x = depth - at >= 16 ? V::load(from + at) : V::load(from + at, V::first(depth - at));
-      x.store(target);
+void dots_product(const PanelProduct& p) {
+  constexpr std::int64_t N = V::dot_columns, group = 128;
+  for (std::int64_t from = 0; from < p.steps; from += k_block) {
+    const std::int64_t depth = p.steps - from < k_block ? p.steps - from : k_block;
+    for (std::int64_t first = 0; first < p.n; first += group) {
+      const std::int64_t end = p.n - first < group ? p.n : first + group;
+      for (std::int64_t m = 0; m < p.m; m += p.rows) {
+        const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
+        const float* rows = p.a + m * p.steps + from * height;
+        with_rows<V>(height, [&]<int H>() {
+          for (std::int64_t n = first; n < end; n += N) {
+            const DotOperand b{p.b + n * p.steps + from * N, 16, N * 16, 0};
+            dot_tile<V, H, static_cast<int>(N)>(rows, b, depth / 16, static_cast<int>(end - n < N ? end - n : N), p.c + m * p.ldc + n,
+                                                p.ldc, from > 0 || p.accumulate);
+          }
+        });
+      }
     }
   }
+}
+
+template <class V>
+constexpr Panels dots() {
+  return {.rows = V::tile_rows, .columns = V::dot_columns, .step = 1, .together = 16, .pack = pack_steps<V>, .product = dots_product<V>};
+}
+
+/// Rows of A of a product, as a tile.
+constexpr Packing rows_of_left(const Product& p, std::int64_t m, std::int64_t rows, std::int64_t k, std::int64_t depth) {
+  return {p.a + m * p.a_row + k * p.a_k, p.a_k == 1 ? p.a_row : p.a_k, rows, depth, rows, p.a_k != 1};
 }
 
 template <class V>
@@ -128,21 +154,15 @@ void dot_packed(const Product& p, float* scratch) {
   float* panels = scratch;
   float* rows = scratch + dot_columns_block * k_block;
   for (std::int64_t k = 0; k < p.k; k += k_block) {
-    const std::int64_t depth = p.k - k < k_block ? p.k - k : k_block, steps = (depth + 15) / 16;
-    const bool add = k > 0 || p.accumulate;
+    const std::int64_t depth = p.k - k < k_block ? p.k - k : k_block, steps = whole_steps(depth);
     for (std::int64_t n = 0; n < p.n; n += dot_columns_block) {
       const std::int64_t columns = p.n - n < dot_columns_block ? p.n - n : dot_columns_block;
-      pack_dot_columns<V>(p, n, columns, k, depth, panels);
+      for (std::int64_t j = 0; j < columns; j += N)
+        pack_steps<V>({p.b + (n + j) * p.ldb + k, p.ldb, columns - j, depth, N, false}, panels + j * steps);
       for (std::int64_t m = 0; m < p.m; m += M) {
         const std::int64_t height = p.m - m < M ? p.m - m : M;
-        pack_dot_rows<V>(p, m, height, k, depth, rows);
-        with_rows<V>(height, [&]<int H>() {
-          for (std::int64_t j = 0; j < columns; j += N) {
-            const int width = static_cast<int>(columns - j < N ? columns - j : N);
-            const DotOperand b{panels + j * steps * 16, 16, N * 16, 0};
-            dot_tile<V, H, static_cast<int>(N)>(rows, b, steps, width, p.c + m * p.ldc + n + j, p.ldc, add);
-          }
-        });
+        pack_steps<V>(rows_of_left(p, m, height, k, depth), rows);
+        dots_product<V>({height, columns, steps, height, rows, panels, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate});
       }
     }
   }

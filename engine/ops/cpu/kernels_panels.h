@@ -12,7 +12,7 @@
 namespace troupe::engine::ops::kernels {
 
 /// Rows that are packed together lie in different pages, where the processor's own prefetching does not look far enough.
-inline constexpr std::int64_t values_ahead = 64;
+inline constexpr std::int64_t values_ahead = 64, rows_ahead = 16;
 
 /// f32: a step is one k.
 template <class V>
@@ -70,7 +70,8 @@ void pack_words(const Packing& p, float* to) {
     float* target = to + item;
     if (p.items_together) {
       for (std::int64_t s = 0; s < steps; ++s, target += p.width) {
-        for (std::int64_t row = 0; row < E::step; ++row) __builtin_prefetch(p.from + (s * E::step + row) * p.apart + item + values_ahead);
+        for (std::int64_t row = 0; row < E::step; ++row)
+          __builtin_prefetch(p.from + (s * E::step + row + rows_ahead) * p.apart + item, 0, 2);
         E::across(p.from + s * E::step * p.apart + item, p.apart, p.depth - s * E::step, there).store(target, room);
       }
       continue;
@@ -103,11 +104,15 @@ template <class V, class E, int M, bool fetch>
   }
 }
 
-/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32]. A line of what stands `ahead` is fetched in
-/// each step, where it is wanted (nullptr: it is not).
+/// What a tile has fetched while it is made: a line of `words` in each step, and C of the next tile (nullptr: nothing).
+struct Ahead {
+  const float* words;
+  const float* c;
+};
+
+/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
 template <class V, class E, int M>
-void panel_tile(const float* a, const float* b, std::int64_t steps, const float* ahead, float* c, std::int64_t ldc, std::int64_t n,
-                bool add) {
+void panel_tile(const float* a, const float* b, std::int64_t steps, Ahead ahead, float* c, std::int64_t ldc, std::int64_t n, bool add) {
   const auto low = V::first(n), high = V::first(n - 16);
   V sums[M][2];
 #pragma GCC unroll 16
@@ -115,7 +120,11 @@ void panel_tile(const float* a, const float* b, std::int64_t steps, const float*
     sums[i][0] = add ? V::load(c + i * ldc, low) : V::zero();
     sums[i][1] = add ? V::load(c + i * ldc + 16, high) : V::zero();
   }
-  ahead != nullptr ? panel_steps<V, E, M, true>(a, b, steps, ahead, sums) : panel_steps<V, E, M, false>(a, b, steps, ahead, sums);
+  if (ahead.c != nullptr) {
+    for (int i = 0; i < M; ++i) __builtin_prefetch(ahead.c + i * ldc, 1), __builtin_prefetch(ahead.c + i * ldc + 16, 1);
+  }
+  ahead.words != nullptr ? panel_steps<V, E, M, true>(a, b, steps, ahead.words, sums)
+                         : panel_steps<V, E, M, false>(a, b, steps, nullptr, sums);
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
     sums[i][0].store(c + i * ldc, low);
@@ -124,7 +133,7 @@ void panel_tile(const float* a, const float* b, std::int64_t steps, const float*
 }
 
 template <class V, class E, int M = E::rows>
-[[gnu::always_inline]] inline void panel_tile_of(std::int64_t rows, const float* a, const float* b, std::int64_t steps, const float* ahead,
+[[gnu::always_inline]] inline void panel_tile_of(std::int64_t rows, const float* a, const float* b, std::int64_t steps, Ahead ahead,
                                                  float* c, std::int64_t ldc, std::int64_t n, bool add) {
   if constexpr (M > 0) {
     if (rows == M) return panel_tile<V, E, M>(a, b, steps, ahead, c, ldc, n, add);
@@ -136,6 +145,7 @@ template <class V, class E, int M = E::rows>
 /// comes from memory, and while the later ones read it from a cache the first two have the next panel fetched, half of it each.
 template <class V, class E>
 void panel_product(const PanelProduct& p) {
+  constexpr std::int64_t worth_fetching_c = 64;
   const bool few = p.m > p.rows && p.m <= 4 * p.rows;
   for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
     const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
@@ -146,7 +156,10 @@ void panel_product(const PanelProduct& p) {
         const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
         const float* next = b + p.steps * panel_columns + m / p.rows * steps * (panel_columns / 2);
         const bool fetch = few && m < 2 * p.rows && n + panel_columns < p.n;
-        panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps, fetch ? next : nullptr, p.c + m * p.ldc + n, p.ldc, width,
+        float* c = p.c + m * p.ldc + n;
+        const float* next_c = m + p.rows < p.m ? c + p.rows * p.ldc : p.c + n + panel_columns;
+        panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps,
+                            {fetch ? next : nullptr, steps >= worth_fetching_c ? next_c : nullptr}, c, p.ldc, width,
                             from > 0 || p.accumulate);
       }
     }
@@ -155,7 +168,8 @@ void panel_product(const PanelProduct& p) {
 
 template <class V, class E>
 constexpr Panels panels() {
-  return {.rows = E::rows, .step = E::step, .pack = pack_words<V, E>, .product = panel_product<V, E>};
+  return {
+      .rows = E::rows, .columns = panel_columns, .step = E::step, .together = 1, .pack = pack_words<V, E>, .product = panel_product<V, E>};
 }
 
 }  // namespace troupe::engine::ops::kernels

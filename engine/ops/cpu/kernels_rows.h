@@ -98,10 +98,10 @@ void tilt(float* scores, std::int64_t n, float slope, std::int64_t first) {
   });
 }
 
-/// logits become -inv_temperature * p * (dlogp + dentropy * (log p + entropy)) times how a logit rises with its
-/// product; the caller adds the target's own term.
+/// slopes become -inv_temperature * p * (dlogp + dentropy * (log p + entropy)) times how a logit rises with its
+/// product; the caller adds the target's own term. They may take the logits' place.
 template <class V, bool bent>
-void head_dlogits_of(float* logits, std::int64_t n, const HeadRow& row) {
+void head_dlogits_of(const float* logits, float* slopes, std::int64_t n, const HeadRow& row) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
     const V logit = V::load(logits + i, mask), log_p = logit * V::set(row.inv_temperature) - V::set(row.lse);
     const V above = V::set(row.dlogp) + V::set(row.dentropy) * (log_p + V::set(row.entropy));
@@ -110,13 +110,13 @@ void head_dlogits_of(float* logits, std::int64_t n, const HeadRow& row) {
       const V share = logit * V::set(row.inverse_cap);
       slope = slope * (V::set(row.logit_scale) * (V::set(1.0F) - share * share));
     }
-    slope.store(logits + i, mask);
+    slope.store(slopes + i, mask);
   });
 }
 template <class V>
-void head_dlogits(float* logits, std::int64_t n, const HeadRow& row) {
-  if (row.logit_scale == 1 && row.inverse_cap == 0) return head_dlogits_of<V, false>(logits, n, row);
-  head_dlogits_of<V, true>(logits, n, row);
+void head_dlogits(const float* logits, float* slopes, std::int64_t n, const HeadRow& row) {
+  if (row.logit_scale == 1 && row.inverse_cap == 0) return head_dlogits_of<V, false>(logits, slopes, n, row);
+  head_dlogits_of<V, true>(logits, slopes, n, row);
 }
 
 template <class V>

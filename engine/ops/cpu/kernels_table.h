@@ -19,6 +19,7 @@ constexpr Kernels table(const char* isa) {
           .outer_product = outer_product<V>,
           .row_scores = row_scores<V>,
           .row_values = row_values<V>,
+          .dots = dots<V>(),
           .singles = panels<V, Singles<V>>(),
           .pairs = panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,

@@ -113,6 +113,37 @@ struct Lanes {
     x86::sums8<N>(halves, out, add);
   }
 
+  /// x's and y's folded lanes, side by side.
+  [[gnu::always_inline]] static __m512 folded(__m512 x, __m512 y) {
+    return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));
+  }
+  /// Sums of neighbours, x's and y's beside each other in each quarter.
+  [[gnu::always_inline]] static __m512 neighbours(__m512 x, __m512 y) {
+    return _mm512_add_ps(_mm512_shuffle_ps(x, y, 0x88), _mm512_shuffle_ps(x, y, 0xdd));
+  }
+  /// Quarters: what sums() adds last of four columns, of row x twice and of row y.
+  [[gnu::always_inline]] static __m512 halves(const Lanes (&x)[4], const Lanes (&y)[4]) {
+    return neighbours(neighbours(folded(x[0].v, y[0].v), folded(x[1].v, y[1].v)),
+                      neighbours(folded(x[2].v, y[2].v), folded(x[3].v, y[3].v)));
+  }
+  /// C [M, 4] = or += what sums() gives of each row, four rows at a time.
+  template <int M>
+  [[gnu::always_inline]] static void tile_sums(const Lanes (&x)[M][4], float* c, std::int64_t ldc, bool add) {
+#pragma GCC unroll 4
+    for (int row = 0; row < M; row += 4) {
+      const auto at = [&](int i) { return row + i < M ? row + i : M - 1; };
+      const __m512 low = halves(x[at(0)], x[at(1)]), high = row + 2 < M ? halves(x[at(2)], x[at(3)]) : low;
+      const __m512 sums = _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd));
+      const __m128 quarters[4] = {_mm512_castps512_ps128(sums), _mm512_extractf32x4_ps(sums, 1), _mm512_extractf32x4_ps(sums, 2),
+                                  _mm512_extractf32x4_ps(sums, 3)};
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        float* to = c + (row + i) * ldc;
+        if (row + i < M) _mm_storeu_ps(to, add ? _mm_add_ps(_mm_loadu_ps(to), quarters[i]) : quarters[i]);
+      }
+    }
+  }
+
   /// Sixteen sums of squares in f64.
   struct Squares {
     __m512d lo = _mm512_setzero_pd(), hi = _mm512_setzero_pd();

@@ -1,0 +1,117 @@
+// The way back through the vocabulary head: gradients of logits, group of columns by group, and the products that they are the left operand
+// of.
+#include <algorithm>
+
+#include "engine/ops/cpu/head_pass.h"
+
+namespace troupe::engine::ops {
+
+void HeadPass::pack_inputs_across(const Chunk& chunk) {
+  for (Factor& factor : factors_)
+    device_.pack_panels(with_, {factor.scratch.gathered.at(), factor.width, factor.width, chunk.rows, panel_columns, true},
+                        factor.scratch.across.need(with_.steps(chunk.rows) * panels_width(factor.width)));
+}
+
+void HeadPass::need_weights_below(std::int64_t column) {
+  const Columns span = span_of(column);
+  if (packed_below_ == span.begin) return;
+  packed_below_ = span.begin;
+  for (Factor& factor : factors_) {
+    float* to = factor.scratch.below.need(with_.steps(span.count) * panels_width(factor.width));
+    for (std::int64_t k = 0; k < span.count; k += head_columns) {
+      const float* from = factor.weight + (span.begin + k) * factor.width;
+      device_.pack_panels(with_, {from, factor.width, factor.width, std::min(head_columns, span.count - k), panel_columns, true},
+                          to + with_.steps(k) * panels_width(factor.width));
+    }
+  }
+}
+
+void HeadPass::differentiate(const Chunk& chunk, const Block& block, const HeadUpstream& up, const float* logits, float* z) const {
+  for (std::int64_t i = 0; i < block.rows; ++i, logits += head_block, z += head_block) {
+    const std::int32_t t = token(chunk, block.row + i), target = targets_[static_cast<std::size_t>(t)];
+    const bool here = target >= block.column && target < block.column + block.columns;
+    const HeadRow from{scale_.inv_temperature,
+                       up.lse[t],
+                       up.dlogp[t],
+                       up.dentropy == nullptr ? 0 : up.dentropy[t],
+                       up.dentropy == nullptr ? 0 : up.entropy[t],
+                       scale_.logit_scale,
+                       scale_.softcap == 0 ? 0 : 1 / scale_.softcap};
+    const float own = here ? scale_.inv_temperature * up.dlogp[t] * from.slope(logits[target - block.column]) : 0;
+    kernels_.head_dlogits(logits, z, block.columns, from);
+    if (here) z[target - block.column] += own;
+  }
+}
+
+void HeadPass::pack_gradients(const Chunk& chunk, const Columns& group, const Block& block, const float* z) const {
+  const std::int64_t steps = with_.steps(group.count), chunk_steps = with_.steps(chunk.rows), column = block.column - group.begin;
+  for (std::int64_t i = 0; i < block.rows; i += with_.rows) {
+    const std::int64_t tall = std::min(with_.rows, block.rows - i);
+    with_.pack({z + i * head_block, head_block, tall, block.columns, tall, false},
+               by_row_ + (block.row + i) * steps + column / with_.step * tall);
+  }
+  for (std::int64_t v = 0; v < block.columns; v += vocabulary_tile_) {
+    const std::int64_t tall = std::min(vocabulary_tile_, block.columns - v);
+    with_.pack({z + v, head_block, tall, block.rows, tall, true}, by_column_ + (column + v) * chunk_steps + block.row / with_.step * tall);
+  }
+}
+
+void HeadPass::slopes(const Chunk& chunk, const Columns& group, const HeadGradients& to) {
+  const std::int64_t steps = with_.steps(group.count), chunk_steps = with_.steps(chunk.rows);
+  Tensor* const dweights[] = {&to.dweight, to.adapter == nullptr ? nullptr : &to.adapter->dup};
+  std::vector<PanelProduct> products;
+  for (std::size_t i = 0; i < factors_.size(); ++i) {
+    const std::int64_t width = factors_[i].width;
+    FastDevice::HeadScratch& scratch = factors_[i].scratch;
+    const float* below = scratch.below.at() + with_.steps(group.begin - span_of(group.begin).begin) * panels_width(width);
+    products.push_back(
+        {chunk.rows, width, steps, with_.rows, by_row_, below, scratch.slopes.need(chunk.rows * width), width, group.begin > 0});
+    if (*dweights[i])
+      products.push_back({group.count, width, chunk_steps, vocabulary_tile_, by_column_, scratch.across.at(),
+                          out(*dweights[i]) + group.begin * width, width, true});
+  }
+  device_.multiply(with_, products);
+}
+
+void HeadPass::scatter_slopes(const Chunk& chunk, const Factor& factor, Tensor& dinputs) const {
+  for (std::int64_t i = 0; i < chunk.rows; ++i)
+    std::copy_n(factor.scratch.slopes.at() + i * factor.width, factor.width, out(dinputs) + token(chunk, i) * factor.width);
+}
+
+void HeadPass::backward_chunk(const Chunk& chunk, const HeadUpstream& up, const float* kept, const HeadGradients& to) {
+  const std::int64_t widest = std::min(head_columns, vocabulary_);
+  by_row_ = device_.left_.need(with_.steps(widest) * chunk.rows);
+  by_column_ = device_.by_column_.need(with_.steps(chunk.rows) * widest);
+  pack_inputs_across(chunk);
+  for_each_group(head_columns, [&](const Columns& group) {
+    if (kept == nullptr) need_weights(group.begin);
+    need_weights_below(group.begin);
+    for_each_block(chunk, group, [&](const Block& block, float* z) {
+      if (kept == nullptr) make_logits(block, z);
+      differentiate(chunk, block, up, kept == nullptr ? z : kept + place(block), z);
+      pack_gradients(chunk, group, block, z);
+    });
+    slopes(chunk, group, to);
+  });
+  scatter_slopes(chunk, factors_[0], to.dhidden);
+  if (to.adapter != nullptr) scatter_slopes(chunk, factors_[1], to.adapter->ddown);
+}
+
+void HeadPass::backward(const HeadUpstream& up, const float* kept, const HeadGradients& to) {
+  for_each_chunk(device_.head_logits_ / head_columns, [&](const Chunk& chunk) {
+    gather_inputs(chunk);
+    if (kept == nullptr) pack_inputs(chunk);
+    backward_chunk(chunk, up, kept == nullptr ? nullptr : kept + kept_logits(chunk.begin), to);
+  });
+}
+
+void HeadPass::through(const HeadScores& scores, const HeadUpstream& up, const HeadGradients& to) {
+  for_each_chunk(head_rows(vocabulary_, device_.head_logits_), [&](const Chunk& chunk) {
+    float* kept = device_.kept_.need(kept_logits(chunk.rows));
+    gather_inputs(chunk);
+    forward_chunk(chunk, scores, kept);
+    backward_chunk(chunk, up, kept, to);
+  });
+}
+
+}  // namespace troupe::engine::ops
