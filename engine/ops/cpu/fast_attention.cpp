@@ -79,12 +79,9 @@ class AttentionPass {
 
 template <class Visit>
 void AttentionPass::for_each_run(const Block& block, const float* from, Visit visit) const {
-  constexpr std::int64_t line = 16;
+  constexpr std::int64_t most = 32;
   runs_.for_each(block.sequence, {block.first, block.end}, [&](const KeyRun& run, const KeyRun& next) {
-    for (std::int64_t row = next.row; row < next.row + std::min<std::int64_t>(next.keys, 32); ++row) {
-      const float* at = from + row * width() + block.kv_head * shape_.head_size;
-      for (std::int64_t column = 0; column < shape_.head_size; column += line) __builtin_prefetch(at + column);
-    }
+    fetch_rows(from + next.row * width() + block.kv_head * shape_.head_size, width(), std::min(next.keys, most), shape_.head_size);
     visit(run);
   });
 }
