@@ -6,12 +6,19 @@
 
 namespace troupe::engine::ops::kernels {
 
-inline constexpr std::int64_t direct_group = 8;  // columns of B that are read at a time where rows are several tiles
+inline constexpr std::int64_t direct_group = 8;  // columns of B that are read at a time, and fetched ahead
+
+/// Whether a tile has the columns fetched that will be read next. Those of few rows read so many at once that the processor alone keeps up,
+/// and fetching costs them more than it brings.
+template <class V>
+constexpr bool fetches(std::int64_t rows) {
+  return rows >= V::tile_rows || V::direct_columns(static_cast<int>(rows)) == V::direct_columns(V::tile_rows);
+}
 
 template <class V, int M>
 void dot_tile_direct(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add) {
   constexpr int columns = V::direct_columns(M);
-  if constexpr (M == V::tile_rows) {  // more rows than one tile has: the processor alone does not look beyond what they share
+  if constexpr (fetches<V>(M)) {
     if (n == columns && b.ahead != 0) return dot_tile<V, M, columns, true>(a, b, steps, n, c, ldc, add);
   }
   if (n == columns) return dot_tile<V, M, columns>(a, b, steps, n, c, ldc, add);
@@ -36,12 +43,14 @@ void dot_direct_rows(const Product& p, const float* rows, std::int64_t m, std::i
 /// All rows, packed, against every column: where the rows are several tiles, a few columns at a time, which are read from memory once.
 template <class V>
 void dot_direct(const Product& p, const float* rows, std::int64_t k, std::int64_t depth) {
-  const std::int64_t group = p.m > V::tile_rows ? direct_group : p.n, ahead = p.m > V::tile_rows ? group * p.ldb : 0;
+  const bool several = p.m > V::tile_rows;
+  const std::int64_t group = several ? direct_group : p.n;
   for (std::int64_t n = 0; n < p.n; n += group) {
     const std::int64_t columns = p.n - n < group ? p.n - n : group;
     for (std::int64_t m = 0; m < p.m; m += V::tile_rows) {
-      with_rows<V>(p.m - m < V::tile_rows ? p.m - m : V::tile_rows,
-                   [&]<int H>() { dot_direct_rows<V, H>(p, rows + m * whole_steps(depth), m, k, depth, n, columns, ahead); });
+      const std::int64_t height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
+      const std::int64_t ahead = several && height < V::tile_rows ? 0 : direct_group * p.ldb;
+      with_rows<V>(height, [&]<int H>() { dot_direct_rows<V, H>(p, rows + m * whole_steps(depth), m, k, depth, n, columns, ahead); });
     }
   }
 }
@@ -59,7 +68,7 @@ template <class V>
 template <class V>
 void direct_product(const Product& p, std::int64_t k, float* rows, bool pack) {
   const std::int64_t depth = p.k - k < direct_depth ? p.k - k : direct_depth;
-  if (p.m > V::tile_rows) fetch_first<V>(p, k, depth);
+  if (fetches<V>(p.m)) fetch_first<V>(p, k, depth);
   for (std::int64_t m = 0; m < p.m && pack; m += V::tile_rows) {
     const std::int64_t height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
     pack_steps<V>(rows_of_left(p, m, height, k, depth), rows + m * whole_steps(depth));
