@@ -3,88 +3,29 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numbers>
 #include <vector>
 
 #include "engine/base/check.h"
+#include "engine/generate/row_passes.h"
 
 namespace troupe::engine::generate {
 
 namespace {
 
-// GCC and clang vectors, which every processor can follow.
-using Four = float __attribute__((vector_size(16)));
-using Floats = float __attribute__((vector_size(32)));
-using Doubles = double __attribute__((vector_size(64)));
-using Integers = std::int64_t __attribute__((vector_size(64)));
-constexpr std::size_t lanes = 8, block = 256;  // logits at a time
 constexpr float nothing = -std::numeric_limits<float>::infinity();
 
 /// visit(a block of logits, its place); the last is filled up with `rest`.
 template <class Visit>
 void for_each_block(std::span<const float> logits, float rest, Visit visit) {
   std::size_t at = 0;
-  for (; at + block <= logits.size(); at += block) visit(logits.data() + at, at);
+  for (; at + row_block <= logits.size(); at += row_block) visit(logits.data() + at, at);
   if (at == logits.size()) return;
-  std::array<float, block> last;
+  std::array<float, row_block> last;
   last.fill(rest);
   std::copy(logits.begin() + static_cast<std::ptrdiff_t>(at), logits.end(), last.begin());
   visit(last.data(), at);
-}
-
-// Four vectors at a time, as each waits for itself.
-constexpr std::size_t stride = 4;
-
-float largest(const float* logits) {
-  Four best[stride], next[stride];
-  std::memcpy(best, logits, sizeof best);
-  for (std::size_t i = 4 * stride; i < block; i += 4 * stride) {
-    std::memcpy(next, logits + i, sizeof next);
-    for (std::size_t j = 0; j < stride; ++j) best[j] = next[j] > best[j] ? next[j] : best[j];
-  }
-  float all[4 * stride];
-  std::memcpy(all, best, sizeof all);
-  return *std::max_element(all, all + 4 * stride);
-}
-
-bool all_finite(const float* logits) {
-  Four sums[stride] = {}, next[stride];
-  for (std::size_t i = 0; i < block; i += 4 * stride) {
-    std::memcpy(next, logits + i, sizeof next);
-    for (std::size_t j = 0; j < stride; ++j) sums[j] += next[j] * 0.0F;  // infinity and NaN times 0 are NaN
-  }
-  const Four sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  return sum[0] + sum[1] + sum[2] + sum[3] == 0;
-}
-
-/// weights[i] = 2^(scale * (logits[i] - top)) for a block, none above 1, to about 1e-11 of itself; what would be below 2^-1000 is that.
-/// Gives their sum. 2^x is 2^n e^(f ln 2) with n = round(x) and the series of e up to its ninth power, as |f| <= 1/2.
-[[gnu::always_inline]] inline double weigh(const float* logits, double top, double scale, double* weights) {
-  constexpr double magic = 0x1.8p52;  // adding it rounds to a whole number, which then stands in the last bits
-  constexpr double series[] = {1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1};
-  Doubles sum{};
-  for (std::size_t i = 0; i < block; i += lanes) {
-    Floats z;
-    std::memcpy(&z, logits + i, sizeof z);
-    Doubles x = (__builtin_convertvector(z, Doubles) - top) * scale;
-    x = x < -1000.0 ? Doubles{} - 1000.0 : x;
-    const Doubles rounded = x + magic, f = (x - (rounded - magic)) * std::numbers::ln2;
-    Doubles p = Doubles{} + 1.0 / 362880;
-#pragma GCC unroll 9
-    for (const double term : series) p = p * f + term;
-    Integers bits, n;
-    std::memcpy(&bits, &p, sizeof bits);
-    std::memcpy(&n, &rounded, sizeof n);
-    bits += n << 52;
-    std::memcpy(&p, &bits, sizeof p);
-    std::memcpy(weights + i, &p, sizeof p);
-    sum += p;
-  }
-  double total = 0;
-  for (std::size_t i = 0; i < lanes; ++i) total += sum[i];
-  return total;
 }
 
 /// The largest of some logits, and where the block begins that has it first.
@@ -95,31 +36,41 @@ struct Top {
 
 Top top_of(std::span<const float> logits) {
   check(!logits.empty(), "a row without logits");
+  const RowPasses& passes = row_passes();
   Top top;
   for_each_block(logits, nothing, [&](const float* z, std::size_t at) {
-    if (const float here = largest(z); here > top.logit) top = {here, at};
+    if (const float here = passes.largest(z); here > top.logit) top = {here, at};
   });
   return top;
 }
 
-using Weigh = double (*)(const float* logits, double top, double scale, double* weights);
+/// 2^(scale * logit - base) for each logit.
+struct Weights {
+  std::span<const float> logits;
+  double scale, base;
+};
 
-double weigh_anywhere(const float* logits, double top, double scale, double* weights) { return weigh(logits, top, scale, weights); }
-
-#if defined(__x86_64__)
-[[gnu::target("avx2,fma")]] double weigh_avx2(const float* logits, double top, double scale, double* weights) {
-  return weigh(logits, top, scale, weights);
+/// Where u times the sum of the weights falls when they are laid end to end, by the sums that sum_of(block) gives; nothing where that is
+/// within `margin` of the whole of a border.
+template <class Sum>
+std::optional<std::int32_t> place_of(const Weights& of, double u, double margin, Sum sum_of) {
+  std::vector<double> sums;
+  sums.reserve(of.logits.size() / row_block + 1);
+  double total = 0, before = 0;
+  for_each_block(of.logits, nothing, [&](const float* z, std::size_t) { total += sums.emplace_back(sum_of(z)); });
+  std::size_t at = 0;
+  while (at + 1 < sums.size() && before + sums[at] <= u * total) before += sums[at++];
+  const auto here = of.logits.subspan(at * row_block, std::min(row_block, of.logits.size() - at * row_block));
+  std::array<double, row_block> weights;
+  for_each_block(here, nothing, [&](const float* z, std::size_t) { row_passes().weigh(z, of.scale, of.base, weights.data()); });
+  for (std::size_t i = 0; i < here.size(); before += weights[i++]) {
+    const double below = u * total - before, above = weights[i] - below;
+    if (above <= 0) continue;
+    if (below < margin * total || above < margin * total) return {};
+    return static_cast<std::int32_t>(at * row_block + i);
+  }
+  return {};
 }
-[[gnu::target("avx512f,avx512dq")]] double weigh_avx512(const float* logits, double top, double scale, double* weights) {
-  return weigh(logits, top, scale, weights);
-}
-Weigh best_weigh() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return weigh_avx512;
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? weigh_avx2 : weigh_anywhere;
-}
-#else
-Weigh best_weigh() { return weigh_anywhere; }
-#endif
 
 }  // namespace
 
@@ -132,10 +83,11 @@ bool is_plain(const SamplingParams& params) {
 }
 
 std::int64_t first_not_finite(std::span<const float> logits) {
+  const RowPasses& passes = row_passes();
   std::int64_t bad = -1;
   for_each_block(logits, 0, [&](const float* z, std::size_t at) {
-    if (bad >= 0 || all_finite(z)) return;
-    bad = std::find_if(z, z + block, [](float x) { return !std::isfinite(x); }) - z + static_cast<std::int64_t>(at);
+    if (bad >= 0 || passes.all_finite(z)) return;
+    bad = std::find_if(z, z + row_block, [](float x) { return !std::isfinite(x); }) - z + static_cast<std::int64_t>(at);
   });
   return bad;
 }
@@ -147,32 +99,19 @@ std::int32_t argmax(std::span<const float> logits) {
 }
 
 std::optional<std::int32_t> quick_draw(std::span<const float> logits, double temperature, double u) {
-  static const Weigh weigh_block = best_weigh();
   // The chain rounds logits / temperature, up to this size by 1e-11, and adds up its terms, up to this many to 3e-10 of the whole.
   constexpr double largest_quotient = 1e5, margin = 1e-9;
   constexpr std::size_t most_logits = std::size_t{1} << 20;
   const double top = top_of(logits).logit, scale = std::numbers::log2e / temperature;
   if (std::abs(top) > largest_quotient * temperature || logits.size() > most_logits) return {};
-
-  std::array<double, block> weights;
-  std::vector<double> sums;
-  double total = 0;
-  for_each_block(logits, nothing, [&](const float* z, std::size_t) {
-    sums.push_back(weigh_block(z, top, scale, weights.data()));
-    total += sums.back();
-  });
-  double before = 0;
-  std::size_t at = 0;
-  while (at + 1 < sums.size() && before + sums[at] <= u * total) before += sums[at++];
-  const auto here = logits.subspan(at * block, std::min(block, logits.size() - at * block));
-  for_each_block(here, nothing, [&](const float* z, std::size_t) { weigh_block(z, top, scale, weights.data()); });
-  for (std::size_t i = 0; i < here.size(); before += weights[i++]) {
-    const double below = u * total - before, above = weights[i] - below;
-    if (above <= 0) continue;
-    if (below < margin * total || above < margin * total) return {};
-    return static_cast<std::int32_t>(at * block + i);
+  const RowPasses& passes = row_passes();
+  const Weights weights{logits, scale, std::nearbyint(top * scale)};
+  if (passes.rough_sum != nullptr) {  // the sum over all and the one before the token are off
+    const auto sum = [&](const float* z) { return passes.rough_sum(z, weights.scale, weights.base); };
+    if (const auto token = place_of(weights, u, margin + 2 * rough_error, sum)) return token;
   }
-  return {};
+  std::array<double, row_block> memory;
+  return place_of(weights, u, margin, [&](const float* z) { return passes.weigh(z, weights.scale, weights.base, memory.data()); });
 }
 
 }  // namespace troupe::engine::generate

@@ -19,7 +19,11 @@ constexpr std::size_t line = 64;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t near_classes = 2;  // a block may serve a tensor that is up to about a fifth smaller
 
-std::size_t machine_memory() { return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+/// Asked for once: it is a call of the system, and each tensor wants to know.
+std::size_t machine_memory() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 [[noreturn]] void refuse(std::size_t bytes) {
   throw Failure({Errc::full, cat("out of memory: one tensor needs ", bytes, " bytes, this machine has ", machine_memory(),

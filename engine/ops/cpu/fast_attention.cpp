@@ -10,10 +10,10 @@
 namespace troupe::engine::ops {
 namespace {
 
-/// A block of rows of one sequence and one key/value head.
+/// A block of rows of one sequence and one key/value head, or one row with several separate heads.
 struct Block {
   std::size_t sequence;
-  int kv_head;
+  int kv_head, kv_heads;
   std::int64_t row, rows;
   std::int64_t first, end;  ///< the keys that any row of the block sees
   std::int64_t keys() const { return end - first; }
@@ -48,7 +48,10 @@ class AttentionPass {
   };
   template <class Visit>
   void for_each_group(const Block& block, Visit visit) const;
-  std::vector<Block> blocks() const;
+  /// `together`: heads of one row at most.
+  std::vector<Block> blocks(int together) const;
+  /// Heads that one thread takes of a row alone, where there is nothing that they share.
+  int heads_together() const;
   /// Calls visit(run) for the runs of a block's keys, and has the rows of `from` that the next run needs fetched meanwhile: pages are
   /// scattered, and the processor's own prefetching ends with each.
   template <class Visit>
@@ -56,6 +59,10 @@ class AttentionPass {
   std::int64_t width() const { return std::int64_t{shape_.kv_heads} * shape_.head_size; }
 
   void forward_block(const Block& block, int worker, float* out, float* lse);
+  void forward_row(const Block& block, int worker, float* out, float* lse);
+  /// visit(heads, key, first) for a few keys at a time: `of` (k or v) beside the weights [heads, keys], and what is ahead, at last `then`.
+  template <class Visit>
+  void for_each_part(const Block& block, const float* of, const float* then, float* weights, Visit visit) const;
   void backward_group(const Block& block, const Group& group, int worker, const float* out, const float* lse, const float* dout, float* dq,
                       float* dk, float* dv);
   /// to [rows, keys] = rows of `left` against `right` (k or v).
@@ -72,28 +79,34 @@ class AttentionPass {
 
 template <class Visit>
 void AttentionPass::for_each_run(const Block& block, const float* from, Visit visit) const {
-  constexpr std::int64_t line = 16;
+  constexpr std::int64_t most = 32;
   runs_.for_each(block.sequence, {block.first, block.end}, [&](const KeyRun& run, const KeyRun& next) {
-    for (std::int64_t row = next.row; row < next.row + std::min<std::int64_t>(next.keys, 32); ++row) {
-      const float* at = from + row * width() + block.kv_head * shape_.head_size;
-      for (std::int64_t column = 0; column < shape_.head_size; column += line) __builtin_prefetch(at + column);
-    }
+    fetch_rows(from + next.row * width() + block.kv_head * shape_.head_size, width(), std::min(next.keys, most), shape_.head_size);
     visit(run);
   });
 }
 
-std::vector<Block> AttentionPass::blocks() const {
+int AttentionPass::heads_together() const {
+  if (shape_.heads != shape_.kv_heads) return 1;
+  int together = shape_.kv_heads;
+  const std::int64_t enough = device_.pool_.threads() == 1 ? 1 : std::int64_t{3} * device_.pool_.threads();
+  while (together > 1 && layout_.sequences() * (shape_.kv_heads / together) < enough) together = (together + 1) / 2;
+  return together;
+}
+
+std::vector<Block> AttentionPass::blocks(int together) const {
   std::vector<Block> all;
   for (std::size_t n = 0; n + 1 < layout_.offsets.size(); ++n) {
     const std::int64_t begin = layout_.offsets[n], end = layout_.offsets[n + 1];
     if (begin == end) continue;
     const std::int64_t seen = keys_seen(layout_, begin, end, shape_.window).end;
     const std::int64_t most = rows_of_block(shape_.window == 0 ? seen : std::min<std::int64_t>(seen, shape_.window));
-    for (int g = 0; g < shape_.kv_heads; ++g) {
+    const int heads = end - begin == 1 ? together : 1;
+    for (int g = 0; g < shape_.kv_heads; g += heads) {
       for (std::int64_t row = begin; row < end; row += most) {
         const std::int64_t rows = std::min(most, end - row);
         const Keys keys = keys_seen(layout_, row, row + rows, shape_.window);
-        all.push_back({n, g, row, rows, keys.first, keys.end});
+        all.push_back({n, g, std::min(heads, shape_.kv_heads - g), row, rows, keys.first, keys.end});
       }
     }
   }
@@ -118,7 +131,48 @@ void AttentionPass::against_keys(const Block& block, const Group& group, const f
   });
 }
 
+template <class Visit>
+void AttentionPass::for_each_part(const Block& block, const float* of, const float* then, float* weights, Visit visit) const {
+  constexpr std::int64_t most = 16;
+  const float* first = of + block.kv_head * shape_.head_size;
+  const float* waiting = nullptr;
+  RowHeads heads{block.kv_heads, shape_.head_size, 0, nullptr, width(), 0, weights, block.keys()};
+  const auto pass = [&](const float* behind) {
+    if (waiting == nullptr) return;
+    heads.ahead = behind - waiting, heads.rows = waiting;
+    visit(heads, heads.weights == weights);
+    heads.weights += heads.keys;
+  };
+  runs_.for_each(block.sequence, {block.first, block.end}, [&](const KeyRun& run, const KeyRun&) {
+    for (std::int64_t done = 0; done < run.keys; done += most) {
+      const float* rows = first + (run.row + done) * width();
+      pass(rows);
+      waiting = rows, heads.keys = std::min(most, run.keys - done);
+    }
+  });
+  pass(then);
+}
+
+void AttentionPass::forward_row(const Block& block, int worker, float* out, float* lse) {
+  const std::int64_t keys = block.keys(), first = block.row * shape_.heads + block.kv_head, at = first * shape_.head_size;
+  float* weights = device_.score_scratch_[static_cast<std::size_t>(worker)].need(block.kv_heads * (keys + 1));
+  float* inverse = weights + block.kv_heads * keys;
+  const float* values = nullptr;  // the first that will be read
+  runs_.for_each(block.sequence, {block.first, block.end}, [&](const KeyRun& run, const KeyRun&) {
+    if (values == nullptr) values = v_ + run.row * width() + block.kv_head * shape_.head_size;
+  });
+  for_each_part(block, k_, values, weights, [&](const RowHeads& heads, bool) { kernels_.row_scores(heads, q_ + at); });
+  for (int h = 0; h < block.kv_heads; ++h) {
+    const SoftmaxSums sums = rows_.weigh(first + h, {block.first, block.end}, weights + h * keys);
+    inverse[h] = static_cast<float>(1 / sums.sum);
+    if (lse != nullptr) lse[first + h] = lse_of(sums);
+  }
+  for_each_part(block, v_, values, weights, [&](const RowHeads& heads, bool begins) { kernels_.row_values(heads, out + at, !begins); });
+  for (int h = 0; h < block.kv_heads; ++h) kernels_.scale(out + at + h * shape_.head_size, inverse[h], shape_.head_size);
+}
+
 void AttentionPass::forward_block(const Block& block, int worker, float* out, float* lse) {
+  if (block.rows == 1 && shape_.heads == shape_.kv_heads) return forward_row(block, worker, out, lse);
   const std::int64_t size = shape_.head_size, column = block.kv_head * size, width_of_scores = block.keys();
   for_each_group(block, [&](const Group& group) {
     float* scores = device_.score_scratch_[static_cast<std::size_t>(worker)].need(group.rows * (width_of_scores + 2));
@@ -141,9 +195,10 @@ void AttentionPass::forward_block(const Block& block, int worker, float* out, fl
 }
 
 void AttentionPass::forward(float* out, float* lse) {
-  const std::vector<Block> all = blocks();
+  const std::vector<Block> all = blocks(heads_together());
   std::int64_t work = 0;
-  for (const Block& block : all) work += block.rows * block.keys() * shape_.head_size * 2 * (shape_.heads / shape_.kv_heads);
+  for (const Block& block : all)
+    work += block.rows * block.keys() * shape_.head_size * 2 * (shape_.heads / shape_.kv_heads) * block.kv_heads;
   const std::int64_t pieces = work < 100'000 ? 1 : static_cast<std::int64_t>(all.size());
   device_.pool_.run(pieces, [&](std::int64_t piece, int worker) {
     if (pieces > 1) return forward_block(all[static_cast<std::size_t>(piece)], worker, out, lse);
@@ -173,7 +228,7 @@ void AttentionPass::backward_group(const Block& block, const Group& group, int w
 
 void AttentionPass::backward(const float* out, const float* lse, const float* dout, float* dq, float* dk, float* dv) {
   // dk and dv of one sequence and head are one chain over its blocks, so one thread takes them all, in order.
-  const std::vector<Block> all = blocks();
+  const std::vector<Block> all = blocks(1);
   std::vector<std::size_t> begins;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i == 0 || all[i].sequence != all[i - 1].sequence || all[i].kv_head != all[i - 1].kv_head) begins.push_back(i);

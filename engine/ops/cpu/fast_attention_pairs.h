@@ -102,20 +102,13 @@ class PairAttention {
                     const Memory& memory) const;
   /// to's rows of the strip [rows, K] = weights [rows, keys] against keys or values that are packed by column.
   void over_keys(const Part& part, const Strip& strip, const float* weights, const float* packed, const Memory& memory, float* to) const;
-  /// Has rows of one head fetched into the cache: they are far apart. Inlined, since a compiler calls no function that only does so.
-  [[gnu::always_inline]] void fetch(const float* rows, std::int64_t apart, std::int64_t count) const {
-    constexpr std::int64_t line = 16;
-    for (std::int64_t row = 0; row < count; ++row, rows += apart) {
-      for (std::int64_t column = 0; column < size(); column += line) __builtin_prefetch(rows + column);
-    }
-  }
-  /// Those behind a piece.
+  /// Has those behind a piece fetched.
   [[gnu::always_inline]] void fetch(const Piece& piece, std::int64_t head) const {
-    fetch(piece.behind + head * size(), width(), piece.keys_behind);
+    fetch_rows(piece.behind + head * size(), width(), piece.keys_behind, size());
   }
   /// Those behind a strip in an operand [T, H*K].
   [[gnu::always_inline]] void fetch(const Strip& strip, const float* of) const {
-    fetch(of + strip.pair(strip.rows) * size(), strip.stride * size(), strip.rows);
+    fetch_rows(of + strip.pair(strip.rows) * size(), strip.stride * size(), strip.rows, size());
   }
 
   void forward_part(const Part& part, int worker, float* out, float* lse) const;

@@ -75,6 +75,8 @@ class FastDevice final : public HostDevice {
   void packed_product(Kind kind, const Product& p, const Panels& with);
   /// In f32 by a kernel that packs for itself, in blocks of C.
   void blocks_of_product(Kind kind, const Product& p);
+  /// dot of few rows in f32, which each thread packs once for all of its columns.
+  void product_of_few_rows(const Product& p);
   /// nullptr: a product so small or of so few rows is not worth packing.
   const Panels* panels_for(Kind kind, const Product& p, Precision precision) const;
   void multiply(const Panels& with, const PanelProduct& p) { multiply(with, std::span(&p, 1)); }

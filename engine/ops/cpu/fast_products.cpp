@@ -214,6 +214,7 @@ void FastDevice::blocks_of_product(Kind kind, const Product& p) {
   const auto kernel = kind == Kind::dot ? kernels_.dot_product : kernels_.outer_product;
   const std::int64_t work = p.m * p.n * p.k;
   if (work < worth_waking) return kernel(p, scratch(0));
+  if (kind == Kind::dot && p.m <= most_direct_rows) return product_of_few_rows(p);
   Blocks blocks{p.m, p.n, 192, kind == Kind::dot ? 256 : 512};
   blocks.cut_for(pool_.threads(), 24, 64);
   spread(blocks.count(), work, [&](std::int64_t block, int worker) {

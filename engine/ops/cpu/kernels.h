@@ -46,6 +46,9 @@ struct Product {
 inline constexpr std::int64_t most_direct_rows = 32;
 /// Floats of scratch that it may use.
 inline constexpr std::int64_t product_scratch = 192 * 1024;
+/// Columns of such rows that are held at once.
+inline constexpr std::int64_t direct_depth = 4096;
+static_assert(most_direct_rows * direct_depth <= product_scratch);
 
 /// Products of packed operands of one kind of number and order of summation. An operand is [steps / together][item][together] words.
 struct Panels {
@@ -64,6 +67,16 @@ struct Panels {
     const std::int64_t tiles = (m + rows - 1) / rows;
     return (m + tiles - 1) / tiles;
   }
+};
+
+/// Heads of one row, each with keys (or values) of its own: `rows` [keys, heads * size], `apart` from one to the next, and their products
+/// or weights [heads, keys], `pitch` apart. Rows that will be wanted next stand `ahead` of these.
+struct RowHeads {
+  std::int64_t heads, size, keys;
+  const float* rows;
+  std::int64_t apart, ahead;
+  float* weights;
+  std::int64_t pitch;
 };
 
 /// Of z = x * factor: the largest z, and sums over e = exp(z - largest).
@@ -97,8 +110,15 @@ struct Kernels {
   /// B is [n, k]: each element is sixteen running sums along k, in blocks of 512, each block's joined by one fixed tree. So the roundings
   /// in a row are few, and few rows read B where it lies.
   void (*dot_product)(const Product&, float* scratch);
+  /// The part of it from k on, direct_depth long, for most_direct_rows rows at most. They are left in `rows` as it wants them, or lie
+  /// there.
+  void (*direct_product)(const Product&, std::int64_t k, float* rows, bool pack);
   /// B is [k, n]: each element is one chain of multiply-adds in the order of k, which continues from C when accumulating.
   void (*outer_product)(const Product&, float* scratch);
+  /// weights = products of q [heads * size] with keys, each as dot_product's.
+  void (*row_scores)(const RowHeads&, const float* q);
+  /// out [heads * size] = or += weights times values, each as outer_product's.
+  void (*row_values)(const RowHeads&, float* out, bool add);
   /// dot_product's sums, from packed operands.
   Panels dots;
   /// f32 and f32 rounded to bf16, two to a word. Each element is one chain of multiply-adds in the order of k, which continues from C when

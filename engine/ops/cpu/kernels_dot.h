@@ -1,7 +1,7 @@
 // y = x W^T as tiles of dot products: sixteen running sums an element along k, in blocks of 512, each block's sum joined by one
 // fixed tree and added to the element. Nothing in that order depends on the tile, so a row alone has the bits of a row in a batch.
-// A's rows are copied tile by tile. For few rows B is read where it lies, once: generation streams weights through here. For many it is
-// copied block by block, which keeps it in the second-level cache whatever its stride.
+// A's rows are copied tile by tile. For few rows B is read where it lies (kernels_direct.h). For many it is copied block by block, which
+// keeps it in the second-level cache whatever its stride.
 #pragma once
 
 #include "engine/ops/cpu/kernels.h"
@@ -11,9 +11,6 @@ namespace troupe::engine::ops::kernels {
 inline constexpr std::int64_t k_block =
     512;  // part of the order of summation: the same for everyone; fast_products.cpp cuts k at its multiples
 inline constexpr std::int64_t dot_columns_block = 256;
-// Products of few rows: what of them is held at once, and columns of B that are read at a time.
-inline constexpr std::int64_t direct_depth = 4096, direct_group = 8;
-static_assert(most_direct_rows * direct_depth <= product_scratch);
 
 /// Where a tile's B comes from: `row` apart for columns, `step` apart for each 16 of k; the last step has `tail` lanes (0: all 16). What
 /// stands `ahead` is wanted soon (0: nothing is).
@@ -79,16 +76,6 @@ void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c,
   for (int i = 0; i < M; ++i) {
     for (int j = 0; j < n; ++j) c[i * ldc + j] = add ? c[i * ldc + j] + joined[i][j] : joined[i][j];
   }
-}
-
-template <class V, int M>
-void dot_tile_direct(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add) {
-  constexpr int columns = V::direct_columns(M);
-  if constexpr (M == V::tile_rows) {  // more rows than one tile has: the processor alone does not look beyond what they share
-    if (n == columns && b.ahead != 0) return dot_tile<V, M, columns, true>(a, b, steps, n, c, ldc, add);
-  }
-  if (n == columns) return dot_tile<V, M, columns>(a, b, steps, n, c, ldc, add);
-  for (int j = 0; j < n; ++j, b.at += b.row) dot_tile<V, M, 1>(a, b, steps, 1, c + j, ldc, add);
 }
 
 /// Calls use(std integral M) with the compile-time number of rows.
@@ -180,52 +167,6 @@ void dot_packed(const Product& p, float* scratch) {
         dots_product<V>({height, columns, steps, height, rows, panels, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate});
       }
     }
-  }
-}
-
-/// One tile of packed rows, from row m on, against columns n .. n + columns - 1.
-template <class V, int H>
-void dot_direct_rows(const Product& p, const float* rows, std::int64_t m, std::int64_t k, std::int64_t depth, std::int64_t n,
-                     std::int64_t columns, std::int64_t ahead) {
-  constexpr std::int64_t N = V::direct_columns(H);
-  for (const std::int64_t end = n + columns; n < end; n += N) {
-    const int width = static_cast<int>(end - n < N ? end - n : N);
-    for (std::int64_t at = 0; at < depth; at += k_block) {
-      const std::int64_t part = depth - at < k_block ? depth - at : k_block;
-      const DotOperand b{p.b + n * p.ldb + k + at, p.ldb, 16, static_cast<int>(part % 16), ahead};
-      dot_tile_direct<V, H>(rows + at * H, b, (part + 15) / 16, width, p.c + m * p.ldc + n, p.ldc, k + at > 0 || p.accumulate);
-    }
-  }
-}
-
-/// All rows, packed, against every column: where the rows are several tiles, a few columns at a time, which are read from memory once.
-template <class V>
-void dot_direct(const Product& p, const float* rows, std::int64_t k, std::int64_t depth) {
-  const std::int64_t group = p.m > V::tile_rows ? direct_group : p.n, ahead = p.m > V::tile_rows ? group * p.ldb : 0;
-  for (std::int64_t n = 0; n < p.n; n += group) {
-    const std::int64_t columns = p.n - n < group ? p.n - n : group;
-    for (std::int64_t m = 0; m < p.m; m += V::tile_rows) {
-      with_rows<V>(p.m - m < V::tile_rows ? p.m - m : V::tile_rows,
-                   [&]<int H>() { dot_direct_rows<V, H>(p, rows + m * whole_steps(depth), m, k, depth, n, columns, ahead); });
-    }
-  }
-}
-
-template <class V>
-void dot_product(const Product& p, float* scratch) {
-  if (p.k == 0 && !p.accumulate) {
-    for (std::int64_t i = 0; i < p.m; ++i) {
-      for (std::int64_t j = 0; j < p.n; ++j) p.c[i * p.ldc + j] = 0;
-    }
-  }
-  if (p.m > most_direct_rows) return dot_packed<V>(p, scratch);
-  for (std::int64_t k = 0; k < p.k; k += direct_depth) {
-    const std::int64_t depth = p.k - k < direct_depth ? p.k - k : direct_depth;
-    for (std::int64_t m = 0; m < p.m; m += V::tile_rows) {
-      const std::int64_t height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
-      pack_steps<V>(rows_of_left(p, m, height, k, depth), scratch + m * whole_steps(depth));
-    }
-    dot_direct<V>(p, scratch, k, depth);
   }
 }
 

@@ -1,6 +1,8 @@
 // The table of one instruction set: every kernel, made for its lanes.
 #pragma once
 
+#include "engine/ops/cpu/kernels_attention.h"
+#include "engine/ops/cpu/kernels_direct.h"
 #include "engine/ops/cpu/kernels_gates.h"
 #include "engine/ops/cpu/kernels_norms.h"
 #include "engine/ops/cpu/kernels_outer.h"
@@ -13,7 +15,10 @@ template <class V>
 constexpr Kernels table(const char* isa) {
   return {.isa = isa,
           .dot_product = dot_product<V>,
+          .direct_product = direct_product<V>,
           .outer_product = outer_product<V>,
+          .row_scores = row_scores<V>,
+          .row_values = row_values<V>,
           .dots = dots<V>(),
           .singles = panels<V, Singles<V>>(),
           .pairs = panels<V, Pairs<V>>(),

@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 
 #include "engine/base/random.h"
 #include "engine/generate/distribution.h"
+#include "engine/generate/row_passes.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -44,6 +48,23 @@ TEST(Shortcut, DrawsTheTokenOfTheChain) {
     }
   }
   EXPECT_LE(undecided, all / 1000);
+}
+
+TEST(Shortcut, SumsRoughlyToWithinTheErrorItStates) {
+  const RowPasses& passes = row_passes();
+  if (passes.rough_sum == nullptr) GTEST_SKIP() << "this processor has none";
+  std::array<double, row_block> weights;
+  for (const double spread : {0.0, 0.5, 12.0, 300.0, 9e4}) {
+    for (const double temperature : {1.0, 0.7, 31.0}) {
+      for (std::uint64_t seed = 0; seed < 100; ++seed) {
+        auto logits = made_logits(row_block, spread * temperature, seed);
+        if (seed % 2 == 1) logits[seed] = -std::numeric_limits<float>::infinity();
+        const double scale = std::numbers::log2e / temperature, base = std::nearbyint(scale * *std::ranges::max_element(logits));
+        const double exact = passes.weigh(logits.data(), scale, base, weights.data());
+        EXPECT_NEAR(passes.rough_sum(logits.data(), scale, base) / exact, 1, rough_error) << spread << " " << seed;
+      }
+    }
+  }
 }
 
 TEST(Shortcut, LeavesBordersBetweenTokensToTheChain) {

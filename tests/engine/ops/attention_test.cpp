@@ -32,7 +32,10 @@ const Case cases[] = {{{5, 1, 17}, {4, 2, 8, 0.35F}},
                       {{600, 7}, {1, 1, 64, 0.125F}},
                       {{600}, {2, 2, 128, 0.09F, 0, 300}},
                       {{41, 2}, {1, 1, 256, 0.06F}},
-                      {{45}, {20, 1, 16, 0.25F, 0, 7}}};
+                      {{45}, {20, 1, 16, 0.25F, 0, 7}},
+                      {{40, 1, 19}, {5, 5, 40, 0.2F}},
+                      {{2, 53}, {3, 3, 24, 0.25F, 0, 20}},
+                      {{9}, {2, 2, 560, 0.05F, 3}}};
 
 constexpr Precision precisions[] = {Precision::f32, Precision::bf16};
 /// What is known of a result in f32, or of one whose operands are rounded.
