@@ -120,8 +120,8 @@ class FastDevice final : public HostDevice {
   std::vector<double> partial_sums_;
 
   float* scratch(int worker) { return product_scratch_[static_cast<std::size_t>(worker)].need(product_scratch); }
-  friend class AttentionPass;
-  friend class PairAttention;
+  friend class RowAttention;
+  friend class PackedAttention;
   friend class HeadPass;
 };
 

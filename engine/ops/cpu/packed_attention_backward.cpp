@@ -1,16 +1,19 @@
-// The way back of attention in bf16.
-#include "engine/ops/cpu/fast_attention_pairs.h"
+// The way back of attention.
+#include "engine/ops/cpu/packed_attention.h"
 
 namespace troupe::engine::ops {
 
-/// Many, as each element of dk and dv is loaded and stored once a block, but so few that their weights stay in the second-level cache.
-std::int64_t PairAttention::block_rows(const Part& part) const {
+/// Many, as each element of dk and dv is loaded and stored once a block, but so few that their weights stay in the second-level cache. In
+/// f32 part of the order in which heads are added.
+std::int64_t PackedAttention::block_rows(const Part& part) const {
   constexpr std::int64_t least = 4, most = 8, most_weights = 131072;
-  const std::int64_t all = part.keys.count(), keys = shape_.window == 0 ? all : std::min(all, shape_.window + most * strip_rows());
+  const std::int64_t all = part.keys.count();
+  if (!in_pairs()) return std::clamp<std::int64_t>(65536 / (shape_.window == 0 ? all : std::min<std::int64_t>(all, shape_.window)), 1, 48);
+  const std::int64_t keys = shape_.window == 0 ? all : std::min(all, shape_.window + most * strip_rows());
   return std::clamp(most_weights / keys / strip_rows(), least, most) * strip_rows();
 }
 
-PairAttention::Block PairAttention::block_of(const Part& part, std::int64_t head, std::int64_t row, std::int64_t rows) const {
+PackedAttention::Block PackedAttention::block_of(const Part& part, std::int64_t head, std::int64_t row, std::int64_t rows) const {
   Block block{strip_of(part, head, row, rows), {}, {}};
   const std::int64_t first = block.all.keys.first, tile = with_.rows;
   for (std::int64_t i = 0; i < rows; i += strip_rows()) {
@@ -28,7 +31,7 @@ PairAttention::Block PairAttention::block_of(const Part& part, std::int64_t head
   return block;
 }
 
-void PairAttention::pack_weights(const Block& block, std::size_t i, const float* weights, std::int64_t pitch, float* tiles) const {
+void PackedAttention::pack_weights(const Block& block, std::size_t i, const float* weights, std::int64_t pitch, float* tiles) const {
   const Strip& strip = block.strips[i];
   const std::int64_t first = block.all.keys.first, steps = with_.steps(block.all.rows),
                      before = with_.steps(strip_rows()) * static_cast<std::int64_t>(i);
@@ -39,8 +42,8 @@ void PairAttention::pack_weights(const Block& block, std::size_t i, const float*
   }
 }
 
-void PairAttention::over_rows(const Part& part, const Block& block, const float* tiles, const float* right, float* panels,
-                              float* to) const {
+void PackedAttention::over_rows(const Part& part, const Block& block, const float* tiles, const float* right, float* panels,
+                                float* to) const {
   const std::int64_t first = block.all.keys.first, steps = with_.steps(block.all.rows), strip_steps = with_.steps(strip_rows());
   const auto count = static_cast<std::int64_t>(block.strips.size());
   to += (layout_.offsets[part.sequence] + first) * width() + part.kv_head * size();
@@ -61,8 +64,8 @@ void PairAttention::over_rows(const Part& part, const Block& block, const float*
   }
 }
 
-void PairAttention::backward_strip(const Part& part, const Block& block, std::size_t i, const Memory& memory, const AttentionUpstream& up,
-                                   float* dq) const {
+void PackedAttention::backward_strip(const Part& part, const Block& block, std::size_t i, const Memory& memory, const AttentionUpstream& up,
+                                     float* dq) const {
   const Strip& strip = block.strips[i];
   const std::int64_t offset = strip.keys.first - block.all.keys.first, pitch = memory.pitch;
   float *p = memory.scores + offset, *ds = memory.dscores + offset;
@@ -79,9 +82,17 @@ void PairAttention::backward_strip(const Part& part, const Block& block, std::si
   pack_weights(block, i, memory.dscores, pitch, memory.ds_tiles);
 }
 
-void PairAttention::backward_part(const Part& part, int worker, const AttentionUpstream& up, const AttentionGradients& to) const {
+template <class Visit>
+void PackedAttention::for_each_block(const Part& part, Visit visit) const {
+  const std::int64_t most = block_rows(part), blocks = (part.rows + most - 1) / most;
+  for (std::int64_t i = 0; i < share() * blocks; ++i) {
+    const std::int64_t head = in_pairs() ? i / blocks : i % share(), row = (in_pairs() ? i % blocks : i / share()) * most;
+    visit(head, row, std::min(most, part.rows - row));
+  }
+}
+
+void PackedAttention::backward_part(const Part& part, int worker, const AttentionUpstream& up, const AttentionGradients& to) const {
   const Memory memory = memory_for(part, worker, true);
-  const std::int64_t most = block_rows(part);
   for (float* all : {to.dk, to.dv}) {
     float* row = all + std::int64_t{part.row} * width() + part.kv_head * size();
     for (std::int64_t i = 0; i < part.rows; ++i, row += width()) std::fill_n(row, size(), 0.0F);
@@ -89,17 +100,15 @@ void PairAttention::backward_part(const Part& part, int worker, const AttentionU
   pack_by_key(part, k_, memory.staged, memory.keys);
   pack_by_key(part, v_, memory.staged, memory.values);
   pack_by_column(part, k_, memory.staged, memory.keys_by_column);
-  for (std::int64_t head = 0; head < share(); ++head) {
-    for (std::int64_t row = 0; row < part.rows; row += most) {
-      const Block block = block_of(part, head, part.row + row, std::min(most, part.rows - row));
-      for (std::size_t i = 0; i < block.strips.size(); ++i) backward_strip(part, block, i, memory, up, to.dq);
-      over_rows(part, block, memory.p_tiles, up.dout, memory.right, to.dv);
-      over_rows(part, block, memory.ds_tiles, q_, memory.right, to.dk);
-    }
-  }
+  for_each_block(part, [&](std::int64_t head, std::int64_t row, std::int64_t rows) {
+    const Block block = block_of(part, head, part.row + row, rows);
+    for (std::size_t i = 0; i < block.strips.size(); ++i) backward_strip(part, block, i, memory, up, to.dq);
+    over_rows(part, block, memory.p_tiles, up.dout, memory.right, to.dv);
+    over_rows(part, block, memory.ds_tiles, q_, memory.right, to.dk);
+  });
 }
 
-void PairAttention::backward(const AttentionUpstream& up, const AttentionGradients& to) const {
+void PackedAttention::backward(const AttentionUpstream& up, const AttentionGradients& to) const {
   // dk and dv of one sequence and head are one chain over its heads and rows, so one thread takes them all, in order.
   const std::vector<Part> all = parts(std::max<std::int64_t>(1, layout_.rows()), 1);
   device_.pool_.run(static_cast<std::int64_t>(all.size()),

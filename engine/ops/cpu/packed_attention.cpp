@@ -1,5 +1,5 @@
-// How attention in bf16 is cut into parts and strips, and its way forward.
-#include "engine/ops/cpu/fast_attention_pairs.h"
+// How attention is cut into parts and strips, and its way forward.
+#include "engine/ops/cpu/packed_attention.h"
 
 namespace troupe::engine::ops {
 namespace {
@@ -11,10 +11,12 @@ std::int64_t pitch_for(std::int64_t keys) { return panels_width(keys) + 16; }
 
 }  // namespace
 
-PairAttention::PairAttention(FastDevice& device, const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape)
+PackedAttention::PackedAttention(FastDevice& device, const Tensor& q, const KeyValues& kv, const Layout& layout,
+                                 const AttentionShape& shape, Precision precision)
     : device_(device),
       kernels_(device.kernels_),
-      with_(device.kernels_.pairs),
+      for_scores_(precision == Precision::bf16 ? device.kernels_.pairs : device.kernels_.dots),
+      with_(precision == Precision::bf16 ? device.kernels_.pairs : device.kernels_.singles),
       layout_(layout),
       shape_(shape),
       rows_(kernels_, layout, shape),
@@ -24,15 +26,17 @@ PairAttention::PairAttention(FastDevice& device, const Tensor& q, const KeyValue
       v_(in(kv.v)) {}
 
 /// About ten, of whole tiles and pairs.
-std::int64_t PairAttention::strip_rows() const { return round_up(10, with_.rows % with_.step == 0 ? with_.rows : with_.rows * with_.step); }
+std::int64_t PackedAttention::strip_rows() const {
+  return round_up(10, for_scores_.rows % with_.step == 0 ? for_scores_.rows : for_scores_.rows * with_.step);
+}
 
-PairAttention::Part PairAttention::part_of(std::size_t sequence, int kv_head, int kv_heads, std::int64_t row, std::int64_t rows) const {
+PackedAttention::Part PackedAttention::part_of(std::size_t sequence, int kv_head, int kv_heads, std::int64_t row, std::int64_t rows) const {
   const Keys seen = keys_seen(layout_, row, row + rows, shape_.window);
   const std::int64_t unseen = seen.first % with_.step;
   return {sequence, kv_head, kv_heads, row, rows, {seen.first - unseen, seen.end}, unseen};
 }
 
-std::vector<PairAttention::Part> PairAttention::parts(std::int64_t most, int most_kv_heads) const {
+std::vector<PackedAttention::Part> PackedAttention::parts(std::int64_t most, int most_kv_heads) const {
   std::vector<Part> all;
   for (std::size_t n = 0; n + 1 < layout_.offsets.size(); ++n) {
     const std::int64_t begin = layout_.offsets[n], end = layout_.offsets[n + 1];
@@ -49,7 +53,7 @@ std::vector<PairAttention::Part> PairAttention::parts(std::int64_t most, int mos
   return all;
 }
 
-std::vector<PairAttention::Part> PairAttention::parts_forward() const {
+std::vector<PackedAttention::Part> PackedAttention::parts_forward() const {
   const int threads = device_.pool_.threads();
   const std::int64_t enough = threads == 1 ? 1 : std::int64_t{3} * threads,
                      least = 4 * strip_rows();  // against which packing weighs little
@@ -64,13 +68,13 @@ std::vector<PairAttention::Part> PairAttention::parts_forward() const {
   return all;
 }
 
-PairAttention::Strip PairAttention::strip_of(const Part& part, std::int64_t head, std::int64_t row, std::int64_t rows) const {
+PackedAttention::Strip PackedAttention::strip_of(const Part& part, std::int64_t head, std::int64_t row, std::int64_t rows) const {
   Keys keys = keys_seen(layout_, row, row + rows, shape_.window);
   keys.first -= (keys.first - part.keys.first) % panel_columns;
   return {row * shape_.heads + part.kv_head * share() + head, rows, shape_.heads, keys};
 }
 
-std::int64_t PairAttention::most_keys(const Part& part, std::int64_t rows) const {
+std::int64_t PackedAttention::most_keys(const Part& part, std::int64_t rows) const {
   std::int64_t most = 0;
   for (std::int64_t row = part.row; row < part.row + part.rows; row += rows) {
     most = std::max(most, keys_seen(layout_, row, std::min(row + rows, part.row + part.rows), shape_.window).count());
@@ -78,9 +82,9 @@ std::int64_t PairAttention::most_keys(const Part& part, std::int64_t rows) const
   return std::min(part.panels(), panels_width(most + panel_columns));
 }
 
-PairAttention::Memory PairAttention::memory_for(const Part& part, int worker, bool backward) const {
+PackedAttention::Memory PackedAttention::memory_for(const Part& part, int worker, bool backward) const {
   const bool one = part.rows == 1 && !backward;
-  const std::int64_t held = one ? panel_columns : part.panels(), depth = with_.steps(size()), wide = panels_width(size());
+  const std::int64_t held = one ? panel_columns : part.panels(), depth = for_scores_.steps(size()), wide = panels_width(size());
   const std::int64_t rows = one ? share() * part.kv_heads : strip_rows();
   const std::int64_t keys = most_keys(part, backward ? block_rows(part) : strip_rows()), pitch = pitch_for(keys);
   const std::int64_t block = backward ? with_.steps(block_rows(part)) : 0;
@@ -106,15 +110,20 @@ PairAttention::Memory PairAttention::memory_for(const Part& part, int worker, bo
   return {places[0], places[1], places[2], places[3], places[4], places[5], places[6], places[7], places[8], places[9], pitch};
 }
 
-void PairAttention::pack_by_key(const Part& part, const float* from, float* staged, float* to) const {
+void PackedAttention::pack_by_key(const Part& part, const float* from, float* staged, float* to) const {
   for_each_piece(part, from, panel_columns, staged, [&](const Piece& piece) {
     fetch(piece, 0);
-    with_.pack({piece.rows, piece.apart, piece.keys, size(), panel_columns, false},
-               to + (piece.key - part.keys.first) * with_.steps(size()));
+    pack_keys(piece.rows, piece.apart, piece.keys, to + (piece.key - part.keys.first) * for_scores_.steps(size()));
   });
 }
 
-void PairAttention::pack_by_column(const Part& part, const float* from, float* staged, float* to) const {
+void PackedAttention::pack_keys(const float* rows, std::int64_t apart, std::int64_t keys, float* to) const {
+  const std::int64_t columns = for_scores_.columns, steps = for_scores_.steps(size());
+  for (std::int64_t key = 0; key < keys; key += columns)
+    for_scores_.pack({rows + key * apart, apart, std::min(columns, keys - key), size(), columns, false}, to + key * steps);
+}
+
+void PackedAttention::pack_by_column(const Part& part, const float* from, float* staged, float* to) const {
   const std::int64_t steps = with_.steps(part.keys.count());
   for_each_piece(part, from, panel_columns, staged, [&](const Piece& piece) {
     fetch(piece, 0);
@@ -125,26 +134,27 @@ void PairAttention::pack_by_column(const Part& part, const float* from, float* s
   });
 }
 
-void PairAttention::pack_tiles(const float* from, std::int64_t apart, std::int64_t count, std::int64_t depth, float* to) const {
-  const std::int64_t height = with_.tile(count);
+void PackedAttention::pack_tiles(const Panels& with, const float* from, std::int64_t apart, std::int64_t count, std::int64_t depth,
+                                 float* to) const {
+  const std::int64_t height = with.tile(count);
   for (std::int64_t i = 0; i < count; i += height) {
     const std::int64_t rows = std::min(height, count - i);
-    with_.pack({from + i * apart, apart, rows, depth, rows, false}, to + i * with_.steps(depth));
+    with.pack({from + i * apart, apart, rows, depth, rows, false}, to + i * with.steps(depth));
   }
 }
 
-void PairAttention::against_keys(const Part& part, const Strip& strip, const float* left, const float* packed, float* scores,
-                                 const Memory& memory) const {
-  const std::int64_t steps = with_.steps(size());
-  pack_tiles(left + strip.first * size(), strip.stride * size(), strip.rows, size(), memory.tiles);
-  with_.product({strip.rows, strip.keys.count(), steps, with_.tile(strip.rows), memory.tiles,
-                 packed + (strip.keys.first - part.keys.first) * steps, scores, memory.pitch, false});
+void PackedAttention::against_keys(const Part& part, const Strip& strip, const float* left, const float* packed, float* scores,
+                                   const Memory& memory) const {
+  const std::int64_t steps = for_scores_.steps(size());
+  pack_tiles(for_scores_, left + strip.first * size(), strip.stride * size(), strip.rows, size(), memory.tiles);
+  for_scores_.product({strip.rows, strip.keys.count(), steps, for_scores_.tile(strip.rows), memory.tiles,
+                       packed + (strip.keys.first - part.keys.first) * steps, scores, memory.pitch, false});
 }
 
-void PairAttention::over_keys(const Part& part, const Strip& strip, const float* weights, const float* packed, const Memory& memory,
-                              float* to) const {
+void PackedAttention::over_keys(const Part& part, const Strip& strip, const float* weights, const float* packed, const Memory& memory,
+                                float* to) const {
   const std::int64_t before = with_.steps(strip.keys.first - part.keys.first), all = with_.steps(part.keys.count());
-  pack_tiles(weights, memory.pitch, strip.rows, strip.keys.count(), memory.tiles);
+  pack_tiles(with_, weights, memory.pitch, strip.rows, strip.keys.count(), memory.tiles);
   for (std::int64_t column = 0; column < size(); column += panel_columns) {
     with_.product({strip.rows, std::min(panel_columns, size() - column), with_.steps(strip.keys.count()), with_.tile(strip.rows),
                    memory.tiles, packed + column * all + before * panel_columns, to + strip.first * size() + column, strip.stride * size(),
@@ -152,7 +162,7 @@ void PairAttention::over_keys(const Part& part, const Strip& strip, const float*
   }
 }
 
-void PairAttention::weigh(const Strip& strip, float* scores, std::int64_t pitch, float* inverse, float* lse) const {
+void PackedAttention::weigh(const Strip& strip, float* scores, std::int64_t pitch, float* inverse, float* lse) const {
   for (std::int64_t i = 0; i < strip.rows; ++i) {
     const SoftmaxSums sums = rows_.weigh(strip.pair(i), strip.keys, scores + i * pitch);
     inverse[i] = static_cast<float>(1 / sums.sum);
@@ -160,7 +170,7 @@ void PairAttention::weigh(const Strip& strip, float* scores, std::int64_t pitch,
   }
 }
 
-void PairAttention::forward_part(const Part& part, int worker, float* out, float* lse) const {
+void PackedAttention::forward_part(const Part& part, int worker, float* out, float* lse) const {
   if (part.rows == 1) return forward_row(part, worker, out, lse);
   const Memory memory = memory_for(part, worker, false);
   float* inverse = memory.scores + strip_rows() * memory.pitch;
@@ -178,22 +188,22 @@ void PairAttention::forward_part(const Part& part, int worker, float* out, float
   }
 }
 
-void PairAttention::scores_of_row(const Part& part, const Memory& memory, float* packed) const {
-  const std::int64_t steps = with_.steps(size()), first = part.row * shape_.heads + part.kv_head * share();
+void PackedAttention::scores_of_row(const Part& part, const Memory& memory, float* packed) const {
+  const std::int64_t steps = for_scores_.steps(size()), first = part.row * shape_.heads + part.kv_head * share();
   for (int g = 0; g < part.kv_heads; ++g)
-    pack_tiles(q_ + (first + g * share()) * size(), size(), share(), size(), memory.tiles + g * share() * steps);
+    pack_tiles(for_scores_, q_ + (first + g * share()) * size(), size(), share(), size(), memory.tiles + g * share() * steps);
   for_each_piece(part, k_, with_.step, memory.staged, [&](const Piece& piece) {
     for (int g = 0; g < part.kv_heads; ++g) {
       const float* rows = piece.rows + g * size();
       fetch(piece, g);
-      with_.pack({rows, piece.apart, piece.keys, size(), panel_columns, false}, packed);
-      with_.product({share(), piece.keys, steps, with_.tile(share()), memory.tiles + g * share() * steps, packed,
-                     memory.scores + g * share() * memory.pitch + piece.key - part.keys.first, memory.pitch, false});
+      pack_keys(rows, piece.apart, piece.keys, packed);
+      for_scores_.product({share(), piece.keys, steps, for_scores_.tile(share()), memory.tiles + g * share() * steps, packed,
+                           memory.scores + g * share() * memory.pitch + piece.key - part.keys.first, memory.pitch, false});
     }
   });
 }
 
-void PairAttention::values_of_row(const Part& part, const Memory& memory, float* packed, float* out) const {
+void PackedAttention::values_of_row(const Part& part, const Memory& memory, float* packed, float* out) const {
   const std::int64_t first = part.row * shape_.heads + part.kv_head * share();
   for_each_piece(part, v_, with_.step, memory.staged, [&](const Piece& piece) {
     const std::int64_t place = piece.key - part.keys.first, steps = with_.steps(piece.keys);
@@ -204,14 +214,14 @@ void PairAttention::values_of_row(const Part& part, const Memory& memory, float*
         with_.pack({rows + column, piece.apart, std::min(panel_columns, size() - column), piece.keys, panel_columns, true},
                    packed + column * steps);
       }
-      pack_tiles(memory.scores + g * share() * memory.pitch + place, memory.pitch, share(), piece.keys, memory.tiles);
+      pack_tiles(with_, memory.scores + g * share() * memory.pitch + place, memory.pitch, share(), piece.keys, memory.tiles);
       with_.product(
           {share(), size(), steps, with_.tile(share()), memory.tiles, packed, out + (first + g * share()) * size(), size(), place > 0});
     }
   });
 }
 
-void PairAttention::forward_row(const Part& part, int worker, float* out, float* lse) const {
+void PackedAttention::forward_row(const Part& part, int worker, float* out, float* lse) const {
   const Memory memory = memory_for(part, worker, false);
   const Strip heads{part.row * shape_.heads + part.kv_head * share(), share() * part.kv_heads, 1, part.keys};
   float* inverse = memory.scores + heads.rows * memory.pitch;
@@ -221,7 +231,7 @@ void PairAttention::forward_row(const Part& part, int worker, float* out, float*
   for (std::int64_t i = 0; i < heads.rows; ++i) kernels_.scale(out + heads.pair(i) * size(), inverse[i], size());
 }
 
-void PairAttention::forward(float* out, float* lse) const {
+void PackedAttention::forward(float* out, float* lse) const {
   const std::vector<Part> all = parts_forward();
   std::int64_t work = 0;
   for (const Part& part : all) work += part.rows * part.keys.count() * size() * 2 * share() * part.kv_heads;

@@ -1,6 +1,7 @@
-// Attention of the fast device in bf16, from keys and values that are packed once for all rows and heads of a part: a score is one chain
+// Attention of the fast device from keys and values that are packed once for all rows and heads of a part. In bf16 a score is one chain
 // over the head's columns, an output one over the keys, a gradient of a key one over heads and their rows, all in pairs. Pairs of keys
-// begin at even ones, and those of rows at even places of their sequence, so neither parts, nor strips, nor pages, nor the rest of the
+// begin at even ones, and those of rows at even places of their sequence. In f32 a score is what dot_product (kernels.h) sums, the others
+// are chains, those of a key's gradients over blocks of rows and their heads. So neither parts, nor strips, nor pages, nor the rest of the
 // batch change a bit. A row's weights for keys that it does not see are zeros, which leave a chain as it is.
 #pragma once
 
@@ -17,15 +18,16 @@ namespace troupe::engine::ops {
 struct AttentionUpstream {
   const float *out, *lse, *dout;
 };
-/// And what it makes: dq [T, H*K] is assigned; dk, dv [T, G*K] are zeros before.
+/// And what it makes, dq [T, H*K] and dk, dv [T, G*K].
 struct AttentionGradients {
   float *dq, *dk, *dv;
 };
 
 /// One call of attention() or attention_backward().
-class PairAttention {
+class PackedAttention {
  public:
-  PairAttention(FastDevice& device, const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape);
+  PackedAttention(FastDevice& device, const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
+                  Precision precision);
 
   /// lse may be nullptr.
   void forward(float* out, float* lse) const;
@@ -83,6 +85,7 @@ class PairAttention {
   std::vector<Part> parts_forward() const;
   Strip strip_of(const Part& part, std::int64_t head, std::int64_t row, std::int64_t rows) const;
   Memory memory_for(const Part& part, int worker, bool backward) const;
+  bool in_pairs() const { return &with_ == &kernels_.pairs; }
   std::int64_t block_rows(const Part& part) const;
   /// Keys that so many rows of the part see from a whole panel on, at most.
   std::int64_t most_keys(const Part& part, std::int64_t rows) const;
@@ -91,12 +94,14 @@ class PairAttention {
   /// it is 2, but for the last one. Keys that do not lie together are copied to `staged` [least, columns]; an unseen one is zeros.
   template <class Visit>
   void for_each_piece(const Part& part, const float* from, std::int64_t least, float* staged, Visit visit) const;
-  /// Keys or values as the columns of scores: panels [K][32 keys].
+  /// Keys or values as the columns of scores.
   void pack_by_key(const Part& part, const float* from, float* staged, float* to) const;
   /// As the rows that weights are multiplied by: panels [keys][32 columns].
   void pack_by_column(const Part& part, const float* from, float* staged, float* to) const;
+  /// Rows of keys, which are `apart`, as the columns of scores.
+  void pack_keys(const float* rows, std::int64_t apart, std::int64_t keys, float* to) const;
   /// `count` rows of `depth` values, `apart`, as tiles.
-  void pack_tiles(const float* from, std::int64_t apart, std::int64_t count, std::int64_t depth, float* to) const;
+  void pack_tiles(const Panels& with, const float* from, std::int64_t apart, std::int64_t count, std::int64_t depth, float* to) const;
   /// scores [rows, keys] = the strip's rows of `left` against keys or values that are packed by key.
   void against_keys(const Part& part, const Strip& strip, const float* left, const float* packed, float* scores,
                     const Memory& memory) const;
@@ -119,6 +124,9 @@ class PairAttention {
   void scores_of_row(const Part& part, const Memory& memory, float* packed) const;
   void values_of_row(const Part& part, const Memory& memory, float* packed, float* out) const;
 
+  /// visit(head, row, rows) for the blocks of a part, in the order in which they add to the gradients of keys and values.
+  template <class Visit>
+  void for_each_block(const Part& part, Visit visit) const;
   Block block_of(const Part& part, std::int64_t head, std::int64_t row, std::int64_t rows) const;
   void backward_part(const Part& part, int worker, const AttentionUpstream& up, const AttentionGradients& to) const;
   void backward_strip(const Part& part, const Block& block, std::size_t strip, const Memory& memory, const AttentionUpstream& up,
@@ -130,7 +138,7 @@ class PairAttention {
 
   FastDevice& device_;
   const Kernels& kernels_;
-  const Panels& with_;
+  const Panels &for_scores_, &with_;  ///< products with keys as columns (scores, slopes of weights), and the others
   const Layout& layout_;
   const AttentionShape& shape_;
   AttentionRows rows_;
@@ -139,7 +147,7 @@ class PairAttention {
 };
 
 template <class Visit>
-void PairAttention::for_each_piece(const Part& part, const float* from, std::int64_t least, float* staged, Visit visit) const {
+void PackedAttention::for_each_piece(const Part& part, const float* from, std::int64_t least, float* staged, Visit visit) const {
   const std::int64_t columns = part.kv_heads * size();
   std::int64_t key = part.keys.first, waiting = part.unseen;  // keys from `key` on that are staged
   std::fill(staged, staged + waiting * columns, 0.0F);
