@@ -219,8 +219,10 @@ std::unique_ptr<Device> make_reference_device();
 
 /// Logits that head() keeps for the way back at most: 144 MiB, which is a micro-batch of 1179 tokens at 32000 words.
 inline constexpr std::int64_t most_kept_logits = std::int64_t{36} << 20;
-/// Columns of the vocabulary whose gradients the way back through the head holds at a time, twice.
+/// Columns of the vocabulary whose gradients the way back through the head holds at a time, packed.
 inline constexpr std::int64_t head_columns = 896;
+/// Words of the head's weight that are packed at a time, for logits and for the gradients of hidden states: 128 MiB each.
+inline constexpr std::int64_t head_weight_words = std::int64_t{32} << 20;
 
 struct CpuOptions {
   int threads = 0;  ///< 0: as many as the process may use

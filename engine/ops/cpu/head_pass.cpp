@@ -7,8 +7,7 @@
 namespace troupe::engine::ops {
 namespace {
 
-constexpr std::int64_t block_rows = 112;                     // at most
-constexpr std::int64_t most_words = std::int64_t{32} << 20;  // of weights that are packed at a time
+constexpr std::int64_t block_rows = 112;  // at most
 
 }  // namespace
 
@@ -57,7 +56,7 @@ HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weigh
   };
   add(hidden, weight, device.head_scratch_[0]);
   if (adapter != nullptr) add(adapter->down, adapter->up, device.head_scratch_[1]);
-  span_ = std::max<std::int64_t>(1, most_words / (std::max<std::int64_t>(1, factors_[0].steps) * head_columns)) * head_columns;
+  span_ = std::max<std::int64_t>(1, head_weight_words / (std::max<std::int64_t>(1, factors_[0].steps) * head_columns)) * head_columns;
 }
 
 void HeadPass::gather_inputs(const Chunk& chunk) {
