@@ -117,7 +117,7 @@ class Controller final : public Cast {
     given.public_key = keys_[node.name].public_key, given.secret_key = keys_[node.name].secret_key;
     given.grid = node.grid, given.config = session_.config(), given.from = session_.from();
     if (given.config.train.threads == 0) given.config.train.threads = threads_of(node, nodes_);
-    crew_.start(node.name, value_or_throw(worker_command(node, folder_.path())), to_line(given));
+    crew_.start(node.name, value_or_throw(worker_command(node, value_or_throw(folder_.part(node.name)))), to_line(given));
   }
 
   // Of the groups that have the role, once they have come. An actor has the name of its role.

@@ -1,5 +1,7 @@
 #include "launch/cluster/private_folder.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -27,6 +29,13 @@ Result<PrivateFolder> PrivateFolder::make() {
     }
   }
   return fail(Errc::io, cat(failed, " set TMPDIR to a short path that can be written"));
+}
+
+Result<std::string> PrivateFolder::part(const std::string& name) const {
+  std::string path = cat(path_, "/", name);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail(Errc::io, cat("cannot create the folder ", path, ": ", std::strerror(errno)));
+  return path;
 }
 
 PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}

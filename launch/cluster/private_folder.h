@@ -16,6 +16,8 @@ class PrivateFolder {
   PrivateFolder& operator=(PrivateFolder&&) = delete;
   ~PrivateFolder();
   const std::string& path() const { return path_; }
+  /// A folder within, of one group: mpiruns that make their files in one place at once get in each other's way. Errc::io.
+  Result<std::string> part(const std::string& name) const;
 
  private:
   explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
