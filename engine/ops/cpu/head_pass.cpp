@@ -109,14 +109,16 @@ void HeadPass::forward_block(const Chunk& chunk, const Block& block, const float
 }
 
 void HeadPass::finish_rows(const Chunk& chunk, const HeadScores& to) const {
-  for (std::int64_t i = 0; i < chunk.rows; ++i) {
-    const std::int32_t t = token(chunk, i);
-    const RowResult row(joined(std::span(sums_).subspan(static_cast<std::size_t>(i * blocks_), static_cast<std::size_t>(blocks_))));
-    if (targets_[static_cast<std::size_t>(t)] >= 0)
-      to.logp[t] = row.logp(target_logit_[static_cast<std::size_t>(i)], scale_.inv_temperature);
-    to.lse[t] = row.lse;
-    if (to.entropy != nullptr) to.entropy[t] = row.entropy;
-  }
+  device_.share(chunk.rows, 64 * blocks_, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int32_t t = token(chunk, i);
+      const RowResult row(joined(std::span(sums_).subspan(static_cast<std::size_t>(i * blocks_), static_cast<std::size_t>(blocks_))));
+      if (targets_[static_cast<std::size_t>(t)] >= 0)
+        to.logp[t] = row.logp(target_logit_[static_cast<std::size_t>(i)], scale_.inv_temperature);
+      to.lse[t] = row.lse;
+      if (to.entropy != nullptr) to.entropy[t] = row.entropy;
+    }
+  });
 }
 
 void HeadPass::forward_chunk(const Chunk& chunk, const HeadScores& to, float* kept) {

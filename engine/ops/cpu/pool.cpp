@@ -9,7 +9,7 @@
 namespace troupe::engine::ops {
 namespace {
 
-constexpr int spins = 2000;  // some tens of microseconds: longer than the gaps between the kernels of a step
+constexpr int spins = 6000;  // about 150 microseconds: longer than the gaps between the kernels of a step
 
 void pause() {
 #if defined(__x86_64__)
