@@ -22,7 +22,7 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
   HeadPass pass(*this, hidden, weight, targets, scale, precision, adapter);
   const HeadScores to = cleared(logp, lse, entropy);
   if (kept != nullptr)
-    *kept = pass.rows() * rows_of(weight) <= most_kept_logits ? empty({pass.kept_logits(pass.rows())}, DType::f32) : Tensor();
+    *kept = pass.kept_logits(pass.rows()) <= most_kept_logits ? empty({pass.kept_logits(pass.rows())}, DType::f32) : Tensor();
   pass.forward(to, kept != nullptr && *kept ? out(*kept) : nullptr);
 }
 

@@ -42,6 +42,7 @@ HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weigh
       scale_(scale),
       vocabulary_(rows_of(weight)),
       blocks_(head_blocks(vocabulary_)),
+      pitch_(std::min(head_block, (vocabulary_ + 15) / 16 * 16)),
       vocabulary_tile_(with_.rows) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), vocabulary_);
@@ -92,13 +93,13 @@ void HeadPass::make_logits(const Block& block, float* z) const {
   for (const Factor& factor : factors_) {
     const float* right = factor.scratch.right.at() + (block.column - span_of(block.column).begin) * factor.steps;
     for_logits_.product({block.rows, block.columns, factor.steps, for_logits_.rows, factor.scratch.left.at() + block.row * factor.steps,
-                         right, z, head_block, &factor != factors_.data()});
+                         right, z, pitch_, &factor != factors_.data()});
   }
-  for (std::int64_t i = 0; i < block.rows; ++i) device_.scale_row(z + i * head_block, block.columns, scale_);
+  for (std::int64_t i = 0; i < block.rows; ++i) device_.scale_row(z + i * pitch_, block.columns, scale_);
 }
 
 void HeadPass::forward_block(const Chunk& chunk, const Block& block, const float* z, bool weighted) {
-  for (std::int64_t i = 0; i < block.rows; ++i, z += head_block) {
+  for (std::int64_t i = 0; i < block.rows; ++i, z += pitch_) {
     const std::int64_t row = block.row + i;
     const std::int32_t target = targets_[static_cast<std::size_t>(token(chunk, row))];
     sums_[static_cast<std::size_t>(row * blocks_ + block.column / head_block)] =

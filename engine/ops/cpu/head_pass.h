@@ -46,8 +46,8 @@ class HeadPass {
 
   /// Rows that are not skipped.
   std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
-  /// Of kept logits, block by block, each [its rows, head_block].
-  std::int64_t kept_logits(std::int64_t rows) const { return rows * blocks_ * head_block; }
+  /// Of kept logits, block by block, each [its rows, pitch_].
+  std::int64_t kept_logits(std::int64_t rows) const { return rows * blocks_ * pitch_; }
   /// kept [kept_logits(rows())] may be nullptr.
   void forward(const HeadScores& to, float* kept);
   /// kept: what forward() left there, or nullptr. dweight may be absent.
@@ -85,7 +85,7 @@ class HeadPass {
   template <class Visit>
   void for_each_block(const Chunk& chunk, const Columns& columns, Visit visit);
   /// Where a block's logits are within its chunk's.
-  std::int64_t place(const Block& block) const { return kept_logits(block.row) + block.column * block.rows; }
+  std::int64_t place(const Block& block) const { return kept_logits(block.row) + block.column / head_block * pitch_ * block.rows; }
   void gather_inputs(const Chunk& chunk);
   /// For logits.
   void pack_inputs(const Chunk& chunk);
@@ -95,7 +95,7 @@ class HeadPass {
   void need_weights(std::int64_t column);
   void need_weights_below(std::int64_t column);
   Columns span_of(std::int64_t column) const;
-  /// z [rows, head_block] becomes the logits of a block.
+  /// z [rows, pitch_] becomes the logits of a block.
   void make_logits(const Block& block, float* z) const;
   /// `kept` here and below: where the logits of the chunk go, or are, or nullptr.
   void forward_chunk(const Chunk& chunk, const HeadScores& to, float* kept);
@@ -115,6 +115,7 @@ class HeadPass {
   std::span<const std::int32_t> targets_;
   HeadScale scale_;
   std::int64_t vocabulary_, blocks_;
+  std::int64_t pitch_;                            ///< of a block's rows
   std::int64_t vocabulary_tile_;                  ///< rows of a tile of the transposed gradients: a divisor of head_block
   std::int64_t block_height_;                     ///< whole tiles of both products, and whole words of transposed ones
   std::vector<std::int32_t> rows_;                ///< that are not skipped
@@ -134,6 +135,7 @@ void HeadPass::for_each_group(std::int64_t size, Visit visit) const {
 template <class Visit>
 void HeadPass::for_each_chunk(std::int64_t most_rows, Visit visit) const {
   constexpr std::int64_t forward_rows = 8192;
+  if (rows() == 0) return;
   const std::int64_t most = std::clamp(most_rows, block_height_, forward_rows) / block_height_ * block_height_;
   const std::int64_t chunks = (rows() + most - 1) / most, even = (rows() + chunks - 1) / chunks;
   const std::int64_t whole = (even + block_height_ - 1) / block_height_ * block_height_;
@@ -146,7 +148,7 @@ void HeadPass::for_each_block(const Chunk& chunk, const Columns& columns, Visit 
   device_.spread(down * head_blocks(columns.count), chunk.rows * columns.count * factors_[0].width, [&](std::int64_t item, int worker) {
     const std::int64_t row = item % down * block_height_, column = columns.begin + item / down * head_block;
     const Block block{row, std::min(block_height_, chunk.rows - row), column, std::min(head_block, columns.begin + columns.count - column)};
-    visit(block, device_.score_scratch_[static_cast<std::size_t>(worker)].need(block_height_ * head_block));
+    visit(block, device_.score_scratch_[static_cast<std::size_t>(worker)].need(block_height_ * pitch_));
   });
 }
 

@@ -27,7 +27,7 @@ void HeadPass::need_weights_below(std::int64_t column) {
 }
 
 void HeadPass::differentiate(const Chunk& chunk, const Block& block, const HeadUpstream& up, const float* logits, float* z) const {
-  for (std::int64_t i = 0; i < block.rows; ++i, logits += head_block, z += head_block) {
+  for (std::int64_t i = 0; i < block.rows; ++i, logits += pitch_, z += pitch_) {
     const std::int32_t t = token(chunk, block.row + i), target = targets_[static_cast<std::size_t>(t)];
     const bool here = target >= block.column && target < block.column + block.columns;
     const HeadRow from{scale_.inv_temperature,
@@ -47,12 +47,11 @@ void HeadPass::pack_gradients(const Chunk& chunk, const Columns& group, const Bl
   const std::int64_t steps = with_.steps(group.count), chunk_steps = with_.steps(chunk.rows), column = block.column - group.begin;
   for (std::int64_t i = 0; i < block.rows; i += with_.rows) {
     const std::int64_t tall = std::min(with_.rows, block.rows - i);
-    with_.pack({z + i * head_block, head_block, tall, block.columns, tall, false},
-               by_row_ + (block.row + i) * steps + column / with_.step * tall);
+    with_.pack({z + i * pitch_, pitch_, tall, block.columns, tall, false}, by_row_ + (block.row + i) * steps + column / with_.step * tall);
   }
   for (std::int64_t v = 0; v < block.columns; v += vocabulary_tile_) {
     const std::int64_t tall = std::min(vocabulary_tile_, block.columns - v);
-    with_.pack({z + v, head_block, tall, block.rows, tall, true}, by_column_ + (column + v) * chunk_steps + block.row / with_.step * tall);
+    with_.pack({z + v, pitch_, tall, block.rows, tall, true}, by_column_ + (column + v) * chunk_steps + block.row / with_.step * tall);
   }
 }
 

@@ -1,4 +1,6 @@
 // The vocabulary head on every device: against its formula, its slope, and bit for bit against logits kept whole.
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <utility>
 
@@ -116,6 +118,25 @@ TEST_P(Head, BackwardFromKeptLogitsAndBothWaysAtOnceHaveTheBitsOfMakingThemAgain
         for (const Tensor& result : {logp, lse, entropy, dh, dw, adapter.ddown, adapter.dup}) results.push_back(get(result));
       }
       for (std::size_t i = 0; i < 14; ++i) EXPECT_TRUE(same_bits(results[i % 7], results[7 + i])) << i;
+    }
+  }
+}
+
+TEST_P(Head, OfSkippedRowsAloneLeavesZerosAndAddsNothing) {
+  const int width = 8, rows = 3, vocabulary = 50;
+  const Rows targets(rows, no_target);
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    for (const Way way : {Way::again, Way::kept, Way::through}) {
+      const Tensor h = filled({rows, width}, 1), w = filled({vocabulary, width}, 1), up = filled({rows}, 1);
+      Tensor logp = filled({rows}, 9), lse = filled({rows}, 9), dh = filled({rows, width}, 9), dw = filled({vocabulary, width}, 0.5F), kept;
+      if (way == Way::through) {
+        device().head_through(h, w, targets, {1}, precision, up, nullptr, logp, lse, nullptr, dh, dw);
+      } else {
+        device().head(h, w, targets, {1}, precision, logp, lse, nullptr, nullptr, way == Way::kept ? &kept : nullptr);
+        device().head_backward(h, w, targets, {1}, precision, lse, up, nullptr, nullptr, dh, dw, nullptr, &kept);
+      }
+      for (const Tensor& result : {logp, lse, dh}) EXPECT_THAT(get(result), testing::Each(0.0F));
+      EXPECT_THAT(get(dw), testing::Each(0.5F));
     }
   }
 }
