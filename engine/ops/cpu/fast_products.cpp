@@ -211,18 +211,17 @@ const float* FastDevice::pack_left(const Panels& with, const Packing& items) {
 }
 
 void FastDevice::blocks_of_product(Kind kind, const Product& p) {
-  const auto kernel = kind == Kind::dot ? kernels_.dot_product : kernels_.outer_product;
   const std::int64_t work = p.m * p.n * p.k;
-  if (work < worth_waking) return kernel(p, scratch(0));
-  if (kind == Kind::dot && p.m <= most_direct_rows) return product_of_few_rows(p);
-  Blocks blocks{p.m, p.n, 192, kind == Kind::dot ? 256 : 512};
+  if (work < worth_waking) return (kind == Kind::dot ? kernels_.dot_product : kernels_.outer_product)(p, scratch(0));
+  if (kind == Kind::dot) return product_of_few_rows(p);
+  Blocks blocks{p.m, p.n, 192, 512};
   blocks.cut_for(pool_.threads(), 24, 64);
   spread(blocks.count(), work, [&](std::int64_t block, int worker) {
     const std::int64_t m = block % blocks.down() * blocks.height, n = block / blocks.down() * blocks.width;
     Product part = p;
     part.m = std::min(blocks.height, p.m - m), part.n = std::min(blocks.width, p.n - n);
-    part.a += m * p.a_row, part.b += kind == Kind::dot ? n * p.ldb : n, part.c += m * p.ldc + n;
-    kernel(part, scratch(worker));
+    part.a += m * p.a_row, part.b += n, part.c += m * p.ldc + n;
+    kernels_.outer_product(part, scratch(worker));
   });
 }
 

@@ -8,8 +8,8 @@
 
 namespace troupe::engine::ops::kernels {
 
-inline constexpr std::int64_t k_block =
-    512;  // part of the order of summation: the same for everyone; fast_products.cpp cuts k at its multiples
+// Part of the order of summation: the same for everyone. fast_products.cpp cuts k at multiples of it.
+inline constexpr std::int64_t k_block = 512;
 inline constexpr std::int64_t dot_columns_block = 256;
 
 /// Where a tile's B comes from: `row` apart for columns, `step` apart for each 16 of k; the last step has `tail` lanes (0: all 16). What
