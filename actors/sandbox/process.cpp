@@ -80,6 +80,13 @@ std::uint64_t clone_flags(const Limits& limits) {
   return limits.network ? flags : flags | CLONE_NEWNET;
 }
 
+// The most that this process has had; a child's count begins with its copy of that.
+std::uint64_t own_peak_memory() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+}
+
 // Like fork, with namespaces. No signal of ours is handled twice, in the parent's way, before the child forgets them.
 pid_t divide(const Limits& limits, int& pidfd) {
   sigset_t all, before;
@@ -141,6 +148,7 @@ Result<Process> Process::start(const Plan& plan) {
   const auto run = words(plan.run), environment = words(plan.environment);
   const Ends ends{input->read.get(), output->write.get(), errors->write.get(), go->read.get(), report->write.get(), go->write.get()};
   int pidfd = -1;
+  process.inherited_ = own_peak_memory();
   const pid_t child = divide(plan.limits, pidfd);
   if (child == 0) enter(plan, process.folder_.c_str(), ends, run.data(), environment.data());
   if (child < 0) return fail(denied(plan, "no new process", errno));
@@ -167,6 +175,7 @@ Process::Process(Process&& other) noexcept
     : id_(std::exchange(other.id_, -1)),
       whole_(other.whole_),
       folder_(std::exchange(other.folder_, "")),
+      inherited_(other.inherited_),
       input_(std::move(other.input_)),
       output_(std::move(other.output_)),
       errors_(std::move(other.errors_)),
@@ -207,7 +216,8 @@ Ending Process::kill() {
   } else {
     rusage used{};
     ::wait4(id_, &ending.status, 0, &used);
-    ending.peak_memory = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+    const std::uint64_t counted = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+    ending.peak_memory = counted > inherited_ ? counted : 0;
     if (!whole_) wait_for_group(id_);
   }
   id_ = -1;

@@ -34,7 +34,7 @@ class Handle {
 /// How a process ended.
 struct Ending {
   int status = 0;                 ///< as wait() gives it
-  std::uint64_t peak_memory = 0;  ///< bytes, of its largest process
+  std::uint64_t peak_memory = 0;  ///< bytes, of its largest process; 0: not more than this one has had, which the kernel counts for it too
   std::string text() const;       ///< "ended with exit code 3", "was killed by signal 11 (Segmentation fault)"
 };
 
@@ -66,8 +66,9 @@ class Process {
   Result<> settle(const Plan& plan, int go, int report);
 
   pid_t id_ = -1;
-  bool whole_ = false;  ///< its end is the end of all that it started: it is the first process of a namespace
-  std::string folder_;  ///< to be removed
+  bool whole_ = false;           ///< its end is the end of all that it started: it is the first process of a namespace
+  std::string folder_;           ///< to be removed
+  std::uint64_t inherited_ = 0;  ///< bytes of memory that were counted for it before it ran its own program: a copy of this process
   Handle input_, output_, errors_, ending_;
 };
 

@@ -204,7 +204,9 @@ TEST_P(Hostile, StartsWhileOtherThreadsComeAndGo) {
   for (const auto& result : command.judge(many)) EXPECT_TRUE(result) << result.error().what;
 }
 
-TEST_P(Hostile, LastWordsAreTold) {
+TEST_P(Hostile, LastWordsAreToldAndNotTheMemoryOfItsParent) {
+  const std::vector<char> large(std::size_t{200} << 20, 'x');  // more than the program may have
+  ASSERT_EQ(large.back(), 'x');
   Command command(options("exits_3"), "reward[0]");
   EXPECT_EQ(ask(command, "bad").error().what, "crash: it ended with exit code 3 without an answer; its last words: \"cannot go on\"");
 }
