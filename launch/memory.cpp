@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/train/footprint.h"
@@ -59,14 +58,6 @@ engine::train::Footprint step_of(const RunConfig& config, const engine::models::
     all.products += size(config.parallel.dp) * own.products;
   }
   return all;
-}
-
-/// The kernel's files say that they are empty, so they cannot be read by their size.
-std::string kernel_text(const char* path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 /// "MemAvailable:   123 kB" of /proc/meminfo.

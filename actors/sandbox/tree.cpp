@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::sandbox {
@@ -30,9 +30,7 @@ Census::Census() {
   for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
     const std::string id = at->path().filename().string();
     if (!is_number(id)) continue;
-    std::ifstream file(at->path() / "stat");
-    std::string text;
-    std::getline(file, text, '\0');
+    const std::string text = kernel_text((at->path() / "stat").string());
     const auto name_end = text.rfind(')');
     if (name_end == text.npos) continue;  // it has ended meanwhile
     std::istringstream words(text.substr(name_end + 1));

@@ -69,6 +69,22 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   return out;
 }
 
+std::string kernel_text(const std::string& path) {
+  constexpr std::size_t most = std::size_t{16} << 20, step = 4096;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string out;
+  std::size_t done = 0;
+  while (file.fd >= 0 && done < most) {
+    out.resize(done + step);
+    const auto count = ::read(file.fd, out.data() + done, step);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  out.resize(done);
+  return out;
+}
+
 Result<> write_file_durably(const std::string& path, std::string_view content) {
   const std::string temporary = cat(path, ".tmp-", ::getpid());
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));

@@ -52,6 +52,18 @@ class Characters {
   std::size_t* read_;
 };
 
+// What the library says holds what it read last, however long that is: its beginning and its end are kept.
+std::string shortened(std::string problem) {
+  constexpr std::size_t first = 160, last = 120;
+  const auto character_at = [&](std::size_t at) {
+    while (at > 0 && (static_cast<unsigned char>(problem[at]) & 0xC0) == 0x80) --at;
+    return at;
+  };
+  if (problem.size() <= first + last + 3) return problem;
+  const std::size_t from = character_at(first), to = character_at(problem.size() - last);
+  return problem.replace(from, to - from, "...");
+}
+
 // Builds the value while the library reads, so that depth and size are refused before they cost anything.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -96,6 +108,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     problem = error.what();
     const auto told = problem.find("syntax error"), tag = problem.find("] ");
     problem.erase(0, told != std::string::npos ? told : tag != std::string::npos ? tag + 2 : 0);
+    problem = shortened(std::move(problem));
     return false;
   }
 

@@ -8,13 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 
 namespace troupe::launch {
@@ -43,11 +43,10 @@ Result<> pipe_of(Descriptor& read, Descriptor& write) {
 
 // The fourth field of /proc/PID/stat; the name before it stands in parentheses and may hold anything.
 pid_t parent_of(const std::string& pid) {
-  std::array<char, 1024> text{};
-  const Descriptor file(::open(cat("/proc/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.open() || ::read(file.get(), text.data(), text.size() - 1) <= 0) return 0;  // it has ended meanwhile
-  const char* name_end = std::strrchr(text.data(), ')');
-  return name_end && std::strlen(name_end) > 4 ? static_cast<pid_t>(std::strtol(name_end + 4, nullptr, 10)) : 0;
+  const std::string text = kernel_text(cat("/proc/", pid, "/stat"));
+  const auto name_end = text.rfind(')');
+  if (name_end == text.npos || text.size() < name_end + 4) return 0;  // it has ended meanwhile
+  return static_cast<pid_t>(std::strtol(text.c_str() + name_end + 4, nullptr, 10));
 }
 
 void kill_children() {

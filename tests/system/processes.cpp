@@ -5,21 +5,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+
+#include "engine/base/file.h"
 
 namespace troupe::test {
 namespace {
 
-// Files of /proc have no size; what cannot be read belongs to somebody else or has ended.
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 // The fourth field of /proc/PID/stat; the second, in parentheses, may hold anything.
 pid_t parent_of(const std::string& pid) {
-  const std::string stat = text_of("/proc/" + pid + "/stat");
+  const std::string stat = kernel_text("/proc/" + pid + "/stat");
   const auto name_end = stat.rfind(')');
   return name_end == std::string::npos ? 0 : static_cast<pid_t>(std::strtol(stat.c_str() + name_end + 4, nullptr, 10));
 }
@@ -32,9 +26,9 @@ std::vector<Process> processes_with(const std::string& mark) {
   for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
     const std::string name = at->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string environment = '\0' + text_of("/proc/" + name + "/environ");
+    const std::string environment = '\0' + kernel_text("/proc/" + name + "/environ");
     if (environment.find('\0' + mark + '\0') == std::string::npos) continue;
-    std::string command = text_of("/proc/" + name + "/cmdline");
+    std::string command = kernel_text("/proc/" + name + "/cmdline");
     std::ranges::replace(command, '\0', ' ');
     const auto pid = static_cast<pid_t>(std::stol(name));
     if (pid != getpid()) found.push_back({pid, parent_of(name), command});

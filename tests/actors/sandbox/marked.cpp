@@ -12,11 +12,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "actors/sandbox/process.h"
 #include "engine/base/check.h"
+#include "engine/base/file.h"
 
 namespace troupe::actors::sandbox {
 
@@ -34,8 +34,7 @@ int marked_processes(const std::string& mark) {
   std::error_code failed;
   for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
     if (at->path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(at->path() / "cmdline", std::ios::binary);
-    const std::string words{std::istreambuf_iterator<char>(file), {}};
+    const std::string words = kernel_text((at->path() / "cmdline").string());
     found += words.find(mark + '\0') != words.npos;
   }
   return found;

@@ -30,6 +30,13 @@ TEST_F(Files, RefusesDirectoriesMissingFilesAndOversizedOnes) {
   EXPECT_EQ(read_file("/dev/zero").error().code, Errc::io);
 }
 
+TEST_F(Files, TheKernelsFilesAreReadWithoutTheirSize) {
+  EXPECT_TRUE(kernel_text("/proc/self/stat").starts_with(std::to_string(::getpid()) + " ("));
+  EXPECT_GT(kernel_text("/proc/self/maps").size(), 4096u);
+  EXPECT_EQ(kernel_text("/proc/self"), "");
+  EXPECT_EQ(kernel_text(folder + "/none"), "");
+}
+
 TEST_F(Files, AMapShowsTheBytes) {
   ASSERT_TRUE(write_file_durably(folder + "/a", "abc"));
   const auto map = MappedFile::open(folder + "/a");

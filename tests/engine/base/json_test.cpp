@@ -34,6 +34,8 @@ TEST(Json, RefusesWithThePlace) {
   EXPECT_THAT(problem("[1] x"), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem("\"\xff\""), HasSubstr("not UTF-8"));
   EXPECT_EQ(problem("[\n" + std::string(100000, '[')), "here: not valid JSON at line 2, column 64: nested deeper than 64 levels");
+  EXPECT_LT(problem("[" + std::string(5000, '9') + "]").size(), 400u);
+  EXPECT_LT(problem("[\"" + std::string(5000, 'x')).size(), 400u);
   EXPECT_EQ(problem("[1e999]"), "here: not valid JSON at line 1, column 6: number overflow parsing '1e999'");
   EXPECT_THAT(problem("[NaN]"), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem("[1,2,3]", {.bytes = 3}), HasSubstr("at most 3"));
