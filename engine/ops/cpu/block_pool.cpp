@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t line = 64;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t near_classes = 2;  // a block may serve a tensor that is up to about a fifth smaller
 
 /// Asked for once: it is a call of the system, and each tensor wants to know.
 std::size_t machine_memory() {
@@ -68,72 +67,71 @@ std::size_t BlockPool::bytes_of_class(std::size_t size_class) {
   return (std::size_t{1} << power) + (size_class % steps << (power - 3));
 }
 
-BlockPool::~BlockPool() { trim(0); }
-
-/// The newest free block of about this size, or none.
-BlockPool::Block BlockPool::reuse(std::size_t bytes) {
-  const std::size_t wanted = class_of(bytes);
-  for (std::size_t size_class = wanted; size_class < std::min<std::size_t>(wanted + near_classes + 1, classes); ++size_class) {
-    auto& blocks = free_[size_class];
-    if (blocks.empty()) continue;
-    const Block block{blocks.back().data, bytes_of_class(size_class)};
-    blocks.pop_back();
-    return block;
-  }
-  return {};
+std::size_t BlockPool::rounded(std::size_t bytes) const {
+  if (is_small(bytes)) return bytes_of_class(class_of(bytes));
+  if (is_paged(bytes)) return (bytes + PageArena::page - 1) / PageArena::page * PageArena::page;
+  return std::max(bytes, line);
 }
 
-/// Gives free blocks to the system, the longest unused first, until no more than `room` bytes are held.
-void BlockPool::trim(std::size_t room) {
-  while (use_.held > room) {
-    std::vector<Free>* oldest = nullptr;
-    for (auto& blocks : free_)
-      if (!blocks.empty() && (oldest == nullptr || blocks.front().since < oldest->front().since)) oldest = &blocks;
-    if (oldest == nullptr) return;
-    std::free(oldest->front().data);
-    oldest->erase(oldest->begin());
-    use_.held -= bytes_of_class(static_cast<std::size_t>(oldest - free_.data()));
+BlockPool::~BlockPool() { forget_small(); }
+
+void BlockPool::forget_small() {
+  for (auto& blocks : small_) {
+    for (std::byte* data : blocks) std::free(data);
+    blocks.clear();
   }
+  small_bytes_ = 0;
+}
+
+/// nullptr when there is none.
+std::byte* BlockPool::find(std::size_t bytes) {
+  if (is_paged(bytes)) return pages_.take(bytes);
+  if (is_small(bytes)) {
+    auto& blocks = small_[class_of(bytes)];
+    if (!blocks.empty()) {
+      std::byte* data = blocks.back();
+      blocks.pop_back();
+      small_bytes_ -= bytes;
+      return data;
+    }
+  }
+  return allocate(bytes);
 }
 
 BlockPool::Block BlockPool::take(std::size_t bytes) {
   // The kernel promises more than there is and kills later: what can never fit is refused now.
   if (bytes > machine_memory()) refuse(bytes);
-  const bool kept = reuses_ && bytes <= largest_kept;
   const std::lock_guard lock(mutex_);
-  Block block = kept ? reuse(bytes) : Block{};
-  const bool fresh = block.data == nullptr;
-  if (fresh) {
-    block.bytes = kept ? bytes_of_class(class_of(bytes)) : std::max(bytes, line);
-    const std::size_t peak = std::max(use_.peak, use_.now + block.bytes);
-    trim(peak - block.bytes);
-    block.data = allocate(block.bytes);
-    if (block.data == nullptr) {
-      trim(use_.now);
-      block.data = allocate(block.bytes);
-    }
-    if (block.data == nullptr) refuse(bytes);
-    use_.held += block.bytes;
-  }
-  use_.now += block.bytes;
-  use_.peak = std::max(use_.peak, use_.now);
+  Block block{nullptr, rounded(bytes)};
+  block.data = find(block.bytes);
+  const std::size_t now = use_.now + block.bytes, peak = std::max(use_.peak, now);
+  // What is free and has no room under the peak.
+  if (now + small_bytes_ > peak) forget_small();
+  pages_.release(block.data == nullptr ? 0 : peak - now - small_bytes_);
+  if (block.data == nullptr) block.data = find(block.bytes);
+  if (block.data == nullptr) refuse(bytes);
+  use_.now = now, use_.peak = peak;
   return block;
 }
 
 void BlockPool::give_back(Block block) noexcept {
   const std::lock_guard lock(mutex_);
   use_.now -= block.bytes;
-  if (reuses_ && block.bytes <= largest_kept) {
-    free_[class_of(block.bytes)].push_back({block.data, ++clock_});
+  if (is_paged(block.bytes)) {
+    pages_.give_back(block.data, block.bytes);
+  } else if (is_small(block.bytes)) {
+    small_[class_of(block.bytes)].push_back(block.data);
+    small_bytes_ += block.bytes;
   } else {
     std::free(block.data);
-    use_.held -= block.bytes;
   }
 }
 
 MemoryUse BlockPool::use() const {
   const std::lock_guard lock(mutex_);
-  return use_;
+  MemoryUse use = use_;
+  use.held = use.now + small_bytes_ + pages_.warm();
+  return use;
 }
 
 }  // namespace troupe::engine::ops

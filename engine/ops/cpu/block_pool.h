@@ -1,5 +1,4 @@
-// BlockPool: the memory of one device. Blocks that tensors gave back serve the next tensors of about their size, because fresh pages cost
-// a fault and a wipe each; the kernel gives them as huge pages where it may.
+// BlockPool: the memory of one device. What tensors gave back serves the next ones: small blocks those of about their size, pages any.
 #pragma once
 
 #include <array>
@@ -8,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/ops/cpu/page_arena.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::ops {
@@ -18,7 +18,7 @@ bool reuses_blocks();
 /// Safe to use from any thread: tensors end where they end.
 class BlockPool {
  public:
-  /// 64-byte aligned; large blocks lie on huge pages.
+  /// 64-byte aligned; large blocks lie on huge pages where the kernel has them.
   struct Block {
     std::byte* data = nullptr;
     std::size_t bytes = 0;  ///< at least what was asked for
@@ -33,28 +33,31 @@ class BlockPool {
   /// Failure(full) when the machine has no room.
   Block take(std::size_t bytes);
   void give_back(Block block) noexcept;
-  /// In whole blocks. `held` never exceeds `peak`: what would, goes back to the system, the longest unused first.
+  /// In whole blocks. `held` never exceeds `peak`: what would, goes back to the system.
   MemoryUse use() const;
 
   /// Larger blocks (arenas of parameters, caches) go back to the system at once.
   static constexpr std::size_t largest_kept = std::size_t{256} << 20;
+  /// Smaller ones are no pages of their own.
+  static constexpr std::size_t least_paged = std::size_t{64} << 10;
 
  private:
-  struct Free {
-    std::byte* data;
-    std::uint64_t since;
-  };
-  static constexpr std::size_t first_power = 6, steps = 8, classes = (29 - first_power) * steps;
+  static constexpr std::size_t first_power = 6, steps = 8, classes = (16 - first_power) * steps;
   /// Eight sizes to each power of two: at most an eighth of a block is lost.
   static std::size_t class_of(std::size_t bytes);
   static std::size_t bytes_of_class(std::size_t size_class);
-  Block reuse(std::size_t bytes);
-  void trim(std::size_t room);
+  /// What is really taken for so many bytes.
+  std::size_t rounded(std::size_t bytes) const;
+  bool is_small(std::size_t bytes) const { return reuses_ && bytes < least_paged; }
+  bool is_paged(std::size_t bytes) const { return reuses_ && bytes >= least_paged && bytes <= largest_kept; }
+  std::byte* find(std::size_t bytes);
+  void forget_small();
 
   const bool reuses_;
   mutable std::mutex mutex_;
-  std::array<std::vector<Free>, classes> free_;  // the last is the newest
-  std::uint64_t clock_ = 0;
+  std::array<std::vector<std::byte*>, classes> small_;  // the last is the newest
+  std::size_t small_bytes_ = 0;
+  PageArena pages_;
   MemoryUse use_;
 };
 

@@ -67,17 +67,27 @@ TEST(BlockPool, NoMoreIsHeldThanWasEverInUseAtOnce) {
   EXPECT_EQ(pool.use().peak, 8 * mib);
 }
 
-TEST(BlockPool, WhatWasLongestUnusedGoesBackFirst) {
+TEST(BlockPool, FreeBlocksServeALargerOne) {
   BlockPool pool(true);
-  const auto old = pool.take(4 * mib), young = pool.take(2 * mib);
-  pool.give_back(old);
-  pool.give_back(young);
-  const auto other = pool.take(1 * mib);  // no room beside both under the peak of 6
-  EXPECT_EQ(pool.use().held, 3 * mib);
-  const auto again = pool.take(2 * mib);
-  EXPECT_EQ(again.data, young.data);
-  pool.give_back(again);
-  pool.give_back(other);
+  const auto first = pool.take(4 * mib), second = pool.take(2 * mib);
+  pool.give_back(first);
+  pool.give_back(second);
+  const auto both = pool.take(6 * mib);
+  EXPECT_EQ(both.data, first.data);
+  EXPECT_EQ(pool.use().held, 6 * mib);
+  pool.give_back(both);
+}
+
+TEST(BlockPool, SmallBlocksStayBelowThePeakToo) {
+  BlockPool pool(true);
+  std::vector<BlockPool::Block> blocks;
+  for (const std::size_t size : {60'000u, 50'000u, 40'000u}) {
+    for (int i = 0; i < 20; ++i) blocks.push_back(pool.take(size));
+    for (const auto& block : blocks) pool.give_back(block);
+    blocks.clear();
+    EXPECT_LE(pool.use().held, pool.use().peak);
+  }
+  EXPECT_EQ(pool.use().peak, 20u * 61'440);
 }
 
 TEST(BlockPool, AVeryLargeBlockGoesBackAtOnce) {
