@@ -42,7 +42,7 @@ HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weigh
       scale_(scale),
       vocabulary_(rows_of(weight)),
       blocks_(head_blocks(vocabulary_)),
-      pitch_(std::min(head_block, (vocabulary_ + 15) / 16 * 16)),
+      pitch_(std::min(head_block, (vocabulary_ + 15) / 16 * 16) / 32 * 32 + 16),
       vocabulary_tile_(with_.rows) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), vocabulary_);

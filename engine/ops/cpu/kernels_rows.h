@@ -98,13 +98,18 @@ void tilt(float* scores, std::int64_t n, float slope, std::int64_t first) {
   });
 }
 
+/// Logits may have been kept in memory for long; those of the next row lie behind a row's.
+inline constexpr std::int64_t logits_ahead = 896;
+
 /// slopes become -inv_temperature * p * (dlogp + dentropy * (log p + entropy)) times how a logit rises with its
 /// product; the caller adds the target's own term. They may take the logits' place.
-template <class V, bool bent>
-void head_dlogits_of(const float* logits, float* slopes, std::int64_t n, const HeadRow& row) {
+template <class V, bool bent, bool entropic>
+void head_dlogits_of(const float* logits, float* slopes, std::int64_t n, const HeadRow row) {  // a copy: stores might change the caller's
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    __builtin_prefetch(logits + i + logits_ahead);
     const V logit = V::load(logits + i, mask), log_p = logit * V::set(row.inv_temperature) - V::set(row.lse);
-    const V above = V::set(row.dlogp) + V::set(row.dentropy) * (log_p + V::set(row.entropy));
+    V above = V::set(row.dlogp);
+    if constexpr (entropic) above = above + V::set(row.dentropy) * (log_p + V::set(row.entropy));
     V slope = V::set(-row.inv_temperature) * exp(log_p) * above;
     if constexpr (bent) {
       const V share = logit * V::set(row.inverse_cap);
@@ -115,8 +120,9 @@ void head_dlogits_of(const float* logits, float* slopes, std::int64_t n, const H
 }
 template <class V>
 void head_dlogits(const float* logits, float* slopes, std::int64_t n, const HeadRow& row) {
-  if (row.logit_scale == 1 && row.inverse_cap == 0) return head_dlogits_of<V, false>(logits, slopes, n, row);
-  head_dlogits_of<V, true>(logits, slopes, n, row);
+  const bool bent = row.logit_scale != 1 || row.inverse_cap != 0, entropic = row.dentropy != 0;
+  if (bent) return (entropic ? head_dlogits_of<V, true, true> : head_dlogits_of<V, true, false>)(logits, slopes, n, row);
+  (entropic ? head_dlogits_of<V, false, true> : head_dlogits_of<V, false, false>)(logits, slopes, n, row);
 }
 
 template <class V>
