@@ -91,10 +91,18 @@ void pack_words(const Packing& p, float* to) {
   }
 }
 
-template <class V, class E, int M, bool fetch>
+/// What a tile has fetched while it is made: `lines` of `words` in each step, and C of the next tile (nullptr: nothing).
+struct Ahead {
+  const float* words;
+  int lines;
+  const float* c;
+};
+
+template <class V, class E, int M, int lines>
 [[gnu::always_inline]] inline void panel_steps(const float* a, const float* b, std::int64_t steps, const float* ahead, V (&sums)[M][2]) {
   for (std::int64_t s = 0; s < steps; ++s, a += M, b += panel_columns) {
-    if constexpr (fetch) __builtin_prefetch(ahead + 16 * s, 0, 2);
+    if constexpr (lines > 0) __builtin_prefetch(ahead + 16 * lines * s, 0, lines > 1 ? 3 : 2);
+    if constexpr (lines > 1) __builtin_prefetch(ahead + 16 * lines * s + 16, 0, 3);
     const auto left = E::right(b), right = E::right(b + 16);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
@@ -103,12 +111,6 @@ template <class V, class E, int M, bool fetch>
     }
   }
 }
-
-/// What a tile has fetched while it is made: a line of `words` in each step, and C of the next tile (nullptr: nothing).
-struct Ahead {
-  const float* words;
-  const float* c;
-};
 
 /// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
 template <class V, class E, int M>
@@ -123,8 +125,16 @@ void panel_tile(const float* a, const float* b, std::int64_t steps, Ahead ahead,
   if (ahead.c != nullptr) {
     for (int i = 0; i < M; ++i) __builtin_prefetch(ahead.c + i * ldc, 1), __builtin_prefetch(ahead.c + i * ldc + 16, 1);
   }
-  ahead.words != nullptr ? panel_steps<V, E, M, true>(a, b, steps, ahead.words, sums)
-                         : panel_steps<V, E, M, false>(a, b, steps, nullptr, sums);
+  switch (ahead.lines) {
+    case 0:
+      panel_steps<V, E, M, 0>(a, b, steps, nullptr, sums);
+      break;
+    case 1:
+      panel_steps<V, E, M, 1>(a, b, steps, ahead.words, sums);
+      break;
+    default:
+      panel_steps<V, E, M, 2>(a, b, steps, ahead.words, sums);
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
     sums[i][0].store(c + i * ldc, low);
@@ -141,12 +151,31 @@ template <class V, class E, int M = E::rows>
   }
 }
 
-/// A block of C from its tiles of A and panels of B. `steps`: words of the whole k, which tiles and panels hold. With few tiles a panel
-/// comes from memory, and while the later ones read it from a cache the first two have the next panel fetched, half of it each.
+/// What the tiles of a block have fetched. With few of them a panel comes from memory, and the processor's own prefetching does not look
+/// far enough: a tile that is alone fetches what it will read itself soon; of more, the first two fetch the next panel, half of it each,
+/// while the later ones read theirs from a cache, and of the first panel, which nobody fetched, the first tile does as if it were alone.
+class Fetching {
+ public:
+  Fetching(const PanelProduct& p, int highest)
+      : whole_(p.steps * panel_columns), last_(p.n - panel_columns), alone_(p.m < highest), few_(p.m > p.rows && p.m <= 4 * p.rows) {}
+  /// b: of the panel of column n, which has so many steps.
+  Ahead ahead(const float* b, std::int64_t n, std::int64_t steps, std::int64_t tile) const {
+    constexpr std::int64_t words_ahead = 4096;
+    if (tile == 0 && (alone_ || (few_ && n == 0))) return {b + words_ahead, 2, nullptr};
+    if (few_ && tile < 2 && n < last_) return {b + whole_ + tile * steps * (panel_columns / 2), 1, nullptr};
+    return {nullptr, 0, nullptr};
+  }
+
+ private:
+  std::int64_t whole_, last_;
+  bool alone_, few_;
+};
+
+/// A block of C from its tiles of A and panels of B. `steps`: words of the whole k, which tiles and panels hold.
 template <class V, class E>
 void panel_product(const PanelProduct& p) {
   constexpr std::int64_t worth_fetching_c = 64;
-  const bool few = p.m > p.rows && p.m <= 4 * p.rows;
+  const Fetching fetching(p, E::rows);
   for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
     const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
     for (std::int64_t n = 0; n < p.n; n += panel_columns) {
@@ -154,13 +183,11 @@ void panel_product(const PanelProduct& p) {
       const std::int64_t width = p.n - n < panel_columns ? p.n - n : panel_columns;
       for (std::int64_t m = 0; m < p.m; m += p.rows) {
         const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
-        const float* next = b + p.steps * panel_columns + m / p.rows * steps * (panel_columns / 2);
-        const bool fetch = few && m < 2 * p.rows && n + panel_columns < p.n;
         float* c = p.c + m * p.ldc + n;
         const float* next_c = m + p.rows < p.m ? c + p.rows * p.ldc : p.c + n + panel_columns;
-        panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps,
-                            {fetch ? next : nullptr, steps >= worth_fetching_c ? next_c : nullptr}, c, p.ldc, width,
-                            from > 0 || p.accumulate);
+        Ahead ahead = fetching.ahead(b, n, steps, m / p.rows);
+        if (steps >= worth_fetching_c) ahead.c = next_c;
+        panel_tile_of<V, E>(height, p.a + m * p.steps + from * height, b, steps, ahead, c, p.ldc, width, from > 0 || p.accumulate);
       }
     }
   }
