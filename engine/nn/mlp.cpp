@@ -29,12 +29,22 @@ Tensor Mlp::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
 Tensor Mlp::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
   const std::int64_t rows = dy.shape()[0];
   Tensor u = saved.pop(), g = gate.weight ? saved.pop() : Tensor();
-  if (pass.recomputed.activation) saved.restore([&] { return activated(g, u, pass); });
   Tensor dh = pass.device.empty({rows, down.weight->value.shape()[1]});
+  // g and u become their gradients in place: nobody wants the values any more.
+  bool done = false;
+  if (pass.recomputed.activation && g && !down.lora) {
+    // down pops h when it has made dh: one pass makes h again, in the place of dh, and what goes on from dh.
+    saved.restore_when_popped([&] {
+      pass.device.gated_backward(activation, g, u, dh, g, u, &dh);
+      done = true;
+      return dh;
+    });
+  } else if (pass.recomputed.activation) {
+    saved.restore([&] { return activated(g, u, pass); });
+  }
   down.backward(dy, pass, saved, dh, false);
-  if (g) {
-    pass.device.gated_backward(activation, g, u, dh, g, u);  // in place: nobody wants the values any more
-  } else {
+  if (g && !done) pass.device.gated_backward(activation, g, u, dh, g, u);
+  if (!g) {
     pass.device.activate_backward(activation, u, dh, dh);
     u = dh;
   }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "engine/base/check.h"
@@ -24,6 +26,7 @@ class Saved {
     check(!stack_.empty(), "Saved: backward pops more than forward pushed");
     Tensor top = std::move(stack_.back());
     stack_.pop_back();
+    if (!top && make_ && stack_.size() == making_) top = std::exchange(make_, nullptr)();
     return top;
   }
   /// Where the next push will lie.
@@ -51,6 +54,16 @@ class Saved {
     const Tensor again = make();
     for (const auto place : places) stack_.at(place) = again;
   }
+  /// The same, but make() is called when the tensor is popped, before the next restoring: for what is made from what the backward of its
+  /// reader gives before it pops. It must lie at one place, or at none.
+  void restore_when_popped(std::function<Tensor()> make) {
+    check(!forgotten_.empty() && !make_, "Saved: backward restores more than forward forgot");
+    const auto places = std::move(forgotten_.back());
+    forgotten_.pop_back();
+    if (places.empty()) return;
+    check(places.size() == 1, "Saved: what is made when it is popped lies at one place");
+    making_ = places[0], make_ = std::move(make);
+  }
   bool empty() const { return stack_.empty() && forgotten_.empty(); }
   /// Of memory: a tensor that lies here twice counts once.
   std::size_t bytes() const {
@@ -66,6 +79,8 @@ class Saved {
  private:
   std::vector<Tensor> stack_;
   std::vector<std::vector<std::size_t>> forgotten_;
+  std::function<Tensor()> make_;
+  std::size_t making_ = 0;
   bool keeps_ = true;
 };
 

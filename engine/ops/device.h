@@ -172,10 +172,11 @@ class Device {
                                   Precision precision, const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk,
                                   Tensor& dv) = 0;
 
-  /// y = activation(gate) * up (Shazeer 2020). All [T, F]; dgate may be gate, and dup may be up.
+  /// y = activation(gate) * up (Shazeer 2020). All [T, F]; dgate may be gate, and dup may be up. gated_backward() makes y again where it is
+  /// given, with the same bits; it may be dy.
   virtual void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) = 0;
-  virtual void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate,
-                              Tensor& dup) = 0;
+  virtual void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup,
+                              Tensor* y = nullptr) = 0;
   /// y = activation(x). All [T, F]; y may be x, and dx may be dy.
   virtual void activate(Activation activation, const Tensor& x, Tensor& y) = 0;
   virtual void activate_backward(Activation activation, const Tensor& x, const Tensor& dy, Tensor& dx) = 0;

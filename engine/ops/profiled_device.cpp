@@ -140,8 +140,8 @@ class ProfiledDevice final : public Device, public TellsSpans {
   void gated(Activation activation, In gate, In up, Tensor& y) override {
     moved("gated", {&gate, &up, &y}, [&] { to_->gated(activation, gate, up, y); });
   }
-  void gated_backward(Activation activation, In gate, In up, In dy, Tensor& dgate, Tensor& dup) override {
-    moved("gated_backward", {&gate, &up, &dy, &dgate, &dup}, [&] { to_->gated_backward(activation, gate, up, dy, dgate, dup); });
+  void gated_backward(Activation activation, In gate, In up, In dy, Tensor& dgate, Tensor& dup, Tensor* y) override {
+    moved("gated_backward", {&gate, &up, &dy, &dgate, &dup, y}, [&] { to_->gated_backward(activation, gate, up, dy, dgate, dup, y); });
   }
   void activate(Activation activation, In x, Tensor& y) override {
     moved("activate", {&x, &y}, [&] { to_->activate(activation, x, y); });

@@ -45,13 +45,16 @@ void FastDevice::gated(Activation activation, const Tensor& gate, const Tensor& 
         [&](std::int64_t begin, std::int64_t end, int) { kernels_.gated(activation, g + begin, u + begin, result + begin, end - begin); });
 }
 
-void FastDevice::gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) {
-  check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count(),
+void FastDevice::gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup,
+                                Tensor* y) {
+  check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count() &&
+            (y == nullptr || gate.count() == y->count()),
         "gated_backward: operands differ in size");
   const float *g = in(gate), *u = in(up), *above = in(dy);
-  float *dg = out(dgate), *du = out(dup);
+  float *dg = out(dgate), *du = out(dup), *again = y == nullptr ? nullptr : out(*y);
   share(dy.count(), 12, 1024, [&](std::int64_t begin, std::int64_t end, int) {
-    kernels_.gated_backward(activation, g + begin, u + begin, above + begin, dg + begin, du + begin, end - begin);
+    kernels_.gated_backward(activation, g + begin, u + begin, above + begin, dg + begin, du + begin,
+                            again == nullptr ? nullptr : again + begin, end - begin);
   });
 }
 

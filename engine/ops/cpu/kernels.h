@@ -150,7 +150,8 @@ struct Kernels {
   void (*column_sums)(const float* x, std::int64_t rows, std::int64_t width, float* sums, std::int64_t n);
   void (*rope)(float* x, const float* cos, const float* sin, int heads, std::int64_t half, bool inverse);
   void (*gated)(Activation, const float* gate, const float* up, float* y, std::int64_t n);
-  void (*gated_backward)(Activation, const float* gate, const float* up, const float* dy, float* dgate, float* dup, std::int64_t n);
+  void (*gated_backward)(Activation, const float* gate, const float* up, const float* dy, float* dgate, float* dup, float* y,
+                         std::int64_t n);
   void (*activate)(Activation, const float* x, float* y, std::int64_t n);
   void (*activate_backward)(Activation, const float* x, const float* dy, float* dx, std::int64_t n);
   void (*add)(const float* a, const float* b, float* sum, std::int64_t n);

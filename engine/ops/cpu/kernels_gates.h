@@ -72,16 +72,24 @@ void gated(Activation activation, const float* gate, const float* up, float* y, 
     });
   });
 }
-template <class V>
-void gated_backward(Activation activation, const float* gate, const float* up, const float* dy, float* dgate, float* dup, std::int64_t n) {
+template <class V, bool again>
+void gated_backward_of(Activation activation, const float* gate, const float* up, const float* dy, float* dgate, float* dup, float* y,
+                       std::int64_t n) {
   with_activation(activation, [&](auto how) {
     for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-      const V above = V::load(dy + i, mask);
-      const Rise<V> of = rise_of<V, decltype(how)::value>(V::load(gate + i, mask));
-      (above * V::load(up + i, mask) * of.slope).store(dgate + i, mask);
+      const V g = V::load(gate + i, mask), u = V::load(up + i, mask), above = V::load(dy + i, mask);
+      const Rise<V> of = rise_of<V, decltype(how)::value>(g);
+      (above * u * of.slope).store(dgate + i, mask);
       (above * of.value).store(dup + i, mask);
+      if constexpr (again) (activated<V, decltype(how)::value>(g) * u).store(y + i, mask);
     });
   });
+}
+/// y may be nullptr.
+template <class V>
+void gated_backward(Activation activation, const float* gate, const float* up, const float* dy, float* dgate, float* dup, float* y,
+                    std::int64_t n) {
+  (y == nullptr ? gated_backward_of<V, false> : gated_backward_of<V, true>)(activation, gate, up, dy, dgate, dup, y, n);
 }
 template <class V>
 void activate(Activation activation, const float* x, float* y, std::int64_t n) {

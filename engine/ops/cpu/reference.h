@@ -26,7 +26,8 @@ class ReferenceDevice final : public HostDevice {
   void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision,
                           const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) override;
   void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) override;
-  void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup) override;
+  void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup,
+                      Tensor* y) override;
   void activate(Activation activation, const Tensor& x, Tensor& y) override;
   void activate_backward(Activation activation, const Tensor& x, const Tensor& dy, Tensor& dx) override;
   void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale, Precision precision,

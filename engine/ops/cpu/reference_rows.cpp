@@ -107,11 +107,13 @@ void ReferenceDevice::gated(Activation activation, const Tensor& gate, const Ten
 }
 
 void ReferenceDevice::gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate,
-                                     Tensor& dup) {
-  check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count(),
+                                     Tensor& dup, Tensor* y) {
+  check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() && gate.count() == dup.count() &&
+            (y == nullptr || gate.count() == y->count()),
         "gated_backward: operands differ in size");
   const Activated of = activated(activation, all(gate));
   const Doubles u = all(up), above = all(dy);
+  if (y != nullptr) store(of.value * u, *y);
   store(above * of.value, dup);
   store(above * u * of.slope, dgate);
 }

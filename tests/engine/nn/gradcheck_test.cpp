@@ -251,27 +251,6 @@ TEST_P(AttentionModule, WhatIsRecomputedHasTheGradientsOfWhatIsKept) {
   }
 }
 
-TEST(SavedTensors, WhatIsForgottenIsAbsentUntilItIsRestored) {
-  const auto device = ops::make_reference_device();
-  const Tensor a = device->empty({2}), b = device->empty({3});
-  Saved saved;
-  saved.push(a);
-  const auto mark = saved.mark();
-  saved.push(b), saved.push(a), saved.push(b);
-  saved.forget(mark, b);
-  EXPECT_EQ(saved.bytes(), a.bytes());
-  int calls = 0;
-  saved.restore([&] { return ++calls, b; });
-  EXPECT_EQ(calls, 1);
-  EXPECT_EQ(saved.pop().buffer(), b.buffer());
-  EXPECT_EQ(saved.pop().buffer(), a.buffer());
-  saved.forget(saved.mark(), b);
-  EXPECT_FALSE(saved.empty());
-  saved.restore([&] { return ++calls, b; });
-  EXPECT_EQ(calls, 1);  // it lay nowhere
-  EXPECT_THROW(saved.restore([&] { return b; }), std::logic_error);
-}
-
 TEST_P(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
   const auto run = [&](const auto& module, bool layers, std::size_t& kept) {
     pass.recomputed.layers = layers;

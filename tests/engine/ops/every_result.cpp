@@ -68,7 +68,9 @@ struct Round {
       keep(name + std::string(" dx"), dx);
       on.gated(how, x, dy, y);
       keep(name + std::string(" gated"), y);
-      on.gated_backward(how, x, dy, y, dx, dup);
+      Tensor again = on.empty(x.shape());
+      on.gated_backward(how, x, dy, y, dx, dup, &again);
+      keep(name + std::string(" gated again"), again);
       keep(name + std::string(" dgate"), dx);
       keep(name + std::string(" dup"), dup);
     }

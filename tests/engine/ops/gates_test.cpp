@@ -30,6 +30,11 @@ TEST_P(Gates, EqualTheirFormulasAndTheirSlopes) {
     const auto by_up = [&](const Doubles& at) { return oracle::dot(oracle::gated(how, as_doubles(gate), at), as_doubles(above)); };
     EXPECT_LT(relative_error(get(dg), oracle::gradient(by_gate, as_doubles(gate))), 1e-6);
     EXPECT_LT(relative_error(get(du), oracle::gradient(by_up, as_doubles(up))), 1e-6);
+    Tensor own_g = put({count}, gate), own_u = put({count}, up), own_dy = put({count}, above);
+    device().gated_backward(how, own_g, own_u, own_dy, own_g, own_u, &own_dy);  // in place, and once more forward
+    EXPECT_TRUE(same_bits(get(own_g), get(dg)));
+    EXPECT_TRUE(same_bits(get(own_u), get(du)));
+    EXPECT_TRUE(same_bits(get(own_dy), get(y)));
   }
 }
 
