@@ -41,6 +41,7 @@ void sum_shared(Parameters& parameters, parallel::Communicator& tp) {
 
 void sum_gradients(Parameters& parameters, parallel::Communicator* tp, parallel::Communicator* dp) {
   parameters.device().synchronize();
+  parameters.settle_gradients();
   if (tp != nullptr) sum_shared(parameters.trained(), *tp);
   sum_over(dp, parameters.device(), parameters.grads(), "the gradients of an update");
 }
@@ -48,6 +49,7 @@ void sum_gradients(Parameters& parameters, parallel::Communicator* tp, parallel:
 double sum_of_squares(Parameters& parameters, parallel::Communicator* tp) {
   ops::Device& device = parameters.device();
   if (tp == nullptr) return device.sum_of_squares(parameters.grads());
+  parameters.settle_gradients();
   double sum = 0;
   for (const auto& parameter : parameters.trained().all())
     if (parameter.shard.first) sum += device.sum_of_squares(parameter.grad);

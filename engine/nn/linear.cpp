@@ -21,7 +21,8 @@ void Linear::backward(const Tensor& dy, const Pass& pass, Saved& saved, Tensor& 
   if (bias && bias->grad) pass.device.bias_backward(dy, bias->grad);
   if (!weight->grad && !lora) return;
   const Tensor x = saved.pop();
-  if (weight->grad) pass.device.gemm(slope.dz, x, weight->grad, {.transpose_a = true, .accumulate = true, .precision = pass.precision});
+  if (weight->grad)
+    pass.device.gemm(slope.dz, x, weight->grad, {.transpose_a = true, .accumulate = weight->adds(), .precision = pass.precision});
   if (lora) lora.backward(x, slope, pass, dx);
 }
 

@@ -1,5 +1,7 @@
 #include "engine/nn/parameters.h"
 
+#include <utility>
+
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
@@ -11,6 +13,21 @@ Shape Parameter::logical_shape() const {
   check(part.rank() <= 2, "Parameter: only vectors and matrices are shared out");
   if (part.rank() == 1) return Shape{shard.full};
   return shard.axis == 0 ? Shape{shard.full, part[1]} : Shape{part[0], shard.full};
+}
+
+bool Parameter::adds() const {
+  state->by_product = true;
+  return !std::exchange(state->unset, false);
+}
+
+Tensor& Parameters::grads() {
+  settle_gradients();
+  return grads_;
+}
+
+void Parameters::settle_gradients() {
+  for (auto& parameter : all_)
+    if (parameter.state && std::exchange(parameter.state->unset, false)) device_->fill(parameter.grad, 0);
 }
 
 Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients) : device_(&device) {
@@ -30,7 +47,10 @@ Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, b
     const std::int64_t end = at + w.shape.count();
     check(w.shard.whole() || w.shape[w.shard.axis] == w.shard.end - w.shard.begin, "Parameters: a shape is not that of its part");
     Parameter parameter{w.name, values_.flat(at, end).view(w.shape), {}, w.shard, w.trainable, w.adapter};
-    if (with_gradients && w.trainable) parameter.grad = grads_.flat(at - frozen, end - frozen).view(w.shape);
+    if (with_gradients && w.trainable) {
+      parameter.grad = grads_.flat(at - frozen, end - frozen).view(w.shape);
+      parameter.state = std::make_shared<GradientState>();
+    }
     add(std::move(parameter));
     at = end;
   }

@@ -14,6 +14,13 @@
 
 namespace troupe::engine::nn {
 
+/// How a gradient stands. Clearing one would be a pass over memory, so that of a layer's weight is left as it is after an update, and the
+/// first product that makes a part of it assigns it.
+struct GradientState {
+  bool by_product = false;  ///< one product at a time makes all of it (Parameter::adds), nothing else does
+  bool unset = false;       ///< counts as zero, whatever it holds
+};
+
 struct Parameter {
   std::string name;  ///< "model.layers.0.self_attn.q_proj.weight"
   Tensor value;
@@ -22,6 +29,9 @@ struct Parameter {
   bool trainable = true;
   bool adapter = false;  ///< of an adapter: model files do not hold it
   Tensor packed = {};    ///< value as Device::pack made it when it was last asked to, or absent (models::PackedWeights)
+  std::shared_ptr<GradientState> state = {};  ///< of grad, or absent
+  /// Whether a product that makes a part of grad is to add it; else it is the first, and assigns. For those who ask before each of theirs.
+  bool adds() const;
   /// The shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
   /// Matrices decay, vectors (norm gains, biases) do not.
@@ -52,7 +62,9 @@ class Parameters {
 
   Tensor& values() { return values_; }  ///< [count()] the arena
   const Tensor& values() const { return values_; }
-  Tensor& grads() { return grads_; }  ///< [trained().count()], or absent
+  Tensor& grads();  ///< [trained().count()], or absent; with zeros where nothing was added since the last update
+  /// Fills those gradients with zeros: for whoever reads them one by one.
+  void settle_gradients();
   std::int64_t count() const { return count_; }
   ops::Device& device() const { return *device_; }
 

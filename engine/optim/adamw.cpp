@@ -24,16 +24,21 @@ AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp) : parameter
   exp_avg_sq_ = device.empty(Shape{parameters_.count()});
   device.fill(exp_avg_, 0);
   device.fill(exp_avg_sq_, 0);
+}
+
+std::vector<AdamW::Range> AdamW::ranges(Gradients after) const {
+  std::vector<Range> all;
   std::int64_t at = 0;
   for (const auto& parameter : parameters_.all()) {
-    const std::int64_t end = at + parameter.value.count();
-    if (!ranges_.empty() && ranges_.back().decays == parameter.decays()) {
-      ranges_.back().end = end;
+    const Range range{at, at + parameter.value.count(), parameter.decays(), after == Gradients::cleared && !parameter.state->by_product};
+    if (!all.empty() && all.back().decays == range.decays && all.back().clears == range.clears) {
+      all.back().end = range.end;
     } else {
-      ranges_.push_back({at, end, parameter.decays()});
+      all.push_back(range);
     }
-    at = end;
+    at = range.end;
   }
+  return all;
 }
 
 Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config, Gradients after) {
@@ -48,7 +53,7 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
                                      "; nothing was changed. Lower train.learning_rate or look at the batch"));
   }
   ++steps_;
-  for (const auto& [begin, end, decays] : ranges_) {
+  for (const auto& [begin, end, decays, clears] : ranges(after)) {
     Tensor values = parameters_.values().flat(begin, end), grads = parameters_.grads().flat(begin, end);
     Tensor m = exp_avg_.flat(begin, end), v = exp_avg_sq_.flat(begin, end);
     device.adamw(values, grads, m, v,
@@ -59,8 +64,9 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
                   .weight_decay = decays ? config.weight_decay : 0,
                   .step = steps_,
                   .grad_scale = clip_factor(norm, config.max_grad_norm),
-                  .clear_gradients = after == Gradients::cleared});
+                  .clear_gradients = clears});
   }
+  for (const auto& parameter : parameters_.all()) parameter.state->unset = after == Gradients::cleared && parameter.state->by_product;
   return Report{norm};
 }
 

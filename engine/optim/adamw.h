@@ -30,7 +30,8 @@ class AdamW {
   };
   enum class Gradients { kept, cleared };
   /// One update. A gradient that is not finite changes no weight and no moment, and is Errc::bad_input, naming the first parameter that has
-  /// one. `after`: whether the gradients are 0 then, also after a refusal; the update clears them in its own pass over memory.
+  /// one. `after`: whether the gradients count as 0 then, also after a refusal; the update clears them in its own pass over memory, or
+  /// leaves that to what will assign them (nn::GradientState).
   Result<Report> step(double learning_rate, const AdamWConfig& config, Gradients after = Gradients::kept);
   void zero_grad();
 
@@ -45,15 +46,15 @@ class AdamW {
   void set_steps(std::int64_t steps);
 
  private:
-  /// A stretch of the arena whose parameters all decay, or all do not.
+  /// A stretch of the arena whose parameters all decay, or all do not, and whose gradients are all to be cleared, or are not.
   struct Range {
     std::int64_t begin, end;
-    bool decays;
+    bool decays, clears;
   };
+  std::vector<Range> ranges(Gradients after) const;
 
   nn::Parameters& parameters_;
   parallel::Communicator* tp_;
-  std::vector<Range> ranges_;
   Tensor exp_avg_, exp_avg_sq_;
   std::int64_t steps_ = 0;
 };

@@ -32,7 +32,7 @@ TEST_F(Files, RefusesDirectoriesMissingFilesAndOversizedOnes) {
 
 TEST_F(Files, TheKernelsFilesAreReadWithoutTheirSize) {
   EXPECT_TRUE(kernel_text("/proc/self/stat").starts_with(std::to_string(::getpid()) + " ("));
-  EXPECT_GT(kernel_text("/proc/self/maps").size(), 4096u);
+  EXPECT_GT(kernel_text("/proc/self/smaps").size(), 4096u);
   EXPECT_EQ(kernel_text("/proc/self"), "");
   EXPECT_EQ(kernel_text(folder + "/none"), "");
 }
