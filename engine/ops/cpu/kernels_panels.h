@@ -114,7 +114,8 @@ template <class V, class E, int M, int lines>
 
 /// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
 template <class V, class E, int M>
-void panel_tile(const float* a, const float* b, std::int64_t steps, Ahead ahead, float* c, std::int64_t ldc, std::int64_t n, bool add) {
+[[gnu::noinline]] void panel_tile(const float* a, const float* b, std::int64_t steps, Ahead ahead, float* c, std::int64_t ldc,
+                                  std::int64_t n, bool add) {
   const auto low = V::first(n), high = V::first(n - 16);
   V sums[M][2];
 #pragma GCC unroll 16
