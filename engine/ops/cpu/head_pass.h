@@ -115,7 +115,7 @@ class HeadPass {
   std::span<const std::int32_t> targets_;
   HeadScale scale_;
   std::int64_t vocabulary_, blocks_;
-  std::int64_t pitch_;                            ///< of a block's rows
+  std::int64_t pitch_;                            ///< of a block's rows: an odd number of lines, or they would share a cache's sets
   std::int64_t vocabulary_tile_;                  ///< rows of a tile of the transposed gradients: a divisor of head_block
   std::int64_t block_height_;                     ///< whole tiles of both products, and whole words of transposed ones
   std::vector<std::int32_t> rows_;                ///< that are not skipped
