@@ -17,7 +17,7 @@ namespace troupe::engine::nn {
 /// How a gradient stands. Clearing one would be a pass over memory, so that of a layer's weight is left as it is after an update, and the
 /// first product that makes a part of it assigns it.
 struct GradientState {
-  bool by_product = false;  ///< one product at a time makes all of it (Parameter::adds), nothing else does
+  bool by_product = false;  ///< products that ask Parameter::adds() make all of it, and nothing else does
   bool unset = false;       ///< counts as zero, whatever it holds
 };
 
@@ -30,7 +30,7 @@ struct Parameter {
   bool adapter = false;  ///< of an adapter: model files do not hold it
   Tensor packed = {};    ///< value as Device::pack made it when it was last asked to, or absent (models::PackedWeights)
   std::shared_ptr<GradientState> state = {};  ///< of grad, or absent
-  /// Whether a product that makes a part of grad is to add it; else it is the first, and assigns. For those who ask before each of theirs.
+  /// Whether the next product of its layer is to be added to grad; the first one after an update is assigned. To be asked once before each.
   bool adds() const;
   /// The shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
