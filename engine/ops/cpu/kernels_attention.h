@@ -13,7 +13,7 @@ template <class V, int N>
                                                       std::int64_t key, float* scores, bool add) {
   for (; key + N <= of.keys; key += N) {
     const DotOperand right{of.rows + key * of.apart + column, of.apart, 16, static_cast<int>(depth % 16), of.ahead};
-    dot_tile<V, 1, N, true>(left, right, (depth + 15) / 16, N, scores + key, 0, add);
+    dot_tile<V, 1, N, N>(left, right, (depth + 15) / 16, N, scores + key, 0, add);
   }
   return key;
 }

@@ -8,34 +8,47 @@ namespace troupe::engine::ops::kernels {
 
 inline constexpr std::int64_t direct_group = 8;  // columns of B that are read at a time, and fetched ahead
 
-/// Whether a tile has the columns fetched that will be read next. Those of few rows read so many at once that the processor alone keeps up,
-/// and fetching costs them more than it brings.
+/// Columns of B that a tile reads at once. A tile alone reads more of them where its rows are few, as the processor then looks further ahead.
 template <class V>
-constexpr bool fetches(std::int64_t rows) {
-  return rows >= V::tile_rows || V::direct_columns(static_cast<int>(rows)) == V::direct_columns(V::tile_rows);
+constexpr int columns_at_once(int rows, bool alone) {
+  return V::direct_columns(alone ? rows : V::tile_rows);
 }
 
-template <class V, int M>
-void dot_tile_direct(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add) {
-  constexpr int columns = V::direct_columns(M);
-  if constexpr (fetches<V>(M)) {
-    if (n == columns && b.ahead != 0) return dot_tile<V, M, columns, true>(a, b, steps, n, c, ldc, add);
+/// A tile's share in fetching the columns that will be read next: `count` of those it reads at once, from `first` on. Each of several tiles
+/// takes its part, as fetching all of them at once waits for memory and multiplying without fetching leaves memory idle.
+struct Share {
+  int first, count;
+};
+constexpr Share share_of(std::int64_t tile, std::int64_t tiles, int columns) {
+  const std::int64_t parts = tiles < columns ? tiles : columns;
+  if (tile >= parts) return {0, 0};
+  const int first = static_cast<int>(tile * columns / parts), end = static_cast<int>((tile + 1) * columns / parts);
+  return {first, end - first};
+}
+
+template <class V, int M, int N>
+void dot_tile_direct(const float* a, DotOperand b, std::int64_t steps, int n, int fetched, float* c, std::int64_t ldc, bool add) {
+  if (n == N) {
+    if (fetched == N) return dot_tile<V, M, N, N>(a, b, steps, n, c, ldc, add);
+    if (fetched == 1) return dot_tile<V, M, N, 1>(a, b, steps, n, c, ldc, add);
+    if (fetched > 0) return dot_tile<V, M, N, (N + 1) / 2>(a, b, steps, n, c, ldc, add);
+    return dot_tile<V, M, N>(a, b, steps, n, c, ldc, add);
   }
-  if (n == columns) return dot_tile<V, M, columns>(a, b, steps, n, c, ldc, add);
   for (int j = 0; j < n; ++j, b.at += b.row) dot_tile<V, M, 1>(a, b, steps, 1, c + j, ldc, add);
 }
 
 /// One tile of packed rows, from row m on, against columns n .. n + columns - 1.
-template <class V, int H>
+template <class V, int H, int N>
 void dot_direct_rows(const Product& p, const float* rows, std::int64_t m, std::int64_t k, std::int64_t depth, std::int64_t n,
-                     std::int64_t columns, std::int64_t ahead) {
-  constexpr std::int64_t N = V::direct_columns(H);
+                     std::int64_t columns, Share fetches) {
+  const std::int64_t ahead = (direct_group + fetches.first) * p.ldb;
   for (const std::int64_t end = n + columns; n < end; n += N) {
     const int width = static_cast<int>(end - n < N ? end - n : N);
     for (std::int64_t at = 0; at < depth; at += k_block) {
       const std::int64_t part = depth - at < k_block ? depth - at : k_block;
       const DotOperand b{p.b + n * p.ldb + k + at, p.ldb, 16, static_cast<int>(part % 16), ahead};
-      dot_tile_direct<V, H>(rows + at * H, b, (part + 15) / 16, width, p.c + m * p.ldc + n, p.ldc, k + at > 0 || p.accumulate);
+      dot_tile_direct<V, H, N>(rows + at * H, b, (part + 15) / 16, width, fetches.count, p.c + m * p.ldc + n, p.ldc,
+                               k + at > 0 || p.accumulate);
     }
   }
 }
@@ -43,14 +56,18 @@ void dot_direct_rows(const Product& p, const float* rows, std::int64_t m, std::i
 /// All rows, packed, against every column: where the rows are several tiles, a few columns at a time, which are read from memory once.
 template <class V>
 void dot_direct(const Product& p, const float* rows, std::int64_t k, std::int64_t depth) {
-  const bool several = p.m > V::tile_rows;
-  const std::int64_t group = several ? direct_group : p.n;
+  constexpr int most = columns_at_once<V>(V::tile_rows, false);
+  const std::int64_t tiles = (p.m + V::tile_rows - 1) / V::tile_rows, group = tiles > 1 ? direct_group : p.n;
   for (std::int64_t n = 0; n < p.n; n += group) {
     const std::int64_t columns = p.n - n < group ? p.n - n : group;
-    for (std::int64_t m = 0; m < p.m; m += V::tile_rows) {
-      const std::int64_t height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
-      const std::int64_t ahead = several && height < V::tile_rows ? 0 : direct_group * p.ldb;
-      with_rows<V>(height, [&]<int H>() { dot_direct_rows<V, H>(p, rows + m * whole_steps(depth), m, k, depth, n, columns, ahead); });
+    for (std::int64_t tile = 0; tile < tiles; ++tile) {
+      const std::int64_t m = tile * V::tile_rows, height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
+      const float* from = rows + m * whole_steps(depth);
+      with_rows<V>(height, [&]<int H>() {
+        constexpr int alone = columns_at_once<V>(H, true);
+        if (tiles == 1) return dot_direct_rows<V, H, alone>(p, from, m, k, depth, n, columns, {0, alone});
+        dot_direct_rows<V, H, most>(p, from, m, k, depth, n, columns, share_of(tile, tiles, most));
+      });
     }
   }
 }
@@ -68,7 +85,7 @@ template <class V>
 template <class V>
 void direct_product(const Product& p, std::int64_t k, float* rows, bool pack) {
   const std::int64_t depth = p.k - k < direct_depth ? p.k - k : direct_depth;
-  if (fetches<V>(p.m)) fetch_first<V>(p, k, depth);
+  fetch_first<V>(p, k, depth);
   for (std::int64_t m = 0; m < p.m && pack; m += V::tile_rows) {
     const std::int64_t height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
     pack_steps<V>(rows_of_left(p, m, height, k, depth), rows + m * whole_steps(depth));

@@ -13,7 +13,7 @@ inline constexpr std::int64_t k_block = 512;
 inline constexpr std::int64_t dot_columns_block = 256;
 
 /// Where a tile's B comes from: `row` apart for columns, `step` apart for each 16 of k; the last step has `tail` lanes (0: all 16). What
-/// stands `ahead` is wanted soon (0: nothing is).
+/// stands `ahead` is wanted soon.
 struct DotOperand {
   const float* at;
   std::int64_t row, step;
@@ -21,7 +21,8 @@ struct DotOperand {
   std::int64_t ahead = 0;
 };
 
-template <bool fetch, class V, int M, int N>
+/// `fetch` columns, from `ahead` on, come into the second-level cache: the first has no room for them beside what is multiplied.
+template <int fetch, class V, int M, int N>
 [[gnu::always_inline]] inline void dot_step(const float* a, const float* b, const DotOperand& from, V (&sums)[M][N]) {
   V left[M];
 #pragma GCC unroll 8
@@ -29,7 +30,7 @@ template <bool fetch, class V, int M, int N>
 #pragma GCC unroll 8
   for (int j = 0; j < N; ++j) {
     const V right = V::load(b + j * from.row);
-    if constexpr (fetch) __builtin_prefetch(b + j * from.row + from.ahead);
+    if (j < fetch) __builtin_prefetch(b + j * from.row + from.ahead, 0, 2);
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) sums[i][j] = V::fma(left[i], right, sums[i][j]);
   }
@@ -58,7 +59,7 @@ template <class V, int M, int N>
 }
 
 /// C [M, n <= N] = or += the sums over `steps` steps of 16.
-template <class V, int M, int N, bool fetch = false>
+template <class V, int M, int N, int fetch = 0>
 void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add) {
   V sums[M][N];
 #pragma GCC unroll 8
