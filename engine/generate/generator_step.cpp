@@ -1,6 +1,8 @@
 // One step of the generator: copy pages, forward the scheduled rows, choose a token for each sequence that is ready.
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <ranges>
 
 #include "engine/base/check.h"
 #include "engine/generate/admission.h"
@@ -19,6 +21,7 @@ constexpr std::int64_t most_logits = 1 << 24;  // logits on the host at a time: 
 
 /// The n largest logits as log-probabilities at temperature 1; ties by id.
 std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wanted) {
+  if (wanted == 0) return {};
   std::vector<std::int32_t> ids(logits.size());
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
   const auto n = std::min<std::ptrdiff_t>(wanted, std::ssize(ids));
@@ -29,29 +32,35 @@ std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wa
   return top;
 }
 
-/// Rows of logits [M, V/tp] on the host: one at a time, which then lies in a cache; where ranks share them all at once, so that every rank
-/// draws the same tokens.
+/// Rows of logits [M, V/tp] on the host, where ranks share them all of them beforehand, so that every rank draws the same tokens.
 class HostRows {
  public:
   HostRows(models::Decoder& decoder, const Tensor& logits)
       : device_(decoder.device()),
         logits_(logits),
         width_(static_cast<std::size_t>(decoder.spec().vocabulary)),
-        shared_(decoder.tp() != nullptr),
-        values_(shared_ ? decoder.head().whole(logits) : std::vector<float>(width_)) {}
-  /// [V], until the next is asked for.
-  std::span<const float> row(std::int64_t i) {
-    if (shared_) return std::span(values_).subspan(static_cast<std::size_t>(i) * width_, width_);
-    device_.download(logits_.rows(i, i + 1), values_);
-    return values_;
+        whole_(decoder.tp() != nullptr ? decoder.head().whole(logits) : std::vector<float>()) {}
+  /// visit(i, row i [V]), several rows at once; what the first of them throws is thrown when all are done.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(logits_.shape()[0]));
+    const auto try_row = [&](std::int64_t i, std::span<const float> row) {
+      try {
+        visit(static_cast<std::size_t>(i), row);
+      } catch (...) { thrown[static_cast<std::size_t>(i)] = std::current_exception(); }
+    };
+    if (whole_.empty()) device_.visit_rows(logits_, try_row);
+    for (std::size_t at = 0; at < whole_.size(); at += width_)
+      try_row(static_cast<std::int64_t>(at / width_), std::span(whole_).subspan(at, width_));
+    const auto first = std::ranges::find_if(thrown, [](const std::exception_ptr& each) { return each != nullptr; });
+    if (first != thrown.end()) std::rethrow_exception(*first);
   }
 
  private:
   ops::Device& device_;
   const Tensor& logits_;
   std::size_t width_;
-  bool shared_;
-  std::vector<float> values_;
+  std::vector<float> whole_;
 };
 
 }  // namespace
@@ -126,16 +135,15 @@ void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hi
   device.gather_rows(hidden, rows, last);
   const nn::Head& head = decoder.head();
   const Tensor logits = head.logits(last, config.precision, packed.in_use());  // [M, V/tp]
-  HostRows host(decoder, logits);
+  const HostRows host(decoder, logits);
 
-  std::vector<std::int32_t> targets;
-  for (std::ptrdiff_t i = 0; i < count; ++i) {
+  std::vector<std::int32_t> targets(picks.size());
+  host.for_each([&](std::size_t i, std::span<const float> row) {
     const Live& l = *picks[i].live;
-    const std::span<const float> row = host.row(i);
     refuse_not_finite(row, l.request, l.tokens.size());
     const Context context{l.request.params, l.tokens, l.request.prompt.size(), l.ends, static_cast<std::size_t>(l.limit)};
-    targets.push_back(choose(row, context, l.request.sample_id));
-  }
+    targets[i] = choose(row, context, l.request.sample_id);
+  });
   const nn::TokenScores scores = head.scores(logits, targets, 1.0F);
   const std::vector<float> plain = ops::to_host(device, scores.logp), denominators = ops::to_host(device, scores.lse);
   std::vector<float> scaled = plain;
@@ -146,11 +154,11 @@ void Generator::Impl::choose_block(std::span<const Pick> picks, const Tensor& hi
     const nn::TokenScores part = head.scores(logits.rows(begin, end), std::span(targets).subspan(begin, end - begin), inverse);
     std::ranges::copy(ops::to_host(device, part.logp), scaled.begin() + begin);
   }
-  for (std::ptrdiff_t i = 0; i < count; ++i) {
-    const int wanted = picks[i].live->request.params.top_logprobs;
-    choices.push_back({picks[i].sequence, targets[i], plain[i], scaled[i]});
-    if (wanted > 0) choices.back().top = top_of(host.row(i), denominators[i], wanted);
-  }
+  const std::size_t before = choices.size();
+  for (std::ptrdiff_t i = 0; i < count; ++i) choices.push_back({picks[i].sequence, targets[i], plain[i], scaled[i]});
+  const auto wanted = [&](std::size_t i) { return picks[i].live->request.params.top_logprobs; };
+  if (std::ranges::none_of(std::views::iota(std::size_t{0}, picks.size()), wanted)) return;
+  host.for_each([&](std::size_t i, std::span<const float> row) { choices[before + i].top = top_of(row, denominators[i], wanted(i)); });
 }
 
 void Generator::Impl::apply(const Choice& choice) {

@@ -101,6 +101,9 @@ struct HeadAdapter {
 /// not throw.
 using Source = std::function<void(std::int64_t begin, std::span<float> into)>;
 
+/// Reads row `row` of a matrix. It is given the rows in any order, several at once from threads of their own, and does not throw.
+using RowVisitor = std::function<void(std::int64_t row, std::span<const float> values)>;
+
 /// Bytes of a device's memory.
 struct MemoryUse {
   std::size_t now = 0;   ///< that tensors and scratch memory lie in
@@ -118,6 +121,8 @@ class Device {
   /// The same of values that lie nowhere yet; `to` is f32. Where memory is the host's, they are written where they belong.
   virtual void upload_from(Tensor& to, const Source& source) = 0;
   virtual void download(const Tensor& from, std::span<float> values) = 0;
+  /// Every row of `from` [M, N] on the host, for as long as its visit takes; f32. Where memory is the host's, nothing is copied.
+  virtual void visit_rows(const Tensor& from, const RowVisitor& visit) = 0;
   virtual void fill(Tensor& x, float value) = 0;
   virtual void copy(const Tensor& from, Tensor& to) = 0;  ///< same count
   virtual void synchronize() = 0;

@@ -51,6 +51,9 @@ class ProfiledDevice final : public Device, public TellsSpans {
   void download(In from, std::span<float> values) override {
     moved("download", {&from, &from}, [&] { to_->download(from, values); });
   }
+  void visit_rows(In from, const RowVisitor& visit) override {
+    moved("visit_rows", {&from}, [&] { to_->visit_rows(from, visit); });
+  }
   void fill(Tensor& x, float value) override {
     moved("fill", {&x}, [&] { to_->fill(x, value); });
   }

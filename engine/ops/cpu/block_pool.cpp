@@ -105,10 +105,11 @@ BlockPool::Block BlockPool::take(std::size_t bytes) {
   Block block{nullptr, rounded(bytes)};
   block.data = find(block.bytes);
   const std::size_t now = use_.now + block.bytes, peak = std::max(use_.peak, now);
-  // What is free and has no room under the peak.
-  if (now + small_bytes_ > peak) forget_small();
-  pages_.release(block.data == nullptr ? 0 : peak - now - small_bytes_);
-  if (block.data == nullptr) block.data = find(block.bytes);
+  pages_.release(block.data == nullptr ? 0 : peak + slack - now - small_bytes_);
+  if (block.data == nullptr) {
+    forget_small();
+    block.data = find(block.bytes);
+  }
   if (block.data == nullptr) refuse(bytes);
   use_.now = now, use_.peak = peak;
   return block;
@@ -119,7 +120,7 @@ void BlockPool::give_back(Block block) noexcept {
   use_.now -= block.bytes;
   if (is_paged(block.bytes)) {
     pages_.give_back(block.data, block.bytes);
-  } else if (is_small(block.bytes)) {
+  } else if (is_small(block.bytes) && small_bytes_ + block.bytes <= slack) {
     small_[class_of(block.bytes)].push_back(block.data);
     small_bytes_ += block.bytes;
   } else {

@@ -33,13 +33,16 @@ class BlockPool {
   /// Failure(full) when the machine has no room.
   Block take(std::size_t bytes);
   void give_back(Block block) noexcept;
-  /// In whole blocks. `held` never exceeds `peak`: what would, goes back to the system.
+  /// In whole blocks. `held` exceeds `peak` by no more than `slack`: what would, goes back to the system.
   MemoryUse use() const;
 
   /// Larger blocks (arenas of parameters, caches) go back to the system at once.
   static constexpr std::size_t largest_kept = std::size_t{256} << 20;
   /// Smaller ones are no pages of their own.
   static constexpr std::size_t least_paged = std::size_t{64} << 10;
+  /// Bytes that may wait beyond the peak. Without it a step in which large blocks take turns with small ones would give pages to the system
+  /// and ask for others each time. Small blocks that wait are within it alone.
+  static constexpr std::size_t slack = std::size_t{4} << 20;
 
  private:
   static constexpr std::size_t first_power = 6, steps = 8, classes = (16 - first_power) * steps;

@@ -30,6 +30,12 @@ void FastDevice::upload_from(Tensor& to, const Source& source) {
   });
 }
 
+void FastDevice::visit_rows(const Tensor& from, const RowVisitor& visit) {
+  const std::int64_t width = width_of(from);
+  const float* values = in(from);
+  pool_.run(rows_of(from), [&](std::int64_t row, int) { visit(row, {values + row * width, static_cast<std::size_t>(width)}); });
+}
+
 void FastDevice::fill(Tensor& x, float value) {
   float* values = out(x);
   share(x.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) { std::fill(values + begin, values + end, value); });

@@ -31,6 +31,7 @@ class FastDevice final : public HostDevice {
   FastDevice(const Kernels& kernels, int threads, std::int64_t head_logits);
 
   void upload_from(Tensor& to, const Source& source) override;
+  void visit_rows(const Tensor& from, const RowVisitor& visit) override;
   void fill(Tensor& x, float value) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
   void pack(const Tensor& weight, Tensor& packed) override;

@@ -40,6 +40,12 @@ void HostDevice::download(const Tensor& from, std::span<float> values) {
   }
 }
 
+void HostDevice::visit_rows(const Tensor& from, const RowVisitor& visit) {
+  const std::int64_t width = width_of(from);
+  const float* values = in(from);
+  for (std::int64_t row = 0; row < rows_of(from); ++row) visit(row, {values + row * width, static_cast<std::size_t>(width)});
+}
+
 void HostDevice::fill(Tensor& x, float value) { std::fill_n(out(x), x.count(), value); }
 
 void HostDevice::copy(const Tensor& from, Tensor& to) {

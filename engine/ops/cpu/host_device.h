@@ -12,6 +12,7 @@ class HostDevice : public Device {
   void upload(Tensor& to, std::span<const float> values) override;
   void upload_from(Tensor& to, const Source& source) override;
   void download(const Tensor& from, std::span<float> values) override;
+  void visit_rows(const Tensor& from, const RowVisitor& visit) override;
   void fill(Tensor& x, float value) override;
   void copy(const Tensor& from, Tensor& to) override;
   void synchronize() override {}

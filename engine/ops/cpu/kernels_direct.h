@@ -8,7 +8,8 @@ namespace troupe::engine::ops::kernels {
 
 inline constexpr std::int64_t direct_group = 8;  // columns of B that are read at a time, and fetched ahead
 
-/// Columns of B that a tile reads at once. A tile alone reads more of them where its rows are few, as the processor then looks further ahead.
+/// Columns of B that a tile reads at once. A tile alone reads more of them where its rows are few, as the processor then looks further
+/// ahead.
 template <class V>
 constexpr int columns_at_once(int rows, bool alone) {
   return V::direct_columns(alone ? rows : V::tile_rows);
