@@ -19,7 +19,7 @@ class Step {
  public:
   Step(ops::Device& device, const Options& options)
       : options_(options),
-        trainer_(make_model(device, options.shape, true), {.precision = options.precision}),
+        trainer_(make_model(device, options.shape, true), {.precision = options.precision, .share_prefixes = true}),
         reference_(make_model(device, options.shape, false)),
         generator_(troupe::value_or_throw(generate::Generator::create(trainer_.model(), config()))) {}
 

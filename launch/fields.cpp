@@ -79,6 +79,10 @@ constexpr Field common[] = {
      "what the forward pass does not keep and the backward pass computes again, for less memory and the same bits: full (all but each "
      "layer's input), attention (what others call selective), activation (of the MLPs), norm; a list may have several, and [] keeps all",
      "full|attention|activation|norm", any},
+    {"train.share_prefixes", [](RunConfig& c) { return Slot(&c.train.share_prefixes); },
+     "what neighbouring sequences of a micro-batch begin with (the prompt of a group's samples, of a pair) is computed once: less time and "
+     "memory, the same losses; gradients are the same sums in another order, and their last bits depend on train.micro_batch_tokens",
+     "", any},
     {"train.max_length",
      [](RunConfig& c) { return Slot(&c.train.max_length); },
      "tokens of a sequence; 0: what the model was made for",

@@ -53,6 +53,7 @@ struct TrainConfig {
   std::int64_t micro_batch_tokens = 8192;  ///< tokens in one forward/backward; never changes a result
   /// full, attention, activation, norm: what is computed again instead of kept. These two cost about a hundredth of a step's time.
   std::vector<std::string> recompute{"activation", "norm"};
+  bool share_prefixes = false;  ///< rows of sequences that begin alike are computed once
   std::int64_t max_length = 0;  ///< tokens of a sequence; 0: the model's
   double learning_rate = 1e-5;
   std::string schedule = "linear";  ///< constant, linear, cosine, inverse_sqrt, wsd

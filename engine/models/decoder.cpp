@@ -10,6 +10,7 @@
 #include "engine/nn/compose.h"
 #include "engine/nn/embedding.h"
 #include "engine/nn/mlp.h"
+#include "engine/nn/shared_rows.h"
 
 namespace troupe::engine::models {
 namespace {
@@ -210,16 +211,16 @@ const nn::ScoreHead& Decoder::score() const {
 Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pass, nn::Saved& saved) {
   check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(), "Decoder::forward: tokens and layout disagree");
   parts_->reserve(pass);
-  Tensor x = parts_->embedding.forward(tokens, pass, saved);  // [T, D]
+  Tensor x = nn::computed_rows(pass, parts_->embedding.forward(tokens, pass, saved));  // [U, D]
   for (const auto& block : parts_->blocks) x = block.forward(x, pass, saved);
-  return parts_->norm.forward(x, pass, saved);
+  return nn::all_rows(pass, parts_->norm.forward(x, pass, saved));
 }
 
 void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved) {
   parts_->reserve(pass);  // another forward pass may have come between
-  Tensor dx = parts_->norm.backward(dhidden, pass, saved);
+  Tensor dx = parts_->norm.backward(nn::all_rows_backward(pass, dhidden), pass, saved);
   for (auto block = parts_->blocks.rbegin(); block != parts_->blocks.rend(); ++block) dx = block->backward(dx, pass, saved);
-  parts_->embedding.backward(tokens, dx, pass, saved);
+  parts_->embedding.backward(tokens, nn::computed_rows_backward(pass, dx), pass, saved);
 }
 
 nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {

@@ -1,5 +1,6 @@
 #include "engine/nn/attention.h"
 
+#include "engine/nn/shared_rows.h"
 #include "engine/nn/tp.h"
 
 namespace troupe::engine::nn {
@@ -45,23 +46,24 @@ void Attention::turn(Tensor& queries, Tensor& keys, const Pass& pass, bool back)
 
 Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
   ops::Device& device = pass.device;
-  Tensor queries = q.forward(x, pass, saved);  // [T, H*K]
-  Tensor keys = k.forward(x, pass, saved);     // [T, G*K]
-  Tensor values = v.forward(x, pass, saved);   // [T, G*K]
-  queries = q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape());
-  keys = k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape());
+  Tensor queries = q.forward(x, pass, saved);                       // [U, H*K]
+  Tensor keys = k.forward(x, pass, saved);                          // [U, G*K]
+  const Tensor values = all_rows(pass, v.forward(x, pass, saved));  // [T, G*K]
+  queries = all_rows(pass, q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape()));
+  keys = all_rows(pass, k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape()));
   turn(queries, keys, pass, false);
 
   Tensor out = device.empty(queries.shape());
-  Tensor lse = saved.keeps() ? device.empty({x.shape()[0], shape.heads}) : Tensor();  // [T, H]
+  Tensor lse = saved.keeps() ? device.empty({pass.layout.rows(), shape.heads}) : Tensor();  // [T, H]
   device.attention(queries, store(keys, values, pass, layer), pass.layout, shape, pass.precision, out, saved.keeps() ? &lse : nullptr);
   const std::size_t mark = saved.mark();
-  Tensor y = o.forward(out, pass, saved);
+  const Tensor computed = computed_rows(pass, out);
+  Tensor y = o.forward(computed, pass, saved);
   saved.push(queries);
   saved.push(keys);
   saved.push(values);
   if (pass.recomputed.attention) {
-    saved.forget(mark, out);
+    saved.forget(mark, computed);
   } else {
     saved.push(out);
     saved.push(lse);
@@ -73,19 +75,22 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
   ops::Device& device = pass.device;
   const std::int64_t rows = dy.shape()[0];
   const bool again = pass.recomputed.attention;
-  Tensor lse = again ? device.empty({rows, shape.heads}) : saved.pop(), out = again ? Tensor() : saved.pop();
+  Tensor lse = again ? device.empty({pass.layout.rows(), shape.heads}) : saved.pop(), out = again ? Tensor() : saved.pop();
   const Tensor values = saved.pop(), keys = saved.pop(), queries = saved.pop();
   if (again) {
     out = device.empty(queries.shape());
     device.attention(queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision, out, &lse);
-    saved.restore([&] { return out; });
+    saved.restore([&] { return computed_rows(pass, out); });
   }
   Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
   o.backward(dy, pass, saved, dout, false);
+  dout = computed_rows_backward(pass, dout);
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()), dv = device.empty(values.shape());
   device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision, out, lse, dout, dq, dk, dv);
   turn(dq, dk, pass, true);
+  dq = computed_rows(pass, dq);  // the others have none: nobody reads what they give
+  dk = all_rows_backward(pass, dk), dv = all_rows_backward(pass, dv);
   dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
   dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
   Tensor dx = device.empty({rows, q.weight->value.shape()[1]});

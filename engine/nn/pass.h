@@ -31,6 +31,8 @@ struct Recomputed {
   bool operator==(const Recomputed&) const = default;
 };
 
+struct SharedRows;
+
 struct Pass {
   ops::Device& device;
   const ops::Layout& layout;
@@ -42,6 +44,7 @@ struct Pass {
   std::span<const std::int32_t> lengths = {};
   Recomputed recomputed = {};
   bool packed = false;  ///< products read packed weights, where there are: the caller has seen to it that they are those of now
+  const SharedRows* shared = nullptr;  ///< rows that are computed once for several sequences (shared_rows.h); nullptr: none
 };
 
 }  // namespace troupe::engine::nn

@@ -3,6 +3,7 @@
 #include "engine/base/check.h"
 #include "engine/ops/phase.h"
 #include "engine/train/share.h"
+#include "engine/train/shared_prefixes.h"
 
 namespace troupe::engine::train {
 
@@ -33,7 +34,9 @@ Readings read(models::Decoder& decoder, const data::Experience& batch, const los
   const ops::Layout layout = layout_of(batch);
   nn::Saved nothing = nn::Saved::nothing();
   const auto draws = draws_of(batch, options.dropout);
-  const nn::Pass pass{decoder.device(), layout, options.precision, nullptr, {}, draws ? &*draws : nullptr};
+  const auto shared = draws ? std::nullopt : shared_prefixes(batch, decoder.spec());
+  nn::Pass pass{decoder.device(), layout, options.precision, nullptr, {}, draws ? &*draws : nullptr};
+  pass.shared = shared ? &*shared : nullptr;
   return readout.read(ops::in_phase(decoder.device(), "forward", [&] { return decoder.forward(batch.tokens, pass, nothing); }));
 }
 

@@ -10,6 +10,7 @@
 #include "engine/ops/phase.h"
 #include "engine/parallel/reduce.h"
 #include "engine/train/share.h"
+#include "engine/train/shared_prefixes.h"
 #include "engine/train/zero_gradients.h"
 
 namespace troupe::engine::train {
@@ -80,7 +81,9 @@ void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& n
   const ops::Layout layout = layout_of(part);
   const auto draws = draws_of(part, dropout_key());
   ops::Device& device = model_->device();
-  const nn::Pass pass{device, layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr, {}, options_.recomputed};
+  const auto shared = draws || !options_.share_prefixes ? std::nullopt : shared_prefixes(part, model_->spec());
+  nn::Pass pass{device, layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr, {}, options_.recomputed};
+  pass.shared = shared ? &*shared : nullptr;
   Readout readout(*model_, part, needs, {.precision = options_.precision, .backward = true});
   nn::Saved saved;
   const auto forward = [&] { return model_->forward(part.tokens, pass, saved); };  // [T, D]

@@ -21,7 +21,10 @@ struct TrainerOptions {
   std::int32_t micro_batch_tokens = 8192;  ///< tokens of one forward and backward pass; memory, not results, depends on it
   optim::AdamWConfig optimizer;
   nn::Recomputed recomputed = {.activation = true, .norm = true};  ///< memory, not results, depends on it; these two cost little
-  std::uint64_t seed = 0;                                          ///< of the adapter's dropout
+  /// Rows of sequences that begin alike are computed once (shared_prefixes.h). Gradients are then the same sums in another order, which
+  /// depends on the micro-batches; without it no bit does.
+  bool share_prefixes = false;
+  std::uint64_t seed = 0;  ///< of the adapter's dropout
 };
 
 /// What a forward and backward pass over a whole batch found.

@@ -43,6 +43,7 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
   out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps, config.train.weight_decay, config.train.max_grad_norm};
   out.recomputed = recomputed_settings(config);
+  out.share_prefixes = config.train.share_prefixes;
   return out;
 }
 

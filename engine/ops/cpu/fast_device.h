@@ -33,6 +33,8 @@ class FastDevice final : public HostDevice {
   void upload_from(Tensor& to, const Source& source) override;
   void visit_rows(const Tensor& from, const RowVisitor& visit) override;
   void fill(Tensor& x, float value) override;
+  void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
+  void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
   void pack(const Tensor& weight, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;

@@ -1,7 +1,40 @@
-// The fast device's operations on rows: biases, rotations, activations.
+// The fast device's operations on rows: copies, biases, rotations, activations.
+#include <algorithm>
+
 #include "engine/ops/cpu/fast_device.h"
 
 namespace troupe::engine::ops {
+
+void FastDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
+  const std::int64_t width = width_of(from), count = static_cast<std::int64_t>(rows.size());
+  check(width_of(to) == width && rows_of(to) == count, "gather_rows: shapes");
+  check(std::ranges::all_of(rows, [&](std::int32_t row) { return row < rows_of(from); }), "gather_rows: a row beyond the table");
+  const float* source = in(from);
+  float* target = out(to);
+  share(count, width, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = rows[static_cast<std::size_t>(i)];
+      row < 0 ? std::fill_n(target + i * width, width, 0.0F) : std::copy_n(source + row * width, width, target + i * width);
+    }
+  });
+}
+
+// A thread adds all rows in some columns: their order stays.
+void FastDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) {
+  const std::int64_t width = width_of(from), count = static_cast<std::int64_t>(rows.size());
+  check(width_of(table) == width && rows_of(from) == count, "scatter_add_rows: shapes");
+  check(std::ranges::all_of(rows, [&](std::int32_t row) { return row < rows_of(table); }), "scatter_add_rows: a row beyond the table");
+  const float* source = in(from);
+  float* target = out(table);
+  share(width, count, 16, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t row = rows[static_cast<std::size_t>(i)];
+      if (row < 0) continue;
+      float* sums = target + row * width + begin;
+      kernels_.add(sums, source + i * width + begin, sums, end - begin);
+    }
+  });
+}
 
 void FastDevice::add_bias(Tensor& y, const Tensor& bias) {
   const std::int64_t width = bias.count();
