@@ -48,7 +48,7 @@ void value_columns(const RowHeads& of, const float* rows, const float* weights, 
     const V weight = V::set(weights[key]);
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
-      __builtin_prefetch(rows + of.ahead + 16 * j);
+      __builtin_prefetch(rows + of.ahead + 16 * j, 0, 2);
       sums[j] = V::fma(weight, j + 1 < N ? V::load(rows + 16 * j) : V::load(rows + 16 * j, mask), sums[j]);
     }
   }
