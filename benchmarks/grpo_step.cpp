@@ -1,5 +1,6 @@
 // How long does a whole step of GRPO take: samples of two prompts (32 tokens each, 64 new ones a sample), the reference's
-// log-probabilities, and an update, in one process? --batch counts the samples of both prompts.
+// log-probabilities, and an update, in one process? --batch counts the samples of both prompts. Training computes what samples begin with
+// once (train.share_prefixes), as sampling and the reference do.
 #include "algorithms/advantage.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "benchmarks/support/training.h"
@@ -87,16 +88,15 @@ class Step {
   std::vector<double> parts_;
 };
 
-// Prompts go through the layers once, or once a sample where they are scored; the head sees new tokens only. A new token sees all of its
-// sequence, as in training.
+// Prompts go through the layers once, and through attention once a sample where they are scored; the head sees new tokens only. A new token
+// sees all of its sequence, as in training.
 Work work_of(const Options& options) {
   const ModelShape& shape = options.shape;
   const double layers = static_cast<double>(shape.layer_weights()), head = static_cast<double>(shape.weights()) - layers;
   const double length = prompt_tokens + new_tokens, samples = static_cast<double>(options.batch);
   const double drawn = static_cast<double>(prompts * prompt_tokens) + samples * new_tokens, scored = samples * length,
                read = samples * new_tokens;
-  return {1e-9 * (2 * (layers * drawn + head * read) + 8 * (layers * scored + head * read)),
-          1e-9 * shape.attention(length) * (drawn + 4 * scored)};
+  return {1e-9 * 10 * (layers * drawn + head * read), 1e-9 * shape.attention(length) * (drawn + 4 * scored)};
 }
 
 Outcome measure(const Options& options) {

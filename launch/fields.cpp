@@ -81,7 +81,7 @@ constexpr Field common[] = {
      "full|attention|activation|norm", any},
     {"train.share_prefixes", [](RunConfig& c) { return Slot(&c.train.share_prefixes); },
      "what neighbouring sequences of a micro-batch begin with (the prompt of a group's samples, of a pair) is computed once: less time and "
-     "memory, the same losses; gradients are the same sums in another order, and their last bits depend on train.micro_batch_tokens",
+     "memory; a loss keeps its bits, gradients are the same sums in another order, and their last bits depend on train.micro_batch_tokens",
      "", any},
     {"train.max_length",
      [](RunConfig& c) { return Slot(&c.train.max_length); },

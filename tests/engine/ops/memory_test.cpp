@@ -32,6 +32,21 @@ TEST_P(Memory, ASourceWritesEachValueOnceWhereItBelongs) {
   }
 }
 
+TEST_P(Memory, EachRowIsVisitedOnceWithItsValues) {
+  constexpr std::int64_t count = 37, width = 1000;
+  const Tensor rows = ops::from_host(device(), {count, width}, [] {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < count * width; ++i) values.push_back(static_cast<float>(i));
+    return values;
+  }());
+  std::vector<float> sums(count, 0);  // each of its own row's visit
+  device().visit_rows(rows, [&](std::int64_t row, std::span<const float> values) {
+    for (const float x : values) sums[static_cast<std::size_t>(row)] += x - static_cast<float>(row * width);
+  });
+  EXPECT_EQ(sums, std::vector<float>(count, width * (width - 1) / 2));
+  device().visit_rows(device().empty({0, width}), [&](std::int64_t, std::span<const float>) { ADD_FAILURE() << "there is no row"; });
+}
+
 TEST_P(Memory, Bf16KeepsTheUpperHalfRoundedToEven) {
   Tensor x = device().empty({3}, DType::bf16);
   device().upload(x, Floats{1.0F, 1.00390625F, 1.01171875F});  // exact, a tie down, a tie up

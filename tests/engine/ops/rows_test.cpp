@@ -1,6 +1,7 @@
 // Rotations, biases, sums and moves of rows, on every device.
 #include <cmath>
 
+#include "engine/base/random.h"
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -63,6 +64,28 @@ TEST_P(RowOps, RowsMoveAndNegativeOnesDoNot) {
   device().scatter_add_rows(some, Rows{1, -1, 1, 0}, sums);
   EXPECT_EQ(get(sums), (Floats{6, 7, 7, 9, 1, 1}));
   EXPECT_THROW(device().gather_rows(table, Rows{3, 0, 0, 0}, some), std::logic_error);
+  EXPECT_THROW(device().scatter_add_rows(some, Rows{3, 0, 0, 0}, sums), std::logic_error);
+}
+
+// So many that threads share them: each sum keeps the order of the rows.
+TEST_P(RowOps, ManyRowsMoveAndAddUpInTheirOrder) {
+  constexpr std::int64_t count = 700, width = 83, places = 9;
+  Floats values(count * width), sums(places * width, 0.5F), moved;
+  Rows rows;
+  for (std::int64_t i = 0; i < count; ++i)
+    rows.push_back(static_cast<std::int32_t>(uniform_below(places + 1, 1, 0, static_cast<std::uint64_t>(i))) - 1);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(uniform(1, 1, i));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t j = 0; j < width; ++j)
+      if (rows[i] >= 0) sums[static_cast<std::size_t>(rows[i]) * width + j] += values[i * width + j];
+  const Tensor from = put({count, width}, values);
+  Tensor table = filled({places, width}, 0.5F), to = filled({count, width}, 9);
+  device().scatter_add_rows(from, rows, table);
+  EXPECT_EQ(get(table), sums);
+  device().gather_rows(table, rows, to);
+  for (const std::int32_t row : rows)
+    for (std::size_t j = 0; j < width; ++j) moved.push_back(row < 0 ? 0 : sums[static_cast<std::size_t>(row) * width + j]);
+  EXPECT_EQ(get(to), moved);
 }
 
 }  // namespace
