@@ -32,7 +32,7 @@ std::vector<Alternative> top_of(std::span<const float> logits, float lse, int wa
   return top;
 }
 
-/// Rows of logits [M, V/tp] on the host, where ranks share them all of them beforehand, so that every rank draws the same tokens.
+/// Rows of logits [M, V/tp] on the host. Ranks that share them get all of each beforehand, so that every rank draws the same tokens.
 class HostRows {
  public:
   HostRows(models::Decoder& decoder, const Tensor& logits)
