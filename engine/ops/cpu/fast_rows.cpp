@@ -7,8 +7,7 @@ namespace troupe::engine::ops {
 
 void FastDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
   const std::int64_t width = width_of(from), count = static_cast<std::int64_t>(rows.size());
-  check(width_of(to) == width && rows_of(to) == count, "gather_rows: shapes");
-  check(std::ranges::all_of(rows, [&](std::int32_t row) { return row < rows_of(from); }), "gather_rows: a row beyond the table");
+  check_moved_rows("gather_rows", to, rows, from);
   const float* source = in(from);
   float* target = out(to);
   share(count, width, 1, [&](std::int64_t begin, std::int64_t end, int) {
@@ -22,8 +21,7 @@ void FastDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> r
 // A thread adds all rows in some columns: their order stays.
 void FastDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) {
   const std::int64_t width = width_of(from), count = static_cast<std::int64_t>(rows.size());
-  check(width_of(table) == width && rows_of(from) == count, "scatter_add_rows: shapes");
-  check(std::ranges::all_of(rows, [&](std::int32_t row) { return row < rows_of(table); }), "scatter_add_rows: a row beyond the table");
+  check_moved_rows("scatter_add_rows", from, rows, table);
   const float* source = in(from);
   float* target = out(table);
   share(width, count, 16, [&](std::int64_t begin, std::int64_t end, int) {

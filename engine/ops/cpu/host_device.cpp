@@ -55,11 +55,10 @@ void HostDevice::copy(const Tensor& from, Tensor& to) {
 
 void HostDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
   const std::int64_t width = width_of(from);
-  check(width_of(to) == width && rows_of(to) == static_cast<std::int64_t>(rows.size()), "gather_rows: shapes");
+  check_moved_rows("gather_rows", to, rows, from);
   const float* source = in(from);
   float* target = out(to);
   for (const std::int32_t row : rows) {
-    check(row < rows_of(from), "gather_rows: a row beyond the table");
     if (row < 0) {
       std::fill_n(target, width, 0.0F);
     } else {
@@ -71,11 +70,10 @@ void HostDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> r
 
 void HostDevice::scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
   const std::int64_t width = width_of(from);
-  check(width_of(to) == width && rows_of(from) == static_cast<std::int64_t>(rows.size()), "scatter_rows: shapes");
+  check_moved_rows("scatter_rows", from, rows, to);
   const float* source = in(from);
   float* target = out(to);
   for (const std::int32_t row : rows) {
-    check(row < rows_of(to), "scatter_rows: a row beyond the table");
     if (row >= 0) std::copy_n(source, width, target + row * width);
     source += width;
   }
@@ -83,11 +81,10 @@ void HostDevice::scatter_rows(const Tensor& from, std::span<const std::int32_t> 
 
 void HostDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) {
   const std::int64_t width = width_of(from);
-  check(width_of(table) == width && rows_of(from) == static_cast<std::int64_t>(rows.size()), "scatter_add_rows: shapes");
+  check_moved_rows("scatter_add_rows", from, rows, table);
   const float* source = in(from);
   float* target = out(table);
   for (const std::int32_t row : rows) {
-    check(row < rows_of(table), "scatter_add_rows: a row beyond the table");
     if (row >= 0) {
       float* sum = target + row * width;
       for (std::int64_t i = 0; i < width; ++i) sum[i] += source[i];

@@ -1,6 +1,8 @@
 // What both CPU devices share: memory, copies, and the movement of whole rows.
 #pragma once
 
+#include <string_view>
+
 #include "engine/ops/cpu/block_pool.h"
 #include "engine/ops/device.h"
 
@@ -33,6 +35,9 @@ class HostDevice : public Device {
  private:
   std::shared_ptr<BlockPool> blocks_ = std::make_shared<BlockPool>();  // tensors may live longer than their device
 };
+
+/// Checks the operands of what moves rows: `each` [M, W] has one for each of `rows`, all of them below those of `table` [., W].
+void check_moved_rows(std::string_view operation, const Tensor& each, std::span<const std::int32_t> rows, const Tensor& table);
 
 /// The three sizes of a product, after checking that its operands agree.
 struct GemmSizes {

@@ -8,13 +8,6 @@ namespace troupe::engine::ops::kernels {
 
 inline constexpr std::int64_t direct_group = 8;  // columns of B that are read at a time, and fetched ahead
 
-/// Columns of B that a tile reads at once. A tile alone reads more of them where its rows are few, as the processor then looks further
-/// ahead.
-template <class V>
-constexpr int columns_at_once(int rows, bool alone) {
-  return V::direct_columns(alone ? rows : V::tile_rows);
-}
-
 /// A tile's share in fetching the columns that will be read next: `count` of those it reads at once, from `first` on. Each of several tiles
 /// takes its part, as fetching all of them at once waits for memory and multiplying without fetching leaves memory idle.
 struct Share {
@@ -54,10 +47,11 @@ void dot_direct_rows(const Product& p, const float* rows, std::int64_t m, std::i
   }
 }
 
-/// All rows, packed, against every column: where the rows are several tiles, a few columns at a time, which are read from memory once.
+/// All rows, packed, against every column: where the rows are several tiles, a few columns at a time, which are read from memory once. A
+/// tile alone reads more columns at once where its rows are few, as the processor then looks further ahead.
 template <class V>
 void dot_direct(const Product& p, const float* rows, std::int64_t k, std::int64_t depth) {
-  constexpr int most = columns_at_once<V>(V::tile_rows, false);
+  constexpr int most = V::direct_columns(V::tile_rows);
   const std::int64_t tiles = (p.m + V::tile_rows - 1) / V::tile_rows, group = tiles > 1 ? direct_group : p.n;
   for (std::int64_t n = 0; n < p.n; n += group) {
     const std::int64_t columns = p.n - n < group ? p.n - n : group;
@@ -65,7 +59,7 @@ void dot_direct(const Product& p, const float* rows, std::int64_t k, std::int64_
       const std::int64_t m = tile * V::tile_rows, height = p.m - m < V::tile_rows ? p.m - m : V::tile_rows;
       const float* from = rows + m * whole_steps(depth);
       with_rows<V>(height, [&]<int H>() {
-        constexpr int alone = columns_at_once<V>(H, true);
+        constexpr int alone = V::direct_columns(H);
         if (tiles == 1) return dot_direct_rows<V, H, alone>(p, from, m, k, depth, n, columns, {0, alone});
         dot_direct_rows<V, H, most>(p, from, m, k, depth, n, columns, share_of(tile, tiles, most));
       });

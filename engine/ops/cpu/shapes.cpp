@@ -1,11 +1,20 @@
 // What the operands of an operation must satisfy, checked once for both CPU devices; and AdamW's scalars.
+#include <algorithm>
 #include <cmath>
 
+#include "engine/base/text.h"
 #include "engine/ops/cpu/access.h"
 #include "engine/ops/cpu/host_device.h"
 #include "engine/ops/cpu/kernels.h"
 
 namespace troupe::engine::ops {
+
+void check_moved_rows(std::string_view operation, const Tensor& each, std::span<const std::int32_t> rows, const Tensor& table) {
+  const bool fit = width_of(each) == width_of(table) && rows_of(each) == static_cast<std::int64_t>(rows.size());
+  if (!fit) check(false, cat(operation, ": shapes"));
+  const bool inside = std::ranges::all_of(rows, [&](std::int32_t row) { return row < rows_of(table); });
+  if (!inside) check(false, cat(operation, ": a row beyond the table"));
+}
 
 GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how) {
   check(a.shape().rank() == 2 && b.shape().rank() == 2 && c.shape().rank() == 2, "gemm: operands are matrices");
