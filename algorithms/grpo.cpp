@@ -31,10 +31,8 @@ Task<std::vector<double>> greedy_rewards(Cluster& c, PromptBatch prompts, const 
 Task<void> finish(Cluster& c, Gathered& round, const GrpoConfig& config) {
   auto& sampled = round.sampled;
   if (config.recompute_old) {
-    sampled.batch.rollout_logp = sampled.batch.old_logp;
-    protocol::Logprobs message{sampled.batch, config.loss.temperature};
-    auto scoring = c.policy.ask(std::move(message), c.patience);
-    sampled.batch.old_logp = co_await scoring.get();
+    auto asking = recompute_old(c, sampled.batch, config.loss.temperature);
+    co_await asking;
   }
   std::vector<double> baselines;
   if (config.advantage.estimator == Estimator::remax) {
@@ -42,6 +40,10 @@ Task<void> finish(Cluster& c, Gathered& round, const GrpoConfig& config) {
     baselines = co_await drawing;
   }
   settle(sampled, std::move(sampled.verdicts), config, std::move(baselines));
+  if (config.recompute_old && !config.loss.correction.any()) {
+    const auto apart = mismatch_metrics(sampled.batch);
+    sampled.metrics.insert(sampled.metrics.end(), apart.begin(), apart.end());
+  }
   if (!config.dynamic.on) co_return;
   const auto kept = static_cast<double>(round.prompts.ids.size());
   sampled.metrics.emplace_back("dynamic_filtering_pass_rate", kept / static_cast<double>(round.groups_drawn));

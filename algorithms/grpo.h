@@ -31,7 +31,6 @@ struct GrpoConfig : DrawConfig {
   Shaping shaping;
   AdvantageConfig advantage;
   DynamicSampling dynamic;
-  bool recompute_old = false;  ///< old_logp is asked of the policy; what the rollouts said becomes rollout_logp, for a correction
   /// Of loss.entropy_coef. A run that goes on under an adaptive controller begins with the last coefficient and bonus.
   EntropyControl entropy;
   double entropy_bonus = 0;  ///< adaptive: what the next update's bonus is multiplied by

@@ -72,10 +72,18 @@ Task<Sampled> experience(Cluster& c, const PromptBatch& prompts, const PpoConfig
   auto sampling = sample_and_judge(c, prompts, config, config.kl_coef != 0);
   auto sampled = co_await sampling;
   accept(sampled, std::move(sampled.verdicts));
+  Metrics apart;
+  if (config.recompute_old) {
+    auto asking = recompute_old(c, sampled.batch, config.sampling.temperature);
+    co_await asking;
+    apart = mismatch_metrics(sampled.batch);
+    sampled.batch.rollout_logp.clear();  // the loss has no correction that would read it
+  }
   protocol::Score states{states_of(sampled.batch), ReadAt::token, {}};
   auto valuing = c.critic->ask(std::move(states), c.patience);
   const auto judged = co_await valuing.get();
   settle(sampled, judged, config.kl_coef, config);
+  sampled.metrics.insert(sampled.metrics.end(), apart.begin(), apart.end());
   co_return sampled;
 }
 

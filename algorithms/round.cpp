@@ -114,4 +114,11 @@ Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const Dra
   co_return sampled;
 }
 
+Task<void> recompute_old(Cluster& c, engine::data::Experience& batch, double temperature) {
+  batch.rollout_logp = batch.old_logp;
+  protocol::Logprobs message{batch, temperature};
+  auto scoring = c.policy.ask(std::move(message), c.patience);
+  batch.old_logp = co_await scoring.get();
+}
+
 }  // namespace troupe::algorithms

@@ -9,4 +9,7 @@ namespace troupe::algorithms {
 /// comes back does not depend on who drew what, or when; its verdicts are still to be accepted (samples.h).
 Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const DrawConfig& config, bool compare);
 
+/// Asks the policy for the old_logp of a round whose rollouts drew from other weights; what these said becomes rollout_logp.
+Task<void> recompute_old(Cluster& c, engine::data::Experience& batch, double temperature);
+
 }  // namespace troupe::algorithms

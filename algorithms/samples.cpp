@@ -146,6 +146,24 @@ Metrics part_metrics(const Sampled& sampled) {
   return metrics;
 }
 
+Metrics mismatch_metrics(const engine::data::Experience& b) {
+  check(b.old_logp.size() == b.tokens.size() && b.rollout_logp.size() == b.tokens.size(),
+        "mismatch_metrics: log-probabilities are missing");
+  std::vector<double> apart, ratios;
+  for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+    if (b.mask[t] == 0) continue;
+    const double difference = static_cast<double>(b.old_logp[t]) - static_cast<double>(b.rollout_logp[t]);
+    apart.push_back(std::abs(difference)), ratios.push_back(std::exp(std::clamp(difference, -20.0, 20.0)));
+  }
+  if (apart.empty()) return {};
+  const std::string name = "sampling/sampling_logp_difference/", ratio = "sampling/importance_sampling_ratio/";
+  return {{name + "mean", mean_of(apart)},
+          {name + "max", std::ranges::max(apart)},
+          {ratio + "min", std::ranges::min(ratios)},
+          {ratio + "mean", mean_of(ratios)},
+          {ratio + "max", std::ranges::max(ratios)}};
+}
+
 void show(Journal& journal, std::int64_t step, const PromptBatch& prompts, const Sampled& sampled, int count) {
   const std::size_t group = sampled.drawn.size() / prompts.examples.size();
   for (std::size_t n = 0; n < std::min(sampled.drawn.size(), static_cast<std::size_t>(count)); ++n) {

@@ -16,6 +16,9 @@ struct DrawConfig {
   int group = 1;                ///< samples a prompt
   bool mask_truncated = false;  ///< samples cut at max_new_tokens are not trained on
   engine::generate::SamplingParams sampling;
+  /// old_logp is asked of the policy; what the rollouts said becomes rollout_logp, for a correction. Always where rollouts draw from other
+  /// weights than the policy's, as a copy in 8 bits is.
+  bool recompute_old = false;
   int shown = 4;  ///< samples a step that the journal gets to see
 };
 
@@ -55,6 +58,10 @@ Metrics length_metrics(const Sampled& sampled);
 /// rewards/RULE/{mean,std}; rewards/failed/KIND, how many samples a reward program failed at in a way of docs/rewards.md (timeout, crash,
 /// malformed, flood, memory), where there were any.
 Metrics part_metrics(const Sampled& sampled);
+
+/// How far apart old_logp and rollout_logp are over the trained tokens, as a correction reports it (losses/correction.h):
+/// sampling/sampling_logp_difference/{mean,max}, sampling/importance_sampling_ratio/{min,mean,max}. Nothing without a trained token.
+Metrics mismatch_metrics(const engine::data::Experience& batch);
 
 /// The first `count` samples, for a person to read.
 void show(Journal& journal, std::int64_t step, const PromptBatch& prompts, const Sampled& sampled, int count);

@@ -33,12 +33,11 @@ Outcome measure(const Options& options) {
   for (int i = 0; i < options.rounds; ++i) prompts.push_back(static_cast<double>(options.shape.sequence) / requests.prompt());
 
   const double rate = static_cast<double>(once.steady_tokens) / pairs.time();
-  const double gigabytes = 1e-9 * static_cast<double>(options.shape.weights() * (options.bf16() ? 2 : 4));  // in one pass
-  const double read = gigabytes * static_cast<double>(once.steady_passes);
+  const double gigabytes = options.weights_read(), read = gigabytes * static_cast<double>(once.steady_passes);
   say(cat(to_text(rate, 1), " new tokens/s, median of ", options.rounds, "; with prompts of ", lengths_of(options).prompt, " tokens and ",
           lengths_of(options).fresh, " new ones ", to_text(median(whole), 1)));
-  say(cat("weights ", to_text(gigabytes, 3), " GB as ", options.dtype(), ", read at ", to_text(read / pairs.time(), 1), " GB/s of ",
-          to_text(pairs.ceiling(), 1)));
+  say(cat("weights ", to_text(gigabytes, 3), " GB as ", options.int8 ? "int8" : options.dtype(), ", read at ",
+          to_text(read / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
   say(cat("a prompt of ", options.shape.sequence, " tokens: ", to_text(median(prompts), 1), " tokens/s"));
   say_llama(options, rate, median(prompts));
   return {rate,
@@ -52,4 +51,4 @@ Outcome measure(const Options& options) {
 
 }  // namespace
 
-int main(int count, char** words) { return run("decode", {.batch = 1}, count, words, measure); }
+int main(int count, char** words) { return run("decode", {.batch = 1, .int8 = true}, count, words, measure); }

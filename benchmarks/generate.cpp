@@ -22,7 +22,7 @@ Outcome measure(const Options& options) {
   const Pairs pairs = in_pairs(
       options.rounds, [&] { return memory.read(); }, [&] { return requests.generate(false).whole; });
   const double rate = static_cast<double>(once.tokens) / pairs.time();
-  const double read = 1e-9 * static_cast<double>(options.shape.weights() * (options.bf16() ? 2 : 4) * once.passes);
+  const double read = options.weights_read() * static_cast<double>(once.passes);
   say(cat(options.batch, " requests of ", lengths_of(options).prompt, " tokens, ", lengths_of(options).fresh,
           " new ones each: ", to_text(pairs.time(), 3), " s, median of ", options.rounds, ", ", to_text(rate, 1), " new tokens/s"));
   say(cat(once.passes, " passes read weights at ", to_text(read / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
@@ -36,4 +36,4 @@ Outcome measure(const Options& options) {
 
 }  // namespace
 
-int main(int count, char** words) { return run("generate", {.batch = 16}, count, words, measure); }
+int main(int count, char** words) { return run("generate", {.batch = 16, .int8 = true}, count, words, measure); }

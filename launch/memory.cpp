@@ -10,6 +10,7 @@
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards/reward_models.h"
+#include "launch/recipes/sampling/sampling.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {
@@ -96,7 +97,10 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
   if (roles.rollout.needed) {
     parts.push_back(adapter > 0 ? MemoryPart{"rollout's weights, its adapter, and room for the next", weights + 2 * adapter}
                                 : MemoryPart{"rollout's weights, and room for the next", 2 * weights});
-    if (config.train.dtype == "bf16") parts.push_back({"rollout's weights once more, packed in bf16", weights / 2});
+    if (draws_in_8_bits(config))
+      parts.push_back({"rollout's weights once more, in 8 bits", weights / 4});
+    else if (config.train.dtype == "bf16")
+      parts.push_back({"rollout's weights once more, packed in bf16", weights / 2});
     const std::int64_t tokens = config.rollout.cache_tokens > 0 ? config.rollout.cache_tokens : config.rollout.max_sequences * longest;
     parts.push_back(
         {cat("KV cache of ", tokens, " tokens (at most)"), 4 * size(tokens * spec.layers * 2 * spec.kv_heads * spec.head_size)});

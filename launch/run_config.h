@@ -65,6 +65,7 @@ struct TrainConfig {
   double weight_decay = 0;
   double max_grad_norm = 1;   ///< 0: no clipping
   std::string dtype = "f32";  ///< f32, bf16
+  bool stochastic_rounding = false;
   std::int64_t seed = 0;
   std::int64_t threads = 0;       ///< 0: as many as the process may use
   std::int64_t save_every = 100;  ///< steps between checkpoints; 0: only the last

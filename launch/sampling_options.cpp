@@ -42,6 +42,10 @@ void add_drawing(CLI::App& command, GenerateOptions& o) {
 void add_sampling(CLI::App& command, GenerateOptions& o) {
   command.add_option("--generation-config", o.generation_config,
                      "file of settings in the place of the model's generation_config.json, or none; options win over it");
+  command
+      .add_option("--weights", o.weights, "full, or int8: read from a copy in 8 bits, for less time; log-probabilities are then its own")
+      ->check(CLI::IsMember({"full", "int8"}))
+      ->capture_default_str();
   add_drawing(command, o);
   add_setting<std::int64_t>(command, "--num-beams", "num_beams", o, "beam search with so many beams; 1: none");
   add_setting<double>(command, "--length-penalty", "length_penalty", o, "of beams: above 0 favours long outputs");

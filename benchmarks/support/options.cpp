@@ -77,10 +77,15 @@ Result<Options> read_options(std::span<const char* const> words, const Takes& ta
       out.peer = true;
     } else if (word == "--table" && takes.table) {
       out.table = true;
+    } else if (word == "--int8" && takes.int8) {
+      out.int8 = true;
     } else if (takes.words && !word.starts_with("-")) {
       out.words.emplace_back(word);
     } else {
-      return fail(Errc::usage, cat(quote(word), " is not known here; there are ", known, takes.table ? ", and --table" : ""));
+      return fail(Errc::usage, cat(quote(word), " is not known here; there are ", known,
+                                   takes.table  ? ", and --table"
+                                   : takes.int8 ? ", and --int8"
+                                                : ""));
     }
   }
   if (auto settled = settle(out, takes); !settled) return fail(std::move(settled.error()));

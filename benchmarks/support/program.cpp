@@ -51,6 +51,7 @@ int run(const char* name, const Takes& takes, int count, char** words, Outcome (
   line.set("name", name).set("shape", options->shape.name).set("dtype", options->dtype()).set("threads", options->threads);
   line.set("value", rounded(outcome.value)).set("unit", outcome.unit).set("ceiling", rounded(outcome.ceiling));
   line.set("ratio", rounded(outcome.ratio)).set("peak_rss_mib", rounded(outcome.peak_rss_mib));
+  if (options->int8) line.set("weights", "int8");
   if (options->peer) add_peer(line, outcome);
   say(line.dump());
   return 0;

@@ -44,7 +44,7 @@ class Search {
  public:
   Search(models::Decoder& decoder, const Request& request, const GeneratorConfig& config, std::size_t limit, std::int32_t pages)
       : decoder_(decoder),
-        packed_(decoder, config.precision),
+        packed_(decoder, config.precision, config.weights),
         request_(request),
         config_(config),
         ends_(ends_of(request.params, config.eos_ids)),

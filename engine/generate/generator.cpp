@@ -61,7 +61,7 @@ Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConf
       config(std::move(how)),
       scheduler(sizes),
       cache(model.make_cache(sizes.pages, sizes.page_size)),
-      packed(model, config.precision) {
+      packed(model, config.precision, config.weights) {
   config.pages = sizes.pages;
   config.tokens_per_step = sizes.tokens_per_step;
 }

@@ -69,6 +69,8 @@ struct GeneratorConfig {
   std::int32_t tokens_per_step =
       0;  ///< rows of one forward pass, at least max_sequences; 0: max_sequences + 512. Longer prompts are cut in chunks
   ops::Precision precision = ops::Precision::f32;
+  /// int8: less memory and time a step; log-probabilities are then those of the weights in 8 bits, and nn::Head gives others.
+  models::WeightsRead weights = models::WeightsRead::as_they_are;
   std::vector<std::int32_t> eos_ids;  ///< the model's end tokens (config.json, generation_config.json)
   TextDecoder decode;                 ///< needed for stop strings only
   TokenCallback on_token;

@@ -196,7 +196,7 @@ std::vector<nn::Parameter*> Decoder::weights() {
 
 void PackedWeights::refresh() {
   if (!in_use()) return;
-  for (auto* weight : model_->weights()) model_->device().pack(weight->value, weight->packed);
+  for (auto* weight : model_->weights()) model_->device().pack(weight->value, type_, weight->packed);
 }
 PackedWeights::~PackedWeights() {
   if (!in_use()) return;

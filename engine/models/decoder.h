@@ -55,11 +55,16 @@ class Decoder {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Where products are in bf16: for as long as this lives the weights of a model are there once more, as those products want them
-/// (ops::Device::pack): half as many bytes, which generation reads. Elsewhere it does nothing.
+/// What generation makes of the weights. In 8 bits a token has a probability near that of the weights as they are, not the same.
+enum class WeightsRead : std::uint8_t { as_they_are, int8 };
+
+/// Where products are in bf16, or weights are read in 8 bits: for as long as this lives the weights of a model are there once more, as
+/// those products want them (ops::Device::pack): a half or a quarter of the bytes, which generation reads. Elsewhere it does nothing.
 class PackedWeights {
  public:
-  PackedWeights(Decoder& model, ops::Precision precision) : model_(precision == ops::Precision::bf16 ? &model : nullptr) {}
+  PackedWeights(Decoder& model, ops::Precision precision, WeightsRead read = WeightsRead::as_they_are)
+      : model_(precision == ops::Precision::bf16 || read == WeightsRead::int8 ? &model : nullptr),
+        type_(read == WeightsRead::int8 ? DType::int8_packed : DType::bf16_packed) {}
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
@@ -70,6 +75,7 @@ class PackedWeights {
 
  private:
   Decoder* model_;
+  DType type_;
 };
 
 /// For as long as this lives the model answers without its adapter.

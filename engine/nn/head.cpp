@@ -123,7 +123,7 @@ std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::in
 
 Tensor Head::logits(const Tensor& hidden, ops::Precision precision, bool packed) const {
   Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
-  device->gemm(hidden, packed && weight->packed ? weight->packed : weight->value, z, {.transpose_b = true, .precision = precision});
+  weight->multiply(*device, hidden, precision, packed, z);
   if (lora) device->gemm(down(hidden, precision), lora.b->value, z, {.transpose_b = true, .accumulate = true, .precision = precision});
   device->scale_logits(z, scaled(1));
   return z;

@@ -7,8 +7,7 @@ namespace troupe::engine::nn {
 Tensor Linear::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
   if (weight->grad || lora) saved.push(x);
   Tensor y = pass.device.empty({x.shape()[0], weight->value.shape()[0]});  // [T, F]
-  pass.device.gemm(x, pass.packed && weight->packed ? weight->packed : weight->value, y,
-                   {.transpose_b = true, .precision = pass.precision});
+  weight->multiply(pass.device, x, pass.precision, pass.packed, y);
   sum_over(tp, pass.device, y, weight->name);
   if (lora) lora.forward(x, weight->value, pass, tp, saved, y);
   if (bias) pass.device.add_bias(y, bias->value);

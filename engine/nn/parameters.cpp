@@ -20,6 +20,11 @@ bool Parameter::adds() const {
   return !std::exchange(state->unset, false);
 }
 
+void Parameter::multiply(ops::Device& device, const Tensor& x, ops::Precision precision, bool from_packed, Tensor& y) const {
+  const bool other = from_packed && packed;
+  device.gemm(x, other ? packed : value, y, {.transpose_b = true, .precision = other ? ops::Precision::bf16 : precision});
+}
+
 Tensor& Parameters::grads() {
   settle_gradients();
   return grads_;

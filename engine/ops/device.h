@@ -90,6 +90,14 @@ struct Dropout {
   std::int64_t first_column = 0;        ///< the place of column 0 in the whole matrix
 };
 
+/// By what chance elements are rounded (Gupta et al. 2015, arXiv:1502.02551). Element (i, j) of a matrix, or i of a vector with j = 0,
+/// is number first + i * pitch + j, and its chance is of `key`, `stream` and that number alone.
+struct StochasticRounding {
+  std::uint64_t key = 0;     ///< of the run and the update
+  std::uint32_t stream = 0;  ///< of the parameter
+  std::int64_t first = 0, pitch = 0;
+};
+
 /// The adapter of a vocabulary head: the product is weight.hidden + up.down. All absent: none.
 struct HeadAdapter {
   Tensor down;        ///< [T, R]
@@ -130,9 +138,13 @@ class Device {
 
   // Products. A [M, K] or transposed [K, M]; B [K, N] or transposed [N, K]; C [M, N].
   virtual void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) = 0;
-  /// `packed` becomes weight [N, K], rounded to bf16, as products x W^T in bf16 read it: they take it in the weight's place and give the
-  /// same bits, in less time where x has few rows. `packed` is absent, or was made of a weight of this shape.
-  virtual void pack(const Tensor& weight, Tensor& packed) = 0;
+  /// `packed` becomes weight [N, K] as products x W^T in bf16 read it in the weight's place, in less time where x has few rows. It is
+  /// absent, or was made of a weight of this shape and for the same type:
+  ///   bf16_packed  rounded to bf16, as those products round it: the same bits
+  ///   int8_packed  whole numbers q from -127 to 127 and a scale for each of its N rows: scale = largest |w| / 127, q = w (127 / largest)
+  ///                in f32, rounded to nearest, ties to even. x W^T becomes (x q^T) scale: q loses nothing in bf16. Such a product does not
+  ///                accumulate. A row below 2^-100 becomes zeros; one that is not finite gives not-a-number.
+  virtual void pack(const Tensor& weight, DType type, Tensor& packed) = 0;
   virtual void add_bias(Tensor& y, const Tensor& bias) = 0;             ///< y [T, F] += bias [F]
   virtual void bias_backward(const Tensor& dy, Tensor& dbias) = 0;      ///< dbias [F] += sum over rows of dy
   virtual void add(const Tensor& a, const Tensor& b, Tensor& sum) = 0;  ///< elementwise; `sum` may be a or b
@@ -212,6 +224,8 @@ class Device {
 
   // The optimizer, over flat ranges of one arena.
   virtual void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) = 0;
+  /// x [M, N] or [M] becomes bf16: of the two nearest values the upper one with the probability with which the mean stays x.
+  virtual void round_to_bf16(Tensor& x, const StochasticRounding& how) = 0;
   virtual double sum_of_squares(const Tensor& x) = 0;  ///< f64, in a fixed order
   virtual bool all_finite(const Tensor& x) = 0;
 };

@@ -69,8 +69,8 @@ class ProfiledDevice final : public Device, public TellsSpans {
     computed(
         "gemm", {&a, &b, &c}, [&] { return gemm_work(a, b, c, how); }, [&] { to_->gemm(a, b, c, how); });
   }
-  void pack(In weight, Tensor& packed) override {
-    moved("pack", {&weight, &weight}, [&] { to_->pack(weight, packed); });
+  void pack(In weight, DType type, Tensor& packed) override {
+    moved("pack", {&weight, &weight}, [&] { to_->pack(weight, type, packed); });
   }
   void add_bias(Tensor& y, In bias) override {
     moved("add_bias", {&y, &y, &bias}, [&] { to_->add_bias(y, bias); });
@@ -187,6 +187,9 @@ class ProfiledDevice final : public Device, public TellsSpans {
 
   void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override {
     moved("adamw", {&values, &values, &grads, &m, &m, &v, &v}, [&] { to_->adamw(values, grads, m, v, how); });
+  }
+  void round_to_bf16(Tensor& x, const StochasticRounding& how) override {
+    moved("round_to_bf16", {&x, &x}, [&] { to_->round_to_bf16(x, how); });
   }
   double sum_of_squares(In x) override {
     return moved("sum_of_squares", {&x}, [&] { return to_->sum_of_squares(x); });

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/check.h"
+#include "engine/base/random.h"
 #include "engine/base/text.h"
 #include "engine/nn/gradients.h"
 
@@ -66,8 +67,22 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
                   .grad_scale = clip_factor(norm, config.max_grad_norm),
                   .clear_gradients = clears});
   }
+  if (config.rounding_seed) round_weights(*config.rounding_seed);
   for (const auto& parameter : parameters_.all()) parameter.state->unset = after == Gradients::cleared && parameter.state->by_product;
   return Report{norm};
+}
+
+// An element's chance is that of its place in the whole tensor: ranks that hold the same one agree, and no rank's depends on how many
+// there are.
+void AdamW::round_weights(std::uint64_t seed) {
+  const std::uint64_t key = uniform_below(~std::uint64_t{0}, seed, static_cast<std::uint64_t>(steps_), 0);
+  std::uint32_t stream = 0;
+  for (auto& parameter : parameters_.all()) {
+    const auto& shard = parameter.shard;
+    const Shape whole = parameter.logical_shape();
+    const std::int64_t pitch = whole.rank() == 2 ? whole[1] : 1, first = shard.whole() ? 0 : shard.begin * (shard.axis == 0 ? pitch : 1);
+    parameters_.device().round_to_bf16(parameter.value, {.key = key, .stream = stream++, .first = first, .pitch = pitch});
+  }
 }
 
 void AdamW::zero_grad() { parameters_.device().fill(parameters_.grads(), 0); }

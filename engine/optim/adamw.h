@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct AdamWConfig {
   double eps = 1e-8;
   double weight_decay = 0;   ///< on matrices; vectors (norm gains, biases) never decay
   double max_grad_norm = 1;  ///< 0: no clipping
+  /// Weights become bf16 after each update, rounded by chance under this seed: there is no f32 master then, and what an update adds is not
+  /// lost on the mean. Absent: they stay f32.
+  std::optional<std::uint64_t> rounding_seed = {};
 };
 
 class AdamW {
@@ -52,6 +56,7 @@ class AdamW {
     bool decays, clears;
   };
   std::vector<Range> ranges(Gradients after) const;
+  void round_weights(std::uint64_t seed);
 
   nn::Parameters& parameters_;
   parallel::Communicator* tp_;

@@ -13,6 +13,8 @@ const char* to_string(DType type) {
       return "bf16";
     case DType::bf16_packed:
       return "packed bf16";
+    case DType::int8_packed:
+      return "packed int8";
     case DType::i32:
       return "i32";
   }

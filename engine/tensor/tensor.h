@@ -11,10 +11,13 @@
 
 namespace troupe {
 
-/// bf16_packed is in an order that the device chose (ops::Device::pack) and that only its products read.
-enum class DType : std::uint8_t { f32, bf16, i32, bf16_packed };
+/// The packed ones are in an order that the device chose (ops::Device::pack) and that only its products read.
+enum class DType : std::uint8_t { f32, bf16, i32, bf16_packed, int8_packed };
 
-constexpr std::size_t bytes_of(DType type) { return type == DType::bf16 || type == DType::bf16_packed ? 2 : 4; }
+constexpr std::size_t bytes_of(DType type) {
+  if (type == DType::int8_packed) return 1;
+  return type == DType::bf16 || type == DType::bf16_packed ? 2 : 4;
+}
 const char* to_string(DType type);
 
 /// Up to four axes, row-major. Shape{} is a scalar (one element).

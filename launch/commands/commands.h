@@ -40,6 +40,7 @@ struct GenerateOptions {
   Json settings = Json::Object{};  ///< of sampling, by transformers' names; over the model's generation_config.json
   std::string generation_config;   ///< a file in its place; "none": neither
   std::string system;              ///< chat: the first message
+  std::string weights = "full";    ///< full, int8
 };
 int generate(const GenerateOptions& options);
 int chat(const GenerateOptions& options);

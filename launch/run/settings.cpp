@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "launch/model.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/sampling/sampling.h"
 
 namespace troupe::launch {
 namespace {
@@ -23,6 +24,7 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config, co
   out.max_sequences = static_cast<std::int32_t>(config.rollout.max_sequences);
   out.pages = static_cast<std::int32_t>((config.rollout.cache_tokens + out.page_size - 1) / out.page_size);
   out.precision = precision_of_run(config);
+  if (draws_in_8_bits(config)) out.weights = engine::models::WeightsRead::int8;
   out.eos_ids = spec.eos_ids;
   return out;
 }
@@ -42,6 +44,7 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   out.precision = precision_of_run(config);
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
   out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps, config.train.weight_decay, config.train.max_grad_norm};
+  if (config.train.stochastic_rounding) out.optimizer.rounding_seed = static_cast<std::uint64_t>(config.train.seed);
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
   return out;

@@ -155,7 +155,32 @@ TEST(Recomputed, LogProbabilitiesOfThePolicyStandBesideThoseOfTheRollouts) {
   auto first = rows(), second = rows();
   const auto given = World().grpo(first, plan_of(2), config);
   config.recompute_old = true;
-  EXPECT_NE(World().grpo(second, plan_of(2), config), given) << "the fake policy's log-probabilities are others than the fake rollout's";
+  const auto asked = World().grpo(second, plan_of(2), config);
+  EXPECT_NE(asked, given) << "the fake policy's log-probabilities are others than the fake rollout's";
+  EXPECT_THAT(asked, testing::Contains(HasSubstr("sampling/sampling_logp_difference/mean=")));
+  EXPECT_THAT(given, testing::Each(testing::Not(HasSubstr("sampling/"))));
+}
+
+TEST(Recomputed, TheDistanceIsReportedOnceWhereACorrectionSaysItToo) {
+  auto config = pairs_of_answers();
+  config.recompute_old = true, config.loss.correction.weight = Over::token;
+  auto data = rows();
+  const std::string step = World().grpo(data, plan_of(1), config).at(0), name = "sampling/sampling_logp_difference/mean=";
+  EXPECT_EQ(step.find(name), step.rfind(name)) << step;
+}
+
+TEST(Mismatch, IsThatOfTheTrainedTokens) {
+  engine::data::Experience b;
+  b.append({1, 2, 3, 4}, {0, 1, 1, 0});
+  b.old_logp = {0, -1, -2, -9}, b.rollout_logp = {5, -1.5F, -1.75F, 0};
+  const Metrics expected{{"sampling/sampling_logp_difference/mean", 0.375},
+                         {"sampling/sampling_logp_difference/max", 0.5},
+                         {"sampling/importance_sampling_ratio/min", std::exp(-0.25)},
+                         {"sampling/importance_sampling_ratio/mean", (std::exp(0.5) + std::exp(-0.25)) / 2},
+                         {"sampling/importance_sampling_ratio/max", std::exp(0.5)}};
+  EXPECT_EQ(mismatch_metrics(b), expected);
+  b.mask = {0, 0, 0, 0};
+  EXPECT_EQ(mismatch_metrics(b), Metrics{});
 }
 
 }  // namespace

@@ -105,6 +105,16 @@ TEST(PpoLoop, AnAdaptiveCoefficientMovesFromRoundToRound) {
   EXPECT_NE(steps[1], steps[2]);
 }
 
+TEST(PpoLoop, RecomputedLogProbabilitiesSayHowFarTheRolloutsAre) {
+  auto config = ppo_config();
+  const auto given = over_threads(1, plan_of(2), config).lines;
+  config.recompute_old = true;
+  const auto asked = over_threads(1, plan_of(2), config).lines;
+  EXPECT_NE(asked, given) << "the fake policy's log-probabilities are others than the fake rollout's";
+  EXPECT_THAT(asked, testing::Contains(HasSubstr("sampling/sampling_logp_difference/mean=")));
+  EXPECT_THAT(given, testing::Each(testing::Not(HasSubstr("sampling/"))));
+}
+
 TEST(PpoLoop, WithoutAKlCoefficientNobodyAsksAReference) {
   auto config = ppo_config();
   config.kl_coef = 0;

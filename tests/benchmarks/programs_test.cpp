@@ -83,6 +83,15 @@ TEST_P(Programs, RefuseUnknownWordsInOneSentence) {
   }
 }
 
+TEST(WeightsIn8Bits, AreReadByDecodeAndGenerate) {
+  for (const char* name : {"decode", "generate"}) {
+    const Said said = run("", name, "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2 --int8");
+    ASSERT_EQ(said.code, 0) << said.out;
+    EXPECT_EQ(last_line(said.out).find("weights")->string(), "int8");
+  }
+  EXPECT_EQ(run("", "train_step", "--int8").code, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Programs,
                          testing::Values("adamw", "attention", "decode", "dpo_step", "gemm", "generate", "grpo_step", "head", "load",
                                          "tokenize", "train_step"),

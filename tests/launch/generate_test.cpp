@@ -74,6 +74,19 @@ TEST(GenerationDefaults, ValuesThatMeanNothingAreRefusedWithTheirFile) {
   EXPECT_THAT(eos.err, HasSubstr("512"));
 }
 
+TEST(WeightsIn8Bits, GiveOtherLogProbabilitiesAndNoOtherAnswer) {
+  const std::string model = "--max-new-tokens 12 --model " + data("models/stories260k/hf");
+  const Json full = first(model), int8 = first(model + " --weights int8"), bf16 = first(model + " --weights int8 --dtype bf16");
+  EXPECT_EQ(int8.find("ids")->dump(), full.find("ids")->dump()) << "greedily, where the model is sure";
+  EXPECT_NE(int8.find("logprobs")->dump(), full.find("logprobs")->dump());
+  EXPECT_NE(bf16.find("logprobs")->dump(), int8.find("logprobs")->dump()) << "attention is in bf16 too";
+  for (std::size_t i = 0; i < 12; ++i)
+    EXPECT_NEAR(int8.find("logprobs")->array()[i].number(), full.find("logprobs")->array()[i].number(), 0.2);
+  const Said wrong = run_program("generate --weights int4 " + model, line);
+  EXPECT_EQ(wrong.code, 2) << wrong.err;
+  EXPECT_THAT(wrong.err, HasSubstr("int8"));
+}
+
 TEST(Beams, AreSearchedFromOptionsAndLines) {
   const std::string model = "--max-new-tokens 12 --model " + data("models/stories260k/hf");
   const Json best = first(model + " --num-beams 4 --length-penalty 0.5");

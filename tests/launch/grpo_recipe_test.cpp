@@ -102,6 +102,8 @@ TEST(GrpoJudge, RefusesWhatCannotWork) {
   refused("grpo", {"grpo.policy_loss=clip_cov", "grpo.cov_low=6"}, "expected a number below cov_high");
   refused("grpo", {"grpo.filter=greatest"}, "set filter_by to k2 or k3");
   refused("grpo", {"grpo.proximal=loglinear", "grpo.recompute_old_logp=true"}, "set one of them");
+  refused("grpo", {"grpo.proximal=loglinear", "rollout.weights=int8"}, "it guesses what rollout.weights");
+  refused("grpo", {"rollout.weights=int4"}, "must be one of full, int8");
   refused("grpo", {"grpo.entropy_schedule=adaptive", "grpo.entropy_coef=2"}, "grpo.entropy_coef_max, found 0 and 1");
 }
 
@@ -126,6 +128,13 @@ TEST(GrpoJudge, WarnsOfWhatIsOdd) {
   warned("grpo", {"grpo.filter_by=k2"}, "grpo.filter is none");
   warned("grpo", {"grpo.policy_loss=kl_cov"}, "no distance to hold tokens by");
   EXPECT_THAT(with("gspo")->warnings, Not(Contains(HasSubstr("all ratios are exactly 1")))) << "nobody asked for that clip";
+}
+
+TEST(RolloutsIn8Bits, HaveThePolicyAskedAgain) {
+  EXPECT_FALSE(settings("grpo").recompute_old);
+  EXPECT_TRUE(settings("grpo", {"rollout.weights=int8"}).recompute_old);
+  EXPECT_THAT(with("grpo", {"rollout.weights=int8", "grpo.correction=token"})->warnings,
+              Not(Contains(HasSubstr("every weight is exactly 1"))));
 }
 
 TEST(GrpoFormula, SaysWhatIsMinimised) {

@@ -76,6 +76,11 @@ TEST(PpoRecipe, TheRolesAreThoseThatTheSettingsNeed) {
   EXPECT_FALSE(roles_of(value_or_throw(with({"ppo.kl_coef=0"})).config).reference.needed);
 }
 
+TEST(PpoRecipe, RolloutsIn8BitsHaveThePolicyAskedAgain) {
+  EXPECT_FALSE(settings().recompute_old);
+  EXPECT_TRUE(settings({"rollout.weights=int8"}).recompute_old);
+}
+
 TEST(PpoRecipe, TheFormulaHasTheRunsNumbers) {
   const auto text = ppo_formula(value_or_throw(with({"ppo.kl_coef=0.07", "ppo.lambda=0.9", "critic.value_clip=0.3"})).config);
   EXPECT_THAT(text, HasSubstr("0.07"));

@@ -122,6 +122,21 @@ TEST_P(GridParity, AReplicaWithoutASequenceDoesNotHang) {
   expect_near(ranks[0], one);
 }
 
+TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
+  const auto& [model, grid] = GetParam();
+  const auto rounded = [&](const Mesh& mesh) {
+    const auto device = engine::ops::make_cpu_device({.threads = 1});
+    Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {.optimizer = {.rounding_seed = 11}}, &mesh);
+    value_or_throw(trainer.update(0));  // gradients of zero change nothing else
+    auto& parameters = trainer.model().parameters();
+    return std::pair{engine::nn::gather_logical(parameters, mesh), engine::ops::to_host(*device, parameters.values())};
+  };
+  const auto ranks = test::on_grid(grid, rounded);
+  EXPECT_EQ(ranks[0].first, rounded(Mesh()).first);
+  const auto tp = static_cast<std::size_t>(grid.tp);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) EXPECT_EQ(ranks[rank].second, ranks[rank % tp].second) << "replicas are alike";
+}
+
 TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
   const auto& [model, grid] = GetParam();
   const auto last = [&](const Mesh& mesh) { return mesh.world().rank() == grid.ranks() - 1; };

@@ -43,6 +43,8 @@ inline std::int64_t rows_of(const Tensor& x) { return x.shape().rank() == 0 ? 1 
 /// Elements of one row.
 inline std::int64_t width_of(const Tensor& x) { return x.shape().stride(); }
 
+inline bool is_packed(const Tensor& x) { return x.dtype() == DType::bf16_packed || x.dtype() == DType::int8_packed; }
+
 /// Nearest bf16, ties to even, as a float. NaN stays NaN.
 inline std::uint16_t to_bf16(float value) {
   const auto bits = __builtin_bit_cast(std::uint32_t, value);

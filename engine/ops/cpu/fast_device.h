@@ -36,7 +36,7 @@ class FastDevice final : public HostDevice {
   void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
   void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
-  void pack(const Tensor& weight, Tensor& packed) override;
+  void pack(const Tensor& weight, DType type, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
@@ -69,6 +69,7 @@ class FastDevice final : public HostDevice {
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;
   void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
+  void round_to_bf16(Tensor& x, const StochasticRounding& how) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;
 
@@ -89,6 +90,8 @@ class FastDevice final : public HostDevice {
   /// The same of an A, or a B, whose items are packed on the way; none lie together.
   void multiply_rows(const Panels& with, const Packing& left, const PanelProduct& p);
   void multiply_columns(const Panels& with, const Packing& right, const PanelProduct& p);
+  void pack_int8(const Tensor& weight, Tensor& packed);
+  void product_with_int8(const PanelProduct& p);
   const float* pack_left(const Panels& with, const Packing& items);
   /// All items, `width` at a time. The last tile is as narrow as what is left; the last panel is filled up with zeros.
   void pack_tiles(const Panels& with, const Packing& items, float* to);

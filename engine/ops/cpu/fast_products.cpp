@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/ops/cpu/fast_device.h"
+#include "engine/ops/cpu/parts.h"
 
 namespace troupe::engine::ops {
 namespace {
@@ -25,23 +26,8 @@ struct Blocks {
   }
 };
 
-// Of an operand so much that it stays in the second-level cache beside a panel of the other.
-constexpr std::int64_t words_at_once = 100'000;
 std::int64_t tiles_at_once(std::int64_t rows, std::int64_t steps) {
   return std::clamp<std::int64_t>(words_at_once / (rows * std::min(steps, panel_depth)), 2, 14);
-}
-
-struct Part {
-  std::int64_t first, count;
-};
-/// [0, count) in parts of at most `most`, which become smaller towards the end: so the threads that share them out end at about one time.
-std::vector<Part> parts_of(std::int64_t count, std::int64_t most, int threads) {
-  std::vector<Part> parts;
-  for (std::int64_t first = 0; first < count; first += parts.back().count) {
-    const std::int64_t left = count - first, share = threads == 1 ? left : std::max<std::int64_t>(2, left / (3 * threads));
-    parts.push_back({first, std::min({most, share, left})});
-  }
-  return parts;
 }
 
 /// Blocks of a product: by rows where it has many, else by both.
@@ -227,15 +213,20 @@ void FastDevice::blocks_of_product(Kind kind, const Product& p) {
 
 namespace {
 
-Shape packed_shape(const Panels& pairs, std::int64_t n, std::int64_t k) { return {panels_width(n), pairs.steps(k) * pairs.step}; }
+Shape packed_shape(DType type, const Panels& pairs, std::int64_t n, std::int64_t k) {
+  check(type == DType::bf16_packed || type == DType::int8_packed, "pack: a weight is packed in bf16 or int8");
+  if (type == DType::bf16_packed) return {panels_width(n), pairs.steps(k) * pairs.step};
+  return {panels_width(n), int8_panel(pairs.steps(k)) / panel_columns};
+}
 
 }  // namespace
 
-void FastDevice::pack(const Tensor& weight, Tensor& packed) {
+void FastDevice::pack(const Tensor& weight, DType type, Tensor& packed) {
   check(weight.shape().rank() == 2, "pack: a weight is a matrix");
-  const Shape shape = packed_shape(kernels_.pairs, rows_of(weight), width_of(weight));
-  if (!packed) packed = empty(shape, DType::bf16_packed);
-  check(packed.dtype() == DType::bf16_packed && packed.shape() == shape, "pack: a packed weight of another shape");
+  const Shape shape = packed_shape(type, kernels_.pairs, rows_of(weight), width_of(weight));
+  if (!packed) packed = empty(shape, type);
+  check(packed.dtype() == type && packed.shape() == shape, "pack: a packed weight of another shape or type");
+  if (type == DType::int8_packed) return pack_int8(weight, packed);
   pack_panels(kernels_.pairs, {in(weight), width_of(weight), rows_of(weight), width_of(weight), panel_columns, false},
               reinterpret_cast<float*>(raw(packed)));
 }
@@ -253,15 +244,17 @@ void FastDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
             .c = out(c),
             .ldc = n,
             .accumulate = how.accumulate};
-  if (b.dtype() != DType::bf16_packed) {
+  if (!is_packed(b)) {
     p.b = in(b);
     return product(how.transpose_b ? Kind::dot : Kind::outer, p, how.precision);
   }
-  check(b.shape() == packed_shape(kernels_.pairs, n, k), "gemm: the packed weight has another shape");
+  check(b.shape() == packed_shape(b.dtype(), kernels_.pairs, n, k), "gemm: the packed weight has another shape");
   if (m == 0 || n == 0) return;
   const Packing left{p.a, p.a_k == 1 ? p.a_row : p.a_k, m, k, kernels_.pairs.tile(m), p.a_k != 1};
-  multiply(kernels_.pairs, {m, n, kernels_.pairs.steps(k), left.width, pack_left(kernels_.pairs, left),
-                            reinterpret_cast<const float*>(raw(b)), p.c, n, how.accumulate});
+  const PanelProduct whole{
+      m,   n, kernels_.pairs.steps(k), left.width, pack_left(kernels_.pairs, left), reinterpret_cast<const float*>(raw(b)),
+      p.c, n, how.accumulate};
+  b.dtype() == DType::int8_packed ? product_with_int8(whole) : multiply(kernels_.pairs, whole);
 }
 
 }  // namespace troupe::engine::ops

@@ -28,8 +28,11 @@ class HostDevice : public Device {
   void scale_columns(Tensor& x, const Tensor& factors) override;
   void column_dots(const Tensor& a, const Tensor& b, Tensor& sums) override;
   void row_squares(const Tensor& x, Tensor& sums) override;
+  void round_to_bf16(Tensor& x, const StochasticRounding& how) override;
 
  protected:
+  /// Rows [begin, end) of it.
+  static void round_rows(Tensor& x, const StochasticRounding& how, std::int64_t begin, std::int64_t end);
   const std::shared_ptr<BlockPool>& blocks() const { return blocks_; }
 
  private:

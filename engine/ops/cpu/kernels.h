@@ -69,6 +69,17 @@ struct Panels {
   }
 };
 
+/// A panel of whole numbers: so many bytes of scales, and of each step.
+inline constexpr std::int64_t int8_scales = 4 * panel_columns, int8_step = 2 * panel_columns;
+constexpr std::int64_t int8_panel(std::int64_t steps) { return int8_scales + steps * int8_step; }
+
+/// Weights of whole numbers, for products whose other operand is packed in pairs.
+struct Int8Panels {
+  void (*pack)(const Packing&, std::int8_t* panel);
+  void (*widen)(const std::int8_t* panel, std::int64_t steps, float* words);  ///< to a panel of pairs, without its scales
+  void (*product)(const PanelProduct&);                                       ///< b: the first panel
+};
+
 /// Heads of one row, each with keys (or values) of its own: `rows` [keys, heads * size], `apart` from one to the next, and their products
 /// or weights [heads, keys], `pitch` apart. Rows that will be wanted next stand `ahead` of these.
 struct RowHeads {
@@ -124,6 +135,7 @@ struct Kernels {
   /// f32 and f32 rounded to bf16, two to a word. Each element is one chain of multiply-adds in the order of k, which continues from C when
   /// accumulating: two micro-batches give the bits of one.
   Panels singles, pairs;
+  Int8Panels whole;
 
   SoftmaxSums (*softmax_sums)(const float* x, std::int64_t n, float factor, bool weighted);
   SoftmaxSums (*softmax_in_place)(float* x, std::int64_t n, float factor);                       ///< x becomes e

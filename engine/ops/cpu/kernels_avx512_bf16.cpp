@@ -1,6 +1,6 @@
 // Compiled with AVX-512 and AVX-512-BF16; called only where the processor has all of them. Only what makes and multiplies pairs is made
 // anew: what other files may share is left to kernels_avx512.cpp.
-#include "engine/ops/cpu/kernels_panels.h"
+#include "engine/ops/cpu/kernels_int8.h"
 #include "engine/ops/cpu/lanes_avx512.h"
 
 namespace troupe::engine::ops {
@@ -14,6 +14,9 @@ struct HardwarePairs : kernels::Pairs<avx512::Lanes> {
   [[gnu::always_inline]] static Right right(const float* words) { return reinterpret_cast<__m512bh>(_mm512_loadu_ps(words)); }
   [[gnu::always_inline]] static Lanes add(float left, Right right, Lanes sum) {
     return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(_mm512_set1_ps(left)), right)};
+  }
+  [[gnu::always_inline]] static Right whole(Lanes first, Lanes second) {
+    return reinterpret_cast<__m512bh>(_mm512_or_si512(_mm512_castps_si512(first.v), _mm512_srli_epi32(_mm512_castps_si512(second.v), 16)));
   }
   /// The lower sixteen values from `low`.
   [[gnu::always_inline]] static __m512i rounded(Lanes low, Lanes high) {
@@ -42,6 +45,7 @@ const Kernels& avx512_bf16_kernels() {
     Kernels with = avx512_kernels();
     with.isa = "avx512_bf16";
     with.pairs = kernels::panels<avx512::Lanes, HardwarePairs>();
+    with.whole = kernels::int8_panels<avx512::Lanes, HardwarePairs>();
     return with;
   }();
   return table;

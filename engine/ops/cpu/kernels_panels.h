@@ -41,6 +41,8 @@ struct Pairs {
     const V both = V::load(words);
     return {V::first_of(both), V::second_of(both)};
   }
+  /// Of values that are bf16 already.
+  [[gnu::always_inline]] static Right whole(V first, V second) { return {first, second}; }
   [[gnu::always_inline]] static V add(float left, Right right, V sum) {
     const auto word = std::bit_cast<std::uint32_t>(left);
     const V first = V::set(std::bit_cast<float>(word & 0xffff0000U)), second = V::set(std::bit_cast<float>(word << 16));

@@ -4,6 +4,7 @@
 #include "engine/ops/cpu/kernels_attention.h"
 #include "engine/ops/cpu/kernels_direct.h"
 #include "engine/ops/cpu/kernels_gates.h"
+#include "engine/ops/cpu/kernels_int8.h"
 #include "engine/ops/cpu/kernels_norms.h"
 #include "engine/ops/cpu/kernels_outer.h"
 #include "engine/ops/cpu/kernels_panels.h"
@@ -22,6 +23,7 @@ constexpr Kernels table(const char* isa) {
           .dots = dots<V>(),
           .singles = panels<V, Singles<V>>(),
           .pairs = panels<V, Pairs<V>>(),
+          .whole = int8_panels<V, Pairs<V>>(),
           .softmax_sums = softmax_sums<V>,
           .softmax_in_place = softmax_in_place<V>,
           .attention_weights = attention_weights<V>,

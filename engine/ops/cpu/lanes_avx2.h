@@ -34,6 +34,16 @@ struct Lanes {
     _mm256_maskstore_ps(p, m.lo, lo);
     _mm256_maskstore_ps(p + 8, m.hi, hi);
   }
+  /// Sixteen whole numbers, and the lowest bytes of sixteen words.
+  [[gnu::always_inline]] static Lanes of_bytes(const std::int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+  }
+  [[gnu::always_inline]] void store_bytes(std::int8_t* p) const {
+    float words[16];
+    store(words);
+    for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(__builtin_bit_cast(std::uint32_t, words[i]));
+  }
   [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
   [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
   [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }

@@ -22,6 +22,13 @@ struct Lanes {
   [[gnu::always_inline]] static Lanes load(const float* p, Mask m) { return {_mm512_maskz_loadu_ps(m, p)}; }
   [[gnu::always_inline]] void store(float* p) const { _mm512_storeu_ps(p, v); }
   [[gnu::always_inline]] void store(float* p, Mask m) const { _mm512_mask_storeu_ps(p, m, v); }
+  /// Sixteen whole numbers, and the lowest bytes of sixteen words.
+  [[gnu::always_inline]] static Lanes of_bytes(const std::int8_t* p) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+  }
+  [[gnu::always_inline]] void store_bytes(std::int8_t* p) const {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_castps_si512(v)));
+  }
   [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
   [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
   [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }

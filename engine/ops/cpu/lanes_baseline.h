@@ -41,6 +41,15 @@ struct Lanes {
     store(values);
     for (int i = 0; i < m; ++i) p[i] = values[i];
   }
+  /// Sixteen whole numbers, and the lowest bytes of sixteen words.
+  [[gnu::always_inline]] static Lanes of_bytes(const std::int8_t* p) {
+    float values[16];
+    for (int i = 0; i < 16; ++i) values[i] = p[i];
+    return load(values);
+  }
+  [[gnu::always_inline]] void store_bytes(std::int8_t* p) const {
+    for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(__builtin_bit_cast(FourWords, q[i / 4])[i % 4]);
+  }
   [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
   [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
   [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }

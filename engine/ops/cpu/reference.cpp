@@ -3,6 +3,8 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "engine/ops/cpu/access.h"
 #include "engine/ops/cpu/kernels.h"
@@ -28,22 +30,65 @@ std::vector<double> operand(const float* x, std::int64_t count, std::int64_t str
   return values;
 }
 
-// Here a packed weight lies as any matrix does.
-void ReferenceDevice::pack(const Tensor& weight, Tensor& packed) {
-  if (!packed) packed = empty(weight.shape(), DType::bf16_packed);
-  check(packed.dtype() == DType::bf16_packed && packed.shape() == weight.shape(), "pack: a packed weight of another shape");
-  std::transform(in(weight), in(weight) + weight.count(), reinterpret_cast<std::uint16_t*>(raw(packed)), to_bf16);
+namespace {
+
+// Here a packed weight lies as any matrix does; one of whole numbers has four bytes more a row, its scale.
+Shape packed_shape(DType type, std::int64_t n, std::int64_t k) {
+  check(type == DType::bf16_packed || type == DType::int8_packed, "pack: a weight is packed in bf16 or int8");
+  return type == DType::bf16_packed ? Shape{n, k} : Shape{n, k + 4};
+}
+
+// Not-a-number where not all are finite.
+float largest_of(const float* x, std::int64_t count) {
+  float largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(x[i])) return std::numeric_limits<float>::quiet_NaN();
+    largest = std::max(largest, std::abs(x[i]));
+  }
+  return largest;
+}
+
+void pack_row(const float* x, std::int64_t count, std::byte* to) {
+  const float largest = largest_of(x, count), factor = largest >= 0x1p-100F ? 127 / largest : 0;
+  const float scale = largest < 0x1p-100F ? 0 : largest / 127;
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<std::byte>(factor > 0 ? static_cast<std::int8_t>(std::nearbyint(x[i] * factor)) : 0);
+  std::memcpy(to + count, &scale, sizeof(scale));
+}
+
+}  // namespace
+
+void ReferenceDevice::pack(const Tensor& weight, DType type, Tensor& packed) {
+  const std::int64_t rows = rows_of(weight), width = width_of(weight);
+  const Shape shape = packed_shape(type, rows, width);
+  if (!packed) packed = empty(shape, type);
+  check(packed.dtype() == type && packed.shape() == shape, "pack: a packed weight of another shape or type");
+  const float* from = in(weight);
+  if (type == DType::bf16_packed) {
+    std::transform(from, from + weight.count(), reinterpret_cast<std::uint16_t*>(raw(packed)), to_bf16);
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; ++row) pack_row(from + row * width, width, raw(packed) + row * shape[1]);
 }
 
 namespace {
 
 // [N, K] of a product's B.
 std::vector<double> right_operand(const Tensor& b, Gemm how, std::int64_t n, std::int64_t k) {
-  if (b.dtype() != DType::bf16_packed) return operand(in(b), n * k, 1, how.precision);
-  check(b.shape() == Shape{n, k}, "gemm: the packed weight has another shape");
-  const auto* bits = reinterpret_cast<const std::uint16_t*>(raw(b));
-  std::vector<double> values(static_cast<std::size_t>(n * k));
-  std::transform(bits, bits + n * k, values.begin(), from_bf16);
+  if (!is_packed(b)) return operand(in(b), n * k, 1, how.precision);
+  check(b.shape() == packed_shape(b.dtype(), n, k), "gemm: the packed weight has another shape");
+  std::vector<double> values;
+  for (std::int64_t row = 0; row < n; ++row) {
+    const std::byte* at = raw(b) + row * b.shape()[1] * static_cast<std::int64_t>(bytes_of(b.dtype()));
+    float scale = 0;
+    if (b.dtype() == DType::int8_packed) std::memcpy(&scale, at + k, sizeof(scale));
+    for (std::int64_t i = 0; i < k; ++i) {
+      if (b.dtype() == DType::int8_packed)
+        values.push_back(static_cast<double>(scale) * static_cast<std::int8_t>(at[i]));
+      else
+        values.push_back(from_bf16(reinterpret_cast<const std::uint16_t*>(at)[i]));
+    }
+  }
   return values;
 }
 

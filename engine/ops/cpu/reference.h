@@ -9,7 +9,7 @@ namespace troupe::engine::ops {
 class ReferenceDevice final : public HostDevice {
  public:
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
-  void pack(const Tensor& weight, Tensor& packed) override;
+  void pack(const Tensor& weight, DType type, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;

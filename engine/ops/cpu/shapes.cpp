@@ -20,8 +20,9 @@ GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how
   check(a.shape().rank() == 2 && b.shape().rank() == 2 && c.shape().rank() == 2, "gemm: operands are matrices");
   const GemmSizes sizes{c.shape()[0], c.shape()[1], a.shape()[how.transpose_a ? 0 : 1]};
   check(a.shape()[how.transpose_a ? 1 : 0] == sizes.m, "gemm: rows of A and C differ");
-  if (b.dtype() == DType::bf16_packed) {
+  if (is_packed(b)) {
     check(how.transpose_b && how.precision == Precision::bf16, "gemm: a packed weight is for products x W^T in bf16");
+    check(!how.accumulate || b.dtype() == DType::bf16_packed, "gemm: a product with a weight in int8 does not accumulate");
     return sizes;
   }
   check(b.shape()[how.transpose_b ? 0 : 1] == sizes.n, "gemm: columns of B and C differ");

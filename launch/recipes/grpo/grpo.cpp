@@ -80,6 +80,8 @@ algorithms::DynamicSampling dynamic_sampling(const GrpoConfig& g) {
 
 }  // namespace
 
+bool asks_policy_again(const RunConfig& config) { return config.grpo.recompute_old_logp || draws_in_8_bits(config); }
+
 Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config) {
   const GrpoConfig& g = config.grpo;
   const auto loss = valid_loss<algorithms::GrpoLoss>(loss_fields(config), "grpo");
@@ -87,7 +89,7 @@ Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config) {
   algorithms::GrpoConfig out;
   out.loss = *loss;
   out.group = static_cast<int>(g.group_size), out.epochs = static_cast<int>(g.epochs), out.minibatches = static_cast<int>(g.minibatches);
-  out.mask_truncated = g.mask_truncated, out.constant_length = g.constant_length, out.recompute_old = g.recompute_old_logp;
+  out.mask_truncated = g.mask_truncated, out.constant_length = g.constant_length, out.recompute_old = asks_policy_again(config);
   out.counting.empty_sequences = g.count_empty_sequences;
   if (auto set = set_words(g, out.advantage); !set) return fail(set.error());
   Result<> schedule;

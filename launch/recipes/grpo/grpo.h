@@ -14,6 +14,9 @@ std::span<const Field> grpo_fields();
 std::string grpo_formula(const RunConfig& config);
 void judge_grpo(Judging& j);
 
+/// The policy is asked for the log-probabilities that ratios start from.
+bool asks_policy_again(const RunConfig& config);
+
 /// Errc::usage: a word that is none of the known ones, or settings that contradict each other.
 Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config);
 

@@ -55,7 +55,7 @@ void judge_surrogate(Judging& j) {
                ": policy_loss cispo takes it as the greatest weight itself, so even a fresh token, of weight 1, is "
                "held down to it; 5 is recommended"));
   if (g.clip_low == 1 && clips) j.warn(cat(j.named("grpo.clip_low"), ": ratios are never clipped from below"));
-  const bool fresh = trained_once(g) && !g.recompute_old_logp;
+  const bool fresh = trained_once(g) && !asks_policy_again(j.config);
   if (fresh && clips) {
     for (const char* key : {"grpo.clip_low", "grpo.clip_high", "grpo.delta", "grpo.dual_clip"})
       j.unused(key, "every round is trained on once, so all ratios are exactly 1 (grpo.epochs, grpo.minibatches)");
@@ -95,9 +95,11 @@ void judge_entropy(Judging& j) {
 void judge_correction(Judging& j) {
   const GrpoConfig& g = j.config.grpo;
   const bool corrects = g.correction != "none" || g.filter != "none";
-  const bool guessed = g.proximal != "given";
-  if (guessed && g.recompute_old_logp)
-    j.problem(cat(j.named("grpo.proximal"), ": it guesses what ", j.named("grpo.recompute_old_logp"), " asks for; set one of them"));
+  const bool guessed = g.proximal != "given", asks = asks_policy_again(j.config);
+  if (guessed && asks) {
+    const char* key = g.recompute_old_logp ? "grpo.recompute_old_logp" : "rollout.weights";
+    j.problem(cat(j.named("grpo.proximal"), ": it guesses what ", j.named(key), " asks for; set one of them"));
+  }
   if (guessed && trained_once(g))
     j.warn(cat(j.named("grpo.proximal"), ": every round is trained on once, right after it was drawn, so the guess is the rollout itself"));
   if (guessed && !corrects)
@@ -106,11 +108,11 @@ void judge_correction(Judging& j) {
     for (const char* key : {"grpo.filter_by", "grpo.filter_low", "grpo.filter_high"}) j.unused(key, "grpo.filter is none");
   if (g.filter != "none" && g.filter_by != "k1")
     j.unused("grpo.filter_low", cat("grpo.filter_by ", g.filter_by, " is a distance, which has no lower bound"));
-  if (corrects && !g.recompute_old_logp && !guessed)
+  if (corrects && !asks && !guessed)
     j.warn(
         "grpo.correction, grpo.filter: ratios start from the log-probabilities that the rollouts gave, so every weight is exactly 1; "
         "grpo.recompute_old_logp = true asks the policy for them again");
-  if (!corrects && g.recompute_old_logp)
+  if (!corrects && g.recompute_old_logp && !draws_in_8_bits(j.config))
     j.warn(cat(j.named("grpo.recompute_old_logp"), ": costs a pass over every sample, and no correction makes use of the difference"));
   if (g.correction == "sequence")
     j.warn(cat(j.named("grpo.correction"), ": a product over the sample grows or shrinks with its length; geometric does not"));

@@ -128,6 +128,7 @@ Result<algorithms::PpoConfig> ppo_settings(const RunConfig& config) {
   if (auto fine = value.validate(); !fine) return fail(fine.error());
   algorithms::PpoConfig out;
   out.group = static_cast<int>(p.samples), out.mask_truncated = p.mask_truncated, out.sampling = sampling_settings(config);
+  out.recompute_old = draws_in_8_bits(config);
   out.epochs = static_cast<int>(p.epochs), out.minibatches = static_cast<int>(p.minibatches);
   out.gae = {p.gamma, p.lambda, words->untrained};
   out.truncated = words->truncated, out.variance = words->variance;

@@ -36,6 +36,11 @@ constexpr Field rollout_table[] = {
      "sequences decoded at the same time",
      "",
      {1, 1 << 16}},
+    {"rollout.weights", [](RunConfig& c) { return Slot(&c.rollout.weights); },
+     "full: samples are drawn from the weights as they are; int8: from a copy in 8 bits, for less memory and time; the policy is then "
+     "asked "
+     "again for the log-probabilities that ratios start from, and sampling/sampling_logp_difference says how far the two are apart",
+     "full|int8", any},
     {"rollout.cache_tokens", [](RunConfig& c) { return Slot(&c.rollout.cache_tokens); },
      "room of the KV cache in tokens; 0: rollout.max_sequences of full length", "", at_least_0},
 };
@@ -71,6 +76,8 @@ void judge_reward(Judging& j) {
     if (auto known = actors::rules::Rules::from_json(rules, "reward"); !known) j.problem(known.error().what);
   if (!some) j.problem("reward: every weight is 0, so every reward is 0");
 }
+
+bool draws_in_8_bits(const RunConfig& config) { return config.rollout.weights == "int8"; }
 
 engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
   const RolloutConfig& r = config.rollout;

@@ -17,6 +17,7 @@ struct RolloutConfig {
   std::int64_t max_new_tokens = 256;
   std::vector<std::string> stop;
   std::int64_t max_sequences = 64;  ///< sequences decoded at the same time
+  std::string weights = "full";     ///< full, int8
   std::int64_t cache_tokens = 0;    ///< room of the KV cache; 0: max_sequences of full length
 };
 

@@ -26,6 +26,22 @@ struct Round {
     }
   }
 
+  void rounding() {
+    Tensor x = random({301, 207}, 9);
+    on.round_to_bf16(x, {.key = 3, .stream = 1, .first = 0, .pitch = 207});
+    keep("rounded by chance", x);
+  }
+
+  void weights_in_8_bits() {
+    Tensor weight;
+    on.pack(random({333, 700}, 2), DType::int8_packed, weight);
+    for (const std::int64_t m : {1, 7, 100}) {
+      Tensor c = on.empty({m, 333});
+      on.gemm(random({m, 700}, 1), weight, c, {.transpose_b = true, .precision = Precision::bf16});
+      keep("int8 " + std::to_string(m), c);
+    }
+  }
+
   void rows() {
     const std::int64_t count = 300, width = 500;
     const Tensor x = random({count, width}, 1), gain = random({width}, 2), dy = random({count, width}, 3);
@@ -131,6 +147,8 @@ struct Round {
 std::map<std::string, Floats> every_result(Device& device) {
   Round round{device, {}};
   round.products();
+  round.weights_in_8_bits();
+  round.rounding();
   round.rows();
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     const std::string name = precision == Precision::bf16 ? "attention in bf16" : "attention";

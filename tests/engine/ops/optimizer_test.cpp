@@ -80,5 +80,62 @@ TEST_P(Optimizer, AllFiniteFindsWhatIsNot) {
   }
 }
 
+constexpr StochasticRounding by_chance{.key = 5, .stream = 2, .first = 0, .pitch = 300};
+
+TEST_P(Optimizer, RoundingByChanceGivesTheNeighboursInBf16AndKeepsTheMean) {
+  const int count = 20'000;
+  const float low = 1, step = 0x1p-7F, value = low + 0.3F * step;
+  Tensor x = filled({count / 100, 100}, value);
+  StochasticRounding how = by_chance;
+  how.pitch = 100;
+  device().round_to_bf16(x, how);
+  double ups = 0;
+  for (const float found : get(x)) {
+    ASSERT_TRUE(found == low || found == low + step) << found;
+    ups += found == low ? 0 : 1;
+  }
+  EXPECT_NEAR(ups / count, 0.3, 4 * std::sqrt(0.3 * 0.7 / count));
+}
+
+TEST_P(Optimizer, RoundingByChanceLeavesBf16AndWhatIsNotFinite) {
+  const float infinite = std::numeric_limits<float>::infinity(), most = __builtin_bit_cast(float, 0x7f7fffffU);
+  const Floats values{0, -0.0F, 1.5F, -0x1.02p-100F, infinite, -infinite, std::nanf(""), most, -most};
+  Tensor x = put({9}, values);
+  device().round_to_bf16(x, by_chance);
+  const Floats found = get(x);
+  EXPECT_TRUE(same_bits(slice(found, 0, 6), slice(values, 0, 6)));
+  EXPECT_TRUE(std::isnan(found[6]));
+  for (const std::size_t i : {7, 8}) EXPECT_TRUE(std::isfinite(found[i]) && std::abs(found[i]) == __builtin_bit_cast(float, 0x7f7f0000U));
+}
+
+TEST_P(Optimizer, AnElementsChanceIsOfItsPlaceInTheWholeAlone) {
+  const int rows = 70, columns = 300;
+  const Floats start = random_floats(rows * columns, 4);
+  Tensor whole = put({rows, columns}, start);
+  device().round_to_bf16(whole, by_chance);
+  const Floats all = get(whole);
+  Tensor lower = put({30, columns}, slice(start, 40 * columns, rows * columns));  // the last 30 rows
+  StochasticRounding how = by_chance;
+  how.first = 40 * columns;
+  device().round_to_bf16(lower, how);
+  EXPECT_TRUE(same_bits(get(lower), slice(all, 40 * columns, rows * columns)));
+  Floats right, expected;  // 99 columns from 101 on
+  for (int i = 0; i < rows; ++i) {
+    const Floats from = slice(start, i * columns + 101, i * columns + 200), to = slice(all, i * columns + 101, i * columns + 200);
+    right.insert(right.end(), from.begin(), from.end()), expected.insert(expected.end(), to.begin(), to.end());
+  }
+  Tensor part = put({rows, 99}, right);
+  how.first = 101;
+  device().round_to_bf16(part, how);
+  EXPECT_TRUE(same_bits(get(part), expected));
+  Tensor vector = put({columns}, slice(start, 0, columns));
+  how = by_chance, how.pitch = 1;
+  device().round_to_bf16(vector, how);
+  EXPECT_TRUE(same_bits(get(vector), slice(all, 0, columns)));
+  how = by_chance, how.first = 101, how.key = 6;
+  device().round_to_bf16(part = put({rows, 99}, right), how);
+  EXPECT_FALSE(same_bits(get(part), expected));
+}
+
 }  // namespace
 }  // namespace troupe::engine::ops

@@ -80,9 +80,9 @@ TEST_P(Products, OfPackedWeightsHaveTheBitsOfTheWeights) {
     const Floats a = random_floats(m * k, 1), b = random_floats(n * k, 2);
     const Tensor x = put({m, k}, a);
     Tensor weight = put({n, k}, random_floats(n * k, 3)), packed;
-    device().pack(weight, packed);
+    device().pack(weight, DType::bf16_packed, packed);
     device().upload(weight, b);
-    device().pack(weight, packed);  // a second time, into the same memory
+    device().pack(weight, DType::bf16_packed, packed);  // a second time, into the same memory
     for (const bool accumulate : {false, true}) {
       const Gemm how{.transpose_b = true, .accumulate = accumulate, .precision = Precision::bf16};
       Tensor c = filled({m, n}, accumulate ? 0.5F : 99.0F);
@@ -94,13 +94,13 @@ TEST_P(Products, OfPackedWeightsHaveTheBitsOfTheWeights) {
 
 TEST_P(Products, OfPackedWeightsAreOfTheirShapeAndInBf16Alone) {
   Tensor packed, c = filled({3, 40}, 0), wide = filled({3, 80}, 0);
-  device().pack(filled({40, 8}, 1), packed);
+  device().pack(filled({40, 8}, 1), DType::bf16_packed, packed);
   const Gemm right{.transpose_b = true, .precision = Precision::bf16};
   EXPECT_THROW(device().gemm(filled({3, 8}, 1), packed, c, {.transpose_b = true}), Bug);
   EXPECT_THROW(device().gemm(filled({3, 8}, 1), packed, c, {.precision = Precision::bf16}), Bug);
   EXPECT_THROW(device().gemm(filled({3, 16}, 1), packed, c, right), Bug);
   EXPECT_THROW(device().gemm(filled({3, 8}, 1), packed, wide, right), Bug);
-  EXPECT_THROW(device().pack(filled({80, 8}, 1), packed), Bug);
+  EXPECT_THROW(device().pack(filled({80, 8}, 1), DType::bf16_packed, packed), Bug);
 }
 
 TEST_P(Products, OfARowDoNotDependOnTheBatch) {

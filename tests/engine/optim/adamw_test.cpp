@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -175,6 +176,40 @@ TEST_F(AdamWTest, ARefusedUpdateThatClearsLeavesNoGradient) {
   EXPECT_THAT(report.error().what, HasSubstr("the gradient of a is not finite"));
   EXPECT_EQ(values(), start);
   EXPECT_EQ(ops::to_host(*device, parameters.grads()), std::vector<float>(start.size(), 0));
+}
+
+TEST_F(AdamWTest, WeightsThatAreRoundedByChanceAreBf16AndOnTheMeanThoseOfTheMaster) {
+  // Updates of an eighth of what a weight near 1 can show in bf16: rounded to nearest, none of them would ever be seen.
+  const double rate = 0x1p-10;
+  const int updates = 64, seeds = 40;
+  double moved = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    device->upload(parameters.values(), std::vector<float>(start.size(), 1.0F));
+    AdamW optimizer(parameters);
+    for (int i = 0; i < updates; ++i) {
+      set_grads(std::vector<float>(start.size(), 1.0F));
+      ASSERT_TRUE(optimizer.step(rate, {.eps = 0, .rounding_seed = seed}));
+    }
+    for (const float value : values()) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(value) & 0xffffU, 0U);
+      moved += (1 - static_cast<double>(value)) / static_cast<double>(start.size() * seeds);
+    }
+  }
+  EXPECT_NEAR(moved, updates * rate, 0.03 * updates * rate);
+}
+
+TEST_F(AdamWTest, WeightsOfTwoUpdatesAreRoundedByChancesOfTheirOwn) {
+  const auto after = [&](std::uint64_t seed, std::int64_t done) {
+    reset();
+    AdamW optimizer(parameters);
+    optimizer.set_steps(done);
+    set_grads(std::vector<float>(start.size(), 0.0F));
+    EXPECT_TRUE(optimizer.step(1e-3, {.rounding_seed = seed}));
+    return values();
+  };
+  EXPECT_EQ(after(1, 0), after(1, 0));
+  EXPECT_NE(after(1, 0), after(1, 1));
+  EXPECT_NE(after(1, 0), after(2, 0));
 }
 
 TEST_F(AdamWTest, ZeroGradZeroesEveryGradient) {
