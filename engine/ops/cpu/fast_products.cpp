@@ -63,7 +63,7 @@ void FastDevice::pack_panels(const Panels& with, const Packing& items, float* to
     Packing part = items;
     part.from += items.items_together ? i + k * items.apart : i * items.apart + k;
     part.count = std::min(items.width, items.count - i), part.depth = depth;
-    with.pack(part, to + i * steps + k / with.step * items.width);
+    with.pack(part, to + i * steps + with.steps(k) * items.width);
   };
   if (!items.items_together) {
     return share(panels, items.width * items.depth, 1, [&](std::int64_t begin, std::int64_t end, int) {
@@ -72,7 +72,7 @@ void FastDevice::pack_panels(const Panels& with, const Packing& items, float* to
   }
   // Some rows of k go to all panels before the next ones are read, each thread's own: a panel alone takes a line or two of each row, which
   // may all fall into one set of a cache, and from a page of its own.
-  constexpr std::int64_t rows_at_once = 16;
+  const std::int64_t rows_at_once = std::max<std::int64_t>(16, with.part);
   share((items.depth + rows_at_once - 1) / rows_at_once, rows_at_once * items.count, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t k = begin * rows_at_once; k < std::min(items.depth, end * rows_at_once); k += rows_at_once) {
       for (std::int64_t panel = 0; panel < panels; ++panel) pack(panel, k, std::min(rows_at_once, items.depth - k));

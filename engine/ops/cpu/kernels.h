@@ -50,15 +50,16 @@ inline constexpr std::int64_t product_scratch = 192 * 1024;
 inline constexpr std::int64_t direct_depth = 4096;
 static_assert(most_direct_rows * direct_depth <= product_scratch);
 
-/// Products of packed operands of one kind of number and order of summation. An operand is [steps / together][item][together] words.
+/// Products of packed operands of one kind of number and order of summation.
 struct Panels {
   std::int64_t rows;      ///< of a tile, at most
   std::int64_t columns;   ///< of a panel
   std::int64_t step;      ///< values of k in a word
-  std::int64_t together;  ///< words of an item
+  std::int64_t together;  ///< words of an item are a multiple of it
+  std::int64_t part;      ///< of k: parts that are packed one by one are multiples of it
   void (*pack)(const Packing&, float* to);
   void (*product)(const PanelProduct&);
-  /// Words of an item of k values; parts of k that are packed one by one are multiples of it.
+  /// Words of an item of k values.
   std::int64_t steps(std::int64_t k) const { return (k + step * together - 1) / (step * together) * together; }
   /// n columns fill this many of its panels.
   std::int64_t width(std::int64_t n) const { return (n + columns - 1) / columns * columns; }

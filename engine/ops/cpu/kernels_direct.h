@@ -2,7 +2,7 @@
 // here.
 #pragma once
 
-#include "engine/ops/cpu/kernels_dot.h"
+#include "engine/ops/cpu/kernels_lanes.h"
 
 namespace troupe::engine::ops::kernels {
 

@@ -1,7 +1,7 @@
 // y = x W^T as tiles of dot products: sixteen running sums an element along k, in blocks of 512, each block's sum joined by one
 // fixed tree and added to the element. Nothing in that order depends on the tile, so a row alone has the bits of a row in a batch.
-// A's rows are copied tile by tile. For few rows B is read where it lies (kernels_direct.h). For many it is copied block by block, which
-// keeps it in the second-level cache whatever its stride.
+// Here the sixteen are the lanes of a register, as few rows want them, which read B where it lies (kernels_direct.h). For many rows they
+// are made one after the other, from packed operands (kernels_lanes.h).
 #pragma once
 
 #include "engine/ops/cpu/kernels.h"
@@ -10,7 +10,6 @@ namespace troupe::engine::ops::kernels {
 
 // Part of the order of summation: the same for everyone. fast_products.cpp cuts k at multiples of it.
 inline constexpr std::int64_t k_block = 512;
-inline constexpr std::int64_t dot_columns_block = 256;
 
 /// Where a tile's B comes from: `row` apart for columns, `step` apart for each 16 of k; the last step has `tail` lanes (0: all 16). What
 /// stands `ahead` is wanted soon.
@@ -118,57 +117,9 @@ void pack_steps(const Packing& p, float* to) {
   }
 }
 
-/// C from packed tiles and panels: some columns at a time, which stay in the second-level cache while all tiles go past them.
-template <class V>
-void dots_product(const PanelProduct& p) {
-  constexpr std::int64_t N = V::dot_columns, group = 128;
-  for (std::int64_t from = 0; from < p.steps; from += k_block) {
-    const std::int64_t depth = p.steps - from < k_block ? p.steps - from : k_block;
-    for (std::int64_t first = 0; first < p.n; first += group) {
-      const std::int64_t end = p.n - first < group ? p.n : first + group;
-      for (std::int64_t m = 0; m < p.m; m += p.rows) {
-        const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
-        const float* rows = p.a + m * p.steps + from * height;
-        with_rows<V>(height, [&]<int H>() {
-          for (std::int64_t n = first; n < end; n += N) {
-            const DotOperand b{p.b + n * p.steps + from * N, 16, N * 16, 0};
-            dot_tile<V, H, static_cast<int>(N)>(rows, b, depth / 16, static_cast<int>(end - n < N ? end - n : N), p.c + m * p.ldc + n,
-                                                p.ldc, from > 0 || p.accumulate);
-          }
-        });
-      }
-    }
-  }
-}
-
-template <class V>
-constexpr Panels dots() {
-  return {.rows = V::tile_rows, .columns = V::dot_columns, .step = 1, .together = 16, .pack = pack_steps<V>, .product = dots_product<V>};
-}
-
 /// Rows of A of a product, as a tile.
 constexpr Packing rows_of_left(const Product& p, std::int64_t m, std::int64_t rows, std::int64_t k, std::int64_t depth) {
   return {p.a + m * p.a_row + k * p.a_k, p.a_k == 1 ? p.a_row : p.a_k, rows, depth, rows, p.a_k != 1};
-}
-
-template <class V>
-void dot_packed(const Product& p, float* scratch) {
-  constexpr std::int64_t M = V::tile_rows, N = V::dot_columns;
-  float* panels = scratch;
-  float* rows = scratch + dot_columns_block * k_block;
-  for (std::int64_t k = 0; k < p.k; k += k_block) {
-    const std::int64_t depth = p.k - k < k_block ? p.k - k : k_block, steps = whole_steps(depth);
-    for (std::int64_t n = 0; n < p.n; n += dot_columns_block) {
-      const std::int64_t columns = p.n - n < dot_columns_block ? p.n - n : dot_columns_block;
-      for (std::int64_t j = 0; j < columns; j += N)
-        pack_steps<V>({p.b + (n + j) * p.ldb + k, p.ldb, columns - j, depth, N, false}, panels + j * steps);
-      for (std::int64_t m = 0; m < p.m; m += M) {
-        const std::int64_t height = p.m - m < M ? p.m - m : M;
-        pack_steps<V>(rows_of_left(p, m, height, k, depth), rows);
-        dots_product<V>({height, columns, steps, height, rows, panels, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate});
-      }
-    }
-  }
 }
 
 }  // namespace troupe::engine::ops::kernels

@@ -100,48 +100,51 @@ struct Ahead {
   const float* c;
 };
 
-template <class V, class E, int M, int lines>
-[[gnu::always_inline]] inline void panel_steps(const float* a, const float* b, std::int64_t steps, const float* ahead, V (&sums)[M][2]) {
+/// `width`: vectors of the panel's two that are wanted.
+template <class V, class E, int M, int width, int lines>
+[[gnu::always_inline]] inline void panel_steps(const float* a, const float* b, std::int64_t steps, const float* ahead,
+                                               V (&sums)[M][width]) {
   for (std::int64_t s = 0; s < steps; ++s, a += M, b += panel_columns) {
     if constexpr (lines > 0) __builtin_prefetch(ahead + 16 * lines * s, 0, lines > 1 ? 3 : 2);
     if constexpr (lines > 1) __builtin_prefetch(ahead + 16 * lines * s + 16, 0, 3);
-    const auto left = E::right(b), right = E::right(b + 16);
+    const auto left = E::right(b), right = E::right(b + 16 * (width - 1));
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
       sums[i][0] = E::add(a[i], left, sums[i][0]);
-      sums[i][1] = E::add(a[i], right, sums[i][1]);
+      if constexpr (width > 1) sums[i][1] = E::add(a[i], right, sums[i][1]);
     }
   }
 }
 
-/// C [M, n <= 32] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
-template <class V, class E, int M>
+/// C [M, n <= 16 width] = or += over `steps` words, from a tile [steps][M] and a panel [steps][32].
+template <class V, class E, int M, int width>
 [[gnu::noinline]] void panel_tile(const float* a, const float* b, std::int64_t steps, Ahead ahead, float* c, std::int64_t ldc,
                                   std::int64_t n, bool add) {
-  const auto low = V::first(n), high = V::first(n - 16);
-  V sums[M][2];
+  // By a mask both: what is stored otherwise the baseline keeps in memory, not in registers.
+  const auto all = V::first(16), last = V::first(n - 16 * (width - 1));
+  V sums[M][width];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
-    sums[i][0] = add ? V::load(c + i * ldc, low) : V::zero();
-    sums[i][1] = add ? V::load(c + i * ldc + 16, high) : V::zero();
+    if constexpr (width > 1) sums[i][0] = add ? V::load(c + i * ldc, all) : V::zero();
+    sums[i][width - 1] = add ? V::load(c + i * ldc + 16 * (width - 1), last) : V::zero();
   }
   if (ahead.c != nullptr) {
     for (int i = 0; i < M; ++i) __builtin_prefetch(ahead.c + i * ldc, 1), __builtin_prefetch(ahead.c + i * ldc + 16, 1);
   }
   switch (ahead.lines) {
     case 0:
-      panel_steps<V, E, M, 0>(a, b, steps, nullptr, sums);
+      panel_steps<V, E, M, width, 0>(a, b, steps, nullptr, sums);
       break;
     case 1:
-      panel_steps<V, E, M, 1>(a, b, steps, ahead.words, sums);
+      panel_steps<V, E, M, width, 1>(a, b, steps, ahead.words, sums);
       break;
     default:
-      panel_steps<V, E, M, 2>(a, b, steps, ahead.words, sums);
+      panel_steps<V, E, M, width, 2>(a, b, steps, ahead.words, sums);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
-    sums[i][0].store(c + i * ldc, low);
-    sums[i][1].store(c + i * ldc + 16, high);
+    if constexpr (width > 1) sums[i][0].store(c + i * ldc, all);
+    sums[i][width - 1].store(c + i * ldc + 16 * (width - 1), last);
   }
 }
 
@@ -149,7 +152,8 @@ template <class V, class E, int M = E::rows>
 [[gnu::always_inline]] inline void panel_tile_of(std::int64_t rows, const float* a, const float* b, std::int64_t steps, Ahead ahead,
                                                  float* c, std::int64_t ldc, std::int64_t n, bool add) {
   if constexpr (M > 0) {
-    if (rows == M) return panel_tile<V, E, M>(a, b, steps, ahead, c, ldc, n, add);
+    if (rows == M && n > 16) return panel_tile<V, E, M, 2>(a, b, steps, ahead, c, ldc, n, add);
+    if (rows == M) return panel_tile<V, E, M, 1>(a, b, steps, ahead, c, ldc, n, add);
     panel_tile_of<V, E, M - 1>(rows, a, b, steps, ahead, c, ldc, n, add);
   }
 }
@@ -198,8 +202,13 @@ void panel_product(const PanelProduct& p) {
 
 template <class V, class E>
 constexpr Panels panels() {
-  return {
-      .rows = E::rows, .columns = panel_columns, .step = E::step, .together = 1, .pack = pack_words<V, E>, .product = panel_product<V, E>};
+  return {.rows = E::rows,
+          .columns = panel_columns,
+          .step = E::step,
+          .together = 1,
+          .part = E::step,
+          .pack = pack_words<V, E>,
+          .product = panel_product<V, E>};
 }
 
 }  // namespace troupe::engine::ops::kernels

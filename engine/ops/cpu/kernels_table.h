@@ -5,6 +5,7 @@
 #include "engine/ops/cpu/kernels_direct.h"
 #include "engine/ops/cpu/kernels_gates.h"
 #include "engine/ops/cpu/kernels_int8.h"
+#include "engine/ops/cpu/kernels_lanes.h"
 #include "engine/ops/cpu/kernels_norms.h"
 #include "engine/ops/cpu/kernels_outer.h"
 #include "engine/ops/cpu/kernels_panels.h"
@@ -20,7 +21,7 @@ constexpr Kernels table(const char* isa) {
           .outer_product = outer_product<V>,
           .row_scores = row_scores<V>,
           .row_values = row_values<V>,
-          .dots = dots<V>(),
+          .dots = lanes<V>(),
           .singles = panels<V, Singles<V>>(),
           .pairs = panels<V, Pairs<V>>(),
           .whole = int8_panels<V, Pairs<V>>(),
