@@ -68,6 +68,7 @@ struct TrainConfig {
   bool stochastic_rounding = false;
   std::int64_t seed = 0;
   std::int64_t threads = 0;       ///< 0: as many as the process may use
+  bool pin_threads = false;       ///< each on a processor of its own
   std::int64_t save_every = 100;  ///< steps between checkpoints; 0: only the last
   std::int64_t keep_last = 2;     ///< checkpoints kept; 0: all
   std::int64_t log_every = 1;     ///< steps between progress lines when stderr is not a terminal

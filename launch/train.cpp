@@ -25,7 +25,8 @@ class Process final : public Cast {
   explicit Process(const RunConfig& config)
       : session_(config),
         profile_(config, "", true),
-        device_(watched(profile_.rank(0), engine::ops::make_cpu_device({.threads = static_cast<int>(config.train.threads)}))),
+        device_(watched(profile_.rank(0), engine::ops::make_cpu_device({.threads = static_cast<int>(config.train.threads),
+                                                                        .pin_threads = config.train.pin_threads}))),
         journal_(config.output, cat(config.algorithm, ": ", config.model), config.train.log_every) {}
 
   int run() {
@@ -59,7 +60,7 @@ class Process final : public Cast {
         return node_.spawn(name, entry.make({config, session_.from(), *device_, nullptr, &session_.output(), text_}));
       using Ranked = Housed<RoleActor<R>>;
       const auto make = [this, grid, &config](engine::parallel::Mesh mesh) {
-        return housed<RoleActor<R>>(threads_a_rank(config.train.threads, grid.ranks()), std::move(mesh), profile_, [&](const House& house) {
+        return housed<RoleActor<R>>(cpu_of(config, grid.ranks()), std::move(mesh), profile_, [&](const House& house) {
           const auto* output = house.mesh->leads() ? &session_.output() : nullptr;
           return role_entry<R>().make({config, session_.from(), *house.device, house.mesh.get(), output, text_});
         });

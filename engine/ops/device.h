@@ -245,7 +245,8 @@ inline constexpr std::int64_t head_columns = 896;
 inline constexpr std::int64_t head_weight_words = std::int64_t{32} << 20;
 
 struct CpuOptions {
-  int threads = 0;  ///< 0: as many as the process may use
+  int threads = 0;           ///< 0: as many as the process may use
+  bool pin_threads = false;  ///< each on a processor of its own, where the process may use just as many; elsewhere a warning says why not
   /// Highest instruction set to use: "", "baseline", "avx2", "avx512", "avx512_bf16". Empty: the best that the processor has.
   const char* isa = "";
   /// Logits that head_through keeps at a time; head_rows() says of how many rows.

@@ -106,10 +106,9 @@ class Worker {
   template <Role R>
   int serve_model() {
     using Actor = RoleActor<R>;
-    const int threads = static_cast<int>(assignment_.config.train.threads);
     const std::shared_ptr<const TextModel> shared_text = role_entry<R>().reads_text ? text() : nullptr;
     const auto made = [&](Mesh mesh) {
-      return housed<Actor>(threads, std::move(mesh), profile_, [&](const House& house) {
+      return housed<Actor>(cpu_of(assignment_.config, 1), std::move(mesh), profile_, [&](const House& house) {
         const Mesh* ours = line_ ? house.mesh.get() : nullptr;
         return role_entry<R>().make({assignment_.config, assignment_.from, *house.device, ours, leads() ? &output_ : nullptr, shared_text});
       });

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+
 namespace troupe::engine::ops {
 
 float* Scratch::need(std::int64_t count) {
@@ -15,9 +18,9 @@ float* Scratch::need(std::int64_t count) {
   return reinterpret_cast<float*>(buffer_->data());
 }
 
-FastDevice::FastDevice(const Kernels& kernels, int threads, std::int64_t head_logits)
-    : kernels_(kernels), head_logits_(head_logits), pool_(threads) {
-  for (int i = 0; i < threads; ++i) product_scratch_.emplace_back(blocks()), score_scratch_.emplace_back(blocks());
+FastDevice::FastDevice(const Kernels& kernels, const CpuOptions& options)
+    : kernels_(kernels), head_logits_(options.head_logits), pool_(options.threads, options.pin_threads) {
+  for (int i = 0; i < options.threads; ++i) product_scratch_.emplace_back(blocks()), score_scratch_.emplace_back(blocks());
 }
 
 void FastDevice::upload_from(Tensor& to, const Source& source) {
@@ -90,8 +93,11 @@ bool FastDevice::all_finite(const Tensor& x) {
 
 std::unique_ptr<Device> make_cpu_device(CpuOptions options) {
   check(options.threads >= 0 && options.threads <= 1024, "make_cpu_device: threads");
-  const int threads = options.threads == 0 ? usable_processors() : options.threads;
-  return std::make_unique<FastDevice>(kernels_for(options.isa == nullptr ? "" : options.isa), threads, options.head_logits);
+  if (options.threads == 0) options.threads = usable_processors();
+  if (options.pin_threads && !Pool::pins(options.threads))
+    log_warning(cat("threads are not pinned: the engine has ", options.threads, ", the processors that this process may use are ",
+                    usable_processors(), "; start it on as many (taskset, mpirun --bind-to, a job's cpu mask)"));
+  return std::make_unique<FastDevice>(kernels_for(options.isa == nullptr ? "" : options.isa), options);
 }
 
 }  // namespace troupe::engine::ops

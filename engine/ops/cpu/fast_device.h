@@ -28,7 +28,7 @@ class Scratch {
 
 class FastDevice final : public HostDevice {
  public:
-  FastDevice(const Kernels& kernels, int threads, std::int64_t head_logits);
+  FastDevice(const Kernels& kernels, const CpuOptions& options);
 
   void upload_from(Tensor& to, const Source& source) override;
   void visit_rows(const Tensor& from, const RowVisitor& visit) override;

@@ -11,6 +11,25 @@ namespace {
 
 constexpr int spins = 6000;  // about 150 microseconds: longer than the gaps between the kernels of a step
 
+cpu_set_t processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? set : cpu_set_t{};
+}
+
+/// The calling thread, on one of those that it may use. A kernel that refuses leaves it where it is.
+void stay_on_processor(int which) {
+  const cpu_set_t all = processors();
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &all) || which-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+    return;
+  }
+}
+
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -19,9 +38,15 @@ void pause() {
 
 }  // namespace
 
-Pool::Pool(int threads) {
+Pool::Pool(int threads, bool pinned) {
   check(threads >= 1 && threads <= 1024, "Pool: the number of threads");
-  for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+  const bool pin = pinned && pins(threads);
+  for (int worker = 1; worker < threads; ++worker) {
+    workers_.emplace_back([this, worker, pin] {
+      if (pin) stay_on_processor(worker);
+      work(worker);
+    });
+  }
 }
 
 Pool::~Pool() {
@@ -92,10 +117,8 @@ std::uint64_t Pool::wait_for_other(std::uint64_t loop) {
 }
 
 int usable_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
+  const cpu_set_t all = processors();
+  return std::max(1, CPU_COUNT(&all));
 }
 
 }  // namespace troupe::engine::ops

@@ -11,11 +11,17 @@
 
 namespace troupe::engine::ops {
 
+/// Processors that this process may use.
+int usable_processors();
+
 class Pool {
  public:
-  explicit Pool(int threads);
+  /// `pinned`: every thread but the caller's stays on a processor of its own, where there are as many that this process may use as threads
+  /// (pins()); elsewhere they would be in the way of others.
+  explicit Pool(int threads, bool pinned = false);
   ~Pool();
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  static bool pins(int threads) { return usable_processors() == threads; }
 
   /// Calls visit(item, worker) for items 0 .. count-1; worker < threads() tells the caller's scratch memory apart. Returns when all
   /// are done. One loop at a time, from one thread. `visit` must not throw.
@@ -51,8 +57,5 @@ class Pool {
   std::condition_variable wake_;
   std::vector<std::thread> workers_;
 };
-
-/// Processors that this process may use.
-int usable_processors();
 
 }  // namespace troupe::engine::ops
