@@ -31,6 +31,8 @@ INSTANTIATE_TEST_SUITE_P(
                             "--set grpo.entropy_schedule=adaptive --set grpo.entropy_target=1.2 --set grpo.entropy_delta=0.05"},
                     Resumed{"DecoupledPpo", "--set grpo.proximal=loglinear --set grpo.correction=token --set grpo.epochs=2"},
                     Resumed{"ClipCov", "--set grpo.policy_loss=clip_cov --set grpo.cov_ratio=0.1 --set grpo.cov_low=0.01"},
+                    Resumed{"RolloutsIn8BitsAndRounding",
+                            "--set rollout.weights=int8 --set grpo.correction=token --set train.stochastic_rounding=true"},
                     Resumed{"KlCov", "--set grpo.policy_loss=kl_cov --set grpo.cov_ratio=0.1"}),
     [](const auto& each) { return std::string(each.param.title); });
 
@@ -42,6 +44,18 @@ TEST_F(SystemRuns, TheEntropyBonusFollowsTheEntropy) {
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_EQ(lines[0].find("entropy_coef")->number(), 0.1) << "as the key says";
   for (std::size_t i = 1; i < 6; ++i) EXPECT_EQ(lines[i].find("entropy_coef")->number(), 0) << "the entropy is far above its target";
+}
+
+TEST_F(SystemRuns, RolloutsIn8BitsSayHowFarTheyAreFromThePolicy) {
+  for (const char* algorithm : {"grpo", "ppo"}) {
+    run(arguments(algorithm, algorithm, "--set train.steps=4 --set train.save_every=0 --set rollout.weights=int8"));
+    for (const Json& line : launch::json_lines(value_or_throw(read_file(path(cat(algorithm, "/metrics.jsonl")))))) {
+      const Json* apart = line.find("sampling/sampling_logp_difference/mean");
+      ASSERT_NE(apart, nullptr) << algorithm;
+      EXPECT_GT(apart->number(), 1e-6) << algorithm;
+      EXPECT_LT(apart->number(), 0.05) << algorithm;
+    }
+  }
 }
 
 }  // namespace
