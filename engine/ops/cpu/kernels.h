@@ -14,6 +14,9 @@ struct Packing {
   bool items_together;
 };
 
+/// Rows that are packed together lie in different pages, where the processor's own prefetching does not look far enough.
+inline constexpr std::int64_t values_ahead = 128, rows_ahead = 16;
+
 /// C [m, n] = or += a product of packed operands: A in tiles of at most Panels::rows rows (the last one perhaps narrower), B in panels of
 /// Panels::columns columns, the last one filled up. Words are kept as floats, whatever they hold.
 struct PanelProduct {

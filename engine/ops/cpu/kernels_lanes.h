@@ -38,7 +38,6 @@ template <class V>
     }
     V words[16];
     // Of the same rows, or of the next ones.
-    constexpr std::int64_t values_ahead = 128;
     const std::int64_t ahead = k + values_ahead < p.depth ? values_ahead : values_ahead - p.depth + next * p.apart;
     for (std::int64_t i = 0; i < 16; ++i) {
       const float* from = p.from + i * p.apart + k;

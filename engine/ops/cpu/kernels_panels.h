@@ -11,9 +11,6 @@
 
 namespace troupe::engine::ops::kernels {
 
-/// Rows that are packed together lie in different pages, where the processor's own prefetching does not look far enough.
-inline constexpr std::int64_t values_ahead = 128, rows_ahead = 16;
-
 /// f32: a step is one k.
 template <class V>
 struct Singles {

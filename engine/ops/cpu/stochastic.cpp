@@ -34,8 +34,9 @@ void HostDevice::round_to_bf16(Tensor& x, const StochasticRounding& how) { round
 
 void HostDevice::round_rows(Tensor& x, const StochasticRounding& how, std::int64_t begin, std::int64_t end) {
   const std::int64_t width = width_of(x);
+  float* values = out(x);
   for (std::int64_t row = begin; row < end; ++row)
-    round_run(out(x) + row * width, width, static_cast<std::uint64_t>(how.first + row * how.pitch), how);
+    round_run(values + row * width, width, static_cast<std::uint64_t>(how.first + row * how.pitch), how);
 }
 
 void FastDevice::round_to_bf16(Tensor& x, const StochasticRounding& how) {

@@ -39,7 +39,7 @@ constexpr Field rollout_table[] = {
     {"rollout.weights", [](RunConfig& c) { return Slot(&c.rollout.weights); },
      "full: samples are drawn from the weights as they are; int8: from a copy in 8 bits, for less memory and time; the policy is then "
      "asked "
-     "again for the log-probabilities that ratios start from, and sampling/sampling_logp_difference says how far the two are apart",
+     "for the log-probabilities that ratios start from, and sampling/sampling_logp_difference says how far the two are apart",
      "full|int8", any},
     {"rollout.cache_tokens", [](RunConfig& c) { return Slot(&c.rollout.cache_tokens); },
      "room of the KV cache in tokens; 0: rollout.max_sequences of full length", "", at_least_0},
