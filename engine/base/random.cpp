@@ -17,9 +17,8 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::array<s
 namespace {
 
 std::uint64_t draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
-  const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
-  const auto high = [](std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); };
-  const auto words = philox({low(position), high(position), low(stream), high(stream)}, {low(seed), high(seed)});
+  const auto words =
+      philox({low_word(position), high_word(position), low_word(stream), high_word(stream)}, {low_word(seed), high_word(seed)});
   return (std::uint64_t{words[1]} << 32) | words[0];
 }
 

@@ -7,6 +7,10 @@
 
 namespace troupe {
 
+/// The halves of a number, as counters and keys have them.
+constexpr std::uint32_t low_word(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
+constexpr std::uint32_t high_word(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
+
 /// The block of four 32-bit words for `counter` under `key`.
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 

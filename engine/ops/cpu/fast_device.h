@@ -90,6 +90,7 @@ class FastDevice final : public HostDevice {
   /// The same of an A, or a B, whose items are packed on the way; none lie together.
   void multiply_rows(const Panels& with, const Packing& left, const PanelProduct& p);
   void multiply_columns(const Panels& with, const Packing& right, const PanelProduct& p);
+  /// With weights of whole numbers (kernels_int8.h): few rows read them as they are, more of them a copy in bf16.
   void pack_int8(const Tensor& weight, Tensor& packed);
   void product_with_int8(const PanelProduct& p);
   const float* pack_left(const Panels& with, const Packing& items);

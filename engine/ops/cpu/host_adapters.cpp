@@ -11,8 +11,6 @@ namespace troupe::engine::ops {
 void HostDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
   check(how.probability >= 0 && how.probability < 1, "dropout: a probability in [0, 1)");
   check(rows_of(x) == static_cast<std::int64_t>(how.rows.size()) && x.count() == y.count(), "dropout: x, y [T, F], one name a row");
-  const auto low = [](std::uint64_t word) { return static_cast<std::uint32_t>(word); };
-  const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
   const auto bound = static_cast<std::uint64_t>(how.probability * 0x1.0p32);
   const auto factor = static_cast<float>(1 / (1 - how.probability));
   const std::int64_t width = width_of(x);
@@ -23,7 +21,8 @@ void HostDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
     std::array<std::uint32_t, 4> words{};
     for (std::int64_t i = 0; i < width; ++i) {
       const auto column = static_cast<std::uint64_t>(how.first_column + i);
-      if (i == 0 || column % 4 == 0) words = philox({low(column / 4), low(row), high(row), how.stream}, {low(how.key), high(how.key)});
+      if (i == 0 || column % 4 == 0)
+        words = philox({low_word(column / 4), low_word(row), high_word(row), how.stream}, {low_word(how.key), high_word(how.key)});
       target[i] = words[column % 4] < bound ? 0.0F : source[i] * factor;
     }
   }

@@ -7,7 +7,7 @@ namespace troupe::engine::ops::avx2 {
 
 struct Lanes {
   // Tiles that fit the 16 registers.
-  static constexpr int tile_rows = 3, dot_columns = 2, outer_vectors = 2, single_rows = 3, pair_rows = 2, lane_rows = 3;
+  static constexpr int tile_rows = 3, outer_vectors = 2, single_rows = 3, pair_rows = 2, lane_rows = 3;
   static constexpr int direct_columns(int rows) { return rows == 1 ? 4 : 2; }
 
   __m256 lo, hi;

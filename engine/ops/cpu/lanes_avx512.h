@@ -7,7 +7,7 @@ namespace troupe::engine::ops::avx512 {
 
 struct Lanes {
   // Tiles that fill the 32 registers (kernels_dot.h, kernels_outer.h, kernels_panels.h).
-  static constexpr int tile_rows = 6, dot_columns = 4, outer_vectors = 4, single_rows = 14, pair_rows = 10, lane_rows = 12;
+  static constexpr int tile_rows = 6, outer_vectors = 4, single_rows = 14, pair_rows = 10, lane_rows = 12;
   static constexpr int direct_columns(int rows) { return rows <= 3 ? 8 : 4; }
 
   __m512 v;

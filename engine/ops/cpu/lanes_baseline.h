@@ -13,7 +13,7 @@ using FourInts = std::int32_t __attribute__((vector_size(16)));
 using FourWords = std::uint32_t __attribute__((vector_size(16)));
 
 struct Lanes {
-  static constexpr int tile_rows = 2, dot_columns = 1, outer_vectors = 1, single_rows = 1, pair_rows = 1, lane_rows = 1;
+  static constexpr int tile_rows = 2, outer_vectors = 1, single_rows = 1, pair_rows = 1, lane_rows = 1;
   static constexpr int direct_columns(int) { return 1; }
 
   Four q[4];

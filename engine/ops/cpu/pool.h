@@ -11,7 +11,7 @@
 
 namespace troupe::engine::ops {
 
-/// Processors that this process may use.
+/// Processors that the calling thread may use: those of the process, but for a thread that is pinned.
 int usable_processors();
 
 class Pool {

@@ -19,11 +19,10 @@ float rounded(float value, std::uint32_t chance) {
 
 /// Eight elements have a block of random words, half a word each.
 void round_run(float* x, std::int64_t count, std::uint64_t number, const StochasticRounding& how) {
-  const auto low = [](std::uint64_t word) { return static_cast<std::uint32_t>(word); };
-  const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
   std::array<std::uint32_t, 4> words{};
   for (std::int64_t i = 0; i < count; ++i, ++number) {
-    if (i == 0 || number % 8 == 0) words = philox({low(number / 8), high(number / 8), how.stream, 0x5eedU}, {low(how.key), high(how.key)});
+    if (i == 0 || number % 8 == 0)
+      words = philox({low_word(number / 8), high_word(number / 8), how.stream, 0x5eedU}, {low_word(how.key), high_word(how.key)});
     x[i] = rounded(x[i], words[number % 8 / 2] >> (number % 2 * 16) & 0xffffU);
   }
 }

@@ -26,13 +26,7 @@ std::vector<Request> requests(int count) {
 /// logp[t] of tokens[t] from one pass without a cache, of weights that were packed.
 std::vector<float> packed_logp(models::Decoder& model, const std::vector<std::int32_t>& tokens, ops::Precision precision) {
   ops::Device& device = model.device();
-  ops::Layout layout;
-  layout.offsets = {0, static_cast<std::int32_t>(tokens.size())};
-  for (std::size_t i = 0; i < tokens.size(); ++i) layout.positions.push_back(static_cast<std::int32_t>(i));
-  nn::Pass pass{device, layout, precision};
-  pass.packed = true;
-  nn::Saved nothing = nn::Saved::nothing();
-  const Tensor logits = model.head().logits(model.forward(tokens, pass, nothing), precision, true);
+  const Tensor logits = model.head().logits(test::full_forward(model, tokens, precision, true), precision, true);
   std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
   targets.push_back(-1);
   const auto count = static_cast<std::int64_t>(tokens.size());

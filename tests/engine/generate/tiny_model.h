@@ -39,13 +39,14 @@ inline std::unique_ptr<models::Decoder> tiny_model(ops::Device& device, unsigned
   return model;
 }
 
-/// Hidden states of one sequence, without a cache.
-inline Tensor full_forward(models::Decoder& model, const std::vector<std::int32_t>& tokens,
-                           ops::Precision precision = ops::Precision::f32) {
+/// Hidden states of one sequence, without a cache; `packed` as in nn::Pass.
+inline Tensor full_forward(models::Decoder& model, const std::vector<std::int32_t>& tokens, ops::Precision precision = ops::Precision::f32,
+                           bool packed = false) {
   ops::Layout layout;
   layout.offsets = {0, static_cast<std::int32_t>(tokens.size())};
   for (std::size_t i = 0; i < tokens.size(); ++i) layout.positions.push_back(static_cast<std::int32_t>(i));
-  const nn::Pass pass{model.device(), layout, precision};
+  nn::Pass pass{model.device(), layout, precision};
+  pass.packed = packed;
   nn::Saved nothing = nn::Saved::nothing();
   return model.forward(tokens, pass, nothing);
 }

@@ -2,7 +2,6 @@
 #include "engine/ops/cpu/pool.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 namespace troupe::engine::ops {
 namespace {
@@ -26,12 +25,6 @@ TEST(Pool, EndsWithoutHavingWorked) {
   for (int i = 0; i < 20; ++i) Pool pool(3);
 }
 
-int processors_of_this_thread() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
-}
-
 TEST(Pool, PinsItsThreadsWhereThereAreAsManyProcessorsAndTheCallerNever) {
   const int all = usable_processors();
   for (const int threads : {all, all + 1}) {
@@ -39,7 +32,7 @@ TEST(Pool, PinsItsThreadsWhereThereAreAsManyProcessorsAndTheCallerNever) {
     std::vector<std::atomic<int>> found(static_cast<std::size_t>(threads));
     std::atomic<int> came = 0;
     pool.run(threads, [&](std::int64_t, int worker) {
-      found[static_cast<std::size_t>(worker)] = processors_of_this_thread();
+      found[static_cast<std::size_t>(worker)] = usable_processors();
       for (++came; came < threads;) std::this_thread::yield();  // so that each thread takes one
     });
     EXPECT_EQ(found[0], all);
