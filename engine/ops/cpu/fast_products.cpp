@@ -30,7 +30,16 @@ std::int64_t tiles_at_once(std::int64_t rows, std::int64_t steps) {
   return std::clamp<std::int64_t>(words_at_once / (rows * std::min(steps, panel_depth)), 2, 14);
 }
 
-/// Blocks of a product: by rows where it has many, else by both.
+/// Even parts of some panels, as many for each thread: a part begins with words that nothing has fetched.
+std::vector<Part> even_parts(std::int64_t panels, int threads) {
+  constexpr std::int64_t most = 16;
+  const std::int64_t count = threads * ((panels + threads * most - 1) / (threads * most));
+  std::vector<Part> parts;
+  for (std::int64_t i = 0; i < count; ++i) parts.push_back({i * panels / count, (i + 1) * panels / count - i * panels / count});
+  return parts;
+}
+
+/// Blocks of a product: by rows where it has many, else by columns, or by both where it has few of either.
 void cut(const PanelProduct& p, int threads, std::vector<PanelProduct>& into) {
   const std::int64_t tiles = (p.m + p.rows - 1) / p.rows, at_once = tiles_at_once(p.rows, p.steps);
   const auto add = [&](std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t columns) {
@@ -41,6 +50,11 @@ void cut(const PanelProduct& p, int threads, std::vector<PanelProduct>& into) {
   };
   if (tiles >= 6 * threads) {
     for (const Part& part : parts_of(tiles, at_once, threads)) add(part.first * p.rows, part.count * p.rows, 0, p.n);
+    return;
+  }
+  const std::int64_t panels = panels_width(p.n) / panel_columns;
+  if (panels >= threads) {
+    for (const Part& part : even_parts(panels, threads)) add(0, p.m, part.first * panel_columns, part.count * panel_columns);
     return;
   }
   Blocks blocks{p.m, p.n, p.rows * at_once, 512};

@@ -102,8 +102,8 @@ template <class V, class E, int M, int width, int lines>
 [[gnu::always_inline]] inline void panel_steps(const float* a, const float* b, std::int64_t steps, const float* ahead,
                                                V (&sums)[M][width]) {
   for (std::int64_t s = 0; s < steps; ++s, a += M, b += panel_columns) {
-    if constexpr (lines > 0) __builtin_prefetch(ahead + 16 * lines * s, 0, lines > 1 ? 3 : 2);
-    if constexpr (lines > 1) __builtin_prefetch(ahead + 16 * lines * s + 16, 0, 3);
+    if constexpr (lines > 0) __builtin_prefetch(ahead + 16 * lines * s, 0, lines > 1 && M < 10 ? 3 : 2);
+    if constexpr (lines > 1) __builtin_prefetch(ahead + 16 * lines * s + 16, 0, M < 10 ? 3 : 2);
     const auto left = E::right(b), right = E::right(b + 16 * (width - 1));
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
@@ -160,8 +160,8 @@ template <class V, class E, int M = E::rows>
 /// while the later ones read theirs from a cache, and of the first panel, which nobody fetched, the first tile does as if it were alone.
 class Fetching {
  public:
-  Fetching(const PanelProduct& p, int highest)
-      : whole_(p.steps * panel_columns), last_(p.n - panel_columns), alone_(p.m < highest), few_(p.m > p.rows && p.m <= 4 * p.rows) {}
+  explicit Fetching(const PanelProduct& p)
+      : whole_(p.steps * panel_columns), last_(p.n - panel_columns), alone_(p.m <= p.rows), few_(!alone_ && p.m <= 4 * p.rows) {}
   /// b: of the panel of column n, which has so many steps.
   Ahead ahead(const float* b, std::int64_t n, std::int64_t steps, std::int64_t tile) const {
     constexpr std::int64_t words_ahead = 4096;
@@ -179,7 +179,7 @@ class Fetching {
 template <class V, class E>
 void panel_product(const PanelProduct& p) {
   constexpr std::int64_t worth_fetching_c = 64;
-  const Fetching fetching(p, E::rows);
+  const Fetching fetching(p);
   for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
     const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
     for (std::int64_t n = 0; n < p.n; n += panel_columns) {
