@@ -46,9 +46,9 @@ void Attention::turn(Tensor& queries, Tensor& keys, const Pass& pass, bool back)
 
 Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
   ops::Device& device = pass.device;
-  Tensor queries = q.forward(x, pass, saved);                       // [U, H*K]
-  Tensor keys = k.forward(x, pass, saved);                          // [U, G*K]
-  const Tensor values = all_rows(pass, v.forward(x, pass, saved));  // [T, G*K]
+  const std::vector<Tensor> computed_once = forward_together({&q, &k, &v}, x, pass, saved);
+  Tensor queries = computed_once[0], keys = computed_once[1];  // [U, H*K], [U, G*K]
+  const Tensor values = all_rows(pass, computed_once[2]);      // [T, G*K]
   queries = all_rows(pass, q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape()));
   keys = all_rows(pass, k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape()));
   turn(queries, keys, pass, false);
@@ -94,9 +94,7 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
   dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
   dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
   Tensor dx = device.empty({rows, q.weight->value.shape()[1]});
-  v.backward(dv, pass, saved, dx, false);
-  k.backward(dk, pass, saved, dx, true);
-  q.backward(dq, pass, saved, dx, true);
+  backward_together({{v, dv}, {k, dk}, {q, dq}}, pass, saved, dx);
   sum_over(o.tp, device, dx, q.weight->name);
   return dx;
 }

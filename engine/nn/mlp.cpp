@@ -15,8 +15,13 @@ Tensor Mlp::activated(const Tensor& g, const Tensor& u, const Pass& pass) const 
 }
 
 Tensor Mlp::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
-  const Tensor g = gate.weight ? gate.forward(x, pass, saved) : Tensor();  // [T, F]
-  const Tensor u = up.forward(x, pass, saved);                             // [T, F]
+  Tensor g, u;  // [T, F]
+  if (gate.weight) {
+    const auto both = forward_together({&gate, &up}, x, pass, saved);
+    g = both[0], u = both[1];
+  } else {
+    u = up.forward(x, pass, saved);
+  }
   const Tensor h = activated(g, u, pass);
   const std::size_t mark = saved.mark();
   Tensor y = down.forward(h, pass, saved);
@@ -50,8 +55,10 @@ Tensor Mlp::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
   }
   dh = Tensor();
   Tensor dx = pass.device.empty({rows, up.weight->value.shape()[1]});
-  up.backward(u, pass, saved, dx, false);
-  if (g) gate.backward(g, pass, saved, dx, true);
+  if (g)
+    backward_together({{up, u}, {gate, g}}, pass, saved, dx);
+  else
+    up.backward(u, pass, saved, dx, false);
   sum_over(down.tp, pass.device, dx, up.weight->name);
   return dx;
 }

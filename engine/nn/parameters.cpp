@@ -20,9 +20,14 @@ bool Parameter::adds() const {
   return !std::exchange(state->unset, false);
 }
 
-void Parameter::multiply(ops::Device& device, const Tensor& x, ops::Precision precision, bool from_packed, Tensor& y) const {
+ops::GemmCall Parameter::product(const Tensor& x, ops::Precision precision, bool from_packed, const Tensor& y) const {
   const bool other = from_packed && packed;
-  device.gemm(x, other ? packed : value, y, {.transpose_b = true, .precision = other ? ops::Precision::bf16 : precision});
+  return {x, other ? packed : value, y, {.transpose_b = true, .precision = other ? ops::Precision::bf16 : precision}};
+}
+
+void Parameter::multiply(ops::Device& device, const Tensor& x, ops::Precision precision, bool from_packed, Tensor& y) const {
+  const ops::GemmCall call = product(x, precision, from_packed, y);
+  device.gemm(call.a, call.b, y, call.how);
 }
 
 Tensor& Parameters::grads() {

@@ -35,6 +35,7 @@ struct Parameter {
   /// The shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
   /// y = x value^T: x [T, D], y [T, F]. `from_packed`: of the packed weight, where there is one; in bf16 then.
+  ops::GemmCall product(const Tensor& x, ops::Precision precision, bool from_packed, const Tensor& y) const;
   void multiply(ops::Device& device, const Tensor& x, ops::Precision precision, bool from_packed, Tensor& y) const;
   /// Matrices decay, vectors (norm gains, biases) do not.
   bool decays() const { return value.shape().rank() >= 2; }

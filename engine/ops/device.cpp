@@ -2,6 +2,10 @@
 
 namespace troupe::engine::ops {
 
+void Device::grouped_gemm(std::span<GemmCall> calls) {
+  for (GemmCall& call : calls) gemm(call.a, call.b, call.c, call.how);
+}
+
 void Device::head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                           Precision precision, const Tensor& dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
                           Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {

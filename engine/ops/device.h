@@ -28,6 +28,12 @@ struct Gemm {
   Precision precision = Precision::f32;
 };
 
+/// One product of Device::grouped_gemm().
+struct GemmCall {
+  Tensor a, b, c;
+  Gemm how;
+};
+
 /// How the rows of a batch form sequences.
 struct Layout {
   std::vector<std::int32_t> offsets;    ///< [N+1] sequence n is rows offsets[n] .. offsets[n+1]
@@ -138,6 +144,10 @@ class Device {
 
   // Products. A [M, K] or transposed [K, M]; B [K, N] or transposed [N, K]; C [M, N].
   virtual void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) = 0;
+  /// Products one after the other, none of which reads what another one writes. Where all have the same A (several layers of one input),
+  /// the same B with A transposed (their weights' gradients) or the same C, to which all but the first add (their input's), a device may
+  /// read what they share once. The bits are those of gemm().
+  virtual void grouped_gemm(std::span<GemmCall> calls);
   /// `packed` becomes weight [N, K] as products x W^T in bf16 read it in the weight's place, in less time where x has few rows. It is
   /// absent, or was made of a weight of this shape and for the same type:
   ///   bf16_packed  rounded to bf16, as those products round it: the same bits

@@ -69,6 +69,15 @@ class ProfiledDevice final : public Device, public TellsSpans {
     computed(
         "gemm", {&a, &b, &c}, [&] { return gemm_work(a, b, c, how); }, [&] { to_->gemm(a, b, c, how); });
   }
+  void grouped_gemm(std::span<GemmCall> calls) override {
+    const Spanned span(&spans_, [&] {
+      SpanStart start{SpanKind::op, "gemm", gemms_work(calls), {}};
+      for (const GemmCall& call : calls)
+        if (spans_.wants_shapes()) start.detail += (start.detail.empty() ? "" : ", ") + shapes_of({&call.a, &call.b, &call.c});
+      return start;
+    });
+    to_->grouped_gemm(calls);
+  }
   void pack(In weight, DType type, Tensor& packed) override {
     moved("pack", {&weight, &weight}, [&] { to_->pack(weight, type, packed); });
   }

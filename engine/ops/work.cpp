@@ -65,6 +65,15 @@ Work gemm_work(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how) {
           .bf16 = how.precision == Precision::bf16};
 }
 
+Work gemms_work(std::span<const GemmCall> calls) {
+  Work sum;
+  for (const GemmCall& call : calls) {
+    const Work one = gemm_work(call.a, call.b, call.c, call.how);
+    sum.flops += one.flops, sum.bytes += one.bytes, sum.bf16 = one.bf16;
+  }
+  return sum;
+}
+
 Work attention_work(const Tensor& q, const Layout& layout, const AttentionShape& shape, Precision precision) {
   return attention_with(2, 2, 2, q, layout, shape, precision);  // q, out; k, v
 }

@@ -8,6 +8,8 @@ namespace troupe::engine::ops {
 
 /// 2 M N K; an accumulated C is read and written.
 Work gemm_work(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how);
+/// The sum of theirs.
+Work gemms_work(std::span<const GemmCall> calls);
 /// 4 H K for each key that a row sees (q.k and p v). Keys and values are moved once a sequence, as far as its last row sees.
 Work attention_work(const Tensor& q, const Layout& layout, const AttentionShape& shape, Precision precision);
 /// 10 H K for each key: the scores once more, dp, dq, dk and dv.

@@ -28,6 +28,12 @@ class Scratch {
 
 class FastDevice final : public HostDevice {
  public:
+  /// A product whose A (where it is multiplied by rows) or B (by columns) is packed on the way; none of its items lie together.
+  struct Unpacked {
+    Packing items;
+    PanelProduct product;
+  };
+
   FastDevice(const Kernels& kernels, const CpuOptions& options);
 
   void upload_from(Tensor& to, const Source& source) override;
@@ -36,6 +42,7 @@ class FastDevice final : public HostDevice {
   void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
   void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
+  void grouped_gemm(std::span<GemmCall> calls) override;
   void pack(const Tensor& weight, DType type, Tensor& packed) override;
   void add_bias(Tensor& y, const Tensor& bias) override;
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
@@ -75,21 +82,35 @@ class FastDevice final : public HostDevice {
 
  private:
   enum class Kind { dot, outer };
+  static Product product_of(const Tensor& a, const Tensor& b, Tensor& c, Gemm how);
+  static std::vector<Product> products_of(std::span<GemmCall> calls);
   /// C = A B on all threads. dot: B is [n, k], outer: it is [k, n]. In bf16, and where it is large, from operands that are packed first.
   void product(Kind kind, const Product& p, Precision precision);
   void packed_product(Kind kind, const Product& p, const Panels& with);
   /// In f32 by a kernel that packs for itself, in blocks of C.
   void blocks_of_product(Kind kind, const Product& p);
-  /// dot of few rows in f32, which each thread packs once for all of its columns.
-  void product_of_few_rows(const Product& p);
+  /// Products of packed weights with one A.
+  void products_with_packed(std::span<GemmCall> calls);
+  /// dot of few rows in f32, the same of all products, which each thread packs once for all of its columns.
+  void products_of_few_rows(std::span<const Product> products);
   /// nullptr: a product so small or of so few rows is not worth packing.
   const Panels* panels_for(Kind kind, const Product& p, Precision precision) const;
+  /// nullptr: not all of them go the same way.
+  const Panels* panels_for_all(Kind kind, std::span<const Product> products, Precision precision) const;
+  /// What products share is packed once. False: nothing was done, each goes its own way.
+  bool products_of_one_left(std::span<GemmCall> calls);
+  /// Of few parts of k. by_columns: A is packed beforehand, else the Bs are.
+  void multiply_one_left(const Panels& with, std::span<const Product> products, bool by_columns);
+  bool products_of_one_right(std::span<GemmCall> calls);
+  bool products_of_one_sum(std::span<GemmCall> calls);
   void multiply(const Panels& with, const PanelProduct& p) { multiply(with, std::span(&p, 1)); }
   /// Products that do not depend on each other, shared out together.
   void multiply(const Panels& with, std::span<const PanelProduct> products);
-  /// The same of an A, or a B, whose items are packed on the way; none lie together.
-  void multiply_rows(const Panels& with, const Packing& left, const PanelProduct& p);
-  void multiply_columns(const Panels& with, const Packing& right, const PanelProduct& p);
+  /// The same one after the other, so that they may add to one C, from an A that is packed once where neighbours have the same; their m is
+  /// one.
+  void multiply_rows(const Panels& with, std::span<const Unpacked> products);
+  /// The same from packed As of one m and k.
+  void multiply_columns(const Panels& with, std::span<const Unpacked> products);
   /// With weights of whole numbers (kernels_int8.h): few rows read them as they are, more of them a copy in bf16.
   void pack_int8(const Tensor& weight, Tensor& packed);
   void product_with_int8(const PanelProduct& p);

@@ -26,6 +26,26 @@ struct Round {
     }
   }
 
+  void grouped_products() {
+    for (const auto precision : {Precision::f32, Precision::bf16}) {
+      const std::string in = precision == Precision::bf16 ? " in bf16" : "";
+      for (const std::int64_t m : {5, 300}) {
+        const Tensor x = random({m, 400}, 1), dy = random({m, 333}, 2), dz = random({m, 70}, 3), w = random({333, 400}, 4),
+                     u = random({70, 400}, 5);
+        GemmCall layers[] = {{x, w, on.empty({m, 333}), {.transpose_b = true, .precision = precision}},
+                             {x, u, on.empty({m, 70}), {.transpose_b = true, .precision = precision}}};
+        GemmCall weights[] = {{dy, x, random({333, 400}, 6), {.transpose_a = true, .accumulate = true, .precision = precision}},
+                              {dz, x, on.empty({70, 400}), {.transpose_a = true, .precision = precision}}};
+        const Tensor dx = on.empty({m, 400});
+        GemmCall input[] = {{dy, w, dx, {.precision = precision}}, {dz, u, dx, {.accumulate = true, .precision = precision}}};
+        for (const auto& calls : {std::span<GemmCall>(layers), std::span<GemmCall>(weights), std::span<GemmCall>(input)}) {
+          on.grouped_gemm(calls);
+          for (const GemmCall& call : calls) keep("grouped" + call.c.shape().text() + " of " + call.a.shape().text() + in, call.c);
+        }
+      }
+    }
+  }
+
   void rounding() {
     Tensor x = random({301, 207}, 9);
     on.round_to_bf16(x, {.key = 3, .stream = 1, .first = 0, .pitch = 207});
@@ -147,6 +167,7 @@ struct Round {
 std::map<std::string, Floats> every_result(Device& device) {
   Round round{device, {}};
   round.products();
+  round.grouped_products();
   round.weights_in_8_bits();
   round.rounding();
   round.rows();

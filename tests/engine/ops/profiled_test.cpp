@@ -78,6 +78,22 @@ TEST(ProfiledDevice, TellsTheWorkAndTheShapesOfAProduct) {
   EXPECT_EQ(span.detail, "[3, 5] [7, 5] [3, 7]");
 }
 
+TEST(ProfiledDevice, TellsGroupedProductsAsOne) {
+  Told told;
+  const auto device = make_profiled_device(make_reference_device(), told);
+  const Tensor a = from_host(*device, {3, 5}, Floats(15, 1)), b = from_host(*device, {7, 5}, Floats(35, 1));
+  GemmCall calls[] = {{a, b, device->empty({3, 7}), {.transpose_b = true}}, {a, b, device->empty({3, 7}), {.transpose_b = true}}};
+  const std::size_t before = told.starts.size();
+  device->grouped_gemm(calls);
+  ASSERT_EQ(told.starts.size(), before + 1);
+  const SpanStart& span = told.starts.back();
+  EXPECT_EQ(span.name, "gemm");
+  EXPECT_EQ(span.work.flops, 2 * 2 * 3 * 7 * 5);
+  EXPECT_EQ(span.work.bytes, 2 * 4 * (15 + 35 + 21));
+  EXPECT_EQ(span.detail, "[3, 5] [7, 5] [3, 7], [3, 5] [7, 5] [3, 7]");
+  EXPECT_EQ(to_host(*device, calls[1].c), Floats(21, 5));
+}
+
 TEST(ProfiledDevice, HasTheMemoryOfTheOther) {
   Told told;
   const std::shared_ptr<Device> inner = make_reference_device();
