@@ -60,7 +60,7 @@ class Process final : public Cast {
         return node_.spawn(name, entry.make({config, session_.from(), *device_, nullptr, &session_.output(), text_}));
       using Ranked = Housed<RoleActor<R>>;
       const auto make = [this, grid, &config](engine::parallel::Mesh mesh) {
-        return housed<RoleActor<R>>(cpu_of(config, grid.ranks()), std::move(mesh), profile_, [&](const House& house) {
+        return housed<RoleActor<R>>(cpu_of(config, part_of_process(grid.ranks())), std::move(mesh), profile_, [&](const House& house) {
           const auto* output = house.mesh->leads() ? &session_.output() : nullptr;
           return role_entry<R>().make({config, session_.from(), *house.device, house.mesh.get(), output, text_});
         });

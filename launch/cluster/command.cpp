@@ -46,7 +46,7 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std:
 int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all) {
   int ranks = 0;
   for (const NodeSpec& each : all) ranks += each.role == node.role ? each.grid.ranks() : 0;
-  return threads_a_rank(0, ranks);
+  return part_of_process(ranks);
 }
 
 }  // namespace troupe::launch

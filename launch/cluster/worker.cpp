@@ -108,7 +108,7 @@ class Worker {
     using Actor = RoleActor<R>;
     const std::shared_ptr<const TextModel> shared_text = role_entry<R>().reads_text ? text() : nullptr;
     const auto made = [&](Mesh mesh) {
-      return housed<Actor>(cpu_of(assignment_.config, 1), std::move(mesh), profile_, [&](const House& house) {
+      return housed<Actor>(cpu_of(assignment_.config, part_of_process(1)), std::move(mesh), profile_, [&](const House& house) {
         const Mesh* ours = line_ ? house.mesh.get() : nullptr;
         return role_entry<R>().make({assignment_.config, assignment_.from, *house.device, ours, leads() ? &output_ : nullptr, shared_text});
       });

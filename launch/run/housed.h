@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <thread>
 #include <utility>
 
+#include "engine/base/processors.h"
 #include "engine/ops/device.h"
 #include "engine/parallel/grid.h"
 #include "launch/profile/run_profile.h"
@@ -13,14 +13,16 @@
 
 namespace troupe::launch {
 
-/// Threads of each of `ranks` ranks that share this machine: `given` of the configuration, or an equal part of what there is.
-inline int threads_a_rank(std::int64_t given, int ranks) {
-  return given > 0 ? static_cast<int>(given) : std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / std::max(1, ranks));
+/// Of the processors that this process may use, the part of one of so many ranks that share them.
+inline int part_of_process(int ranks) { return std::max(1, engine::usable_processors() / std::max(1, ranks)); }
+/// The part of this process where so many run on the machine: an equal one, unless it is bound to fewer (mpirun --bind-to).
+inline int part_of_machine(int processes) {
+  return std::min(engine::usable_processors(), std::max(1, engine::all_processors() / std::max(1, processes)));
 }
 
-/// The processors of one of `ranks` ranks that share this machine.
-inline engine::ops::CpuOptions cpu_of(const RunConfig& config, int ranks) {
-  return {.threads = threads_a_rank(config.train.threads, ranks), .pin_threads = config.train.pin_threads};
+/// The threads that the configuration gives a rank, else so many.
+inline engine::ops::CpuOptions cpu_of(const RunConfig& config, int threads) {
+  return {.threads = config.train.threads > 0 ? static_cast<int>(config.train.threads) : threads, .pin_threads = config.train.pin_threads};
 }
 
 struct House {

@@ -116,9 +116,4 @@ std::uint64_t Pool::wait_for_other(std::uint64_t loop) {
   return next_.load() >> 32;
 }
 
-int usable_processors() {
-  const cpu_set_t all = processors();
-  return std::max(1, CPU_COUNT(&all));
-}
-
 }  // namespace troupe::engine::ops

@@ -9,10 +9,9 @@
 #include <thread>
 #include <vector>
 
-namespace troupe::engine::ops {
+#include "engine/base/processors.h"
 
-/// Processors that the calling thread may use: those of the process, but for a thread that is pinned.
-int usable_processors();
+namespace troupe::engine::ops {
 
 class Pool {
  public:

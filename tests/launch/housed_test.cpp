@@ -1,0 +1,49 @@
+// How many threads a rank has where the run does not say.
+#include "launch/run/housed.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
+
+namespace troupe::launch {
+namespace {
+
+/// A thread of its own on one processor: what it was given ends with it.
+template <class Visit>
+void on_one_processor(Visit visit) {
+  std::thread([&] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(sched_getcpu()), &set);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+    visit();
+  }).join();
+}
+
+TEST(ThreadsOfARank, AreItsPartOfTheProcessorsThatTheProcessMayUse) {
+  const int usable = engine::usable_processors();
+  EXPECT_EQ(part_of_process(1), usable);
+  EXPECT_EQ(part_of_process(0), usable);
+  EXPECT_EQ(part_of_process(2 * usable), 1);
+  on_one_processor([] {
+    EXPECT_EQ(engine::usable_processors(), 1);
+    for (const int ranks : {1, 2, 100}) EXPECT_EQ(part_of_process(ranks), 1);
+  });
+}
+
+TEST(ThreadsOfARank, OfAProcessThatIsBoundAreNoMoreThanItMayUse) {
+  EXPECT_GE(engine::all_processors(), engine::usable_processors());
+  EXPECT_EQ(part_of_machine(engine::all_processors()), 1);
+  on_one_processor([] { EXPECT_EQ(part_of_machine(1), 1); });
+}
+
+TEST(ThreadsOfARank, AreThoseOfTheConfigurationWhereItHasSome) {
+  RunConfig config;
+  EXPECT_EQ(cpu_of(config, 3).threads, 3);
+  config.train.threads = 5;
+  EXPECT_EQ(cpu_of(config, 3).threads, 5);
+}
+
+}  // namespace
+}  // namespace troupe::launch
