@@ -6,7 +6,12 @@
 
 namespace troupe::engine::nn {
 
-Tensor Linear::forward(const Tensor& x, const Pass& pass, Saved& saved) const { return forward_together({this}, x, pass, saved)[0]; }
+Tensor Linear::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  Tensor y = pass.device.empty({x.shape()[0], weight->value.shape()[0]});  // [T, F]
+  weight->multiply(pass.device, x, pass.precision, pass.packed, y);
+  finish(x, pass, saved, y);
+  return y;
+}
 
 void Linear::finish(const Tensor& x, const Pass& pass, Saved& saved, Tensor& y) const {
   if (weight->grad || lora) saved.push(x);
@@ -18,6 +23,7 @@ void Linear::finish(const Tensor& x, const Pass& pass, Saved& saved, Tensor& y) 
 std::vector<Tensor> forward_together(std::initializer_list<const Linear*> layers, const Tensor& x, const Pass& pass, Saved& saved) {
   std::vector<ops::GemmCall> products;
   std::vector<Tensor> results;
+  products.reserve(layers.size()), results.reserve(layers.size());
   for (const Linear* layer : layers) {
     results.push_back(pass.device.empty({x.shape()[0], layer->weight->value.shape()[0]}));  // [T, F]
     products.push_back(layer->weight->product(x, pass.precision, pass.packed, results.back()));
@@ -45,6 +51,7 @@ void backward_together(std::initializer_list<LinearSlope> layers, const Pass& pa
     return;
   }
   std::vector<ops::GemmCall> products;
+  products.reserve(layers.size());
   for (const auto& [layer, dy] : layers)
     products.push_back({dy, layer.weight->value, dx, {.accumulate = !products.empty(), .precision = pass.precision}});
   pass.device.grouped_gemm(products);

@@ -254,6 +254,9 @@ inline constexpr std::int64_t head_columns = 896;
 /// Words of the head's weight that are packed at a time, for logits and for the gradients of hidden states: 128 MiB each.
 inline constexpr std::int64_t head_weight_words = std::int64_t{32} << 20;
 
+/// Words of an operand, or of those of a group of products, that are packed beforehand: 128 MiB.
+inline constexpr std::int64_t most_packed_words = std::int64_t{32} << 20;
+
 struct CpuOptions {
   int threads = 0;           ///< 0: as many as the process may use
   bool pin_threads = false;  ///< each on a processor of its own, where the process may use just as many; elsewhere a warning says why not

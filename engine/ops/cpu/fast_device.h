@@ -83,7 +83,6 @@ class FastDevice final : public HostDevice {
  private:
   enum class Kind { dot, outer };
   static Product product_of(const Tensor& a, const Tensor& b, Tensor& c, Gemm how);
-  static std::vector<Product> products_of(std::span<GemmCall> calls);
   /// C = A B on all threads. dot: B is [n, k], outer: it is [k, n]. In bf16, and where it is large, from operands that are packed first.
   void product(Kind kind, const Product& p, Precision precision);
   void packed_product(Kind kind, const Product& p, const Panels& with);
@@ -98,11 +97,11 @@ class FastDevice final : public HostDevice {
   /// nullptr: not all of them go the same way.
   const Panels* panels_for_all(Kind kind, std::span<const Product> products, Precision precision) const;
   /// What products share is packed once. False: nothing was done, each goes its own way.
-  bool products_of_one_left(std::span<GemmCall> calls);
+  bool products_of_one_left(std::span<const Product> products, Precision precision);
   /// Of few parts of k. by_columns: A is packed beforehand, else the Bs are.
   void multiply_one_left(const Panels& with, std::span<const Product> products, bool by_columns);
-  bool products_of_one_right(std::span<GemmCall> calls);
-  bool products_of_one_sum(std::span<GemmCall> calls);
+  bool products_of_one_right(std::span<const Product> products, Precision precision);
+  bool products_of_one_sum(std::span<const Product> products, Precision precision);
   void multiply(const Panels& with, const PanelProduct& p) { multiply(with, std::span(&p, 1)); }
   /// Products that do not depend on each other, shared out together.
   void multiply(const Panels& with, std::span<const PanelProduct> products);
@@ -143,6 +142,7 @@ class FastDevice final : public HostDevice {
   void scale_row(float* logits, std::int64_t n, const HeadScale& scale) const;
 
   Scratch left_{blocks()}, right_{blocks()};  ///< packed operands of a product
+  std::vector<Product> grouped_, few_rows_;   ///< of one call
   Scratch gain_{blocks()}, by_column_{blocks()};
   Scratch kept_{blocks()};
   std::array<HeadScratch, 2> head_scratch_{HeadScratch(blocks()), HeadScratch(blocks())};

@@ -21,20 +21,20 @@ void FastDevice::products_of_few_rows(std::span<const Product> products) {
   std::int64_t n = 0;
   for (const Product& p : products) n += p.n;
   const std::int64_t columns = columns_of_part(n, pool_.threads());
-  std::vector<Product> parts;
+  few_rows_.clear();
   for (const Product& p : products) {
     for (std::int64_t j = 0; j < p.n; j += columns) {
       Product part = p;
       part.n = std::min(columns, p.n - j), part.b += j * p.ldb, part.c += j;
-      parts.push_back(part);
+      few_rows_.push_back(part);
     }
   }
   std::vector<char> has_rows(static_cast<std::size_t>(pool_.threads()));
   for (std::int64_t k = 0; k < products[0].k; k += direct_depth) {
     std::fill(has_rows.begin(), has_rows.end(), 0);
-    pool_.run(std::ssize(parts), [&](std::int64_t item, int worker) {
+    pool_.run(std::ssize(few_rows_), [&](std::int64_t item, int worker) {
       char& packed = has_rows[static_cast<std::size_t>(worker)];
-      kernels_.direct_product(parts[static_cast<std::size_t>(item)], k, scratch(worker), packed == 0);
+      kernels_.direct_product(few_rows_[static_cast<std::size_t>(item)], k, scratch(worker), packed == 0);
       packed = 1;
     });
   }

@@ -11,12 +11,22 @@ bool same(const Tensor& x, const Tensor& y) {
   return x.buffer() == y.buffer() && x.offset_bytes() == y.offset_bytes() && x.shape() == y.shape();
 }
 
-/// Whether all have these transposes, one precision and one `shared` operand.
-bool alike(std::span<const GemmCall> calls, bool transpose_a, bool transpose_b, Tensor GemmCall::*shared) {
-  return std::all_of(calls.begin(), calls.end(), [&](const GemmCall& call) {
-    return call.how.transpose_a == transpose_a && call.how.transpose_b == transpose_b && call.how.precision == calls[0].how.precision &&
-           same(call.*shared, calls[0].*shared) && call.b.dtype() == calls[0].b.dtype();
+/// Whether all have one kind of operands, one precision and one `shared` operand.
+bool alike(std::span<const GemmCall> calls, Tensor GemmCall::*shared) {
+  const auto& [a, b, c, how] = calls[0];
+  return std::all_of(calls.begin() + 1, calls.end(), [&](const GemmCall& call) {
+    return call.how.transpose_a == how.transpose_a && call.how.transpose_b == how.transpose_b && call.how.precision == how.precision &&
+           call.b.dtype() == b.dtype() && same(call.*shared, calls[0].*shared);
   });
+}
+
+/// What all of them share, where that is something they can share; nullptr: nothing.
+Tensor GemmCall::*shared_by(std::span<const GemmCall> calls) {
+  const Gemm& how = calls[0].how;
+  if (how.transpose_a && how.transpose_b) return nullptr;
+  Tensor GemmCall::*const shared = how.transpose_b ? &GemmCall::a : how.transpose_a ? &GemmCall::b : &GemmCall::c;
+  const bool adds = std::all_of(calls.begin() + 1, calls.end(), [](const GemmCall& call) { return call.how.accumulate; });
+  return alike(calls, shared) && (adds || shared != &GemmCall::c) ? shared : nullptr;
 }
 
 std::int64_t multiplications(std::span<const Product> products) {
@@ -32,14 +42,17 @@ bool any_is_empty(std::span<const Product> products) {
 }  // namespace
 
 void FastDevice::grouped_gemm(std::span<GemmCall> calls) {
-  if (calls.size() > 1 && (products_of_one_left(calls) || products_of_one_right(calls) || products_of_one_sum(calls))) return;
-  Device::grouped_gemm(calls);
-}
-
-std::vector<Product> FastDevice::products_of(std::span<GemmCall> calls) {
-  std::vector<Product> products;
-  for (GemmCall& call : calls) products.push_back(product_of(call.a, call.b, call.c, call.how));
-  return products;
+  Tensor GemmCall::*const shared = calls.size() > 1 ? shared_by(calls) : nullptr;
+  if (shared == nullptr) return Device::grouped_gemm(calls);
+  if (is_packed(calls[0].b)) return products_with_packed(calls);
+  grouped_.clear();
+  for (GemmCall& call : calls) grouped_.push_back(product_of(call.a, call.b, call.c, call.how));
+  const Precision precision = calls[0].how.precision;
+  const bool done = shared == &GemmCall::a   ? products_of_one_left(grouped_, precision)
+                    : shared == &GemmCall::b ? products_of_one_right(grouped_, precision)
+                                             : products_of_one_sum(grouped_, precision);
+  if (done) return;
+  for (const Product& p : grouped_) product(shared == &GemmCall::a ? Kind::dot : Kind::outer, p, precision);
 }
 
 const Panels* FastDevice::panels_for_all(Kind kind, std::span<const Product> products, Precision precision) const {
@@ -48,11 +61,7 @@ const Panels* FastDevice::panels_for_all(Kind kind, std::span<const Product> pro
   return all && !any_is_empty(products) ? with : nullptr;
 }
 
-bool FastDevice::products_of_one_left(std::span<GemmCall> calls) {
-  if (!alike(calls, false, true, &GemmCall::a)) return false;
-  if (is_packed(calls[0].b)) return products_with_packed(calls), true;
-  const std::vector<Product> products = products_of(calls);
-  const Precision precision = calls[0].how.precision;
+bool FastDevice::products_of_one_left(std::span<const Product> products, Precision precision) {
   if (precision == Precision::f32 && products[0].m <= most_direct_rows) {
     if (any_is_empty(products) || multiplications(products) < worth_waking) return false;
     return products_of_few_rows(products), true;
@@ -86,10 +95,8 @@ void FastDevice::multiply_one_left(const Panels& with, std::span<const Product> 
   by_columns ? multiply_columns(with, parts) : multiply_rows(with, parts);
 }
 
-bool FastDevice::products_of_one_right(std::span<GemmCall> calls) {
-  if (!alike(calls, true, false, &GemmCall::b)) return false;
-  const std::vector<Product> products = products_of(calls);
-  const Panels* with = panels_for_all(Kind::outer, products, calls[0].how.precision);
+bool FastDevice::products_of_one_right(std::span<const Product> products, Precision precision) {
+  const Panels* with = panels_for_all(Kind::outer, products, precision);
   if (with == nullptr) return false;
   const Product& first = products[0];
   const std::int64_t steps = with->steps(first.k);
@@ -110,11 +117,8 @@ bool FastDevice::products_of_one_right(std::span<GemmCall> calls) {
   return true;
 }
 
-bool FastDevice::products_of_one_sum(std::span<GemmCall> calls) {
-  const bool adds = std::all_of(calls.begin() + 1, calls.end(), [](const GemmCall& call) { return call.how.accumulate; });
-  if (!adds || !alike(calls, false, false, &GemmCall::c)) return false;
-  const std::vector<Product> products = products_of(calls);
-  const Panels* with = panels_for_all(Kind::outer, products, calls[0].how.precision);
+bool FastDevice::products_of_one_sum(std::span<const Product> products, Precision precision) {
+  const Panels* with = panels_for_all(Kind::outer, products, precision);
   if (with == nullptr) return false;
   std::vector<Product> parts;
   std::int64_t words = 0;

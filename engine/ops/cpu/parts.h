@@ -13,8 +13,6 @@ namespace troupe::engine::ops {
 inline constexpr std::int64_t worth_waking = 250'000;
 /// Of an operand so much that it stays in the second-level cache beside a panel of the other.
 inline constexpr std::int64_t words_at_once = 100'000;
-/// Of operands that are packed before they are multiplied: so that memory for them stays within bounds.
-inline constexpr std::int64_t most_packed_words = std::int64_t{32} << 20;
 
 /// Zeros for the product of no k, unless it adds.
 inline void clear(std::int64_t m, std::int64_t n, float* c, std::int64_t ldc, bool accumulate) {
