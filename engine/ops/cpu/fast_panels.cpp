@@ -13,7 +13,7 @@ std::int64_t tiles_at_once(std::int64_t rows, std::int64_t steps) {
 
 /// Even parts of some panels, as many for each thread: a part begins with words that nothing has fetched.
 std::vector<Part> even_parts(std::int64_t panels, int threads) {
-  constexpr std::int64_t most = 16;
+  constexpr std::int64_t most = 32;
   const std::int64_t count = threads * ((panels + threads * most - 1) / (threads * most));
   std::vector<Part> parts;
   for (std::int64_t i = 0; i < count; ++i) parts.push_back({i * panels / count, (i + 1) * panels / count - i * panels / count});
