@@ -80,9 +80,10 @@ class Rank {
     constexpr const auto& entry = role_entry<R>();
     line_->together(cat("making the ", entry.name), [&] {
       auto mesh = value_or_throw(Mesh::create(split(), entry.sharing == Sharing::grid ? policy_grid(config_) : Grid{.dp = world_->size()}));
-      made<R>() = housed<RoleActor<R>>(cpu_of(config_, part_of_machine(world_->size())), std::move(mesh), *profile_, [&](const House& house) {
-        return role_entry<R>().make({config_, from_, *house.device, house.mesh.get(), output_, entry.reads_text ? text() : nullptr});
-      });
+      made<R>() =
+          housed<RoleActor<R>>(cpu_of(config_, part_of_machine(world_->size())), std::move(mesh), *profile_, [&](const House& house) {
+            return role_entry<R>().make({config_, from_, *house.device, house.mesh.get(), output_, entry.reads_text ? text() : nullptr});
+          });
     });
   }
 
