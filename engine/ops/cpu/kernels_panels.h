@@ -97,13 +97,15 @@ struct Ahead {
   const float* c;
 };
 
-/// `width`: vectors of the panel's two that are wanted.
+/// `width`: vectors of the panel's two that are wanted. What is fetched far ahead comes into the first-level cache where a tile leaves it
+/// room there, else into the second.
 template <class V, class E, int M, int width, int lines>
 [[gnu::always_inline]] inline void panel_steps(const float* a, const float* b, std::int64_t steps, const float* ahead,
                                                V (&sums)[M][width]) {
+  constexpr int level = lines > 1 && M < 10 ? 3 : 2;
   for (std::int64_t s = 0; s < steps; ++s, a += M, b += panel_columns) {
-    if constexpr (lines > 0) __builtin_prefetch(ahead + 16 * lines * s, 0, lines > 1 && M < 10 ? 3 : 2);
-    if constexpr (lines > 1) __builtin_prefetch(ahead + 16 * lines * s + 16, 0, M < 10 ? 3 : 2);
+    if constexpr (lines > 0) __builtin_prefetch(ahead + 16 * lines * s, 0, level);
+    if constexpr (lines > 1) __builtin_prefetch(ahead + 16 * lines * s + 16, 0, level);
     const auto left = E::right(b), right = E::right(b + 16 * (width - 1));
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
