@@ -21,7 +21,8 @@ std::vector<Part> even_parts(std::int64_t panels, int threads) {
 }
 
 /// Blocks of a product: by rows where it has many, else by columns, or by both where it has few of either.
-void cut(const PanelProduct& p, int threads, std::vector<PanelProduct>& into) {
+std::vector<PanelProduct> cut(const PanelProduct& p, int threads) {
+  std::vector<PanelProduct> into;
   const std::int64_t tiles = (p.m + p.rows - 1) / p.rows, at_once = tiles_at_once(p.rows, p.steps);
   const auto add = [&](std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t columns) {
     PanelProduct part = p;
@@ -31,18 +32,19 @@ void cut(const PanelProduct& p, int threads, std::vector<PanelProduct>& into) {
   };
   if (tiles >= 6 * threads) {
     for (const Part& part : parts_of(tiles, at_once, threads)) add(part.first * p.rows, part.count * p.rows, 0, p.n);
-    return;
+    return into;
   }
   const std::int64_t panels = panels_width(p.n) / panel_columns;
   if (panels >= threads) {
     for (const Part& part : even_parts(panels, threads)) add(0, p.m, part.first * panel_columns, part.count * panel_columns);
-    return;
+    return into;
   }
   Blocks blocks{p.m, p.n, p.rows * at_once, 512};
   blocks.cut_for(threads, p.rows, panel_columns);
   for (std::int64_t n = 0; n < p.n; n += blocks.width) {
     for (std::int64_t m = 0; m < p.m; m += blocks.height) add(m, blocks.height, n, blocks.width);
   }
+  return into;
 }
 
 }  // namespace
@@ -83,13 +85,20 @@ void FastDevice::pack_tiles(const Panels& with, const Packing& items, float* to)
 }
 
 void FastDevice::multiply(const Panels& with, std::span<const PanelProduct> products) {
-  std::vector<PanelProduct> parts;
+  std::vector<std::vector<PanelProduct>> cuts;
   std::int64_t work = 0;
   for (const PanelProduct& p : products) {
     if (p.steps == 0) clear(p.m, p.n, p.c, p.ldc, p.accumulate);
     if (p.steps == 0) continue;
     work += p.m * p.n * p.steps;
-    cut(p, p.m * p.n * p.steps < worth_waking ? 1 : pool_.threads(), parts);
+    cuts.push_back(cut(p, p.m * p.n * p.steps < worth_waking ? 1 : pool_.threads()));
+  }
+  std::vector<PanelProduct> parts;  // a thread's own of each product together
+  for (int thread = 0; thread < pool_.threads(); ++thread) {
+    for (const auto& of_one : cuts) {
+      const auto [begin, end] = pool_.slice(std::ssize(of_one), thread);
+      parts.insert(parts.end(), of_one.begin() + begin, of_one.begin() + end);
+    }
   }
   spread(std::ssize(parts), work, [&](std::int64_t part, int) { with.product(parts[static_cast<std::size_t>(part)]); });
 }

@@ -47,8 +47,7 @@ HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weigh
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), vocabulary_);
   while (head_block % vocabulary_tile_ != 0) --vocabulary_tile_;
-  const std::int64_t unit = std::lcm(std::lcm(with_.rows, for_logits_.rows), with_.step);
-  block_height_ = block_rows / unit * unit;
+  unit_ = std::lcm(for_logits_.rows, with_.step);
   for (std::size_t t = 0; t < targets.size(); ++t) {
     if (targets[t] != no_target) rows_.push_back(static_cast<std::int32_t>(t));
   }
@@ -58,6 +57,18 @@ HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weigh
   add(hidden, weight, device.head_scratch_[0]);
   if (adapter != nullptr) add(adapter->down, adapter->up, device.head_scratch_[1]);
   span_ = std::max<std::int64_t>(1, head_weight_words / (std::max<std::int64_t>(1, factors_[0].steps) * head_columns)) * head_columns;
+}
+
+std::int64_t HeadPass::height_for(std::int64_t rows) const {
+  constexpr std::int64_t lost = 4;  // rows' worth of time that a block takes beside its rows', for reading what it is multiplied by
+  const std::int64_t threads = device_.pool_.threads();
+  std::int64_t best = 0, least = 0;
+  for (std::int64_t height = block_rows / unit_ * unit_; height > 0; height -= unit_) {
+    const std::int64_t whole = rows / height, rest = rows % height, rounds = (whole + threads - 1) / threads;
+    const std::int64_t longest = rounds * (height + lost) + (whole % threads == 0 && rest > 0 ? rest + lost : 0);
+    if (best == 0 || longest < least) best = height, least = longest;
+  }
+  return best;
 }
 
 void HeadPass::gather_inputs(const Chunk& chunk) {
@@ -109,6 +120,11 @@ void HeadPass::forward_block(const Chunk& chunk, const Block& block, const float
   }
 }
 
+void HeadPass::keep(const Chunk& chunk, const Block& block, const float* z, float* kept) const {
+  for (std::int64_t i = 0; i < block.rows; i += unit_)
+    kernels_.copy_lines(z + i * pitch_, kept + place(chunk, block.row + i, block.column), std::min(unit_, block.rows - i) * pitch_);
+}
+
 void HeadPass::finish_rows(const Chunk& chunk, const HeadScores& to) const {
   device_.share(chunk.rows, 64 * blocks_, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -128,10 +144,10 @@ void HeadPass::forward_chunk(const Chunk& chunk, const HeadScores& to, float* ke
   target_logit_.resize(static_cast<std::size_t>(chunk.rows));
   for_each_group(span_, [&](const Columns& span) {
     need_weights(span.begin);
-    for_each_block(chunk, span, [&](const Block& block, float* room) {
-      float* z = kept == nullptr ? room : kept + place(block);
+    for_each_block(chunk, span, [&](const Block& block, float* z) {
       make_logits(block, z);
       forward_block(chunk, block, z, to.entropy != nullptr);
+      if (kept != nullptr) keep(chunk, block, z, kept);
     });
   });
   finish_rows(chunk, to);

@@ -1,6 +1,6 @@
-// The vocabulary head of the fast device in blocks of logits: each is made, read and forgotten while it lies in a thread's own cache. The
-// way back goes through groups of columns, so that the gradients of their logits, packed in two orders, do not leave the shared cache
-// before both products have read them.
+// The vocabulary head of the fast device in blocks of logits: each is made, read and forgotten while it lies in a thread's own cache; where
+// logits are kept, that is a copy past the caches. The way back goes through groups of columns: a block's gradients are the left operand of
+// the inputs' own at once, and, packed in the other order, of the weight's once all blocks of the group are there.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace troupe::engine::ops {
 
 /// Columns of a block. Sums of a softmax are made block by block and joined in their order, so this is part of the order of summation.
 inline constexpr std::int64_t head_block = 896;
-static_assert(head_columns % head_block == 0, "a group is whole blocks");
+static_assert(head_columns == head_block, "a group is one block wide: inputs' gradients add up its columns in order");
 constexpr std::int64_t head_blocks(std::int64_t vocabulary) { return (vocabulary + head_block - 1) / head_block; }
 
 /// The one definition of a token's log-probability, for training and for sampling.
@@ -46,7 +46,7 @@ class HeadPass {
 
   /// Rows that are not skipped.
   std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
-  /// Of kept logits, block by block, each [its rows, pitch_].
+  /// Of kept logits: of unit_ rows at a time those of a block's columns, [rows, pitch_], before the next columns'.
   std::int64_t kept_logits(std::int64_t rows) const { return rows * blocks_ * pitch_; }
   /// kept [kept_logits(rows())] may be nullptr.
   void forward(const HeadScores& to, float* kept);
@@ -56,9 +56,9 @@ class HeadPass {
   void through(const HeadScores& scores, const HeadUpstream& up, const HeadGradients& to);
 
  private:
-  /// Of the rows that are not skipped.
+  /// Of the rows that are not skipped. height: of its blocks.
   struct Chunk {
-    std::int64_t begin, rows;
+    std::int64_t begin, rows, height;
   };
   struct Block {
     std::int64_t row, rows, column, columns;
@@ -75,22 +75,29 @@ class HeadPass {
   };
 
   std::int32_t token(const Chunk& chunk, std::int64_t row) const { return rows_[static_cast<std::size_t>(chunk.begin + row)]; }
-  /// visit(chunk) for chunks of about the same size, in order, all but the last whole blocks.
+  /// The height of the blocks of so many rows: the last of them shall not leave threads without work.
+  std::int64_t height_for(std::int64_t rows) const;
+  /// visit(chunk) for chunks of about the same size, in order, all but the last whole tiles.
   template <class Visit>
   void for_each_chunk(std::int64_t most_rows, Visit visit) const;
   /// visit(columns) for `size` columns at a time.
   template <class Visit>
   void for_each_group(std::int64_t size, Visit visit) const;
-  /// visit(block, room for its logits) for the blocks of some columns of a chunk's logits, on all threads.
+  /// visit(block, room for its logits and behind them for packed_at() of them) for the blocks of some columns of a chunk's logits, on all
+  /// threads.
   template <class Visit>
   void for_each_block(const Chunk& chunk, const Columns& columns, Visit visit);
-  /// Where a block's logits are within its chunk's.
-  std::int64_t place(const Block& block) const { return kept_logits(block.row) + block.column / head_block * pitch_ * block.rows; }
+  std::int64_t packed_at(const Chunk& chunk) const { return chunk.height * pitch_; }
+  /// Where the kept logits of a row's block of columns are within its chunk's: wherever chunks and blocks begin.
+  std::int64_t place(const Chunk& chunk, std::int64_t row, std::int64_t column) const {
+    const std::int64_t first = row / unit_ * unit_;
+    return kept_logits(first) + (column / head_block * std::min(unit_, chunk.rows - first) + row - first) * pitch_;
+  }
   void gather_inputs(const Chunk& chunk);
   /// For logits.
   void pack_inputs(const Chunk& chunk);
-  /// For dweight.
-  void pack_inputs_across(const Chunk& chunk);
+  /// For the gradients of weights that are wanted.
+  void pack_inputs_across(const Chunk& chunk, const HeadGradients& to);
   /// The span's weights that a column lies in, for logits and for dinputs.
   void need_weights(std::int64_t column);
   void need_weights_below(std::int64_t column);
@@ -100,13 +107,18 @@ class HeadPass {
   /// `kept` here and below: where the logits of the chunk go, or are, or nullptr.
   void forward_chunk(const Chunk& chunk, const HeadScores& to, float* kept);
   void forward_block(const Chunk& chunk, const Block& block, const float* z, bool weighted);
+  void keep(const Chunk& chunk, const Block& block, const float* z, float* kept) const;
   void finish_rows(const Chunk& chunk, const HeadScores& to) const;
   void backward_chunk(const Chunk& chunk, const HeadUpstream& up, const float* kept, const HeadGradients& to);
-  /// z becomes the gradients of a block's logits, which may be there or elsewhere.
-  void differentiate(const Chunk& chunk, const Block& block, const HeadUpstream& up, const float* logits, float* z) const;
-  /// A block of gradients as the left operand of both products of its group's slopes.
-  void pack_gradients(const Chunk& chunk, const Columns& group, const Block& block, const float* z) const;
-  void slopes(const Chunk& chunk, const Columns& group, const HeadGradients& to);
+  /// z becomes the gradients of a block's logits, which are there or kept.
+  void differentiate(const Chunk& chunk, const Block& block, const HeadUpstream& up, const float* kept, float* z) const;
+  /// Where a factor's weight's gradient goes, or nullptr.
+  static float* dweight_of(std::size_t factor, const HeadGradients& to);
+  /// Part of the left operand of the weights' gradients, of a block of gradients.
+  void pack_for_weights(const Chunk& chunk, const Columns& group, const Block& block, const float* z) const;
+  /// dinputs of its rows += gradients of a block, with room for them as tiles.
+  void add_to_inputs(const Columns& group, const Block& block, const float* z, float* tiles) const;
+  void add_to_weights(const Chunk& chunk, const Columns& group, const HeadGradients& to);
   void scatter_slopes(const Chunk& chunk, const Factor& factor, Tensor& dinputs) const;
 
   FastDevice& device_;
@@ -117,14 +129,14 @@ class HeadPass {
   std::int64_t vocabulary_, blocks_;
   std::int64_t pitch_;                            ///< of a block's rows: an odd number of lines, or they would share a cache's sets
   std::int64_t vocabulary_tile_;                  ///< rows of a tile of the transposed gradients: a divisor of head_block
-  std::int64_t block_height_;                     ///< whole tiles of both products, and whole words of transposed ones
+  std::int64_t unit_;                             ///< of a block's height: whole tiles of logits and whole words of transposed gradients
   std::vector<std::int32_t> rows_;                ///< that are not skipped
   std::vector<Factor> factors_;                   ///< the head's own, and its adapter's
   std::int64_t span_ = 0;                         ///< columns whose weights are packed at a time
   std::int64_t packed_ = -1, packed_below_ = -1;  ///< which span's are
   std::vector<SoftmaxSums> sums_;                 ///< [chunk's rows, blocks]
   std::vector<float> target_logit_;               ///< [chunk's rows]
-  float *by_row_ = nullptr, *by_column_ = nullptr;
+  float* by_column_ = nullptr;                    ///< nullptr: no weight's gradient is wanted
 };
 
 template <class Visit>
@@ -136,19 +148,22 @@ template <class Visit>
 void HeadPass::for_each_chunk(std::int64_t most_rows, Visit visit) const {
   constexpr std::int64_t forward_rows = 8192;
   if (rows() == 0) return;
-  const std::int64_t most = std::clamp(most_rows, block_height_, forward_rows) / block_height_ * block_height_;
+  const std::int64_t most = std::clamp(most_rows, unit_, forward_rows) / unit_ * unit_;
   const std::int64_t chunks = (rows() + most - 1) / most, even = (rows() + chunks - 1) / chunks;
-  const std::int64_t whole = (even + block_height_ - 1) / block_height_ * block_height_;
-  for (std::int64_t begin = 0; begin < rows(); begin += whole) visit(Chunk{begin, std::min(whole, rows() - begin)});
+  const std::int64_t whole = (even + unit_ - 1) / unit_ * unit_;
+  for (std::int64_t begin = 0; begin < rows(); begin += whole) {
+    const std::int64_t count = std::min(whole, rows() - begin);
+    visit(Chunk{begin, count, height_for(count)});
+  }
 }
 
 template <class Visit>
 void HeadPass::for_each_block(const Chunk& chunk, const Columns& columns, Visit visit) {
-  const std::int64_t down = (chunk.rows + block_height_ - 1) / block_height_;
+  const std::int64_t height = chunk.height, down = (chunk.rows + height - 1) / height;
   device_.spread(down * head_blocks(columns.count), chunk.rows * columns.count * factors_[0].width, [&](std::int64_t item, int worker) {
-    const std::int64_t row = item % down * block_height_, column = columns.begin + item / down * head_block;
-    const Block block{row, std::min(block_height_, chunk.rows - row), column, std::min(head_block, columns.begin + columns.count - column)};
-    visit(block, device_.score_scratch_[static_cast<std::size_t>(worker)].need(block_height_ * pitch_));
+    const std::int64_t row = item % down * height, column = columns.begin + item / down * head_block;
+    const Block block{row, std::min(height, chunk.rows - row), column, std::min(head_block, columns.begin + columns.count - column)};
+    visit(block, device_.score_scratch_[static_cast<std::size_t>(worker)].need(packed_at(chunk) + height * head_block));
   });
 }
 

@@ -6,10 +6,20 @@
 
 namespace troupe::engine::ops {
 
-void HeadPass::pack_inputs_across(const Chunk& chunk) {
-  for (Factor& factor : factors_)
+float* HeadPass::dweight_of(std::size_t factor, const HeadGradients& to) {
+  Tensor* const dweight = factor == 0 ? &to.dweight : &to.adapter->dup;
+  return *dweight ? out(*dweight) : nullptr;
+}
+
+void HeadPass::pack_inputs_across(const Chunk& chunk, const HeadGradients& to) {
+  by_column_ = nullptr;
+  for (std::size_t i = 0; i < factors_.size(); ++i) {
+    if (dweight_of(i, to) == nullptr) continue;
+    const Factor& factor = factors_[i];
+    by_column_ = device_.by_column_.need(with_.steps(chunk.rows) * std::min(head_columns, vocabulary_));
     device_.pack_panels(with_, {factor.scratch.gathered.at(), factor.width, factor.width, chunk.rows, panel_columns, true},
                         factor.scratch.across.need(with_.steps(chunk.rows) * panels_width(factor.width)));
+  }
 }
 
 void HeadPass::need_weights_below(std::int64_t column) {
@@ -26,8 +36,9 @@ void HeadPass::need_weights_below(std::int64_t column) {
   }
 }
 
-void HeadPass::differentiate(const Chunk& chunk, const Block& block, const HeadUpstream& up, const float* logits, float* z) const {
-  for (std::int64_t i = 0; i < block.rows; ++i, logits += pitch_, z += pitch_) {
+void HeadPass::differentiate(const Chunk& chunk, const Block& block, const HeadUpstream& up, const float* kept, float* z) const {
+  for (std::int64_t i = 0; i < block.rows; ++i, z += pitch_) {
+    const float* logits = kept == nullptr ? z : kept + place(chunk, block.row + i, block.column);
     const std::int32_t t = token(chunk, block.row + i), target = targets_[static_cast<std::size_t>(t)];
     const bool here = target >= block.column && target < block.column + block.columns;
     const HeadRow from{scale_.inv_temperature,
@@ -43,31 +54,34 @@ void HeadPass::differentiate(const Chunk& chunk, const Block& block, const HeadU
   }
 }
 
-void HeadPass::pack_gradients(const Chunk& chunk, const Columns& group, const Block& block, const float* z) const {
-  const std::int64_t steps = with_.steps(group.count), chunk_steps = with_.steps(chunk.rows), column = block.column - group.begin;
-  for (std::int64_t i = 0; i < block.rows; i += with_.rows) {
-    const std::int64_t tall = std::min(with_.rows, block.rows - i);
-    with_.pack({z + i * pitch_, pitch_, tall, block.columns, tall, false}, by_row_ + (block.row + i) * steps + column / with_.step * tall);
-  }
+void HeadPass::pack_for_weights(const Chunk& chunk, const Columns& group, const Block& block, const float* z) const {
+  const std::int64_t chunk_steps = with_.steps(chunk.rows), column = block.column - group.begin;
   for (std::int64_t v = 0; v < block.columns; v += vocabulary_tile_) {
     const std::int64_t tall = std::min(vocabulary_tile_, block.columns - v);
     with_.pack({z + v, pitch_, tall, block.rows, tall, true}, by_column_ + (column + v) * chunk_steps + block.row / with_.step * tall);
   }
 }
 
-void HeadPass::slopes(const Chunk& chunk, const Columns& group, const HeadGradients& to) {
-  const std::int64_t steps = with_.steps(group.count), chunk_steps = with_.steps(chunk.rows);
-  Tensor* const dweights[] = {&to.dweight, to.adapter == nullptr ? nullptr : &to.adapter->dup};
+void HeadPass::add_to_inputs(const Columns& group, const Block& block, const float* z, float* tiles) const {
+  const std::int64_t steps = with_.steps(block.columns), rows = with_.tile(block.rows);
+  for (std::int64_t i = 0; i < block.rows; i += rows) {
+    const std::int64_t tall = std::min(rows, block.rows - i);
+    with_.pack({z + i * pitch_, pitch_, tall, block.columns, tall, false}, tiles + i * steps);
+  }
+  for (const Factor& factor : factors_) {
+    const float* below = factor.scratch.below.at() + with_.steps(group.begin - span_of(group.begin).begin) * panels_width(factor.width);
+    with_.product({block.rows, factor.width, steps, rows, tiles, below, factor.scratch.slopes.at() + block.row * factor.width, factor.width,
+                   group.begin > 0});
+  }
+}
+
+void HeadPass::add_to_weights(const Chunk& chunk, const Columns& group, const HeadGradients& to) {
   std::vector<PanelProduct> products;
   for (std::size_t i = 0; i < factors_.size(); ++i) {
     const std::int64_t width = factors_[i].width;
-    FastDevice::HeadScratch& scratch = factors_[i].scratch;
-    const float* below = scratch.below.at() + with_.steps(group.begin - span_of(group.begin).begin) * panels_width(width);
-    products.push_back(
-        {chunk.rows, width, steps, with_.rows, by_row_, below, scratch.slopes.need(chunk.rows * width), width, group.begin > 0});
-    if (*dweights[i])
-      products.push_back({group.count, width, chunk_steps, vocabulary_tile_, by_column_, scratch.across.at(),
-                          out(*dweights[i]) + group.begin * width, width, true});
+    if (float* dweight = dweight_of(i, to); dweight != nullptr)
+      products.push_back({group.count, width, with_.steps(chunk.rows), vocabulary_tile_, by_column_, factors_[i].scratch.across.at(),
+                          dweight + group.begin * width, width, true});
   }
   device_.multiply(with_, products);
 }
@@ -78,19 +92,18 @@ void HeadPass::scatter_slopes(const Chunk& chunk, const Factor& factor, Tensor& 
 }
 
 void HeadPass::backward_chunk(const Chunk& chunk, const HeadUpstream& up, const float* kept, const HeadGradients& to) {
-  const std::int64_t widest = std::min(head_columns, vocabulary_);
-  by_row_ = device_.left_.need(with_.steps(widest) * chunk.rows);
-  by_column_ = device_.by_column_.need(with_.steps(chunk.rows) * widest);
-  pack_inputs_across(chunk);
+  pack_inputs_across(chunk, to);
+  for (Factor& factor : factors_) factor.scratch.slopes.need(chunk.rows * factor.width);
   for_each_group(head_columns, [&](const Columns& group) {
     if (kept == nullptr) need_weights(group.begin);
     need_weights_below(group.begin);
     for_each_block(chunk, group, [&](const Block& block, float* z) {
       if (kept == nullptr) make_logits(block, z);
-      differentiate(chunk, block, up, kept == nullptr ? z : kept + place(block), z);
-      pack_gradients(chunk, group, block, z);
+      differentiate(chunk, block, up, kept, z);
+      if (by_column_ != nullptr) pack_for_weights(chunk, group, block, z);
+      add_to_inputs(group, block, z, z + packed_at(chunk));
     });
-    slopes(chunk, group, to);
+    add_to_weights(chunk, group, to);
   });
   scatter_slopes(chunk, factors_[0], to.dhidden);
   if (to.adapter != nullptr) scatter_slopes(chunk, factors_[1], to.adapter->ddown);

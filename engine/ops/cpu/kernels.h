@@ -170,6 +170,8 @@ struct Kernels {
                          std::int64_t n);
   void (*activate)(Activation, const float* x, float* y, std::int64_t n);
   void (*activate_backward)(Activation, const float* x, const float* dy, float* dx, std::int64_t n);
+  /// Whole lines of sixteen to where a line begins, past the caches: what will not be read soon drives nothing out of them.
+  void (*copy_lines)(const float* from, float* to, std::int64_t n);
   void (*add)(const float* a, const float* b, float* sum, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
   void (*adamw)(float* p, float* g, float* m, float* v, const AdamWScalars&, std::int64_t n);

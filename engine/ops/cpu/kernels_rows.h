@@ -152,6 +152,11 @@ void rope(float* x, const float* cos, const float* sin, int heads, std::int64_t 
 }
 
 template <class V>
+void copy_lines(const float* from, float* to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += 16) V::load(from + i).stream(to + i);
+  V::drain();
+}
+template <class V>
 void add(const float* a, const float* b, float* sum, std::int64_t n) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { (V::load(a + i, mask) + V::load(b + i, mask)).store(sum + i, mask); });
 }

@@ -49,6 +49,7 @@ constexpr Kernels table(const char* isa) {
           .gated_backward = gated_backward<V>,
           .activate = activate<V>,
           .activate_backward = activate_backward<V>,
+          .copy_lines = copy_lines<V>,
           .add = add<V>,
           .scale = scale<V>,
           .adamw = adamw<V>,

@@ -30,6 +30,12 @@ struct Lanes {
     _mm256_storeu_ps(p, lo);
     _mm256_storeu_ps(p + 8, hi);
   }
+  /// To a whole line, past the caches; whoever reads it on another core does so after drain().
+  [[gnu::always_inline]] void stream(float* p) const {
+    _mm256_stream_ps(p, lo);
+    _mm256_stream_ps(p + 8, hi);
+  }
+  [[gnu::always_inline]] static void drain() { _mm_sfence(); }
   [[gnu::always_inline]] void store(float* p, Mask m) const {
     _mm256_maskstore_ps(p, m.lo, lo);
     _mm256_maskstore_ps(p + 8, m.hi, hi);

@@ -22,6 +22,9 @@ struct Lanes {
   [[gnu::always_inline]] static Lanes load(const float* p, Mask m) { return {_mm512_maskz_loadu_ps(m, p)}; }
   [[gnu::always_inline]] void store(float* p) const { _mm512_storeu_ps(p, v); }
   [[gnu::always_inline]] void store(float* p, Mask m) const { _mm512_mask_storeu_ps(p, m, v); }
+  /// To a whole line, past the caches; whoever reads it on another core does so after drain().
+  [[gnu::always_inline]] void stream(float* p) const { _mm512_stream_ps(p, v); }
+  [[gnu::always_inline]] static void drain() { _mm_sfence(); }
   /// Sixteen whole numbers, and the lowest bytes of sixteen words.
   [[gnu::always_inline]] static Lanes of_bytes(const std::int8_t* p) {
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};

@@ -41,6 +41,8 @@ struct Lanes {
     store(values);
     for (int i = 0; i < m; ++i) p[i] = values[i];
   }
+  [[gnu::always_inline]] void stream(float* p) const { store(p); }
+  [[gnu::always_inline]] static void drain() {}
   /// Sixteen whole numbers, and the lowest bytes of sixteen words.
   [[gnu::always_inline]] static Lanes of_bytes(const std::int8_t* p) {
     float values[16];

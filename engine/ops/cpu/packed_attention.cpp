@@ -46,8 +46,10 @@ std::vector<PackedAttention::Part> PackedAttention::parts(std::int64_t most, int
         all.push_back(part_of(n, g, std::min(together, shape_.kv_heads - g), row, std::min(most, end - row)));
     }
   }
-  if (static_cast<std::int64_t>(all.size()) < std::int64_t{16} * device_.pool_.threads()) {
-    std::stable_sort(all.begin(), all.end(),
+  const int threads = device_.pool_.threads();
+  for (int thread = 0; thread < threads && std::ssize(all) < std::int64_t{16} * threads; ++thread) {
+    const auto [begin, end] = device_.pool_.slice(std::ssize(all), thread);
+    std::stable_sort(all.begin() + begin, all.begin() + end,
                      [](const Part& a, const Part& b) { return a.rows * a.keys.count() > b.rows * b.keys.count(); });
   }
   return all;

@@ -36,12 +36,16 @@ inline std::vector<Product> parts_of_sum(const Product& p, bool b_is_transposed,
 struct Part {
   std::int64_t first, count;
 };
-/// [0, count) in parts of at most `most`, which become smaller towards the end: so the threads that share them out end at about one time.
+/// [0, count) in as many sections as threads, each in parts of at most `most`, which become smaller towards its end: so the threads, which
+/// begin with a section each, end at about one time.
 inline std::vector<Part> parts_of(std::int64_t count, std::int64_t most, int threads) {
   std::vector<Part> parts;
-  for (std::int64_t first = 0; first < count; first += parts.back().count) {
-    const std::int64_t left = count - first, share = threads == 1 ? left : std::max<std::int64_t>(2, left / (3 * threads));
-    parts.push_back({first, std::min({most, share, left})});
+  for (int thread = 0; thread < threads; ++thread) {
+    const std::int64_t end = (thread + 1) * count / threads;
+    for (std::int64_t first = thread * count / threads; first < end; first += parts.back().count) {
+      const std::int64_t left = end - first, share = threads == 1 ? left : std::max<std::int64_t>(2, left / 3);
+      parts.push_back({first, std::min({most, share, left})});
+    }
   }
   return parts;
 }

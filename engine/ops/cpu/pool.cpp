@@ -38,7 +38,7 @@ void pause() {
 
 }  // namespace
 
-Pool::Pool(int threads, bool pinned) {
+Pool::Pool(int threads, bool pinned) : next_(static_cast<std::size_t>(std::max(threads, 1))) {
   check(threads >= 1 && threads <= 1024, "Pool: the number of threads");
   const bool pin = pinned && pins(threads);
   for (int worker = 1; worker < threads; ++worker) {
@@ -59,13 +59,15 @@ Pool::~Pool() {
 void Pool::share(std::int64_t count, Call call, void* context) {
   check(count < (std::int64_t{1} << 31), "Pool: too many items");
   // Close the loop before its successor's call is written: a thread that reads any of the new fields also sees it closed.
-  const std::uint64_t loop = next_.load(std::memory_order_relaxed) >> 32;
-  next_.store((loop + 1) << 32 | 0xffffffffU);
+  const std::uint64_t loop = next_[0].load(std::memory_order_relaxed) >> 32;
+  for (auto& next : next_) next.store((loop + 1) << 32 | 0xffffffffU, std::memory_order_release);
   call_.store(call, std::memory_order_release);
   context_.store(context, std::memory_order_release);
-  count_.store(static_cast<std::uint64_t>(count), std::memory_order_release);
+  count_.store(count, std::memory_order_release);
   done_.store(0, std::memory_order_relaxed);
-  next_.store((loop + 2) << 32);
+  // The first slice last: who sees it open finds its own open.
+  for (int owner = threads() - 1; owner >= 0; --owner)
+    next_[static_cast<std::size_t>(owner)].store((loop + 2) << 32 | static_cast<std::uint64_t>(slice(count, owner).begin));
   if (sleepers_.load() > 0) {
     { const std::lock_guard lock(mutex_); }
     wake_.notify_all();
@@ -81,14 +83,21 @@ void Pool::share(std::int64_t count, Call call, void* context) {
 }
 
 bool Pool::take(int worker) {
-  std::uint64_t at = next_.load(std::memory_order_acquire);
+  for (int turn = 0; turn < threads(); ++turn)
+    if (take_from((worker + turn) % threads(), worker)) return true;
+  return false;
+}
+
+bool Pool::take_from(int owner, int worker) {
+  auto& next = next_[static_cast<std::size_t>(owner)];
+  std::uint64_t at = next.load(std::memory_order_acquire);
   for (;;) {
-    const std::uint64_t item = at & 0xffffffffU;
+    const auto item = static_cast<std::int64_t>(at & 0xffffffffU);
     const Call call = call_.load(std::memory_order_acquire);
     void* context = context_.load(std::memory_order_acquire);
-    if (item >= count_.load(std::memory_order_acquire)) return false;
-    if (!next_.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel)) continue;
-    call(context, static_cast<std::int64_t>(item), worker);
+    if (item >= slice(count_.load(std::memory_order_acquire), owner).end) return false;
+    if (!next.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel)) continue;
+    call(context, item, worker);
     done_.fetch_add(1, std::memory_order_acq_rel);
     return true;
   }
@@ -105,15 +114,15 @@ void Pool::work(int worker) {
 /// Waits until another loop than `loop` has begun (or the end), and returns its number.
 std::uint64_t Pool::wait_for_other(std::uint64_t loop) {
   for (int spin = 0; spin < spins; ++spin) {
-    const std::uint64_t now = next_.load(std::memory_order_acquire) >> 32;
+    const std::uint64_t now = next_[0].load(std::memory_order_acquire) >> 32;
     if (now != loop || stop_.load(std::memory_order_relaxed)) return now;
     pause();
   }
   std::unique_lock lock(mutex_);
   sleepers_.fetch_add(1);
-  wake_.wait(lock, [&] { return next_.load() >> 32 != loop || stop_.load(); });
+  wake_.wait(lock, [&] { return next_[0].load() >> 32 != loop || stop_.load(); });
   sleepers_.fetch_sub(1);
-  return next_.load() >> 32;
+  return next_[0].load() >> 32;
 }
 
 }  // namespace troupe::engine::ops
