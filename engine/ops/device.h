@@ -251,7 +251,7 @@ std::unique_ptr<Device> make_reference_device();
 inline constexpr std::int64_t most_kept_logits = std::int64_t{36} << 20;
 /// Columns of the vocabulary whose gradients the way back through the head holds at a time, packed.
 inline constexpr std::int64_t head_columns = 896;
-/// Words of the head's weight that are packed at a time, for logits and for the gradients of hidden states: 128 MiB each.
+/// Words of the head's weight that are packed at a time for the gradients of hidden states: 128 MiB.
 inline constexpr std::int64_t head_weight_words = std::int64_t{32} << 20;
 
 /// Words of an operand, or of those of a group of products, that are packed beforehand: 128 MiB.

@@ -55,17 +55,18 @@ std::int64_t layer(const models::DecoderSpec& spec, const Widths& of, const nn::
 
 // The operands of products that are packed for all threads: inputs and weights of the widest, or of a group, and of the language head the
 // gradients of some columns of logits, the logits of a chunk or of a small micro-batch, its inputs and their gradients, and its weight in
-// two orders, a part of it where it is large (all that in f32; in bf16 operands take half the room).
+// two orders, of those columns and of many (all that in f32; in bf16 operands take half the room).
 std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens) {
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
   const std::int64_t group = std::max({of.inner * (spec.gated ? 2 : 1), of.queries + 2 * of.keys, widest});
   const auto joined = [&](std::int64_t rows) { return rows * (rows * group <= ops::most_packed_words ? group : widest); };
   const std::int64_t left = joined(tokens), right = std::max(joined(of.hidden), tokens * widest);
   if (spec.labels > 0) return left + right;
-  const std::int64_t weight = std::min(of.vocabulary * of.hidden, ops::head_weight_words), logits = tokens * of.vocabulary;
+  const std::int64_t columns = std::min(of.vocabulary, ops::head_columns), logits = tokens * of.vocabulary;
   const std::int64_t rows = std::min(tokens, ops::head_rows(of.vocabulary, ops::CpuOptions().head_logits));
-  const std::int64_t held = rows * of.vocabulary, slopes = rows * std::min(of.vocabulary, ops::head_columns);
-  return left + right + slopes + 2 * weight + 4 * tokens * of.hidden + std::max(held, logits <= ops::most_kept_logits ? logits : 0);
+  const std::int64_t held = rows * of.vocabulary, below = std::min(of.vocabulary * of.hidden, ops::head_weight_words);
+  return left + right + (rows + of.hidden) * columns + below + 4 * tokens * of.hidden +
+         std::max(held, logits <= ops::most_kept_logits ? logits : 0);
 }
 
 std::uint64_t bytes(std::int64_t floats) { return 4 * static_cast<std::uint64_t>(std::max<std::int64_t>(0, floats)); }

@@ -55,8 +55,8 @@ HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weigh
     factors_.push_back({in(inputs), in(factor), width_of(factor), for_logits_.steps(width_of(factor)), scratch});
   };
   add(hidden, weight, device.head_scratch_[0]);
-  if (adapter != nullptr) add(adapter->down, adapter->up, device.head_scratch_[1]);
   span_ = std::max<std::int64_t>(1, head_weight_words / (std::max<std::int64_t>(1, factors_[0].steps) * head_columns)) * head_columns;
+  if (adapter != nullptr) add(adapter->down, adapter->up, device.head_scratch_[1]);
 }
 
 std::int64_t HeadPass::height_for(std::int64_t rows) const {
@@ -85,26 +85,31 @@ void HeadPass::pack_inputs(const Chunk& chunk) {
                        factor.scratch.left.need(factor.steps * chunk.rows));
 }
 
-HeadPass::Columns HeadPass::span_of(std::int64_t column) const {
-  const std::int64_t begin = column / span_ * span_;
-  return {begin, std::min(span_, vocabulary_ - begin)};
+const HeadPass::Weights& HeadPass::own_weights(const Block& block, int worker) {
+  Weights& own = own_weights_[static_cast<std::size_t>(worker)];
+  if (own.column == block.column) return own;
+  const std::int64_t panel = for_logits_.columns, width = for_logits_.width(head_block);
+  std::int64_t words = 0;
+  for (const Factor& factor : factors_) words += factor.steps * width;
+  float* to = device_.product_scratch_[static_cast<std::size_t>(worker)].need(words);
+  own.column = block.column;
+  for (std::size_t i = 0; i < factors_.size(); ++i) {
+    const Factor& factor = factors_[i];
+    own.of[i] = to;
+    for (std::int64_t j = 0; j < block.columns; j += panel) {
+      const float* from = factor.weight + (block.column + j) * factor.width;
+      for_logits_.pack({from, factor.width, std::min(panel, block.columns - j), factor.width, panel, false}, to + j * factor.steps);
+    }
+    to += factor.steps * width;
+  }
+  return own;
 }
 
-void HeadPass::need_weights(std::int64_t column) {
-  const Columns span = span_of(column);
-  if (packed_ == span.begin) return;
-  packed_ = span.begin;
-  for (Factor& factor : factors_)
-    device_.pack_panels(for_logits_,
-                        {factor.weight + span.begin * factor.width, factor.width, span.count, factor.width, for_logits_.columns, false},
-                        factor.scratch.right.need(factor.steps * for_logits_.width(span.count)));
-}
-
-void HeadPass::make_logits(const Block& block, float* z) const {
-  for (const Factor& factor : factors_) {
-    const float* right = factor.scratch.right.at() + (block.column - span_of(block.column).begin) * factor.steps;
+void HeadPass::make_logits(const Block& block, const Weights& weights, float* z) const {
+  for (std::size_t i = 0; i < factors_.size(); ++i) {
+    const Factor& factor = factors_[i];
     for_logits_.product({block.rows, block.columns, factor.steps, for_logits_.rows, factor.scratch.left.at() + block.row * factor.steps,
-                         right, z, pitch_, &factor != factors_.data()});
+                         weights.of[i], z, pitch_, i > 0});
   }
   for (std::int64_t i = 0; i < block.rows; ++i) device_.scale_row(z + i * pitch_, block.columns, scale_);
 }
@@ -142,13 +147,11 @@ void HeadPass::forward_chunk(const Chunk& chunk, const HeadScores& to, float* ke
   pack_inputs(chunk);
   sums_.resize(static_cast<std::size_t>(chunk.rows * blocks_));
   target_logit_.resize(static_cast<std::size_t>(chunk.rows));
-  for_each_group(span_, [&](const Columns& span) {
-    need_weights(span.begin);
-    for_each_block(chunk, span, [&](const Block& block, float* z) {
-      make_logits(block, z);
-      forward_block(chunk, block, z, to.entropy != nullptr);
-      if (kept != nullptr) keep(chunk, block, z, kept);
-    });
+  own_weights_.assign(static_cast<std::size_t>(device_.pool_.threads()), {});
+  for_each_block(chunk, {0, vocabulary_}, [&](const Block& block, const Room& room) {
+    make_logits(block, own_weights(block, room.worker), room.logits);
+    forward_block(chunk, block, room.logits, to.entropy != nullptr);
+    if (kept != nullptr) keep(chunk, block, room.logits, kept);
   });
   finish_rows(chunk, to);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include "engine/ops/cpu/fast_device.h"
 
@@ -63,6 +64,16 @@ class HeadPass {
   struct Block {
     std::int64_t row, rows, column, columns;
   };
+  /// Of a thread: for a block's logits, and for their gradients as tiles.
+  struct Room {
+    float *logits, *tiles;
+    int worker;
+  };
+  /// Each factor's weight of the columns from `column` on, packed for logits.
+  struct Weights {
+    std::int64_t column = -1;
+    std::array<const float*, 2> of{};
+  };
   /// One of the two products that logits are the sum of: inputs [T, width] by weight [V, width].
   struct Factor {
     const float *inputs, *weight;
@@ -80,14 +91,12 @@ class HeadPass {
   /// visit(chunk) for chunks of about the same size, in order, all but the last whole tiles.
   template <class Visit>
   void for_each_chunk(std::int64_t most_rows, Visit visit) const;
-  /// visit(columns) for `size` columns at a time.
+  /// visit(columns) for head_columns at a time.
   template <class Visit>
-  void for_each_group(std::int64_t size, Visit visit) const;
-  /// visit(block, room for its logits and behind them for packed_at() of them) for the blocks of some columns of a chunk's logits, on all
-  /// threads.
+  void for_each_group(Visit visit) const;
+  /// visit(block, room) for the blocks of some columns of a chunk's logits, on all threads.
   template <class Visit>
   void for_each_block(const Chunk& chunk, const Columns& columns, Visit visit);
-  std::int64_t packed_at(const Chunk& chunk) const { return chunk.height * pitch_; }
   /// Where the kept logits of a row's block of columns are within its chunk's: wherever chunks and blocks begin.
   std::int64_t place(const Chunk& chunk, std::int64_t row, std::int64_t column) const {
     const std::int64_t first = row / unit_ * unit_;
@@ -98,12 +107,14 @@ class HeadPass {
   void pack_inputs(const Chunk& chunk);
   /// For the gradients of weights that are wanted.
   void pack_inputs_across(const Chunk& chunk, const HeadGradients& to);
-  /// The span's weights that a column lies in, for logits and for dinputs.
-  void need_weights(std::int64_t column);
-  void need_weights_below(std::int64_t column);
-  Columns span_of(std::int64_t column) const;
+  /// A thread packs the weights of a block's columns for itself, in its own cache, where others have blocks of other columns.
+  const Weights& own_weights(const Block& block, int worker);
+  /// A group's, by all threads.
+  Weights pack_weights(const Columns& group);
+  /// The weights of a span of groups, for dinputs.
+  void need_weights_below(const Columns& group);
   /// z [rows, pitch_] becomes the logits of a block.
-  void make_logits(const Block& block, float* z) const;
+  void make_logits(const Block& block, const Weights& weights, float* z) const;
   /// `kept` here and below: where the logits of the chunk go, or are, or nullptr.
   void forward_chunk(const Chunk& chunk, const HeadScores& to, float* kept);
   void forward_block(const Chunk& chunk, const Block& block, const float* z, bool weighted);
@@ -117,7 +128,7 @@ class HeadPass {
   /// Part of the left operand of the weights' gradients, of a block of gradients.
   void pack_for_weights(const Chunk& chunk, const Columns& group, const Block& block, const float* z) const;
   /// dinputs of its rows += gradients of a block, with room for them as tiles.
-  void add_to_inputs(const Columns& group, const Block& block, const float* z, float* tiles) const;
+  void add_to_inputs(const Block& block, const Room& room) const;
   void add_to_weights(const Chunk& chunk, const Columns& group, const HeadGradients& to);
   void scatter_slopes(const Chunk& chunk, const Factor& factor, Tensor& dinputs) const;
 
@@ -127,21 +138,23 @@ class HeadPass {
   std::span<const std::int32_t> targets_;
   HeadScale scale_;
   std::int64_t vocabulary_, blocks_;
-  std::int64_t pitch_;                            ///< of a block's rows: an odd number of lines, or they would share a cache's sets
-  std::int64_t vocabulary_tile_;                  ///< rows of a tile of the transposed gradients: a divisor of head_block
-  std::int64_t unit_;                             ///< of a block's height: whole tiles of logits and whole words of transposed gradients
-  std::vector<std::int32_t> rows_;                ///< that are not skipped
-  std::vector<Factor> factors_;                   ///< the head's own, and its adapter's
-  std::int64_t span_ = 0;                         ///< columns whose weights are packed at a time
-  std::int64_t packed_ = -1, packed_below_ = -1;  ///< which span's are
-  std::vector<SoftmaxSums> sums_;                 ///< [chunk's rows, blocks]
-  std::vector<float> target_logit_;               ///< [chunk's rows]
-  float* by_column_ = nullptr;                    ///< nullptr: no weight's gradient is wanted
+  std::int64_t pitch_;                ///< of a block's rows: an odd number of lines, or they would share a cache's sets
+  std::int64_t vocabulary_tile_;      ///< rows of a tile of the transposed gradients: a divisor of head_block
+  std::int64_t unit_;                 ///< of a block's height: whole tiles of logits and whole words of transposed gradients
+  std::vector<std::int32_t> rows_;    ///< that are not skipped
+  std::vector<Factor> factors_;       ///< the head's own, and its adapter's
+  std::int64_t span_ = 0;             ///< columns whose weights are packed below at a time
+  std::int64_t packed_below_ = -1;    ///< where the span begins that is
+  std::vector<Weights> own_weights_;  ///< one a thread
+  std::vector<SoftmaxSums> sums_;     ///< [chunk's rows, blocks]
+  std::vector<float> target_logit_;   ///< [chunk's rows]
+  float* by_column_ = nullptr;        ///< nullptr: no weight's gradient is wanted
 };
 
 template <class Visit>
-void HeadPass::for_each_group(std::int64_t size, Visit visit) const {
-  for (std::int64_t begin = 0; begin < vocabulary_; begin += size) visit(Columns{begin, std::min(size, vocabulary_ - begin)});
+void HeadPass::for_each_group(Visit visit) const {
+  for (std::int64_t begin = 0; begin < vocabulary_; begin += head_columns)
+    visit(Columns{begin, std::min(head_columns, vocabulary_ - begin)});
 }
 
 template <class Visit>
@@ -163,7 +176,8 @@ void HeadPass::for_each_block(const Chunk& chunk, const Columns& columns, Visit 
   device_.spread(down * head_blocks(columns.count), chunk.rows * columns.count * factors_[0].width, [&](std::int64_t item, int worker) {
     const std::int64_t row = item % down * height, column = columns.begin + item / down * head_block;
     const Block block{row, std::min(height, chunk.rows - row), column, std::min(head_block, columns.begin + columns.count - column)};
-    visit(block, device_.score_scratch_[static_cast<std::size_t>(worker)].need(packed_at(chunk) + height * head_block));
+    float* logits = device_.score_scratch_[static_cast<std::size_t>(worker)].need(height * (pitch_ + head_block));
+    visit(block, Room{logits, logits + height * pitch_, worker});
   });
 }
 

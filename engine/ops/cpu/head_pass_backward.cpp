@@ -22,15 +22,28 @@ void HeadPass::pack_inputs_across(const Chunk& chunk, const HeadGradients& to) {
   }
 }
 
-void HeadPass::need_weights_below(std::int64_t column) {
-  const Columns span = span_of(column);
-  if (packed_below_ == span.begin) return;
-  packed_below_ = span.begin;
-  for (Factor& factor : factors_) {
-    float* to = factor.scratch.below.need(with_.steps(span.count) * panels_width(factor.width));
-    for (std::int64_t k = 0; k < span.count; k += head_columns) {
-      const float* from = factor.weight + (span.begin + k) * factor.width;
-      device_.pack_panels(with_, {from, factor.width, factor.width, std::min(head_columns, span.count - k), panel_columns, true},
+HeadPass::Weights HeadPass::pack_weights(const Columns& group) {
+  Weights weights{group.begin, {}};
+  for (std::size_t i = 0; i < factors_.size(); ++i) {
+    const Factor& factor = factors_[i];
+    float* to = factor.scratch.right.need(factor.steps * for_logits_.width(head_columns));
+    device_.pack_panels(
+        for_logits_, {factor.weight + group.begin * factor.width, factor.width, group.count, factor.width, for_logits_.columns, false}, to);
+    weights.of[i] = to;
+  }
+  return weights;
+}
+
+// So many at a time that no thread finds in its cache what the other has read: such lines take longer to write.
+void HeadPass::need_weights_below(const Columns& group) {
+  if (packed_below_ >= 0 && group.begin < packed_below_ + span_ && group.begin >= packed_below_) return;
+  packed_below_ = group.begin / span_ * span_;
+  const std::int64_t count = std::min(span_, vocabulary_ - packed_below_);
+  for (const Factor& factor : factors_) {
+    float* to = factor.scratch.below.need(with_.steps(count) * panels_width(factor.width));
+    for (std::int64_t k = 0; k < count; k += head_columns) {
+      const float* from = factor.weight + (packed_below_ + k) * factor.width;
+      device_.pack_panels(with_, {from, factor.width, factor.width, std::min(head_columns, count - k), panel_columns, true},
                           to + with_.steps(k) * panels_width(factor.width));
     }
   }
@@ -62,16 +75,16 @@ void HeadPass::pack_for_weights(const Chunk& chunk, const Columns& group, const 
   }
 }
 
-void HeadPass::add_to_inputs(const Columns& group, const Block& block, const float* z, float* tiles) const {
+void HeadPass::add_to_inputs(const Block& block, const Room& room) const {
   const std::int64_t steps = with_.steps(block.columns), rows = with_.tile(block.rows);
   for (std::int64_t i = 0; i < block.rows; i += rows) {
     const std::int64_t tall = std::min(rows, block.rows - i);
-    with_.pack({z + i * pitch_, pitch_, tall, block.columns, tall, false}, tiles + i * steps);
+    with_.pack({room.logits + i * pitch_, pitch_, tall, block.columns, tall, false}, room.tiles + i * steps);
   }
   for (const Factor& factor : factors_) {
-    const float* below = factor.scratch.below.at() + with_.steps(group.begin - span_of(group.begin).begin) * panels_width(factor.width);
-    with_.product({block.rows, factor.width, steps, rows, tiles, below, factor.scratch.slopes.at() + block.row * factor.width, factor.width,
-                   group.begin > 0});
+    const float* below = factor.scratch.below.at() + with_.steps(block.column - packed_below_) * panels_width(factor.width);
+    with_.product({block.rows, factor.width, steps, rows, room.tiles, below, factor.scratch.slopes.at() + block.row * factor.width,
+                   factor.width, block.column > 0});
   }
 }
 
@@ -94,14 +107,14 @@ void HeadPass::scatter_slopes(const Chunk& chunk, const Factor& factor, Tensor& 
 void HeadPass::backward_chunk(const Chunk& chunk, const HeadUpstream& up, const float* kept, const HeadGradients& to) {
   pack_inputs_across(chunk, to);
   for (Factor& factor : factors_) factor.scratch.slopes.need(chunk.rows * factor.width);
-  for_each_group(head_columns, [&](const Columns& group) {
-    if (kept == nullptr) need_weights(group.begin);
-    need_weights_below(group.begin);
-    for_each_block(chunk, group, [&](const Block& block, float* z) {
-      if (kept == nullptr) make_logits(block, z);
-      differentiate(chunk, block, up, kept, z);
-      if (by_column_ != nullptr) pack_for_weights(chunk, group, block, z);
-      add_to_inputs(group, block, z, z + packed_at(chunk));
+  for_each_group([&](const Columns& group) {
+    const Weights weights = kept == nullptr ? pack_weights(group) : Weights();
+    need_weights_below(group);
+    for_each_block(chunk, group, [&](const Block& block, const Room& room) {
+      if (kept == nullptr) make_logits(block, weights, room.logits);
+      differentiate(chunk, block, up, kept, room.logits);
+      if (by_column_ != nullptr) pack_for_weights(chunk, group, block, room.logits);
+      add_to_inputs(block, room);
     });
     add_to_weights(chunk, group, to);
   });

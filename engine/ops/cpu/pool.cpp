@@ -83,15 +83,17 @@ void Pool::share(std::int64_t count, Call call, void* context) {
 }
 
 bool Pool::take(int worker) {
+  // Of the loop that its own slice is in: who finds that one still closed and another's open would begin with the other's.
+  const std::uint64_t loop = next_[static_cast<std::size_t>(worker)].load(std::memory_order_acquire) >> 32;
   for (int turn = 0; turn < threads(); ++turn)
-    if (take_from((worker + turn) % threads(), worker)) return true;
+    if (take_from((worker + turn) % threads(), worker, loop)) return true;
   return false;
 }
 
-bool Pool::take_from(int owner, int worker) {
+bool Pool::take_from(int owner, int worker, std::uint64_t loop) {
   auto& next = next_[static_cast<std::size_t>(owner)];
   std::uint64_t at = next.load(std::memory_order_acquire);
-  for (;;) {
+  while (at >> 32 == loop) {
     const auto item = static_cast<std::int64_t>(at & 0xffffffffU);
     const Call call = call_.load(std::memory_order_acquire);
     void* context = context_.load(std::memory_order_acquire);
@@ -101,6 +103,7 @@ bool Pool::take_from(int owner, int worker) {
     done_.fetch_add(1, std::memory_order_acq_rel);
     return true;
   }
+  return false;
 }
 
 void Pool::work(int worker) {

@@ -49,7 +49,7 @@ class Pool {
   void share(std::int64_t count, Call call, void* context);
   void work(int worker);
   bool take(int worker);
-  bool take_from(int owner, int worker);
+  bool take_from(int owner, int worker, std::uint64_t loop);
   std::uint64_t wait_for_other(std::uint64_t loop);
 
   // One a slice. The upper half numbers the loop, the lower half is the slice's next item: a thread that comes late cannot take an item of

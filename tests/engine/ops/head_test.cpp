@@ -122,6 +122,31 @@ TEST_P(Head, BackwardFromKeptLogitsAndBothWaysAtOnceHaveTheBitsOfMakingThemAgain
   }
 }
 
+TEST_P(Head, KeptLogitsAreFoundWhereverChunksOfTheWayBackBegin) {
+  const int width = 20, rows = 131, vocabulary = 1001;
+  if (GetParam().reference) GTEST_SKIP() << "it never keeps any";
+  const std::unique_ptr<Device> in_chunks =
+      make_cpu_device({.threads = GetParam().threads, .isa = GetParam().isa, .head_logits = 40 * head_columns});
+  Rows targets;
+  for (int i = 0; i < rows; ++i) targets.push_back(i % 6 == 4 ? no_target : i * 27 % vocabulary);
+  for (Device* on : {&device(), in_chunks.get()}) {
+    const Tensor h = from_host(*on, {rows, width}, random_floats(rows * width, 1)), up = from_host(*on, {rows}, random_floats(rows, 3)),
+                 w = from_host(*on, {vocabulary, width}, random_floats(vocabulary * width, 2));
+    for (const Precision precision : {Precision::f32, Precision::bf16}) {
+      Tensor logp = on->empty({rows}), lse = on->empty({rows}), kept, nothing;
+      on->head(h, w, targets, {0.7F}, precision, logp, lse, nullptr, nullptr, &kept);
+      std::vector<Floats> results;
+      for (const Tensor* from : {&nothing, &kept}) {
+        Tensor dh = on->empty({rows, width}), dw = on->empty({vocabulary, width});
+        on->fill(dw, 0.5F);
+        on->head_backward(h, w, targets, {0.7F}, precision, lse, up, nullptr, nullptr, dh, dw, nullptr, from);
+        for (const Tensor& result : {dh, dw}) results.push_back(to_host(*on, result));
+      }
+      for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(results[i], results[2 + i])) << i;
+    }
+  }
+}
+
 TEST_P(Head, OfSkippedRowsAloneLeavesZerosAndAddsNothing) {
   const int width = 8, rows = 3, vocabulary = 50;
   const Rows targets(rows, no_target);

@@ -21,6 +21,48 @@ TEST(Pool, RunsEveryItemOfEveryLoopOnce) {
   }
 }
 
+TEST(Pool, EachThreadBeginsWithItsOwnSlice) {
+  for (const int threads : {2, 3, 4}) {
+    Pool pool(threads);
+    for (const std::int64_t count : {threads, 7, 64}) {
+      std::vector<std::int64_t> first(static_cast<std::size_t>(threads), -1);
+      std::atomic<int> came = 0;
+      pool.run(count, [&](std::int64_t item, int worker) {
+        auto& own = first[static_cast<std::size_t>(worker)];
+        if (own != -1) return;
+        own = item;
+        for (++came; came < threads;) std::this_thread::yield();  // nobody goes on before all have begun
+      });
+      for (int worker = 0; worker < threads; ++worker)
+        EXPECT_EQ(first[static_cast<std::size_t>(worker)], pool.slice(count, worker).begin) << worker << " of " << threads;
+    }
+  }
+}
+
+TEST(Pool, SlicesAreAllItemsInOrder) {
+  const Pool pool(3);
+  for (const std::int64_t count : {0, 1, 2, 3, 100, 2147483647}) {
+    EXPECT_EQ(pool.slice(count, 0).begin, 0);
+    for (int worker = 0; worker < 2; ++worker) EXPECT_EQ(pool.slice(count, worker).end, pool.slice(count, worker + 1).begin);
+    EXPECT_EQ(pool.slice(count, 2).end, count);
+  }
+}
+
+TEST(Pool, AThreadThatIsLateLosesItsItemsToOthers) {
+  Pool pool(2);
+  constexpr std::int64_t count = 100;
+  for (const std::int64_t slow : {std::int64_t{0}, pool.slice(count, 1).begin}) {
+    std::atomic<std::int64_t> others = 0;
+    pool.run(count, [&](std::int64_t item, int) {
+      if (item != slow)
+        ++others;
+      else
+        while (others < count - 1) std::this_thread::yield();  // whoever has it holds on until all others are done
+    });
+    EXPECT_EQ(others, count - 1);
+  }
+}
+
 TEST(Pool, EndsWithoutHavingWorked) {
   for (int i = 0; i < 20; ++i) Pool pool(3);
 }
