@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "benchmarks/support/handover.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 
@@ -46,7 +47,12 @@ void say(const std::string& line) {
 int run(const char* name, const Takes& takes, int count, char** words, Outcome (*measure)(const Options&)) try {
   const auto options = read_options({words + 1, static_cast<std::size_t>(count - 1)}, takes);
   if (!options) return std::fprintf(stderr, "%s: %s\n", name, options.error().what.c_str()), 2;
+  const auto before = options->threads > 1 ? handover() : std::nullopt;
   const Outcome outcome = measure(*options);
+  if (const auto after = before ? handover() : std::nullopt) {
+    say(cat("a cache line takes ", to_text(*before, 0), " ns from core to core before the run, ", to_text(*after, 0),
+            " after it (beyond 100: on two cache complexes, where threads share less)"));
+  }
   Json line;
   line.set("name", name).set("shape", options->shape.name).set("dtype", options->dtype()).set("threads", options->threads);
   line.set("value", rounded(outcome.value)).set("unit", outcome.unit).set("ceiling", rounded(outcome.ceiling));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
+#include "engine/base/processors.h"
 #include "engine/base/text.h"
 
 namespace troupe::benchmarks {
@@ -19,6 +20,7 @@ namespace {
 using testing::ElementsAreArray;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 struct Said {
   int code = 0;
@@ -145,6 +147,17 @@ TEST(Isa, IsTheOneThatIsNamed) {
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.out, HasSubstr("avx3"));
   EXPECT_EQ(run("", "adamw", "--shape tiny --threads 1 --rounds 1 --isa baseline").code, 0);
+}
+
+TEST(Distance, OfTheCoresIsToldWhereThereAreTwo) {
+  const std::string flags = "--shape tiny --dtype f32 --threads 2 --batch 1 --rounds 1";
+  const std::string first = "$(awk '/Cpus_allowed_list/ { split($2, of, /[-,]/); print of[1] }' /proc/self/status)";
+  const Said one = run("taskset -c " + first, "gemm", flags);
+  EXPECT_EQ(one.code, 0) << one.out;
+  EXPECT_THAT(one.out, Not(HasSubstr("from core to core")));
+  if (engine::usable_processors() < 2) GTEST_SKIP() << "this process may use one processor";
+  EXPECT_THAT(run("", "gemm", flags).out,
+              testing::ContainsRegex("a cache line takes [0-9]+ ns from core to core before the run, [0-9]+ after"));
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+#include "benchmarks/support/handover.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "benchmarks/support/clock.h"
+
+namespace troupe::benchmarks {
+namespace {
+
+constexpr int batch = 50, batches = 100, stop = -1;
+
+std::vector<int> usable() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> found;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return found;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &set)) found.push_back(processor);
+  return found;
+}
+
+void stay_on(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+// Until `line` is one of the two. Yields after a while: the other thread may have no core now.
+int wait_for(const std::atomic<int>& line, int value) {
+  for (int spin = 0;; ++spin) {
+    const int found = line.load(std::memory_order_acquire);
+    if (found == value || found == stop) return found;
+    if (spin > 100'000) std::this_thread::yield();
+  }
+}
+
+}  // namespace
+
+std::optional<double> handover() {
+  const std::vector<int> processors = usable();
+  if (processors.size() < 2) return std::nullopt;
+  alignas(64) std::atomic<int> line{0};
+  std::vector<double> each;
+  {
+    const std::jthread there([&] {
+      stay_on(processors[1]);
+      while (wait_for(line, 1) != stop) line.store(0, std::memory_order_release);
+    });
+    const std::jthread here([&] {
+      stay_on(processors[0]);
+      double spent = 0;
+      for (int i = 0; i < batches && spent < 0.1; ++i) {
+        const double took = seconds([&] {
+          for (int k = 0; k < batch; ++k) {
+            line.store(1, std::memory_order_release);
+            wait_for(line, 0);
+          }
+        });
+        spent += took;
+        each.push_back(took * 1e9 / (2 * batch));
+      }
+      line.store(stop, std::memory_order_release);
+    });
+  }
+  return median(each);
+}
+
+}  // namespace troupe::benchmarks
