@@ -8,7 +8,7 @@
 
 #include "engine/ops/cpu/access.h"
 #include "engine/ops/cpu/host_device.h"
-#include "engine/ops/cpu/kernels.h"
+#include "engine/ops/cpu/parts.h"
 #include "engine/ops/cpu/pool.h"
 
 namespace troupe::engine::ops {
@@ -156,16 +156,15 @@ class FastDevice final : public HostDevice {
 
 template <class Visit>
 void FastDevice::spread(std::int64_t count, std::int64_t work, Visit visit) {
-  constexpr std::int64_t worth_sharing = 250'000;
-  if (work >= worth_sharing) return pool_.run(count, visit);
+  if (work >= worth_waking) return pool_.run(count, visit);
   for (std::int64_t item = 0; item < count; ++item) visit(item, 0);
 }
 
 template <class Visit>
 void FastDevice::share(std::int64_t count, std::int64_t cost, std::int64_t grain, Visit visit) {
-  constexpr std::int64_t worth_waking = 100'000;
+  constexpr std::int64_t worth_cutting = 100'000;
   if (count == 0) return;
-  if (pool_.threads() == 1 || count * cost < worth_waking) return visit(std::int64_t{0}, count, 0);
+  if (pool_.threads() == 1 || count * cost < worth_cutting) return visit(std::int64_t{0}, count, 0);
   const std::int64_t pieces = std::int64_t{4} * pool_.threads();
   const std::int64_t size = ((count + pieces - 1) / pieces + grain - 1) / grain * grain;
   pool_.run((count + size - 1) / size, [&](std::int64_t piece, int worker) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "engine/ops/cpu/fast_device.h"
-#include "engine/ops/cpu/parts.h"
 
 namespace troupe::engine::ops {
 const Panels* FastDevice::panels_for(Kind kind, const Product& p, Precision precision) const {

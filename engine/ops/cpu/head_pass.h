@@ -125,8 +125,8 @@ class HeadPass {
   void differentiate(const Chunk& chunk, const Block& block, const HeadUpstream& up, const float* kept, float* z) const;
   /// Where a factor's weight's gradient goes, or nullptr.
   static float* dweight_of(std::size_t factor, const HeadGradients& to);
-  /// Part of the left operand of the weights' gradients, of a block of gradients.
-  void pack_for_weights(const Chunk& chunk, const Columns& group, const Block& block, const float* z) const;
+  /// A block of gradients, as part of the left operand of the gradients of its columns' weights.
+  void pack_for_weights(const Chunk& chunk, const Block& block, const float* z) const;
   /// dinputs of its rows += gradients of a block, with room for them as tiles.
   void add_to_inputs(const Block& block, const Room& room) const;
   void add_to_weights(const Chunk& chunk, const Columns& group, const HeadGradients& to);

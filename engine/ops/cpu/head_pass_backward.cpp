@@ -36,8 +36,9 @@ HeadPass::Weights HeadPass::pack_weights(const Columns& group) {
 
 // So many at a time that no thread finds in its cache what the other has read: such lines take longer to write.
 void HeadPass::need_weights_below(const Columns& group) {
-  if (packed_below_ >= 0 && group.begin < packed_below_ + span_ && group.begin >= packed_below_) return;
-  packed_below_ = group.begin / span_ * span_;
+  const std::int64_t span = group.begin / span_ * span_;
+  if (packed_below_ == span) return;
+  packed_below_ = span;
   const std::int64_t count = std::min(span_, vocabulary_ - packed_below_);
   for (const Factor& factor : factors_) {
     float* to = factor.scratch.below.need(with_.steps(count) * panels_width(factor.width));
@@ -67,11 +68,11 @@ void HeadPass::differentiate(const Chunk& chunk, const Block& block, const HeadU
   }
 }
 
-void HeadPass::pack_for_weights(const Chunk& chunk, const Columns& group, const Block& block, const float* z) const {
-  const std::int64_t chunk_steps = with_.steps(chunk.rows), column = block.column - group.begin;
+void HeadPass::pack_for_weights(const Chunk& chunk, const Block& block, const float* z) const {
+  const std::int64_t chunk_steps = with_.steps(chunk.rows);
   for (std::int64_t v = 0; v < block.columns; v += vocabulary_tile_) {
     const std::int64_t tall = std::min(vocabulary_tile_, block.columns - v);
-    with_.pack({z + v, pitch_, tall, block.rows, tall, true}, by_column_ + (column + v) * chunk_steps + block.row / with_.step * tall);
+    with_.pack({z + v, pitch_, tall, block.rows, tall, true}, by_column_ + v * chunk_steps + block.row / with_.step * tall);
   }
 }
 
@@ -113,7 +114,7 @@ void HeadPass::backward_chunk(const Chunk& chunk, const HeadUpstream& up, const 
     for_each_block(chunk, group, [&](const Block& block, const Room& room) {
       if (kept == nullptr) make_logits(block, weights, room.logits);
       differentiate(chunk, block, up, kept, room.logits);
-      if (by_column_ != nullptr) pack_for_weights(chunk, group, block, room.logits);
+      if (by_column_ != nullptr) pack_for_weights(chunk, block, room.logits);
       add_to_inputs(block, room);
     });
     add_to_weights(chunk, group, to);
