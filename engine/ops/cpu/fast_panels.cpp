@@ -20,8 +20,7 @@ std::vector<Part> even_parts(std::int64_t panels, int threads) {
 }
 
 /// Blocks of a product: by rows where it has many, else by columns, or by both where it has few of either.
-std::vector<PanelProduct> cut(const PanelProduct& p, int threads) {
-  std::vector<PanelProduct> into;
+void cut(const PanelProduct& p, int threads, std::vector<PanelProduct>& into) {
   const std::int64_t tiles = (p.m + p.rows - 1) / p.rows, at_once = tiles_at_once(p.rows, p.steps);
   const auto add = [&](std::int64_t m, std::int64_t rows, std::int64_t n, std::int64_t columns) {
     PanelProduct part = p;
@@ -31,19 +30,32 @@ std::vector<PanelProduct> cut(const PanelProduct& p, int threads) {
   };
   if (tiles >= 6 * threads) {
     for (const Part& part : parts_of(tiles, at_once, threads)) add(part.first * p.rows, part.count * p.rows, 0, p.n);
-    return into;
+    return;
   }
   const std::int64_t panels = panels_width(p.n) / panel_columns;
   if (panels >= threads) {
     for (const Part& part : even_parts(panels, threads)) add(0, p.m, part.first * panel_columns, part.count * panel_columns);
-    return into;
+    return;
   }
   Blocks blocks{p.m, p.n, p.rows * at_once, 512};
   blocks.cut_for(threads, p.rows, panel_columns);
   for (std::int64_t n = 0; n < p.n; n += blocks.width) {
     for (std::int64_t m = 0; m < p.m; m += blocks.height) add(m, blocks.height, n, blocks.width);
   }
-  return into;
+}
+
+/// A thread's own parts of each product together. ends: of each product's parts.
+std::vector<PanelProduct> slice_by_slice(const std::vector<PanelProduct>& parts, const std::vector<std::int64_t>& ends, const Pool& pool) {
+  std::vector<PanelProduct> all;
+  for (int thread = 0; thread < pool.threads(); ++thread) {
+    std::int64_t first = 0;
+    for (const std::int64_t last : ends) {
+      const auto [begin, end] = pool.slice(last - first, thread);
+      all.insert(all.end(), parts.begin() + first + begin, parts.begin() + first + end);
+      first = last;
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -84,21 +96,17 @@ void FastDevice::pack_tiles(const Panels& with, const Packing& items, float* to)
 }
 
 void FastDevice::multiply(const Panels& with, std::span<const PanelProduct> products) {
-  std::vector<std::vector<PanelProduct>> cuts;
+  std::vector<PanelProduct> parts;
+  std::vector<std::int64_t> ends;
   std::int64_t work = 0;
   for (const PanelProduct& p : products) {
     if (p.steps == 0) clear(p.m, p.n, p.c, p.ldc, p.accumulate);
     if (p.steps == 0) continue;
     work += p.m * p.n * p.steps;
-    cuts.push_back(cut(p, p.m * p.n * p.steps < worth_waking ? 1 : pool_.threads()));
+    cut(p, p.m * p.n * p.steps < worth_waking ? 1 : pool_.threads(), parts);
+    if (products.size() > 1) ends.push_back(std::ssize(parts));
   }
-  std::vector<PanelProduct> parts;  // a thread's own of each product together
-  for (int thread = 0; thread < pool_.threads(); ++thread) {
-    for (const auto& of_one : cuts) {
-      const auto [begin, end] = pool_.slice(std::ssize(of_one), thread);
-      parts.insert(parts.end(), of_one.begin() + begin, of_one.begin() + end);
-    }
-  }
+  if (ends.size() > 1 && pool_.threads() > 1) parts = slice_by_slice(parts, ends, pool_);
   spread(std::ssize(parts), work, [&](std::int64_t part, int) { with.product(parts[static_cast<std::size_t>(part)]); });
 }
 
