@@ -1,34 +1,16 @@
 #include "benchmarks/support/handover.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include "benchmarks/support/clock.h"
+#include "engine/base/processors.h"
 
 namespace troupe::benchmarks {
 namespace {
 
 constexpr int batch = 50, batches = 100, stop = -1;
-
-std::vector<int> usable() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> found;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return found;
-  for (int processor = 0; processor < CPU_SETSIZE; ++processor)
-    if (CPU_ISSET(processor, &set)) found.push_back(processor);
-  return found;
-}
-
-void stay_on(int processor) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(processor, &set);
-  sched_setaffinity(0, sizeof(set), &set);
-}
 
 // Until `line` is one of the two. Yields after a while: the other thread may have no core now.
 int wait_for(const std::atomic<int>& line, int value) {
@@ -42,17 +24,16 @@ int wait_for(const std::atomic<int>& line, int value) {
 }  // namespace
 
 std::optional<double> handover() {
-  const std::vector<int> processors = usable();
-  if (processors.size() < 2) return std::nullopt;
+  if (engine::usable_processors() < 2) return std::nullopt;
   alignas(64) std::atomic<int> line{0};
   std::vector<double> each;
   {
     const std::jthread there([&] {
-      stay_on(processors[1]);
+      engine::stay_on_processor(1);
       while (wait_for(line, 1) != stop) line.store(0, std::memory_order_release);
     });
     const std::jthread here([&] {
-      stay_on(processors[0]);
+      engine::stay_on_processor(0);
       double spent = 0;
       for (int i = 0; i < batches && spent < 0.1; ++i) {
         const double took = seconds([&] {

@@ -1,22 +1,15 @@
 #include "benchmarks/support/options.h"
 
-#include <sched.h>
-
 #include <charconv>
 #include <string_view>
 
+#include "engine/base/processors.h"
 #include "engine/base/text.h"
 
 namespace troupe::benchmarks {
 namespace {
 
 constexpr std::string_view known = "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --rounds N, --isa NAME and --peer";
-
-int processors() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  return ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-}
 
 Result<std::int64_t> read_count(std::string_view flag, std::string_view text, std::int64_t most) {
   std::int64_t value = 0;
@@ -65,7 +58,7 @@ std::unique_ptr<engine::ops::Device> make_device(const Options& options) {
 Result<Options> read_options(std::span<const char* const> words, const Takes& takes) {
   Options out;
   out.shape = *shape_of("a");
-  out.threads = processors();
+  out.threads = engine::usable_processors();
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i], flag = word.substr(0, word.find('='));
     if (takes_value(flag)) {

@@ -1,7 +1,5 @@
 #include "engine/ops/cpu/pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
 #include "engine/base/check.h"
@@ -10,25 +8,6 @@ namespace troupe::engine::ops {
 namespace {
 
 constexpr int spins = 6000;  // about 150 microseconds: longer than the gaps between the kernels of a step
-
-cpu_set_t processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? set : cpu_set_t{};
-}
-
-/// The calling thread, on one of those that it may use. A kernel that refuses leaves it where it is.
-void stay_on_processor(int which) {
-  const cpu_set_t all = processors();
-  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-    if (!CPU_ISSET(processor, &all) || which-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(processor, &one);
-    sched_setaffinity(0, sizeof(one), &one);
-    return;
-  }
-}
 
 void pause() {
 #if defined(__x86_64__)
