@@ -211,8 +211,8 @@ class Device {
   /// The fused vocabulary head: from hidden states [T, D] and weight [V, D], with z of weight.hidden as HeadScale says:
   /// logp[t] = z[targets[t]] - lse[t] and, where wanted, entropy[t] = lse - sum_v p_v z_v. A row of no_target is skipped: its logp, lse,
   /// entropy and gradients are 0. For target_elsewhere see there. Logits are made and forgotten block by block; only where `kept` is given
-  /// and they are few (a small micro-batch) it becomes what a device makes of those of the rows that are not skipped, for head_backward,
-  /// which need not make them again then; else absent.
+  /// it becomes what a device makes of those of the rows that are not skipped, or of the first of them where they are many, for
+  /// head_backward, which need not make these again then; absent: of none.
   virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                     Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter = nullptr,
                     Tensor* kept = nullptr) = 0;
@@ -247,8 +247,6 @@ Tensor from_host(Device& device, Shape shape, std::span<const float> values);
 /// Plain loops and Eigen on one thread: the oracle.
 std::unique_ptr<Device> make_reference_device();
 
-/// Logits that head() keeps for the way back at most: 144 MiB, which is a micro-batch of 1179 tokens at 32000 words.
-inline constexpr std::int64_t most_kept_logits = std::int64_t{36} << 20;
 /// Columns of the vocabulary whose gradients the way back through the head holds at a time, packed.
 inline constexpr std::int64_t head_columns = 896;
 /// Words of the head's weight that are packed at a time for the gradients of hidden states: 128 MiB.
@@ -264,6 +262,9 @@ struct CpuOptions {
   const char* isa = "";
   /// Logits that head_through keeps at a time; head_rows() says of how many rows.
   std::int64_t head_logits = 36'000'000;
+  /// Logits that head() keeps for the way back at most, those of the first rows: 320 MB, which is a micro-batch of 2500 tokens at 32000
+  /// words.
+  std::int64_t kept_logits = 80'000'000;
 };
 /// Of a vocabulary beyond 70 thousand as many rows as of one of 70 thousand: few at a time read and write the weight's gradient too often.
 constexpr std::int64_t head_rows(std::int64_t vocabulary, std::int64_t logits) {

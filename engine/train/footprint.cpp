@@ -54,19 +54,20 @@ std::int64_t layer(const models::DecoderSpec& spec, const Widths& of, const nn::
 }
 
 // The operands of products that are packed for all threads: inputs and weights of the widest, or of a group, and of the language head the
-// gradients of some columns of logits, the logits of a chunk or of a small micro-batch, its inputs and their gradients, and its weight in
-// two orders, of those columns and of many (all that in f32; in bf16 operands take half the room).
-std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens) {
+// gradients of some columns of logits, the logits of a chunk or of the first rows, its inputs and their gradients, and its weight in two
+// orders, of those columns and of many (all that in f32; in bf16 operands take half the room).
+std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens, bool slopes_known) {
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
   const std::int64_t group = std::max({of.inner * (spec.gated ? 2 : 1), of.queries + 2 * of.keys, widest});
   const auto joined = [&](std::int64_t rows) { return rows * (rows * group <= ops::most_packed_words ? group : widest); };
   const std::int64_t left = joined(tokens), right = std::max(joined(of.hidden), tokens * widest);
   if (spec.labels > 0) return left + right;
-  const std::int64_t columns = std::min(of.vocabulary, ops::head_columns), logits = tokens * of.vocabulary;
-  const std::int64_t rows = std::min(tokens, ops::head_rows(of.vocabulary, ops::CpuOptions().head_logits));
-  const std::int64_t held = rows * of.vocabulary, below = std::min(of.vocabulary * of.hidden, ops::head_weight_words);
-  return left + right + (rows + of.hidden) * columns + below + 4 * tokens * of.hidden +
-         std::max(held, logits <= ops::most_kept_logits ? logits : 0);
+  const ops::CpuOptions options;
+  const std::int64_t columns = std::min(of.vocabulary, ops::head_columns),
+                     below = std::min(of.vocabulary * of.hidden, ops::head_weight_words);
+  const std::int64_t rows = std::min(tokens, ops::head_rows(of.vocabulary, options.head_logits));
+  const std::int64_t logits = slopes_known ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.kept_logits);
+  return left + right + (rows + of.hidden) * columns + below + 4 * tokens * of.hidden + logits;
 }
 
 std::uint64_t bytes(std::int64_t floats) { return 4 * static_cast<std::uint64_t>(std::max<std::int64_t>(0, floats)); }
@@ -78,7 +79,8 @@ std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& 
   return spec.layers * (recomputed.layers ? of.hidden : layer(spec, of, recomputed)) + of.norm * (spec.embedding_norm ? 2 : 1);
 }
 
-Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens, const models::Split& split) {
+Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens, const models::Split& split,
+                    bool slopes_known) {
   Footprint out;
   std::int64_t trained = 0, all = 0;
   for (const auto& tensor : models::parameter_list(spec, split)) {
@@ -95,7 +97,7 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   if (recomputed.activation) beside += of.inner;
   if (recomputed.norm) beside += of.hidden;
   out.passing = bytes(tokens * beside);
-  out.products = bytes(packed(spec, of, tokens));
+  out.products = bytes(packed(spec, of, tokens, slopes_known));
   return out;
 }
 

@@ -23,7 +23,8 @@ struct Footprint {
 };
 
 /// Of the rank that has this part of the model, `tokens` in its largest micro-batch: hidden states it has whole, of heads, inner values
-/// and vocabulary its own.
-Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens, const models::Split& split);
+/// and vocabulary its own. slopes_known: before the forward pass, by the loss's Needs::constant_slopes.
+Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens, const models::Split& split,
+                    bool slopes_known);
 
 }  // namespace troupe::engine::train

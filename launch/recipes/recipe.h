@@ -42,6 +42,8 @@ struct Recipe {
   int (*run)(Stage&);
   /// nullptr: a language model is trained.
   ScoreHeadWanted (*head)(const RunConfig&) = nullptr;
+  /// Whether its loss's slopes are known before the forward pass, so that logits need not be kept; nullptr: they are not.
+  bool (*slopes_known)(const RunConfig&) = nullptr;
 };
 
 /// Other defaults for a recipe, by name: an algorithm that is a setting of another (dr_grpo of grpo), or a tool's way to do it (verl).

@@ -50,7 +50,9 @@ Recipe sft_recipe() {
           nullptr,
           judge,
           formula,
-          run};
+          run,
+          nullptr,
+          [](const RunConfig& config) { return value_or_throw(sft_settings(config)).needs().constant_slopes; }};
 }
 
 }  // namespace troupe::launch

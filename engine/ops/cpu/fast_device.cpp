@@ -19,7 +19,7 @@ float* Scratch::need(std::int64_t count) {
 }
 
 FastDevice::FastDevice(const Kernels& kernels, const CpuOptions& options)
-    : kernels_(kernels), head_logits_(options.head_logits), pool_(options.threads, options.pin_threads) {
+    : kernels_(kernels), head_logits_(options.head_logits), kept_logits_(options.kept_logits), pool_(options.threads, options.pin_threads) {
   for (int i = 0; i < options.threads; ++i) product_scratch_.emplace_back(blocks()), score_scratch_.emplace_back(blocks());
 }
 

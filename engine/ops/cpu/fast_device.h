@@ -133,7 +133,7 @@ class FastDevice final : public HostDevice {
   };
 
   const Kernels& kernels_;
-  std::int64_t head_logits_;
+  std::int64_t head_logits_, kept_logits_;
   Pool pool_;
   std::vector<Scratch> product_scratch_, score_scratch_;  ///< one a thread
   /// offset + gain, [D].

@@ -21,9 +21,9 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
   check_head_scores(targets, logp, lse, entropy);
   HeadPass pass(*this, hidden, weight, targets, scale, precision, adapter);
   const HeadScores to = cleared(logp, lse, entropy);
-  if (kept != nullptr)
-    *kept = pass.kept_logits(pass.rows()) <= most_kept_logits ? empty({pass.kept_logits(pass.rows())}, DType::f32) : Tensor();
-  pass.forward(to, kept != nullptr && *kept ? out(*kept) : nullptr);
+  const std::int64_t rows = kept == nullptr ? 0 : pass.rows_within(kept_logits_);
+  if (kept != nullptr) *kept = rows > 0 ? empty({pass.kept_logits(rows)}, DType::f32) : Tensor();
+  pass.forward(to, rows > 0 ? out(*kept) : nullptr, rows);
 }
 
 void FastDevice::head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
@@ -46,11 +46,12 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
   check(lse.count() == dlogp.count(), "head_backward: lse [T]");
   HeadPass pass(*this, hidden, weight, targets, scale, precision, adapter);
   const bool has_kept = kept != nullptr && *kept;
-  check(!has_kept || kept->count() == pass.kept_logits(pass.rows()), "head_backward: kept logits of another call");
+  const std::int64_t rows = pass.rows_within(has_kept ? kept->count() : 0);
+  check(!has_kept || kept->count() == pass.kept_logits(rows), "head_backward: kept logits of another call");
   fill(dhidden, 0);
   if (adapter != nullptr) fill(adapter->ddown, 0);
   const HeadUpstream up{in(lse), in(dlogp), dentropy == nullptr ? nullptr : in(*dentropy), dentropy == nullptr ? nullptr : in(*entropy)};
-  pass.backward(up, has_kept ? in(*kept) : nullptr, {dhidden, dweight, adapter});
+  pass.backward(up, has_kept ? in(*kept) : nullptr, rows, {dhidden, dweight, adapter});
 }
 
 void FastDevice::scale_row(float* logits, std::int64_t n, const HeadScale& scale) const {

@@ -156,10 +156,10 @@ void HeadPass::forward_chunk(const Chunk& chunk, const HeadScores& to, float* ke
   finish_rows(chunk, to);
 }
 
-void HeadPass::forward(const HeadScores& to, float* kept) {
-  for_each_chunk(rows(), [&](const Chunk& chunk) {
+void HeadPass::forward(const HeadScores& to, float* kept, std::int64_t kept_rows) {
+  for_each_kept_chunk(kept, kept_rows, rows(), [&](const Chunk& chunk, float* kept_of_chunk) {
     gather_inputs(chunk);
-    forward_chunk(chunk, to, kept == nullptr ? nullptr : kept + kept_logits(chunk.begin));
+    forward_chunk(chunk, to, kept_of_chunk);
   });
 }
 

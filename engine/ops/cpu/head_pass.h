@@ -49,10 +49,15 @@ class HeadPass {
   std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
   /// Of kept logits: of unit_ rows at a time those of a block's columns, [rows, pitch_], before the next columns'.
   std::int64_t kept_logits(std::int64_t rows) const { return rows * blocks_ * pitch_; }
-  /// kept [kept_logits(rows())] may be nullptr.
-  void forward(const HeadScores& to, float* kept);
-  /// kept: what forward() left there, or nullptr. dweight may be absent.
-  void backward(const HeadUpstream& up, const float* kept, const HeadGradients& to);
+  /// The first rows, whose kept logits are so many at most.
+  std::int64_t rows_within(std::int64_t logits) const {
+    const std::int64_t most = logits / kept_logits(1);
+    return most < rows() ? most / unit_ * unit_ : rows();
+  }
+  /// kept [kept_logits(kept_rows)]: of the first rows.
+  void forward(const HeadScores& to, float* kept, std::int64_t kept_rows);
+  /// kept: what forward() left there. dweight may be absent.
+  void backward(const HeadUpstream& up, const float* kept, std::int64_t kept_rows, const HeadGradients& to);
   /// Both, from logits that are made once. up.lse and up.entropy are what `to` of the scores says.
   void through(const HeadScores& scores, const HeadUpstream& up, const HeadGradients& to);
 
@@ -88,9 +93,12 @@ class HeadPass {
   std::int32_t token(const Chunk& chunk, std::int64_t row) const { return rows_[static_cast<std::size_t>(chunk.begin + row)]; }
   /// The height of the blocks of so many rows: the last of them shall not leave threads without work.
   std::int64_t height_for(std::int64_t rows) const;
-  /// visit(chunk) for chunks of about the same size, in order, all but the last whole tiles.
+  /// visit(chunk) for chunks of about the same size of rows [begin, end), in order, all but the last whole tiles.
   template <class Visit>
-  void for_each_chunk(std::int64_t most_rows, Visit visit) const;
+  void for_each_chunk(std::int64_t begin, std::int64_t end, std::int64_t most_rows, Visit visit) const;
+  /// visit(chunk, kept) for chunks of the first rows, with where their kept logits are, then for those of the others, with nullptr.
+  template <class Logits, class Visit>
+  void for_each_kept_chunk(Logits* kept, std::int64_t kept_rows, std::int64_t most_rows, Visit visit) const;
   /// visit(columns) for head_columns at a time.
   template <class Visit>
   void for_each_group(Visit visit) const;
@@ -158,16 +166,22 @@ void HeadPass::for_each_group(Visit visit) const {
 }
 
 template <class Visit>
-void HeadPass::for_each_chunk(std::int64_t most_rows, Visit visit) const {
+void HeadPass::for_each_chunk(std::int64_t begin, std::int64_t end, std::int64_t most_rows, Visit visit) const {
   constexpr std::int64_t forward_rows = 8192;
-  if (rows() == 0) return;
+  if (begin == end) return;
   const std::int64_t most = std::clamp(most_rows, unit_, forward_rows) / unit_ * unit_;
-  const std::int64_t chunks = (rows() + most - 1) / most, even = (rows() + chunks - 1) / chunks;
+  const std::int64_t chunks = (end - begin + most - 1) / most, even = (end - begin + chunks - 1) / chunks;
   const std::int64_t whole = (even + unit_ - 1) / unit_ * unit_;
-  for (std::int64_t begin = 0; begin < rows(); begin += whole) {
-    const std::int64_t count = std::min(whole, rows() - begin);
+  for (; begin < end; begin += whole) {
+    const std::int64_t count = std::min(whole, end - begin);
     visit(Chunk{begin, count, height_for(count)});
   }
+}
+
+template <class Logits, class Visit>
+void HeadPass::for_each_kept_chunk(Logits* kept, std::int64_t kept_rows, std::int64_t most_rows, Visit visit) const {
+  for_each_chunk(0, kept_rows, most_rows, [&](const Chunk& chunk) { visit(chunk, kept + kept_logits(chunk.begin)); });
+  for_each_chunk(kept_rows, rows(), most_rows, [&](const Chunk& chunk) { visit(chunk, static_cast<Logits*>(nullptr)); });
 }
 
 template <class Visit>

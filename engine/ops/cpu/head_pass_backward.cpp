@@ -123,16 +123,16 @@ void HeadPass::backward_chunk(const Chunk& chunk, const HeadUpstream& up, const 
   if (to.adapter != nullptr) scatter_slopes(chunk, factors_[1], to.adapter->ddown);
 }
 
-void HeadPass::backward(const HeadUpstream& up, const float* kept, const HeadGradients& to) {
-  for_each_chunk(device_.head_logits_ / head_columns, [&](const Chunk& chunk) {
+void HeadPass::backward(const HeadUpstream& up, const float* kept, std::int64_t kept_rows, const HeadGradients& to) {
+  for_each_kept_chunk(kept, kept_rows, device_.head_logits_ / head_columns, [&](const Chunk& chunk, const float* kept_of_chunk) {
     gather_inputs(chunk);
-    if (kept == nullptr) pack_inputs(chunk);
-    backward_chunk(chunk, up, kept == nullptr ? nullptr : kept + kept_logits(chunk.begin), to);
+    if (kept_of_chunk == nullptr) pack_inputs(chunk);
+    backward_chunk(chunk, up, kept_of_chunk, to);
   });
 }
 
 void HeadPass::through(const HeadScores& scores, const HeadUpstream& up, const HeadGradients& to) {
-  for_each_chunk(head_rows(vocabulary_, device_.head_logits_), [&](const Chunk& chunk) {
+  for_each_chunk(0, rows(), head_rows(vocabulary_, device_.head_logits_), [&](const Chunk& chunk) {
     float* kept = device_.kept_.need(kept_logits(chunk.rows));
     gather_inputs(chunk);
     forward_chunk(chunk, scores, kept);

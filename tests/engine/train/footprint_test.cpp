@@ -37,15 +37,18 @@ data::Experience batch_of(int sequences, int length) {
   return batch;
 }
 
+using algorithms::SftLoss;
+
 /// The peak of a run of two steps with two micro-batches each, without what the device has before it. With a mesh, of this rank.
-double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, std::int32_t tokens, const parallel::Mesh* mesh = nullptr) {
+double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, std::int32_t tokens, const parallel::Mesh* mesh = nullptr,
+                const SftLoss& loss = {}) {
   const auto device = ops::make_cpu_device({.threads = 1});
   const auto before = device->memory().now;
   auto model = std::make_unique<models::Decoder>(*device, spec, true, mesh ? &mesh->tp() : nullptr);
   test::randomize(model->parameters(), 4, 0.1);
   Trainer trainer(std::move(model), {.micro_batch_tokens = tokens, .recomputed = recomputed}, mesh);
   for (int step = 0; step < 2; ++step) {
-    trainer.forward_backward(batch_of(2 * tokens / 64, 64), algorithms::SftLoss{});
+    trainer.forward_backward(batch_of(2 * tokens / 64, 64), loss);
     value_or_throw(trainer.update(1e-3));
   }
   EXPECT_LE(device->memory().held, device->memory().peak + ops::BlockPool::slack);
@@ -60,10 +63,21 @@ TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
         Recomputed{.attention = true, .activation = true, .norm = true}})
     for (const std::int32_t tokens : {256, 1024}) {
       const double used = measured(small_model(), recomputed, tokens);
-      const auto told = static_cast<double>(footprint(small_model(), recomputed, tokens, whole(small_model())).peak());
+      const auto told = static_cast<double>(footprint(small_model(), recomputed, tokens, whole(small_model()), true).peak());
       EXPECT_GT(told / used, 0.8) << tokens << " tokens";
       EXPECT_LT(told / used, 1.25) << tokens << " tokens";
     }
+}
+
+TEST(Footprint, CountsLogitsThatALossKeeps) {
+  models::DecoderSpec spec = small_model();
+  spec.vocabulary = 40000;
+  for (const std::int32_t tokens : {1024, 3072}) {  // of the second the head keeps two thirds
+    const double used = measured(spec, {}, tokens, nullptr, {.kind = SftLoss::Kind::dft});
+    const auto told = static_cast<double>(footprint(spec, {}, tokens, whole(spec), false).peak());
+    EXPECT_GT(told / used, 0.8) << tokens << " tokens";
+    EXPECT_LT(told / used, 1.25) << tokens << " tokens";
+  }
 }
 
 TEST(Footprint, OfEachRankIsWithinAFifthOfWhatItUses) {
@@ -72,7 +86,7 @@ TEST(Footprint, OfEachRankIsWithinAFifthOfWhatItUses) {
     const auto used =
         test::on_grid({.dp = 1, .tp = 2}, [&](const parallel::Mesh& mesh) { return measured(spec, recomputed, 1024, &mesh); });
     for (int index = 0; index < 2; ++index) {
-      const auto told = static_cast<double>(footprint(spec, recomputed, 1024, models::split_of(spec, index, 2)).peak());
+      const auto told = static_cast<double>(footprint(spec, recomputed, 1024, models::split_of(spec, index, 2), true).peak());
       EXPECT_GT(told / used[static_cast<std::size_t>(index)], 0.8) << "rank " << index;
       EXPECT_LT(told / used[static_cast<std::size_t>(index)], 1.25) << "rank " << index;
     }
