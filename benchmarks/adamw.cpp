@@ -34,7 +34,7 @@ Outcome measure(const Options& options) {
       options.rounds, [&] { return memory.update(); }, update);
   const double gigabytes = 1e-9 * bytes_a_weight * static_cast<double>(parameters.count());
   say(cat("an update of ", to_text(1e-6 * static_cast<double>(parameters.count()), 1),
-          " million weights (f32 with either --dtype): ", to_text(1e3 * pairs.time(), 2), " ms, median of ", options.rounds, "; ",
+          " million weights (f32 with either --dtype): ", to_text(1e3 * pairs.time(), 2), " ms, ", pairs.told(), "; ",
           to_text(gigabytes / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
   return {gigabytes / pairs.time(), "GB/s", pairs.ceiling(), pairs.ratio(gigabytes), peak};
 }

@@ -34,8 +34,8 @@ Outcome measure(const Options& options) {
 
   const double rate = static_cast<double>(once.steady_tokens) / pairs.time();
   const double gigabytes = options.weights_read(), read = gigabytes * static_cast<double>(once.steady_passes);
-  say(cat(to_text(rate, 1), " new tokens/s, median of ", options.rounds, "; with prompts of ", lengths_of(options).prompt, " tokens and ",
-          lengths_of(options).fresh, " new ones ", to_text(median(whole), 1)));
+  say(cat(to_text(rate, 1), " new tokens/s, ", pairs.told(), "; with prompts of ", lengths_of(options).prompt, " tokens and ",
+          lengths_of(options).fresh, " new ones ", to_text(pairs.middle(whole), 1)));
   say(cat("weights ", to_text(gigabytes, 3), " GB as ", options.int8 ? "int8" : options.dtype(), ", read at ",
           to_text(read / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
   say(cat("a prompt of ", options.shape.sequence, " tokens: ", to_text(median(prompts), 1), " tokens/s"));
@@ -46,7 +46,7 @@ Outcome measure(const Options& options) {
           pairs.ratio(read),
           peak,
           [options] { return ask_peer(options, cat("gen", options.batch), "tok/s"); },
-          median(whole)};
+          pairs.middle(whole)};
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ Outcome measure(const Options& options) {
   const double rate = static_cast<double>(once.tokens) / pairs.time();
   const double read = options.weights_read() * static_cast<double>(once.passes);
   say(cat(options.batch, " requests of ", lengths_of(options).prompt, " tokens, ", lengths_of(options).fresh,
-          " new ones each: ", to_text(pairs.time(), 3), " s, median of ", options.rounds, ", ", to_text(rate, 1), " new tokens/s"));
+          " new ones each: ", to_text(pairs.time(), 3), " s, ", pairs.told(), ", ", to_text(rate, 1), " new tokens/s"));
   say(cat(once.passes, " passes read weights at ", to_text(read / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
   return {rate,
           "tokens/s",

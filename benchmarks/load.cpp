@@ -46,8 +46,8 @@ Outcome measure(const Options& options) {
   Bandwidth memory(options.threads, options.tiny());
   const Pairs pairs = in_pairs(
       options.rounds, [&] { return memory.copy(); }, [&] { return seconds(load); });
-  say(cat(to_text(gigabytes, 3), " GB as ", options.dtype(), " (", shape.layers, " layers): ", to_text(pairs.time(), 3), " s, median of ",
-          options.rounds, ", ", to_text(gigabytes / pairs.time(), 2), " GB/s; memcpy ", to_text(pairs.ceiling(), 1), " GB/s"));
+  say(cat(to_text(gigabytes, 3), " GB as ", options.dtype(), " (", shape.layers, " layers): ", to_text(pairs.time(), 3), " s, ",
+          pairs.told(), ", ", to_text(gigabytes / pairs.time(), 2), " GB/s; memcpy ", to_text(pairs.ceiling(), 1), " GB/s"));
   return {gigabytes / pairs.time(), "GB/s", pairs.ceiling(), pairs.ratio(gigabytes), peak};
 }
 

@@ -1,8 +1,12 @@
 // Time, and how a rate is held against a ceiling: in pairs, since machines are shared and their clocks move.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <vector>
+
+#include "benchmarks/support/disturbance.h"
 
 namespace troupe::benchmarks {
 
@@ -17,23 +21,40 @@ double seconds(Work&& work) {
 /// The middle one, or the mean of the middle two; not of none.
 double median(std::vector<double> values);
 
-/// Rounds of a ceiling and, straight after it, the work.
-struct Pairs {
-  std::vector<double> seconds, ceilings;
+/// Rounds of a ceiling and, straight after it, the work. Of rounds that were disturbed none counts where there are enough others.
+class Pairs {
+ public:
+  explicit Pairs(int wanted) : wanted_(wanted) {}
+  /// Until so many rounds are undisturbed, or there are three times as many.
+  bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < 3 * wanted_; }
+  void add(double ceiling, double seconds, bool disturbed);
 
-  double time() const { return median(seconds); }
-  double ceiling() const { return median(ceilings); }
+  double time() const { return middle(seconds_); }
+  double ceiling() const { return middle(ceilings_); }
   /// The median over rounds of amount / seconds / ceiling, for an amount in the ceiling's unit times seconds.
   double ratio(double amount) const;
+  /// The median of what was found in each round, of those that count.
+  double middle(const std::vector<double>& of_rounds) const;
+  /// "median of 5 rounds, 2 that were disturbed not counted".
+  std::string told() const;
+
+ private:
+  /// Whether undisturbed rounds alone count: a third of those that were wanted, two at least.
+  bool enough() const { return undisturbed_ >= std::min(wanted_, std::max(2, wanted_ / 3)); }
+
+  int wanted_, undisturbed_ = 0;
+  std::vector<double> seconds_, ceilings_;
+  std::vector<bool> disturbed_;
 };
 
 /// `ceiling()` gives a rate, `work()` the seconds that it took.
 template <class Ceiling, class Work>
 Pairs in_pairs(int rounds, Ceiling&& ceiling, Work&& work) {
-  Pairs out;
-  for (int round = 0; round < rounds; ++round) {
-    out.ceilings.push_back(ceiling());
-    out.seconds.push_back(work());
+  Pairs out(rounds);
+  while (out.wants_more()) {
+    const Disturbance since;
+    const double rate = ceiling(), time = work();
+    out.add(rate, time, since.any());
   }
   return out;
 }

@@ -76,14 +76,15 @@ std::string output_of(const std::string& command) {
   return out;
 }
 
-PeerAnswer ask_peer(const Options& options, const std::string& mode, const std::string& unit) {
+PeerAnswer ask_peer(const Options& options, const std::string& mode, const std::string& unit, double step_amount) {
   const char* program = std::getenv("TROUPE_PEER");
   if (!program) return {{}, "no peer: TROUPE_PEER does not name torch_lm.py", 0};
   if (mode == "dpo" && options.shape.batch < 2) return {{}, "no peer: torch_lm.py has no pairs of this shape", 0};
   const std::string blas = blas_folder();
   if (blas.empty()) return {{}, "no peer: without the package libopenblas0-openmp PyTorch is so slow that it says nothing", 0};
   const std::string said = output_of(command_of(options, mode, program, blas));
-  const auto value = before(said, unit);
+  auto value = before(said, unit);
+  if (const auto step = behind(said, "step "); value && step_amount > 0 && step && *step > 0) value = step_amount / *step;
   if (!value) return {{}, cat("no peer: it said ", quote(last_line(said), 200), " (the package python3-torch is needed)"), 0};
   return {value, std::string(last_line(said)), behind(said, "peak RSS ").value_or(0)};
 }

@@ -15,8 +15,9 @@ struct PeerAnswer {
   double peak_rss_mib = 0;
 };
 
-/// `mode`: torch_lm.py's (train, dpo, gen16). `unit`: the word behind the number in its line (tok/s, pairs/s).
-PeerAnswer ask_peer(const Options& options, const std::string& mode, const std::string& unit);
+/// `mode`: torch_lm.py's (train, dpo, gen16). Its rate is the number before `unit` (tok/s, pairs/s) in its line; where that has few digits,
+/// `step_amount` of them over the seconds behind "step " in it.
+PeerAnswer ask_peer(const Options& options, const std::string& mode, const std::string& unit, double step_amount = 0);
 
 /// A word for a shell, and what a command writes on stdout.
 std::string quoted(const std::string& word);

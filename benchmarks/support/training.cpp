@@ -1,6 +1,7 @@
 #include "benchmarks/support/training.h"
 
-#include <numeric>
+#include <chrono>
+#include <thread>
 
 #include "benchmarks/support/ceiling.h"
 #include "engine/base/text.h"
@@ -27,12 +28,16 @@ Steps time_steps(engine::ops::Device& device, const Options& options, const Work
   Steps out;
   out.peak_rss_mib = peak_rss_mib();
   ProductCeiling ceiling(device, options);
-  out.pairs = in_pairs(
-      options.rounds, [&] { return ceiling.measure(); }, [&] { return seconds(step); });
+  const auto measured = [&] {
+    const double rate = ceiling.measure();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until oneDNN's threads have ceased to spin
+    return rate;
+  };
+  out.pairs = in_pairs(options.rounds, measured, [&] { return seconds(step); });
   const double all = work.products + work.attention, causal = work.products + work.attention / 2;
   out.ratio = out.pairs.ratio(all);
   const bool halved = work.attention > 0;
-  say(cat("step ", to_text(out.pairs.time(), 4), " s, median of ", options.rounds, "; ", to_text(all / out.pairs.time(), 1), " GFLOP/s",
+  say(cat("step ", to_text(out.pairs.time(), 4), " s, ", out.pairs.told(), "; ", to_text(all / out.pairs.time(), 1), " GFLOP/s",
           halved ? cat(", ", to_text(causal / out.pairs.time(), 1), " with attention halved for causal") : ""));
   say(cat("square product: ours at best ", to_text(ceiling.ours(), 1), " GFLOP/s, oneDNN's ",
           ceiling.theirs() > 0 ? to_text(ceiling.theirs(), 1) : std::string("not here")));
@@ -44,9 +49,10 @@ Steps time_steps(engine::ops::Device& device, const Options& options, const Work
 
 Outcome outcome_of(const Options& options, const Steps& steps, double amount, const std::string& unit, const std::string& mode,
                    const std::string& peer_unit) {
+  const double peers = amount * static_cast<double>(options.shape.batch) / static_cast<double>(options.batch);
   return {amount / steps.pairs.time(), unit,
           steps.pairs.ceiling(),       steps.ratio,
-          steps.peak_rss_mib,          [options, mode, peer_unit] { return ask_peer(options, mode, peer_unit); }};
+          steps.peak_rss_mib,          [options, mode, peer_unit, peers] { return ask_peer(options, mode, peer_unit, peers); }};
 }
 
 }  // namespace troupe::benchmarks

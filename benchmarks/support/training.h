@@ -21,7 +21,7 @@ Work work_of(const ModelShape& shape, double tokens, int passes);
 
 /// Two steps that are not counted, then rounds of a ceiling and a step.
 struct Steps {
-  Pairs pairs;
+  Pairs pairs{1};
   double peak_rss_mib = 0;
   double ratio = 0;
 };

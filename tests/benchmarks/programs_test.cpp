@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(All, Programs,
 TEST(Peer, IsReadFromItsLine) {
   const std::string script = testing::TempDir() + "/peer.sh";
   FILE* file = std::fopen(script.c_str(), "w");
-  std::fputs("echo \"$1 $2 $3 threads=$4: step 0.500s (best 0.400s) 200 tok/s  1.5 GFLOP/s  peak RSS 10 MiB\"\n", file);
+  std::fputs("echo \"$1 $2 $3 threads=$4: step 0.161s (best 0.150s) 199 tok/s  1.5 GFLOP/s  peak RSS 10 MiB\"\n", file);
   std::fclose(file);
   const Said said =
       run(cat("TROUPE_PEER=", script, " TROUPE_PEER_PYTHON=/bin/sh"), "train_step", "--shape tiny --threads 1 --rounds 1 --peer");
@@ -111,8 +111,9 @@ TEST(Peer, IsReadFromItsLine) {
   const Json line = last_line(said.out);
   if (line.find("peer")->is_null()) GTEST_SKIP() << "the settings of the peer need the package libopenblas0-openmp";
   EXPECT_THAT(line.find("peer")->string(), HasSubstr("train tiny fp32 threads=1"));
-  EXPECT_EQ(line.find("peer_value")->number(), 200);
-  EXPECT_NEAR(line.find("peer_ratio")->number(), line.find("value")->number() / 200, 0.001 * line.find("value")->number());
+  const double peers = 32 / 0.161;  // its tokens over its step: the rate that it prints has fewer digits
+  EXPECT_NEAR(line.find("peer_value")->number(), peers, 0.01);
+  EXPECT_NEAR(line.find("peer_ratio")->number(), line.find("value")->number() / peers, 0.001 * line.find("value")->number());
   EXPECT_THAT(said.out, HasSubstr("our peak memory over the peer's"));
 }
 
