@@ -157,11 +157,19 @@ std::vector<Columns> columns_of(std::span<const FastDevice::Unpacked> products, 
   return columns;
 }
 
+/// The columns that a thread packs next: where they lie together, fetched by the product before.
+void fetch_next(const FastDevice::Unpacked& of, const Part& panels, std::int64_t width, PanelProduct& by) {
+  const Packing& items = of.items;
+  if (items.apart != items.depth) return;
+  const std::int64_t n = panels.first * width, columns = std::min(panels.count * width, of.product.n - n);
+  by.next = items.from + n * items.apart, by.next_lines = columns * items.apart / 16;
+}
+
 }  // namespace
 
 void FastDevice::multiply_columns(const Panels& with, std::span<const Unpacked> products) {
   const std::int64_t steps = products[0].product.steps, m = products[0].product.m;
-  const std::int64_t most = std::clamp<std::int64_t>(words_at_once / (steps * with.columns), 1, 512 / with.columns);
+  const std::int64_t most = std::clamp<std::int64_t>(words_beside_next / (steps * with.columns), 1, 512 / with.columns);
   const std::int64_t height = products[0].product.rows * tiles_at_once(products[0].product.rows, steps);
   const auto parts = columns_of(products, with.columns, most, pool_.threads());
   std::int64_t work = 0;
@@ -178,7 +186,11 @@ void FastDevice::multiply_columns(const Panels& with, std::span<const Unpacked> 
       with.pack({right.from + (n + j) * right.apart, right.apart, columns, right.depth, with.columns, false}, packed + j * steps);
     }
     part.b = packed;
-    for (std::int64_t row = 0; row < m; row += height) {
+    if (item + 1 < std::ssize(parts)) {
+      const Columns& next = parts[static_cast<std::size_t>(item) + 1];
+      fetch_next(products[next.product], next.panels, with.columns, part);
+    }
+    for (std::int64_t row = 0; row < m; row += height, part.next_lines = 0) {
       part.m = std::min(height, m - row), part.a = whole.a + row * steps, part.c = whole.c + row * whole.ldc + n;
       with.product(part);
     }

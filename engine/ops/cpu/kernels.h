@@ -25,6 +25,9 @@ struct PanelProduct {
   float* c;
   std::int64_t ldc;
   bool accumulate;
+  /// What is read after this product, from memory: tiles may have it fetched, while memory has nothing else to do.
+  const float* next = nullptr;
+  std::int64_t next_lines = 0;
 };
 /// Of panels that a tile's rows are broadcast against.
 inline constexpr std::int64_t panel_columns = 32;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <bit>
+#include <utility>
 
 #include "engine/ops/cpu/kernels.h"
 
@@ -160,28 +161,38 @@ template <class V, class E, int M = E::rows>
 /// What the tiles of a block have fetched. With few of them a panel comes from memory, and the processor's own prefetching does not look
 /// far enough: a tile that is alone fetches what it will read itself soon; of more, the first two fetch the next panel, half of it each,
 /// while the later ones read theirs from a cache, and of the first panel, which nobody fetched, the first tile does as if it were alone.
+/// Other tiles, until it is there, fetch what comes after the product, a line a step.
 class Fetching {
  public:
   explicit Fetching(const PanelProduct& p)
-      : whole_(p.steps * panel_columns), last_(p.n - panel_columns), alone_(p.m <= p.rows), few_(!alone_ && p.m <= 4 * p.rows) {}
+      : whole_(p.steps * panel_columns),
+        last_(p.n - panel_columns),
+        alone_(p.m <= p.rows),
+        few_(!alone_ && p.m <= 4 * p.rows),
+        next_(p.next),
+        next_lines_(p.next_lines) {}
   /// b: of the panel of column n, which has so many steps.
-  Ahead ahead(const float* b, std::int64_t n, std::int64_t steps, std::int64_t tile) const {
+  Ahead ahead(const float* b, std::int64_t n, std::int64_t steps, std::int64_t tile) {
     constexpr std::int64_t words_ahead = 4096;
     if (tile == 0 && (alone_ || (few_ && n == 0))) return {b + words_ahead, 2, nullptr};
     if (few_ && tile < 2 && n < last_) return {b + whole_ + tile * steps * (panel_columns / 2), 1, nullptr};
-    return {nullptr, 0, nullptr};
+    if (next_lines_ <= 0) return {nullptr, 0, nullptr};
+    next_lines_ -= steps;
+    return {std::exchange(next_, next_ + 16 * steps), 1, nullptr};
   }
 
  private:
   std::int64_t whole_, last_;
   bool alone_, few_;
+  const float* next_;
+  std::int64_t next_lines_;
 };
 
 /// A block of C from its tiles of A and panels of B. `steps`: words of the whole k, which tiles and panels hold.
 template <class V, class E>
 void panel_product(const PanelProduct& p) {
   constexpr std::int64_t worth_fetching_c = 64;
-  const Fetching fetching(p);
+  Fetching fetching(p);
   for (std::int64_t from = 0; from < p.steps; from += panel_depth) {
     const std::int64_t steps = p.steps - from < panel_depth ? p.steps - from : panel_depth;
     for (std::int64_t n = 0; n < p.n; n += panel_columns) {

@@ -13,6 +13,8 @@ namespace troupe::engine::ops {
 inline constexpr std::int64_t worth_waking = 250'000;
 /// Of an operand so much that it stays in the second-level cache beside a panel of the other.
 inline constexpr std::int64_t words_at_once = 100'000;
+/// The same beside what the next part is packed from.
+inline constexpr std::int64_t words_beside_next = 44'000;
 
 /// Zeros for the product of no k, unless it adds.
 inline void clear(std::int64_t m, std::int64_t n, float* c, std::int64_t ldc, bool accumulate) {
