@@ -66,7 +66,8 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
   const std::int64_t columns = std::min(of.vocabulary, ops::head_columns),
                      below = std::min(of.vocabulary * of.hidden, ops::head_weight_words);
   const std::int64_t rows = std::min(tokens, ops::head_rows(of.vocabulary, options.head_logits));
-  const std::int64_t logits = slopes_known ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.kept_logits);
+  const bool once = slopes_known && of.vocabulary == spec.vocabulary;  // ranks with parts of it have a softmax between the two ways
+  const std::int64_t logits = once ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.kept_logits);
   return left + right + (rows + of.hidden) * columns + below + 4 * tokens * of.hidden + logits;
 }
 

@@ -169,7 +169,9 @@ void fetch_next(const FastDevice::Unpacked& of, const Part& panels, std::int64_t
 
 void FastDevice::multiply_columns(const Panels& with, std::span<const Unpacked> products) {
   const std::int64_t steps = products[0].product.steps, m = products[0].product.m;
-  const std::int64_t most = std::clamp<std::int64_t>(words_beside_next / (steps * with.columns), 1, 512 / with.columns);
+  const bool fetches = &with != &kernels_.dots;
+  const std::int64_t room = fetches ? words_beside_next : words_at_once;
+  const std::int64_t most = std::clamp<std::int64_t>(room / (steps * with.columns), 1, 512 / with.columns);
   const std::int64_t height = products[0].product.rows * tiles_at_once(products[0].product.rows, steps);
   const auto parts = columns_of(products, with.columns, most, pool_.threads());
   std::int64_t work = 0;
@@ -186,7 +188,7 @@ void FastDevice::multiply_columns(const Panels& with, std::span<const Unpacked> 
       with.pack({right.from + (n + j) * right.apart, right.apart, columns, right.depth, with.columns, false}, packed + j * steps);
     }
     part.b = packed;
-    if (item + 1 < std::ssize(parts)) {
+    if (fetches && item + 1 < std::ssize(parts)) {
       const Columns& next = parts[static_cast<std::size_t>(item) + 1];
       fetch_next(products[next.product], next.panels, with.columns, part);
     }
