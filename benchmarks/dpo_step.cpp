@@ -16,13 +16,14 @@ Outcome measure(const Options& options) {
   const double pairs = static_cast<double>(options.batch) / 2, tokens = static_cast<double>(batch.token_count());
   batch.unit = 2, batch.count = pairs;
   const loss::AnyLoss loss(troupe::algorithms::DpoLoss{});
-  // three forward passes' worth of training and one of the reference
-  const Steps steps = time_steps(*device, options, work_of(options.shape, tokens, 4), [&] {
+  const auto step = [&] {
     batch.reference_logp = train::logprobs(*reference, batch, {.precision = options.precision});
     trainer.forward_backward(batch, loss);
     troupe::value_or_throw(trainer.update(1e-6));
-  });
-  return outcome_of(options, steps, pairs, "pairs/s", "dpo", "pairs/s");
+  };
+  const Rival rival{"dpo", "pairs/s", static_cast<double>(options.shape.batch) / 2};
+  // three forward passes' worth of training and one of the reference
+  return outcome_of(time_steps(*device, options, work_of(options.shape, tokens, 4), step, rival), pairs, "pairs/s");
 }
 
 }  // namespace

@@ -14,11 +14,12 @@ Outcome measure(const Options& options) {
   const auto batch = random_batch(options.shape, options.batch, 1);
   const loss::AnyLoss loss(troupe::algorithms::SftLoss{});
   const double tokens = static_cast<double>(batch.token_count());
-  const Steps steps = time_steps(*device, options, work_of(options.shape, tokens, 3), [&] {
+  const auto step = [&] {
     trainer.forward_backward(batch, loss);
     troupe::value_or_throw(trainer.update(1e-4));
-  });
-  return outcome_of(options, steps, tokens, "tokens/s", "train", "tok/s");
+  };
+  const Rival rival{"train", "tok/s", static_cast<double>(options.shape.batch * options.shape.sequence)};
+  return outcome_of(time_steps(*device, options, work_of(options.shape, tokens, 3), step, rival), tokens, "tokens/s");
 }
 
 }  // namespace

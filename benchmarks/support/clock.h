@@ -27,6 +27,8 @@ class Pairs {
   explicit Pairs(int wanted) : wanted_(wanted) {}
   /// Until so many rounds are undisturbed, or there are three times as many.
   bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < 3 * wanted_; }
+  /// Whether half of that is there.
+  bool halfway() const { return 2 * undisturbed_ >= wanted_ || 2 * std::ssize(seconds_) >= 3 * wanted_; }
   void add(double ceiling, double seconds, bool disturbed);
 
   double time() const { return middle(seconds_); }
@@ -47,16 +49,21 @@ class Pairs {
   std::vector<bool> disturbed_;
 };
 
-/// `ceiling()` gives a rate, `work()` the seconds that it took.
-template <class Ceiling, class Work>
-Pairs in_pairs(int rounds, Ceiling&& ceiling, Work&& work) {
+/// `ceiling()` gives a rate, `work()` the seconds that it took. `between()` is called once, halfway.
+template <class Ceiling, class Work, class Between>
+Pairs in_pairs(int rounds, Ceiling&& ceiling, Work&& work, Between&& between) {
   Pairs out(rounds);
-  while (out.wants_more()) {
+  for (bool called = false; out.wants_more();) {
     const Disturbance since;
     const double rate = ceiling(), time = work();
     out.add(rate, time, since.any());
+    if (!called && out.halfway()) called = true, between();
   }
   return out;
+}
+template <class Ceiling, class Work>
+Pairs in_pairs(int rounds, Ceiling&& ceiling, Work&& work) {
+  return in_pairs(rounds, ceiling, work, [] {});
 }
 
 }  // namespace troupe::benchmarks

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 
 #include "engine/base/text.h"
@@ -59,6 +60,13 @@ std::string_view last_line(std::string_view text) {
 }
 
 }  // namespace
+
+bool peer_has_room(double own_peak_mib) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;)
+    if (double kib = 0; word == "MemAvailable:" && file >> kib) return kib / 1024 > 1.5 * own_peak_mib + 2048;
+  return false;
+}
 
 std::string quoted(const std::string& word) {
   std::string out = "'";

@@ -19,6 +19,10 @@ struct PeerAnswer {
 /// `step_amount` of them over the seconds behind "step " in it.
 PeerAnswer ask_peer(const Options& options, const std::string& mode, const std::string& unit, double step_amount = 0);
 
+/// Whether memory has room for a peer beside this process, whose peak is given: it takes up to four times as much of a small model, half as
+/// much again of a large one.
+bool peer_has_room(double own_peak_mib);
+
 /// A word for a shell, and what a command writes on stdout.
 std::string quoted(const std::string& word);
 std::string output_of(const std::string& command);

@@ -23,36 +23,50 @@ Work work_of(const ModelShape& shape, double tokens, int passes) {
   return {2 * each * static_cast<double>(shape.weights()), each * shape.attention(static_cast<double>(shape.sequence))};
 }
 
-Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work, const std::function<void()>& step) {
+namespace {
+
+// The ceiling's rate, then a moment until oneDNN's threads have ceased to spin.
+double calm_rate(ProductCeiling& ceiling) {
+  const double rate = ceiling.measure();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return rate;
+}
+
+void say_steps(const Steps& steps, const Work& work, const ProductCeiling& ceiling) {
+  const double all = work.products + work.attention, causal = work.products + work.attention / 2;
+  const bool halved = work.attention > 0;
+  say(cat("step ", to_text(steps.pairs.time(), 4), " s, ", steps.pairs.told(), "; ", to_text(all / steps.pairs.time(), 1), " GFLOP/s",
+          halved ? cat(", ", to_text(causal / steps.pairs.time(), 1), " with attention halved for causal") : ""));
+  say(cat("square product: ours at best ", to_text(ceiling.ours(), 1), " GFLOP/s, oneDNN's ",
+          ceiling.theirs() > 0 ? to_text(ceiling.theirs(), 1) : std::string("not here")));
+  say(cat("share of the ceiling ", to_text(steps.ratio, 3),
+          halved ? cat(", with attention halved ", to_text(steps.pairs.ratio(causal), 3)) : ""));
+  say(cat("peak memory ", to_text(steps.peak_rss_mib, 0), " MiB"));
+}
+
+}  // namespace
+
+Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work, const std::function<void()>& step,
+                 const std::optional<Rival>& rival) {
   step(), step();
   Steps out;
   out.peak_rss_mib = peak_rss_mib();
+  if (rival) out.peer = [options, rival] { return ask_peer(options, rival->mode, rival->unit, rival->amount); };
   ProductCeiling ceiling(device, options);
-  const auto measured = [&] {
-    const double rate = ceiling.measure();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until oneDNN's threads have ceased to spin
-    return rate;
+  const auto between = [&] {
+    if (!options.peer || !rival || !peer_has_room(out.peak_rss_mib)) return;
+    out.peer = [answer = out.peer()] { return answer; };
+    step();
   };
-  out.pairs = in_pairs(options.rounds, measured, [&] { return seconds(step); });
-  const double all = work.products + work.attention, causal = work.products + work.attention / 2;
-  out.ratio = out.pairs.ratio(all);
-  const bool halved = work.attention > 0;
-  say(cat("step ", to_text(out.pairs.time(), 4), " s, ", out.pairs.told(), "; ", to_text(all / out.pairs.time(), 1), " GFLOP/s",
-          halved ? cat(", ", to_text(causal / out.pairs.time(), 1), " with attention halved for causal") : ""));
-  say(cat("square product: ours at best ", to_text(ceiling.ours(), 1), " GFLOP/s, oneDNN's ",
-          ceiling.theirs() > 0 ? to_text(ceiling.theirs(), 1) : std::string("not here")));
-  say(cat("share of the ceiling ", to_text(out.ratio, 3),
-          halved ? cat(", with attention halved ", to_text(out.pairs.ratio(causal), 3)) : ""));
-  say(cat("peak memory ", to_text(out.peak_rss_mib, 0), " MiB"));
+  out.pairs = in_pairs(
+      options.rounds, [&] { return calm_rate(ceiling); }, [&] { return seconds(step); }, between);
+  out.ratio = out.pairs.ratio(work.products + work.attention);
+  say_steps(out, work, ceiling);
   return out;
 }
 
-Outcome outcome_of(const Options& options, const Steps& steps, double amount, const std::string& unit, const std::string& mode,
-                   const std::string& peer_unit) {
-  const double peers = amount * static_cast<double>(options.shape.batch) / static_cast<double>(options.batch);
-  return {amount / steps.pairs.time(), unit,
-          steps.pairs.ceiling(),       steps.ratio,
-          steps.peak_rss_mib,          [options, mode, peer_unit, peers] { return ask_peer(options, mode, peer_unit, peers); }};
+Outcome outcome_of(const Steps& steps, double amount, const std::string& unit) {
+  return {amount / steps.pairs.time(), unit, steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib, steps.peer};
 }
 
 }  // namespace troupe::benchmarks

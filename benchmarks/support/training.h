@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/program.h"
@@ -19,16 +21,24 @@ struct Work {
 /// Of `passes` forward passes over so many tokens; a backward pass counts as two.
 Work work_of(const ModelShape& shape, double tokens, int passes);
 
-/// Two steps that are not counted, then rounds of a ceiling and a step.
+/// What torch_lm.py is asked for: its mode, and the unit of its rate, of which a step is `amount`.
+struct Rival {
+  std::string mode, unit;
+  double amount = 0;
+};
+
+/// Two steps that are not counted, then rounds of a ceiling and a step. The rival, where --peer was given, has its own between two halves
+/// of them, as a machine's rates move within minutes; after them where memory has no room for both.
 struct Steps {
   Pairs pairs{1};
   double peak_rss_mib = 0;
   double ratio = 0;
+  std::function<PeerAnswer()> peer = {};
 };
-Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work, const std::function<void()>& step);
+Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work, const std::function<void()>& step,
+                 const std::optional<Rival>& rival = {});
 
-/// What a program says of steps that do `amount` each, in `unit` a second. `mode` and `peer_unit` are torch_lm.py's.
-Outcome outcome_of(const Options& options, const Steps& steps, double amount, const std::string& unit, const std::string& mode,
-                   const std::string& peer_unit);
+/// What a program says of steps that do `amount` each, in `unit` a second.
+Outcome outcome_of(const Steps& steps, double amount, const std::string& unit);
 
 }  // namespace troupe::benchmarks

@@ -40,6 +40,22 @@ TEST(Pairs, WantNoMoreOnceSoManyAreUndisturbed) {
   EXPECT_EQ(of_rounds(2, {false, false}).told(), "median of 2 rounds");
 }
 
+TEST(Pairs, CallOnceHalfway) {
+  std::string order;
+  const auto round = [&] { return order += 'r', 1.0; };
+  for (const int rounds : {1, 2, 5}) {
+    order.clear();
+    in_pairs(
+        rounds, [] { return 1.0; }, round, [&] { order += '|'; });
+    const auto before = order.find('|');
+    ASSERT_NE(before, std::string::npos);
+    EXPECT_EQ(order.find('|', before + 1), std::string::npos) << order;
+    // disturbed rounds, which a busy machine has, come beside those that are wanted
+    EXPECT_GE(before, static_cast<std::size_t>(rounds + 1) / 2);
+    EXPECT_GE(order.size() - 1, static_cast<std::size_t>(rounds));
+  }
+}
+
 // More threads than processors: some of them wait.
 TEST(Disturbance, IsSeenWhereThreadsWaitForAProcessor) {
   if (!std::filesystem::exists("/proc/self/schedstat")) GTEST_SKIP() << "this system does not tell";
