@@ -34,6 +34,7 @@ void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx,
     device.scale(scaled, multiplier);
     dsum = scaled;
   }
+  table->settle(device);  // a head that shares it may come later
   std::vector<std::int32_t> room;
   device.scatter_add_rows(dsum, own_rows(*table, tokens, -1, room), table->grad);
 }

@@ -88,7 +88,8 @@ Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> target
   Tensor dhidden = device->empty(hidden.shape());
   ops::HeadAdapter adapter = adapter_for(hidden, precision);
   device->head_backward(hidden, weight->value, own, scaled(inv_temperature), precision, scores.lse, dlogp, dentropy ? &dentropy : nullptr,
-                        dentropy ? &scores.entropy : nullptr, dhidden, weight->grad, lora ? &adapter : nullptr, &scores.kept);
+                        dentropy ? &scores.entropy : nullptr, dhidden, weight->grad, lora ? &adapter : nullptr, &scores.kept,
+                        weight->adds());
   below_adapter(hidden, adapter, precision, dhidden);
   sum_over(tp, *device, dhidden, "gradients of the head");
   return dhidden;
@@ -106,7 +107,7 @@ Head::Through Head::through(const Tensor& hidden, std::span<const std::int32_t> 
   ops::HeadAdapter adapter = adapter_for(hidden, precision);
   device->head_through(hidden, weight->value, targets, scaled(inv_temperature), precision, dlogp, dentropy ? &dentropy : nullptr,
                        out.scores.logp, out.scores.lse, with_entropy ? &out.scores.entropy : nullptr, out.dhidden, weight->grad,
-                       lora ? &adapter : nullptr);
+                       lora ? &adapter : nullptr, weight->adds());
   below_adapter(hidden, adapter, precision, out.dhidden);
   return out;
 }

@@ -16,8 +16,14 @@ Shape Parameter::logical_shape() const {
 }
 
 bool Parameter::adds() const {
+  if (!state) return true;
   state->by_product = true;
   return !std::exchange(state->unset, false);
+}
+
+void Parameter::settle(ops::Device& device) const {
+  Tensor all = grad;
+  if (state && std::exchange(state->unset, false)) device.fill(all, 0);
 }
 
 ops::GemmCall Parameter::product(const Tensor& x, ops::Precision precision, bool from_packed, const Tensor& y) const {
@@ -36,8 +42,7 @@ Tensor& Parameters::grads() {
 }
 
 void Parameters::settle_gradients() {
-  for (auto& parameter : all_)
-    if (parameter.state && std::exchange(parameter.state->unset, false)) device_->fill(parameter.grad, 0);
+  for (const auto& parameter : all_) parameter.settle(*device_);
 }
 
 Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients) : device_(&device) {

@@ -17,7 +17,7 @@ namespace troupe::engine::nn {
 /// How a gradient stands. Clearing one would be a pass over memory, so that of a layer's weight is left as it is after an update, and the
 /// first product that makes a part of it assigns it.
 struct GradientState {
-  bool by_product = false;  ///< products that ask Parameter::adds() make all of it, and nothing else does
+  bool by_product = false;  ///< products that ask Parameter::adds() make all of it, and what else adds to it asks Parameter::settle()
   bool unset = false;       ///< counts as zero, whatever it holds
 };
 
@@ -32,6 +32,8 @@ struct Parameter {
   std::shared_ptr<GradientState> state = {};  ///< of grad, or absent
   /// Whether the next product of its layer is to be added to grad; the first one after an update is assigned. To be asked once before each.
   bool adds() const;
+  /// Fills grad with zeros where it counts as such: for whoever reads it, or adds to a part of it.
+  void settle(ops::Device& device) const;
   /// The shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
   /// y = x value^T: x [T, D], y [T, F]. `from_packed`: of the packed weight, where there is one; in bf16 then.

@@ -216,15 +216,17 @@ class Device {
   virtual void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                     Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter = nullptr,
                     Tensor* kept = nullptr) = 0;
-  /// dhidden [T, D] assigned (without the adapter's part), dweight [V, D] added, or absent for a frozen weight. dlogp, dentropy [T]
-  /// (dentropy may be absent). lse and entropy are those of the whole vocabulary, also where the weight is a part of it.
+  /// dhidden [T, D] assigned (without the adapter's part), dweight [V, D] added, or assigned unless `accumulate`, or absent for a frozen
+  /// weight. dlogp, dentropy [T] (dentropy may be absent). lse and entropy are those of the whole vocabulary, also where the weight is a
+  /// part of it.
   virtual void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                              Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                             Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr, const Tensor* kept = nullptr) = 0;
+                             Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr, const Tensor* kept = nullptr,
+                             bool accumulate = true) = 0;
   /// head() and head_backward() at once and with their bits, where the derivatives are known before what they are of: logits are made once.
   virtual void head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                             Precision precision, const Tensor& dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
-                            Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr);
+                            Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter = nullptr, bool accumulate = true);
   /// Products [M, V] of head() become its logits at temperature 1, cap(logit_scale * product), with its bits: generation stores them.
   virtual void scale_logits(Tensor& logits, const HeadScale& scale) = 0;
   /// The same arithmetic from stored logits [M, V] (generation): logp of targets [M], bit-identical to head(). A target that

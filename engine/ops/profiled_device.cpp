@@ -170,21 +170,24 @@ class ProfiledDevice final : public Device, public TellsSpans {
   }
   void head_backward(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision, In lse, In dlogp,
                      const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
-                     const Tensor* kept) override {
+                     const Tensor* kept, bool accumulate) override {
     const bool has_kept = kept != nullptr && *kept;
     computed(
         "head_backward", {&hidden, &weight},
         [&] { return head_backward_work(hidden, weight, targets, precision, dweight, adapter, has_kept); },
         [&] {
-          to_->head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden, dweight, adapter, kept);
+          to_->head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden, dweight, adapter, kept,
+                             accumulate);
         });
   }
   void head_through(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision, In dlogp, const Tensor* dentropy,
-                    Tensor& logp, Tensor& lse, Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override {
+                    Tensor& logp, Tensor& lse, Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
+                    bool accumulate) override {
     computed(
         "head_through", {&hidden, &weight}, [&] { return head_backward_work(hidden, weight, targets, precision, dweight, adapter); },
         [&] {
-          to_->head_through(hidden, weight, targets, scale, precision, dlogp, dentropy, logp, lse, entropy, dhidden, dweight, adapter);
+          to_->head_through(hidden, weight, targets, scale, precision, dlogp, dentropy, logp, lse, entropy, dhidden, dweight, adapter,
+                            accumulate);
         });
   }
   void scale_logits(Tensor& logits, const HeadScale& scale) override {

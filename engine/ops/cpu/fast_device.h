@@ -68,10 +68,10 @@ class FastDevice final : public HostDevice {
             Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter, Tensor* kept) override;
   void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                      Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, const Tensor* kept) override;
+                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, const Tensor* kept, bool accumulate) override;
   void head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                     Precision precision, const Tensor& dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
-                    Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) override;
+                    Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, bool accumulate) override;
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
   void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
                      Tensor& lse) override;

@@ -28,20 +28,21 @@ void FastDevice::head(const Tensor& hidden, const Tensor& weight, std::span<cons
 
 void FastDevice::head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                               Precision precision, const Tensor& dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
-                              Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter) {
+                              Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, bool accumulate) {
   check_head_scores(targets, logp, lse, entropy);
   check_head_gradients(hidden, weight, targets, dlogp, dentropy, entropy, dhidden, dweight);
   HeadPass pass(*this, hidden, weight, targets, scale, precision, adapter);
   const HeadScores scores = cleared(logp, lse, entropy);
   fill(dhidden, 0);
+  if (dweight && !accumulate && pass.rows() == 0) fill(dweight, 0);
   if (adapter != nullptr) fill(adapter->ddown, 0);
   const HeadUpstream up{scores.lse, in(dlogp), dentropy == nullptr ? nullptr : in(*dentropy), scores.entropy};
-  pass.through(scores, up, {dhidden, dweight, adapter});
+  pass.through(scores, up, {dhidden, dweight, adapter, accumulate});
 }
 
 void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
                                Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                               Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, const Tensor* kept) {
+                               Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, const Tensor* kept, bool accumulate) {
   check_head_gradients(hidden, weight, targets, dlogp, dentropy, entropy, dhidden, dweight);
   check(lse.count() == dlogp.count(), "head_backward: lse [T]");
   HeadPass pass(*this, hidden, weight, targets, scale, precision, adapter);
@@ -49,9 +50,10 @@ void FastDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::
   const std::int64_t rows = pass.rows_within(has_kept ? kept->count() : 0);
   check(!has_kept || kept->count() == pass.kept_logits(rows), "head_backward: kept logits of another call");
   fill(dhidden, 0);
+  if (dweight && !accumulate && pass.rows() == 0) fill(dweight, 0);
   if (adapter != nullptr) fill(adapter->ddown, 0);
   const HeadUpstream up{in(lse), in(dlogp), dentropy == nullptr ? nullptr : in(*dentropy), dentropy == nullptr ? nullptr : in(*entropy)};
-  pass.backward(up, has_kept ? in(*kept) : nullptr, rows, {dhidden, dweight, adapter});
+  pass.backward(up, has_kept ? in(*kept) : nullptr, rows, {dhidden, dweight, adapter, accumulate});
 }
 
 void FastDevice::scale_row(float* logits, std::int64_t n, const HeadScale& scale) const {

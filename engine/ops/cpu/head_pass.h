@@ -33,10 +33,11 @@ struct HeadUpstream {
 struct HeadScores {
   float *logp, *lse, *entropy;
 };
-/// What head_backward() finds. dweight may be absent, adapter nullptr.
+/// What head_backward() finds. dweight may be absent, adapter nullptr. accumulate: dweight is added, else assigned.
 struct HeadGradients {
   Tensor &dhidden, &dweight;
   HeadAdapter* adapter;
+  bool accumulate;
 };
 
 /// One call of head(), head_backward() or head_through().

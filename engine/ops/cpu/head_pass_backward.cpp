@@ -95,7 +95,7 @@ void HeadPass::add_to_weights(const Chunk& chunk, const Columns& group, const He
     const std::int64_t width = factors_[i].width;
     if (float* dweight = dweight_of(i, to); dweight != nullptr)
       products.push_back({group.count, width, with_.steps(chunk.rows), vocabulary_tile_, by_column_, factors_[i].scratch.across.at(),
-                          dweight + group.begin * width, width, true});
+                          dweight + group.begin * width, width, i > 0 || to.accumulate || chunk.begin > 0});
   }
   device_.multiply(with_, products);
 }

@@ -111,11 +111,12 @@ void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span
 void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
                                     const HeadScale& scale, Precision precision, const Tensor& lse, const Tensor& dlogp,
                                     const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
-                                    const Tensor*) {
+                                    const Tensor*, bool accumulate) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
   check_head_gradients(hidden, weight, targets, dlogp, dentropy, entropy, dhidden, dweight);
   check(lse.count() == dlogp.count(), "head_backward: lse [T]");
+  if (dweight && !accumulate) fill(dweight, 0);
   const auto count = static_cast<std::int64_t>(targets.size());
   std::vector<HeadOperands> products{HeadOperands(hidden, weight, precision)};
   if (adapter != nullptr) products.emplace_back(adapter->down, adapter->up, precision);

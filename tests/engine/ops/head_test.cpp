@@ -146,8 +146,9 @@ TEST_P(Head, KeptLogitsAreFoundWhereverChunksOfTheWayBackBeginAndHoweverManyTher
       std::vector<Floats> results;
       for (const Tensor* from : {&nothing, &kept}) {
         Tensor dh = on->empty({rows, width}), dw = on->empty({vocabulary, width});
-        on->fill(dw, 0.5F);
-        on->head_backward(h, w, targets, {0.7F}, precision, lse, up, nullptr, nullptr, dh, dw, nullptr, from);
+        const bool adds = from == &nothing;
+        on->fill(dw, adds ? 0 : std::nanf(""));  // what is assigned is what is added to zeros
+        on->head_backward(h, w, targets, {0.7F}, precision, lse, up, nullptr, nullptr, dh, dw, nullptr, from, adds);
         for (const Tensor& result : {dh, dw}) results.push_back(to_host(*on, result));
       }
       for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(results[i], results[2 + i])) << i;
@@ -155,21 +156,23 @@ TEST_P(Head, KeptLogitsAreFoundWhereverChunksOfTheWayBackBeginAndHoweverManyTher
   }
 }
 
-TEST_P(Head, OfSkippedRowsAloneLeavesZerosAndAddsNothing) {
+TEST_P(Head, OfSkippedRowsAloneLeavesZerosAndAddsNothingOrAssignsIt) {
   const int width = 8, rows = 3, vocabulary = 50;
   const Rows targets(rows, no_target);
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     for (const Way way : {Way::again, Way::kept, Way::through}) {
       const Tensor h = filled({rows, width}, 1), w = filled({vocabulary, width}, 1), up = filled({rows}, 1);
       Tensor logp = filled({rows}, 9), lse = filled({rows}, 9), dh = filled({rows, width}, 9), dw = filled({vocabulary, width}, 0.5F), kept;
-      if (way == Way::through) {
-        device().head_through(h, w, targets, {1}, precision, up, nullptr, logp, lse, nullptr, dh, dw);
-      } else {
-        device().head(h, w, targets, {1}, precision, logp, lse, nullptr, nullptr, way == Way::kept ? &kept : nullptr);
-        device().head_backward(h, w, targets, {1}, precision, lse, up, nullptr, nullptr, dh, dw, nullptr, &kept);
+      for (const bool adds : {true, false}) {
+        if (way == Way::through) {
+          device().head_through(h, w, targets, {1}, precision, up, nullptr, logp, lse, nullptr, dh, dw, nullptr, adds);
+        } else {
+          device().head(h, w, targets, {1}, precision, logp, lse, nullptr, nullptr, way == Way::kept ? &kept : nullptr);
+          device().head_backward(h, w, targets, {1}, precision, lse, up, nullptr, nullptr, dh, dw, nullptr, &kept, adds);
+        }
+        for (const Tensor& result : {logp, lse, dh}) EXPECT_THAT(get(result), testing::Each(0.0F));
+        EXPECT_THAT(get(dw), testing::Each(adds ? 0.5F : 0.0F));
       }
-      for (const Tensor& result : {logp, lse, dh}) EXPECT_THAT(get(result), testing::Each(0.0F));
-      EXPECT_THAT(get(dw), testing::Each(0.5F));
     }
   }
 }
@@ -194,8 +197,8 @@ TEST_P(Head, OfManyRowsEqualsTheReferenceWhateverItsChunks) {
     on->head(h, w, targets, {1}, Precision::f32, logp, lse, &entropy);
     on->head_backward(h, w, targets, {1}, Precision::f32, lse, dlogp, &dlogp, &entropy, dh, dw);
     for (const Tensor& result : {logp, lse, entropy, dh, dw}) results.push_back(to_host(*on, result));
-    on->fill(dw, 0);
-    on->head_through(h, w, targets, {1}, Precision::f32, dlogp, &dlogp, logp, lse, &entropy, dh, dw);
+    on->fill(dw, std::nanf(""));
+    on->head_through(h, w, targets, {1}, Precision::f32, dlogp, &dlogp, logp, lse, &entropy, dh, dw, nullptr, false);
     std::size_t i = results.size() - 5;
     for (const Tensor& result : {logp, lse, entropy, dh, dw}) EXPECT_TRUE(same_bits(to_host(*on, result), results[i++]));
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "algorithms/losses/sft_loss.h"
+#include "engine/nn/embedding.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 
@@ -45,6 +46,23 @@ TEST_P(UnsetGradients, GiveTheBitsOfClearedOnes) {
   for (ops::Device* device : {reference.get(), cpu.get()})
     for (const auto precision : {ops::Precision::f32, ops::Precision::bf16})
       EXPECT_EQ(weights(*device, precision, false), weights(*device, precision, true));
+}
+
+// A head that shares the table need not come first.
+TEST(UnsetGradient, OfATableIsClearedBeforeRowsAreAdded) {
+  const auto device = ops::make_reference_device();
+  nn::Parameters parameters(*device, {{.name = "table", .shape = {3, 2}}}, true);
+  nn::Parameter& table = parameters.at("table");
+  ops::Layout layout;
+  nn::Saved saved;
+  const nn::Embedding embedding{.table = &table};
+  device->fill(table.grad, 9);
+  table.state->unset = true;
+  for (const float once : {1.0F, 2.0F}) {  // the second time it adds
+    const Tensor dx = ops::from_host(*device, {1, 2}, std::vector<float>{4, 5});
+    embedding.backward(std::vector<std::int32_t>{1}, dx, {*device, layout, ops::Precision::f32}, saved);
+    EXPECT_EQ(ops::to_host(*device, table.grad), (std::vector<float>{0, 0, once * 4, once * 5, 0, 0}));
+  }
 }
 
 }  // namespace
