@@ -35,6 +35,7 @@ double Pairs::ratio(double amount) const {
 
 std::string Pairs::told() const {
   const auto rounds = std::ssize(seconds_), others = rounds - undisturbed_;
+  if (rounds == 1) return others == 0 ? "one round" : "one round, which was disturbed";
   if (others == 0) return cat("median of ", rounds, " rounds");
   if (!enough()) return cat("median of ", rounds, " rounds, of which ", others, " were disturbed");
   return cat("median of ", undisturbed_, " rounds, ", others, " that were disturbed not counted");

@@ -21,14 +21,15 @@ double seconds(Work&& work) {
 /// The middle one, or the mean of the middle two; not of none.
 double median(std::vector<double> values);
 
-/// Rounds of a ceiling and, straight after it, the work. Of rounds that were disturbed none counts where there are enough others.
+/// Rounds of a ceiling and, straight after it, the work. Of rounds that were disturbed none counts where there are enough others. A single
+/// round is made once, disturbed or not: who counts instructions compares work that is the same each time.
 class Pairs {
  public:
-  explicit Pairs(int wanted) : wanted_(wanted) {}
+  explicit Pairs(int wanted) : wanted_(wanted), most_(wanted == 1 ? 1 : 3 * wanted) {}
   /// Until so many rounds are undisturbed, or there are three times as many.
-  bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < 3 * wanted_; }
+  bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < most_; }
   /// Whether half of that is there.
-  bool halfway() const { return 2 * undisturbed_ >= wanted_ || 2 * std::ssize(seconds_) >= 3 * wanted_; }
+  bool halfway() const { return 2 * undisturbed_ >= wanted_ || 2 * std::ssize(seconds_) >= most_; }
   void add(double ceiling, double seconds, bool disturbed);
 
   double time() const { return middle(seconds_); }
@@ -44,7 +45,7 @@ class Pairs {
   /// Whether undisturbed rounds alone count: a third of those that were wanted, two at least.
   bool enough() const { return undisturbed_ >= std::min(wanted_, std::max(2, wanted_ / 3)); }
 
-  int wanted_, undisturbed_ = 0;
+  int wanted_, most_, undisturbed_ = 0;
   std::vector<double> seconds_, ceilings_;
   std::vector<bool> disturbed_;
 };

@@ -40,6 +40,15 @@ TEST(Pairs, WantNoMoreOnceSoManyAreUndisturbed) {
   EXPECT_EQ(of_rounds(2, {false, false}).told(), "median of 2 rounds");
 }
 
+// Instructions are counted over one: a disturbed round more would be a step more.
+TEST(Pairs, OfOneRoundMakeOneEvenIfDisturbed) {
+  const Pairs pairs = of_rounds(1, {true, false});
+  EXPECT_FALSE(pairs.wants_more());
+  EXPECT_TRUE(pairs.halfway());
+  EXPECT_EQ(pairs.time(), 8);
+  EXPECT_EQ(pairs.told(), "one round, which was disturbed");
+}
+
 TEST(Pairs, CallOnceHalfway) {
   std::string order;
   const auto round = [&] { return order += 'r', 1.0; };
