@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <string_view>
 
 #include "launch/exit_code.h"
 
@@ -21,22 +23,30 @@ std::int64_t milliseconds_now() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
+// A step may take minutes: who interrupts one is told at once, by what a handler may call.
+void say_so() {
+  constexpr std::string_view words =
+      "\ntroupe: interrupted; the step in progress ends, a checkpoint is saved, and the run leaves. Interrupt again to leave at once.\n";
+  const int before = errno;
+  if (::write(STDERR_FILENO, words.data(), words.size()) < 0) errno = before;  // nobody listens
+}
+
 // timeout(1) and service managers signal the process and then its whole group: two signals, one wish. They may arrive on two threads
 // at once, or one inside the handler of the other: whoever sets the time first is the first.
 void on_signal(int) {
-  actors::Stop* stop = asked.load();
-  if (!stop) _exit(exit_interrupted);
   const std::int64_t now = milliseconds_now();
   std::int64_t first = 0;
-  if (asked_at.compare_exchange_strong(first, now))
+  if (!asked_at.compare_exchange_strong(first, now)) {
+    if (now - first >= 1000) _exit(exit_interrupted);
+  } else if (actors::Stop* stop = asked.load()) {
     stop->request();
-  else if (now - first >= 1000)
-    _exit(exit_interrupted);
+    say_so();
+  }
 }
 
 }  // namespace
 
-void catch_interrupts(actors::Stop& stop) {
+Interrupts::Interrupts(actors::Stop& stop) {
   asked_at = 0;
   asked = &stop;
   struct sigaction action {};
@@ -45,5 +55,7 @@ void catch_interrupts(actors::Stop& stop) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
+
+Interrupts::~Interrupts() { asked = nullptr; }
 
 }  // namespace troupe::launch

@@ -5,8 +5,13 @@
 
 namespace troupe::launch {
 
-/// Installs the handlers; `stop` must live until the process ends. A second signal, unless it comes within a second of the
-/// first, ends the process with exit code 130.
-void catch_interrupts(actors::Stop& stop);
+/// While it lives, the first signal asks `stop` and says so on stderr; a second one, unless it comes within a second of the first, ends the
+/// process with exit code 130. Afterwards the process is on its way out: a first one changes nothing, a second one does. One at a time.
+class Interrupts {
+ public:
+  explicit Interrupts(actors::Stop& stop);
+  Interrupts(const Interrupts&) = delete;
+  ~Interrupts();
+};
 
 }  // namespace troupe::launch

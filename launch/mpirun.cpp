@@ -119,7 +119,7 @@ class Leader final : public Cast {
   }
 
   int run() {
-    catch_interrupts(stop_);
+    const Interrupts interrupts(stop_);
     journal_.on_step([this](std::int64_t step) { rank_.profile().at_step(step); });
     policy_.emplace(spawn<Role::policy>());
     return conduct(session_, *rank_.text(), *this, journal_, stop_);

@@ -30,7 +30,7 @@ class Process final : public Cast {
         journal_(config.output, cat(config.algorithm, ": ", config.model), config.train.log_every) {}
 
   int run() {
-    catch_interrupts(stop_);
+    const Interrupts interrupts(stop_);
     journal_.on_step([this](std::int64_t step) { profile_.at_step(step); });
     text_ = value_or_throw(TextModel::load(session_.config().model, session_.config().chat_template, session_.spec()));
     policy_.emplace(spawn<Role::policy>());

@@ -63,7 +63,7 @@ class Controller final : public Cast {
   }
 
   int run() {
-    catch_interrupts(stop_);
+    const Interrupts interrupts(stop_);
     journal_.on_step([this](std::int64_t step) { profile_.at_step(step); });
     open_hub();
     for (const NodeSpec& node : nodes_) start(node);

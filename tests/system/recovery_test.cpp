@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -53,6 +55,19 @@ TEST_F(Recovery, TwoSignalsAtOnceAreOneWishToLeave) {
   child.signal(SIGTERM);
   EXPECT_EQ(child.wait(), 130);
   EXPECT_EQ(std::filesystem::read_symlink(path("a/latest")), cat("checkpoint-", steps_written("a")));
+}
+
+TEST_F(Recovery, ASecondSignalALittleLaterLeavesAtOnce) {
+  const auto said = [&](const std::string& words) { return read_file(log()).value_or("").find(words) != std::string::npos; };
+  Child child(command(sft("a", 3, "--set train.batch_size=100000")), log());  // a step takes minutes
+  ASSERT_TRUE(child.until([&] { return said("rows read"); }));
+  child.signal(SIGINT);
+  ASSERT_TRUE(child.until([&] { return said("Interrupt again to leave at once"); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.wait(), 130);
+  EXPECT_EQ(steps_written("a"), 0u);
+  EXPECT_FALSE(std::filesystem::exists(path("a/latest")));
 }
 
 class Damaged : public Recovery, public testing::WithParamInterface<const char*> {};
