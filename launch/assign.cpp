@@ -1,6 +1,7 @@
 #include "launch/assign.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "engine/base/text.h"
 
@@ -10,11 +11,15 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
+// `to` changes only with a number that is one to its end: what is refused is not judged as well.
 template <class Number>
 bool read_number(const std::string& text, Number& to) {
+  Number number{};
   const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
-  const auto [end, code] = std::from_chars(begin, text.data() + text.size(), to);
-  return code == std::errc() && end == text.data() + text.size();
+  const auto [end, code] = std::from_chars(begin, text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size()) return false;
+  to = number;
+  return true;
 }
 
 std::string expected(std::string_view what, const YamlNode& node) {
@@ -31,8 +36,10 @@ std::string store(std::int64_t* to, const YamlNode& node) {
   return "";
 }
 std::string store(double* to, const YamlNode& node) {
-  if (node.kind != Kind::scalar || !read_number(node.text, *to)) return expected("a number", node);
-  if (*to - *to != 0) return expected("a finite number", node);
+  double number = 0;
+  if (node.kind != Kind::scalar || !read_number(node.text, number)) return expected("a number", node);
+  if (!std::isfinite(number)) return expected("a finite number", node);
+  *to = number;
   return "";
 }
 std::string store(bool* to, const YamlNode& node) {

@@ -47,7 +47,7 @@ class Resolver {
 
   void file(const std::string& path) {
     const auto found = read_file(path, 1u << 20);
-    if (!found) return problem(cat("--config: ", found.error().what));
+    if (!found) return unread(cat("--config: ", found.error().what));
     text(*found, path);
   }
 
@@ -55,7 +55,7 @@ class Resolver {
     auto root = parse_yaml(text, path);
     if (!root) {
       const auto json = parse_json(text, path, {.depth = 16, .bytes = 1u << 20});
-      if (!json) return problem(root.error().what);
+      if (!json) return unread(root.error().what);
       root = from_json(*json);
     }
     if (root->kind == YamlNode::Kind::null) return;
@@ -91,11 +91,7 @@ class Resolver {
 
   Result<Resolved> finish(bool check_files) {
     apply();
-    Findings findings;
-    judge(out_.config, out_.origins, findings);
-    if (check_files) judge_files(out_.config, findings);
-    problems_.insert(problems_.end(), findings.problems.begin(), findings.problems.end());
-    out_.warnings = std::move(findings.warnings);
+    if (!unread_) judged(check_files);
     if (problems_.empty()) return std::move(out_);
     const std::string head =
         problems_.size() == 1 ? "the configuration has a problem:" : cat("the configuration has ", problems_.size(), " problems:");
@@ -104,6 +100,19 @@ class Resolver {
 
  private:
   void problem(std::string text) { problems_.push_back(std::move(text)); }
+  /// What a file that cannot be read would have set is not missing.
+  void unread(std::string text) {
+    unread_ = true;
+    problem(std::move(text));
+  }
+
+  void judged(bool check_files) {
+    Findings findings;
+    judge(out_.config, out_.origins, findings);
+    if (check_files) judge_files(out_.config, findings);
+    problems_.insert(problems_.end(), findings.problems.begin(), findings.problems.end());
+    out_.warnings = std::move(findings.warnings);
+  }
 
   void walk(const std::string& prefix, const YamlNode& map, const std::string& file) {
     for (const auto& [name, value] : map.members) {
@@ -186,6 +195,7 @@ class Resolver {
   Resolved out_;
   std::vector<Given> given_;
   std::vector<std::string> problems_;
+  bool unread_ = false;
 };
 
 }  // namespace

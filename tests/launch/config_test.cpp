@@ -186,6 +186,18 @@ TEST(Config, AllProblemsAreListedAtOnce) {
   EXPECT_THAT(got.error().what, HasSubstr("train.betas"));
 }
 
+TEST(Config, OneMistakeIsOneProblem) {
+  const auto number = with({"train.learning_rate=nan", "train.steps=-1x"});
+  ASSERT_FALSE(number);
+  EXPECT_THAT(number.error().what, HasSubstr("the configuration has 2 problems:"));
+  for (const std::string& path : {std::string("/no/such.yaml"), file_with("no.yaml", "train: [1, 2\n")}) {
+    const auto file = resolve({.algorithm = "", .file = path, .sets = {}, .check_files = false});
+    ASSERT_FALSE(file);
+    EXPECT_THAT(file.error().what, HasSubstr("the configuration has a problem:"));
+    EXPECT_THAT(file.error().what, HasSubstr(path));
+  }
+}
+
 TEST(Config, MissingFilesAreProblemsToo) {
   const auto got = resolve({.algorithm = "sft", .file = "", .sets = enough});
   ASSERT_FALSE(got);
