@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "engine/base/log.h"
+#include "engine/base/lost_pages.h"
 #include "engine/base/text.h"
 #include "launch/cluster/launch.h"
 #include "launch/cluster/worker.h"
@@ -245,6 +246,7 @@ int program(int argc, char** argv) {
   if (transports::mpi::under_mpirun()) transports::mpi::die_with_mpirun();
   std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error of the next write, not a death
   std::signal(SIGXFSZ, SIG_IGN);  // so is a file that may not grow further (ulimit -f)
+  exit_on_lost_pages(exit_code(Errc::io));
   CLI::App app("troupe: actors that train, align and run language models, from one process on a laptop upwards", "troupe");
   app.set_version_flag("--version", "troupe " TROUPE_VERSION);
   app.require_subcommand(1);

@@ -2,9 +2,6 @@
 #include "actors/runtime/thread_scheduler.h"
 
 #define ASIO_STANDALONE
-#include <pthread.h>
-#include <signal.h>
-
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
@@ -13,21 +10,15 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/quiet_thread.h"
 
 namespace troupe::actors {
 namespace {
 
 class ThreadLane final : public Lane {
  public:
-  explicit ThreadLane(const std::string& name) : guard_(asio::make_work_guard(loop_)) {
-    // Signals are main's: a lane's thread must never run a handler in the middle of a job.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { loop_.run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
-  }
+  explicit ThreadLane(const std::string& name)
+      : guard_(asio::make_work_guard(loop_)), thread_(quiet_thread(name, [this] { loop_.run(); })) {}
   ~ThreadLane() override {
     loop_.stop();
     thread_.join();

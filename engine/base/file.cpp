@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/base/lost_pages.h"
 #include "engine/base/text.h"
 
 namespace troupe {
@@ -112,18 +113,21 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   Descriptor file(-1);
   const auto size = open_regular(path, file);
   if (!size) return fail(size.error());
-  if (*size == 0) return MappedFile({});
+  if (*size == 0) return MappedFile({}, -1);
   void* start = ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (start == MAP_FAILED) return system_error(path, "map");
-  return MappedFile({static_cast<const std::byte*>(start), *size});
+  const std::span bytes(static_cast<const std::byte*>(start), *size);
+  return MappedFile(bytes, remember_mapping(bytes, path));
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), place_(std::exchange(other.place_, -1)) {}
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(place_, other.place_);
   return *this;
 }
 MappedFile::~MappedFile() {
+  forget_mapping(place_);
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 

@@ -25,7 +25,7 @@ Result<> write_file_durably(const std::string& path, std::string_view content);
 /// fsync of a folder, so that renames and new entries in it survive a power cut.
 Result<> sync_directory(const std::string& path);
 
-/// A read-only map of a regular file. Moves, unmaps itself.
+/// A read-only map of a regular file. Moves, unmaps itself. Where the file is shortened meanwhile, see lost_pages.h.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -36,8 +36,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  MappedFile(std::span<const std::byte> bytes, int place) : bytes_(bytes), place_(place) {}
   std::span<const std::byte> bytes_;
+  int place_;  // remember_mapping()
 };
 
 }  // namespace troupe

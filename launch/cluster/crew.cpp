@@ -1,7 +1,6 @@
 #include "launch/cluster/crew.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <filesystem>
 
 #include "engine/base/log.h"
+#include "engine/base/quiet_thread.h"
 #include "engine/base/text.h"
 #include "launch/exit_code.h"
 
@@ -66,11 +66,7 @@ void Crew::start(const std::string& node, const std::vector<std::string>& comman
 }
 
 void Crew::watch() {
-  sigset_t all, before;  // signals are main's
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  watcher_ = std::thread([this] { watch_loop(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  watcher_ = quiet_thread("troupe/crew", [this] { watch_loop(); });
 }
 
 void Crew::lost(const std::string& node, const std::string& why) {

@@ -70,6 +70,20 @@ TEST_F(Recovery, ASecondSignalALittleLaterLeavesAtOnce) {
   EXPECT_FALSE(std::filesystem::exists(path("a/latest")));
 }
 
+// Arrow's files are mapped for as long as they are read.
+TEST_F(Recovery, AMappedFileThatIsShortenedMeanwhileIsNamed) {
+  const std::string rows = path("rows.arrow");
+  std::filesystem::copy_file(launch::data("formats/arrow/gsm8k_train_head.arrow"), rows);
+  Child child(command(sft("a", 100000, cat("--set data.path='", rows, "' --set data.stream=true --set data.shuffle_buffer=4"))), log());
+  if (!child.until([&] { return steps_written("a") >= 2; })) {
+    ASSERT_EQ(child.wait(), 6) << read_file(log()).value_or("");
+    GTEST_SKIP() << "this build is without Arrow";
+  }
+  std::filesystem::resize_file(rows, 0);
+  EXPECT_EQ(child.wait(), 7);
+  EXPECT_THAT(read_file(log()).value_or(""), HasSubstr(cat("troupe: ", rows, ": expected the bytes that were there when it was opened")));
+}
+
 class Damaged : public Recovery, public testing::WithParamInterface<const char*> {};
 
 TEST_P(Damaged, TheLatestCheckpointIsNamedAndTheOneBeforeIsUsed) {

@@ -1,7 +1,5 @@
 #include "transports/zmq/station.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/log.h"
+#include "engine/base/quiet_thread.h"
 #include "engine/base/text.h"
 
 namespace troupe::transports {
@@ -76,12 +75,7 @@ void Station::wake() {
 
 void Station::open() {
   check(!thread_.joinable() && !closed_, "a transport is opened once");
-  sigset_t all, before;  // signals are main's
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "troupe/zmq");
+  thread_ = quiet_thread("troupe/zmq", [this] { run(); });
 }
 
 void Station::close() {

@@ -1,13 +1,19 @@
 #include "engine/data/readers/arrow_library.h"
 
+#include <utility>
+
 #include "engine/base/module.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::data {
 namespace {
 
-using Open = void(const std::string&, Result<std::unique_ptr<RowReader>>&);
+using Reader = Result<std::unique_ptr<RowReader>>;
+using OpenParquet = void(const std::string&, Reader&);
+// The file is mapped and given back on this side: the library has its own copy of what remembers mappings.
+using OpenArrow = void(const std::string&, std::shared_ptr<const MappedFile>, Reader&);
 
+template <class Open>
 Result<Open*> load(const char* symbol_name) {
   const auto symbol = load_from_module("libtroupe_parquet.so", symbol_name);
   if (symbol) return reinterpret_cast<Open*>(*symbol);
@@ -19,23 +25,24 @@ Result<Open*> load(const char* symbol_name) {
                   "): run cmake/fetch_arrow.sh with the build folder, then cmake and the build again, or convert the file to .jsonl"));
 }
 
-Result<std::unique_ptr<RowReader>> open_with(const Result<Open*>& open, const std::string& path) {
+template <class Open, class... More>
+Reader open_with(const Result<Open*>& open, const std::string& path, More&&... more) {
   if (!open) return fail(open.error().code, cat(path, ": ", open.error().what));
-  Result<std::unique_ptr<RowReader>> reader = fail(Errc::internal, "");
-  (*open)(path, reader);
+  Reader reader = fail(Errc::internal, "");
+  (*open)(path, std::forward<More>(more)..., reader);
   return reader;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<RowReader>> open_parquet(const std::string& path) {
-  static const Result<Open*> open = load("troupe_open_parquet");
+Reader open_parquet(const std::string& path) {
+  static const auto open = load<OpenParquet>("troupe_open_parquet");
   return open_with(open, path);
 }
 
-Result<std::unique_ptr<RowReader>> open_arrow(const std::string& path) {
-  static const Result<Open*> open = load("troupe_open_arrow");
-  return open_with(open, path);
+Reader open_arrow(const std::string& path, MappedFile file) {
+  static const auto open = load<OpenArrow>("troupe_open_arrow");
+  return open_with(open, path, std::make_shared<const MappedFile>(std::move(file)));
 }
 
 }  // namespace troupe::engine::data

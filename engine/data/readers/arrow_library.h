@@ -1,13 +1,14 @@
 // Parquet and Arrow files through libtroupe_parquet.so, which is loaded when the first one is opened, so that nobody else pays for Arrow.
 #pragma once
 
+#include "engine/base/file.h"
 #include "engine/data/readers/row_reader.h"
 
 namespace troupe::engine::data {
 
 /// A reader of a parquet file. Errc::unsupported when the library is not there (says what to do); Errc::io, corrupt for the file.
 Result<std::unique_ptr<RowReader>> open_parquet(const std::string& path);
-/// A reader of an Arrow IPC file or stream. The same errors.
-Result<std::unique_ptr<RowReader>> open_arrow(const std::string& path);
+/// A reader of an Arrow IPC file or stream, mapped. The same errors.
+Result<std::unique_ptr<RowReader>> open_arrow(const std::string& path, MappedFile file);
 
 }  // namespace troupe::engine::data

@@ -76,7 +76,7 @@ Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const Read
   if (bytes.starts_with("PAR1")) return open_parquet(path);
   if (format == ".parquet")
     return fail(Errc::corrupt, cat(path, ": expected a parquet file (PAR1 at its start), found ", quote(bytes.substr(0, 8))));
-  if (bytes.starts_with("ARROW1") || bytes.starts_with("\xFF\xFF\xFF\xFF")) return open_arrow(path);
+  if (bytes.starts_with("ARROW1") || bytes.starts_with("\xFF\xFF\xFF\xFF")) return open_arrow(path, std::move(*file));
   if (format == ".arrow")
     return fail(Errc::corrupt,
                 cat(path, ": expected an Arrow IPC file (ARROW1 at its start) or stream, found ", quote(bytes.substr(0, 8))));

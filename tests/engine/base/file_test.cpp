@@ -2,9 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <vector>
+
+#include "engine/base/lost_pages.h"
+#include "engine/base/quiet_thread.h"
 
 namespace troupe {
 namespace {
@@ -43,6 +50,51 @@ TEST_F(Files, AMapShowsTheBytes) {
   ASSERT_TRUE(map);
   EXPECT_EQ(map->bytes().size(), 3u);
   EXPECT_EQ(static_cast<char>(map->bytes()[1]), 'b');
+}
+
+// The signal itself is tried in a child: it ends a process.
+using LostPages = Files;
+
+TEST_F(LostPages, EndTheProcessWithTheNameOfTheFile) {
+  const std::string one = folder + "/one", two = folder + "/two";
+  for (const std::string& path : {one, two}) ASSERT_TRUE(write_file_durably(path, std::string(100000, 'x')));
+  const auto read_last = [&](bool shorten) {
+    exit_on_lost_pages(7);
+    auto first = value_or_throw(MappedFile::open(one)), second = value_or_throw(MappedFile::open(two));
+    const MappedFile moved = std::move(second);
+    first = value_or_throw(MappedFile::open(one));
+    if (shorten) std::filesystem::resize_file(two, 10);
+    quiet_thread("reader", [&] { std::_Exit(moved.bytes()[90000] == std::byte{'x'} ? 0 : 1); }).join();
+  };
+  EXPECT_EXIT(read_last(false), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(read_last(true), testing::ExitedWithCode(7), "troupe: .*/two: expected the bytes that were there when it was opened");
+}
+
+TEST_F(LostPages, AreToldOfOnlyWhereAFileIsMapped) {
+  const auto raised = [] {
+    exit_on_lost_pages(7);
+    ::raise(SIGBUS);
+    ::raise(SIGBUS);
+  };
+  EXPECT_EXIT(raised(), testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST(QuietThread, LeavesSignalsToOthersButThoseOfItsOwnInstructions) {
+  sigset_t before, inside, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  quiet_thread("quiet", [&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); }).join();
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1}) EXPECT_EQ(sigismember(&inside, signal), 1) << signal;
+  for (const int signal : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) EXPECT_EQ(sigismember(&inside, signal), 0) << signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGBUS}) EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
+}
+
+// More than are told apart: all can be read all the same.
+TEST_F(LostPages, OfVeryManyFilesAreHarmless) {
+  ASSERT_TRUE(write_file_durably(folder + "/a", "abc"));
+  std::vector<MappedFile> files;
+  for (int i = 0; i < 1500; ++i) files.push_back(value_or_throw(MappedFile::open(folder + "/a")));
+  for (const MappedFile& file : files) EXPECT_EQ(static_cast<char>(file.bytes()[2]), 'c');
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Arrow IPC files and streams as rows (Hugging Face's datasets keep their tables as streams). Part of libtroupe_parquet.so.
-#include <arrow/io/file.h>
+#include <arrow/buffer.h>
+#include <arrow/io/memory.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
 
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/data/readers/parquet/arrow_json.h"
 
@@ -17,13 +19,13 @@ tl::unexpected<Error> damaged(const std::string& path, const std::string& what) 
 class Batches {
  public:
   // The file is mapped: sizes that it lies about are found to be beyond its end before anything is allocated.
-  static Result<std::unique_ptr<Batches>> open(const std::string& path) {
+  static Result<std::unique_ptr<Batches>> open(const std::string& path, std::shared_ptr<const MappedFile> file) {
     auto out = std::unique_ptr<Batches>(new Batches(path));
-    auto file = arrow::io::MemoryMappedFile::Open(path, arrow::io::FileMode::READ);
-    if (!file.ok()) return fail(Errc::io, cat(path, ": ", file.status().ToString()));
-    const auto size = (*file)->GetSize();
-    out->pool_ = std::make_unique<BoundedPool>(static_cast<std::uint64_t>(size.ok() ? *size : 0));
-    out->input_ = *file;
+    const auto bytes = file->bytes();
+    out->pool_ = std::make_unique<BoundedPool>(bytes.size());
+    out->file_ = std::move(file);
+    out->input_ = std::make_shared<arrow::io::BufferReader>(
+        std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<std::int64_t>(bytes.size())));
     if (auto ok = out->restart(); !ok) return fail(ok.error());
     return out;
   }
@@ -65,8 +67,9 @@ class Batches {
  private:
   explicit Batches(std::string path) : path_(std::move(path)) {}
   std::string path_;
-  std::unique_ptr<BoundedPool> pool_;  // outlives what is made in it
-  std::shared_ptr<arrow::io::MemoryMappedFile> input_;
+  std::shared_ptr<const MappedFile> file_;  // it and the pool outlive what lies in them
+  std::unique_ptr<BoundedPool> pool_;
+  std::shared_ptr<arrow::io::BufferReader> input_;
   std::shared_ptr<arrow::ipc::RecordBatchStreamReader> stream_;
   std::shared_ptr<arrow::ipc::RecordBatchFileReader> table_;
   int at_ = 0;
@@ -107,8 +110,8 @@ class ArrowReader : public RowReader {
   bool ended_ = false;
 };
 
-Result<std::unique_ptr<RowReader>> open(const std::string& path) {
-  auto batches = Batches::open(path);
+Result<std::unique_ptr<RowReader>> open(const std::string& path, std::shared_ptr<const MappedFile> file) {
+  auto batches = Batches::open(path, std::move(file));
   if (!batches) return fail(batches.error());
   if (auto ok = check_schema(*(*batches)->schema(), path); !ok) return fail(ok.error());
   return std::unique_ptr<RowReader>(std::make_unique<ArrowReader>(path, std::move(*batches)));
@@ -117,9 +120,10 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path) {
 }  // namespace
 
 // The symbol that arrow_library.cpp looks up.
-extern "C" __attribute__((visibility("default"))) void troupe_open_arrow(const std::string& path, Result<std::unique_ptr<RowReader>>& out) {
+extern "C" __attribute__((visibility("default"))) void troupe_open_arrow(const std::string& path, std::shared_ptr<const MappedFile> file,
+                                                                         Result<std::unique_ptr<RowReader>>& out) {
   try {
-    out = open(path);
+    out = open(path, std::move(file));
   } catch (const std::exception& e) { out = damaged(path, e.what()); }
 }
 
