@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchmarks/support/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/shared_array.h"
 #include "engine/base/text.h"
@@ -25,6 +26,7 @@ namespace {
 
 using namespace troupe;  // NOLINT: a program of one page
 using namespace troupe::transports;
+using benchmarks::median;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::size_t tensor_bytes = 1 << 20, small_bytes = 64;
@@ -128,11 +130,6 @@ class Ours {
   std::unique_ptr<Hub> hub_;
   std::unique_ptr<Spoke> spoke_;
 };
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 }  // namespace
 
