@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/generate/cache_size.h"
 #include "engine/train/footprint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
@@ -81,7 +82,6 @@ std::uint64_t group_room() {
 
 std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::models::DecoderSpec& spec) {
   const std::uint64_t weights = 4 * size(spec.parameter_count());
-  const std::int64_t longest = config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions) : spec.max_positions;
   const std::uint64_t adapter = adapter_bytes(config, spec), trained = adapter > 0 ? adapter : weights;
   const Shared shared(config);
   std::vector<MemoryPart> parts{shared.part("weights (f32)", weights)};
@@ -103,9 +103,12 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
       parts.push_back({"rollout's weights once more, in 8 bits", weights / 4});
     else if (config.train.dtype == "bf16")
       parts.push_back({"rollout's weights once more, packed in bf16", weights / 2});
-    const std::int64_t tokens = config.rollout.cache_tokens > 0 ? config.rollout.cache_tokens : config.rollout.max_sequences * longest;
-    parts.push_back(
-        {cat("KV cache of ", tokens, " tokens (at most)"), 4 * size(tokens * spec.layers * 2 * spec.kv_heads * spec.head_size)});
+    const auto generator = generator_settings(config, spec);
+    const std::int64_t pages = generator.pages > 0
+                                   ? generator.pages
+                                   : engine::generate::default_pages(spec, generator.page_size, generator.max_sequences, generator.longest);
+    const std::int64_t tokens = pages * generator.page_size;
+    parts.push_back({cat("KV cache of ", tokens, " tokens (at most)"), size(tokens * engine::generate::cached_token_bytes(spec))});
   }
   return parts;
 }

@@ -35,7 +35,7 @@ protocol::Weights Trainer::on(protocol::Publish) { return publish(*trainer_, mes
 Result<std::string> Trainer::on(protocol::Save message) {
   constexpr double mib = 1024 * 1024;
   const auto memory = trainer_->model().device().memory();  // not a metric: those are the same whatever the threads and micro-batches
-  log_info(cat("step ", message.step, ": the tensors of this trainer took ", to_text(static_cast<double>(memory.peak) / mib, 0),
+  log_info(cat("step ", message.step, ": tensors took ", to_text(static_cast<double>(memory.peak) / mib, 0),
                " MiB at most (memory/device_peak_mib)"));
   return save_(message.step, message.state, *trainer_);
 }

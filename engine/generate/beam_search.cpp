@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/generate/admission.h"
 #include "engine/generate/beam_selection.h"
+#include "engine/generate/cache_size.h"
 #include "engine/generate/page_pool.h"
 #include "engine/generate/pages.h"
 #include "engine/generate/rules.h"
@@ -285,10 +286,9 @@ Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Requ
       return fail(Errc::unsupported, cat("request ", request.id, ": the rotary positions of this model change at ", length,
                                          " tokens, and a beam search cannot go over that; lower max_new_tokens"));
   const std::int64_t needed = pages_needed(request, limit, config.page_size, spec.keys_change());
-  const std::int64_t page_bytes = spec.layers * 2 * spec.kv_heads * spec.head_size * 4 * config.page_size;
+  const std::int64_t page_bytes = std::max<std::int64_t>(config.page_size * cached_token_bytes(spec), 1);
   const std::int64_t most =
-      config.pages > 0 ? config.pages
-                       : std::min(most_cache_bytes / std::max<std::int64_t>(page_bytes, 1), (std::int64_t{1} << 31) / config.page_size - 1);
+      config.pages > 0 ? config.pages : std::min(most_cache_bytes / page_bytes, most_cached_tokens / config.page_size);
   if (needed > most) {
     return fail(Errc::full,
                 cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit, " tokens need ", needed,

@@ -6,14 +6,13 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/generate/admission.h"
+#include "engine/generate/cache_size.h"
 #include "engine/generate/generator_impl.h"
 
 namespace troupe::engine::generate {
 
 namespace {
 
-constexpr std::int64_t default_cache_bytes = std::int64_t{1} << 30;
-constexpr std::int64_t most_page_tokens = std::int64_t{1} << 31;  // tokens of a cache are counted in 32 bits
 constexpr std::int64_t most_rows_per_step = 1 << 20;
 
 /// Fills in the sizes that are 0, or refuses.
@@ -29,15 +28,10 @@ Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::De
     return fail(Errc::usage, cat("generator: tokens_per_step is ", rows, "; allowed: max_sequences (", config.max_sequences, ") to ",
                                  most_rows_per_step));
   }
-  std::int64_t pages = config.pages;
-  if (pages == 0) {
-    const std::int64_t page_bytes = spec.layers * 2 * spec.kv_heads * spec.head_size * 4 * config.page_size;
-    const std::int64_t full = (spec.max_positions + config.page_size - 1) / config.page_size;
-    pages = std::clamp<std::int64_t>(default_cache_bytes / std::max<std::int64_t>(page_bytes, 1), 1, full * config.max_sequences);
-  }
-  if (pages < 1 || pages * config.page_size >= most_page_tokens) {
+  const std::int64_t pages = config.pages == 0 ? default_pages(spec, config.page_size, config.max_sequences, config.longest) : config.pages;
+  if (pages < 1 || pages > most_cached_tokens / config.page_size) {
     return fail(Errc::usage, cat("generator: ", pages, " pages of ", config.page_size, " tokens; allowed: 1 to ",
-                                 most_page_tokens / config.page_size - 1, " pages of that size"));
+                                 most_cached_tokens / config.page_size, " pages of that size"));
   }
   return SchedulerConfig{config.page_size, static_cast<std::int32_t>(pages), config.max_sequences, rows};
 }

@@ -64,7 +64,8 @@ using TokenCallback = std::function<void(const TokenEvent&)>;
 
 struct GeneratorConfig {
   int page_size = 16;               ///< tokens a page
-  std::int32_t pages = 0;           ///< size of the cache; 0: room for max_sequences of full length, at most 1 GiB
+  std::int32_t pages = 0;           ///< size of the cache; 0: default_pages() (cache_size.h)
+  std::int64_t longest = 0;         ///< of prompt and output, for that; 0: it is not known
   std::int32_t max_sequences = 64;  ///< sequences that run at the same time
   std::int32_t tokens_per_step =
       0;  ///< rows of one forward pass, at least max_sequences; 0: max_sequences + 512. Longer prompts are cut in chunks

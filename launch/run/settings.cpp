@@ -23,6 +23,7 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config, co
   engine::generate::GeneratorConfig out;
   out.max_sequences = static_cast<std::int32_t>(config.rollout.max_sequences);
   out.pages = static_cast<std::int32_t>((config.rollout.cache_tokens + out.page_size - 1) / out.page_size);
+  out.longest = config.train.max_length;
   out.precision = precision_of_run(config);
   if (draws_in_8_bits(config)) out.weights = engine::models::WeightsRead::int8;
   out.eos_ids = spec.eos_ids;

@@ -1,4 +1,6 @@
 // GRPO's states beside the weights: a run that is stopped and goes on has the bytes of one that was never stopped.
+#include <cstdlib>
+
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "tests/system/runs.h"
@@ -44,6 +46,24 @@ TEST_F(SystemRuns, TheEntropyBonusFollowsTheEntropy) {
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_EQ(lines[0].find("entropy_coef")->number(), 0.1) << "as the key says";
   for (std::size_t i = 1; i < 6; ++i) EXPECT_EQ(lines[i].find("entropy_coef")->number(), 0) << "the entropy is far above its target";
+}
+
+// MiB behind the last of these words.
+double mebibytes_after(const std::string& text, const std::string& words) {
+  const auto at = text.rfind(words);
+  EXPECT_NE(at, std::string::npos) << text;
+  return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + words.size(), nullptr);
+}
+
+// The cache of keys and values among it, for sequences of this run's length and not of the model's.
+TEST_F(SystemRuns, TheTensorsOfARunTakeNoMoreThanExplainSays) {
+  const std::string run_of = arguments("grpo", "run", "--set train.steps=2 --set rollout.max_sequences=256 --set train.warmup_steps=0");
+  const std::string explained = launch::run_program("explain" + run_of.substr(run_of.find(' '))).out;
+  const double needed = mebibytes_after(explained, "\n  needed"), cache = mebibytes_after(explained, "tokens (at most)");
+  EXPECT_EQ(cache, 64) << explained;  // 256 sequences of 64 tokens, each 4 layers of keys and values of 128 floats
+  const double taken = mebibytes_after(run(run_of), "tensors took ");
+  EXPECT_GE(taken, cache);
+  EXPECT_LE(taken, needed);
 }
 
 TEST_F(SystemRuns, RolloutsIn8BitsSayHowFarTheyAreFromThePolicy) {

@@ -18,7 +18,7 @@ struct RolloutConfig {
   std::vector<std::string> stop;
   std::int64_t max_sequences = 64;  ///< sequences decoded at the same time
   std::string weights = "full";     ///< full, int8
-  std::int64_t cache_tokens = 0;    ///< room of the KV cache; 0: max_sequences of full length
+  std::int64_t cache_tokens = 0;    ///< room of the KV cache; 0: engine::generate::default_pages()
 };
 
 /// One rule of a weighted sum (actors/roles/rules/rules.h has their names and options).
