@@ -45,8 +45,8 @@ void on_lost_page(int signal, siginfo_t* info, void*) {
   }
   say("troupe: ");
   say(mapping->path);
-  say(": expected the bytes that were there when it was opened, found that they are gone: another program shortened the file, or its disk "
-      "failed. Put it back, write files under another name and rename them, and start again\n");
+  say(": expected the bytes that were there when it was opened, found them gone: another program shortened the file, or its disk failed. "
+      "Put it back and start again; to replace a file in use, rename another over it\n");
   ::_exit(code.load());
 }
 
