@@ -104,10 +104,7 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::mod
     else if (config.train.dtype == "bf16")
       parts.push_back({"rollout's weights once more, packed in bf16", weights / 2});
     const auto generator = generator_settings(config, spec);
-    const std::int64_t pages = generator.pages > 0
-                                   ? generator.pages
-                                   : engine::generate::default_pages(spec, generator.page_size, generator.max_sequences, generator.longest);
-    const std::int64_t tokens = pages * generator.page_size;
+    const std::int64_t tokens = engine::generate::cache_pages(generator, spec) * generator.page_size;
     parts.push_back({cat("KV cache of ", tokens, " tokens (at most)"), size(tokens * engine::generate::cached_token_bytes(spec))});
   }
   return parts;

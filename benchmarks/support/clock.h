@@ -25,11 +25,11 @@ double median(std::vector<double> values);
 /// round is made once, disturbed or not: who counts instructions compares work that is the same each time.
 class Pairs {
  public:
-  explicit Pairs(int wanted) : wanted_(wanted), most_(wanted == 1 ? 1 : 3 * wanted) {}
+  explicit Pairs(int wanted) : wanted_(wanted) {}
   /// Until so many rounds are undisturbed, or there are three times as many.
-  bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < most_; }
+  bool wants_more() const { return undisturbed_ < wanted_ && std::ssize(seconds_) < most(); }
   /// Whether half of that is there.
-  bool halfway() const { return 2 * undisturbed_ >= wanted_ || 2 * std::ssize(seconds_) >= most_; }
+  bool halfway() const { return 2 * undisturbed_ >= wanted_ || 2 * std::ssize(seconds_) >= most(); }
   void add(double ceiling, double seconds, bool disturbed);
 
   double time() const { return middle(seconds_); }
@@ -44,8 +44,9 @@ class Pairs {
  private:
   /// Whether undisturbed rounds alone count: a third of those that were wanted, two at least.
   bool enough() const { return undisturbed_ >= std::min(wanted_, std::max(2, wanted_ / 3)); }
+  int most() const { return wanted_ == 1 ? 1 : 3 * wanted_; }
 
-  int wanted_, most_, undisturbed_ = 0;
+  int wanted_, undisturbed_ = 0;
   std::vector<double> seconds_, ceilings_;
   std::vector<bool> disturbed_;
 };

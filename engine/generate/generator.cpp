@@ -28,7 +28,7 @@ Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::De
     return fail(Errc::usage, cat("generator: tokens_per_step is ", rows, "; allowed: max_sequences (", config.max_sequences, ") to ",
                                  most_rows_per_step));
   }
-  const std::int64_t pages = config.pages == 0 ? default_pages(spec, config.page_size, config.max_sequences, config.longest) : config.pages;
+  const std::int64_t pages = cache_pages(config, spec);
   if (pages < 1 || pages > most_cached_tokens / config.page_size) {
     return fail(Errc::usage, cat("generator: ", pages, " pages of ", config.page_size, " tokens; allowed: 1 to ",
                                  most_cached_tokens / config.page_size, " pages of that size"));
@@ -48,6 +48,10 @@ const char* to_string(FinishReason reason) {
       return "cancelled";
   }
   return "?";
+}
+
+std::int64_t cache_pages(const GeneratorConfig& config, const models::DecoderSpec& spec) {
+  return config.pages == 0 ? default_pages(spec, config.page_size, config.max_sequences, config.longest) : config.pages;
 }
 
 Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes)

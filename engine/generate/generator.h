@@ -77,6 +77,9 @@ struct GeneratorConfig {
   TokenCallback on_token;
 };
 
+/// Of the cache that a generator of this model has with it, `pages` or the default.
+std::int64_t cache_pages(const GeneratorConfig& config, const models::DecoderSpec& spec);
+
 /// What step() did, for metrics and tests.
 struct GeneratorStats {
   std::int64_t steps = 0, rows = 0, sampled = 0, preemptions = 0, shared_pages = 0, copied_pages = 0;

@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_folder.h"
+#include "engine/generate/cache_size.h"
 #include "engine/generate/generation_config.h"
 #include "engine/models/storage.h"
 #include "launch/commands/info/looks.h"
@@ -46,7 +47,7 @@ void say_sizes(const DecoderSpec& spec, Report& report) {
 
 void say_memory(const DecoderSpec& spec, Report& report) {
   const std::uint64_t serve = weight_bytes(spec), train = 4 * serve, present = memory_present();
-  const auto token = static_cast<std::uint64_t>(8 * spec.layers * spec.kv_heads * spec.head_size);
+  const auto token = static_cast<std::uint64_t>(engine::generate::cached_token_bytes(spec));
   report.fact("present_bytes", static_cast<std::int64_t>(present));
   report.fact("cache_bytes_per_token", static_cast<std::int64_t>(token));
   report.say("serve_bytes", static_cast<std::int64_t>(serve),

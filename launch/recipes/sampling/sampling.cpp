@@ -42,7 +42,8 @@ constexpr Field rollout_table[] = {
      "for the log-probabilities that ratios start from, and sampling/sampling_logp_difference says how far the two are apart",
      "full|int8", any},
     {"rollout.cache_tokens", [](RunConfig& c) { return Slot(&c.rollout.cache_tokens); },
-     "room of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at most 1 GiB, but always one", "", at_least_0},
+     "room of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at most 1 GiB, but always one where that is set", "",
+     at_least_0},
 };
 
 constexpr Field reward_table[] = {
