@@ -25,7 +25,8 @@ Moments moments(std::span<const double> rewards) {
     sum += r;
   }
   if (m.count == 0) return m;
-  // Equal rewards have exactly their own mean; the rounding of sum / count would otherwise be divided by eps.
+  // Equal rewards have exactly their own mean; the rounding of sum / count would otherwise be
+  // divided by eps.
   m.mean = m.flat ? first : sum / static_cast<double>(m.count);
   double squares = 0;
   for (const double r : rewards) squares += std::isnan(r) ? 0 : (r - m.mean) * (r - m.mean);
@@ -36,7 +37,8 @@ Moments moments(std::span<const double> rewards) {
 // advantage(reward, moments of its group) for every reward that is a number.
 template <class F>
 Advantages by_group(std::span<const double> rewards, int group, F&& advantage) {
-  check(group >= 1 && rewards.size() % static_cast<std::size_t>(group) == 0, "advantages: not a whole number of groups");
+  check(group >= 1 && rewards.size() % static_cast<std::size_t>(group) == 0,
+        "advantages: not a whole number of groups");
   const Moments all = moments(rewards);
   Advantages out;
   out.values.assign(rewards.size(), 0);
@@ -62,13 +64,15 @@ Advantages by_member(std::span<const double> rewards, int group, F&& advantage) 
   Advantages out = by_group(rewards, group, [](double, const Moments&) { return 0.0; });
   const auto size = static_cast<std::size_t>(group);
   for (std::size_t n = 0; n < rewards.size(); ++n)
-    if (!std::isnan(rewards[n])) out.values[n] = advantage(rewards.subspan(n / size * size, size), n % size);
+    if (!std::isnan(rewards[n]))
+      out.values[n] = advantage(rewards.subspan(n / size * size, size), n % size);
   return out;
 }
 
 }  // namespace
 
-Advantages group_advantages(std::span<const double> rewards, int group, GroupScale scale, double eps) {
+Advantages group_advantages(std::span<const double> rewards, int group, GroupScale scale,
+                            double eps) {
   const double batch_deviation = moments(rewards).deviation;
   return by_group(rewards, group, [&](double reward, const Moments& m) {
     const double distance = reward - m.mean;
@@ -102,12 +106,15 @@ Advantages pass_at_k(std::span<const double> rewards, int group, double eps) {
     double second = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < members.size(); ++i)
       if (i != own && !std::isnan(members[i])) second = std::max(second, members[i]);
-    return m.count > 1 && members[own] > second ? (members[own] - second) / (m.deviation + eps) : 0.0;
+    return m.count > 1 && members[own] > second ? (members[own] - second) / (m.deviation + eps)
+                                                : 0.0;
   });
 }
 
-Advantages length_weighted_baseline(std::span<const double> rewards, std::span<const double> lengths, int group) {
-  check(lengths.size() == rewards.size(), "length_weighted_baseline: one length per sample is needed");
+Advantages length_weighted_baseline(std::span<const double> rewards,
+                                    std::span<const double> lengths, int group) {
+  check(lengths.size() == rewards.size(),
+        "length_weighted_baseline: one length per sample is needed");
   return by_member(rewards, group, [&](std::span<const double> members, std::size_t own) {
     const auto* of = lengths.data() + (members.data() - rewards.data());
     double weighed = 0, length = 0;
@@ -122,22 +129,29 @@ Advantages group_policy_gradient(std::span<const double> rewards, int group) {
   for (const double r : rewards)
     if (!std::isnan(r)) all += 1, other_than_zero += r != 0 ? 1 : 0;
   const double alpha = all / std::max(other_than_zero, 1.0);
-  return by_group(rewards, group, [&](double reward, const Moments& m) { return alpha * (reward - m.mean); });
+  return by_group(rewards, group,
+                  [&](double reward, const Moments& m) { return alpha * (reward - m.mean); });
 }
 
 Advantages relative_to_mean(std::span<const double> rewards, int group) {
-  return by_group(rewards, group, [](double reward, const Moments& m) { return m.mean == 0 ? 0 : (reward - m.mean) / m.mean; });
+  return by_group(rewards, group, [](double reward, const Moments& m) {
+    return m.mean == 0 ? 0 : (reward - m.mean) / m.mean;
+  });
 }
 
-Advantages against_baseline(std::span<const double> rewards, std::span<const double> baselines, int group) {
-  check(baselines.size() * static_cast<std::size_t>(group) == rewards.size(), "against_baseline: one baseline per group is needed");
+Advantages against_baseline(std::span<const double> rewards, std::span<const double> baselines,
+                            int group) {
+  check(baselines.size() * static_cast<std::size_t>(group) == rewards.size(),
+        "against_baseline: one baseline per group is needed");
   return by_member(rewards, group, [&](std::span<const double> members, std::size_t own) {
-    const double baseline = baselines[static_cast<std::size_t>(members.data() - rewards.data()) / static_cast<std::size_t>(group)];
+    const double baseline = baselines[static_cast<std::size_t>(members.data() - rewards.data()) /
+                                      static_cast<std::size_t>(group)];
     return std::isnan(baseline) ? 0.0 : members[own] - baseline;
   });
 }
 
-Advantages normalise_then_sum(std::span<const double> rewards, const std::vector<std::vector<double>>& parts,
+Advantages normalise_then_sum(std::span<const double> rewards,
+                              const std::vector<std::vector<double>>& parts,
                               std::span<const double> weights, int group, double eps) {
   check(parts.size() == weights.size(), "normalise_then_sum: one weight per part is needed");
   Advantages out = by_group(rewards, group, [](double, const Moments&) { return 0.0; });
@@ -153,10 +167,13 @@ Advantages normalise_then_sum(std::span<const double> rewards, const std::vector
 }
 
 std::vector<double> normalised_over_batch(std::span<const double> x, double eps) {
-  return group_advantages(x, static_cast<int>(std::max<std::size_t>(x.size(), 1)), GroupScale::group, eps).values;
+  return group_advantages(x, static_cast<int>(std::max<std::size_t>(x.size(), 1)),
+                          GroupScale::group, eps)
+      .values;
 }
 
-std::vector<double> returns_to_go(std::span<const double> rewards, std::span<const float> mask, double gamma) {
+std::vector<double> returns_to_go(std::span<const double> rewards, std::span<const float> mask,
+                                  double gamma) {
   check(rewards.size() == mask.size(), "returns_to_go: one reward per token is needed");
   std::vector<double> out(rewards.size(), 0);
   double behind = 0;
@@ -165,11 +182,13 @@ std::vector<double> returns_to_go(std::span<const double> rewards, std::span<con
   return out;
 }
 
-std::vector<float> per_token(std::span<const double> values, const std::vector<std::int32_t>& offsets) {
+std::vector<float> per_token(std::span<const double> values,
+                             const std::vector<std::int32_t>& offsets) {
   check(offsets.size() == values.size() + 1, "per_token: one number per sequence is needed");
   std::vector<float> out;
   out.reserve(static_cast<std::size_t>(offsets.back()));
-  for (std::size_t n = 0; n < values.size(); ++n) out.resize(static_cast<std::size_t>(offsets[n + 1]), static_cast<float>(values[n]));
+  for (std::size_t n = 0; n < values.size(); ++n)
+    out.resize(static_cast<std::size_t>(offsets[n + 1]), static_cast<float>(values[n]));
   return out;
 }
 

@@ -16,9 +16,12 @@ namespace troupe::algorithms {
 
 const engine::loss::LossTable& losses() {
   static const engine::loss::LossTable table{
-      engine::loss::entry<PpoLoss>(),  engine::loss::entry<ValueLoss>(), engine::loss::entry<SftLoss>(), engine::loss::entry<DpoLoss>(),
-      engine::loss::entry<GrpoLoss>(), engine::loss::entry<OrmLoss>(),   engine::loss::entry<PrmLoss>(), engine::loss::entry<SimpoLoss>(),
-      engine::loss::entry<CpoLoss>(),  engine::loss::entry<OrpoLoss>(),  engine::loss::entry<KtoLoss>(),
+      engine::loss::entry<PpoLoss>(),  engine::loss::entry<ValueLoss>(),
+      engine::loss::entry<SftLoss>(),  engine::loss::entry<DpoLoss>(),
+      engine::loss::entry<GrpoLoss>(), engine::loss::entry<OrmLoss>(),
+      engine::loss::entry<PrmLoss>(),  engine::loss::entry<SimpoLoss>(),
+      engine::loss::entry<CpoLoss>(),  engine::loss::entry<OrpoLoss>(),
+      engine::loss::entry<KtoLoss>(),
   };
   return table;
 }

@@ -1,4 +1,5 @@
-// Cluster: the actors that an algorithm speaks to, whether they live in this process or in groups of processes.
+// Cluster: the actors that an algorithm speaks to, whether they live in this process or in groups
+// of processes.
 #pragma once
 
 #include <chrono>
@@ -17,29 +18,36 @@ namespace troupe::algorithms {
 namespace protocol = actors::protocol;
 using actors::Task;
 
-using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish, protocol::Save>;
-using RolloutRef = actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, protocol::Score,
+                                   protocol::Publish, protocol::Save>;
+using RolloutRef =
+    actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
 using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
-using FollowerRef = actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
+using FollowerRef =
+    actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
 using RewardRef = actors::ActorRef<protocol::Rate>;
 using VerifierRef = actors::ActorRef<protocol::Judge>;
 
-/// The model that an algorithm compares with: an actor of its own, or the policy, asked for its base without the adapter.
+/// The model that an algorithm compares with: an actor of its own, or the policy, asked for its
+/// base without the adapter.
 class ReferenceRef {
  public:
   template <actors::Message... Ms>
   ReferenceRef(const actors::ActorRef<Ms...>& own) : ref_(own) {}
   static ReferenceRef base_of(const PolicyRef& policy) {
-    ReferenceRef reference(actors::ActorRef<protocol::Logprobs, protocol::Release>(policy.asker(), policy.address()));
+    ReferenceRef reference(
+        actors::ActorRef<protocol::Logprobs, protocol::Release>(policy.asker(), policy.address()));
     reference.base_ = true;
     return reference;
   }
 
-  actors::Reply<std::vector<float>> ask(protocol::Logprobs message, std::chrono::steady_clock::duration patience) const {
+  actors::Reply<std::vector<float>> ask(protocol::Logprobs message,
+                                        std::chrono::steady_clock::duration patience) const {
     message.base = base_;
     return ref_.ask(std::move(message), patience);
   }
-  actors::Reply<void> ask(protocol::Release message, std::chrono::steady_clock::duration patience) const {
+  actors::Reply<void> ask(protocol::Release message,
+                          std::chrono::steady_clock::duration patience) const {
     return ref_.ask(std::move(message), patience);
   }
   const auto& asker() const { return ref_.asker(); }
@@ -57,14 +65,16 @@ struct Cluster {
   std::optional<VerifierRef> verifier;
   Journal& journal;
   const actors::Stop& stop;  ///< asked between steps: save and leave
-  /// Into how many requests a rollout's share of a batch is cut, so that the reference scores one while the rollout draws the next.
-  /// 1 where they share an engine. Changes no result.
+  /// Into how many requests a rollout's share of a batch is cut, so that the reference scores one
+  /// while the rollout draws the next. 1 where they share an engine. Changes no result.
   std::size_t pieces = 1;
-  /// How long an answer may take: an hour of work for one message is a model too large for its machine, or a worker that hangs.
+  /// How long an answer may take: an hour of work for one message is a model too large for its
+  /// machine, or a worker that hangs.
   std::chrono::steady_clock::duration patience = std::chrono::hours(1);
-  std::optional<RewardRef> reward;      ///< reward models; beside the verifier, or instead of it
-  std::optional<CriticRef> critic;      ///< only where advantages come from one; saved with the policy
-  std::optional<FollowerRef> follower;  ///< the reference, where it follows the policy (TR-DPO); saved with the policy
+  std::optional<RewardRef> reward;  ///< reward models; beside the verifier, or instead of it
+  std::optional<CriticRef> critic;  ///< only where advantages come from one; saved with the policy
+  std::optional<FollowerRef>
+      follower;  ///< the reference, where it follows the policy (TR-DPO); saved with the policy
 };
 
 }  // namespace troupe::algorithms

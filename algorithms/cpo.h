@@ -1,4 +1,5 @@
-// Contrastive preference optimization (Xu et al. 2024, arXiv:2401.08417): pairs without a reference (preference.h).
+// Contrastive preference optimization (Xu et al. 2024, arXiv:2401.08417): pairs without a reference
+// (preference.h).
 #pragma once
 
 #include "algorithms/losses/cpo_loss.h"
@@ -6,6 +7,7 @@
 
 namespace troupe::algorithms {
 
-Task<void> cpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan, CpoLoss loss, HeldOut held_out = {});
+Task<void> cpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+               CpoLoss loss, HeldOut held_out = {});
 
 }  // namespace troupe::algorithms

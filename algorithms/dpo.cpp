@@ -2,7 +2,8 @@
 
 namespace troupe::algorithms {
 
-Task<void> dpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan, DpoConfig config, HeldOut held_out) {
+Task<void> dpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+               DpoConfig config, HeldOut held_out) {
   DpoLoss unweighted = config.loss;
   unweighted.weighting = false;
   PairTraining training{.loss = spec_of(config.loss),

@@ -6,10 +6,13 @@
 
 namespace troupe::algorithms {
 
-/// fixed: the coefficient stays. adaptive (Skywork-OR1, arXiv:2505.22312, MAGIC): a step up while the entropy is below its target, a step
-/// down while it is above, and no bonus at all while it is above.
+/// fixed: the coefficient stays. adaptive (Skywork-OR1, arXiv:2505.22312, MAGIC): a step up while
+/// the entropy is below its target, a step down while it is above, and no bonus at all while it is
+/// above.
 enum class EntropySchedule { fixed, adaptive };
-constexpr std::array<std::string_view, 2> names_of(EntropySchedule) { return {"fixed", "adaptive"}; }
+constexpr std::array<std::string_view, 2> names_of(EntropySchedule) {
+  return {"fixed", "adaptive"};
+}
 
 struct EntropyControl {
   EntropySchedule schedule = EntropySchedule::fixed;
@@ -21,7 +24,9 @@ struct EntropyControl {
   /// The coefficient after an update whose mean entropy was `entropy`.
   double next(double coef, double entropy) const;
   /// What the next update's bonus is multiplied by: `coef`, or 0 above the target.
-  double bonus(double coef, double entropy) const { return adaptive() && entropy > target ? 0 : coef; }
+  double bonus(double coef, double entropy) const {
+    return adaptive() && entropy > target ? 0 : coef;
+  }
 };
 
 }  // namespace troupe::algorithms

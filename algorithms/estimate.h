@@ -1,4 +1,5 @@
-// Estimating advantages: from the rewards of a round's samples to one number for each of their tokens, by the rule of an algorithm.
+// Estimating advantages: from the rewards of a round's samples to one number for each of their
+// tokens, by the rule of an algorithm.
 #pragma once
 
 #include <array>
@@ -15,20 +16,24 @@
 namespace troupe::algorithms {
 
 /// advantage.h has the equations:
-///   group         distance to the group's mean, divided as `scale` says (GRPO; none: Dr. GRPO, REINFORCE++-baseline before whitening)
-///   rloo          distance to the mean of the group's others;  loo_scaled: divided by their deviation (NeMo-RL)
-///   reinforce_pp  no group: what a token's answer still earns (rewards to go, discounted by gamma), arXiv:2501.03262
-///   remax         distance to the greedy answer's reward
-///   pass_at_k, opo, gpg, max_rl
+///   group         distance to the group's mean, divided as `scale` says (GRPO; none: Dr. GRPO,
+///   REINFORCE++-baseline before whitening) rloo          distance to the mean of the group's
+///   others;  loo_scaled: divided by their deviation (NeMo-RL) reinforce_pp  no group: what a
+///   token's answer still earns (rewards to go, discounted by gamma), arXiv:2501.03262 remax
+///   distance to the greedy answer's reward pass_at_k, opo, gpg, max_rl
 enum class Estimator { group, rloo, loo_scaled, reinforce_pp, remax, pass_at_k, opo, gpg, max_rl };
 constexpr std::array<std::string_view, 9> names_of(Estimator) {
-  return {"group", "rloo", "loo_scaled", "reinforce_pp", "remax", "pass_at_k", "opo", "gpg", "max_rl"};
+  return {"group",     "rloo", "loo_scaled", "reinforce_pp", "remax",
+          "pass_at_k", "opo",  "gpg",        "max_rl"};
 }
 
-/// What is done to all advantages of the round at last: nothing, (A - mean) / (std + eps) over samples (TRL's RLOO with
-/// normalize_advantages), or whitening over trained tokens (REINFORCE++; MindSpeed-LLM's GRPO).
+/// What is done to all advantages of the round at last: nothing, (A - mean) / (std + eps) over
+/// samples (TRL's RLOO with normalize_advantages), or whitening over trained tokens (REINFORCE++;
+/// MindSpeed-LLM's GRPO).
 enum class Normalise { none, samples, tokens };
-constexpr std::array<std::string_view, 3> names_of(Normalise) { return {"none", "samples", "tokens"}; }
+constexpr std::array<std::string_view, 3> names_of(Normalise) {
+  return {"none", "samples", "tokens"};
+}
 
 struct AdvantageConfig {
   Estimator estimator = Estimator::group;
@@ -37,10 +42,11 @@ struct AdvantageConfig {
   Normalise normalise = Normalise::none;
   Variance variance = Variance::bessel;  ///< of `tokens`: OpenRLHF biased
   double gamma = 1;                      ///< reinforce_pp
-  /// GDPO: each of these reward parts is scaled within its group before the weighted sum; empty: the sum is (TRL: sum_then_normalize).
+  /// GDPO: each of these reward parts is scaled within its group before the weighted sum; empty:
+  /// the sum is (TRL: sum_then_normalize).
   std::vector<std::pair<std::string, double>> parts;
-  /// KL from the reference, taken from the reward: beta times the estimate at each token for reinforce_pp, its sum over the answer for the
-  /// others (TRL's RLOO: k1). 0: none.
+  /// KL from the reference, taken from the reward: beta times the estimate at each token for
+  /// reinforce_pp, its sum over the answer for the others (TRL's RLOO: k1). 0: none.
   double reward_beta = 0;
   KlEstimator reward_kl = KlEstimator::k1;
   KlClamp reward_kl_clamp = KlClamp::none;
@@ -53,10 +59,13 @@ struct Judged {
   std::vector<double> baselines;           ///< [N / group] of the greedy answers; remax only
 };
 
-/// [T] estimates of the KL from the reference at the trained tokens; 0 elsewhere. Reads old_logp (what sampled) and reference_logp.
-std::vector<double> token_kl(const engine::data::Experience& b, KlEstimator estimator, KlClamp clamp);
+/// [T] estimates of the KL from the reference at the trained tokens; 0 elsewhere. Reads old_logp
+/// (what sampled) and reference_logp.
+std::vector<double> token_kl(const engine::data::Experience& b, KlEstimator estimator,
+                             KlClamp clamp);
 
 /// Fills b.advantage. The statistics tell of the rewards as they came out of the KL term.
-Advantages estimate(engine::data::Experience& b, int group, Judged judged, const AdvantageConfig& config);
+Advantages estimate(engine::data::Experience& b, int group, Judged judged,
+                    const AdvantageConfig& config);
 
 }  // namespace troupe::algorithms

@@ -17,7 +17,8 @@ Task<void> follow_policy(Cluster& c, double share) {
   co_await mixing.get();
 }
 
-Task<bool> close_step(Cluster& c, const Plan& plan, std::int64_t step, Metrics metrics, Following following, Json state) {
+Task<bool> close_step(Cluster& c, const Plan& plan, std::int64_t step, Metrics metrics,
+                      Following following, Json state) {
   c.journal.record(step, metrics);
   if (following.due(step)) {
     auto moving = follow_policy(c, following.share);

@@ -1,6 +1,6 @@
-// Group Relative Policy Optimization (Shao et al. 2024, arXiv:2402.03300) and its relatives: sample a group of answers to each prompt,
-// judge them, prefer those above what was to be expected. One step is one optimizer update; epochs * minibatches updates share one round of
-// samples.
+// Group Relative Policy Optimization (Shao et al. 2024, arXiv:2402.03300) and its relatives: sample
+// a group of answers to each prompt, judge them, prefer those above what was to be expected. One
+// step is one optimizer update; epochs * minibatches updates share one round of samples.
 #include "algorithms/grpo.h"
 
 #include <algorithm>
@@ -15,9 +15,11 @@
 namespace troupe::algorithms {
 namespace {
 
-// consumes: prompts · asks: rollouts and verifier · produces: the reward of the greedy answer to each prompt (ReMax). Its sample id is the
-// prompt's with the highest bit set, which no other sample has.
-Task<std::vector<double>> greedy_rewards(Cluster& c, PromptBatch prompts, const GrpoConfig& config) {
+// consumes: prompts · asks: rollouts and verifier · produces: the reward of the greedy answer to
+// each prompt (ReMax). Its sample id is the prompt's with the highest bit set, which no other
+// sample has.
+Task<std::vector<double>> greedy_rewards(Cluster& c, PromptBatch prompts,
+                                         const GrpoConfig& config) {
   DrawConfig greedy = config;
   greedy.group = 1, greedy.sampling.greedy = true;
   for (auto& id : prompts.ids) id |= std::uint64_t{1} << 63;
@@ -26,8 +28,9 @@ Task<std::vector<double>> greedy_rewards(Cluster& c, PromptBatch prompts, const 
   co_return shaped_rewards(sampled.drawn, sampled.verdicts, config);
 }
 
-// consumes: a round as it was drawn · asks: the policy for its own log-probabilities, where they are to be recomputed; the rollouts for
-// greedy answers, where they are the baseline · produces: the round with advantages and metrics
+// consumes: a round as it was drawn · asks: the policy for its own log-probabilities, where they
+// are to be recomputed; the rollouts for greedy answers, where they are the baseline · produces:
+// the round with advantages and metrics
 Task<void> finish(Cluster& c, Gathered& round, const GrpoConfig& config) {
   auto& sampled = round.sampled;
   if (config.recompute_old) {
@@ -46,9 +49,11 @@ Task<void> finish(Cluster& c, Gathered& round, const GrpoConfig& config) {
   }
   if (!config.dynamic.on) co_return;
   const auto kept = static_cast<double>(round.prompts.ids.size());
-  sampled.metrics.emplace_back("dynamic_filtering_pass_rate", kept / static_cast<double>(round.groups_drawn));
+  sampled.metrics.emplace_back("dynamic_filtering_pass_rate",
+                               kept / static_cast<double>(round.groups_drawn));
   sampled.metrics.emplace_back("filter_groups/refills", static_cast<double>(round.refills));
-  sampled.metrics.emplace_back("filter_groups/reward", round.reward_sum / static_cast<double>(round.rewards));
+  sampled.metrics.emplace_back("filter_groups/reward",
+                               round.reward_sum / static_cast<double>(round.rewards));
 }
 
 // What the loss of the next update is to know of the updates before it.
@@ -71,13 +76,16 @@ void control_entropy(GrpoConfig& config, Metrics& metrics) {
 
 Json place_of(const Json& data, const GrpoConfig& config) {
   Json place = data;
-  if (config.entropy.adaptive()) place.set("entropy_coef", config.loss.entropy_coef), place.set("entropy_bonus", config.entropy_bonus);
+  if (config.entropy.adaptive())
+    place.set("entropy_coef", config.loss.entropy_coef),
+        place.set("entropy_bonus", config.entropy_bonus);
   return place;
 }
 
 }  // namespace
 
-Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan, GrpoConfig config) {
+Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
+                GrpoConfig config) {
   Watch watch;
   Json place;
   for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
@@ -96,12 +104,14 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
     show(c.journal, step + 1, round->prompts, sampled, config.shown);
 
     before = step;
-    std::uint64_t version = sampled.batch.version.empty() ? 0 : std::ranges::max(sampled.batch.version);
+    std::uint64_t version =
+        sampled.batch.version.empty() ? 0 : std::ranges::max(sampled.batch.version);
     auto updates = updates_of(sampled, config);
     for (auto& update : updates) {
       if (step == plan.steps) break;
       ++step;
-      protocol::TrainStep message{std::move(update), spec_of(loss_of(config, version)), plan.rate(step)};
+      protocol::TrainStep message{std::move(update), spec_of(loss_of(config, version)),
+                                  plan.rate(step)};
       auto training = c.policy.ask(std::move(message), c.patience);
       const auto stats = co_await training.get();
       version = stats.version;

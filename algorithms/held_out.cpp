@@ -5,8 +5,10 @@
 
 namespace troupe::algorithms {
 
-Tally::Tally(const engine::loss::LossSpec& loss) : loss_(value_or_throw(engine::loss::make_loss(losses(), loss))) {
-  check(!loss_.needs().collision && !(loss_.needs().scores && loss_.needs().logp), "Tally: a loss that reads more than one thing");
+Tally::Tally(const engine::loss::LossSpec& loss)
+    : loss_(value_or_throw(engine::loss::make_loss(losses(), loss))) {
+  check(!loss_.needs().collision && !(loss_.needs().scores && loss_.needs().logp),
+        "Tally: a loss that reads more than one thing");
 }
 
 void Tally::add(const engine::data::Experience& batch, const std::vector<float>& logp) {
@@ -19,7 +21,8 @@ void Tally::add_scores(const engine::data::Experience& batch, const std::vector<
   check(tokens > 0 && scores.size() % tokens == 0, "Tally: [T, C] scores are needed");
   std::vector<std::vector<float>> columns(scores.size() / tokens);
   for (std::size_t i = 0; i < scores.size(); ++i) columns[i % columns.size()].push_back(scores[i]);
-  sum_ += engine::loss::evaluate(loss_, {{}, {}, {}, std::move(columns)}, batch, report_).loss * batch.count;
+  sum_ += engine::loss::evaluate(loss_, {{}, {}, {}, std::move(columns)}, batch, report_).loss *
+          batch.count;
   count_ += batch.count;
 }
 

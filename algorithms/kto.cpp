@@ -8,7 +8,8 @@ namespace {
 using engine::data::Experience;
 using Answers = engine::data::Loader<engine::data::UnpairedExample>;
 
-// Fills in what the loss needs beside the policy: the reference's log-probabilities, and z as `scale`.
+// Fills in what the loss needs beside the policy: the reference's log-probabilities, and z as
+// `scale`.
 Task<void> compare(Cluster& c, Experience& batch, const Experience& mismatched) {
   protocol::Logprobs matched{batch, 1.0};
   auto scoring = c.reference->ask(std::move(matched), c.patience);
@@ -29,10 +30,12 @@ Task<void> compare(Cluster& c, Experience& batch, const Experience& mismatched) 
 // TRL's rewards/margins: the means of either kind of answer, where the batch has both.
 void add_margin(Metrics& metrics, const std::string& prefix) {
   const auto find = [&](const std::string& name) {
-    return std::find_if(metrics.begin(), metrics.end(), [&](const auto& metric) { return metric.first == prefix + name; });
+    return std::find_if(metrics.begin(), metrics.end(),
+                        [&](const auto& metric) { return metric.first == prefix + name; });
   };
   const auto good = find("rewards/chosen"), bad = find("rewards/rejected");
-  if (good != metrics.end() && bad != metrics.end()) metrics.emplace_back(prefix + "rewards/margins", good->second - bad->second);
+  if (good != metrics.end() && bad != metrics.end())
+    metrics.emplace_back(prefix + "rewards/margins", good->second - bad->second);
 }
 
 Task<Metrics> judge(Cluster& c, HeldOutAnswers& held_out, const engine::loss::LossSpec& loss) {
@@ -61,7 +64,8 @@ Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAn
     const auto answers = data.next();
     if (!answers) break;
     auto batch = engine::data::to_experience(*answers, config.max_length);
-    const auto mismatched = with_kl ? engine::data::mismatched(*answers, config.max_length) : Experience{};
+    const auto mismatched =
+        with_kl ? engine::data::mismatched(*answers, config.max_length) : Experience{};
     auto comparing = compare(c, batch, mismatched);
     co_await comparing;
     auto updating = update(c, plan, step, std::move(batch), loss);

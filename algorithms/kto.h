@@ -1,4 +1,5 @@
-// Kahneman-Tversky optimization (Ethayarajh et al. 2024, arXiv:2402.01306): answers that are good or bad, without pairs.
+// Kahneman-Tversky optimization (Ethayarajh et al. 2024, arXiv:2402.01306): answers that are good
+// or bad, without pairs.
 #pragma once
 
 #include "algorithms/follow.h"
@@ -21,8 +22,9 @@ struct HeldOutAnswers {
   std::vector<engine::data::Experience> mismatched;  ///< as many
 };
 
-/// Needs c.reference; c.follower where the reference follows. The KL term is measured on the whole batch before its update.
-Task<void> kto(Cluster& c, engine::data::Loader<engine::data::UnpairedExample>& data, Plan plan, KtoConfig config,
-               HeldOutAnswers held_out = {});
+/// Needs c.reference; c.follower where the reference follows. The KL term is measured on the whole
+/// batch before its update.
+Task<void> kto(Cluster& c, engine::data::Loader<engine::data::UnpairedExample>& data, Plan plan,
+               KtoConfig config, HeldOutAnswers held_out = {});
 
 }  // namespace troupe::algorithms

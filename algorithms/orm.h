@@ -6,7 +6,9 @@
 
 namespace troupe::algorithms {
 
-/// c.policy is the reward model: a model with a score head of one label. Held-out batches are data::to_scored_pairs.
-Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan, OrmLoss loss, HeldOut held_out = {});
+/// c.policy is the reward model: a model with a score head of one label. Held-out batches are
+/// data::to_scored_pairs.
+Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+               OrmLoss loss, HeldOut held_out = {});
 
 }  // namespace troupe::algorithms

@@ -29,7 +29,8 @@ Task<void> save(Cluster& cluster, std::int64_t step, Json state) {
 
 }  // namespace
 
-Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, Json state) {
+Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
+                    Json state) {
   const bool last = step >= plan.steps, stopping = cluster.stop.requested();
   if (last || stopping || due(plan, previous, step)) {
     auto saving = save(cluster, step, std::move(state));
@@ -38,13 +39,15 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
   co_return !last && !stopping;
 }
 
-Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, Json state) {
+Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
+                     Json state) {
   if (step == plan.done || due(plan, previous, step)) co_return;
   auto saving = save(cluster, step, std::move(state));
   co_await saving;
 }
 
-Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss) {
+Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step,
+                     engine::data::Experience batch, engine::loss::LossSpec loss) {
   protocol::TrainStep message{std::move(batch), std::move(loss), plan.rate(step)};
   auto training = cluster.policy.ask(std::move(message), cluster.patience);
   const auto stats = co_await training.get();
@@ -52,7 +55,10 @@ Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engi
 }
 
 Metrics metrics_of(const protocol::StepStats& stats) {
-  Metrics metrics{{"loss", stats.loss}, {"grad_norm", stats.grad_norm}, {"learning_rate", stats.learning_rate}, {"tokens", stats.tokens}};
+  Metrics metrics{{"loss", stats.loss},
+                  {"grad_norm", stats.grad_norm},
+                  {"learning_rate", stats.learning_rate},
+                  {"tokens", stats.tokens}};
   metrics.insert(metrics.end(), stats.metrics.begin(), stats.metrics.end());
   return metrics;
 }

@@ -1,4 +1,5 @@
-// Plan: how long a run is, at which rate it learns, when it saves; and the end of a step, which is the same for every algorithm.
+// Plan: how long a run is, at which rate it learns, when it saves; and the end of a step, which is
+// the same for every algorithm.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,20 @@ struct Plan {
   double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }
 };
 
-/// After step `step`: saves when it is due, last, or a stop was requested, with what the algorithm needs to go on from here.
-/// `previous` is the last step that was checked before (step - 1, unless several steps share one batch of samples).
-/// False when the run is to end here.
-Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, Json state);
+/// After step `step`: saves when it is due, last, or a stop was requested, with what the algorithm
+/// needs to go on from here. `previous` is the last step that was checked before (step - 1, unless
+/// several steps share one batch of samples). False when the run is to end here.
+Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
+                    Json state);
 
-/// For a run whose prompts end before its steps do: saves step `step`, unless end_step has saved it. `previous` as there.
-Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step, Json state);
+/// For a run whose prompts end before its steps do: saves step `step`, unless end_step has saved
+/// it. `previous` as there.
+Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
+                     Json state);
 
 /// Trains on the batch at the rate of this step: the numbers to write down.
-Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step, engine::data::Experience batch, engine::loss::LossSpec loss);
+Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step,
+                     engine::data::Experience batch, engine::loss::LossSpec loss);
 
 /// The numbers that every training step reports, then the loss's own.
 Metrics metrics_of(const protocol::StepStats& stats);

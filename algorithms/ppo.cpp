@@ -1,6 +1,7 @@
-// Proximal Policy Optimization with a critic (Schulman et al. 2017, arXiv:1707.06347; for language models Ziegler et al. 2019,
-// arXiv:1909.08593): sample answers, judge them or their steps, ask the critic what each state was worth, prefer tokens that did better.
-// One step is one optimizer update of policy and critic, at the same time; epochs * minibatches updates share one round of samples.
+// Proximal Policy Optimization with a critic (Schulman et al. 2017, arXiv:1707.06347; for language
+// models Ziegler et al. 2019, arXiv:1909.08593): sample answers, judge them or their steps, ask the
+// critic what each state was worth, prefer tokens that did better. One step is one optimizer update
+// of policy and critic, at the same time; epochs * minibatches updates share one round of samples.
 #include "algorithms/ppo.h"
 
 #include <optional>
@@ -28,7 +29,8 @@ struct Learners {
 PpoLoss policy_loss(const PpoConfig& config) {
   PpoLoss loss = config.policy;
   loss.kl_coef = config.kl_place == KlPlace::loss ? config.kl_coef : 0;
-  loss.kl = config.kl, loss.kl_clamp = config.kl_clamp, loss.temperature = config.sampling.temperature;
+  loss.kl = config.kl, loss.kl_clamp = config.kl_clamp,
+  loss.temperature = config.sampling.temperature;
   return loss;
 }
 
@@ -46,14 +48,16 @@ struct Ratios {
   }
 };
 
-// consumes: one update · asks: critic and policy at once · produces: what is to be written down of the step
+// consumes: one update · asks: critic and policy at once · produces: what is to be written down of
+// the step
 Task<Metrics> learn(const Learners& l, std::int64_t step, PpoUpdate update) {
   const double rate = l.critic.learning_rate * l.critic.schedule(step - 1);
   protocol::TrainStep for_critic{std::move(update.critic), spec_of(l.config.value), rate};
   auto judging_better = l.c.critic->ask(std::move(for_critic), l.c.patience);
   std::optional<actors::Reply<protocol::StepStats>> acting_better;
   if (!l.warming_up) {
-    protocol::TrainStep for_policy{std::move(update.policy), spec_of(l.policy_loss), l.plan.rate(step)};
+    protocol::TrainStep for_policy{std::move(update.policy), spec_of(l.policy_loss),
+                                   l.plan.rate(step)};
     acting_better = l.c.policy.ask(std::move(for_policy), l.c.patience);
   }
   const auto critic = co_await judging_better.get();
@@ -67,7 +71,8 @@ Task<Metrics> learn(const Learners& l, std::int64_t step, PpoUpdate update) {
   co_return metrics;
 }
 
-// consumes: prompts · asks: rollouts, verifier and reference, then the critic · produces: samples with advantages and returns
+// consumes: prompts · asks: rollouts, verifier and reference, then the critic · produces: samples
+// with advantages and returns
 Task<Sampled> experience(Cluster& c, const PromptBatch& prompts, const PpoConfig& config) {
   auto sampling = sample_and_judge(c, prompts, config, config.kl_coef != 0);
   auto sampled = co_await sampling;
@@ -89,7 +94,8 @@ Task<Sampled> experience(Cluster& c, const PromptBatch& prompts, const PpoConfig
 
 }  // namespace
 
-Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan, CriticPlan critic, PpoConfig config) {
+Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
+               CriticPlan critic, PpoConfig config) {
   const std::int64_t a_round = std::int64_t{config.epochs} * config.minibatches;
   for (std::int64_t step = plan.done; step < plan.steps;) {
     const auto prompts = data.next();
@@ -97,12 +103,14 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
     const std::int64_t before = step, round = before / a_round;
     auto refreshing = refresh_rollouts(c);
     co_await refreshing;
-    c.journal.status(cat("step ", step + 1, ": drawing ", prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
+    c.journal.status(cat("step ", step + 1, ": drawing ",
+                         prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
     auto gathering = experience(c, *prompts, config);
     const auto sampled = co_await gathering;
     show(c.journal, step + 1, *prompts, sampled, config.shown);
 
-    const Learners learners{c, plan, critic, config, policy_loss(config), round < config.critic_warmup};
+    const Learners learners{
+        c, plan, critic, config, policy_loss(config), round < config.critic_warmup};
     Ratios ratios;
     auto updates = updates_of(sampled, config, static_cast<std::uint64_t>(round));
     for (auto& update : updates) {

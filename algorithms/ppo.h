@@ -12,19 +12,25 @@
 
 namespace troupe::algorithms {
 
-/// What a sample that was cut at max_new_tokens would still have earned: nothing (TRL, verl, OpenRLHF, MindSpeed), or what the critic says
-/// of the state it was cut in (AReaL).
+/// What a sample that was cut at max_new_tokens would still have earned: nothing (TRL, verl,
+/// OpenRLHF, MindSpeed), or what the critic says of the state it was cut in (AReaL).
 enum class Bootstrap { zero, value };
-constexpr std::array<std::string_view, 2> names_of(Bootstrap) { return {"zero", "value"}; }
+constexpr std::array<std::string_view, 2> names_of(Bootstrap) {
+  return {"zero", "value"};
+}
 
-/// Where the distance to the reference is paid for: token by token in the reward, or in the policy's loss.
+/// Where the distance to the reference is paid for: token by token in the reward, or in the
+/// policy's loss.
 enum class KlPlace { reward, loss };
-constexpr std::array<std::string_view, 2> names_of(KlPlace) { return {"reward", "loss"}; }
+constexpr std::array<std::string_view, 2> names_of(KlPlace) {
+  return {"reward", "loss"};
+}
 
 /// Defaults are TRL's.
 struct PpoConfig : DrawConfig {
-  int epochs = 4;       ///< passes over each round of samples
-  int minibatches = 1;  ///< optimizer steps a pass; the loader hands out minibatches * train.batch_size prompts
+  int epochs = 4;  ///< passes over each round of samples
+  int minibatches =
+      1;  ///< optimizer steps a pass; the loader hands out minibatches * train.batch_size prompts
   GaeOptions gae;
   Bootstrap truncated = Bootstrap::zero;
   bool whiten_advantages = true, whiten_rewards = false;  ///< rewards keep their mean
@@ -36,7 +42,8 @@ struct PpoConfig : DrawConfig {
   double credit_temperature = 0.1;
   double step_baseline = 0;  ///< taken from every process reward: what a step of no merit would get
 
-  double kl_coef = 0.05;  ///< 0: no reference is asked. A run that goes on under an adaptive controller begins with the last one's
+  double kl_coef = 0.05;  ///< 0: no reference is asked. A run that goes on under an adaptive
+                          ///< controller begins with the last one's
   KlPlace kl_place = KlPlace::reward;
   KlEstimator kl = KlEstimator::k1;
   KlClamp kl_clamp = KlClamp::none;
@@ -53,7 +60,9 @@ struct CriticPlan {
   engine::optim::Schedule schedule;
 };
 
-/// Needs c.rollouts, c.critic, and c.verifier or c.reward or both; c.reference when config.kl_coef is not 0.
-Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan, CriticPlan critic, PpoConfig config);
+/// Needs c.rollouts, c.critic, and c.verifier or c.reward or both; c.reference when config.kl_coef
+/// is not 0.
+Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
+               CriticPlan critic, PpoConfig config);
 
 }  // namespace troupe::algorithms

@@ -33,7 +33,8 @@ Task<std::vector<std::vector<float>>> score_all(Cluster& c, const Pairs& data) {
     auto scoring = score(c, *c.reference, batch);
     auto logp = co_await scoring;
     all.push_back(std::move(logp));
-    if (i % 64 == 0) c.journal.status(cat("scoring the reference: pair ", i, " of ", examples.size()));
+    if (i % 64 == 0)
+      c.journal.status(cat("scoring the reference: pair ", i, " of ", examples.size()));
   }
   co_return all;
 }
@@ -63,7 +64,8 @@ Task<Metrics> judge(Cluster& c, std::vector<Experience>& batches, const PairTrai
   co_return tally.metrics();
 }
 
-Task<std::vector<std::vector<float>>> score_ahead(Cluster& c, const Pairs& data, std::vector<Experience>& held_out) {
+Task<std::vector<std::vector<float>>> score_ahead(Cluster& c, const Pairs& data,
+                                                  std::vector<Experience>& held_out) {
   auto scoring_held_out = score_held_out(c, held_out, false);
   co_await scoring_held_out;
   auto scoring = score_all(c, data);
@@ -81,14 +83,17 @@ Experience pair_batch(const Batch& pairs, bool nll_on_prompt) {
   if (nll_on_prompt) {
     batch.answer = batch.mask;
     for (std::size_t n = 0; n + 1 < batch.offsets.size(); n += 2)
-      std::fill(batch.mask.begin() + batch.offsets[n] + 1, batch.mask.begin() + batch.offsets[n + 1], 1.0f);
+      std::fill(batch.mask.begin() + batch.offsets[n] + 1,
+                batch.mask.begin() + batch.offsets[n + 1], 1.0f);
   }
   set_nll_tokens(batch);
   return batch;
 }
 
-Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining training, HeldOut held_out) {
-  check(!(training.precompute_reference && training.following.every > 0), "a reference that moves cannot be scored ahead");
+Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining training,
+                          HeldOut held_out) {
+  check(!(training.precompute_reference && training.following.every > 0),
+        "a reference that moves cannot be scored ahead");
   std::vector<std::vector<float>> scored;
   if (training.precompute_reference) {
     auto scoring = score_ahead(c, data, held_out.batches);

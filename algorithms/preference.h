@@ -1,5 +1,5 @@
-// The loop that every algorithm over pairs of answers shares (preference.cpp): DPO, SimPO, CPO and ORPO differ in their loss, and in what
-// it needs.
+// The loop that every algorithm over pairs of answers shares (preference.cpp): DPO, SimPO, CPO and
+// ORPO differ in their loss, and in what it needs.
 #pragma once
 
 #include "algorithms/follow.h"
@@ -13,13 +13,16 @@ struct PairTraining {
   engine::loss::LossSpec loss;
   engine::loss::LossSpec held_out_loss;  ///< of held-out pairs; it reads log-probabilities only
   bool reference = false;                ///< the losses compare with c.reference
-  bool precompute_reference = false;     ///< score every pair once before the first step, then let the reference go
-  Following following;                   ///< of the reference; needs c.follower
-  bool nll_on_prompt = false;            ///< the mask names the chosen sequences' prompts too, Experience::answer the answers
+  bool precompute_reference =
+      false;            ///< score every pair once before the first step, then let the reference go
+  Following following;  ///< of the reference; needs c.follower
+  bool nll_on_prompt =
+      false;  ///< the mask names the chosen sequences' prompts too, Experience::answer the answers
 };
 
 /// A batch of pairs as the losses want it: pairs counted, chosen tokens counted (set_nll_tokens).
-engine::data::Experience pair_batch(const engine::data::Batch<engine::data::PairExample>& pairs, bool nll_on_prompt);
+engine::data::Experience pair_batch(const engine::data::Batch<engine::data::PairExample>& pairs,
+                                    bool nll_on_prompt);
 
 /// All examples, in their order, in batches of `size`.
 template <class T>
@@ -32,8 +35,9 @@ std::vector<engine::data::Batch<T>> in_batches(const std::vector<T>& examples, s
   return out;
 }
 
-/// Each step: the reference's log-probabilities, an update, a look at the held-out pairs where one is due, a move of the reference.
-Task<void> train_on_pairs(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan, PairTraining training,
-                          HeldOut held_out);
+/// Each step: the reference's log-probabilities, an update, a look at the held-out pairs where one
+/// is due, a move of the reference.
+Task<void> train_on_pairs(Cluster& c, engine::data::Loader<engine::data::PairExample>& data,
+                          Plan plan, PairTraining training, HeldOut held_out);
 
 }  // namespace troupe::algorithms

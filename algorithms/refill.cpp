@@ -24,19 +24,22 @@ std::string bounds_text(const DynamicSampling& rule) {
 }
 
 std::string nothing_differs(const Gathered& round, const GrpoConfig& config) {
-  return cat("dynamic sampling: of ", round.groups_drawn, " groups of ", config.group, " samples, ", round.refills,
-             " refills included, not one has different rewards", bounds_text(config.dynamic), " (their mean is ",
+  return cat("dynamic sampling: of ", round.groups_drawn, " groups of ", config.group, " samples, ",
+             round.refills, " refills included, not one has different rewards",
+             bounds_text(config.dynamic), " (their mean is ",
              round.reward_sum / static_cast<double>(round.rewards), "): ");
 }
 
 Failure nothing_to_learn(const Gathered& round, const GrpoConfig& config) {
   return Failure({Errc::bad_input, cat(nothing_differs(round, config),
-                                       "there is nothing to learn from. Are the prompts far too easy or far too hard, or does the reward "
+                                       "there is nothing to learn from. Are the prompts far too "
+                                       "easy or far too hard, or does the reward "
                                        "give the same to every answer?")});
 }
 
 bool wants_more(const Gathered& round, const GrpoConfig& config, std::size_t wanted) {
-  const bool allowed = config.dynamic.max_refills == 0 || round.refills < config.dynamic.max_refills;
+  const bool allowed =
+      config.dynamic.max_refills == 0 || round.refills < config.dynamic.max_refills;
   return config.dynamic.on && round.prompts.ids.size() < wanted && allowed;
 }
 
@@ -52,7 +55,8 @@ bool worth_keeping(std::span<const protocol::Verdict> group, const DynamicSampli
   return least < greatest && sum / count > rule.low && sum / count < rule.high;
 }
 
-void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoConfig& config, std::size_t wanted) {
+void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoConfig& config,
+          std::size_t wanted) {
   const auto group = static_cast<std::size_t>(config.group);
   into.groups_drawn += static_cast<std::int64_t>(prompts.ids.size());
   for (const auto& verdict : more.verdicts)
@@ -63,7 +67,8 @@ void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoCo
   for (std::size_t i = 0; i < prompts.ids.size() && into.prompts.ids.size() < wanted; ++i) {
     const auto verdicts = std::span(more.verdicts).subspan(i * group, group);
     if (config.dynamic.on && !worth_keeping(verdicts, config.dynamic)) continue;
-    into.prompts.examples.push_back(prompts.examples[i]), into.prompts.ids.push_back(prompts.ids[i]);
+    into.prompts.examples.push_back(prompts.examples[i]),
+        into.prompts.ids.push_back(prompts.ids[i]);
     all.verdicts.insert(all.verdicts.end(), verdicts.begin(), verdicts.end());
     const auto drawn = std::span(more.drawn).subspan(i * group, group);
     std::ranges::move(drawn, std::back_inserter(all.drawn));
@@ -76,8 +81,9 @@ void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoCo
   all.batch.reference_logp = std::move(reference);
 }
 
-Task<std::optional<Gathered>> gather(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, const GrpoConfig& config,
-                                     bool learned) {
+Task<std::optional<Gathered>> gather(Cluster& c,
+                                     engine::data::Loader<engine::data::PromptRow>& data,
+                                     const GrpoConfig& config, bool learned) {
   Gathered round;
   std::size_t wanted = 0;
   for (;;) {
@@ -95,12 +101,14 @@ Task<std::optional<Gathered>> gather(Cluster& c, engine::data::Loader<engine::da
   if (wanted == 0) co_return std::nullopt;
   if (round.prompts.ids.empty()) {
     if (!learned) throw nothing_to_learn(round, config);
-    log_warning(cat(nothing_differs(round, config), "there is nothing left to learn, and the run ends here"));
+    log_warning(cat(nothing_differs(round, config),
+                    "there is nothing left to learn, and the run ends here"));
     co_return std::nullopt;
   }
   if (round.prompts.ids.size() < wanted)
-    log_warning(cat("dynamic sampling: after ", round.refills, " refills only ", round.prompts.ids.size(), " of ", wanted,
-                    " groups have different rewards", bounds_text(config.dynamic), "; the round is trained on with these"));
+    log_warning(cat("dynamic sampling: after ", round.refills, " refills only ",
+                    round.prompts.ids.size(), " of ", wanted, " groups have different rewards",
+                    bounds_text(config.dynamic), "; the round is trained on with these"));
   co_return round;
 }
 

@@ -8,7 +8,8 @@
 namespace troupe::algorithms {
 namespace {
 
-// Nats. The same grid and precision give the same bits; other grids sum in another order. A tensor in the wrong place is off by far more.
+// Nats. The same grid and precision give the same bits; other grids sum in another order. A tensor
+// in the wrong place is off by far more.
 constexpr double agreement = 0.05;
 
 double greatest_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -23,12 +24,15 @@ double greatest_difference(const std::vector<float>& a, const std::vector<float>
 
 }  // namespace
 
-void expect_agreement(const protocol::Weights& weights, const std::vector<float>& logp, const transports::Address& who) {
+void expect_agreement(const protocol::Weights& weights, const std::vector<float>& logp,
+                      const transports::Address& who) {
   const double apart = greatest_difference(weights.probe.logp, logp);
   if (!(apart <= agreement))
-    throw Failure({Errc::corrupt, cat(to_string(who), ": with the weights of version ", weights.version,
-                                      " its log-probabilities of the probe are ", apart, " nats from the policy's (at most ", agreement,
-                                      " is expected): it is another model, or its parts lie in the wrong place; nobody took them")});
+    throw Failure({Errc::corrupt, cat(to_string(who), ": with the weights of version ",
+                                      weights.version, " its log-probabilities of the probe are ",
+                                      apart, " nats from the policy's (at most ", agreement,
+                                      " is expected): it is another model, or its parts lie in the "
+                                      "wrong place; nobody took them")});
 }
 
 Task<void> refresh_rollouts(Cluster& c) {

@@ -11,13 +11,16 @@
 namespace troupe::algorithms {
 namespace {
 
-// A run of the round's draws, from prompt to judgement. What stands here when all is done does not depend on who drew it, or when.
+// A run of the round's draws, from prompt to judgement. What stands here when all is done does not
+// depend on who drew it, or when.
 struct Piece {
   std::size_t first;  ///< of its samples among all
   std::vector<protocol::Draw> draws;
   std::vector<protocol::Drawn> drawn;
-  std::optional<actors::Reply<std::vector<protocol::Verdict>>> judging, rating;  ///< by rules, and by models
-  std::optional<actors::Reply<std::vector<float>>> scoring;                      ///< by the reference; where it is asked
+  std::optional<actors::Reply<std::vector<protocol::Verdict>>> judging,
+      rating;  ///< by rules, and by models
+  std::optional<actors::Reply<std::vector<float>>>
+      scoring;  ///< by the reference; where it is asked
 };
 
 struct Round {
@@ -28,7 +31,8 @@ struct Round {
   std::size_t next = 0;  ///< the first piece that no rollout was asked for
 };
 
-Round round_of(const PromptBatch& prompts, const DrawConfig& config, bool compare, std::size_t parts) {
+Round round_of(const PromptBatch& prompts, const DrawConfig& config, bool compare,
+               std::size_t parts) {
   Round round{prompts, config, compare, {}, 0};
   std::size_t first = 0;
   for (auto& draws : split_draws(draws_for(prompts, config.group), parts)) {
@@ -39,7 +43,8 @@ Round round_of(const PromptBatch& prompts, const DrawConfig& config, bool compar
   return round;
 }
 
-// Verifier, reward models and reference get a piece as soon as it is drawn; their answers are awaited later.
+// Verifier, reward models and reference get a piece as soon as it is drawn; their answers are
+// awaited later.
 void ask_what_it_is_worth(Cluster& c, const Round& round, Piece& piece) {
   check(c.verifier || c.reward, "a round of samples: nobody is there to judge them");
   if (c.verifier) {
@@ -51,7 +56,8 @@ void ask_what_it_is_worth(Cluster& c, const Round& round, Piece& piece) {
     piece.rating = c.reward->ask(std::move(question), c.patience);
   }
   if (!round.compare) return;
-  protocol::Logprobs message{assemble(round.prompts, piece.drawn, piece.first, round.config), round.config.sampling.temperature};
+  protocol::Logprobs message{assemble(round.prompts, piece.drawn, piece.first, round.config),
+                             round.config.sampling.temperature};
   piece.scoring = c.reference->ask(std::move(message), c.patience);
 }
 
@@ -62,12 +68,14 @@ Task<std::vector<protocol::Verdict>> verdicts_of(Piece& piece) {
   if (!piece.rating) co_return verdicts;
   auto rated = co_await piece.rating->get();
   if (!piece.judging) co_return rated;
-  check(rated.size() == verdicts.size(), "a round of samples: verifier and reward models judged another number of them");
+  check(rated.size() == verdicts.size(),
+        "a round of samples: verifier and reward models judged another number of them");
   for (std::size_t n = 0; n < rated.size(); ++n) actors::roles::add(rated[n], verdicts[n]);
   co_return verdicts;
 }
 
-// A rollout that is ahead of the others draws more of the pieces; where it has several, the next waits in its mailbox already.
+// A rollout that is ahead of the others draws more of the pieces; where it has several, the next
+// waits in its mailbox already.
 Task<void> keep_busy(Cluster& c, const RolloutRef& rollout, Round& round) {
   std::deque<std::pair<Piece*, actors::Reply<std::vector<protocol::Drawn>>>> asked;
   const std::size_t at_once = std::min<std::size_t>(2, c.pieces);
@@ -87,9 +95,10 @@ Task<void> keep_busy(Cluster& c, const RolloutRef& rollout, Round& round) {
 
 }  // namespace
 
-// consumes: prompts · asks: every rollout at once, then verifier and reference for each piece as it comes, while the rollouts draw
-// others · produces: judged samples in the order of the prompts
-Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const DrawConfig& config, bool compare) {
+// consumes: prompts · asks: every rollout at once, then verifier and reference for each piece as it
+// comes, while the rollouts draw others · produces: judged samples in the order of the prompts
+Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const DrawConfig& config,
+                               bool compare) {
   Round round = round_of(prompts, config, compare, c.rollouts.size() * c.pieces);
   std::vector<Task<void>> at_work;
   for (const auto& rollout : c.rollouts) at_work.push_back(keep_busy(c, rollout, round));

@@ -1,4 +1,5 @@
-// Samples: from prompts to draws, and from what was drawn to a batch. Pure functions: no actor in sight.
+// Samples: from prompts to draws, and from what was drawn to a batch. Pure functions: no actor in
+// sight.
 #pragma once
 
 #include <string>
@@ -16,8 +17,9 @@ struct DrawConfig {
   int group = 1;                ///< samples a prompt
   bool mask_truncated = false;  ///< samples cut at max_new_tokens are not trained on
   engine::generate::SamplingParams sampling;
-  /// old_logp is asked of the policy; what the rollouts said becomes rollout_logp, for a correction. Always where rollouts draw from other
-  /// weights than the policy's, as a copy in 8 bits is.
+  /// old_logp is asked of the policy; what the rollouts said becomes rollout_logp, for a
+  /// correction. Always where rollouts draw from other weights than the policy's, as a copy in 8
+  /// bits is.
   bool recompute_old = false;
   int shown = 4;  ///< samples a step that the journal gets to see
 };
@@ -33,37 +35,47 @@ struct Sampled {
 /// It ran into the length allowed.
 bool truncated(const protocol::Drawn& drawn);
 
-/// group draws a prompt. The sample id is the prompt's own id times group plus the place in the group: the same after a restart.
+/// group draws a prompt. The sample id is the prompt's own id times group plus the place in the
+/// group: the same after a restart.
 std::vector<protocol::Draw> draws_for(const PromptBatch& prompts, int group);
 /// At most `parts` runs of nearly equal length, in order; none is empty.
-std::vector<std::vector<protocol::Draw>> split_draws(std::vector<protocol::Draw> draws, std::size_t parts);
+std::vector<std::vector<protocol::Draw>> split_draws(std::vector<protocol::Draw> draws,
+                                                     std::size_t parts);
 
-/// Prompt and completion of every sample as one sequence; the completion is trained on, unless it was cut and cuts are masked.
-/// `drawn` are the samples from `first` on of those that draws_for() asked for.
-engine::data::Experience assemble(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+/// Prompt and completion of every sample as one sequence; the completion is trained on, unless it
+/// was cut and cuts are masked. `drawn` are the samples from `first` on of those that draws_for()
+/// asked for.
+engine::data::Experience assemble(const PromptBatch& prompts,
+                                  const std::vector<protocol::Drawn>& drawn, std::size_t first,
                                   const DrawConfig& config);
-std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
-                                                 const DrawConfig& config);
+std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts,
+                                                 const std::vector<protocol::Drawn>& drawn,
+                                                 std::size_t first, const DrawConfig& config);
 
 /// The same for reward models.
-std::vector<protocol::Rated> rated_of(const PromptBatch& prompts, const std::vector<protocol::Drawn>& drawn, std::size_t first,
+std::vector<protocol::Rated> rated_of(const PromptBatch& prompts,
+                                      const std::vector<protocol::Drawn>& drawn, std::size_t first,
                                       const DrawConfig& config);
 
-/// Writes the verdicts down: the rewards as a column, not-a-number where one failed; such a sample is not trained on.
+/// Writes the verdicts down: the rewards as a column, not-a-number where one failed; such a sample
+/// is not trained on.
 void accept(Sampled& sampled, std::vector<protocol::Verdict> verdicts);
 
 double trained_tokens(const engine::data::Experience& batch);
-/// Names as TRL logs them: completions/{mean,min,max}_length, the same of terminated ones, completions/clipped_ratio.
+/// Names as TRL logs them: completions/{mean,min,max}_length, the same of terminated ones,
+/// completions/clipped_ratio.
 Metrics length_metrics(const Sampled& sampled);
-/// rewards/RULE/{mean,std}; rewards/failed/KIND, how many samples a reward program failed at in a way of docs/rewards.md (timeout, crash,
-/// malformed, flood, memory), where there were any.
+/// rewards/RULE/{mean,std}; rewards/failed/KIND, how many samples a reward program failed at in a
+/// way of docs/rewards.md (timeout, crash, malformed, flood, memory), where there were any.
 Metrics part_metrics(const Sampled& sampled);
 
-/// How far apart old_logp and rollout_logp are over the trained tokens, as a correction reports it (losses/correction.h):
-/// sampling/sampling_logp_difference/{mean,max}, sampling/importance_sampling_ratio/{min,mean,max}. Nothing without a trained token.
+/// How far apart old_logp and rollout_logp are over the trained tokens, as a correction reports it
+/// (losses/correction.h): sampling/sampling_logp_difference/{mean,max},
+/// sampling/importance_sampling_ratio/{min,mean,max}. Nothing without a trained token.
 Metrics mismatch_metrics(const engine::data::Experience& batch);
 
 /// The first `count` samples, for a person to read.
-void show(Journal& journal, std::int64_t step, const PromptBatch& prompts, const Sampled& sampled, int count);
+void show(Journal& journal, std::int64_t step, const PromptBatch& prompts, const Sampled& sampled,
+          int count);
 
 }  // namespace troupe::algorithms

@@ -2,7 +2,8 @@
 
 namespace troupe::algorithms {
 
-Task<Metrics> judge_scores(Cluster& c, const std::vector<engine::data::Experience>& batches, const engine::loss::AnyLoss& loss) {
+Task<Metrics> judge_scores(Cluster& c, const std::vector<engine::data::Experience>& batches,
+                           const engine::loss::AnyLoss& loss) {
   c.journal.status("judging held-out rows");
   Tally tally(loss.spec());
   for (const auto& batch : batches) {

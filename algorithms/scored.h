@@ -1,4 +1,5 @@
-// The loop that reward models share: an outcome and a process model differ in their rows and in their loss.
+// The loop that reward models share: an outcome and a process model differ in their rows and in
+// their loss.
 #pragma once
 
 #include "algorithms/follow.h"
@@ -8,11 +9,14 @@
 namespace troupe::algorithms {
 
 /// The loss and the metrics of held-out batches ("eval/..."), by a loss that reads scores.
-Task<Metrics> judge_scores(Cluster& c, const std::vector<engine::data::Experience>& batches, const engine::loss::AnyLoss& loss);
+Task<Metrics> judge_scores(Cluster& c, const std::vector<engine::data::Experience>& batches,
+                           const engine::loss::AnyLoss& loss);
 
-/// Each step: an update on the next rows, as `batch_of` makes them a batch, and a look at the held-out batches where one is due.
+/// Each step: an update on the next rows, as `batch_of` makes them a batch, and a look at the
+/// held-out batches where one is due.
 template <class T>
-Task<void> train_on_scores(Cluster& c, engine::data::Loader<T>& data, Plan plan, engine::loss::AnyLoss loss, HeldOut held_out,
+Task<void> train_on_scores(Cluster& c, engine::data::Loader<T>& data, Plan plan,
+                           engine::loss::AnyLoss loss, HeldOut held_out,
                            engine::data::Experience (*batch_of)(const engine::data::Batch<T>&)) {
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
     const auto rows = data.next();

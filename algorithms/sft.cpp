@@ -1,10 +1,12 @@
-// Supervised fine-tuning: the mean negative log-likelihood of the tokens that the data's masks name.
+// Supervised fine-tuning: the mean negative log-likelihood of the tokens that the data's masks
+// name.
 #include "algorithms/sft.h"
 
 namespace troupe::algorithms {
 namespace {
 
-// consumes: held-out rows · asks: the policy for log-probabilities · produces: their loss and metrics
+// consumes: held-out rows · asks: the policy for log-probabilities · produces: their loss and
+// metrics
 Task<Metrics> judge(Cluster& c, const HeldOut& held_out, const SftLoss& loss) {
   c.journal.status("judging held-out rows");
   Tally tally(spec_of(loss));
@@ -19,7 +21,8 @@ Task<Metrics> judge(Cluster& c, const HeldOut& held_out, const SftLoss& loss) {
 
 }  // namespace
 
-Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan, SftLoss loss, HeldOut held_out) {
+Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
+               SftLoss loss, HeldOut held_out) {
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
     const auto rows = data.next();
     if (!rows) break;

@@ -10,6 +10,7 @@
 namespace troupe::algorithms {
 
 /// `held_out`: rows whose loss and metrics are written as eval/... where a look is due.
-Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan, SftLoss loss, HeldOut held_out);
+Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
+               SftLoss loss, HeldOut held_out);
 
 }  // namespace troupe::algorithms

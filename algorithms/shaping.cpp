@@ -11,8 +11,11 @@ double overlong_penalty(double length, double allowed, const Shaping& shaping) {
   return exceeds > 0 ? -exceeds / shaping.overlong_buffer * shaping.overlong_factor : 0;
 }
 
-double shaped_reward(double reward, double length, double allowed, bool truncated, const Shaping& shaping) {
-  if (truncated) reward = shaping.truncated_scale < 0 ? shaping.truncated_scale : shaping.truncated_scale * reward;
+double shaped_reward(double reward, double length, double allowed, bool truncated,
+                     const Shaping& shaping) {
+  if (truncated)
+    reward =
+        shaping.truncated_scale < 0 ? shaping.truncated_scale : shaping.truncated_scale * reward;
   return shaped(reward + overlong_penalty(length, allowed, shaping), !truncated, shaping.score);
 }
 

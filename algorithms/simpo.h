@@ -6,6 +6,7 @@
 
 namespace troupe::algorithms {
 
-Task<void> simpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan, SimpoLoss loss, HeldOut held_out = {});
+Task<void> simpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+                 SimpoLoss loss, HeldOut held_out = {});
 
 }  // namespace troupe::algorithms

@@ -30,12 +30,14 @@ std::int64_t last_trained(std::span<const float> mask) {
   return -1;
 }
 
-std::int64_t add_steps(std::span<double> rewards, std::span<const float> mask, std::span<const std::int32_t> ends,
-                       std::span<const double> steps) {
-  check(ends.size() == steps.size() && mask.size() == rewards.size(), "add_steps: one end per step and one weight per token is needed");
+std::int64_t add_steps(std::span<double> rewards, std::span<const float> mask,
+                       std::span<const std::int32_t> ends, std::span<const double> steps) {
+  check(ends.size() == steps.size() && mask.size() == rewards.size(),
+        "add_steps: one end per step and one weight per token is needed");
   std::int64_t dropped = 0;
   for (std::size_t k = 0; k < steps.size(); ++k) {
-    check(ends[k] >= 0 && static_cast<std::size_t>(ends[k]) < rewards.size(), "add_steps: a step ends outside its sequence");
+    check(ends[k] >= 0 && static_cast<std::size_t>(ends[k]) < rewards.size(),
+          "add_steps: a step ends outside its sequence");
     const auto at = last_trained(mask.first(static_cast<std::size_t>(ends[k]) + 1));
     if (at < 0)
       ++dropped;

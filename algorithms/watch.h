@@ -15,18 +15,20 @@ namespace troupe::algorithms {
 struct Sign {
   std::string_view metric;
   enum class Bound { at_least, at_most, below_start } bound;
-  double limit;              ///< below_start: a share of the greatest value seen in the run's first steps
-  std::int64_t steps;        ///< in a row
+  double limit;        ///< below_start: a share of the greatest value seen in the run's first steps
+  std::int64_t steps;  ///< in a row
   std::string_view meaning;  ///< what it is and what to do
 };
-/// Those of reinforcement learning: entropy that collapses, a KL divergence that runs away, groups without differences, updates that are
-/// mostly clipped, answers that are all cut, gradients that are 0, rewards that fail.
+/// Those of reinforcement learning: entropy that collapses, a KL divergence that runs away, groups
+/// without differences, updates that are mostly clipped, answers that are all cut, gradients that
+/// are 0, rewards that fail.
 const std::vector<Sign>& signs_of_trouble();
 
 class Watch {
  public:
   explicit Watch(const std::vector<Sign>& signs = signs_of_trouble()) : signs_(&signs) {}
-  /// The warnings that this step gives rise to; each also goes to the log. One is given once, and again only after it has gone away.
+  /// The warnings that this step gives rise to; each also goes to the log. One is given once, and
+  /// again only after it has gone away.
   std::vector<std::string> look(std::int64_t step, const Metrics& metrics);
 
  private:

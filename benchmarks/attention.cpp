@@ -1,4 +1,5 @@
-// How fast is attention, forward and backward, over a step's packed sequences? As many times as the shape has layers.
+// How fast is attention, forward and backward, over a step's packed sequences? As many times as the
+// shape has layers.
 #include <cmath>
 
 #include "benchmarks/support/training.h"
@@ -25,18 +26,24 @@ Outcome measure(const Options& options) {
   };
   const troupe::Tensor q = random(shape.width, 1), dout = random(shape.width, 2);
   const ops::KeyValues kv{random(narrow, 3), random(narrow, 4)};
-  troupe::Tensor out = device->empty({tokens, shape.width}), lse = device->empty({tokens, shape.heads});
-  troupe::Tensor dq = device->empty({tokens, shape.width}), dk = device->empty({tokens, narrow}), dv = device->empty({tokens, narrow});
-  const Work work{0, 3e-9 * shape.attention(static_cast<double>(shape.sequence)) * static_cast<double>(tokens)};
+  troupe::Tensor out = device->empty({tokens, shape.width}),
+                 lse = device->empty({tokens, shape.heads});
+  troupe::Tensor dq = device->empty({tokens, shape.width}), dk = device->empty({tokens, narrow}),
+                 dv = device->empty({tokens, narrow});
+  const Work work{
+      0, 3e-9 * shape.attention(static_cast<double>(shape.sequence)) * static_cast<double>(tokens)};
   const Steps steps = time_steps(*device, options, work, [&] {
     for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
       device->attention(q, kv, layout, how, options.precision, out, &lse);
       device->attention_backward(q, kv, layout, how, options.precision, out, lse, dout, dq, dk, dv);
     }
   });
-  return {work.attention / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib};
+  return {work.attention / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio,
+          steps.peak_rss_mib};
 }
 
 }  // namespace
 
-int main(int count, char** words) { return run("attention", {}, count, words, measure); }
+int main(int count, char** words) {
+  return run("attention", {}, count, words, measure);
+}

@@ -1,4 +1,5 @@
-// How fast do sequences grow, greedily, once their prompts are read? Every new token reads every weight: the ceiling is memory.
+// How fast do sequences grow, greedily, once their prompts are read? Every new token reads every
+// weight: the ceiling is memory.
 #include "benchmarks/support/bandwidth.h"
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/generation.h"
@@ -30,15 +31,19 @@ Outcome measure(const Options& options) {
         return timing.steady;
       });
   std::vector<double> prompts;
-  for (int i = 0; i < options.rounds; ++i) prompts.push_back(static_cast<double>(options.shape.sequence) / requests.prompt());
+  for (int i = 0; i < options.rounds; ++i)
+    prompts.push_back(static_cast<double>(options.shape.sequence) / requests.prompt());
 
   const double rate = static_cast<double>(once.steady_tokens) / pairs.time();
-  const double gigabytes = options.weights_read(), read = gigabytes * static_cast<double>(once.steady_passes);
-  say(cat(to_text(rate, 1), " new tokens/s, ", pairs.told(), "; with prompts of ", lengths_of(options).prompt, " tokens and ",
-          lengths_of(options).fresh, " new ones ", to_text(pairs.middle(whole), 1)));
-  say(cat("weights ", to_text(gigabytes, 3), " GB as ", options.int8 ? "int8" : options.dtype(), ", read at ",
-          to_text(read / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
-  say(cat("a prompt of ", options.shape.sequence, " tokens: ", to_text(median(prompts), 1), " tokens/s"));
+  const double gigabytes = options.weights_read(),
+               read = gigabytes * static_cast<double>(once.steady_passes);
+  say(cat(to_text(rate, 1), " new tokens/s, ", pairs.told(), "; with prompts of ",
+          lengths_of(options).prompt, " tokens and ", lengths_of(options).fresh, " new ones ",
+          to_text(pairs.middle(whole), 1)));
+  say(cat("weights ", to_text(gigabytes, 3), " GB as ", options.int8 ? "int8" : options.dtype(),
+          ", read at ", to_text(read / pairs.time(), 1), " GB/s of ", to_text(pairs.ceiling(), 1)));
+  say(cat("a prompt of ", options.shape.sequence, " tokens: ", to_text(median(prompts), 1),
+          " tokens/s"));
   say_llama(options, rate, median(prompts));
   return {rate,
           "tokens/s",
@@ -51,4 +56,6 @@ Outcome measure(const Options& options) {
 
 }  // namespace
 
-int main(int count, char** words) { return run("decode", {.batch = 1, .int8 = true}, count, words, measure); }
+int main(int count, char** words) {
+  return run("decode", {.batch = 1, .int8 = true}, count, words, measure);
+}

@@ -1,4 +1,5 @@
-// How fast is a step of preference training: the reference's forward pass, then forward, backward and update as `troupe dpo` does it?
+// How fast is a step of preference training: the reference's forward pass, then forward, backward
+// and update as `troupe dpo` does it?
 #include "algorithms/losses/dpo_loss.h"
 #include "benchmarks/support/training.h"
 #include "engine/train/trainer.h"
@@ -10,10 +11,12 @@ using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
   const auto device = make_device(options);
-  train::Trainer trainer(make_model(*device, options.shape, true), {.precision = options.precision});
+  train::Trainer trainer(make_model(*device, options.shape, true),
+                         {.precision = options.precision});
   const auto reference = make_model(*device, options.shape, false);
   auto batch = random_batch(options.shape, options.batch, 1);
-  const double pairs = static_cast<double>(options.batch) / 2, tokens = static_cast<double>(batch.token_count());
+  const double pairs = static_cast<double>(options.batch) / 2,
+               tokens = static_cast<double>(batch.token_count());
   batch.unit = 2, batch.count = pairs;
   const loss::AnyLoss loss(troupe::algorithms::DpoLoss{});
   const auto step = [&] {
@@ -23,9 +26,12 @@ Outcome measure(const Options& options) {
   };
   const Rival rival{"dpo", "pairs/s", static_cast<double>(options.shape.batch) / 2};
   // three forward passes' worth of training and one of the reference
-  return outcome_of(time_steps(*device, options, work_of(options.shape, tokens, 4), step, rival), pairs, "pairs/s");
+  return outcome_of(time_steps(*device, options, work_of(options.shape, tokens, 4), step, rival),
+                    pairs, "pairs/s");
 }
 
 }  // namespace
 
-int main(int count, char** words) { return run("dpo_step", {.multiple = 2}, count, words, measure); }
+int main(int count, char** words) {
+  return run("dpo_step", {.multiple = 2}, count, words, measure);
+}

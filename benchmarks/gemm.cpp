@@ -1,5 +1,5 @@
-// How fast are the matrix products of a model's layers, forward (x W^T), input gradient (dy W) and weight gradient (dy^T x)? With --table
-// also those of results.md. Multiply-adds count twice.
+// How fast are the matrix products of a model's layers, forward (x W^T), input gradient (dy W) and
+// weight gradient (dy^T x)? With --table also those of results.md. Multiply-adds count twice.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -48,9 +48,15 @@ class Product {
   Tensor a_, b_, c_;
 };
 
-Gemm forward(Precision precision) { return {.transpose_b = true, .precision = precision}; }
-Gemm input_gradient(Precision precision) { return {.precision = precision}; }
-Gemm weight_gradient(Precision precision) { return {.transpose_a = true, .accumulate = true, .precision = precision}; }
+Gemm forward(Precision precision) {
+  return {.transpose_b = true, .precision = precision};
+}
+Gemm input_gradient(Precision precision) {
+  return {.precision = precision};
+}
+Gemm weight_gradient(Precision precision) {
+  return {.transpose_a = true, .accumulate = true, .precision = precision};
+}
 
 // A single thread is judged by its own processor time, which a busy machine does not change.
 double now(bool own) {
@@ -80,9 +86,10 @@ double table_rate(Device& device, Sizes of, Gemm how, bool own_time) {
 void print_table(Device& device, int threads) {
   say("| M x N x K | x W^T | dy W | dy^T x (+=) | x W^T, bf16 |\n|---|---|---|---|---|");
   for (const Sizes& of : table_sizes) {
-    std::printf("| %ld x %ld x %ld |", static_cast<long>(of.m), static_cast<long>(of.n), static_cast<long>(of.k));
-    for (const Gemm& how :
-         {forward(Precision::f32), input_gradient(Precision::f32), weight_gradient(Precision::f32), forward(Precision::bf16)})
+    std::printf("| %ld x %ld x %ld |", static_cast<long>(of.m), static_cast<long>(of.n),
+                static_cast<long>(of.k));
+    for (const Gemm& how : {forward(Precision::f32), input_gradient(Precision::f32),
+                            weight_gradient(Precision::f32), forward(Precision::bf16)})
       std::printf(" %.1f |", table_rate(device, of, how, threads == 1));
     say("");
   }
@@ -139,14 +146,21 @@ Outcome measure(const Options& options) {
   const Steps steps = time_steps(*device, options, work, [&] {
     for (Three& three : products) three.run();
   });
-  say(troupe::cat("one layer, ", tokens, " rows, GFLOP/s: forward, input gradient, weight gradient"));
+  say(troupe::cat("one layer, ", tokens,
+                  " rows, GFLOP/s: forward, input gradient, weight gradient"));
   for (const Three& three : products) {
-    const auto rate = [&](std::size_t kind) { return to_text(three.operations() / median(three.seconds[kind]), 1); };
-    say(troupe::cat("  ", three.of.name, " [", three.of.rows, ", ", three.of.columns, "]: ", rate(0), ", ", rate(1), ", ", rate(2)));
+    const auto rate = [&](std::size_t kind) {
+      return to_text(three.operations() / median(three.seconds[kind]), 1);
+    };
+    say(troupe::cat("  ", three.of.name, " [", three.of.rows, ", ", three.of.columns,
+                    "]: ", rate(0), ", ", rate(1), ", ", rate(2)));
   }
-  return {work.products / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib};
+  return {work.products / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio,
+          steps.peak_rss_mib};
 }
 
 }  // namespace
 
-int main(int count, char** words) { return run("gemm", {.table = true}, count, words, measure); }
+int main(int count, char** words) {
+  return run("gemm", {.table = true}, count, words, measure);
+}

@@ -10,20 +10,27 @@ Outcome measure(const Options& options) {
   const auto device = make_device(options);
   const ModelShape& shape = options.shape;
   const std::int64_t tokens = options.batch * shape.sequence;
-  troupe::Tensor hidden = device->empty({tokens, shape.width}), weight = device->empty({shape.vocabulary, shape.width});
-  troupe::Tensor dhidden = device->empty({tokens, shape.width}), dweight = device->empty({shape.vocabulary, shape.width});
-  troupe::Tensor logp = device->empty({tokens}), lse = device->empty({tokens}), dlogp = device->empty({tokens});
+  troupe::Tensor hidden = device->empty({tokens, shape.width}),
+                 weight = device->empty({shape.vocabulary, shape.width});
+  troupe::Tensor dhidden = device->empty({tokens, shape.width}),
+                 dweight = device->empty({shape.vocabulary, shape.width});
+  troupe::Tensor logp = device->empty({tokens}), lse = device->empty({tokens}),
+                 dlogp = device->empty({tokens});
   fill_random(*device, hidden, 1, 1), fill_random(*device, weight, 0.03f, 2);
   device->fill(dweight, 0), device->fill(dlogp, -1.0f / static_cast<float>(tokens));
   const auto targets = random_tokens(shape, tokens, 3);
   const Work work{6e-9 * static_cast<double>(shape.vocabulary * shape.width * tokens), 0};
   const Steps steps = time_steps(*device, options, work, [&] {
     device->head(hidden, weight, targets, {}, options.precision, logp, lse, nullptr);
-    device->head_backward(hidden, weight, targets, {}, options.precision, lse, dlogp, nullptr, nullptr, dhidden, dweight);
+    device->head_backward(hidden, weight, targets, {}, options.precision, lse, dlogp, nullptr,
+                          nullptr, dhidden, dweight);
   });
-  return {work.products / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib};
+  return {work.products / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio,
+          steps.peak_rss_mib};
 }
 
 }  // namespace
 
-int main(int count, char** words) { return run("head", {}, count, words, measure); }
+int main(int count, char** words) {
+  return run("head", {}, count, words, measure);
+}

@@ -1,6 +1,7 @@
-// Encoding speed, document by document. Usage: tokenize [FLAGS] [FOLDER TEXT...]: texts are cut at <|endoftext|>, or at line ends where it
-// does not occur; without them a tokenizer of the shape's vocabulary and 4 MB of text are made up. The peer is Hugging Face's tokenizers,
-// on one core, where python3 (or $TROUPE_PYTHON) has them.
+// Encoding speed, document by document. Usage: tokenize [FLAGS] [FOLDER TEXT...]: texts are cut at
+// <|endoftext|>, or at line ends where it does not occur; without them a tokenizer of the shape's
+// vocabulary and 4 MB of text are made up. The peer is Hugging Face's tokenizers, on one core,
+// where python3 (or $TROUPE_PYTHON) has them.
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -25,7 +26,8 @@ using troupe::engine::tokenizer::Tokenizer;
 
 constexpr std::string_view mark = "<|endoftext|>";
 
-// The best of the rounds, in processor seconds: other programs on the machine do not count. The same is done to both.
+// The best of the rounds, in processor seconds: other programs on the machine do not count. The
+// same is done to both.
 constexpr const char* python_program = R"(
 import os, sys, time
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -62,14 +64,17 @@ struct Documents {
     const std::string_view separator = text.find(mark) == std::string::npos ? "\n" : mark;
     for (std::size_t from = 0; from < text.size();) {
       const std::size_t end = std::min(text.find(separator, from), text.size());
-      if (end > from) texts.push_back(text.substr(from, end - from)), megabytes += 1e-6 * static_cast<double>(end - from);
+      if (end > from)
+        texts.push_back(text.substr(from, end - from)),
+            megabytes += 1e-6 * static_cast<double>(end - from);
       from = end + separator.size();
     }
   }
 };
 
 // Tokens of every `threads`-th document, from `first` on.
-std::size_t encode(const Tokenizer& tokenizer, const Documents& documents, std::size_t first, int threads) {
+std::size_t encode(const Tokenizer& tokenizer, const Documents& documents, std::size_t first,
+                   int threads) {
   std::size_t tokens = 0;
   for (std::size_t i = first; i < documents.texts.size(); i += static_cast<std::size_t>(threads))
     tokens += tokenizer.encode(documents.texts[i], false).size();
@@ -78,20 +83,25 @@ std::size_t encode(const Tokenizer& tokenizer, const Documents& documents, std::
 
 void encode_all(const Tokenizer& tokenizer, const Documents& documents, int threads) {
   std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back([&, i] { encode(tokenizer, documents, static_cast<std::size_t>(i), threads); });
+  for (int i = 1; i < threads; ++i)
+    others.emplace_back(
+        [&, i] { encode(tokenizer, documents, static_cast<std::size_t>(i), threads); });
   encode(tokenizer, documents, 0, threads);
 }
 
 PeerAnswer ask_tokenizers(const Options& options, const std::vector<std::string>& words) {
   const char* python = std::getenv("TROUPE_PYTHON");
-  std::string command = cat(quoted(python ? python : "python3"), " -c ", quoted(python_program), " ", options.rounds);
+  std::string command =
+      cat(quoted(python ? python : "python3"), " -c ", quoted(python_program), " ", options.rounds);
   for (const std::string& word : words) command += cat(" ", quoted(word));
   const std::string said = output_of(command + " 2>/dev/null");
-  if (said.empty()) return {{}, "no peer: python3, or $TROUPE_PYTHON, cannot import Hugging Face's tokenizers", 0};
+  if (said.empty())
+    return {{}, "no peer: python3, or $TROUPE_PYTHON, cannot import Hugging Face's tokenizers", 0};
   const double speed = std::strtod(said.c_str(), nullptr);
   return {speed,
-          cat("Hugging Face tokenizers ", said.substr(said.find(' ') + 1, said.find('\n') - said.find(' ') - 1), ", ", to_text(speed, 2),
-              " MB/s of processor time"),
+          cat("Hugging Face tokenizers ",
+              said.substr(said.find(' ') + 1, said.find('\n') - said.find(' ') - 1), ", ",
+              to_text(speed, 2), " MB/s of processor time"),
           0};
 }
 
@@ -99,15 +109,19 @@ PeerAnswer ask_tokenizers(const Options& options, const std::vector<std::string>
 std::vector<std::string> words_of(const Options& options, const ScratchFolder& scratch) {
   if (!options.words.empty()) return options.words;
   const std::string folder = scratch.path().string(), text = folder + "/text.txt";
-  value_or_throw(troupe::write_file_durably(folder + "/tokenizer.json", made_tokenizer(options.tiny() ? 1000 : options.shape.vocabulary)));
-  value_or_throw(troupe::write_file_durably(text, made_text(options.shape.vocabulary, options.tiny() ? 10000 : 4000000)));
+  value_or_throw(
+      troupe::write_file_durably(folder + "/tokenizer.json",
+                                 made_tokenizer(options.tiny() ? 1000 : options.shape.vocabulary)));
+  value_or_throw(troupe::write_file_durably(
+      text, made_text(options.shape.vocabulary, options.tiny() ? 10000 : 4000000)));
   return {folder, text};
 }
 
 Outcome measure(const Options& options) {
   const auto scratch = std::make_shared<ScratchFolder>();
   const auto words = words_of(options, *scratch);
-  if (words.size() < 2) throw troupe::Failure({troupe::Errc::usage, "a folder with a tokenizer wants texts behind it"});
+  if (words.size() < 2)
+    throw troupe::Failure({troupe::Errc::usage, "a folder with a tokenizer wants texts behind it"});
   Documents documents;
   for (std::size_t i = 1; i < words.size(); ++i) documents.add_file(words[i]);
   const auto tokenizer = value_or_throw(Tokenizer::load(words[0]));
@@ -123,15 +137,23 @@ Outcome measure(const Options& options) {
   const Pairs pairs = in_pairs(
       options.rounds, [&] { return 1e3 * memory.copy(); },
       [&] { return seconds([&] { encode_all(tokenizer, documents, options.threads); }); });
-  say(cat(documents.texts.size(), " documents, ", to_text(documents.megabytes, 2), " MB, ", tokens, " tokens"));
-  say(cat("troupe: ", to_text(documents.megabytes / best, 2), " MB/s of processor time on one core; ",
-          to_text(documents.megabytes / pairs.time(), 2), " MB/s with ", options.threads, " threads, a copy in memory ",
+  say(cat(documents.texts.size(), " documents, ", to_text(documents.megabytes, 2), " MB, ", tokens,
+          " tokens"));
+  say(cat("troupe: ", to_text(documents.megabytes / best, 2),
+          " MB/s of processor time on one core; ", to_text(documents.megabytes / pairs.time(), 2),
+          " MB/s with ", options.threads, " threads, a copy in memory ",
           to_text(pairs.ceiling(), 0), " MB/s"));
-  return {documents.megabytes / pairs.time(), "MB/s", pairs.ceiling(),
-          pairs.ratio(documents.megabytes),   peak,   [options, words, scratch] { return ask_tokenizers(options, words); },
+  return {documents.megabytes / pairs.time(),
+          "MB/s",
+          pairs.ceiling(),
+          pairs.ratio(documents.megabytes),
+          peak,
+          [options, words, scratch] { return ask_tokenizers(options, words); },
           documents.megabytes / best};
 }
 
 }  // namespace
 
-int main(int count, char** words) { return run("tokenize", {.batch = 1, .words = true}, count, words, measure); }
+int main(int count, char** words) {
+  return run("tokenize", {.batch = 1, .words = true}, count, words, measure);
+}

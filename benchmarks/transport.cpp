@@ -1,7 +1,9 @@
-// What do hub and spoke cost? Tensors of 1 MiB and messages of 64 bytes from a spoke to its hub, through frames, codec, credit and
-// refusals, against a bare ROUTER and DEALER with the same CURVE settings, in turns, in one run: each pair is measured back to back.
-// `transport [PAIRS]` prints the rates by the clock and the processor time of all threads, and the ratios; the last line is one JSON
-// object. On a machine that does other work too, the processor time is the steadier of the two.
+// What do hub and spoke cost? Tensors of 1 MiB and messages of 64 bytes from a spoke to its hub,
+// through frames, codec, credit and refusals, against a bare ROUTER and DEALER with the same CURVE
+// settings, in turns, in one run: each pair is measured back to back. `transport [PAIRS]` prints
+// the rates by the clock and the processor time of all threads, and the ratios; the last line is
+// one JSON object. On a machine that does other work too, the processor time is the steadier of the
+// two.
 #include <zmq.hpp>
 
 #include <algorithm>
@@ -57,7 +59,8 @@ class Stopwatch {
 /// Both ends of a bare connection; a thread receives, another sends.
 class Bare {
  public:
-  Bare() : receiver_(context_, zmq::socket_type::router), sender_(sending_, zmq::socket_type::dealer) {
+  Bare()
+      : receiver_(context_, zmq::socket_type::router), sender_(sending_, zmq::socket_type::dealer) {
     const KeyPair hub = new_keys(), spoke = new_keys();
     for (zmq::socket_t* socket : {&receiver_, &sender_}) {
       socket->set(zmq::sockopt::sndhwm, 0);
@@ -78,7 +81,9 @@ class Bare {
     const Stopwatch watch;
     std::thread sending([&] {
       for (int i = 0; i < load.messages; ++i)
-        sender_.send(zmq::message_t(const_cast<char*>(data.data()), data.size(), [](void*, void*) {}), zmq::send_flags::none);
+        sender_.send(
+            zmq::message_t(const_cast<char*>(data.data()), data.size(), [](void*, void*) {}),
+            zmq::send_flags::none);
     });
     zmq::message_t route, message;
     for (int i = 0; i < load.messages; ++i) {
@@ -99,9 +104,13 @@ class Ours {
   Ours() {
     const KeyPair hub = new_keys(), spoke = new_keys();
     LinkOptions link;
-    link.on_peer = [this](const PeerEvent& event) { joined_ += event.what == PeerEvent::What::joined; };
-    hub_ = value_or_throw(Hub::bind({"hub", {"tcp://127.0.0.1:*"}, hub, {{spoke.public_key, "spoke"}}, link}));
-    spoke_ = value_or_throw(Spoke::create({"spoke", "hub", hub_->endpoints()[0], spoke, hub.public_key, link}));
+    link.on_peer = [this](const PeerEvent& event) {
+      joined_ += event.what == PeerEvent::What::joined;
+    };
+    hub_ = value_or_throw(
+        Hub::bind({"hub", {"tcp://127.0.0.1:*"}, hub, {{spoke.public_key, "spoke"}}, link}));
+    spoke_ = value_or_throw(
+        Spoke::create({"spoke", "hub", hub_->endpoints()[0], spoke, hub.public_key, link}));
     hub_->attach("hub", [this](Frame frame) {
       bytes_ += frame.body.take<SharedArray<char>>()->size();
       if (++come_ == expected_) come_.notify_one();
@@ -117,7 +126,9 @@ class Ours {
     const Stopwatch watch;
     for (int i = 0; i < load.messages; ++i) {
       // An answer, so that nothing waits for one.
-      if (!spoke_->send({{"hub", "actor"}, {"spoke", "actor"}, ++id_, Kind::reply, "bench", Body::of(data)})) std::abort();
+      if (!spoke_->send(
+              {{"hub", "actor"}, {"spoke", "actor"}, ++id_, Kind::reply, "bench", Body::of(data)}))
+        std::abort();
     }
     for (int come = come_; come != load.messages; come = come_) come_.wait(come);
     return watch.rates(load.messages);
@@ -138,7 +149,8 @@ int main(int argc, char** argv) {
   Bare bare;
   Ours ours;
   Json results = Json::Array{};
-  for (const Load& load : {Load{"tensor of 1 MiB", tensor_bytes, 100}, Load{"message of 64 bytes", small_bytes, 20000}}) {
+  for (const Load& load : {Load{"tensor of 1 MiB", tensor_bytes, 100},
+                           Load{"message of 64 bytes", small_bytes, 20000}}) {
     std::vector<double> bare_rates, our_rates, ratios, cpu_ratios;
     for (int i = 0; i < pairs; ++i) {
       const bool ours_first = i % 2 == 1;
@@ -151,12 +163,23 @@ int main(int argc, char** argv) {
       ratios.push_back(mine.wall / theirs.wall);
       cpu_ratios.push_back(mine.cpu / theirs.cpu);
     }
-    std::printf("%-20s bare %8.0f/s  hub and spoke %8.0f/s  ratio %.3f (%.3f to %.3f); by processor time %.3f; medians of %d pairs\n",
-                load.name, median(bare_rates), median(our_rates), median(ratios), *std::ranges::min_element(ratios),
-                *std::ranges::max_element(ratios), median(cpu_ratios), pairs);
+    std::printf(
+        "%-20s bare %8.0f/s  hub and spoke %8.0f/s  ratio %.3f (%.3f to %.3f); by processor time "
+        "%.3f; medians of %d pairs\n",
+        load.name, median(bare_rates), median(our_rates), median(ratios),
+        *std::ranges::min_element(ratios), *std::ranges::max_element(ratios), median(cpu_ratios),
+        pairs);
     Json one = Json::Object{};
-    one.set("name", load.name).set("value", median(our_rates)).set("unit", "messages/s").set("ceiling", median(bare_rates));
-    results.array().push_back(std::move(one.set("ratio", median(ratios)).set("cpu_ratio", median(cpu_ratios))));
+    one.set("name", load.name)
+        .set("value", median(our_rates))
+        .set("unit", "messages/s")
+        .set("ceiling", median(bare_rates));
+    results.array().push_back(
+        std::move(one.set("ratio", median(ratios)).set("cpu_ratio", median(cpu_ratios))));
   }
-  std::printf("%s\n", Json(Json::Object{}).set("benchmark", "transport").set("results", std::move(results)).dump().c_str());
+  std::printf("%s\n", Json(Json::Object{})
+                          .set("benchmark", "transport")
+                          .set("results", std::move(results))
+                          .dump()
+                          .c_str());
 }

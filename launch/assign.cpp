@@ -23,7 +23,8 @@ bool read_number(const std::string& text, Number& to) {
 }
 
 std::string expected(std::string_view what, const YamlNode& node) {
-  return cat(what, " is expected, found ", node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)));
+  return cat(what, " is expected, found ",
+             node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)));
 }
 
 std::string store(std::string* to, const YamlNode& node) {
@@ -32,23 +33,27 @@ std::string store(std::string* to, const YamlNode& node) {
   return "";
 }
 std::string store(std::int64_t* to, const YamlNode& node) {
-  if (node.kind != Kind::scalar || !read_number(node.text, *to)) return expected("a whole number", node);
+  if (node.kind != Kind::scalar || !read_number(node.text, *to))
+    return expected("a whole number", node);
   return "";
 }
 std::string store(double* to, const YamlNode& node) {
   double number = 0;
-  if (node.kind != Kind::scalar || !read_number(node.text, number)) return expected("a number", node);
+  if (node.kind != Kind::scalar || !read_number(node.text, number))
+    return expected("a number", node);
   if (!std::isfinite(number)) return expected("a finite number", node);
   *to = number;
   return "";
 }
 std::string store(bool* to, const YamlNode& node) {
-  if (node.kind != Kind::scalar || (node.text != "true" && node.text != "false")) return expected("true or false", node);
+  if (node.kind != Kind::scalar || (node.text != "true" && node.text != "false"))
+    return expected("true or false", node);
   *to = node.text == "true";
   return "";
 }
 
-// A scalar as JSON would have it: what is not quoted and looks like a number or a truth value is one.
+// A scalar as JSON would have it: what is not quoted and looks like a number or a truth value is
+// one.
 Json json_of(const YamlNode& node) {
   if (node.kind == Kind::null) return {};
   if (node.kind == Kind::list) {
@@ -85,7 +90,9 @@ std::string store(RewardRule* to, const YamlNode& node) {
       to->options.set(name, json_of(value));
     if (!why.empty()) return cat(name, ": ", why);
   }
-  if (to->rule.empty()) return "a rule needs the key rule (exact_match, gsm8k, boxed, format, regex, length or command)";
+  if (to->rule.empty())
+    return "a rule needs the key rule (exact_match, gsm8k, boxed, format, regex, length or "
+           "command)";
   return "";
 }
 
@@ -95,7 +102,8 @@ std::string store(MixSource* to, const YamlNode& node);
 template <class Item>
 std::string store(std::vector<Item>* to, const YamlNode& node) {
   std::vector<Item> items;
-  const std::vector<YamlNode> one = node.kind == Kind::list ? std::vector<YamlNode>{} : std::vector<YamlNode>{node};
+  const std::vector<YamlNode> one =
+      node.kind == Kind::list ? std::vector<YamlNode>{} : std::vector<YamlNode>{node};
   for (const YamlNode& each : node.kind == Kind::list ? node.items : one) {
     Item item{};
     if (std::string why = store(&item, each); !why.empty()) return why;
@@ -115,7 +123,8 @@ std::string store(std::map<std::string, std::string>* to, const YamlNode& node) 
 }
 
 std::string store(MixSource* to, const YamlNode& node) {
-  if (node.kind != Kind::map) return expected("a map of path, weight, epochs, format and columns", node);
+  if (node.kind != Kind::map)
+    return expected("a map of path, weight, epochs, format and columns", node);
   for (const auto& [name, value] : node.members) {
     std::string why;
     if (name == "path")
@@ -125,7 +134,8 @@ std::string store(MixSource* to, const YamlNode& node) {
     else if (name == "epochs")
       why = store(&to->epochs, value);
     else if (name == "format")
-      why = store(&to->format, value), to->format = canonical_choice(*find_field("data.format"), to->format);
+      why = store(&to->format, value),
+      to->format = canonical_choice(*find_field("data.format"), to->format);
     else if (name == "columns")
       why = store(&to->columns, value);
     else

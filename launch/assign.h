@@ -8,7 +8,8 @@
 
 namespace troupe::launch {
 
-/// Stores `node` in the field. Returns "" or what is wrong ("a whole number is expected, found \"many\""). A null leaves the default.
+/// Stores `node` in the field. Returns "" or what is wrong ("a whole number is expected, found
+/// \"many\""). A null leaves the default.
 std::string assign(const Field& field, const YamlNode& node, RunConfig& config);
 
 }  // namespace troupe::launch

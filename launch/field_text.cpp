@@ -1,4 +1,5 @@
-// What a field is, in words: types, allowed values, values as YAML text, and which key a misspelt one meant.
+// What a field is, in words: types, allowed values, values as YAML text, and which key a misspelt
+// one meant.
 #include <algorithm>
 
 #include "engine/base/json.h"
@@ -21,8 +22,8 @@ Overload(Fs...) -> Overload<Fs...>;
 std::string yaml_text(const std::string& text) {
   bool plain = !text.empty();
   for (char c : text)
-    plain = plain &&
-            ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '.' || c == '-');
+    plain = plain && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '_' || c == '/' || c == '.' || c == '-');
   plain = plain && text[0] != '-' && text != "null" && text != "true" && text != "false";
   return plain ? text : Json(text).dump();
 }
@@ -38,13 +39,15 @@ std::string rule_text(const RewardRule& rule) {
   std::string text = cat("{rule: ", yaml_text(rule.rule), ", weight: ", rule.weight);
   if (!rule.label.empty()) text += cat(", label: ", yaml_text(rule.label));
   if (rule.options.is_object())
-    for (const auto& [name, value] : rule.options.object()) text += cat(", ", yaml_text(name), ": ", value.dump());
+    for (const auto& [name, value] : rule.options.object())
+      text += cat(", ", yaml_text(name), ": ", value.dump());
   return text + "}";
 }
 
 std::string columns_text(const std::map<std::string, std::string>& columns) {
   std::vector<std::string> parts;
-  for (const auto& [ours, theirs] : columns) parts.push_back(cat(yaml_text(ours), ": ", yaml_text(theirs)));
+  for (const auto& [ours, theirs] : columns)
+    parts.push_back(cat(yaml_text(ours), ": ", yaml_text(theirs)));
   return cat('{', join(parts, ", "), '}');
 }
 
@@ -102,7 +105,8 @@ std::string canonical_choice(const Field& field, std::string_view word) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (cat("|", field.choices, "|").find(cat("|", text, "|")) != std::string::npos) return text;
   std::ranges::replace(text, '-', '_');
-  if (field.key == "data.format" && (text == "sharegpt" || text == "openai" || text == "chat")) return "messages";
+  if (field.key == "data.format" && (text == "sharegpt" || text == "openai" || text == "chat"))
+    return "messages";
   if (field.key == "train.schedule") {
     if (text == "inverse_square_root" || text == "inv_sqrt") return "inverse_sqrt";
     if (text == "constant_with_warmup") return "constant";
@@ -123,25 +127,28 @@ std::string canonical_choice(const Field& field, std::string_view word) {
 
 std::string value_text(const Field& field, const RunConfig& config) {
   RunConfig copy = config;  // slots are for writing; a copy keeps the caller's const
-  return std::visit(Overload{
-                        [](std::string* v) { return yaml_text(*v); },
-                        [](std::int64_t* v) { return std::to_string(*v); },
-                        [](double* v) { return to_text(*v); },
-                        [](bool* v) { return std::string(*v ? "true" : "false"); },
-                        [](std::vector<std::string>* v) { return listed(*v, yaml_text); },
-                        [](std::vector<double>* v) { return listed(*v, [](double x) { return to_text(x); }); },
-                        [](std::map<std::string, std::string>* v) { return columns_text(*v); },
-                        [](std::vector<RewardRule>* v) { return listed(*v, rule_text); },
-                        [](std::vector<MixSource>* v) { return listed(*v, source_text); },
-                    },
-                    field.slot(copy));
+  return std::visit(
+      Overload{
+          [](std::string* v) { return yaml_text(*v); },
+          [](std::int64_t* v) { return std::to_string(*v); },
+          [](double* v) { return to_text(*v); },
+          [](bool* v) { return std::string(*v ? "true" : "false"); },
+          [](std::vector<std::string>* v) { return listed(*v, yaml_text); },
+          [](std::vector<double>* v) { return listed(*v, [](double x) { return to_text(x); }); },
+          [](std::map<std::string, std::string>* v) { return columns_text(*v); },
+          [](std::vector<RewardRule>* v) { return listed(*v, rule_text); },
+          [](std::vector<MixSource>* v) { return listed(*v, source_text); },
+      },
+      field.slot(copy));
 }
 
 std::string_view type_name(const Field& field) {
   RunConfig config;
-  if (!field.choices.empty()) return std::holds_alternative<std::string*>(field.slot(config)) ? "word" : "list of words";
-  static constexpr std::string_view names[] = {
-      "text", "whole number", "number", "true or false", "list of texts", "list of numbers", "map", "list of rules", "list of sources"};
+  if (!field.choices.empty())
+    return std::holds_alternative<std::string*>(field.slot(config)) ? "word" : "list of words";
+  static constexpr std::string_view names[] = {"text",          "whole number",  "number",
+                                               "true or false", "list of texts", "list of numbers",
+                                               "map",           "list of rules", "list of sources"};
   return names[field.slot(config).index()];
 }
 
@@ -153,16 +160,20 @@ std::string allowed_text(const Field& field) {
   }
   constexpr double inf = std::numeric_limits<double>::infinity();
   std::vector<std::string> parts;
-  if (field.range.low > -inf) parts.push_back(cat(field.range.above_low ? "above " : "at least ", to_text(field.range.low)));
+  if (field.range.low > -inf)
+    parts.push_back(cat(field.range.above_low ? "above " : "at least ", to_text(field.range.low)));
   if (field.range.high < inf) {
     const double high = field.range.high;
-    parts.push_back(cat(field.range.below_high ? "below " : "at most ", high > 1000 ? to_text(high, 0) : to_text(high)));
+    parts.push_back(cat(field.range.below_high ? "below " : "at most ",
+                        high > 1000 ? to_text(high, 0) : to_text(high)));
   }
   return join(parts, ", ");
 }
 
 bool applies(const Field& field, std::string_view algorithm) {
-  const auto is = [&](const Recipe& recipe) { return std::ranges::find(recipe.sections, part_of(field)) != recipe.sections.end(); };
+  const auto is = [&](const Recipe& recipe) {
+    return std::ranges::find(recipe.sections, part_of(field)) != recipe.sections.end();
+  };
   if (std::ranges::none_of(recipes(), is)) return true;
   const Recipe* recipe = find_recipe(algorithm);
   return recipe && is(*recipe);

@@ -1,5 +1,5 @@
-// The one table of configuration keys; launch/recipes has each algorithm's part of it. It drives parsing, --set, nearest-key errors,
-// explain, the resolved file and docs/configuration.md.
+// The one table of configuration keys; launch/recipes has each algorithm's part of it. It drives
+// parsing, --set, nearest-key errors, explain, the resolved file and docs/configuration.md.
 #pragma once
 
 #include <limits>
@@ -14,8 +14,9 @@
 namespace troupe::launch {
 
 /// Where a value lives, and so of what type it is.
-using Slot = std::variant<std::string*, std::int64_t*, double*, bool*, std::vector<std::string>*, std::vector<double>*,
-                          std::map<std::string, std::string>*, std::vector<RewardRule>*, std::vector<MixSource>*>;
+using Slot = std::variant<std::string*, std::int64_t*, double*, bool*, std::vector<std::string>*,
+                          std::vector<double>*, std::map<std::string, std::string>*,
+                          std::vector<RewardRule>*, std::vector<MixSource>*>;
 
 /// Allowed numbers (of every item, where a field is a list).
 struct Range {
@@ -25,8 +26,10 @@ struct Range {
   bool below_high = false;  ///< high itself is not allowed
 };
 
-constexpr Range any{}, at_least_0{0, std::numeric_limits<double>::infinity()}, at_least_1{1, std::numeric_limits<double>::infinity()},
-    above_0{0, std::numeric_limits<double>::infinity(), true}, fraction{0, 1}, below_1{0, 1, false, true};
+constexpr Range any{}, at_least_0{0, std::numeric_limits<double>::infinity()},
+    at_least_1{1, std::numeric_limits<double>::infinity()},
+    above_0{0, std::numeric_limits<double>::infinity(), true}, fraction{0, 1},
+    below_1{0, 1, false, true};
 
 struct Field {
   std::string_view key;  ///< "train.learning_rate"
@@ -37,15 +40,17 @@ struct Field {
   std::size_t length = 0;  ///< items that a list must have; 0: any number
 };
 
-/// All keys, section by section, in the order in which they are printed: those of every run, each recipe's own, then those that several
-/// recipes share.
+/// All keys, section by section, in the order in which they are printed: those of every run, each
+/// recipe's own, then those that several recipes share.
 std::span<const Field> fields();
 /// The field called `key`, or nullptr.
 const Field* find_field(std::string_view key);
-/// The known key that `key` is most likely to have meant ("learning_rate" means "train.learning_rate"), or "".
+/// The known key that `key` is most likely to have meant ("learning_rate" means
+/// "train.learning_rate"), or "".
 std::string nearest_key(std::string_view key);
 
-/// Words that other programs use for one of ours ("cosine_with_min_lr" is "cosine"); others come back as they are.
+/// Words that other programs use for one of ours ("cosine_with_min_lr" is "cosine"); others come
+/// back as they are.
 std::string canonical_choice(const Field& field, std::string_view word);
 
 /// The value as it stands in a YAML file.

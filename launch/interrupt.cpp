@@ -26,13 +26,15 @@ std::int64_t milliseconds_now() {
 // A step may take minutes: who interrupts one is told at once, by what a handler may call.
 void say_so() {
   constexpr std::string_view words =
-      "\ntroupe: interrupted; the step in progress ends, a checkpoint is saved, and the run leaves. Interrupt again to leave at once.\n";
+      "\ntroupe: interrupted; the step in progress ends, a checkpoint is saved, and the run "
+      "leaves. Interrupt again to leave at once.\n";
   const int before = errno;
   if (::write(STDERR_FILENO, words.data(), words.size()) < 0) errno = before;  // nobody listens
 }
 
-// timeout(1) and service managers signal the process and then its whole group: two signals, one wish. They may arrive on two threads
-// at once, or one inside the handler of the other: whoever sets the time first is the first.
+// timeout(1) and service managers signal the process and then its whole group: two signals, one
+// wish. They may arrive on two threads at once, or one inside the handler of the other: whoever
+// sets the time first is the first.
 void on_signal(int) {
   const std::int64_t now = milliseconds_now();
   std::int64_t first = 0;
@@ -56,6 +58,8 @@ Interrupts::Interrupts(actors::Stop& stop) {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-Interrupts::~Interrupts() { asked = nullptr; }
+Interrupts::~Interrupts() {
+  asked = nullptr;
+}
 
 }  // namespace troupe::launch

@@ -11,13 +11,16 @@ using Kind = YamlNode::Kind;
 
 // Theirs, and what the same column is called here.
 constexpr std::pair<std::string_view, std::string_view> names[] = {
-    {"prompt", "instruction"}, {"query", "input"},       {"response", "output"},   {"history", "history"}, {"system", "system"},
-    {"chosen", "chosen"},      {"rejected", "rejected"}, {"messages", "messages"}, {"tools", "tools"},     {"kto_tag", "label"}};
+    {"prompt", "instruction"}, {"query", "input"},       {"response", "output"},
+    {"history", "history"},    {"system", "system"},     {"chosen", "chosen"},
+    {"rejected", "rejected"},  {"messages", "messages"}, {"tools", "tools"},
+    {"kto_tag", "label"}};
 
 std::string apply_tags(const YamlNode& node, DataConfig& data) {
   if (node.kind != Kind::map) return cat("tags: a map is expected, found ", to_string(node.kind));
   for (const auto& [name, value] : node.members) {
-    if (value.kind != Kind::scalar) return cat("tags: ", name, ": a text is expected, found ", to_string(value.kind));
+    if (value.kind != Kind::scalar)
+      return cat("tags: ", name, ": a text is expected, found ", to_string(value.kind));
     data.tags[name] = value.text;
   }
   return "";
@@ -28,12 +31,14 @@ std::string apply_column(const std::string& name, const YamlNode& value, DataCon
   for (const auto& [theirs, ours] : names) {
     known.emplace_back(theirs);
     if (name != theirs) continue;
-    if (value.kind != Kind::scalar && value.kind != Kind::null) return cat(name, ": a text is expected, found ", to_string(value.kind));
+    if (value.kind != Kind::scalar && value.kind != Kind::null)
+      return cat(name, ": a text is expected, found ", to_string(value.kind));
     data.columns[std::string(ours)] = value.kind == Kind::null ? "" : value.text;
     return "";
   }
   const auto near = nearest(name, known);
-  return cat("the key ", quote(name), " is not known", near.empty() ? "" : "; did you mean " + near + "?", " Known: ", join(known, ", "));
+  return cat("the key ", quote(name), " is not known",
+             near.empty() ? "" : "; did you mean " + near + "?", " Known: ", join(known, ", "));
 }
 
 }  // namespace
@@ -46,7 +51,8 @@ std::string apply_map_keys(const YamlNode& node, DataConfig& data) {
   }
   if (node.kind != Kind::map) return cat("a map is expected, found ", to_string(node.kind));
   for (const auto& [name, value] : node.members) {
-    const std::string why = name == "tags" ? apply_tags(value, data) : apply_column(name, value, data);
+    const std::string why =
+        name == "tags" ? apply_tags(value, data) : apply_column(name, value, data);
     if (!why.empty()) return why;
   }
   return "";

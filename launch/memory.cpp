@@ -18,7 +18,9 @@ namespace troupe::launch {
 
 namespace {
 
-std::uint64_t size(std::int64_t value) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value)); }
+std::uint64_t size(std::int64_t value) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
+}
 
 /// What a run's adapter takes; 0: it has none.
 std::uint64_t adapter_bytes(const RunConfig& config, engine::models::DecoderSpec spec) {
@@ -34,21 +36,27 @@ std::uint64_t adapter_bytes(const RunConfig& config, engine::models::DecoderSpec
 std::uint64_t reward_bytes(const RunConfig& config) {
   std::uint64_t bytes = 0;
   for (const RewardItem& item : value_or_throw(reward_items(config)))
-    bytes += 4 * size(value_or_throw(engine::checkpoint::read_folder_spec(item.path())).parameter_count());
+    bytes +=
+        4 *
+        size(value_or_throw(engine::checkpoint::read_folder_spec(item.path())).parameter_count());
   return bytes;
 }
 
-/// What the ranks of the policy's group share: each replica has the whole, cut into parallel.tp parts.
+/// What the ranks of the policy's group share: each replica has the whole, cut into parallel.tp
+/// parts.
 struct Shared {
   std::uint64_t dp, ranks;
-  explicit Shared(const RunConfig& config) : dp(size(config.parallel.dp)), ranks(dp * size(config.parallel.tp)) {}
+  explicit Shared(const RunConfig& config)
+      : dp(size(config.parallel.dp)), ranks(dp * size(config.parallel.tp)) {}
   MemoryPart part(const std::string& what, std::uint64_t bytes) const {
     if (ranks <= 1) return {what, bytes};
-    return {cat(what, ", ", bytes_text(bytes * dp / ranks), " on each of ", ranks, " ranks"), bytes * dp};
+    return {cat(what, ", ", bytes_text(bytes * dp / ranks), " on each of ", ranks, " ranks"),
+            bytes * dp};
   }
 };
 
-/// Of a step, over all ranks of the policy's group. Throws Failure where the model cannot be cut into that many parts.
+/// Of a step, over all ranks of the policy's group. Throws Failure where the model cannot be cut
+/// into that many parts.
 engine::train::Footprint step_of(const RunConfig& config, const engine::models::DecoderSpec& spec) {
   const auto tp = static_cast<int>(config.parallel.tp);
   value_or_throw(engine::models::check_split(spec, tp));
@@ -56,9 +64,11 @@ engine::train::Footprint step_of(const RunConfig& config, const engine::models::
   const bool slopes_known = recipe.slopes_known != nullptr && recipe.slopes_known(config);
   engine::train::Footprint all;
   for (int index = 0; index < tp; ++index) {
-    const auto own = engine::train::footprint(spec, recomputed_settings(config), config.train.micro_batch_tokens,
-                                              engine::models::split_of(spec, index, tp), slopes_known);
-    all.kept += size(config.parallel.dp) * own.kept, all.passing += size(config.parallel.dp) * own.passing;
+    const auto own =
+        engine::train::footprint(spec, recomputed_settings(config), config.train.micro_batch_tokens,
+                                 engine::models::split_of(spec, index, tp), slopes_known);
+    all.kept += size(config.parallel.dp) * own.kept,
+        all.passing += size(config.parallel.dp) * own.passing;
     all.products += size(config.parallel.dp) * own.products;
   }
   return all;
@@ -72,40 +82,54 @@ std::uint64_t available() {
 }
 
 std::uint64_t group_room() {
-  const std::string limit = kernel_text("/sys/fs/cgroup/memory.max"), used = kernel_text("/sys/fs/cgroup/memory.current");
+  const std::string limit = kernel_text("/sys/fs/cgroup/memory.max"),
+                    used = kernel_text("/sys/fs/cgroup/memory.current");
   if (limit.empty() || limit.starts_with("max")) return 0;
-  const std::uint64_t high = std::strtoull(limit.c_str(), nullptr, 10), low = std::strtoull(used.c_str(), nullptr, 10);
+  const std::uint64_t high = std::strtoull(limit.c_str(), nullptr, 10),
+                      low = std::strtoull(used.c_str(), nullptr, 10);
   return high > low ? high - low : 1;
 }
 
 }  // namespace
 
-std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+std::vector<MemoryPart> memory_needed(const RunConfig& config,
+                                      const engine::models::DecoderSpec& spec) {
   const std::uint64_t weights = 4 * size(spec.parameter_count());
-  const std::uint64_t adapter = adapter_bytes(config, spec), trained = adapter > 0 ? adapter : weights;
+  const std::uint64_t adapter = adapter_bytes(config, spec),
+                      trained = adapter > 0 ? adapter : weights;
   const Shared shared(config);
   std::vector<MemoryPart> parts{shared.part("weights (f32)", weights)};
   if (adapter > 0) parts.push_back(shared.part("adapter", adapter));
-  parts.push_back(shared.part("gradients", trained)), parts.push_back(shared.part("AdamW's two moments", 2 * trained));
+  parts.push_back(shared.part("gradients", trained)),
+      parts.push_back(shared.part("AdamW's two moments", 2 * trained));
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});
-  if (roles.critic.needed) parts.push_back(shared.part("critic: weights, gradients and moments", 4 * weights));
+  if (roles.critic.needed)
+    parts.push_back(shared.part("critic: weights, gradients and moments", 4 * weights));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
   const auto step = step_of(config, spec);
-  const std::string again = config.train.recompute.empty() ? "" : cat(", ", join(config.train.recompute, " and "), " recomputed");
-  parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp, " tokens", again, " (estimate)"),
+  const std::string again = config.train.recompute.empty()
+                                ? ""
+                                : cat(", ", join(config.train.recompute, " and "), " recomputed");
+  parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp,
+                       " tokens", again, " (estimate)"),
                    step.kept + step.passing});
-  parts.push_back({"packed operands of products, and logits of the head (estimate)", step.products});
+  parts.push_back(
+      {"packed operands of products, and logits of the head (estimate)", step.products});
   if (roles.rollout.needed) {
-    parts.push_back(adapter > 0 ? MemoryPart{"rollout's weights, its adapter, and room for the next", weights + 2 * adapter}
-                                : MemoryPart{"rollout's weights, and room for the next", 2 * weights});
+    parts.push_back(adapter > 0
+                        ? MemoryPart{"rollout's weights, its adapter, and room for the next",
+                                     weights + 2 * adapter}
+                        : MemoryPart{"rollout's weights, and room for the next", 2 * weights});
     if (draws_in_8_bits(config))
       parts.push_back({"rollout's weights once more, in 8 bits", weights / 4});
     else if (config.train.dtype == "bf16")
       parts.push_back({"rollout's weights once more, packed in bf16", weights / 2});
     const auto generator = generator_settings(config, spec);
-    const std::int64_t tokens = engine::generate::cache_pages(generator, spec) * generator.page_size;
-    parts.push_back({cat("KV cache of ", tokens, " tokens (at most)"), size(tokens * engine::generate::cached_token_bytes(spec))});
+    const std::int64_t tokens =
+        engine::generate::cache_pages(generator, spec) * generator.page_size;
+    parts.push_back({cat("KV cache of ", tokens, " tokens (at most)"),
+                     size(tokens * engine::generate::cached_token_bytes(spec))});
   }
   return parts;
 }

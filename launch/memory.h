@@ -15,11 +15,13 @@ struct MemoryPart {
   std::uint64_t bytes = 0;
 };
 
-/// Of all ranks together, as on one machine. Weights, gradients and moments are exact, activations an estimate, the KV cache an upper
-/// bound.
-std::vector<MemoryPart> memory_needed(const RunConfig& config, const engine::models::DecoderSpec& spec);
+/// Of all ranks together, as on one machine. Weights, gradients and moments are exact, activations
+/// an estimate, the KV cache an upper bound.
+std::vector<MemoryPart> memory_needed(const RunConfig& config,
+                                      const engine::models::DecoderSpec& spec);
 
-/// Bytes that this process may still take: the smaller of the machine's available memory and its control group's limit. 0: not known.
+/// Bytes that this process may still take: the smaller of the machine's available memory and its
+/// control group's limit. 0: not known.
 std::uint64_t memory_present();
 
 /// "1.5 GiB", "260.1 KiB".

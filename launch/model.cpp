@@ -27,11 +27,13 @@ Result<Model> Model::load(const ModelOptions& options) {
     if (!adapter) return fail(adapter.error());
     spec->lora = std::move(adapter->lora);
   }
-  auto decoder = engine::checkpoint::load_decoder(*model.device_, options.model, std::move(*spec), false);
+  auto decoder =
+      engine::checkpoint::load_decoder(*model.device_, options.model, std::move(*spec), false);
   if (!decoder) return fail(decoder.error());
   model.decoder_ = std::move(*decoder);
   if (!options.adapter.empty())
-    if (auto loaded = engine::adapter::load_adapter(options.adapter, *model.decoder_); !loaded) return fail(loaded.error());
+    if (auto loaded = engine::adapter::load_adapter(options.adapter, *model.decoder_); !loaded)
+      return fail(loaded.error());
   return model;
 }
 
@@ -60,8 +62,8 @@ Result<std::vector<std::int32_t>> Model::tokens_of(const Json& line, std::string
   if (tokens.empty()) return fail(Errc::bad_input, "no tokens: at least one is needed");
   for (const auto id : tokens) {
     if (id >= spec().vocabulary) {
-      return fail(Errc::bad_input,
-                  cat("the tokenizer gives id ", id, ", the model knows ", spec().vocabulary, " tokens; they do not belong together"));
+      return fail(Errc::bad_input, cat("the tokenizer gives id ", id, ", the model knows ",
+                                       spec().vocabulary, " tokens; they do not belong together"));
     }
   }
   return tokens;

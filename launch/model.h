@@ -14,7 +14,8 @@ namespace troupe::launch {
 
 class Model {
  public:
-  /// Loads configuration and weights. Errors as checkpoint::load_decoder; Errc::usage for an unknown dtype.
+  /// Loads configuration and weights. Errors as checkpoint::load_decoder; Errc::usage for an
+  /// unknown dtype.
   static Result<Model> load(const ModelOptions& options);
 
   engine::models::Decoder& decoder() { return *decoder_; }
@@ -22,7 +23,8 @@ class Model {
   engine::ops::Precision precision() const { return precision_; }
   /// The folder's tokenizer, loaded on first use: ids need none.
   Result<const engine::tokenizer::Tokenizer*> tokenizer();
-  /// The ids of a line's "ids", or of its text under `text_key` with special tokens added; at least one, each in the vocabulary.
+  /// The ids of a line's "ids", or of its text under `text_key` with special tokens added; at least
+  /// one, each in the vocabulary.
   Result<std::vector<std::int32_t>> tokens_of(const Json& line, std::string_view text_key);
 
  private:

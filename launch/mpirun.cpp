@@ -22,11 +22,14 @@ namespace group = actors::group;
 using engine::parallel::Grid;
 using engine::parallel::Mesh;
 
-// What every rank does alike, in the same order: hear where the run goes on from, make its part of each actor.
+// What every rank does alike, in the same order: hear where the run goes on from, make its part of
+// each actor.
 class Rank {
  public:
   explicit Rank(const RunConfig& config)
-      : config_(config), world_(value_or_throw(transports::mpi::mpi_world())), line_(std::make_shared<group::Line>(split())) {}
+      : config_(config),
+        world_(value_or_throw(transports::mpi::mpi_world())),
+        line_(std::make_shared<group::Line>(split())) {}
 
   bool leads() const { return world_->rank() == 0; }
   const std::shared_ptr<group::Line>& line() const { return line_; }
@@ -36,7 +39,9 @@ class Rank {
     line_->together("taking the output directory", [&] {
       if (leads()) session.emplace(config_);
     });
-    from_ = engine::parallel::gather_strings(*world_, session ? session->from() : "", "the checkpoint to go on from").front();
+    from_ = engine::parallel::gather_strings(*world_, session ? session->from() : "",
+                                             "the checkpoint to go on from")
+                .front();
     line_->together("beginning the profile", [&] {
       if (leads()) profile_.emplace(config_, "", true);
     });
@@ -52,7 +57,9 @@ class Rank {
   }
 
   std::shared_ptr<TextModel> text() {
-    if (!text_) text_ = value_or_throw(TextModel::load(config_.model, config_.chat_template, spec_of_run(config_, from_)));
+    if (!text_)
+      text_ = value_or_throw(
+          TextModel::load(config_.model, config_.chat_template, spec_of_run(config_, from_)));
     return text_;
   }
 
@@ -73,16 +80,22 @@ class Rank {
   }
 
  private:
-  std::unique_ptr<engine::parallel::Communicator> split() { return world_->split(0, world_->rank()); }
+  std::unique_ptr<engine::parallel::Communicator> split() {
+    return world_->split(0, world_->rank());
+  }
 
   template <Role R>
   void make() {
     constexpr const auto& entry = role_entry<R>();
     line_->together(cat("making the ", entry.name), [&] {
-      auto mesh = value_or_throw(Mesh::create(split(), entry.sharing == Sharing::grid ? policy_grid(config_) : Grid{.dp = world_->size()}));
-      made<R>() =
-          housed<RoleActor<R>>(cpu_of(config_, part_of_machine(world_->size())), std::move(mesh), *profile_, [&](const House& house) {
-            return role_entry<R>().make({config_, from_, *house.device, house.mesh.get(), output_, entry.reads_text ? text() : nullptr});
+      auto mesh = value_or_throw(Mesh::create(split(), entry.sharing == Sharing::grid
+                                                           ? policy_grid(config_)
+                                                           : Grid{.dp = world_->size()}));
+      made<R>() = housed<RoleActor<R>>(
+          cpu_of(config_, part_of_machine(world_->size())), std::move(mesh), *profile_,
+          [&](const House& house) {
+            return role_entry<R>().make({config_, from_, *house.device, house.mesh.get(), output_,
+                                         entry.reads_text ? text() : nullptr});
           });
     });
   }
@@ -108,15 +121,17 @@ class Leader final : public Cast {
     if constexpr (!RoleEntryOf<R>::has_model)
       return node_.spawn(name, role_entry<R>().make(session_.config()), {.lane = name});
     else
-      return node_.spawn(name, std::make_unique<group::Sharded<Housed<RoleActor<R>>>>(name, rank_.line(), std::move(rank_.made<R>())));
+      return node_.spawn(name, std::make_unique<group::Sharded<Housed<RoleActor<R>>>>(
+                                   name, rank_.line(), std::move(rank_.made<R>())));
   }
 
  public:
   Leader(Rank& rank, const Session& session)
       : rank_(rank),
         session_(session),
-        journal_(session.config().output, cat(session.config().algorithm, ": ", session.config().model), session.config().train.log_every) {
-  }
+        journal_(session.config().output,
+                 cat(session.config().algorithm, ": ", session.config().model),
+                 session.config().train.log_every) {}
 
   int run() {
     const Interrupts interrupts(stop_);
@@ -141,7 +156,9 @@ class Leader final : public Cast {
   actors::Stop stop_;
   actors::ThreadScheduler scheduler_;
   transports::Loopback transport_;
-  actors::Node node_{"process", scheduler_, transport_, {.on_answered = [this](const auto& ask) { journal_.answered(ask); }}};
+  actors::Node node_{"process", scheduler_, transport_, {.on_answered = [this](const auto& ask) {
+                       journal_.answered(ask);
+                     }}};
   std::optional<algorithms::PolicyRef> policy_;
 };
 
@@ -158,14 +175,17 @@ int train_under_mpirun(const RunConfig& config) {
       std::signal(SIGINT, SIG_IGN);
       std::signal(SIGTERM, SIG_IGN);
     }
-    // An exception that left while the group stands would end it as a rank's death does. A failure is told by rank 0, and all leave.
+    // An exception that left while the group stands would end it as a rank's death does. A failure
+    // is told by rank 0, and all leave.
     try {
       rank.begin(session);
       if (rank.leads())
         code = Leader(rank, *session).run();
       else
         rank.follow();
-    } catch (const Failure& failure) { failed = failure.error(); }
+    } catch (const Failure& failure) {
+      failed = failure.error();
+    }
   }
   if (failed) throw Failure(std::move(*failed));
   return code;

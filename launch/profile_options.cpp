@@ -19,13 +19,18 @@ void add_profile(CLI::App& command, Sources& sources) {
     return command.add_option_function<std::string>(
         option, [set, key](const std::string& given) { set(key, given); }, help);
   };
-  flag("--profile", "enabled", "write a trace and a table of operators (profile.*: docs/operations.md)");
+  flag("--profile", "enabled",
+       "write a trace and a table of operators (profile.*: docs/operations.md)");
   value("--profile-step-start", "step_start", "first step that is profiled");
   value("--profile-step-end", "step_end", "the step after the last");
   command.add_option_function<std::vector<std::string>>(
-      "--profile-ranks", [set](const std::vector<std::string>& ranks) { set("ranks", cat("[", join(ranks, ", "), "]")); },
+      "--profile-ranks",
+      [set](const std::vector<std::string>& ranks) {
+        set("ranks", cat("[", join(ranks, ", "), "]"));
+      },
       "ranks that are profiled; -1: all");
-  value("--profile-level", "level", "level0: operators; level1: and communication; level2: and hardware counters");
+  value("--profile-level", "level",
+        "level0: operators; level1: and communication; level2: and hardware counters");
   flag("--profile-with-cpu", "with_cpu", "how many cores were busy");
   flag("--profile-with-stack", "with_stack", "the phases around each operator");
   flag("--profile-with-memory", "with_memory", "bytes of all tensors over time");

@@ -16,7 +16,8 @@ namespace {
 
 bool is_section(std::string_view key) {
   for (const Field& field : fields()) {
-    if (field.key.size() > key.size() && field.key.starts_with(key) && field.key[key.size()] == '.') return true;
+    if (field.key.size() > key.size() && field.key.starts_with(key) && field.key[key.size()] == '.')
+      return true;
   }
   return false;
 }
@@ -27,7 +28,8 @@ YamlNode from_json(const Json& json) {
   if (json.is_null()) return node;
   if (json.is_object()) {
     node.kind = YamlNode::Kind::map;
-    for (const auto& [name, value] : json.object()) node.members.push_back({name, from_json(value)});
+    for (const auto& [name, value] : json.object())
+      node.members.push_back({name, from_json(value)});
   } else if (json.is_array()) {
     node.kind = YamlNode::Kind::list;
     for (const Json& item : json.array()) node.items.push_back(from_json(item));
@@ -59,25 +61,30 @@ class Resolver {
       root = from_json(*json);
     }
     if (root->kind == YamlNode::Kind::null) return;
-    if (root->kind != YamlNode::Kind::map) return problem(cat(path, ": a map of keys is expected, found ", to_string(root->kind)));
+    if (root->kind != YamlNode::Kind::map)
+      return problem(cat(path, ": a map of keys is expected, found ", to_string(root->kind)));
     walk("", *root, path);
   }
 
   void set(const std::string& text) {
     const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) return problem(cat("--set ", quote(text), ": key=value is expected"));
+    if (equals == std::string::npos || equals == 0)
+      return problem(cat("--set ", quote(text), ": key=value is expected"));
     const std::string key = text.substr(0, equals);
     std::string value = text.substr(equals + 1);
-    if (is_section(key) && !find_field(key)) return problem(cat("--set ", key, ": is a section; set its keys one by one"));
+    if (is_section(key) && !find_field(key))
+      return problem(cat("--set ", key, ": is a section; set its keys one by one"));
     YamlNode node;
     node.kind = YamlNode::Kind::scalar;
     node.text = value;
     const Field* field = find_field(key);
     const bool numbers = field && type_name(*field) == "list of numbers";
-    if (numbers && value.find(',') != std::string::npos && !value.starts_with('[')) value = cat('[', value, ']');  // 0.9,0.95
+    if (numbers && value.find(',') != std::string::npos && !value.starts_with('['))
+      value = cat('[', value, ']');  // 0.9,0.95
     const bool flow = value.starts_with('[') || value.starts_with('{');
     RunConfig probe;
-    if (field && flow && field->slot(probe).index() >= 4) {  // lists and maps; a text may start with a bracket
+    if (field && flow &&
+        field->slot(probe).index() >= 4) {  // lists and maps; a text may start with a bracket
       auto parsed = parse_yaml(value, cat("--set ", key));
       if (!parsed) return problem(parsed.error().what);
       node = std::move(*parsed);
@@ -93,8 +100,9 @@ class Resolver {
     apply();
     if (!unread_) judged(check_files);
     if (problems_.empty()) return std::move(out_);
-    const std::string head =
-        problems_.size() == 1 ? "the configuration has a problem:" : cat("the configuration has ", problems_.size(), " problems:");
+    const std::string head = problems_.size() == 1
+                                 ? "the configuration has a problem:"
+                                 : cat("the configuration has ", problems_.size(), " problems:");
     return fail(Errc::usage, cat(head, "\n  - ", join(problems_, "\n  - ")));
   }
 
@@ -122,7 +130,8 @@ class Resolver {
         if (value.kind == YamlNode::Kind::map)
           walk(key, value, file);
         else if (value.kind != YamlNode::Kind::null)
-          problem(cat(origin, ": ", key, " is a section; a map is expected, found ", to_string(value.kind)));
+          problem(cat(origin, ": ", key, " is a section; a map is expected, found ",
+                      to_string(value.kind)));
       } else {
         given_.push_back({key, value, origin});
       }
@@ -154,13 +163,15 @@ class Resolver {
   void apply() {
     const std::string algorithm = canonical_choice(*find_field("algorithm"), last("algorithm"));
     if (const Recipe* recipe = find_recipe(algorithm))
-      if (const Preset* dialect = find_dialect(last("dialect"), recipe->name)) preset(*dialect, "dialect ");
+      if (const Preset* dialect = find_dialect(last("dialect"), recipe->name))
+        preset(*dialect, "dialect ");
     if (const Preset* own = find_preset(algorithm)) preset(*own, "algorithm ");
     for (const Given& each : given_) put(each.key, each.node, each.origin);
   }
 
   void preset(const Preset& preset, std::string_view kind) {
-    for (const auto& [key, value] : preset.values) put(std::string(key), word(value), cat(kind, preset.name));
+    for (const auto& [key, value] : preset.values)
+      put(std::string(key), word(value), cat(kind, preset.name));
   }
 
   void put(const std::string& key, const YamlNode& node, const std::string& origin) {
@@ -171,7 +182,8 @@ class Resolver {
       out_.origins[key] = origin;
       return;
     }
-    if (const auto dot = key.rfind('.'); key.starts_with("data.columns.") || key.starts_with("data.tags.")) {
+    if (const auto dot = key.rfind('.');
+        key.starts_with("data.columns.") || key.starts_with("data.tags.")) {
       const std::string map = key.substr(0, key.find('.', 5)), name = key.substr(map.size() + 1);
       if (dot + 1 < key.size() && node.kind == YamlNode::Kind::scalar) {
         (map == "data.tags" ? out_.config.data.tags : out_.config.data.columns)[name] = node.text;
@@ -182,7 +194,8 @@ class Resolver {
     if (key == "data.map_keys") return map_keys(node, origin);
     const std::string meant = nearest_key(key);
     problem(cat("unknown key ", key, " (", origin, ")",
-                meant.empty() ? "; troupe explain --reference lists all keys" : cat("; did you mean ", meant, "?")));
+                meant.empty() ? "; troupe explain --reference lists all keys"
+                              : cat("; did you mean ", meant, "?")));
   }
 
   /// MindSpeed's and LLaMA-Factory's way to say what columns and roles are called.

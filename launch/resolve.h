@@ -1,5 +1,5 @@
-// resolve: defaults < presets (launch/recipes) < file < --algorithm and --set, with the origin of every value, and all problems reported at
-// once.
+// resolve: defaults < presets (launch/recipes) < file < --algorithm and --set, with the origin of
+// every value, and all problems reported at once.
 #pragma once
 
 #include <string>
@@ -24,8 +24,9 @@ struct Resolved {
   std::vector<std::string> warnings;  ///< things that are allowed but hardly meant
 };
 
-/// Errc::usage with every problem on a line of its own: unknown keys (and the nearest known one), wrong types, values out of range (and
-/// the nearest valid one), required keys that are missing, combinations that contradict themselves, files that are not there.
+/// Errc::usage with every problem on a line of its own: unknown keys (and the nearest known one),
+/// wrong types, values out of range (and the nearest valid one), required keys that are missing,
+/// combinations that contradict themselves, files that are not there.
 Result<Resolved> resolve(const Sources& sources);
 
 /// The whole configuration as a YAML file that resolves to the same values again.

@@ -1,5 +1,6 @@
-// RunConfig: everything that a run can be told, as nested plain structs whose initial values are the defaults.
-// launch/fields.cpp gives every member its key, range and doc line; launch/resolve.h fills it from a file and --set.
+// RunConfig: everything that a run can be told, as nested plain structs whose initial values are
+// the defaults. launch/fields.cpp gives every member its key, range and doc line; launch/resolve.h
+// fills it from a file and --set.
 #pragma once
 
 #include <cstdint>
@@ -31,27 +32,32 @@ struct MixSource {
 };
 
 struct DataConfig {
-  std::vector<std::string> path;               ///< files, folders and patterns, read one after the other
-  std::vector<MixSource> mix;                  ///< instead of path
-  std::string format = "auto";                 ///< how a row is laid out: the names of engine/data/sample.h
-  std::map<std::string, std::string> columns;  ///< our name -> the file's name ("prompt": "question")
-  std::map<std::string, std::string> tags;     ///< how conversations call their members and roles (engine/data/columns.h)
-  std::string sample_by = "line";              ///< a row of a text file: line, paragraph, document, separator
+  std::vector<std::string> path;  ///< files, folders and patterns, read one after the other
+  std::vector<MixSource> mix;     ///< instead of path
+  std::string format = "auto";    ///< how a row is laid out: the names of engine/data/sample.h
+  std::map<std::string, std::string>
+      columns;  ///< our name -> the file's name ("prompt": "question")
+  std::map<std::string, std::string>
+      tags;  ///< how conversations call their members and roles (engine/data/columns.h)
+  std::string sample_by = "line";  ///< a row of a text file: line, paragraph, document, separator
   std::string separator = "<|endoftext|>";
   std::vector<std::string> column_names;  ///< of csv and tsv files without a header
   bool stream = false;                    ///< read as the run goes, instead of everything before it
   std::int64_t shuffle_buffer = 10000;    ///< examples of a stream that are in memory at a time
   bool shuffle = true;
-  std::string chat = "auto";      ///< auto, always, never: plain texts through the chat template
-  std::int64_t max_bad_rows = 0;  ///< malformed rows that are reported and left out; one more stops the run
+  std::string chat = "auto";  ///< auto, always, never: plain texts through the chat template
+  std::int64_t max_bad_rows =
+      0;  ///< malformed rows that are reported and left out; one more stops the run
 };
 
 struct TrainConfig {
   std::int64_t steps = 0;  ///< optimizer steps; 0: as many as `epochs` make
   std::int64_t epochs = 1;
-  std::int64_t batch_size = 8;             ///< rows, pairs or prompts an optimizer step
-  std::int64_t micro_batch_tokens = 8192;  ///< tokens in one forward/backward; never changes a result
-  /// full, attention, activation, norm: what is computed again instead of kept. These two cost about a hundredth of a step's time.
+  std::int64_t batch_size = 8;  ///< rows, pairs or prompts an optimizer step
+  std::int64_t micro_batch_tokens =
+      8192;  ///< tokens in one forward/backward; never changes a result
+  /// full, attention, activation, norm: what is computed again instead of kept. These two cost
+  /// about a hundredth of a step's time.
   std::vector<std::string> recompute{"activation", "norm"};
   bool share_prefixes = false;  ///< rows of sequences that begin alike are computed once
   std::int64_t max_length = 0;  ///< tokens of a sequence; 0: the model's
@@ -109,7 +115,8 @@ struct RunConfig {
   std::vector<RewardRule> reward;
 };
 
-/// Where each value came from, by key: "default", "algorithm dapo", "dialect verl" (launch/recipes), "run.yaml:7", "--set", "--algorithm".
+/// Where each value came from, by key: "default", "algorithm dapo", "dialect verl"
+/// (launch/recipes), "run.yaml:7", "--set", "--algorithm".
 using Origins = std::map<std::string, std::string>;
 
 }  // namespace troupe::launch

@@ -1,4 +1,5 @@
-// Built on yaml-cpp's event interface, not on its nodes: events can be refused one by one, before anything is expanded.
+// Built on yaml-cpp's event interface, not on its nodes: events can be refused one by one, before
+// anything is expanded.
 #include "launch/yaml.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -29,23 +30,29 @@ class Builder final : public YAML::EventHandler {
     refuse_anchor(mark, anchor);
     add(mark, {});
   }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse(mark, "aliases (*name) are not accepted; write the value out"); }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    refuse(mark, "aliases (*name) are not accepted; write the value out");
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     refuse_anchor(mark, anchor);
     refuse_tag(mark, tag);
     YamlNode node;
     node.kind = YamlNode::Kind::scalar;
     node.text = value;
     node.quoted = tag == "!";
-    if (!node.quoted && (value == "null" || value == "Null" || value == "NULL" || value == "~" || value.empty()))
+    if (!node.quoted &&
+        (value == "null" || value == "Null" || value == "NULL" || value == "~" || value.empty()))
       node.kind = YamlNode::Kind::null;
     add(mark, std::move(node));
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     open(mark, tag, anchor, YamlNode::Kind::list);
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     open(mark, tag, anchor, YamlNode::Kind::map);
   }
   void OnMapEnd() override { close(); }
@@ -64,13 +71,16 @@ class Builder final : public YAML::EventHandler {
     if (anchor != 0) refuse(mark, "anchors (&name) are not accepted; write the value out");
   }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
-    if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, cat("the tag ", quote(tag), " is not accepted; write the plain value"));
+    if (!tag.empty() && tag != "?" && tag != "!")
+      refuse(mark, cat("the tag ", quote(tag), " is not accepted; write the plain value"));
   }
-  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YamlNode::Kind kind) {
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+            YamlNode::Kind kind) {
     refuse_anchor(mark, anchor);
     refuse_tag(mark, tag);
     if (levels_.size() >= max_depth) refuse(mark, cat("nested deeper than ", max_depth, " levels"));
-    if (!levels_.empty() && levels_.back().node.kind == YamlNode::Kind::map && !levels_.back().has_key) {
+    if (!levels_.empty() && levels_.back().node.kind == YamlNode::Kind::map &&
+        !levels_.back().has_key) {
       refuse(mark, "a key must be text");
     }
     Level level;
@@ -85,10 +95,13 @@ class Builder final : public YAML::EventHandler {
   }
   void add(const YAML::Mark& mark, YamlNode node) {
     node.line = mark.line + 1;
-    if (!levels_.empty() && levels_.back().node.kind == YamlNode::Kind::map && !levels_.back().has_key) {
+    if (!levels_.empty() && levels_.back().node.kind == YamlNode::Kind::map &&
+        !levels_.back().has_key) {
       Level& map = levels_.back();
       for (const auto& [name, value] : map.node.members) {
-        if (name == node.text) refuse(mark, cat("the key ", quote(name), " stands twice (first in line ", value.line, "); keep one"));
+        if (name == node.text)
+          refuse(mark, cat("the key ", quote(name), " stands twice (first in line ", value.line,
+                           "); keep one"));
       }
       map.key = std::move(node.text);
       map.has_key = true;
@@ -120,9 +133,12 @@ const char* to_string(YamlNode::Kind kind) {
 }
 
 Result<YamlNode> parse_yaml(std::string_view text, const std::string& where) {
-  if (text.size() > max_bytes) return fail(Errc::usage, cat(where, ": larger than ", max_bytes, " bytes, which no configuration is"));
+  if (text.size() > max_bytes)
+    return fail(Errc::usage,
+                cat(where, ": larger than ", max_bytes, " bytes, which no configuration is"));
   std::size_t bad = 0;
-  if (!valid_utf8(text, &bad)) return fail(Errc::usage, cat(where, ": byte ", bad, " is not UTF-8; save the file as UTF-8"));
+  if (!valid_utf8(text, &bad))
+    return fail(Errc::usage, cat(where, ": byte ", bad, " is not UTF-8; save the file as UTF-8"));
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
@@ -130,10 +146,14 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& where) {
     if (!parser.HandleNextDocument(builder)) return YamlNode{};
     YamlNode root = builder.take();
     Builder rest(where);
-    if (parser.HandleNextDocument(rest)) return fail(Errc::usage, cat(where, ": more than one document; keep one"));
+    if (parser.HandleNextDocument(rest))
+      return fail(Errc::usage, cat(where, ": more than one document; keep one"));
     return root;
-  } catch (const Failure& failure) { return fail(failure.error()); } catch (const YAML::Exception& error) {
-    return fail(Errc::usage, cat(where, ':', error.mark.line + 1, ':', error.mark.column + 1, ": not YAML: ", error.msg));
+  } catch (const Failure& failure) {
+    return fail(failure.error());
+  } catch (const YAML::Exception& error) {
+    return fail(Errc::usage, cat(where, ':', error.mark.line + 1, ':', error.mark.column + 1,
+                                 ": not YAML: ", error.msg));
   }
 }
 

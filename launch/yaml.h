@@ -28,9 +28,9 @@ struct YamlMember {
 
 const char* to_string(YamlNode::Kind kind);
 
-/// Parses one document. Refuses, with the line: malformed text, more than one document, more than 1 MiB, nesting beyond 16, duplicate
-/// keys, keys that are not text, tags, and anchors and aliases (a few lines of them expand to gigabytes). `where` starts each message.
-/// Errc::usage.
+/// Parses one document. Refuses, with the line: malformed text, more than one document, more than 1
+/// MiB, nesting beyond 16, duplicate keys, keys that are not text, tags, and anchors and aliases (a
+/// few lines of them expand to gigabytes). `where` starts each message. Errc::usage.
 Result<YamlNode> parse_yaml(std::string_view text, const std::string& where);
 
 }  // namespace troupe::launch

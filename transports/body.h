@@ -1,5 +1,6 @@
-// Body: what a frame carries. In one process it is the message itself, moved and type-erased; nothing is serialised.
-// Between processes it is made of wire parts, by the fields() of its type (transports/wire/codec.h).
+// Body: what a frame carries. In one process it is the message itself, moved and type-erased;
+// nothing is serialised. Between processes it is made of wire parts, by the fields() of its type
+// (transports/wire/codec.h).
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ namespace troupe::transports {
 
 using wire::WireBody;
 
-/// A value of any type, or nothing. Copying a Body shares the value: only a transport that duplicates frames does that.
+/// A value of any type, or nothing. Copying a Body shares the value: only a transport that
+/// duplicates frames does that.
 class Body {
  public:
   Body() = default;
@@ -30,7 +32,8 @@ class Body {
     return body;
   }
 
-  /// What came from another process; it is decoded, and checked, when it is taken. `what` begins the sentence of an error
+  /// What came from another process; it is decoded, and checked, when it is taken. `what` begins
+  /// the sentence of an error
   /// ("the reply to generate").
   static Body of_wire(WireBody parts, std::string what) {
     Body body;
@@ -38,12 +41,14 @@ class Body {
     return body;
   }
 
-  /// The wire form; its parts share this body's value. A type without fields() is a Bug; a text that is not UTF-8 is a
-  /// Failure(bad_input).
+  /// The wire form; its parts share this body's value. A type without fields() is a Bug; a text
+  /// that is not UTF-8 is a Failure(bad_input).
   WireBody to_wire() const {
     if (wire_) return wire_->parts;
     if (!type_) return {};
-    if (!type_->encode) throw Bug(cat("a value of type ", type_->id->name(), " has no fields(): it cannot leave its process"));
+    if (!type_->encode)
+      throw Bug(cat("a value of type ", type_->id->name(),
+                    " has no fields(): it cannot leave its process"));
     return type_->encode(value_);
   }
 
@@ -56,8 +61,8 @@ class Body {
   /// False for a value that can only be moved: a frame with it cannot be duplicated.
   bool copyable() const { return !type_ || type_->copyable; }
 
-  /// The value, leaving this body empty. Moved when nobody shares it, copied when a duplicate of the frame does. Errc::bad_input
-  /// for a body from another process that is not exactly a T.
+  /// The value, leaving this body empty. Moved when nobody shares it, copied when a duplicate of
+  /// the frame does. Errc::bad_input for a body from another process that is not exactly a T.
   template <class T>
   Result<T> try_take() {
     if (wire_) return decoded<T>();
@@ -112,9 +117,12 @@ class Body {
     if constexpr (wire::encodable<T>) {
       try {
         return wire::decode<T>(from->parts, from->what);
-      } catch (const Failure& failure) { return fail(failure.error()); }
+      } catch (const Failure& failure) {
+        return fail(failure.error());
+      }
     } else {
-      throw Bug(cat(from->what, ": a value of type ", typeid(T).name(), " has no fields(): it cannot come from another process"));
+      throw Bug(cat(from->what, ": a value of type ", typeid(T).name(),
+                    " has no fields(): it cannot come from another process"));
     }
   }
 

@@ -2,6 +2,8 @@
 
 namespace troupe::transports {
 
-std::string to_string(const Address& address) { return address.actor.empty() ? address.node : address.node + "/" + address.actor; }
+std::string to_string(const Address& address) {
+  return address.actor.empty() ? address.node : address.node + "/" + address.actor;
+}
 
 }  // namespace troupe::transports

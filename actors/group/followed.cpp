@@ -12,7 +12,8 @@ void follow(Line& line, const Followed& followed) {
         actor->second.find(call->type)->second(line, *call);
       } else {
         line.together(call->type, [&] {
-          throw Failure(Error{Errc::not_found, cat("there is no actor '", call->actor, "' that handles '", call->type, "'")});
+          throw Failure(Error{Errc::not_found, cat("there is no actor '", call->actor,
+                                                   "' that handles '", call->type, "'")});
         });
       }
     } catch (const Failure&) {  // of some rank; all have heard it, and the leader answers with it

@@ -14,7 +14,8 @@
 
 namespace troupe::actors::group {
 
-/// Handlers of a group compute: they run on every rank, in the order of the leader's messages, and ask nobody.
+/// Handlers of a group compute: they run on every rank, in the order of the leader's messages, and
+/// ask nobody.
 template <class A, class M>
 concept Computes = Handles<A, M> && transports::wire::encodable<M> &&
     !std::same_as<decltype(std::declval<A&>().on(std::declval<M>())), Task<typename M::Reply>>;
@@ -42,22 +43,29 @@ class Followed {
 
   template <class A, Message... Ms>
   void add_all(const std::string& name, A& actor, Messages<Ms...>) {
-    static_assert((Computes<A, Ms> && ...), "actors of a group have compute handlers only, for messages that can be encoded");
+    static_assert((Computes<A, Ms> && ...),
+                  "actors of a group have compute handlers only, for messages that can be encoded");
     check(!works_.contains(name), "two actors of a group have the same name");
-    (works_[name].emplace(std::string(Ms::name), [&actor](Line& line, const Call& call) { run<A, Ms>(line, actor, call); }), ...);
+    (works_[name].emplace(
+         std::string(Ms::name),
+         [&actor](Line& line, const Call& call) { run<A, Ms>(line, actor, call); }),
+     ...);
   }
   template <class A, class M>
   static void run(Line& line, A& actor, const Call& call) {
     M message{};
-    line.together(call.type, [&] { message = transports::wire::decode<M>(call.body, cat("message '", call.type, "'")); });
+    line.together(call.type, [&] {
+      message = transports::wire::decode<M>(call.body, cat("message '", call.type, "'"));
+    });
     line.together(call.type, [&] { answer_of(actor, std::move(message)); });
   }
 
   std::map<std::string, std::map<std::string, Work>> works_;
 };
 
-/// The life of a follower: handles what the leader passes on, until it ends. Errors of handlers are the leader's to answer. Throws Bug
-/// when the group ended in another way, with the words of the rank that ended it.
+/// The life of a follower: handles what the leader passes on, until it ends. Errors of handlers are
+/// the leader's to answer. Throws Bug when the group ended in another way, with the words of the
+/// rank that ended it.
 void follow(Line& line, const Followed& followed);
 
 }  // namespace troupe::actors::group

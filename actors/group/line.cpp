@@ -25,7 +25,9 @@ struct Announcement {
   std::uint64_t actor = 0, type = 0, header = 0, parts = 0;
 };
 
-std::span<std::byte> bytes_of(auto& values) { return std::as_writable_bytes(std::span(values)); }
+std::span<std::byte> bytes_of(auto& values) {
+  return std::as_writable_bytes(std::span(values));
+}
 
 /// The outcome of a rank as it travels: nothing, or the kind of its error and the words.
 std::string packed(const std::optional<Error>& error) {
@@ -33,7 +35,9 @@ std::string packed(const std::optional<Error>& error) {
   return static_cast<char>(error->code) + error->what.substr(0, most_words);
 }
 
-Error unpacked(const std::string& text) { return {static_cast<Errc>(text[0]), text.substr(1)}; }
+Error unpacked(const std::string& text) {
+  return {static_cast<Errc>(text[0]), text.substr(1)};
+}
 
 std::optional<Error> first_error(const std::vector<std::string>& outcomes) {
   bool same = true;
@@ -49,7 +53,8 @@ std::optional<Error> first_error(const std::vector<std::string>& outcomes) {
 
 }  // namespace
 
-Line::Line(std::unique_ptr<engine::parallel::Communicator> own) : own_(std::move(own)) {}
+Line::Line(std::unique_ptr<engine::parallel::Communicator> own) : own_(std::move(own)) {
+}
 
 Line::~Line() {
   if (ended_ || rank() != 0 || size() == 1) return;
@@ -60,7 +65,9 @@ Line::~Line() {
   }
 }
 
-Line::Turn::Turn(Line& line) : line_(line) { check(!line_.busy_.exchange(true), "the actors of one group share an engine lane"); }
+Line::Turn::Turn(Line& line) : line_(line) {
+  check(!line_.busy_.exchange(true), "the actors of one group share an engine lane");
+}
 
 void Line::lost(std::string_view words) {
   ended_ = true;
@@ -69,8 +76,10 @@ void Line::lost(std::string_view words) {
 
 void Line::send(const Call& call) {
   const auto& [header, parts] = call.body;
-  check(!call.actor.empty() && !call.type.empty(), "a message of a group names its actor and its type");
-  std::array<Announcement, 1> size{{{call.actor.size(), call.type.size(), header.size(), parts.size()}}};
+  check(!call.actor.empty() && !call.type.empty(),
+        "a message of a group names its actor and its type");
+  std::array<Announcement, 1> size{
+      {{call.actor.size(), call.type.size(), header.size(), parts.size()}}};
   std::vector<std::uint64_t> lengths;
   for (const Part& part : parts) lengths.push_back(part.size);
   std::string names = call.actor + call.type + header;
@@ -79,8 +88,11 @@ void Line::send(const Call& call) {
     own_->broadcast(bytes_of(names), 0, call.type);
     own_->broadcast(bytes_of(lengths), 0, call.type);
     // The root's bytes are only read; the port takes them as others' that are written.
-    for (const Part& part : parts) own_->broadcast({const_cast<std::byte*>(part.data), part.size}, 0, call.type);
-  } catch (const Failure& failure) { lost(failure.what()); }
+    for (const Part& part : parts)
+      own_->broadcast({const_cast<std::byte*>(part.data), part.size}, 0, call.type);
+  } catch (const Failure& failure) {
+    lost(failure.what());
+  }
 }
 
 std::optional<Call> Line::next() {
@@ -89,7 +101,8 @@ std::optional<Call> Line::next() {
     own_->broadcast_idle(bytes_of(size), 0, waiting);
     const auto [actor, type, header, parts] = size[0];
     if (actor == 0) return std::nullopt;
-    check(actor + type + header <= most_bytes && parts <= transports::wire::most_parts, "a message of the leader has a sane size");
+    check(actor + type + header <= most_bytes && parts <= transports::wire::most_parts,
+          "a message of the leader has a sane size");
     std::string names(actor + type + header, '\0');
     own_->broadcast(bytes_of(names), 0, waiting);
     std::vector<std::uint64_t> lengths(parts);
@@ -102,24 +115,31 @@ std::optional<Call> Line::next() {
       call.body.parts.push_back({place, place.get(), length});
     }
     return call;
-  } catch (const Failure& failure) { lost(failure.what()); }
+  } catch (const Failure& failure) {
+    lost(failure.what());
+  }
 }
 
 void Line::together(std::string_view what, const std::function<void()>& work) {
   std::optional<Error> mine;
   try {
     work();
-  } catch (const Failure& failure) { mine = failure.error(); } catch (const std::exception& mistake) {
+  } catch (const Failure& failure) {
+    mine = failure.error();
+  } catch (const std::exception& mistake) {
     ended_ = true;
     own_->abort(mistake.what());
     throw;
   }
   std::vector<std::string> outcomes;
   try {
-    outcomes = engine::parallel::gather_strings(*own_, packed(mine), cat("the outcome of '", what, "'"), (most_words + 1) * size());
+    outcomes = engine::parallel::gather_strings(
+        *own_, packed(mine), cat("the outcome of '", what, "'"), (most_words + 1) * size());
   } catch (const Failure& failure) {
-    // Nobody else hears of it any more. (A closed group is no news: the words of whoever ended it are on their way.)
-    if (mine && mine->code != Errc::closed) log_error(cat("rank ", rank(), " failed before its group ended: ", mine->what));
+    // Nobody else hears of it any more. (A closed group is no news: the words of whoever ended it
+    // are on their way.)
+    if (mine && mine->code != Errc::closed)
+      log_error(cat("rank ", rank(), " failed before its group ended: ", mine->what));
     lost(failure.what());
   }
   if (auto error = first_error(outcomes)) throw Failure(std::move(*error));

@@ -1,5 +1,5 @@
-// Line: what the leader of a group (rank 0) and its followers say to each other between the collectives of their work: which message is
-// next, and how it went.
+// Line: what the leader of a group (rank 0) and its followers say to each other between the
+// collectives of their work: which message is next, and how it went.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ struct Call {
   transports::wire::WireBody body;
 };
 
-/// One a rank and group. When the communicator fails, the group has ended: whoever notices throws Bug with the words of the rank that
-/// ended it, since an actor cannot go on with a part of itself.
+/// One a rank and group. When the communicator fails, the group has ended: whoever notices throws
+/// Bug with the words of the rank that ended it, since an actor cannot go on with a part of itself.
 class Line {
  public:
-  /// `own` is used for nothing else (world.split(0, world.rank())): a rank that failed early waits here, and its words are not taken
-  /// for the data of a collective that the others are in.
+  /// `own` is used for nothing else (world.split(0, world.rank())): a rank that failed early waits
+  /// here, and its words are not taken for the data of a collective that the others are in.
   explicit Line(std::unique_ptr<engine::parallel::Communicator> own);
   /// The leader's tells the followers to end.
   ~Line();
@@ -35,8 +35,8 @@ class Line {
   int rank() const { return own_->rank(); }
   int size() const { return own_->size(); }
 
-  /// Leader: held while a message is passed on and handled. A second one at the same time is a Bug: the actors of one group share an
-  /// engine lane.
+  /// Leader: held while a message is passed on and handled. A second one at the same time is a Bug:
+  /// the actors of one group share an engine lane.
   class Turn {
    public:
     explicit Turn(Line& line);
@@ -52,9 +52,10 @@ class Line {
   /// Follower: the leader's next message; naps until it comes. Nothing: the leader has ended.
   std::optional<Call> next();
 
-  /// Every rank: runs `work`, then hears how it went on the others. Throws Failure on all ranks when it was thrown on any: the words of
-  /// the first rank that failed, with its number unless all say the same. Any other exception ends the group. The collectives of
-  /// `work` are its own: a rank that fails while others wait for it in one is missed there when the deadline passes.
+  /// Every rank: runs `work`, then hears how it went on the others. Throws Failure on all ranks
+  /// when it was thrown on any: the words of the first rank that failed, with its number unless all
+  /// say the same. Any other exception ends the group. The collectives of `work` are its own: a
+  /// rank that fails while others wait for it in one is missed there when the deadline passes.
   void together(std::string_view what, const std::function<void()>& work);
 
  private:

@@ -1,5 +1,6 @@
-// Sharded<A>: a group as its node sees it, one actor with one mailbox, at rank 0. Each message goes to every rank, each runs the same
-// handler on its own A; rank 0's answer is the group's, an error of any rank is the group's error.
+// Sharded<A>: a group as its node sees it, one actor with one mailbox, at rank 0. Each message goes
+// to every rank, each runs the same handler on its own A; rank 0's answer is the group's, an error
+// of any rank is the group's error.
 #pragma once
 
 #include <memory>
@@ -22,8 +23,12 @@ class Sharded {
   using Handled = typename A::Handled;
 
   /// Rank 0's A. `followers`, when given, is destroyed after the line has told them to end.
-  Sharded(std::string name, std::shared_ptr<Line> line, std::unique_ptr<A> actor, std::unique_ptr<ThreadFollowers> followers = nullptr)
-      : name_(std::move(name)), followers_(std::move(followers)), line_(std::move(line)), actor_(std::move(actor)) {}
+  Sharded(std::string name, std::shared_ptr<Line> line, std::unique_ptr<A> actor,
+          std::unique_ptr<ThreadFollowers> followers = nullptr)
+      : name_(std::move(name)),
+        followers_(std::move(followers)),
+        line_(std::move(line)),
+        actor_(std::move(actor)) {}
 
   template <class M>
   requires Computes<A, M> Result<typename M::Reply> on(M message) {
@@ -51,21 +56,27 @@ class Sharded {
   }
 
   std::string name_;
-  std::unique_ptr<ThreadFollowers> followers_;  // before the line: it is joined after the line's end
+  std::unique_ptr<ThreadFollowers>
+      followers_;  // before the line: it is joined after the line's end
   std::shared_ptr<Line> line_;
   std::unique_ptr<A> actor_;
 };
 
-/// Makes an A on each of `grid.ranks()` threads of this process, all at the same time: rank 0's on the calling thread. `make` takes the
-/// rank's Mesh; what it throws (Failure) on any rank is the error. Errc::usage for a grid without ranks.
+/// Makes an A on each of `grid.ranks()` threads of this process, all at the same time: rank 0's on
+/// the calling thread. `make` takes the rank's Mesh; what it throws (Failure) on any rank is the
+/// error. Errc::usage for a grid without ranks.
 template <class A, class Make>
-Result<std::unique_ptr<Sharded<A>>> shard_over_threads(const std::string& name, engine::parallel::Grid grid, const Make& make,
-                                                       engine::parallel::ThreadGroupOptions options = {}) {
+Result<std::unique_ptr<Sharded<A>>> shard_over_threads(
+    const std::string& name, engine::parallel::Grid grid, const Make& make,
+    engine::parallel::ThreadGroupOptions options = {}) {
   using engine::parallel::Communicator, engine::parallel::Mesh;
-  if (auto fits = engine::parallel::check_fits(grid, grid.ranks()); !fits) return fail(std::move(fits.error()));
+  if (auto fits = engine::parallel::check_fits(grid, grid.ranks()); !fits)
+    return fail(std::move(fits.error()));
   const auto built = [make, grid](Communicator& world, Line& line) {
     std::unique_ptr<A> actor;
-    line.together("making the actor", [&] { actor = make(value_or_throw(Mesh::create(world.split(0, world.rank()), grid))); });
+    line.together("making the actor", [&] {
+      actor = make(value_or_throw(Mesh::create(world.split(0, world.rank()), grid)));
+    });
     return actor;
   };
   const auto work = [name, built](Communicator& world) {
@@ -80,8 +91,11 @@ Result<std::unique_ptr<Sharded<A>>> shard_over_threads(const std::string& name, 
     Communicator& world = followers->leader();
     auto line = std::make_shared<Line>(world.split(0, world.rank()));
     auto actor = built(world, *line);
-    return std::make_unique<Sharded<A>>(name, std::move(line), std::move(actor), std::move(followers));
-  } catch (const Failure& failure) { return fail(failure.error()); }
+    return std::make_unique<Sharded<A>>(name, std::move(line), std::move(actor),
+                                        std::move(followers));
+  } catch (const Failure& failure) {
+    return fail(failure.error());
+  }
 }
 
 }  // namespace troupe::actors::group

@@ -12,10 +12,12 @@ namespace troupe::actors::group {
 
 class ThreadFollowers {
  public:
-  /// Runs `work` on a thread for each rank but 0. An exception that leaves it ends the group with its words.
+  /// Runs `work` on a thread for each rank but 0. An exception that leaves it ends the group with
+  /// its words.
   ThreadFollowers(int ranks, engine::parallel::ThreadGroupOptions options,
                   const std::function<void(engine::parallel::Communicator& world)>& work);
-  /// Joins. Their work must be at its end, or about to hear that it is; a leader that dies on the way here ends the group by leaving it.
+  /// Joins. Their work must be at its end, or about to hear that it is; a leader that dies on the
+  /// way here ends the group by leaving it.
   ~ThreadFollowers();
   ThreadFollowers(const ThreadFollowers&) = delete;
 

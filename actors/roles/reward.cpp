@@ -8,20 +8,27 @@ namespace {
 Result<> check_head(const RewardPart& part) {
   const int labels = part.model->spec().labels;
   const auto wrong = [&](std::string_view expected) {
-    return fail(Errc::usage, cat("reward ", quote(part.label), ": expected ", expected, ", found ",
-                                 labels == 0 ? "a language model" : cat("a model with a score head of ", labels, " labels")));
+    return fail(Errc::usage,
+                cat("reward ", quote(part.label), ": expected ", expected, ", found ",
+                    labels == 0 ? "a language model"
+                                : cat("a model with a score head of ", labels, " labels")));
   };
   const auto* process = std::get_if<ProcessReading>(&part.reading);
-  if (!process && labels != 1) return wrong("an outcome reward model, whose score head has one label (train one with --algorithm orm)");
-  if (process && process->tokens && labels != 0) return wrong("a language model that was trained at placeholders (prm.kind: placeholder)");
+  if (!process && labels != 1)
+    return wrong(
+        "an outcome reward model, whose score head has one label (train one with --algorithm orm)");
+  if (process && process->tokens && labels != 0)
+    return wrong("a language model that was trained at placeholders (prm.kind: placeholder)");
   if (process && !process->tokens && labels <= process->right)
-    return wrong(cat("a process reward model, whose score head has a label ", process->right, " (train one with --algorithm prm)"));
+    return wrong(cat("a process reward model, whose score head has a label ", process->right,
+                     " (train one with --algorithm prm)"));
   return {};
 }
 
 }  // namespace
 
-Result<RewardModels> RewardModels::create(std::vector<RewardPart> parts, engine::train::ScoringOptions options,
+Result<RewardModels> RewardModels::create(std::vector<RewardPart> parts,
+                                          engine::train::ScoringOptions options,
                                           const engine::parallel::Mesh* mesh) {
   for (const RewardPart& part : parts) {
     if (auto fits = check_head(part); !fits) return fail(fits.error());
@@ -37,9 +44,11 @@ Result<std::vector<protocol::Verdict>> RewardModels::on(protocol::Rate message) 
   for (const RewardPart& part : parts_) {
     const auto question = question_of(message.samples, part.reading);
     const auto* process = std::get_if<ProcessReading>(&part.reading);
-    const auto candidates = process && process->tokens ? process->tokens->reward_ids : std::vector<std::int32_t>{};
-    const auto scores = engine::train::scores(*part.model, question.batch, engine::loss::ReadAt::token, candidates, options_,
-                                              mesh_ ? &mesh_->dp() : nullptr);
+    const auto candidates =
+        process && process->tokens ? process->tokens->reward_ids : std::vector<std::int32_t>{};
+    const auto scores =
+        engine::train::scores(*part.model, question.batch, engine::loss::ReadAt::token, candidates,
+                              options_, mesh_ ? &mesh_->dp() : nullptr);
     auto judged = verdicts_of(question, scores, part.reading, part.label, part.weight);
     if (all.empty()) {
       all = std::move(judged);

@@ -1,4 +1,5 @@
-// RewardModels: judges samples by trained models, each an outcome or a process reward model (reward_reading.h).
+// RewardModels: judges samples by trained models, each an outcome or a process reward model
+// (reward_reading.h).
 #pragma once
 
 #include <memory>
@@ -23,15 +24,18 @@ struct RewardPart {
 class RewardModels {
  public:
   using Handled = Messages<protocol::Rate>;
-  /// Errc::usage where a model cannot say what its reading wants of it: an outcome needs a score head of one label, a process one of two
-  /// or more, or a language head for placeholders. `mesh` (nullptr: one rank) outlives this; the models were made with its tp.
-  static Result<RewardModels> create(std::vector<RewardPart> parts, engine::train::ScoringOptions options,
+  /// Errc::usage where a model cannot say what its reading wants of it: an outcome needs a score
+  /// head of one label, a process one of two or more, or a language head for placeholders. `mesh`
+  /// (nullptr: one rank) outlives this; the models were made with its tp.
+  static Result<RewardModels> create(std::vector<RewardPart> parts,
+                                     engine::train::ScoringOptions options,
                                      const engine::parallel::Mesh* mesh = nullptr);
 
   Result<std::vector<protocol::Verdict>> on(protocol::Rate message);
 
  private:
-  RewardModels(std::vector<RewardPart> parts, engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh)
+  RewardModels(std::vector<RewardPart> parts, engine::train::ScoringOptions options,
+               const engine::parallel::Mesh* mesh)
       : parts_(std::move(parts)), options_(options), mesh_(mesh) {}
 
   std::vector<RewardPart> parts_;

@@ -14,7 +14,8 @@ using engine::data::Experience;
 using Ids = std::vector<std::int32_t>;
 
 // The first token with which the completion's text is at least `bytes` long.
-std::int32_t token_at(std::size_t bytes, const Ids& completion, const engine::generate::TextDecoder& decode) {
+std::int32_t token_at(std::size_t bytes, const Ids& completion,
+                      const engine::generate::TextDecoder& decode) {
   std::size_t low = 1, high = completion.size();
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
@@ -34,10 +35,12 @@ void judge_last_token(const protocol::Rated& sample, Experience& batch) {
   batch.append(ids, weights);
 }
 
-// Where behind a step it is judged: at the placeholder, else at the last token. `end` are the tokens of step_end.
+// Where behind a step it is judged: at the placeholder, else at the last token. `end` are the
+// tokens of step_end.
 std::size_t judged_at(const Ids& end, const ProcessReading& reading) {
   if (!reading.tokens) return end.size() - 1;
-  return static_cast<std::size_t>(std::find(end.begin(), end.end(), reading.tokens->placeholder) - end.begin());
+  return static_cast<std::size_t>(std::find(end.begin(), end.end(), reading.tokens->placeholder) -
+                                  end.begin());
 }
 
 struct Marked {
@@ -45,7 +48,8 @@ struct Marked {
   std::vector<float> weights;
 };
 
-Result<Marked> with_steps(const protocol::Rated& sample, const std::vector<std::string>& steps, const ProcessReading& reading) {
+Result<Marked> with_steps(const protocol::Rated& sample, const std::vector<std::string>& steps,
+                          const ProcessReading& reading) {
   const auto end = reading.encoder->encode(reading.step_end, false);
   if (!end) return fail(end.error());
   Marked out{.ids = sample.prompt, .weights = {}};
@@ -61,18 +65,22 @@ Result<Marked> with_steps(const protocol::Rated& sample, const std::vector<std::
   return out;
 }
 
-// A tokenizer's patterns give up on hostile text by throwing; that is this sample's failure, not the run's.
+// A tokenizer's patterns give up on hostile text by throwing; that is this sample's failure, not
+// the run's.
 void judge_steps(const protocol::Rated& sample, const ProcessReading& reading, Question& question) {
   Steps steps;
   Result<Marked> marked;
   try {
     steps = steps_of(sample, reading);
     marked = with_steps(sample, steps.texts, reading);
-  } catch (const Failure& failure) { marked = fail(failure.error()); }
+  } catch (const Failure& failure) {
+    marked = fail(failure.error());
+  }
   if (!marked) {
     steps.ends.clear();
     question.failures.back() = marked.error().what;
-    marked = Marked{.ids = sample.prompt, .weights = std::vector<float>(sample.prompt.size(), 0.0f)};
+    marked =
+        Marked{.ids = sample.prompt, .weights = std::vector<float>(sample.prompt.size(), 0.0f)};
   }
   question.batch.append(marked->ids, marked->weights);
   question.ends.push_back(std::move(steps.ends));
@@ -87,18 +95,23 @@ double probability(std::span<const float> scores, std::int32_t of) {
 }
 
 // What was read of sequence n, [C] each, in order.
-std::vector<std::span<const float>> read_of(const Question& question, const std::vector<float>& scores, std::size_t n) {
+std::vector<std::span<const float>> read_of(const Question& question,
+                                            const std::vector<float>& scores, std::size_t n) {
   const auto& batch = question.batch;
-  check(!batch.tokens.empty() && scores.size() % batch.tokens.size() == 0, "reward: [T, C] scores are needed");
+  check(!batch.tokens.empty() && scores.size() % batch.tokens.size() == 0,
+        "reward: [T, C] scores are needed");
   const std::size_t classes = scores.size() / batch.tokens.size();
   std::vector<std::span<const float>> out;
-  for (auto t = static_cast<std::size_t>(batch.offsets[n]); t < static_cast<std::size_t>(batch.offsets[n + 1]); ++t)
+  for (auto t = static_cast<std::size_t>(batch.offsets[n]);
+       t < static_cast<std::size_t>(batch.offsets[n + 1]); ++t)
     if (batch.mask[t] != 0) out.push_back(std::span(scores).subspan(t * classes, classes));
   return out;
 }
 
-protocol::Verdict process_verdict(const std::vector<std::span<const float>>& read, const std::vector<std::int32_t>& ends,
-                                  const ProcessReading& reading, const std::string& label, double weight) {
+protocol::Verdict process_verdict(const std::vector<std::span<const float>>& read,
+                                  const std::vector<std::int32_t>& ends,
+                                  const ProcessReading& reading, const std::string& label,
+                                  double weight) {
   check(read.size() == ends.size(), "reward: one score a step");
   protocol::Verdict verdict;
   std::vector<double> steps;
@@ -112,7 +125,8 @@ protocol::Verdict process_verdict(const std::vector<std::span<const float>>& rea
   return verdict;
 }
 
-protocol::Verdict outcome_verdict(const std::vector<std::span<const float>>& read, const OutcomeReading& reading, const std::string& label,
+protocol::Verdict outcome_verdict(const std::vector<std::span<const float>>& read,
+                                  const OutcomeReading& reading, const std::string& label,
                                   double weight) {
   check(read.size() == 1 && read.front().size() == 1, "reward: one score a sample");
   const double score = reading.normalization(static_cast<double>(read.front().front()));
@@ -164,11 +178,14 @@ Result<> check_reading(const Reading& reading) {
   if (!process) return {};
   const auto end = process->encoder->encode(process->step_end, false);
   if (!end) return fail(end.error());
-  if (process->separator.empty()) return fail(Errc::usage, "separator: expected the text that ends a step, found nothing");
-  if (end->empty()) return fail(Errc::usage, "step_end: expected text to judge a step at, found nothing");
+  if (process->separator.empty())
+    return fail(Errc::usage, "separator: expected the text that ends a step, found nothing");
+  if (end->empty())
+    return fail(Errc::usage, "step_end: expected text to judge a step at, found nothing");
   if (process->tokens && judged_at(*end, *process) == end->size())
-    return fail(Errc::usage, cat("step_end: expected the placeholder ", quote(process->tokens->placeholder_text),
-                                 " as a token of its own in it, found ", quote(process->step_end)));
+    return fail(Errc::usage,
+                cat("step_end: expected the placeholder ", quote(process->tokens->placeholder_text),
+                    " as a token of its own in it, found ", quote(process->step_end)));
   return {};
 }
 
@@ -185,16 +202,19 @@ Question question_of(const std::vector<protocol::Rated>& samples, const Reading&
   return question;
 }
 
-std::vector<protocol::Verdict> verdicts_of(const Question& question, const std::vector<float>& scores, const Reading& reading,
+std::vector<protocol::Verdict> verdicts_of(const Question& question,
+                                           const std::vector<float>& scores, const Reading& reading,
                                            const std::string& label, double weight) {
   std::vector<protocol::Verdict> out;
   for (std::size_t n = 0; n + 1 < question.batch.offsets.size(); ++n) {
     const auto read = read_of(question, scores, n);
     const auto* process = std::get_if<ProcessReading>(&reading);
-    protocol::Verdict verdict = process ? process_verdict(read, question.ends[n], *process, label, weight)
-                                        : outcome_verdict(read, std::get<OutcomeReading>(reading), label, weight);
+    protocol::Verdict verdict =
+        process ? process_verdict(read, question.ends[n], *process, label, weight)
+                : outcome_verdict(read, std::get<OutcomeReading>(reading), label, weight);
     std::string failure = question.failures[n];
-    if (failure.empty() && !std::isfinite(*verdict.reward)) failure = "the model's score is not a finite number";
+    if (failure.empty() && !std::isfinite(*verdict.reward))
+      failure = "the model's score is not a finite number";
     if (!failure.empty()) {
       verdict = {};
       verdict.failure = cat(label, ": ", failure);
@@ -205,11 +225,14 @@ std::vector<protocol::Verdict> verdicts_of(const Question& question, const std::
 }
 
 void add(const protocol::Verdict& more, protocol::Verdict& verdict) {
-  verdict.reward = verdict.reward && more.reward ? std::optional(*verdict.reward + *more.reward) : std::nullopt;
+  verdict.reward =
+      verdict.reward && more.reward ? std::optional(*verdict.reward + *more.reward) : std::nullopt;
   verdict.parts.insert(verdict.parts.end(), more.parts.begin(), more.parts.end());
-  if (!more.failure.empty()) verdict.failure += cat(verdict.failure.empty() ? "" : "; ", more.failure);
+  if (!more.failure.empty())
+    verdict.failure += cat(verdict.failure.empty() ? "" : "; ", more.failure);
   verdict.steps.insert(verdict.steps.end(), more.steps.begin(), more.steps.end());
-  std::stable_sort(verdict.steps.begin(), verdict.steps.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
+  std::stable_sort(verdict.steps.begin(), verdict.steps.end(),
+                   [](const auto& a, const auto& b) { return a.end < b.end; });
   verdict.from_steps += more.from_steps;
 }
 

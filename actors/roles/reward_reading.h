@@ -1,5 +1,5 @@
-// How the numbers of a reward model become rewards: of a whole sample (outcome), or of the steps of a solution (process). Pure functions;
-// the model itself is in reward.h.
+// How the numbers of a reward model become rewards: of a whole sample (outcome), or of the steps of
+// a solution (process). Pure functions; the model itself is in reward.h.
 #pragma once
 
 #include <array>
@@ -17,31 +17,38 @@
 
 namespace troupe::actors::roles {
 
-/// (score - mean) / deviation, then held within [-clip, clip] where clip is not 0: OpenRLHF's normalize_reward and reward_clip_range.
+/// (score - mean) / deviation, then held within [-clip, clip] where clip is not 0: OpenRLHF's
+/// normalize_reward and reward_clip_range.
 struct Normalization {
   double mean = 0, deviation = 1, clip = 0;
   double operator()(double score) const;
 };
 
-/// An outcome reward model: the score at a sample's last token, whether that is an end token or where it was cut.
+/// An outcome reward model: the score at a sample's last token, whether that is an end token or
+/// where it was cut.
 struct OutcomeReading {
   Normalization normalization;
 };
 
 /// How the probabilities of the steps become the sample's one reward.
 enum class Aggregation { min, mean, last, product };
-constexpr std::array<std::string_view, 4> names_of(Aggregation) { return {"min", "mean", "last", "product"}; }
+constexpr std::array<std::string_view, 4> names_of(Aggregation) {
+  return {"min", "mean", "last", "product"};
+}
 /// Of no step at all: 0.
 double aggregate(Aggregation how, const std::vector<double>& steps);
 
-/// A process reward model: the probability of a right step at each step's end. The completion's text is cut at the separators (steps of
-/// white space alone are none) and tokenised as the model was trained: prompt, then each step and its end, every piece alone.
+/// A process reward model: the probability of a right step at each step's end. The completion's
+/// text is cut at the separators (steps of white space alone are none) and tokenised as the model
+/// was trained: prompt, then each step and its end, every piece alone.
 struct ProcessReading {
   Aggregation aggregation = Aggregation::min;
-  std::string separator = "\n";                    ///< ends a step of the completion
-  std::int32_t right = 1;                          ///< the class of a right step
-  std::optional<engine::data::StepTokens> tokens;  ///< the placeholder dialect: the language head is read at the placeholder
-  std::string step_end = "\n";                     ///< what stands behind each step: the separator, or with a placeholder " ки\n"
+  std::string separator = "\n";  ///< ends a step of the completion
+  std::int32_t right = 1;        ///< the class of a right step
+  std::optional<engine::data::StepTokens>
+      tokens;  ///< the placeholder dialect: the language head is read at the placeholder
+  std::string step_end =
+      "\n";  ///< what stands behind each step: the separator, or with a placeholder " ки\n"
   std::shared_ptr<const engine::data::TextEncoder> encoder;
   engine::generate::TextDecoder decode;  ///< ids to text, as the samples' texts were made
 };
@@ -51,24 +58,29 @@ using Reading = std::variant<OutcomeReading, ProcessReading>;
 /// Errc::usage: a step_end that is no token, or one without the placeholder.
 Result<> check_reading(const Reading& reading);
 
-/// The steps of a completion: their texts, and the index into its tokens of the one that each step's last character stands in.
+/// The steps of a completion: their texts, and the index into its tokens of the one that each
+/// step's last character stands in.
 struct Steps {
   std::vector<std::string> texts;
   std::vector<std::int32_t> ends;
 };
 Steps steps_of(const protocol::Rated& sample, const ProcessReading& reading);
 
-/// What a model is to read: the mask is 1 where a score is wanted, in the order of samples and their steps.
+/// What a model is to read: the mask is 1 where a score is wanted, in the order of samples and
+/// their steps.
 struct Question {
   engine::data::Experience batch;
-  std::vector<std::vector<std::int32_t>> ends;  ///< [samples][steps] of process rewards: indices into the completions' tokens
-  std::vector<std::string> failures;            ///< [samples] why one cannot be asked about (its text is no tokens); else empty
+  std::vector<std::vector<std::int32_t>>
+      ends;  ///< [samples][steps] of process rewards: indices into the completions' tokens
+  std::vector<std::string>
+      failures;  ///< [samples] why one cannot be asked about (its text is no tokens); else empty
 };
 Question question_of(const std::vector<protocol::Rated>& samples, const Reading& reading);
 
-/// `scores` [T, C], as engine::train::scores gives them for the question -> the model's part of each sample's verdict. A score that is
-/// not finite is a failure.
-std::vector<protocol::Verdict> verdicts_of(const Question& question, const std::vector<float>& scores, const Reading& reading,
+/// `scores` [T, C], as engine::train::scores gives them for the question -> the model's part of
+/// each sample's verdict. A score that is not finite is a failure.
+std::vector<protocol::Verdict> verdicts_of(const Question& question,
+                                           const std::vector<float>& scores, const Reading& reading,
                                            const std::string& label, double weight);
 
 /// Adds another judge's verdict on the same sample: rewards add up, and fail together.

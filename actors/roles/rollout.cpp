@@ -14,21 +14,29 @@
 
 namespace troupe::actors::roles {
 
-Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
-                 engine::generate::Generator generator, const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh)
+Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model,
+                 std::unique_ptr<engine::models::Decoder> shadow,
+                 engine::generate::Generator generator,
+                 const engine::generate::GeneratorConfig& config,
+                 const engine::parallel::Mesh* mesh)
     : model_(std::move(model)),
       shadow_(std::move(shadow)),
       generator_(std::move(generator)),
       decode_(config.decode),
       precision_(config.precision),
-      mesh_(mesh) {}
+      mesh_(mesh) {
+}
 
-Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
-                                engine::generate::GeneratorConfig config, const engine::parallel::Mesh* mesh) {
-  check((shadow == nullptr) == model->spec().lora.has_value(), "Rollout: a shadow for a whole model, none for an adapter");
+Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model,
+                                std::unique_ptr<engine::models::Decoder> shadow,
+                                engine::generate::GeneratorConfig config,
+                                const engine::parallel::Mesh* mesh) {
+  check((shadow == nullptr) == model->spec().lora.has_value(),
+        "Rollout: a shadow for a whole model, none for an adapter");
   if (model->spec().labels > 0)
     return fail(Errc::usage,
-                cat("a rollout draws tokens, and this model (", model->spec().architecture, ") has a score head and no language head"));
+                cat("a rollout draws tokens, and this model (", model->spec().architecture,
+                    ") has a score head and no language head"));
   auto generator = engine::generate::Generator::create(*model, config);
   if (!generator) return fail(generator.error());
   return Rollout(std::move(model), std::move(shadow), std::move(*generator), config, mesh);
@@ -37,17 +45,21 @@ Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model, 
 namespace {
 
 // Every replica's samples in the order of the replicas. A replica that failed fails all of them.
-Result<std::vector<protocol::Drawn>> together(engine::parallel::Communicator& replicas, Result<std::vector<protocol::Drawn>> mine) {
+Result<std::vector<protocol::Drawn>> together(engine::parallel::Communicator& replicas,
+                                              Result<std::vector<protocol::Drawn>> mine) {
   using Outcome = std::pair<std::string, std::vector<protocol::Drawn>>;
   Outcome outcome = mine ? Outcome{"", std::move(*mine)} : Outcome{mine.error().what, {}};
   const auto bytes = transports::wire::flatten(transports::Body::of(std::move(outcome)).to_wire());
   std::vector<protocol::Drawn> all;
   std::optional<Error> failed;
-  for (auto& part : engine::parallel::gather_strings(replicas, bytes, "the samples of all replicas")) {
-    auto wire = value_or_throw(transports::wire::unflatten(std::move(part), "samples of a replica"));
+  for (auto& part :
+       engine::parallel::gather_strings(replicas, bytes, "the samples of all replicas")) {
+    auto wire =
+        value_or_throw(transports::wire::unflatten(std::move(part), "samples of a replica"));
     auto body = transports::Body::of_wire(std::move(wire), "samples of a replica");
     auto [error, drawn] = body.take<Outcome>();
-    if (!error.empty() && !failed) failed = Error{mine ? Errc::internal : mine.error().code, std::move(error)};
+    if (!error.empty() && !failed)
+      failed = Error{mine ? Errc::internal : mine.error().code, std::move(error)};
     std::move(drawn.begin(), drawn.end(), std::back_inserter(all));
   }
   if (failed) return fail(std::move(*failed));
@@ -58,26 +70,34 @@ Result<std::vector<protocol::Drawn>> together(engine::parallel::Communicator& re
 
 Result<std::vector<protocol::Drawn>> Rollout::on(protocol::Generate message) {
   if (!mesh_ || mesh_->grid().dp == 1) return draw(std::move(message));
-  const auto share = engine::parallel::even_range(static_cast<std::int64_t>(message.draws.size()), mesh_->place().dp, mesh_->grid().dp);
-  message.draws = std::vector(message.draws.begin() + share.begin, message.draws.begin() + share.end);
-  // A logit that is not finite throws; the other replicas must hear of it, or they would wait for this one.
+  const auto share = engine::parallel::even_range(static_cast<std::int64_t>(message.draws.size()),
+                                                  mesh_->place().dp, mesh_->grid().dp);
+  message.draws =
+      std::vector(message.draws.begin() + share.begin, message.draws.begin() + share.end);
+  // A logit that is not finite throws; the other replicas must hear of it, or they would wait for
+  // this one.
   Result<std::vector<protocol::Drawn>> mine;
   try {
     mine = draw(std::move(message));
-  } catch (const Failure& failure) { mine = fail(failure.error()); }
+  } catch (const Failure& failure) {
+    mine = fail(failure.error());
+  }
   return together(mesh_->dp(), std::move(mine));
 }
 
 Result<std::vector<protocol::Drawn>> Rollout::draw(protocol::Generate message) {
   std::vector<engine::generate::Request> requests;
-  for (auto& draw : message.draws) requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
+  for (auto& draw : message.draws)
+    requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
   auto generations = generator_.generate_all(std::move(requests));
   if (!generations) return fail(generations.error());
   std::vector<protocol::Drawn> drawn;
   for (auto& g : *generations) {
-    const std::uint64_t oldest = g.versions.empty() ? version_ : *std::ranges::min_element(g.versions);
+    const std::uint64_t oldest =
+        g.versions.empty() ? version_ : *std::ranges::min_element(g.versions);
     std::string text = g.text.empty() && decode_ ? decode_(g.ids) : std::move(g.text);
-    drawn.push_back({g.sample_id, std::move(g.ids), std::move(g.sampling_logp), std::move(text), to_string(g.finish), oldest});
+    drawn.push_back({g.sample_id, std::move(g.ids), std::move(g.sampling_logp), std::move(text),
+                     to_string(g.finish), oldest});
   }
   return drawn;
 }
@@ -87,7 +107,8 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   prepared_.reset();
   if (auto good = verify(weights, model_->spec()); !good) return fail(good.error());
   if (weights.version < version_)
-    return fail(Errc::bad_input, cat("weights of version ", weights.version, " are older than the present version ", version_));
+    return fail(Errc::bad_input, cat("weights of version ", weights.version,
+                                     " are older than the present version ", version_));
   std::vector<float> logp;
   if (shadow_) {
     engine::nn::scatter_logical(*weights.values, shadow_->parameters());
@@ -99,11 +120,14 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   return logp;
 }
 
-std::vector<float> Rollout::probe(engine::models::Decoder& model, const protocol::Weights& weights) {
-  return engine::train::logprobs(model, probe_batch(weights.probe.tokens), {.precision = precision_});
+std::vector<float> Rollout::probe(engine::models::Decoder& model,
+                                  const protocol::Weights& weights) {
+  return engine::train::logprobs(model, probe_batch(weights.probe.tokens),
+                                 {.precision = precision_});
 }
 
-// An adapter is small: it takes the present one's place for the time of the probe, and waits on the host.
+// An adapter is small: it takes the present one's place for the time of the probe, and waits on the
+// host.
 std::vector<float> Rollout::stage_adapter(const protocol::Weights& weights) {
   auto& trained = model_->parameters().trained();
   const auto present = engine::ops::to_host(trained.device(), trained.values());
@@ -116,8 +140,9 @@ std::vector<float> Rollout::stage_adapter(const protocol::Weights& weights) {
 
 Result<> Rollout::on(protocol::CommitWeights message) {
   if (prepared_ != message.version)
-    return fail(Errc::bad_input, cat("weights of version ", message.version, " were not prepared (",
-                                     prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
+    return fail(Errc::bad_input,
+                cat("weights of version ", message.version, " were not prepared (",
+                    prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
   auto& device = model_->device();
   if (shadow_)
     device.copy(shadow_->parameters().values(), model_->parameters().values());

@@ -1,4 +1,5 @@
-// Rollout: draws samples from its own copy of the policy's weights, which are replaced between requests, in two phases.
+// Rollout: draws samples from its own copy of the policy's weights, which are replaced between
+// requests, in two phases.
 #pragma once
 
 #include <memory>
@@ -15,19 +16,23 @@ namespace troupe::actors::roles {
 class Rollout {
  public:
   using Handled = Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
-  /// `shadow` has the shape of `model`: the place of weights that are prepared. A model with an adapter has its base already and needs none
-  /// (nullptr): only the adapter comes by message. `config.decode` gives the text of completions. Errc::usage
-  /// when the generator's sizes cannot work.
-  static Result<Rollout> create(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
-                                engine::generate::GeneratorConfig config, const engine::parallel::Mesh* mesh = nullptr);
+  /// `shadow` has the shape of `model`: the place of weights that are prepared. A model with an
+  /// adapter has its base already and needs none (nullptr): only the adapter comes by message.
+  /// `config.decode` gives the text of completions. Errc::usage when the generator's sizes cannot
+  /// work.
+  static Result<Rollout> create(std::unique_ptr<engine::models::Decoder> model,
+                                std::unique_ptr<engine::models::Decoder> shadow,
+                                engine::generate::GeneratorConfig config,
+                                const engine::parallel::Mesh* mesh = nullptr);
 
   Result<std::vector<protocol::Drawn>> on(protocol::Generate message);
   Result<std::vector<float>> on(protocol::PrepareWeights message);
   Result<> on(protocol::CommitWeights message);
 
  private:
-  Rollout(std::unique_ptr<engine::models::Decoder> model, std::unique_ptr<engine::models::Decoder> shadow,
-          engine::generate::Generator generator, const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh);
+  Rollout(std::unique_ptr<engine::models::Decoder> model,
+          std::unique_ptr<engine::models::Decoder> shadow, engine::generate::Generator generator,
+          const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh);
   Result<std::vector<protocol::Drawn>> draw(protocol::Generate message);
   std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
   std::vector<float> stage_adapter(const protocol::Weights& weights);

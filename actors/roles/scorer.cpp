@@ -8,13 +8,17 @@
 namespace troupe::actors::roles {
 namespace {
 
-tl::unexpected<Error> gone() { return fail(Errc::closed, "this scorer has let its model go; ask before Release"); }
+tl::unexpected<Error> gone() {
+  return fail(Errc::closed, "this scorer has let its model go; ask before Release");
+}
 
 }  // namespace
 
-Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh,
+Scorer::Scorer(std::unique_ptr<engine::models::Decoder> model,
+               engine::train::ScoringOptions options, const engine::parallel::Mesh* mesh,
                ScorerSaver save)
-    : model_(std::move(model)), options_(options), mesh_(mesh), save_(std::move(save)) {}
+    : model_(std::move(model)), options_(options), mesh_(mesh), save_(std::move(save)) {
+}
 
 Result<std::vector<float>> Scorer::on(protocol::Logprobs message) {
   if (!model_) return gone();
@@ -25,14 +29,20 @@ Result<std::vector<float>> Scorer::on(protocol::Logprobs message) {
 
 Result<std::vector<float>> Scorer::on(protocol::Score message) {
   if (!model_) return gone();
-  return engine::train::scores(*model_, message.batch, message.at, message.candidates, options_, mesh_ ? &mesh_->dp() : nullptr);
+  return engine::train::scores(*model_, message.batch, message.at, message.candidates, options_,
+                               mesh_ ? &mesh_->dp() : nullptr);
 }
 
-void Scorer::on(protocol::Release) { model_.reset(); }
+void Scorer::on(protocol::Release) {
+  model_.reset();
+}
 
 Result<> Scorer::may_move() const {
   if (!model_) return gone();
-  if (!save_) return fail(Errc::bad_input, "this scorer was made to stay as it is: nothing saves it, so it does not follow the policy");
+  if (!save_)
+    return fail(Errc::bad_input,
+                "this scorer was made to stay as it is: nothing saves it, so it does not follow "
+                "the policy");
   return {};
 }
 
@@ -40,19 +50,24 @@ Result<std::vector<float>> Scorer::on(protocol::PrepareWeights message) {
   if (auto ok = may_move(); !ok) return fail(ok.error());
   prepared_.reset();
   if (auto good = verify(message.weights, model_->spec()); !good) return fail(good.error());
-  if (!shadow_) shadow_ = std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false, model_->tp());
+  if (!shadow_)
+    shadow_ = std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false,
+                                                        model_->tp());
   engine::nn::scatter_logical(*message.weights.values, shadow_->parameters());
   prepared_ = message.weights.version;
-  return engine::train::logprobs(*shadow_, probe_batch(message.weights.probe.tokens), {.precision = options_.precision});
+  return engine::train::logprobs(*shadow_, probe_batch(message.weights.probe.tokens),
+                                 {.precision = options_.precision});
 }
 
 Result<> Scorer::on(protocol::MixWeights message) {
   if (auto ok = may_move(); !ok) return ok;
   if (prepared_ != message.version)
-    return fail(Errc::bad_input, cat("weights of version ", message.version, " were not prepared (",
-                                     prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
+    return fail(Errc::bad_input,
+                cat("weights of version ", message.version, " were not prepared (",
+                    prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
   if (!(message.share >= 0 && message.share <= 1))
-    return fail(Errc::bad_input, cat("mixing: expected a share from 0 to 1, found ", message.share));
+    return fail(Errc::bad_input,
+                cat("mixing: expected a share from 0 to 1, found ", message.share));
   engine::nn::mix(shadow_->parameters(), message.share, model_->parameters());
   shadow_.reset(), prepared_.reset();
   return {};

@@ -1,5 +1,6 @@
-// Scorer: a model that is only asked what it thinks of tokens: the reference of DPO and GRPO, a reward model. A reference may follow the
-// policy (TR-DPO): its weights then move, by message, and are saved beside the policy's.
+// Scorer: a model that is only asked what it thinks of tokens: the reference of DPO and GRPO, a
+// reward model. A reference may follow the policy (TR-DPO): its weights then move, by message, and
+// are saved beside the policy's.
 #pragma once
 
 #include <functional>
@@ -15,14 +16,16 @@
 namespace troupe::actors::roles {
 
 /// Makes the weights of step `step` durable and returns their path. Every rank of a group calls it.
-using ScorerSaver = std::function<Result<std::string>(std::int64_t step, engine::models::Decoder& model)>;
+using ScorerSaver =
+    std::function<Result<std::string>(std::int64_t step, engine::models::Decoder& model)>;
 
 class Scorer {
  public:
-  using Handled =
-      Messages<protocol::Logprobs, protocol::Score, protocol::Release, protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
-  /// `mesh` (nullptr: one rank) outlives this; `model` was made with its tp, its replicas share the sequences. Without `save` the weights
-  /// stay what they are: the messages that move and save them are refused (Errc::bad_input).
+  using Handled = Messages<protocol::Logprobs, protocol::Score, protocol::Release,
+                           protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
+  /// `mesh` (nullptr: one rank) outlives this; `model` was made with its tp, its replicas share the
+  /// sequences. Without `save` the weights stay what they are: the messages that move and save them
+  /// are refused (Errc::bad_input).
   Scorer(std::unique_ptr<engine::models::Decoder> model, engine::train::ScoringOptions options,
          const engine::parallel::Mesh* mesh = nullptr, ScorerSaver save = {});
 

@@ -6,17 +6,27 @@
 
 namespace troupe::actors::roles {
 
-Trainer::Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save,
-                 const engine::parallel::Mesh* mesh)
-    : trainer_(std::move(trainer)), losses_(std::move(losses)), save_(std::move(save)), mesh_(mesh) {}
+Trainer::Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses,
+                 Saver save, const engine::parallel::Mesh* mesh)
+    : trainer_(std::move(trainer)),
+      losses_(std::move(losses)),
+      save_(std::move(save)),
+      mesh_(mesh) {
+}
 
 Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
   const auto loss = engine::loss::make_loss(losses_, message.loss);
   if (!loss) return fail(loss.error());
   const auto found = trainer_->forward_backward(message.batch, *loss);
   const auto updated = trainer_->update(message.learning_rate);
-  if (!updated) return fail(updated.error().code, cat("step ", trainer_->version() + 1, ", loss ", found.loss, ": ", updated.error().what));
-  protocol::StepStats stats{found.loss, updated->grad_norm, message.learning_rate, static_cast<double>(found.tokens), trainer_->version(),
+  if (!updated)
+    return fail(updated.error().code, cat("step ", trainer_->version() + 1, ", loss ", found.loss,
+                                          ": ", updated.error().what));
+  protocol::StepStats stats{found.loss,
+                            updated->grad_norm,
+                            message.learning_rate,
+                            static_cast<double>(found.tokens),
+                            trainer_->version(),
                             {}};
   for (const auto& [name, value] : found.report.values()) stats.metrics.emplace_back(name, value);
   return stats;
@@ -24,18 +34,28 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
 
 std::vector<float> Trainer::on(protocol::Logprobs message) {
   if (message.base && !trainer_->model().spec().lora)
-    throw Failure({Errc::bad_input, "only a model with an adapter still has its base; this one was asked for it, and is trained whole"});
+    throw Failure({Errc::bad_input,
+                   "only a model with an adapter still has its base; this one was asked for it, "
+                   "and is trained whole"});
   return trainer_->logprobs(message.batch, message.temperature, message.base);
 }
 
-std::vector<float> Trainer::on(protocol::Score message) { return trainer_->scores(message.batch, message.at, message.candidates); }
+std::vector<float> Trainer::on(protocol::Score message) {
+  return trainer_->scores(message.batch, message.at, message.candidates);
+}
 
-protocol::Weights Trainer::on(protocol::Publish) { return publish(*trainer_, mesh_); }
+protocol::Weights Trainer::on(protocol::Publish) {
+  return publish(*trainer_, mesh_);
+}
 
 Result<std::string> Trainer::on(protocol::Save message) {
   constexpr double mib = 1024 * 1024;
-  const auto memory = trainer_->model().device().memory();  // not a metric: those are the same whatever the threads and micro-batches
-  log_info(cat("step ", message.step, ": tensors took ", to_text(static_cast<double>(memory.peak) / mib, 0),
+  const auto memory =
+      trainer_->model()
+          .device()
+          .memory();  // not a metric: those are the same whatever the threads and micro-batches
+  log_info(cat("step ", message.step, ": tensors took ",
+               to_text(static_cast<double>(memory.peak) / mib, 0),
                " MiB at most (memory/device_peak_mib)"));
   return save_(message.step, message.state, *trainer_);
 }

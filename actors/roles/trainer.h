@@ -1,4 +1,5 @@
-// Trainer: a policy, a critic or a reward model: updates, scores, publishes and saves one set of weights.
+// Trainer: a policy, a critic or a reward model: updates, scores, publishes and saves one set of
+// weights.
 #pragma once
 
 #include <functional>
@@ -11,21 +12,25 @@
 namespace troupe::actors::roles {
 
 /// Makes checkpoint `step` durable and returns its path. Every rank of a group calls it.
-using Saver = std::function<Result<std::string>(std::int64_t step, const Json& state, engine::train::Trainer& trainer)>;
+using Saver = std::function<Result<std::string>(std::int64_t step, const Json& state,
+                                                engine::train::Trainer& trainer)>;
 
 class Trainer {
  public:
-  using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish, protocol::Save, protocol::Release>;
-  /// `losses` turns a LossSpec back into a loss. `mesh` (nullptr: one rank) is the one that `trainer` was made with, and outlives this.
-  Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses, Saver save,
-          const engine::parallel::Mesh* mesh = nullptr);
+  using Handled = Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
+                           protocol::Publish, protocol::Save, protocol::Release>;
+  /// `losses` turns a LossSpec back into a loss. `mesh` (nullptr: one rank) is the one that
+  /// `trainer` was made with, and outlives this.
+  Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::LossTable losses,
+          Saver save, const engine::parallel::Mesh* mesh = nullptr);
 
   Result<protocol::StepStats> on(protocol::TrainStep message);
   std::vector<float> on(protocol::Logprobs message);
   std::vector<float> on(protocol::Score message);
   protocol::Weights on(protocol::Publish);
   Result<std::string> on(protocol::Save message);
-  void on(protocol::Release) {}  ///< who asks for its base alone needs that no more: there is no second copy to free
+  void on(protocol::Release) {
+  }  ///< who asks for its base alone needs that no more: there is no second copy to free
 
  private:
   std::unique_ptr<engine::train::Trainer> trainer_;

@@ -13,7 +13,9 @@ class Verifier {
   /// The rules were started.
   explicit Verifier(rules::Rules rules) : rules_(std::move(rules)) {}
 
-  std::vector<protocol::Verdict> on(protocol::Judge message) { return rules_.judge(message.submissions); }
+  std::vector<protocol::Verdict> on(protocol::Judge message) {
+    return rules_.judge(message.submissions);
+  }
 
  private:
   rules::Rules rules_;

@@ -11,7 +11,8 @@ namespace {
 
 // Calls back with each trained logical tensor's name and its values in the flat array.
 template <class F>
-void for_each_tensor(const engine::models::DecoderSpec& spec, std::span<const float> values, F&& f) {
+void for_each_tensor(const engine::models::DecoderSpec& spec, std::span<const float> values,
+                     F&& f) {
   std::size_t at = 0;
   for (const auto& tensor : engine::models::parameter_list(spec)) {
     if (!tensor.trainable) continue;
@@ -21,7 +22,8 @@ void for_each_tensor(const engine::models::DecoderSpec& spec, std::span<const fl
   }
 }
 
-// Spread over the vocabulary, so that a part of the embedding or of the head in the wrong place is seen.
+// Spread over the vocabulary, so that a part of the embedding or of the head in the wrong place is
+// seen.
 std::vector<std::int32_t> probe_tokens(const engine::models::DecoderSpec& spec) {
   std::vector<std::int32_t> tokens;
   const auto vocabulary = static_cast<std::uint64_t>(spec.vocabulary);
@@ -47,8 +49,10 @@ protocol::Weights publish(engine::train::Trainer& trainer, const engine::paralle
   weights.version = trainer.version();
   weights.probe.tokens = probe_tokens(spec);
   const auto probe = probe_batch(weights.probe.tokens);
-  weights.probe.logp = spec.labels > 0 ? trainer.scores(probe, engine::loss::ReadAt::token, {}) : trainer.logprobs(probe, 1);
-  auto values = mesh ? engine::nn::gather_logical(parameters, *mesh) : engine::ops::to_host(parameters.device(), parameters.values());
+  weights.probe.logp = spec.labels > 0 ? trainer.scores(probe, engine::loss::ReadAt::token, {})
+                                       : trainer.logprobs(probe, 1);
+  auto values = mesh ? engine::nn::gather_logical(parameters, *mesh)
+                     : engine::ops::to_host(parameters.device(), parameters.values());
   if (mesh && !mesh->leads()) return weights;
   weights.values = std::make_shared<const std::vector<float>>(std::move(values));
   for_each_tensor(spec, *weights.values, [&](const std::string&, std::span<const float> tensor) {
@@ -63,15 +67,22 @@ Result<> verify(const protocol::Weights& weights, const engine::models::DecoderS
   std::size_t expected = 0, tensors = 0;
   for (const auto& tensor : engine::models::parameter_list(spec))
     if (tensor.trainable) expected += static_cast<std::size_t>(tensor.shape.count()), ++tensors;
-  if (values != expected) return fail(Errc::bad_input, cat(which, " do not fit: expected ", expected, " values, found ", values));
+  if (values != expected)
+    return fail(Errc::bad_input,
+                cat(which, " do not fit: expected ", expected, " values, found ", values));
   if (weights.checksums.size() != tensors)
-    return fail(Errc::bad_input, cat(which, ": ", weights.checksums.size(), " checksums for ", tensors, " tensors"));
+    return fail(Errc::bad_input,
+                cat(which, ": ", weights.checksums.size(), " checksums for ", tensors, " tensors"));
   std::size_t index = 0;
   std::string damaged;
-  for_each_tensor(spec, *weights.values, [&](const std::string& name, std::span<const float> tensor) {
-    if (engine::checkpoint::checksum(tensor) != weights.checksums[index++] && damaged.empty()) damaged = name;
-  });
-  if (!damaged.empty()) return fail(Errc::corrupt, cat(which, ": ", damaged, " arrived with other bytes than were sent"));
+  for_each_tensor(
+      spec, *weights.values, [&](const std::string& name, std::span<const float> tensor) {
+        if (engine::checkpoint::checksum(tensor) != weights.checksums[index++] && damaged.empty())
+          damaged = name;
+      });
+  if (!damaged.empty())
+    return fail(Errc::corrupt,
+                cat(which, ": ", damaged, " arrived with other bytes than were sent"));
   return {};
 }
 

@@ -8,12 +8,14 @@
 
 namespace troupe::actors {
 
-/// Times in nanoseconds of the steady clock, which the processes of one host share. asked <= began <= ended <= answered.
+/// Times in nanoseconds of the steady clock, which the processes of one host share. asked <= began
+/// <= ended <= answered.
 struct Answered {
   transports::Address by;
   std::string type;        ///< the message's name
   std::int64_t asked = 0;  ///< when it left
-  std::int64_t began = 0;  ///< when its handler began: between asked and began it travelled, and waited in a mailbox
+  std::int64_t began =
+      0;  ///< when its handler began: between asked and began it travelled, and waited in a mailbox
   std::int64_t ended = 0;  ///< when its handler ended; began and ended are 0 when none ran
   std::int64_t answered = 0;
   bool error = false;

@@ -13,7 +13,8 @@ namespace troupe::actors {
 using transports::Body;
 using transports::Frame;
 
-std::shared_ptr<ReplyState> send_ask(Asker& asker, const transports::Address& to, std::string_view type, Body body, Duration deadline) {
+std::shared_ptr<ReplyState> send_ask(Asker& asker, const transports::Address& to,
+                                     std::string_view type, Body body, Duration deadline) {
   return asker.ask(to, type, std::move(body), deadline);
 }
 
@@ -23,13 +24,18 @@ void forget(ReplyState& state) {
 
 namespace {
 
-std::string seconds(Duration duration) { return to_text(std::chrono::duration<double>(duration).count()) + " s"; }
+std::string seconds(Duration duration) {
+  return to_text(std::chrono::duration<double>(duration).count()) + " s";
+}
 
 }  // namespace
 
 std::shared_ptr<ReplyState> Asker::add(Duration deadline, Result<Body> at_deadline) {
-  check(control_.inside(), "ask() and after() are for coroutines on the node's control lane; an engine handler cannot ask");
-  check(deadline > Duration::zero() && deadline <= std::chrono::hours(24 * 30), "a deadline is more than 0 and at most 30 days");
+  check(control_.inside(),
+        "ask() and after() are for coroutines on the node's control lane; an engine handler cannot "
+        "ask");
+  check(deadline > Duration::zero() && deadline <= std::chrono::hours(24 * 30),
+        "a deadline is more than 0 and at most 30 days");
   auto state = std::make_shared<ReplyState>();
   if (ended_) {
     state->outcome = fail(*ended_);
@@ -38,28 +44,41 @@ std::shared_ptr<ReplyState> Asker::add(Duration deadline, Result<Body> at_deadli
   const std::uint64_t id = ++next_id_;
   state->id = id;
   state->asker = weak_from_this();
-  const TimerId timer = control_.at(scheduler_.now() + deadline, [weak = weak_from_this(), id, at_deadline = std::move(at_deadline)] {
-    if (const auto self = weak.lock()) self->finish(id, at_deadline);
-  });
+  const TimerId timer =
+      control_.at(scheduler_.now() + deadline,
+                  [weak = weak_from_this(), id, at_deadline = std::move(at_deadline)] {
+                    if (const auto self = weak.lock()) self->finish(id, at_deadline);
+                  });
   asks_.emplace(id, Ask{state, timer, nanoseconds(scheduler_.now())});
   return state;
 }
 
-std::shared_ptr<ReplyState> Asker::ask(const transports::Address& to, std::string_view type, Body body, Duration deadline) {
-  std::string late = cat(to_string(to), " did not answer '", type, "' within ", seconds(deadline), " (asked by ", node_,
-                         "): it is busy, has died or cannot be reached; its log says more, and a longer deadline may do");
+std::shared_ptr<ReplyState> Asker::ask(const transports::Address& to, std::string_view type,
+                                       Body body, Duration deadline) {
+  std::string late = cat(to_string(to), " did not answer '", type, "' within ", seconds(deadline),
+                         " (asked by ", node_,
+                         "): it is busy, has died or cannot be reached; its log says more, and a "
+                         "longer deadline may do");
   auto state = add(deadline, fail(Errc::timeout, std::move(late)));
   if (state->outcome) return state;
-  Frame frame{to, transports::Address{node_, ""}, state->id, transports::Kind::request, std::string(type), std::move(body)};
+  Frame frame{to,
+              transports::Address{node_, ""},
+              state->id,
+              transports::Kind::request,
+              std::string(type),
+              std::move(body)};
   Result<> sent = transport_.send(std::move(frame));
   if (!sent) {
     const Error& why = sent.error();
-    finish(state->id, fail(why.code, cat("'", type, "' could not be sent to ", to_string(to), ": ", why.what)));
+    finish(state->id, fail(why.code, cat("'", type, "' could not be sent to ", to_string(to), ": ",
+                                         why.what)));
   }
   return state;
 }
 
-std::shared_ptr<ReplyState> Asker::after(Duration delay) { return add(delay, Body()); }
+std::shared_ptr<ReplyState> Asker::after(Duration delay) {
+  return add(delay, Body());
+}
 
 bool Asker::answer(Frame frame) {
   const auto ask = asks_.find(frame.id);
@@ -76,8 +95,8 @@ bool Asker::answer(Frame frame) {
 
 void Asker::witness(const Frame& answer, std::int64_t asked) const {
   if (!witness_) return;
-  witness_(
-      {answer.from, answer.type, asked, answer.began, answer.ended, nanoseconds(scheduler_.now()), answer.kind == transports::Kind::error});
+  witness_({answer.from, answer.type, asked, answer.began, answer.ended,
+            nanoseconds(scheduler_.now()), answer.kind == transports::Kind::error});
 }
 
 void Asker::forget(std::uint64_t id) {

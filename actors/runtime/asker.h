@@ -1,4 +1,5 @@
-// Asker: the table of asks in flight of one node, with their deadlines. Lives on the node's control lane.
+// Asker: the table of asks in flight of one node, with their deadlines. Lives on the node's control
+// lane.
 #pragma once
 
 #include <atomic>
@@ -25,11 +26,14 @@ class Asker : public std::enable_shared_from_this<Asker> {
   void set_witness(std::function<void(const Answered&)> witness) { witness_ = std::move(witness); }
   void set_incarnation(std::uint64_t incarnation) { next_id_ = incarnation << 40; }
 
-  /// Sends now. Whatever happens, the state gets an outcome by the deadline (more than 0, at most 30 days).
-  std::shared_ptr<ReplyState> ask(const transports::Address& to, std::string_view type, transports::Body body, Duration deadline);
+  /// Sends now. Whatever happens, the state gets an outcome by the deadline (more than 0, at most
+  /// 30 days).
+  std::shared_ptr<ReplyState> ask(const transports::Address& to, std::string_view type,
+                                  transports::Body body, Duration deadline);
   /// An ask of nobody: its answer is the passing of time.
   std::shared_ptr<ReplyState> after(Duration delay);
-  /// A frame of kind reply or error. False when nobody waits for it: forgotten, late, or a duplicate.
+  /// A frame of kind reply or error. False when nobody waits for it: forgotten, late, or a
+  /// duplicate.
   bool answer(transports::Frame frame);
   void forget(std::uint64_t id);
   /// Ends every ask in flight with this error, and (for good) every later one.

@@ -19,7 +19,8 @@ struct Handler {
   std::function<Task<transports::Body>(transports::Body)> converse;  ///< runs on the control lane
 };
 
-/// Owns the actor (the handlers share it). Throws Failure for the world's errors and Bug for ours, as the actor does.
+/// Owns the actor (the handlers share it). Throws Failure for the world's errors and Bug for ours,
+/// as the actor does.
 using Behavior = std::map<std::string, Handler, std::less<>>;
 
 template <class A, class M>
@@ -53,9 +54,13 @@ template <class M, class A>
 requires Handles<A, M> Handler handler_of(const std::shared_ptr<A>& actor) {
   Handler handler;
   if constexpr (std::is_same_v<decltype(actor->on(std::declval<M>())), Task<typename M::Reply>>)
-    handler.converse = [actor](transports::Body body) { return converse<A, M>(*actor, std::move(body)); };
+    handler.converse = [actor](transports::Body body) {
+      return converse<A, M>(*actor, std::move(body));
+    };
   else
-    handler.compute = [actor](transports::Body body) { return compute<A, M>(*actor, std::move(body)); };
+    handler.compute = [actor](transports::Body body) {
+      return compute<A, M>(*actor, std::move(body));
+    };
   return handler;
 }
 

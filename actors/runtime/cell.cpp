@@ -17,7 +17,8 @@ Outcome outcome_of_current_exception(const std::string& who, const std::string& 
 Error not_handled(const Cell& cell, const std::string& who, const std::string& type) {
   std::vector<std::string> known;
   for (const auto& [name, handler] : cell.behavior) known.push_back(name);
-  return {Errc::unsupported, cat(who, " does not handle '", quote(type), "'; it handles: ", join(known, ", "))};
+  return {Errc::unsupported,
+          cat(who, " does not handle '", quote(type), "'; it handles: ", join(known, ", "))};
 }
 
 }  // namespace troupe::actors

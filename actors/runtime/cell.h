@@ -1,5 +1,5 @@
-// Cell: one actor in its node: mailbox, handlers, and whether it lives. Only the control lane touches it; its compute
-// handlers run on its engine lane, one at a time.
+// Cell: one actor in its node: mailbox, handlers, and whether it lives. Only the control lane
+// touches it; its compute handlers run on its engine lane, one at a time.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,16 @@ struct Cell {
   std::optional<std::string> last_words;  ///< set when it has died
 };
 
-/// What a handler ended with: the body of its reply, or an error; last words when it was a mistake of ours.
+/// What a handler ended with: the body of its reply, or an error; last words when it was a mistake
+/// of ours.
 struct Outcome {
   Result<transports::Body> answer;
   std::optional<std::string> last_words;
   std::int64_t began = 0, ended = 0;  ///< of the handler, nanoseconds of the scheduler's clock
 };
 
-/// From inside a catch block: an Outcome of the exception that ended a handler of `who` ("main/policy") for message `type`.
+/// From inside a catch block: an Outcome of the exception that ended a handler of `who`
+/// ("main/policy") for message `type`.
 Outcome outcome_of_current_exception(const std::string& who, const std::string& type);
 
 /// Errc::unsupported, naming what the actor does handle.

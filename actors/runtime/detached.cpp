@@ -8,9 +8,13 @@ Ending ending_of_current_exception() {
   Ending ending;
   try {
     throw;
-  } catch (const Failure& failure) { ending.failure = failure.error(); } catch (const std::exception& other) {
+  } catch (const Failure& failure) {
+    ending.failure = failure.error();
+  } catch (const std::exception& other) {
     ending.bug = other.what();
-  } catch (...) { ending.bug = "something that is not an exception was thrown"; }
+  } catch (...) {
+    ending.bug = "something that is not an exception was thrown";
+  }
   return ending;
 }
 

@@ -1,4 +1,5 @@
-// DuplicateWindow: which of one sender's requests were seen. Ids of a sender grow; a transport may repeat or reorder them.
+// DuplicateWindow: which of one sender's requests were seen. Ids of a sender grow; a transport may
+// repeat or reorder them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@ namespace troupe::actors {
 
 class DuplicateWindow {
  public:
-  /// True the first time. An id older than the last 4096 counts as seen: to handle twice is worse than to lose.
+  /// True the first time. An id older than the last 4096 counts as seen: to handle twice is worse
+  /// than to lose.
   bool first(std::uint64_t id) {
     if (id <= floor_ || !seen_.insert(id).second) return false;
     if (seen_.size() > 4096) {

@@ -1,5 +1,5 @@
-// Gate: counts who is inside, refuses entry once closing, and tells when the last one left (after seastar's gate).
-// For the coroutines of one control lane.
+// Gate: counts who is inside, refuses entry once closing, and tells when the last one left (after
+// seastar's gate). For the coroutines of one control lane.
 #pragma once
 
 #include <coroutine>
@@ -15,7 +15,9 @@ class Gate {
  public:
   Gate() = default;
   Gate(const Gate&) = delete;
-  ~Gate() noexcept(false) { check(inside_ == 0, "a gate is destroyed while somebody is inside: close it first"); }
+  ~Gate() noexcept(false) {
+    check(inside_ == 0, "a gate is destroyed while somebody is inside: close it first");
+  }
 
   class Holder {
    public:

@@ -1,4 +1,5 @@
-// Mailbox: what waits for one actor, in order of arrival. Bounded: a full one refuses, it never blocks the reader.
+// Mailbox: what waits for one actor, in order of arrival. Bounded: a full one refuses, it never
+// blocks the reader.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,9 @@ namespace troupe::actors {
 
 class Mailbox {
  public:
-  explicit Mailbox(std::size_t capacity) : capacity_(capacity) { check(capacity > 0, "a mailbox holds at least one message"); }
+  explicit Mailbox(std::size_t capacity) : capacity_(capacity) {
+    check(capacity > 0, "a mailbox holds at least one message");
+  }
   /// False, and the frame is untouched, when it is full.
   bool push(transports::Frame& frame) {
     if (frames_.size() >= capacity_) return false;

@@ -1,4 +1,5 @@
-// What may be said to an actor. A message is an aggregate that names itself and its reply and lists its fields:
+// What may be said to an actor. A message is an aggregate that names itself and its reply and lists
+// its fields:
 //
 //   struct Generate {
 //     using Reply = Experience;                       // or void
@@ -28,8 +29,9 @@ concept Message = std::movable<M> && requires(M& message) {
   { std::tuple_size<decltype(fields(message))>::value } -> std::convertible_to<std::size_t>;
 };
 
-/// A compute handler is a plain function (`R on(M)` or `Result<R> on(M)`), run on the actor's engine lane. A handler that
-/// asks others is a coroutine (`Task<R> on(M)`), run on the control lane; it must not compute.
+/// A compute handler is a plain function (`R on(M)` or `Result<R> on(M)`), run on the actor's
+/// engine lane. A handler that asks others is a coroutine (`Task<R> on(M)`), run on the control
+/// lane; it must not compute.
 template <class A, class M>
 concept Handles = Message<M> && requires(A& actor, M message) {
   requires std::same_as<decltype(actor.on(std::move(message))), typename M::Reply> ||

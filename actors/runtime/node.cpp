@@ -60,7 +60,8 @@ class Node::Core : public std::enable_shared_from_this<Core> {
   void compute(const std::shared_ptr<Cell>& cell, Frame frame, const Handler& handler);
   Detached converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> cell, Frame frame);
   void complete(const std::shared_ptr<Cell>& cell, const Frame& frame, Outcome outcome);
-  void answer(const Frame& request, Result<Body> result, std::int64_t began = 0, std::int64_t ended = 0);
+  void answer(const Frame& request, Result<Body> result, std::int64_t began = 0,
+              std::int64_t ended = 0);
   void bury(Cell& cell, const std::string& last_words);
   void empty(Cell& cell, const Error& why);
   void look_whether_drained();
@@ -84,7 +85,8 @@ void Node::Core::deliver(Frame frame) {
     ++duplicates;
     return;
   }
-  if (Result<> accepted = accept(frame); !accepted) answer(frame, fail(std::move(accepted.error())));
+  if (Result<> accepted = accept(frame); !accepted)
+    answer(frame, fail(std::move(accepted.error())));
 }
 
 Result<> Node::Core::accept(Frame& frame) {
@@ -94,15 +96,16 @@ Result<> Node::Core::accept(Frame& frame) {
   if (found == cells.end()) {
     std::vector<std::string> known;
     for (const auto& entry : cells) known.push_back(entry.first);
-    return fail(Errc::not_found, cat("there is no actor ", quote(who), "; on this node live: ", join(known, ", ")));
+    return fail(Errc::not_found,
+                cat("there is no actor ", quote(who), "; on this node live: ", join(known, ", ")));
   }
   Cell& cell = *found->second;
   if (cell.last_words) return fail(Errc::closed, cat(who, " has ended: ", *cell.last_words));
   if (!cell.behavior.contains(frame.type)) return fail(not_handled(cell, who, frame.type));
   if (!cell.mailbox.push(frame)) {
     ++refused;
-    return fail(Errc::full,
-                cat(who, " refused '", frame.type, "': ", cell.mailbox.capacity(), " messages wait already; ask it less at once"));
+    return fail(Errc::full, cat(who, " refused '", frame.type, "': ", cell.mailbox.capacity(),
+                                " messages wait already; ask it less at once"));
   }
   pump(found->second);
   return {};
@@ -129,9 +132,12 @@ void Node::Core::compute(const std::shared_ptr<Cell>& cell, Frame frame, const H
     const Time began = self->scheduler.now();
     try {
       outcome->answer = handler.compute(std::move(shared->body));
-    } catch (...) { *outcome = outcome_of_current_exception(to_string(shared->to), shared->type); }
+    } catch (...) {
+      *outcome = outcome_of_current_exception(to_string(shared->to), shared->type);
+    }
     outcome->began = nanoseconds(began), outcome->ended = nanoseconds(self->scheduler.now());
-    self->control.post([self, cell, shared, outcome] { self->complete(cell, *shared, std::move(*outcome)); });
+    self->control.post(
+        [self, cell, shared, outcome] { self->complete(cell, *shared, std::move(*outcome)); });
   });
 }
 
@@ -142,12 +148,16 @@ Detached Node::Core::converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> 
     Task<Body> handling = cell->behavior.find(frame.type)->second.converse(std::move(frame.body));
     Body body = co_await handling;
     outcome.answer = std::move(body);
-  } catch (...) { outcome = outcome_of_current_exception(to_string(frame.to), frame.type); }
+  } catch (...) {
+    outcome = outcome_of_current_exception(to_string(frame.to), frame.type);
+  }
   outcome.began = nanoseconds(began), outcome.ended = nanoseconds(self->scheduler.now());
-  // Posted, so that a handler that never waits does not nest the next one of its mailbox on this stack.
+  // Posted, so that a handler that never waits does not nest the next one of its mailbox on this
+  // stack.
   auto ended = std::make_shared<Outcome>(std::move(outcome));
   auto shared = std::make_shared<Frame>(std::move(frame));
-  self->control.post([self, cell, shared, ended] { self->complete(cell, *shared, std::move(*ended)); });
+  self->control.post(
+      [self, cell, shared, ended] { self->complete(cell, *shared, std::move(*ended)); });
 }
 
 void Node::Core::complete(const std::shared_ptr<Cell>& cell, const Frame& frame, Outcome outcome) {
@@ -160,10 +170,13 @@ void Node::Core::complete(const std::shared_ptr<Cell>& cell, const Frame& frame,
     pump(cell);
 }
 
-void Node::Core::answer(const Frame& request, Result<Body> result, std::int64_t began, std::int64_t ended) {
+void Node::Core::answer(const Frame& request, Result<Body> result, std::int64_t began,
+                        std::int64_t ended) {
   const Kind kind = result ? Kind::reply : Kind::error;
   Body body = result ? std::move(*result) : Body::of(std::move(result.error()));
-  if (!transport.send(Frame{request.from, request.to, request.id, kind, request.type, std::move(body), began, ended})) ++undeliverable;
+  if (!transport.send(Frame{request.from, request.to, request.id, kind, request.type,
+                            std::move(body), began, ended}))
+    ++undeliverable;
 }
 
 void Node::Core::bury(Cell& cell, const std::string& last_words) {
@@ -182,7 +195,8 @@ void Node::Core::begin_stop(std::promise<void>& when_drained) {
   stopping = true;
   drained = &when_drained;
   asker->cancel_all({Errc::cancelled, cat("node '", name, "' is stopping")});
-  for (const auto& [unused, cell] : cells) empty(*cell, {Errc::closed, cat("node '", name, "' is stopping")});
+  for (const auto& [unused, cell] : cells)
+    empty(*cell, {Errc::closed, cat("node '", name, "' is stopping")});
   look_whether_drained();
 }
 
@@ -190,7 +204,8 @@ void Node::Core::say_who_runs(Duration since_stop) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_stop).count();
   for (const auto& [unused, cell] : cells) {
     if (cell->running > 0)
-      log_warning(cat(path(*cell), " still handles '", cell->handling, "', ", seconds, " s after it was asked to stop"));
+      log_warning(cat(path(*cell), " still handles '", cell->handling, "', ", seconds,
+                      " s after it was asked to stop"));
   }
 }
 
@@ -216,19 +231,23 @@ void on_lane(Scheduler& scheduler, Lane& lane, const Job& job) {
 
 }  // namespace
 
-Node::Node(std::string name, Scheduler& scheduler, transports::Transport& transport, NodeOptions options)
+Node::Node(std::string name, Scheduler& scheduler, transports::Transport& transport,
+           NodeOptions options)
     : core_(std::make_shared<Core>(std::move(name), scheduler, transport, std::move(options))) {
   // Weak: a frame that arrives in the middle of the destructor finds nobody.
-  const std::uint64_t incarnation = transport.attach(core_->name, [weak = std::weak_ptr(core_)](Frame frame) {
-    if (const auto core = weak.lock()) core->receive(std::move(frame));
-  });
+  const std::uint64_t incarnation =
+      transport.attach(core_->name, [weak = std::weak_ptr(core_)](Frame frame) {
+        if (const auto core = weak.lock()) core->receive(std::move(frame));
+      });
   core_->asker->set_incarnation(incarnation);
 }
 
 Node::~Node() {
   try {
     stop();
-  } catch (const std::exception& error) { log_error(cat("node '", core_->name, "' did not stop cleanly: ", error.what())); }
+  } catch (const std::exception& error) {
+    log_error(cat("node '", core_->name, "' did not stop cleanly: ", error.what()));
+  }
 }
 
 void Node::install(const std::string& name, Behavior behavior, Placement placement) {
@@ -236,17 +255,24 @@ void Node::install(const std::string& name, Behavior behavior, Placement placeme
   check(core_->names.insert(name).second, "two actors of a node have the same name");
   bool computes = false;
   for (const auto& [unused, handler] : behavior) computes |= static_cast<bool>(handler.compute);
-  check(placement.at_once == 1 || (placement.at_once > 1 && !computes), "several messages at once need handlers that are all coroutines");
-  Lane& lane = computes ? core_->scheduler.lane(core_->name + "/" + placement.lane) : core_->control;
-  auto cell = std::make_shared<Cell>(Cell{name, std::move(behavior), &lane, Mailbox(placement.mailbox), placement.at_once, 0, {}, {}});
+  check(placement.at_once == 1 || (placement.at_once > 1 && !computes),
+        "several messages at once need handlers that are all coroutines");
+  Lane& lane =
+      computes ? core_->scheduler.lane(core_->name + "/" + placement.lane) : core_->control;
+  auto cell = std::make_shared<Cell>(Cell{
+      name, std::move(behavior), &lane, Mailbox(placement.mailbox), placement.at_once, 0, {}, {}});
   core_->spawned.push_back(cell);
   core_->control.post([core = core_, cell] { core->add(cell); });
 }
 
-Reply<void> Node::after(Duration delay) { return Reply<void>(core_->asker->after(delay)); }
+Reply<void> Node::after(Duration delay) {
+  return Reply<void>(core_->asker->after(delay));
+}
 
 void Node::cancel_asks() {
-  core_->control.post([core = core_] { core->asker->cancel_all({Errc::cancelled, "the run was asked to stop"}); });
+  core_->control.post([core = core_] {
+    core->asker->cancel_all({Errc::cancelled, "the run was asked to stop"});
+  });
 }
 
 void Node::stop() {
@@ -268,14 +294,25 @@ void Node::stop() {
     Cell& cell = *core_->spawned.back();
     on_lane(core_->scheduler, *cell.lane, [&] { cell.behavior.clear(); });
   }
-  // Behind everything that was posted before detach(): after this nothing of the node touches the transport.
+  // Behind everything that was posted before detach(): after this nothing of the node touches the
+  // transport.
   on_lane(core_->scheduler, core_->control, [&] { core_->cells.clear(); });
 }
 
-const std::string& Node::name() const { return core_->name; }
-Scheduler& Node::scheduler() const { return core_->scheduler; }
-Lane& Node::control() const { return core_->control; }
-const std::shared_ptr<Asker>& Node::asker() const { return core_->asker; }
-NodeStats Node::stats() const { return {core_->unexpected, core_->duplicates, core_->refused, core_->undeliverable}; }
+const std::string& Node::name() const {
+  return core_->name;
+}
+Scheduler& Node::scheduler() const {
+  return core_->scheduler;
+}
+Lane& Node::control() const {
+  return core_->control;
+}
+const std::shared_ptr<Asker>& Node::asker() const {
+  return core_->asker;
+}
+NodeStats Node::stats() const {
+  return {core_->unexpected, core_->duplicates, core_->refused, core_->undeliverable};
+}
 
 }  // namespace troupe::actors

@@ -33,7 +33,9 @@ Detached see_through(Task<T> task, std::shared_ptr<Started<T>> started) {
     } else {
       started->value = co_await task;
     }
-  } catch (...) { started->ending = ending_of_current_exception(); }
+  } catch (...) {
+    started->ending = ending_of_current_exception();
+  }
   started->promise.set_value();
 }
 
@@ -54,8 +56,9 @@ T finish(Started<T>& started) {
   if constexpr (!std::is_void_v<T>) return std::move(*started.value);
 }
 
-/// Runs a coroutine to its end; blocks the caller, which is in no lane. `stop`, when given, is looked at while it runs.
-/// Over a VirtualScheduler a task that waits for what can never come is a Bug.
+/// Runs a coroutine to its end; blocks the caller, which is in no lane. `stop`, when given, is
+/// looked at while it runs. Over a VirtualScheduler a task that waits for what can never come is a
+/// Bug.
 template <class T>
 T run(Node& node, Task<T> task, const Stop* stop = nullptr) {
   auto started = start(node, std::move(task));

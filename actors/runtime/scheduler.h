@@ -1,5 +1,6 @@
-// Where jobs run and what time it is: the port under the node. ThreadScheduler is the real one (a thread a lane),
-// VirtualScheduler the deterministic one (one thread, virtual time, seeded order). The code above is the same.
+// Where jobs run and what time it is: the port under the node. ThreadScheduler is the real one (a
+// thread a lane), VirtualScheduler the deterministic one (one thread, virtual time, seeded order).
+// The code above is the same.
 #pragma once
 
 #include <chrono>
@@ -17,9 +18,12 @@ using Job = std::function<void()>;
 using TimerId = std::uint64_t;
 
 /// Since the clock's epoch; processes of one host share it.
-inline std::int64_t nanoseconds(Time time) { return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count(); }
+inline std::int64_t nanoseconds(Time time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
 
-/// Runs jobs one after the other, in the order posted: what happens after a post() returned, on any thread, posts behind it.
+/// Runs jobs one after the other, in the order posted: what happens after a post() returned, on any
+/// thread, posts behind it.
 class Lane {
  public:
   virtual ~Lane() = default;
@@ -36,10 +40,12 @@ class Lane {
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  /// The lane of that name, made at the first use. From the thread that made the scheduler. Lanes live as long as the scheduler.
+  /// The lane of that name, made at the first use. From the thread that made the scheduler. Lanes
+  /// live as long as the scheduler.
   virtual Lane& lane(const std::string& name) = 0;
   virtual Time now() const = 0;
-  /// Blocks the caller, which is in no lane, until `done` is ready; calls `tick` about every 20 ms (virtual: before each job).
+  /// Blocks the caller, which is in no lane, until `done` is ready; calls `tick` about every 20 ms
+  /// (virtual: before each job).
   virtual void drive(std::future<void>& done, const std::function<void()>& tick) = 0;
 };
 

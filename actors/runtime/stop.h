@@ -5,8 +5,8 @@
 
 namespace troupe::actors {
 
-/// A request to stop; request() may be called from a signal handler. Once: algorithms see requested() and finish their step.
-/// Twice: the asks in flight end with Errc::cancelled.
+/// A request to stop; request() may be called from a signal handler. Once: algorithms see
+/// requested() and finish their step. Twice: the asks in flight end with Errc::cancelled.
 class Stop {
  public:
   void request() noexcept { count_.fetch_add(1); }

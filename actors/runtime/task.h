@@ -1,6 +1,7 @@
-// Task<T>: a coroutine that starts when it is awaited. Everything here runs on one control lane, so there is no lock.
-// It is ours and not asio::awaitable so that a file that only asks parses no Asio, and so that a virtual scheduler can drive
-// the same coroutines. An awaited task that ends without waiting costs no stack: await_suspend resumes it and looks.
+// Task<T>: a coroutine that starts when it is awaited. Everything here runs on one control lane, so
+// there is no lock. It is ours and not asio::awaitable so that a file that only asks parses no
+// Asio, and so that a virtual scheduler can drive the same coroutines. An awaited task that ends
+// without waiting costs no stack: await_suspend resumes it and looks.
 #pragma once
 
 #include <coroutine>
@@ -22,7 +23,8 @@ class TaskPromiseBase {
     bool await_ready() noexcept { return false; }
     template <class P>
     void await_suspend(std::coroutine_handle<P> ended) noexcept {
-      // The awaiter owns this frame and may destroy it while it runs: nothing of the frame is touched after resume().
+      // The awaiter owns this frame and may destroy it while it runs: nothing of the frame is
+      // touched after resume().
       if (const auto waiter = ended.promise().waiter_) waiter.resume();
     }
     void await_resume() noexcept {}
@@ -67,7 +69,8 @@ class TaskPromise<void> : public TaskPromiseBase {
   void take() const { rethrow(); }
 };
 
-/// A lazy coroutine. Await it once, alone right of `=`:  `auto x = co_await work(a);`. Destroying it destroys what it awaits.
+/// A lazy coroutine. Await it once, alone right of `=`:  `auto x = co_await work(a);`. Destroying
+/// it destroys what it awaits.
 template <class T>
 class [[nodiscard]] Task {
  public:
@@ -112,6 +115,8 @@ template <class T>
 Task<T> TaskPromise<T>::get_return_object() {
   return Task<T>(std::coroutine_handle<TaskPromise>::from_promise(*this));
 }
-inline Task<void> TaskPromise<void>::get_return_object() { return Task<void>(std::coroutine_handle<TaskPromise>::from_promise(*this)); }
+inline Task<void> TaskPromise<void>::get_return_object() {
+  return Task<void>(std::coroutine_handle<TaskPromise>::from_promise(*this));
+}
 
 }  // namespace troupe::actors

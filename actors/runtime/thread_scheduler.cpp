@@ -18,7 +18,8 @@ namespace {
 class ThreadLane final : public Lane {
  public:
   explicit ThreadLane(const std::string& name)
-      : guard_(asio::make_work_guard(loop_)), thread_(quiet_thread(name, [this] { loop_.run(); })) {}
+      : guard_(asio::make_work_guard(loop_)),
+        thread_(quiet_thread(name, [this] { loop_.run(); })) {}
   ~ThreadLane() override {
     loop_.stop();
     thread_.join();
@@ -41,8 +42,8 @@ class ThreadLane final : public Lane {
   }
 
  private:
-  // No concurrency hint of 1: Asio would then keep a job posted from inside the lane in a private queue, behind jobs that other
-  // threads post later.
+  // No concurrency hint of 1: Asio would then keep a job posted from inside the lane in a private
+  // queue, behind jobs that other threads post later.
   asio::io_context loop_;
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   std::map<TimerId, asio::steady_timer> timers_;
@@ -57,7 +58,8 @@ ThreadScheduler::ThreadScheduler() = default;
 ThreadScheduler::~ThreadScheduler() = default;
 
 Lane& ThreadScheduler::lane(const std::string& name) {
-  check(std::this_thread::get_id() == owner_, "lanes are made by the thread that made the scheduler");
+  check(std::this_thread::get_id() == owner_,
+        "lanes are made by the thread that made the scheduler");
   auto& lane = lanes_[name];
   if (!lane) lane = std::make_unique<ThreadLane>(name);
   return *lane;

@@ -1,4 +1,5 @@
-// ThreadScheduler: the real scheduler. Each lane is a thread with an event loop; time is the monotonic clock.
+// ThreadScheduler: the real scheduler. Each lane is a thread with an event loop; time is the
+// monotonic clock.
 #pragma once
 
 #include <map>
@@ -13,7 +14,8 @@ namespace troupe::actors {
 class ThreadScheduler final : public Scheduler {
  public:
   ThreadScheduler();
-  /// Waits for the jobs that run, drops those that do not yet, joins the threads. From the thread that made it.
+  /// Waits for the jobs that run, drops those that do not yet, joins the threads. From the thread
+  /// that made it.
   ~ThreadScheduler() override;
   Lane& lane(const std::string& name) override;
   Time now() const override { return Clock::now(); }

@@ -13,7 +13,9 @@ Detached see_to_its_end(const Task<void>& task, std::exception_ptr& thrown, Gate
   const Gate::Holder until_here = std::move(inside);
   try {
     co_await task;
-  } catch (...) { thrown = std::current_exception(); }
+  } catch (...) {
+    thrown = std::current_exception();
+  }
 }
 
 }  // namespace
@@ -21,7 +23,8 @@ Detached see_to_its_end(const Task<void>& task, std::exception_ptr& thrown, Gate
 Task<void> together(std::vector<Task<void>> tasks) {
   Gate gate;
   std::vector<std::exception_ptr> thrown(tasks.size());
-  for (std::size_t i = 0; i < tasks.size(); ++i) see_to_its_end(tasks[i], thrown[i], Gate::Holder(gate));
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    see_to_its_end(tasks[i], thrown[i], Gate::Holder(gate));
   co_await gate.close();
   for (const auto& exception : thrown)
     if (exception) std::rethrow_exception(exception);

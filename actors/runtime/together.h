@@ -7,8 +7,8 @@
 
 namespace troupe::actors {
 
-/// Starts all, in order, each up to its first wait; ends when all have ended. Then throws what the first of them that failed threw.
-/// What the tasks refer to must live until all have ended.
+/// Starts all, in order, each up to its first wait; ends when all have ended. Then throws what the
+/// first of them that failed threw. What the tasks refer to must live until all have ended.
 Task<void> together(std::vector<Task<void>> tasks);
 
 }  // namespace troupe::actors

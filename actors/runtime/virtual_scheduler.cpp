@@ -11,7 +11,8 @@ namespace troupe::actors {
 
 class VirtualScheduler::VirtualLane final : public Lane {
  public:
-  VirtualLane(std::string name, VirtualScheduler& scheduler) : name_(std::move(name)), scheduler_(scheduler) {}
+  VirtualLane(std::string name, VirtualScheduler& scheduler)
+      : name_(std::move(name)), scheduler_(scheduler) {}
   void post(Job job) override { ready_.push_back(std::move(job)); }
   TimerId at(Time when, Job job) override {
     const TimerId id = ++scheduler_.last_timer_;
@@ -20,7 +21,8 @@ class VirtualScheduler::VirtualLane final : public Lane {
   }
   bool cancel(TimerId timer) override {
     auto& timers = scheduler_.timers_;
-    const auto found = std::find_if(timers.begin(), timers.end(), [&](const auto& entry) { return entry.second.id == timer; });
+    const auto found = std::find_if(timers.begin(), timers.end(),
+                                    [&](const auto& entry) { return entry.second.id == timer; });
     if (found == timers.end()) return false;
     timers.erase(found);
     return true;
@@ -38,7 +40,8 @@ class VirtualScheduler::VirtualLane final : public Lane {
 
  private:
   struct Running {  // also when a job throws, which in a test it may
-    Running(const VirtualLane*& slot, const VirtualLane* lane) : slot_(slot), before_(std::exchange(slot, lane)) {}
+    Running(const VirtualLane*& slot, const VirtualLane* lane)
+        : slot_(slot), before_(std::exchange(slot, lane)) {}
     ~Running() { slot_ = before_; }
     const VirtualLane*& slot_;
     const VirtualLane* before_;
@@ -49,7 +52,8 @@ class VirtualScheduler::VirtualLane final : public Lane {
   std::deque<Job> ready_;
 };
 
-VirtualScheduler::VirtualScheduler(std::uint64_t seed) : seed_(seed) {}
+VirtualScheduler::VirtualScheduler(std::uint64_t seed) : seed_(seed) {
+}
 
 VirtualScheduler::~VirtualScheduler() = default;
 
@@ -85,13 +89,15 @@ void VirtualScheduler::drive(std::future<void>& done, const std::function<void()
     tick();
     const bool moved = run_one() || wake_timers(Time::max());
     check(moved || done.wait_for(std::chrono::seconds(0)) == std::future_status::ready,
-          "nothing is left to run, no timer is set, and the task has not ended: it waits for what can never come");
+          "nothing is left to run, no timer is set, and the task has not ended: it waits for what "
+          "can never come");
   }
 }
 
 void VirtualScheduler::settle() {
   do {
-    while (run_one()) {}
+    while (run_one()) {
+    }
   } while (wake_timers(now_));
 }
 
@@ -102,6 +108,8 @@ void VirtualScheduler::advance(Duration duration) {
   now_ = until;
 }
 
-void VirtualScheduler::later(Duration delay, Job job) { lane("network").at(now_ + delay, std::move(job)); }
+void VirtualScheduler::later(Duration delay, Job job) {
+  lane("network").at(now_ + delay, std::move(job));
+}
 
 }  // namespace troupe::actors

@@ -1,5 +1,6 @@
-// VirtualScheduler: the deterministic scheduler. All lanes on the caller's thread, virtual time, and, where real threads
-// would race (jobs ready on several lanes), an order drawn from the seed. A job takes no time. For one thread.
+// VirtualScheduler: the deterministic scheduler. All lanes on the caller's thread, virtual time,
+// and, where real threads would race (jobs ready on several lanes), an order drawn from the seed. A
+// job takes no time. For one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ class VirtualScheduler final : public Scheduler {
   ~VirtualScheduler() override;
   Lane& lane(const std::string& name) override;
   Time now() const override { return now_; }
-  /// A Bug when nothing is left to do and `done` is not ready: somebody waits for what can never come.
+  /// A Bug when nothing is left to do and `done` is not ready: somebody waits for what can never
+  /// come.
   void drive(std::future<void>& done, const std::function<void()>& tick) override;
 
   /// Runs what is ready now, until nothing is. Time stands still.

@@ -33,7 +33,8 @@ struct Way {
   }
 };
 
-// A process whose parent has ended ends at once. A change of user undoes the wish, so it is said twice.
+// A process whose parent has ended ends at once. A change of user undoes the wish, so it is said
+// twice.
 void end_with_parent(const Way& way) {
   way.must(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, Step::parent);
   pollfd parent{way.ends.go, 0, 0};
@@ -42,7 +43,8 @@ void end_with_parent(const Way& way) {
 
 void take_streams(const Way& way) {
   const Ends& ends = way.ends;
-  const bool taken = ::dup2(ends.input, 0) == 0 && ::dup2(ends.output, 1) == 1 && ::dup2(ends.errors, 2) == 2;
+  const bool taken =
+      ::dup2(ends.input, 0) == 0 && ::dup2(ends.output, 1) == 1 && ::dup2(ends.errors, 2) == 2;
   way.must(taken && ::syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) == 0, Step::streams);
 }
 
@@ -65,7 +67,8 @@ bool show(const Shown& thing) {
   return harden(to, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, AT_RECURSIVE);
 }
 
-// The old root goes to /old below an empty one, what is shown is bound into /new, and /new becomes the root.
+// The old root goes to /old below an empty one, what is shown is bound into /new, and /new becomes
+// the root.
 void build_view(const Way& way) {
   constexpr unsigned long quiet = MS_NOSUID | MS_NODEV;
   const Plan& plan = way.plan;
@@ -73,10 +76,13 @@ void build_view(const Way& way) {
   way.must(::mount("tmpfs", "/tmp", "tmpfs", quiet, "mode=755,size=1m") == 0, Step::mounts);
   way.must(::mkdir("/tmp/old", 0755) == 0 && ::mkdir("/tmp/new", 0755) == 0, Step::mounts);
   way.must(::syscall(SYS_pivot_root, "/tmp", "/tmp/old") == 0 && ::chdir("/") == 0, Step::mounts);
-  way.must(::mount("tmpfs", "/new", "tmpfs", quiet, "mode=755,size=1m,nr_inodes=4096") == 0, Step::mounts);
+  way.must(::mount("tmpfs", "/new", "tmpfs", quiet, "mode=755,size=1m,nr_inodes=4096") == 0,
+           Step::mounts);
   way.must(::mkdir("/new/tmp", 0755) == 0, Step::mounts);
-  way.must(::mount("tmpfs", "/new/tmp", "tmpfs", quiet, plan.work_options.c_str()) == 0, Step::mounts);
-  for (const auto& folder : plan.folders) way.must(::mkdir(folder.c_str(), 0755) == 0 || errno == EEXIST, Step::mounts);
+  way.must(::mount("tmpfs", "/new/tmp", "tmpfs", quiet, plan.work_options.c_str()) == 0,
+           Step::mounts);
+  for (const auto& folder : plan.folders)
+    way.must(::mkdir(folder.c_str(), 0755) == 0 || errno == EEXIST, Step::mounts);
   int which = 0;
   for (const Shown& thing : plan.shown) way.must(show(thing), Step::mounts, which++);
   // Where another /proc hides something, the kernel refuses a new one: the program then has none.
@@ -110,11 +116,13 @@ void take_limits(const Way& way) {
   limit(RLIMIT_AS, limits.address_mb != 0 ? static_cast<rlim_t>(limits.address_mb) * mib : memory);
 }
 
-// Where we are root, it is nobody: root's private files stay root's, and the limit on processes holds (root has none). System calls, not
-// the C library's functions: those tell all threads of the parent, which are not here, under a lock that one of them may have held.
+// Where we are root, it is nobody: root's private files stay root's, and the limit on processes
+// holds (root has none). System calls, not the C library's functions: those tell all threads of the
+// parent, which are not here, under a lock that one of them may have held.
 void become_nobody(const Way& way) {
   if (::getuid() != 0) return;
-  const bool changed = ::syscall(SYS_setgroups, 0, nullptr) == 0 && ::syscall(SYS_setresgid, nobody, nobody, nobody) == 0 &&
+  const bool changed = ::syscall(SYS_setgroups, 0, nullptr) == 0 &&
+                       ::syscall(SYS_setresgid, nobody, nobody, nobody) == 0 &&
                        ::syscall(SYS_setresuid, nobody, nobody, nobody) == 0;
   way.must(changed, Step::user);
 }
@@ -128,13 +136,15 @@ void forget_signals() {
 
 void give_up_calls(const Way& way) {
   const auto& filter = way.plan.filter;
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
+  const sock_fprog program{static_cast<unsigned short>(filter.size()),
+                           const_cast<sock_filter*>(filter.data())};
   way.must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, Step::filter);
   way.must(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, Step::filter);
 }
 
-// The limit on processes counts those of nobody in every sandbox of this host. Where another program has just taken all of them there is
-// none for this one, until that one is stopped: so it waits, three seconds at most.
+// The limit on processes counts those of nobody in every sandbox of this host. Where another
+// program has just taken all of them there is none for this one, until that one is stopped: so it
+// waits, three seconds at most.
 void become_program(const Plan& plan, char* const* run, char* const* environment) {
   constexpr timespec moment{0, 10'000'000};
   for (int tries = 0; tries < 300; ++tries) {
@@ -146,14 +156,16 @@ void become_program(const Plan& plan, char* const* run, char* const* environment
 
 }  // namespace
 
-void enter(const Plan& plan, const char* folder, const Ends& ends, char* const* run, char* const* environment) {
+void enter(const Plan& plan, const char* folder, const Ends& ends, char* const* run,
+           char* const* environment) {
   const Way way{plan, ends};
   const bool own_view = plan.limits.isolation == Isolation::namespaces;
   way.must(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, Step::parent);
   ::close(ends.parents);
   char byte;
   if (::read(ends.go, &byte, 1) != 1) ::_exit(127);
-  way.must(::setsid() >= 0 || own_view, Step::session);  // the first process of a namespace leads one already
+  way.must(::setsid() >= 0 || own_view,
+           Step::session);  // the first process of a namespace leads one already
   ::umask(0);
   take_streams(way);
   if (own_view) build_view(way), close_view(way);

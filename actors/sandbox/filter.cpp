@@ -94,8 +94,10 @@ class Builder {
     add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1);
     answer(value);
   }
-  // The call is answered with `yes` when `test` holds for the low half of an argument, with `no` otherwise.
-  void when_argument(int call, int index, unsigned test, unsigned operand, unsigned yes, unsigned no) {
+  // The call is answered with `yes` when `test` holds for the low half of an argument, with `no`
+  // otherwise.
+  void when_argument(int call, int index, unsigned test, unsigned operand, unsigned yes,
+                     unsigned no) {
     add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 4);
     load(offsetof(seccomp_data, args) + sizeof(__u64) * static_cast<std::size_t>(index));
     add(BPF_JMP | test | BPF_K, operand, 0, 1);
@@ -110,8 +112,10 @@ class Builder {
 }  // namespace
 
 std::vector<sock_filter> make_filter(const Limits& limits) {
-  constexpr unsigned allow = SECCOMP_RET_ALLOW, new_namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC |
-                                                                 CLONE_NEWUTS | CLONE_NEWCGROUP | 0x80 /* CLONE_NEWTIME */;
+  constexpr unsigned allow = SECCOMP_RET_ALLOW,
+                     new_namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS |
+                                      CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+                                      0x80 /* CLONE_NEWTIME */;
   std::vector<sock_filter> out;
   Builder filter(out);
   filter.load(offsetof(seccomp_data, arch));
@@ -121,7 +125,8 @@ std::vector<sock_filter> make_filter(const Limits& limits) {
   filter.add(BPF_JMP | BPF_JGE | BPF_K, other_set, 0, 1);
   filter.answer(not_permitted);
   for (const int call : forbidden) filter.when(call, not_permitted);
-  if (limits.isolation == Isolation::limits) filter.when(__NR_setsid, not_permitted), filter.when(__NR_setpgid, not_permitted);
+  if (limits.isolation == Isolation::limits)
+    filter.when(__NR_setsid, not_permitted), filter.when(__NR_setpgid, not_permitted);
   // Its flags stand in memory, where a filter cannot look; C libraries then use clone.
   filter.when(__NR_clone3, SECCOMP_RET_ERRNO | ENOSYS);
   filter.when_argument(__NR_clone, 0, BPF_JSET, new_namespaces, not_permitted, allow);

@@ -19,13 +19,17 @@ namespace {
 namespace fs = std::filesystem;
 
 // Programs and libraries of the system; of /etc only what programs need to start.
-constexpr const char* system_folders[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"};
+constexpr const char* system_folders[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
+                                          "/lib64", "/libx32", "/opt",  "/nix/store"};
 constexpr const char* system_files[] = {"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"};
-constexpr const char* network_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates"};
-constexpr const char* devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
+constexpr const char* network_files[] = {"/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf",
+                                         "/etc/ssl", "/etc/ca-certificates"};
+constexpr const char* devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                   "/dev/urandom"};
 
 bool inside(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
 }
 
 class View {
@@ -41,14 +45,16 @@ class View {
     if (failed) return;
     const bool folder = fs::is_directory(real, failed);
     make_folders(folder ? path : path.parent_path());
-    plan_.shown.push_back({folder ? Shown::Kind::folder : Shown::Kind::file, "/old" + real.string(), "/new" + path.string()});
+    plan_.shown.push_back({folder ? Shown::Kind::folder : Shown::Kind::file, "/old" + real.string(),
+                           "/new" + path.string()});
     if (folder) folders_.push_back(path);
   }
   // /bin is a link to usr/bin on most systems.
   void show_system(const fs::path& path) {
     std::error_code failed;
     if (fs::is_symlink(path, failed) && path.parent_path() == "/") {
-      plan_.shown.push_back({Shown::Kind::link, fs::read_symlink(path, failed).string(), "/new" + path.string()});
+      plan_.shown.push_back(
+          {Shown::Kind::link, fs::read_symlink(path, failed).string(), "/new" + path.string()});
       folders_.push_back(path);
     } else {
       show(path);
@@ -56,7 +62,8 @@ class View {
   }
   void show_devices() {
     make_folders("/dev");
-    for (const char* device : devices) plan_.shown.push_back({Shown::Kind::device, cat("/old", device), cat("/new", device)});
+    for (const char* device : devices)
+      plan_.shown.push_back({Shown::Kind::device, cat("/old", device), cat("/new", device)});
     plan_.shown.push_back({Shown::Kind::link, "/proc/self/fd", "/new/dev/fd"});
     plan_.shown.push_back({Shown::Kind::link, "/proc/self/fd/0", "/new/dev/stdin"});
     plan_.shown.push_back({Shown::Kind::link, "/proc/self/fd/1", "/new/dev/stdout"});
@@ -66,11 +73,13 @@ class View {
     fs::path so_far = "/";
     for (const auto& part : path.relative_path()) {
       so_far /= part;
-      if (!covered(so_far) && made_.insert(so_far.string()).second) plan_.folders.push_back("/new" + so_far.string());
+      if (!covered(so_far) && made_.insert(so_far.string()).second)
+        plan_.folders.push_back("/new" + so_far.string());
     }
   }
   bool covered(const fs::path& path) const {
-    return std::any_of(folders_.begin(), folders_.end(), [&](const fs::path& folder) { return inside(path, folder); });
+    return std::any_of(folders_.begin(), folders_.end(),
+                       [&](const fs::path& folder) { return inside(path, folder); });
   }
 
  private:
@@ -94,8 +103,10 @@ std::vector<fs::path> candidates(const std::string& name) {
   return out;
 }
 
-// The first that the program will be able to see: PATH may well begin with folders of the user, which are not shown.
-Result<std::string> find_program(const std::string& name, const View& view, const std::string& where) {
+// The first that the program will be able to see: PATH may well begin with folders of the user,
+// which are not shown.
+Result<std::string> find_program(const std::string& name, const View& view,
+                                 const std::string& where) {
   std::vector<std::string> tried, hidden;
   for (const fs::path& path : candidates(name)) {
     tried.push_back(path.string());
@@ -105,14 +116,17 @@ Result<std::string> find_program(const std::string& name, const View& view, cons
   }
   if (!hidden.empty())
     return fail(Errc::not_found, cat(where, ": ", quote(name), " is ", join(hidden, ", "),
-                                     ", which the sandbox does not show: list its folder under \"read\" or name a program of the system"));
-  return fail(Errc::not_found, cat(where, ": no program ", quote(name), " that may be run; tried ", join(tried, ", ")));
+                                     ", which the sandbox does not show: list its folder under "
+                                     "\"read\" or name a program of the system"));
+  return fail(Errc::not_found, cat(where, ": no program ", quote(name), " that may be run; tried ",
+                                   join(tried, ", ")));
 }
 
 // A file that the command names is shown, and named so that it is found from another folder.
 std::string argument(const std::string& word, View& view) {
   std::error_code ignored;
-  if (word.empty() || !fs::exists(word, ignored) || word == "." || word == ".." || word == "/") return word;
+  if (word.empty() || !fs::exists(word, ignored) || word == "." || word == ".." || word == "/")
+    return word;
   view.show(word);
   return fs::absolute(word).lexically_normal().string();
 }
@@ -143,19 +157,24 @@ std::vector<std::string> environment(const std::string& home) {
 Result<> Limits::validate(const std::string& where) const {
   const auto between = [&](const char* name, int value, int low, int high) -> Result<> {
     if (low <= value && value <= high) return {};
-    return fail(Errc::usage, cat(where, ".", name, " = ", value, ": must be between ", low, " and ", high));
+    return fail(Errc::usage,
+                cat(where, ".", name, " = ", value, ": must be between ", low, " and ", high));
   };
   for (const auto& valid :
        {between("memory_mb", memory_mb, 16, 1 << 20), between("address_mb", address_mb, 0, 1 << 24),
-        between("processes", processes, 1, 4096), between("file_mb", file_mb, 1, 1 << 16), between("cpu_seconds", cpu_seconds, 1, 1 << 24)})
+        between("processes", processes, 1, 4096), between("file_mb", file_mb, 1, 1 << 16),
+        between("cpu_seconds", cpu_seconds, 1, 1 << 24)})
     if (!valid) return valid;
   if (address_mb != 0 && address_mb < memory_mb)
-    return fail(Errc::usage, cat(where, ".address_mb = ", address_mb, ": must be 0 or at least memory_mb, which is ", memory_mb));
+    return fail(Errc::usage, cat(where, ".address_mb = ", address_mb,
+                                 ": must be 0 or at least memory_mb, which is ", memory_mb));
   return {};
 }
 
-Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits, const std::string& where) {
-  if (run.empty() || run[0].empty()) return fail(Errc::usage, cat(where, ": expected a program and its arguments, found none"));
+Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits,
+                       const std::string& where) {
+  if (run.empty() || run[0].empty())
+    return fail(Errc::usage, cat(where, ": expected a program and its arguments, found none"));
   Plan plan;
   plan.limits = limits;
   View view(plan);
@@ -163,7 +182,8 @@ Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits
   std::error_code ignored;
   for (const std::string& path : limits.read) {
     if (!fs::exists(path, ignored))
-      return fail(Errc::not_found, cat(where, ": no file or folder ", quote(path, 400), " that \"read\" names"));
+      return fail(Errc::not_found,
+                  cat(where, ": no file or folder ", quote(path, 400), " that \"read\" names"));
     view.show(path);
   }
   auto program = find_program(run[0], view, where);
@@ -175,7 +195,8 @@ Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits
   plan.environment = environment(limits.isolation == Isolation::namespaces ? work_folder : "/tmp");
   plan.work_options = cat("mode=1777,nr_inodes=4096,size=", limits.file_mb, "m");
   plan.processes = limits.processes;
-  if (limits.isolation == Isolation::limits) plan.processes += tasks_of(::getuid() == 0 ? nobody : ::getuid());
+  if (limits.isolation == Isolation::limits)
+    plan.processes += tasks_of(::getuid() == 0 ? nobody : ::getuid());
   plan.filter = make_filter(limits);
   return plan;
 }

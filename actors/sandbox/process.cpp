@@ -24,7 +24,8 @@
 namespace troupe::actors::sandbox {
 namespace {
 
-// How long the kernel may take to end killed processes; more means that one of them hangs in a driver.
+// How long the kernel may take to end killed processes; more means that one of them hangs in a
+// driver.
 constexpr int ending_ms = 10'000;
 
 // Above 2, so that the child can put them in the places of the standard streams.
@@ -41,14 +42,17 @@ struct Pipe {
 
 Result<Pipe> new_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
   auto read = raised(ends[0]), write = raised(ends[1]);
   if (!read) return fail(read.error());
   if (!write) return fail(write.error());
   return Pipe{std::move(*read), std::move(*write)};
 }
 
-void make_nonblocking(const Handle& handle) { ::fcntl(handle.get(), F_SETFL, ::fcntl(handle.get(), F_GETFL) | O_NONBLOCK); }
+void make_nonblocking(const Handle& handle) {
+  ::fcntl(handle.get(), F_SETFL, ::fcntl(handle.get(), F_GETFL) | O_NONBLOCK);
+}
 
 std::vector<char*> words(const std::vector<std::string>& texts) {
   std::vector<char*> out;
@@ -59,24 +63,28 @@ std::vector<char*> words(const std::vector<std::string>& texts) {
 
 bool write_file(const std::string& path, const std::string& text) {
   const Handle file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return file.get() >= 0 && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  return file.get() >= 0 &&
+         ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// Root's children set their box up as its root and become nobody; an ordinary user's are nobody, who is that user outside.
+// Root's children set their box up as its root and become nobody; an ordinary user's are nobody,
+// who is that user outside.
 bool map_users(pid_t child) {
   const std::string at = cat("/proc/", child, "/");
   if (::getuid() == 0) {
     const std::string both = cat("0 0 1\n", nobody, " ", nobody, " 1\n");
     return write_file(at + "uid_map", both) && write_file(at + "gid_map", both);
   }
-  return write_file(at + "setgroups", "deny") && write_file(at + "uid_map", cat(nobody, " ", ::geteuid(), " 1\n")) &&
+  return write_file(at + "setgroups", "deny") &&
+         write_file(at + "uid_map", cat(nobody, " ", ::geteuid(), " 1\n")) &&
          write_file(at + "gid_map", cat(nobody, " ", ::getegid(), " 1\n"));
 }
 
 std::uint64_t clone_flags(const Limits& limits) {
   std::uint64_t flags = SIGCHLD | CLONE_PIDFD;
   if (limits.isolation == Isolation::limits) return flags;
-  flags |= CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  flags |=
+      CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
   return limits.network ? flags : flags | CLONE_NEWNET;
 }
 
@@ -87,7 +95,8 @@ std::uint64_t own_peak_memory() {
   return static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
 }
 
-// Like fork, with namespaces. No signal of ours is handled twice, in the parent's way, before the child forgets them.
+// Like fork, with namespaces. No signal of ours is handled twice, in the parent's way, before the
+// child forgets them.
 pid_t divide(const Limits& limits, int& pidfd) {
   sigset_t all, before;
   sigfillset(&all);
@@ -98,29 +107,38 @@ pid_t divide(const Limits& limits, int& pidfd) {
   return static_cast<pid_t>(child);
 }
 
-// The others of a killed group end in their own time, which is short; a namespace's first process ends after them.
+// The others of a killed group end in their own time, which is short; a namespace's first process
+// ends after them.
 void wait_for_group(pid_t group) {
-  for (int ms = 0; ms < ending_ms && ::kill(-group, 0) == 0 && Census().has_group(group); ++ms) ::poll(nullptr, 0, 1);
+  for (int ms = 0; ms < ending_ms && ::kill(-group, 0) == 0 && Census().has_group(group); ++ms)
+    ::poll(nullptr, 0, 1);
 }
 
 constexpr const char* way_out =
-    "Reward programs run in namespaces of their own (user, process, mount, network); the system must allow them to this user "
-    "(in a container: --security-opt seccomp=unconfined; on Debian: sysctl kernel.unprivileged_userns_clone=1), or say "
+    "Reward programs run in namespaces of their own (user, process, mount, network); the system "
+    "must allow them to this user "
+    "(in a container: --security-opt seccomp=unconfined; on Debian: sysctl "
+    "kernel.unprivileged_userns_clone=1), or say "
     "\"isolation: limits\", which lets the program see this host's files";
 
 Error denied(const Plan& plan, const std::string& what, int error) {
   const bool boxed = plan.limits.isolation == Isolation::namespaces;
-  return {Errc::unsupported, cat("cannot contain ", quote(plan.program, 400), ": ", what, ": ", std::strerror(error), boxed ? ". " : "",
-                                 boxed ? way_out : "")};
+  return {Errc::unsupported, cat("cannot contain ", quote(plan.program, 400), ": ", what, ": ",
+                                 std::strerror(error), boxed ? ". " : "", boxed ? way_out : "")};
 }
 
 Error told(const Plan& plan, const Trouble& trouble) {
   const std::string step(names_of(Step{})[static_cast<std::size_t>(trouble.step)]);
   if (trouble.step == Step::program)
-    return {Errc::not_found, cat("cannot run ", quote(plan.program, 400), ": ", std::strerror(trouble.error),
-                                 " (what it needs must be of the system, named in the command, or listed under \"read\"",
-                                 ::getuid() == 0 ? "; it runs as nobody)" : ")")};
-  const std::string thing = trouble.which >= 0 ? cat(" (", plan.shown[static_cast<std::size_t>(trouble.which)].to.substr(4), ")") : "";
+    return {
+        Errc::not_found,
+        cat("cannot run ", quote(plan.program, 400), ": ", std::strerror(trouble.error),
+            " (what it needs must be of the system, named in the command, or listed under \"read\"",
+            ::getuid() == 0 ? "; it runs as nobody)" : ")")};
+  const std::string thing =
+      trouble.which >= 0
+          ? cat(" (", plan.shown[static_cast<std::size_t>(trouble.which)].to.substr(4), ")")
+          : "";
   return denied(plan, cat("it could not ", step, thing), trouble.error);
 }
 
@@ -131,12 +149,14 @@ void Handle::close() {
 }
 
 std::string Ending::text() const {
-  if (WIFSIGNALED(status)) return cat("was killed by signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
+  if (WIFSIGNALED(status))
+    return cat("was killed by signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
   return cat("ended with exit code ", WEXITSTATUS(status));
 }
 
 Result<Process> Process::start(const Plan& plan) {
-  auto input = new_pipe(), output = new_pipe(), errors = new_pipe(), go = new_pipe(), report = new_pipe();
+  auto input = new_pipe(), output = new_pipe(), errors = new_pipe(), go = new_pipe(),
+       report = new_pipe();
   for (const auto* pipe : {&input, &output, &errors, &go, &report})
     if (!*pipe) return fail(pipe->error());
   Process process;
@@ -146,7 +166,8 @@ Result<Process> Process::start(const Plan& plan) {
   else
     return fail(folder.error());
   const auto run = words(plan.run), environment = words(plan.environment);
-  const Ends ends{input->read.get(), output->write.get(), errors->write.get(), go->read.get(), report->write.get(), go->write.get()};
+  const Ends ends{input->read.get(), output->write.get(), errors->write.get(),
+                  go->read.get(),    report->write.get(), go->write.get()};
   int pidfd = -1;
   process.inherited_ = own_peak_memory();
   const pid_t child = divide(plan.limits, pidfd);
@@ -154,10 +175,13 @@ Result<Process> Process::start(const Plan& plan) {
   if (child < 0) return fail(denied(plan, "no new process", errno));
   process.id_ = child;
   process.ending_ = Handle(pidfd);
-  process.input_ = std::move(input->write), process.output_ = std::move(output->read), process.errors_ = std::move(errors->read);
-  for (const Handle* handle : {&process.input_, &process.output_, &process.errors_}) make_nonblocking(*handle);
+  process.input_ = std::move(input->write), process.output_ = std::move(output->read),
+  process.errors_ = std::move(errors->read);
+  for (const Handle* handle : {&process.input_, &process.output_, &process.errors_})
+    make_nonblocking(*handle);
   report->write.close();
-  if (auto settled = process.settle(plan, go->write.get(), report->read.get()); !settled) return fail(settled.error());
+  if (auto settled = process.settle(plan, go->write.get(), report->read.get()); !settled)
+    return fail(settled.error());
   return process;
 }
 
@@ -165,7 +189,9 @@ Result<> Process::settle(const Plan& plan, int go, int report) {
   if (whole_ && !map_users(id_)) return fail(denied(plan, "its users could not be set", errno));
   if (::write(go, "g", 1) != 1) return fail(denied(plan, "it ended at once", errno));
   pollfd said{report, POLLIN, 0};
-  if (::poll(&said, 1, ending_ms) == 0) return fail(Errc::timeout, cat("cannot run ", quote(plan.program, 400), ": no start within 10 s"));
+  if (::poll(&said, 1, ending_ms) == 0)
+    return fail(Errc::timeout,
+                cat("cannot run ", quote(plan.program, 400), ": no start within 10 s"));
   Trouble trouble;
   if (::read(report, &trouble, sizeof trouble) == sizeof trouble) return fail(told(plan, trouble));
   return {};  // exec closed the other end
@@ -179,7 +205,8 @@ Process::Process(Process&& other) noexcept
       input_(std::move(other.input_)),
       output_(std::move(other.output_)),
       errors_(std::move(other.errors_)),
-      ending_(std::move(other.ending_)) {}
+      ending_(std::move(other.ending_)) {
+}
 
 Process::~Process() {
   if (id_ > 0) kill();
@@ -209,10 +236,12 @@ double Process::processor_seconds() const {
 Ending Process::kill() {
   Ending ending;
   if (id_ <= 0) return ending;
-  ::kill(whole_ ? id_ : -id_, SIGKILL);  // before the leader is reaped: its number stands for the group until then
+  ::kill(whole_ ? id_ : -id_,
+         SIGKILL);  // before the leader is reaped: its number stands for the group until then
   pollfd ended{ending_.get(), POLLIN, 0};
   if (::poll(&ended, 1, ending_ms) == 0) {
-    log_error(cat("process ", id_, ", which was killed, has not ended after 10 s; it is left to the kernel"));
+    log_error(cat("process ", id_,
+                  ", which was killed, has not ended after 10 s; it is left to the kernel"));
   } else {
     rusage used{};
     ::wait4(id_, &ending.status, 0, &used);

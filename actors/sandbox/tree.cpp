@@ -19,15 +19,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_number(const std::string& text) { return text.find_first_not_of("0123456789") == std::string::npos; }
+bool is_number(const std::string& text) {
+  return text.find_first_not_of("0123456789") == std::string::npos;
+}
 
 }  // namespace
 
-// /proc/PID/stat, "42 (name) S parent group session ...": a name may hold anything, so what counts is behind the last parenthesis. Of that,
-// words 0 to 2 are the state, the parent and the group, and word 21 the pages in memory.
+// /proc/PID/stat, "42 (name) S parent group session ...": a name may hold anything, so what counts
+// is behind the last parenthesis. Of that, words 0 to 2 are the state, the parent and the group,
+// and word 21 the pages in memory.
 Census::Census() {
   std::error_code failed;
-  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end;
+       at.increment(failed)) {
     const std::string id = at->path().filename().string();
     if (!is_number(id)) continue;
     const std::string text = kernel_text((at->path() / "stat").string());
@@ -63,7 +67,8 @@ bool Census::has_group(pid_t group) const {
 int tasks_of(unsigned user) {
   int tasks = 0;
   std::error_code failed, gone;
-  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+  for (fs::directory_iterator at("/proc", failed), end; !failed && at != end;
+       at.increment(failed)) {
     struct stat about {};
     if (::stat((at->path() / "task").c_str(), &about) != 0 || about.st_uid != user) continue;
     tasks += static_cast<int>(about.st_nlink) - 2;  // a folder a task
@@ -75,7 +80,8 @@ Result<std::string> new_folder(unsigned user) {
   std::error_code failed;
   std::string path = (fs::temp_directory_path(failed) / "troupe-reward-XXXXXX").string();
   if (failed || ::mkdtemp(path.data()) == nullptr)
-    return fail(Errc::io, cat("cannot make a folder like ", path, ": ", std::strerror(failed ? failed.value() : errno)));
+    return fail(Errc::io, cat("cannot make a folder like ", path, ": ",
+                              std::strerror(failed ? failed.value() : errno)));
   if (::getuid() == 0 && ::chown(path.c_str(), user, user) != 0)
     return fail(Errc::io, cat("cannot give ", path, " to user ", user, ": ", std::strerror(errno)));
   return path;

@@ -15,7 +15,8 @@ namespace troupe::actors::sandbox {
 class Census {
  public:
   Census();
-  /// Bytes of memory that a process, its descendants and its group hold; shared pages are counted for each.
+  /// Bytes of memory that a process, its descendants and its group hold; shared pages are counted
+  /// for each.
   std::uint64_t memory(pid_t root) const;
   bool has_group(pid_t group) const;
 
@@ -30,7 +31,8 @@ class Census {
 /// Processes and threads of this host that run as `user`.
 int tasks_of(unsigned user);
 
-/// A new empty folder below the system's temporary folder; it belongs to `user` where we are root. Errc::io.
+/// A new empty folder below the system's temporary folder; it belongs to `user` where we are root.
+/// Errc::io.
 Result<std::string> new_folder(unsigned user);
 
 }  // namespace troupe::actors::sandbox

@@ -14,7 +14,9 @@ double sequences_of(const engine::data::Experience& update, Counting counting) {
   if (counting.empty_sequences) return update.sequences();
   double count = 0;
   for (std::int32_t n = 0; n < update.sequences(); ++n) {
-    const auto at = [&](std::int32_t i) { return update.mask.begin() + update.offsets[static_cast<std::size_t>(i)]; };
+    const auto at = [&](std::int32_t i) {
+      return update.mask.begin() + update.offsets[static_cast<std::size_t>(i)];
+    };
     count += std::accumulate(at(n), at(n + 1), 0.0) > 0 ? 1 : 0;
   }
   return count;
@@ -23,12 +25,14 @@ double sequences_of(const engine::data::Experience& update, Counting counting) {
 }  // namespace
 
 Expr averaged(Aggregation aggregation, const Expr& losses, const engine::data::Experience& b) {
-  const Expr total =
-      aggregation == Aggregation::sequence ? sum(mean_by_sequence(losses, b.mask, b.offsets)) : sum(where(b.mask, losses, 0.0) * b.mask);
+  const Expr total = aggregation == Aggregation::sequence
+                         ? sum(mean_by_sequence(losses, b.mask, b.offsets))
+                         : sum(where(b.mask, losses, 0.0) * b.mask);
   return total / (b.count * b.scale);
 }
 
-void set_constants(engine::data::Experience& update, Aggregation aggregation, double sampled_tokens, double longest, Counting counting) {
+void set_constants(engine::data::Experience& update, Aggregation aggregation, double sampled_tokens,
+                   double longest, Counting counting) {
   update.scale = 1;
   switch (aggregation) {
     case Aggregation::constant:

@@ -20,7 +20,8 @@ void each_sequence(const Experience& b, F&& f) {
 }
 
 // The sum, the mean or the greatest of x over the trained tokens of [begin, end).
-double over(FilterOver level, const std::vector<double>& x, const Experience& b, std::size_t begin, std::size_t end) {
+double over(FilterOver level, const std::vector<double>& x, const Experience& b, std::size_t begin,
+            std::size_t end) {
   double sum = 0, count = 0, most = 0;
   for (std::size_t t = begin; t < end; ++t)
     if (b.mask[t] != 0) sum += x[t], count += 1, most = std::max(most, x[t]);
@@ -29,45 +30,60 @@ double over(FilterOver level, const std::vector<double>& x, const Experience& b,
 }
 
 // [T] x over the tokens that `level` says.
-std::vector<double> spread_over(FilterOver level, const std::vector<double>& x, const Experience& b) {
+std::vector<double> spread_over(FilterOver level, const std::vector<double>& x,
+                                const Experience& b) {
   if (level == FilterOver::token) return x;
   std::vector<double> out(x.size(), 0);
   if (level == FilterOver::none) return out;
   each_sequence(b, [&](std::size_t, std::size_t begin, std::size_t end) {
     const double whole = over(level, x, b, begin, end);
-    std::fill(out.begin() + static_cast<std::ptrdiff_t>(begin), out.begin() + static_cast<std::ptrdiff_t>(end), whole);
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(begin),
+              out.begin() + static_cast<std::ptrdiff_t>(end), whole);
   });
   return out;
 }
 
 // Weights and filters have the words of weights in common, in the same order.
-FilterOver filter_over(Over level) { return static_cast<FilterOver>(level); }
+FilterOver filter_over(Over level) {
+  return static_cast<FilterOver>(level);
+}
 
-double ratio_of(double log_w) { return std::exp(std::clamp(log_w, -20.0, 20.0)); }
+double ratio_of(double log_w) {
+  return std::exp(std::clamp(log_w, -20.0, 20.0));
+}
 
 }  // namespace
 
 Result<> Correction::validate(std::string_view section) const {
   const auto bounds = [&](const char* key, double from, double to, bool open) -> Result<> {
-    if (from >= 0 && std::isfinite(from) && ((open && to == 0) || (to > from && std::isfinite(to)))) return {};
-    return fail(Errc::usage, cat(section, ".", key, ": expected 0 <= ", key, "_low < ", key, "_high", open ? " (0: no upper bound)" : "",
-                                 ", found ", from, " and ", to));
+    if (from >= 0 && std::isfinite(from) && ((open && to == 0) || (to > from && std::isfinite(to))))
+      return {};
+    return fail(Errc::usage,
+                cat(section, ".", key, ": expected 0 <= ", key, "_low < ", key, "_high",
+                    open ? " (0: no upper bound)" : "", ", found ", from, " and ", to));
   };
   if (auto fine = bounds("correction", low, high, true); !fine) return fine;
   if (filter_by != FilterBy::k1) {
     if (filter_high > 0 && std::isfinite(filter_high)) return {};
-    return fail(Errc::usage, cat(section, ".filter_high: expected the greatest distance allowed, above 0, found ", filter_high));
+    return fail(
+        Errc::usage,
+        cat(section, ".filter_high: expected the greatest distance allowed, above 0, found ",
+            filter_high));
   }
   if (filter == FilterOver::token)
     return fail(Errc::usage, cat(section,
-                                 ".filter: expected none, sequence or geometric (ratios of whole samples; tokens with filter_by k2 or k3), "
-                                 "found token; to leave tokens out by their ratio set correction: token with correction_outside: mask"));
+                                 ".filter: expected none, sequence or geometric (ratios of whole "
+                                 "samples; tokens with filter_by k2 or k3), "
+                                 "found token; to leave tokens out by their ratio set correction: "
+                                 "token with correction_outside: mask"));
   if (filter == FilterOver::greatest)
-    return fail(Errc::usage, cat(section, ".filter: greatest is of a distance: set filter_by to k2 or k3"));
+    return fail(Errc::usage,
+                cat(section, ".filter: greatest is of a distance: set filter_by to k2 or k3"));
   return bounds("filter", filter_low, filter_high, false);
 }
 
-std::vector<char> Correction::passes(const std::vector<double>& difference, const Experience& b) const {
+std::vector<char> Correction::passes(const std::vector<double>& difference,
+                                     const Experience& b) const {
   std::vector<double> x = difference;
   if (filter_by != FilterBy::k1)
     for (double& each : x) {
@@ -82,9 +98,11 @@ std::vector<char> Correction::passes(const std::vector<double>& difference, cons
   return out;
 }
 
-std::vector<double> Correction::operator()(const std::vector<double>& proximal, const std::vector<float>& behaviour, const Experience& b,
+std::vector<double> Correction::operator()(const std::vector<double>& proximal,
+                                           const std::vector<float>& behaviour, const Experience& b,
                                            engine::loss::Report& report) const {
-  check(behaviour.size() == b.tokens.size() && proximal.size() == b.tokens.size(), "Correction: a column of log-probabilities is missing");
+  check(behaviour.size() == b.tokens.size() && proximal.size() == b.tokens.size(),
+        "Correction: a column of log-probabilities is missing");
   std::vector<double> difference(proximal.size(), 0);
   for (std::size_t t = 0; t < difference.size(); ++t)
     if (b.mask[t] != 0) difference[t] = proximal[t] - static_cast<double>(behaviour[t]);
@@ -114,9 +132,11 @@ std::vector<double> Correction::operator()(const std::vector<double>& proximal, 
   return out;
 }
 
-std::vector<double> off_policy_mask(const std::vector<double>& logp, const std::vector<float>& behaviour, const Experience& b,
+std::vector<double> off_policy_mask(const std::vector<double>& logp,
+                                    const std::vector<float>& behaviour, const Experience& b,
                                     double threshold) {
-  check(behaviour.size() == b.tokens.size(), "off_policy_mask: the log-probabilities of what sampled are missing");
+  check(behaviour.size() == b.tokens.size(),
+        "off_policy_mask: the log-probabilities of what sampled are missing");
   std::vector<double> drift(logp.size(), 0), out(logp.size(), 1);
   for (std::size_t t = 0; t < drift.size(); ++t)
     if (b.mask[t] != 0) drift[t] = static_cast<double>(behaviour[t]) - logp[t];
@@ -129,7 +149,8 @@ std::vector<double> off_policy_mask(const std::vector<double>& logp, const std::
 
 double proximal_share(std::int64_t now, std::int64_t behaviour) {
   if (now <= behaviour) return 0;
-  return std::clamp(static_cast<double>(now - 1 - behaviour) / static_cast<double>(now - behaviour), 0.0, 1.0);
+  return std::clamp(static_cast<double>(now - 1 - behaviour) / static_cast<double>(now - behaviour),
+                    0.0, 1.0);
 }
 
 double proximal_logp(Proximal how, double behaviour, double logp, double share) {

@@ -33,12 +33,15 @@ struct Candidate {
 // Every token that `wanted` says, by its sample and its place in it.
 template <class Wanted, class Key>
 std::vector<Candidate> candidates(const Experience& b, const Wanted& wanted, const Key& key) {
-  check(b.sample_id.size() + 1 == b.offsets.size(), "covariance: samples are told apart by sample_id, which is missing");
+  check(b.sample_id.size() + 1 == b.offsets.size(),
+        "covariance: samples are told apart by sample_id, which is missing");
   std::vector<Candidate> out;
   for (std::size_t n = 0; n < b.sample_id.size(); ++n)
-    for (auto t = static_cast<std::size_t>(b.offsets[n]); t < static_cast<std::size_t>(b.offsets[n + 1]); ++t) {
+    for (auto t = static_cast<std::size_t>(b.offsets[n]);
+         t < static_cast<std::size_t>(b.offsets[n + 1]); ++t) {
       const std::uint64_t place = t - static_cast<std::size_t>(b.offsets[n]);
-      if (b.mask[t] != 0 && wanted(t)) out.push_back({key(t, b.sample_id[n], place), b.sample_id[n], place, t});
+      if (b.mask[t] != 0 && wanted(t))
+        out.push_back({key(t, b.sample_id[n], place), b.sample_id[n], place, t});
     }
   return out;
 }
@@ -46,7 +49,8 @@ std::vector<Candidate> candidates(const Experience& b, const Wanted& wanted, con
 // [T] 1 at the `count` first of them.
 std::vector<double> first_of(std::vector<Candidate> all, std::size_t count, std::size_t tokens) {
   count = std::min(count, all.size());
-  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(count), {}, &Candidate::order);
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(count), {},
+                            &Candidate::order);
   std::vector<double> out(tokens, 0);
   for (std::size_t i = 0; i < count; ++i) out[all[i].token] = 1;
   return out;
@@ -54,7 +58,8 @@ std::vector<double> first_of(std::vector<Candidate> all, std::size_t count, std:
 
 }  // namespace
 
-std::vector<double> covariances(const std::vector<double>& advantage, const std::vector<double>& logp, const Experience& b) {
+std::vector<double> covariances(const std::vector<double>& advantage,
+                                const std::vector<double>& logp, const Experience& b) {
   const double mean_advantage = trained_mean(advantage, b), mean_logp = trained_mean(logp, b);
   std::vector<double> out(logp.size(), 0);
   for (std::size_t t = 0; t < out.size(); ++t)
@@ -62,16 +67,23 @@ std::vector<double> covariances(const std::vector<double>& advantage, const std:
   return out;
 }
 
-std::vector<double> greatest_covariances(const std::vector<double>& covariance, const Experience& b, double share) {
+std::vector<double> greatest_covariances(const std::vector<double>& covariance, const Experience& b,
+                                         double share) {
   const auto all = candidates(
-      b, [](std::size_t) { return true; }, [&](std::size_t t, std::uint64_t, std::uint64_t) { return -covariance[t]; });
+      b, [](std::size_t) { return true; },
+      [&](std::size_t t, std::uint64_t, std::uint64_t) { return -covariance[t]; });
   return first_of(all, share_of(b, share), covariance.size());
 }
 
-std::vector<double> drawn_covariances(const std::vector<double>& covariance, const std::vector<double>& taken, const Experience& b,
+std::vector<double> drawn_covariances(const std::vector<double>& covariance,
+                                      const std::vector<double>& taken, const Experience& b,
                                       double share, double low, double high) {
-  const auto wanted = [&](std::size_t t) { return covariance[t] > low && covariance[t] < high && taken[t] == 0; };
-  const auto draw = [](std::size_t, std::uint64_t sample, std::uint64_t place) { return uniform(0, sample, place); };
+  const auto wanted = [&](std::size_t t) {
+    return covariance[t] > low && covariance[t] < high && taken[t] == 0;
+  };
+  const auto draw = [](std::size_t, std::uint64_t sample, std::uint64_t place) {
+    return uniform(0, sample, place);
+  };
   return first_of(candidates(b, wanted, draw), share_of(b, share), covariance.size());
 }
 

@@ -28,15 +28,21 @@ SimpoLoss as_simpo(const CpoLoss& loss) {
 
 Result<> CpoLoss::validate() const {
   auto valid = as_simpo(*this).validate();
-  if (!valid) return fail(valid.error().code, cat("cpo.", valid.error().what.substr(std::string_view("simpo.").size())));
+  if (!valid)
+    return fail(valid.error().code,
+                cat("cpo.", valid.error().what.substr(std::string_view("simpo.").size())));
   return {};
 }
 
-Expr CpoLoss::per_pair(const Two& x) const { return as_simpo(*this).per_pair(x); }
+Expr CpoLoss::per_pair(const Two& x) const {
+  return as_simpo(*this).per_pair(x);
+}
 
-Expr CpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+Expr CpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                         Report& report) const {
   const Expr total = weighted_sum(now.logp, b.mask, b.offsets);
-  return as_simpo(*this).of(split(kind == Kind::ipo ? total / weight_of(b.mask, b.offsets) : total), now, b, report);
+  return as_simpo(*this).of(split(kind == Kind::ipo ? total / weight_of(b.mask, b.offsets) : total),
+                            now, b, report);
 }
 
 }  // namespace troupe::algorithms

@@ -17,31 +17,39 @@ namespace {
 using Kind = DpoLoss::Kind;
 using Experience = engine::data::Experience;
 
-std::string_view word(Kind kind) { return names_of(kind)[static_cast<std::size_t>(kind)]; }
-
-bool has(const std::vector<Kind>& kinds, std::initializer_list<Kind> wanted) {
-  return std::ranges::any_of(kinds, [&](Kind kind) { return std::ranges::find(wanted, kind) != wanted.end(); });
+std::string_view word(Kind kind) {
+  return names_of(kind)[static_cast<std::size_t>(kind)];
 }
 
-// A tail's tokens weigh less: those of an answer after as many tokens as the shorter answer of its pair has.
+bool has(const std::vector<Kind>& kinds, std::initializer_list<Kind> wanted) {
+  return std::ranges::any_of(
+      kinds, [&](Kind kind) { return std::ranges::find(wanted, kind) != wanted.end(); });
+}
+
+// A tail's tokens weigh less: those of an answer after as many tokens as the shorter answer of its
+// pair has.
 std::vector<float> length_desensitized(const Experience& b, double ld_alpha) {
   std::vector<float> weight = b.mask;
   if (ld_alpha == 1) return weight;
   const auto trained = [&](std::size_t n) {
-    return std::count_if(b.mask.begin() + b.offsets[n], b.mask.begin() + b.offsets[n + 1], [](float m) { return m != 0; });
+    return std::count_if(b.mask.begin() + b.offsets[n], b.mask.begin() + b.offsets[n + 1],
+                         [](float m) { return m != 0; });
   };
   for (std::size_t n = 0; n + 1 < b.offsets.size(); ++n) {
     const auto shared = std::min(trained(n), trained(n ^ 1));
     std::ptrdiff_t place = 0;
-    for (auto t = static_cast<std::size_t>(b.offsets[n]); t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
-      if (b.mask[t] != 0 && ++place > shared) weight[t] = static_cast<float>(static_cast<double>(weight[t]) * ld_alpha);
+    for (auto t = static_cast<std::size_t>(b.offsets[n]);
+         t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
+      if (b.mask[t] != 0 && ++place > shared)
+        weight[t] = static_cast<float>(static_cast<double>(weight[t]) * ld_alpha);
   }
   return weight;
 }
 
 // WPO, eq. 2: exp of the mean over an answer's tokens of log p_t - log sum p^2. [N/2], no gradient.
 Expr pair_weights(const TokenStats& now, const Experience& b) {
-  const Expr aligned = weighted_sum(now.logp - now.collision, b.mask, b.offsets) / weight_of(b.mask, b.offsets);
+  const Expr aligned =
+      weighted_sum(now.logp - now.collision, b.mask, b.offsets) / weight_of(b.mask, b.offsets);
   const Two weight = split(exp(aligned));
   return detach(weight.chosen * weight.rejected);
 }
@@ -52,43 +60,58 @@ Needs DpoLoss::needs() const {
   return {.entropy = true,
           .collision = weighting,
           .reference = true,
-          .whole_batch = has(kind, {Kind::aot, Kind::aot_unpaired, Kind::kto_pair}) || (weighting && has(kind, {Kind::sft}))};
+          .whole_batch = has(kind, {Kind::aot, Kind::aot_unpaired, Kind::kto_pair}) ||
+                         (weighting && has(kind, {Kind::sft}))};
 }
 
 Result<> DpoLoss::validate() const {
   const auto wrong = [](auto... words) { return fail(Errc::usage, cat("dpo.", words...)); };
   if (kind.empty()) return wrong("kind: expected at least one, found none");
   if (!weights.empty() && weights.size() != kind.size())
-    return wrong("weights: expected one for each of the ", kind.size(), " kinds, or none, found ", weights.size());
+    return wrong("weights: expected one for each of the ", kind.size(), " kinds, or none, found ",
+                 weights.size());
   for (const double weight : weights)
-    if (!(weight > 0) || !std::isfinite(weight)) return wrong("weights: expected numbers above 0, found ", weight);
-  if (!(beta > 0) || !std::isfinite(beta)) return wrong("beta: expected a number above 0, found ", beta);
+    if (!(weight > 0) || !std::isfinite(weight))
+      return wrong("weights: expected numbers above 0, found ", weight);
+  if (!(beta > 0) || !std::isfinite(beta))
+    return wrong("beta: expected a number above 0, found ", beta);
   if (!(label_smoothing >= 0 && label_smoothing < 0.5))
     return wrong("label_smoothing: expected at least 0 and below 0.5, found ", label_smoothing);
-  if (label_smoothing != 0 && !has(kind, {Kind::cdpo, Kind::robust, Kind::exo_pair, Kind::aot, Kind::aot_unpaired}))
-    return wrong("label_smoothing: ", word(kind.front()), " does not use it (found ", label_smoothing,
-                 "); choose the kind cdpo or robust, or 0");
+  if (label_smoothing != 0 &&
+      !has(kind, {Kind::cdpo, Kind::robust, Kind::exo_pair, Kind::aot, Kind::aot_unpaired}))
+    return wrong("label_smoothing: ", word(kind.front()), " does not use it (found ",
+                 label_smoothing, "); choose the kind cdpo or robust, or 0");
   if (label_smoothing == 0 && has(kind, {Kind::exo_pair}))
     return wrong("label_smoothing: exo_pair needs a number above 0 (1e-3 is usual), found 0");
-  if (!(discopop_tau > 0)) return wrong("discopop_tau: expected a number above 0, found ", discopop_tau);
-  if (!(ld_alpha >= 0 && ld_alpha <= 1)) return wrong("ld_alpha: expected a number from 0 to 1, found ", ld_alpha);
-  if (!std::isfinite(divergence_alpha)) return wrong("divergence_alpha: expected a number, found ", divergence_alpha);
+  if (!(discopop_tau > 0))
+    return wrong("discopop_tau: expected a number above 0, found ", discopop_tau);
+  if (!(ld_alpha >= 0 && ld_alpha <= 1))
+    return wrong("ld_alpha: expected a number from 0 to 1, found ", ld_alpha);
+  if (!std::isfinite(divergence_alpha))
+    return wrong("divergence_alpha: expected a number, found ", divergence_alpha);
   for (const Kind each : kind)
-    if (divergence != Divergence::reverse_kl && has({each}, {Kind::nca_pair, Kind::bco_pair, Kind::sppo_hard, Kind::aot, Kind::aot_unpaired,
-                                                             Kind::apo_zero, Kind::apo_down, Kind::kto_pair}))
-      return wrong("divergence: ", word(each), " looks at one answer's log-ratio alone, which no other divergence than reverse_kl gives a ",
+    if (divergence != Divergence::reverse_kl &&
+        has({each}, {Kind::nca_pair, Kind::bco_pair, Kind::sppo_hard, Kind::aot, Kind::aot_unpaired,
+                     Kind::apo_zero, Kind::apo_down, Kind::kto_pair}))
+      return wrong("divergence: ", word(each),
+                   " looks at one answer's log-ratio alone, which no other divergence than "
+                   "reverse_kl gives a ",
                    "meaning; found ", names_of(divergence)[static_cast<std::size_t>(divergence)]);
   if (weighting && has(kind, {Kind::aot, Kind::aot_unpaired, Kind::kto_pair}))
-    return wrong("weighting: the kinds aot, aot_unpaired and kto_pair mix the pairs of a batch, so a pair's weight has no loss to go to");
+    return wrong(
+        "weighting: the kinds aot, aot_unpaired and kto_pair mix the pairs of a batch, so a pair's "
+        "weight has no loss to go to");
   return {};
 }
 
 Expr DpoLoss::operator()(const TokenStats& now, const Experience& b, Report& report) const {
   check(b.reference_logp.size() == b.tokens.size(), "DpoLoss: reference_logp is missing");
   const auto weight = length_desensitized(b, ld_alpha);
-  const Terms terms{split(weighted_sum(now.logp, weight, b.offsets)), split(weighted_sum(b.reference_logp, weight, b.offsets)),
+  const Terms terms{split(weighted_sum(now.logp, weight, b.offsets)),
+                    split(weighted_sum(b.reference_logp, weight, b.offsets)),
                     split(weight_of(b.mask, b.offsets))};
-  const Two log_ratio{terms.now.chosen - terms.reference.chosen, terms.now.rejected - terms.reference.rejected};
+  const Two log_ratio{terms.now.chosen - terms.reference.chosen,
+                      terms.now.rejected - terms.reference.rejected};
   report_pairs(report, {beta * log_ratio.chosen, beta * log_ratio.rejected}, terms.now);
   if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
   const Expr by_pair = weighting ? pair_weights(now, b) : Expr(1.0);

@@ -1,8 +1,10 @@
-// Direct Preference Optimization (Rafailov et al. 2023, arXiv:2305.18290, eq. 7) and the losses that share its inputs.
+// Direct Preference Optimization (Rafailov et al. 2023, arXiv:2305.18290, eq. 7) and the losses
+// that share its inputs.
 //
-//   c = log pi(y_w|x) / pi_ref(y_w|x),  r = the same of y_l,  delta = c - r           sums over the answer's tokens
-//   sigmoid   L = - log sigmoid(beta delta)
-// The others stand in dpo_kinds.cpp, one line each, with their sources. Sequence 2k is y_w (chosen), 2k+1 is y_l (rejected).
+//   c = log pi(y_w|x) / pi_ref(y_w|x),  r = the same of y_l,  delta = c - r           sums over the
+//   answer's tokens sigmoid   L = - log sigmoid(beta delta)
+// The others stand in dpo_kinds.cpp, one line each, with their sources. Sequence 2k is y_w
+// (chosen), 2k+1 is y_l (rejected).
 #pragma once
 
 #include <array>
@@ -13,15 +15,18 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// count: the pairs of the global batch; scale: its chosen tokens, where `sft` is one of the kinds. Needs reference_logp.
-/// Metrics, means over pairs: rewards/chosen (beta c), rewards/rejected (beta r), rewards/margins, rewards/accuracies (c > r),
-/// logps/chosen, logps/rejected; nll_loss of `sft`; entropy, over the answers' tokens.
+/// count: the pairs of the global batch; scale: its chosen tokens, where `sft` is one of the kinds.
+/// Needs reference_logp. Metrics, means over pairs: rewards/chosen (beta c), rewards/rejected (beta
+/// r), rewards/margins, rewards/accuracies (c > r), logps/chosen, logps/rejected; nll_loss of
+/// `sft`; entropy, over the answers' tokens.
 struct DpoLoss {
   static constexpr std::string_view name = "dpo";
-  /// Where tools differ under one name: `ipo` divides log-ratios by the answers' lengths (TRL from 0.24, MindSpeed), `ipo_sum` does not
-  /// (the paper, OpenRLHF, older TRL). Label smoothing: `cdpo` (Mitchell 2023, OpenRLHF, MindSpeed) and `robust` (Chowdhury et al. 2024);
-  /// TRL's `sigmoid` ignores it, so a smoothing that nothing would use is refused here. `kto_pair` is MindSpeed's and old TRL's: each half
-  /// of the pairs is the other's estimate of the KL. `sft` is the likelihood of the chosen answers.
+  /// Where tools differ under one name: `ipo` divides log-ratios by the answers' lengths (TRL from
+  /// 0.24, MindSpeed), `ipo_sum` does not (the paper, OpenRLHF, older TRL). Label smoothing: `cdpo`
+  /// (Mitchell 2023, OpenRLHF, MindSpeed) and `robust` (Chowdhury et al. 2024); TRL's `sigmoid`
+  /// ignores it, so a smoothing that nothing would use is refused here. `kto_pair` is MindSpeed's
+  /// and old TRL's: each half of the pairs is the other's estimate of the KL. `sft` is the
+  /// likelihood of the chosen answers.
   enum class Kind {
     sigmoid,
     cdpo,
@@ -43,43 +48,56 @@ struct DpoLoss {
     sft
   };
   friend constexpr std::array<std::string_view, 18> names_of(Kind) {
-    return {"sigmoid",   "cdpo", "robust",       "hinge",    "ipo",      "ipo_sum",  "exo_pair",     "nca_pair", "bco_pair",
-            "sppo_hard", "aot",  "aot_unpaired", "apo_zero", "apo_down", "discopop", "sigmoid_norm", "kto_pair", "sft"};
+    return {"sigmoid",  "cdpo",     "robust",   "hinge",        "ipo",      "ipo_sum",
+            "exo_pair", "nca_pair", "bco_pair", "sppo_hard",    "aot",      "aot_unpaired",
+            "apo_zero", "apo_down", "discopop", "sigmoid_norm", "kto_pair", "sft"};
   }
-  /// f-DPO (Wang et al. 2024, arXiv:2309.16240): c and r become f'(pi / pi_ref), of which only differences have a meaning; so the kinds
-  /// that read c or r alone refuse all but reverse_kl.
+  /// f-DPO (Wang et al. 2024, arXiv:2309.16240): c and r become f'(pi / pi_ref), of which only
+  /// differences have a meaning; so the kinds that read c or r alone refuse all but reverse_kl.
   enum class Divergence { reverse_kl, forward_kl, js_divergence, alpha_divergence };
   friend constexpr std::array<std::string_view, 4> names_of(Divergence) {
     return {"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"};
   }
 
-  std::vector<Kind> kind{Kind::sigmoid};  ///< several are summed: MPO (arXiv:2411.10442) is sigmoid, bco_pair and sft; RPO sigmoid and sft
+  std::vector<Kind> kind{Kind::sigmoid};  ///< several are summed: MPO (arXiv:2411.10442) is
+                                          ///< sigmoid, bco_pair and sft; RPO sigmoid and sft
   std::vector<double> weights;            ///< of the kinds; empty: 1 each
-  double beta = 0.1;                      ///< strength of the pull to the reference; 1 / beta is ipo's and sppo's target scale
-  double label_smoothing = 0;  ///< the share of labels thought to be wrong: cdpo, robust (below 0.5), exo_pair (above 0), aot, aot_unpaired
+  double beta =
+      0.1;  ///< strength of the pull to the reference; 1 / beta is ipo's and sppo's target scale
+  double label_smoothing = 0;  ///< the share of labels thought to be wrong: cdpo, robust (below
+                               ///< 0.5), exo_pair (above 0), aot, aot_unpaired
   Divergence divergence = Divergence::reverse_kl;
   double divergence_alpha = 0.5;  ///< alpha_divergence's alpha; 1 is the reverse KL
-  /// LD-DPO (arXiv:2409.06411): weight of an answer's tokens beyond the length of the shorter one of the pair; 1: all count alike.
+  /// LD-DPO (arXiv:2409.06411): weight of an answer's tokens beyond the length of the shorter one
+  /// of the pair; 1: all count alike.
   double ld_alpha = 1;
-  /// WPO (arXiv:2406.11827): pairs weigh by how likely the policy is to write them, relative to its own confidence at each token.
+  /// WPO (arXiv:2406.11827): pairs weigh by how likely the policy is to write them, relative to its
+  /// own confidence at each token.
   bool weighting = false;
   double discopop_tau = 0.05;         ///< temperature of discopop's mixture
   NllMean nll_mean = NllMean::token;  ///< of `sft`
 
   static void each_field(auto& self, auto&& field) {
-    field("kind", self.kind), field("weights", self.weights), field("beta", self.beta), field("label_smoothing", self.label_smoothing);
-    field("divergence", self.divergence), field("divergence_alpha", self.divergence_alpha), field("ld_alpha", self.ld_alpha);
-    field("weighting", self.weighting), field("discopop_tau", self.discopop_tau), field("nll_mean", self.nll_mean);
+    field("kind", self.kind), field("weights", self.weights), field("beta", self.beta),
+        field("label_smoothing", self.label_smoothing);
+    field("divergence", self.divergence), field("divergence_alpha", self.divergence_alpha),
+        field("ld_alpha", self.ld_alpha);
+    field("weighting", self.weighting), field("discopop_tau", self.discopop_tau),
+        field("nll_mean", self.nll_mean);
   }
   engine::loss::Needs needs() const;
   Result<> validate() const;
-  engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr operator()(const engine::loss::TokenStats& now,
+                                const engine::data::Experience& b,
+                                engine::loss::Report& report) const;
 
-  /// What the kinds are made of, [N/2] each: log-probabilities under policy and reference, and the answers' lengths in tokens.
+  /// What the kinds are made of, [N/2] each: log-probabilities under policy and reference, and the
+  /// answers' lengths in tokens.
   struct Terms {
     Two now, reference, length;
   };
-  /// One kind's loss of each pair, but `sft`'s: [N/2]. aot, aot_unpaired and kto_pair look at all pairs of the batch.
+  /// One kind's loss of each pair, but `sft`'s: [N/2]. aot, aot_unpaired and kto_pair look at all
+  /// pairs of the batch.
   engine::loss::Expr per_pair(Kind kind, const Terms& terms) const;
 };
 

@@ -27,13 +27,16 @@ void report_ratio(const Expr& log_ratio, const Experience& b, Report& report) {
   double least = infinity, greatest = -infinity;
   const auto values = ratio.values();
   for (std::size_t t = 0; t < values.size(); ++t)
-    if (b.mask[t] != 0) least = std::min(least, values[t]), greatest = std::max(greatest, values[t]);
+    if (b.mask[t] != 0)
+      least = std::min(least, values[t]), greatest = std::max(greatest, values[t]);
   if (least > greatest) return;
   report.least("ratio/min", least);
   report.greatest("ratio/max", greatest);
 }
 
-const std::vector<float>& behaviour_of(const Experience& b) { return b.rollout_logp.empty() ? b.old_logp : b.rollout_logp; }
+const std::vector<float>& behaviour_of(const Experience& b) {
+  return b.rollout_logp.empty() ? b.old_logp : b.rollout_logp;
+}
 
 // [T] log-probabilities of the proximal policy: the denominator of rho.
 Expr proximal_of(const GrpoLoss& loss, const Expr& logp, const Experience& b) {
@@ -43,20 +46,29 @@ Expr proximal_of(const GrpoLoss& loss, const Expr& logp, const Experience& b) {
         "GrpoLoss: the proximal policy needs the log-probabilities and versions of what sampled");
   auto out = logp.values();
   for (std::size_t n = 0; n < b.version.size(); ++n) {
-    const double share = proximal_share(static_cast<std::int64_t>(loss.version), static_cast<std::int64_t>(b.version[n]));
-    for (auto t = static_cast<std::size_t>(b.offsets[n]); t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
-      out[t] = b.mask[t] == 0 ? 0 : proximal_logp(loss.proximal, static_cast<double>(behaviour[t]), out[t], share);
+    const double share = proximal_share(static_cast<std::int64_t>(loss.version),
+                                        static_cast<std::int64_t>(b.version[n]));
+    for (auto t = static_cast<std::size_t>(b.offsets[n]);
+         t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
+      out[t] = b.mask[t] == 0
+                   ? 0
+                   : proximal_logp(loss.proximal, static_cast<double>(behaviour[t]), out[t], share);
   }
   return out;
 }
 
-// [T] what the surrogate of each token is multiplied by: DeepSeek's mask, the entropy mask and the correction.
-Expr weight_of(const GrpoLoss& loss, const TokenStats& now, const std::vector<double>& correction, const Experience& b) {
+// [T] what the surrogate of each token is multiplied by: DeepSeek's mask, the entropy mask and the
+// correction.
+Expr weight_of(const GrpoLoss& loss, const TokenStats& now, const std::vector<double>& correction,
+               const Experience& b) {
   Expr weight = 1.0;
   if (loss.off_policy_mask > 0 && !behaviour_of(b).empty())
-    weight = weight * algorithms::off_policy_mask(now.logp.values(), behaviour_of(b), b, loss.off_policy_mask);
-  if (loss.top_entropy_quantile < 1) weight = weight * top_entropy_mask(now.entropy.values(), b.mask, loss.top_entropy_quantile);
-  if (!correction.empty() && loss.surrogate.kind != Surrogate::Kind::vespo) weight = weight * correction;  // VESPO has it in phi
+    weight = weight * algorithms::off_policy_mask(now.logp.values(), behaviour_of(b), b,
+                                                  loss.off_policy_mask);
+  if (loss.top_entropy_quantile < 1)
+    weight = weight * top_entropy_mask(now.entropy.values(), b.mask, loss.top_entropy_quantile);
+  if (!correction.empty() && loss.surrogate.kind != Surrogate::Kind::vespo)
+    weight = weight * correction;  // VESPO has it in phi
   return weight;
 }
 
@@ -65,7 +77,9 @@ std::vector<double> logs(std::vector<double> values) {
   return values;
 }
 
-Result<> refused(const char* key, std::string expected) { return fail(Errc::usage, cat("grpo.", key, ": ", expected)); }
+Result<> refused(const char* key, std::string expected) {
+  return fail(Errc::usage, cat("grpo.", key, ": ", expected));
+}
 
 }  // namespace
 
@@ -76,36 +90,47 @@ Result<> GrpoLoss::validate() const {
   if (auto fine = surrogate.validate(name); !fine) return fine;
   if (auto fine = correction.validate(name); !fine) return fine;
   if (surrogate.wants_token_ratio() && ratio != RatioLevel::token)
-    return refused("ratio", cat("expected token: ", names_of(surrogate.kind)[static_cast<std::size_t>(surrogate.kind)],
+    return refused("ratio", cat("expected token: ",
+                                names_of(surrogate.kind)[static_cast<std::size_t>(surrogate.kind)],
                                 " starts from the ratios of tokens"));
   if (surrogate.kind == Surrogate::Kind::vespo && correction.filter != FilterOver::none)
     return refused("filter", "expected none: vespo weighs whole samples by itself");
-  if (!(log_ratio_limit >= 0)) return wrong("log_ratio_limit", "0 (none) or a number above 0", log_ratio_limit);
+  if (!(log_ratio_limit >= 0))
+    return wrong("log_ratio_limit", "0 (none) or a number above 0", log_ratio_limit);
   if (!(beta >= 0) || !std::isfinite(beta)) return wrong("beta", "a number of at least 0", beta);
   if (!std::isfinite(entropy_coef)) return wrong("entropy_coef", "a number", entropy_coef);
   if (!(top_entropy_quantile > 0 && top_entropy_quantile <= 1))
-    return wrong("top_entropy_quantile", "a share above 0, at most 1 (all tokens)", top_entropy_quantile);
-  if (!(off_policy_mask >= 0)) return wrong("off_policy_mask", "0 (none) or a number of nats", off_policy_mask);
-  if (!(temperature > 0) || !std::isfinite(temperature)) return wrong("temperature", "a number above 0", temperature);
+    return wrong("top_entropy_quantile", "a share above 0, at most 1 (all tokens)",
+                 top_entropy_quantile);
+  if (!(off_policy_mask >= 0))
+    return wrong("off_policy_mask", "0 (none) or a number of nats", off_policy_mask);
+  if (!(temperature > 0) || !std::isfinite(temperature))
+    return wrong("temperature", "a number above 0", temperature);
   return {};
 }
 
 bool GrpoLoss::advantage_is_all() const {
-  return beta == 0 && entropy_coef == 0 && top_entropy_quantile == 1 && surrogate.advantage_is_all();
+  return beta == 0 && entropy_coef == 0 && top_entropy_quantile == 1 &&
+         surrogate.advantage_is_all();
 }
 
 Expr GrpoLoss::operator()(const TokenStats& now, const Experience& b, Report& report) const {
   check(b.advantage.size() == b.tokens.size(), "GrpoLoss: advantage is missing");
-  check(beta == 0 || b.reference_logp.size() == b.tokens.size(), "GrpoLoss: reference_logp is missing");
+  check(beta == 0 || b.reference_logp.size() == b.tokens.size(),
+        "GrpoLoss: reference_logp is missing");
   const Expr old = proximal_of(*this, now.logp, b);
-  const Expr logp = where(b.mask, now.logp, 0.0), log_rho = log_ratio(ratio, now.logp, old, b, log_ratio_limit);  // [T]
+  const Expr logp = where(b.mask, now.logp, 0.0),
+             log_rho = log_ratio(ratio, now.logp, old, b, log_ratio_limit);  // [T]
   std::vector<double> corrected;
-  if (correction.any() && !behaviour_of(b).empty()) corrected = correction(old.values(), behaviour_of(b), b, report);
-  const PolicyTerms terms{logp, log_rho, Expr(b.advantage), corrected.empty() ? corrected : logs(corrected)};
+  if (correction.any() && !behaviour_of(b).empty())
+    corrected = correction(old.values(), behaviour_of(b), b, report);
+  const PolicyTerms terms{logp, log_rho, Expr(b.advantage),
+                          corrected.empty() ? corrected : logs(corrected)};
   Expr loss = surrogate(terms, b, report) * weight_of(*this, now, corrected, b);
   report.mean("policy_loss", loss, b.mask);
   if (beta != 0) {
-    const Expr plain = algorithms::kl(kl, where(b.mask, now.logp - b.reference_logp, 0.0), kl_clamp);
+    const Expr plain =
+        algorithms::kl(kl, where(b.mask, now.logp - b.reference_logp, 0.0), kl_clamp);
     const Expr penalty = kl_times_ratio ? plain * exp(log_rho) : plain;
     report.mean("kl", penalty, b.mask);
     loss = loss + beta * penalty;

@@ -1,11 +1,12 @@
-// The policy-gradient losses without a critic: Group Relative Policy Optimization (Shao et al. 2024, arXiv:2402.03300, sec. 4.1) and those
-// that came after it, put together from their parts.
+// The policy-gradient losses without a critic: Group Relative Policy Optimization (Shao et al.
+// 2024, arXiv:2402.03300, sec. 4.1) and those that came after it, put together from their parts.
 //
 //   l_t = c_t surrogate(rho_t, A_t) + beta KL_t - entropy_coef H_t
 //   L   = the average of l_t over the trained tokens, as `aggregation` says
 //
-// surrogate.h: clip, CISPO, SAPO, VESPO, GMPO, DRO, DPPO, Clip-Cov, KL-Cov · ratio.h: rho of a token or a sequence · correction.h: c_t, the
-// weight of a sample that other weights drew, and which samples and tokens are left out · kl.h · averaging.h
+// surrogate.h: clip, CISPO, SAPO, VESPO, GMPO, DRO, DPPO, Clip-Cov, KL-Cov · ratio.h: rho of a
+// token or a sequence · correction.h: c_t, the weight of a sample that other weights drew, and
+// which samples and tokens are left out · kl.h · averaging.h
 #pragma once
 
 #include "algorithms/losses/averaging.h"
@@ -19,10 +20,11 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// Reads old_logp, advantage, rollout_logp for a correction (old_logp where it is absent), reference_logp when beta is not 0. Without
-/// old_logp the ratio is exactly 1 and its gradient that of log pi: the first update after sampling.
-/// Metrics, means over trained tokens: kl (as it stands in the loss), entropy, ppo_kl (mean of log pi_old - log pi), policy_loss,
-/// ratio/{mean,min,max}, and those of the parts.
+/// Reads old_logp, advantage, rollout_logp for a correction (old_logp where it is absent),
+/// reference_logp when beta is not 0. Without old_logp the ratio is exactly 1 and its gradient that
+/// of log pi: the first update after sampling. Metrics, means over trained tokens: kl (as it stands
+/// in the loss), entropy, ppo_kl (mean of log pi_old - log pi), policy_loss, ratio/{mean,min,max},
+/// and those of the parts.
 struct GrpoLoss {
   static constexpr std::string_view name = "grpo";
   using Aggregation = algorithms::Aggregation;
@@ -33,24 +35,33 @@ struct GrpoLoss {
   double beta = 0;
   KlEstimator kl = KlEstimator::k3;
   KlClamp kl_clamp = KlClamp::none;
-  bool kl_times_ratio =
-      true;  ///< KL_t multiplied by rho_t, differentiably (TRL's use_bias_correction_kl; DeepSeek-V3.2); false: the paper's
+  bool kl_times_ratio = true;  ///< KL_t multiplied by rho_t, differentiably (TRL's
+                               ///< use_bias_correction_kl; DeepSeek-V3.2); false: the paper's
   double entropy_coef = 0;
-  double top_entropy_quantile = 1;  ///< the share of tokens, those with the most entropy, that the surrogate is taken of; 1: all
-  double off_policy_mask = 0;       ///< DeepSeek-V3.2's mask of samples with a negative advantage: its threshold, in nats; 0: none
+  double top_entropy_quantile = 1;  ///< the share of tokens, those with the most entropy, that the
+                                    ///< surrogate is taken of; 1: all
+  double off_policy_mask = 0;  ///< DeepSeek-V3.2's mask of samples with a negative advantage: its
+                               ///< threshold, in nats; 0: none
   Correction correction;
   Proximal proximal = Proximal::given;
-  double version = 0;  ///< of the weights that are trained, counted as Experience::version; read unless proximal is given
+  double version = 0;  ///< of the weights that are trained, counted as Experience::version; read
+                       ///< unless proximal is given
   Aggregation aggregation = Aggregation::token_global;
-  double temperature = 1;  ///< of sampling: log-probabilities are those of the distribution that was sampled from
+  double temperature =
+      1;  ///< of sampling: log-probabilities are those of the distribution that was sampled from
   bool report_entropy = true;
 
   static void each_field(auto& self, auto&& field) {
-    self.surrogate.each_field(self.surrogate, field), self.correction.each_field(self.correction, field);
-    field("ratio", self.ratio), field("log_ratio_limit", self.log_ratio_limit), field("beta", self.beta), field("kl", self.kl);
-    field("kl_clamp", self.kl_clamp), field("kl_times_ratio", self.kl_times_ratio), field("entropy_coef", self.entropy_coef);
-    field("top_entropy_quantile", self.top_entropy_quantile), field("off_policy_mask", self.off_policy_mask);
-    field("proximal", self.proximal), field("version", self.version), field("aggregation", self.aggregation);
+    self.surrogate.each_field(self.surrogate, field),
+        self.correction.each_field(self.correction, field);
+    field("ratio", self.ratio), field("log_ratio_limit", self.log_ratio_limit),
+        field("beta", self.beta), field("kl", self.kl);
+    field("kl_clamp", self.kl_clamp), field("kl_times_ratio", self.kl_times_ratio),
+        field("entropy_coef", self.entropy_coef);
+    field("top_entropy_quantile", self.top_entropy_quantile),
+        field("off_policy_mask", self.off_policy_mask);
+    field("proximal", self.proximal), field("version", self.version),
+        field("aggregation", self.aggregation);
     field("temperature", self.temperature), field("report_entropy", self.report_entropy);
   }
   engine::loss::Needs needs() const {
@@ -60,9 +71,12 @@ struct GrpoLoss {
             .whole_batch = top_entropy_quantile < 1 || surrogate.chooses_tokens()};
   }
   Result<> validate() const;
-  /// A sample whose advantage is 0 has neither loss nor gradient, and changes those of no other: it need not go through the network.
+  /// A sample whose advantage is 0 has neither loss nor gradient, and changes those of no other: it
+  /// need not go through the network.
   bool advantage_is_all() const;
-  engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr operator()(const engine::loss::TokenStats& now,
+                                const engine::data::Experience& b,
+                                engine::loss::Report& report) const;
 };
 
 }  // namespace troupe::algorithms

@@ -8,7 +8,9 @@ using namespace engine::loss;
 
 namespace {
 
-Expr held(const Expr& x, double most) { return clip(x, -most, most); }
+Expr held(const Expr& x, double most) {
+  return clip(x, -most, most);
+}
 
 Expr k3(const Expr& x, KlClamp clamp) {
   const Expr within = clamp == KlClamp::verl ? held(x, 20) : x;

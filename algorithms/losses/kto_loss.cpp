@@ -18,12 +18,15 @@ Result<> KtoLoss::validate() const {
     return fail(Errc::usage, cat("kto.", key, ": expected a number above 0, found ", found));
   };
   if (!(beta > 0) || !std::isfinite(beta)) return wrong("beta", beta);
-  if (!(desirable_weight > 0) || !std::isfinite(desirable_weight)) return wrong("desirable_weight", desirable_weight);
-  if (!(undesirable_weight > 0) || !std::isfinite(undesirable_weight)) return wrong("undesirable_weight", undesirable_weight);
+  if (!(desirable_weight > 0) || !std::isfinite(desirable_weight))
+    return wrong("desirable_weight", desirable_weight);
+  if (!(undesirable_weight > 0) || !std::isfinite(undesirable_weight))
+    return wrong("undesirable_weight", undesirable_weight);
   return {};
 }
 
-Expr KtoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+Expr KtoLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                         Report& report) const {
   check(b.reference_logp.size() == b.tokens.size(), "KtoLoss: reference_logp is missing");
   check(b.label.size() + 1 == b.offsets.size(), "KtoLoss: label is missing");
   const Expr good = b.label, bad = 1.0 - good;                                        // [N]
@@ -39,13 +42,17 @@ Expr KtoLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   report.mean("kl", z, 1);
   if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
   const Expr desirable = 1.0 - sigmoid(beta * (u - z)), undesirable = 1.0 - sigmoid(beta * (z - u));
-  return sum(desirable_weight * desirable * good + undesirable_weight * undesirable * bad) / b.count;
+  return sum(desirable_weight * desirable * good + undesirable_weight * undesirable * bad) /
+         b.count;
 }
 
-double mismatched_kl(const engine::data::Experience& b, const std::vector<float>& logp, const std::vector<float>& reference_logp) {
-  check(logp.size() == b.tokens.size() && reference_logp.size() == b.tokens.size(), "mismatched_kl: one number per token is needed");
+double mismatched_kl(const engine::data::Experience& b, const std::vector<float>& logp,
+                     const std::vector<float>& reference_logp) {
+  check(logp.size() == b.tokens.size() && reference_logp.size() == b.tokens.size(),
+        "mismatched_kl: one number per token is needed");
   if (b.sequences() == 0) return 0;
-  const double total = sum(weighted_sum(Expr(logp) - Expr(reference_logp), b.mask, b.offsets)).value();
+  const double total =
+      sum(weighted_sum(Expr(logp) - Expr(reference_logp), b.mask, b.offsets)).value();
   return std::max(total / b.sequences(), 0.0);
 }
 

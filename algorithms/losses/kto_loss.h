@@ -1,8 +1,10 @@
-// Kahneman-Tversky optimization (Ethayarajh et al. 2024, arXiv:2402.01306, eq. 7): answers that are good or bad, without pairs.
+// Kahneman-Tversky optimization (Ethayarajh et al. 2024, arXiv:2402.01306, eq. 7): answers that are
+// good or bad, without pairs.
 //
-//   u = log pi(y|x) / pi_ref(y|x)       z = max(0, mean of u over mismatched prompts and answers): a constant of the batch
-//   kto                 desirable: w_d (1 - sigmoid(beta (u - z)))     undesirable: w_u (1 - sigmoid(beta (z - u)))
-//   apo_zero_unpaired   desirable: w_d (1 - sigmoid(beta u))           undesirable: w_u sigmoid(beta u)        (arXiv:2408.06266)
+//   u = log pi(y|x) / pi_ref(y|x)       z = max(0, mean of u over mismatched prompts and answers):
+//   a constant of the batch kto                 desirable: w_d (1 - sigmoid(beta (u - z)))
+//   undesirable: w_u (1 - sigmoid(beta (z - u))) apo_zero_unpaired   desirable: w_d (1 -
+//   sigmoid(beta u))           undesirable: w_u sigmoid(beta u)        (arXiv:2408.06266)
 #pragma once
 
 #include <array>
@@ -13,28 +15,36 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// count: the sequences of the global batch; label: 1 desirable, 0 undesirable; scale: z, which algorithms/kto.cpp measures before the
-/// update, on the whole batch. Needs reference_logp. Metrics: rewards/chosen (beta u, mean over the desirable), rewards/rejected,
-/// logps/chosen, logps/rejected, kl (z), entropy.
+/// count: the sequences of the global batch; label: 1 desirable, 0 undesirable; scale: z, which
+/// algorithms/kto.cpp measures before the update, on the whole batch. Needs reference_logp.
+/// Metrics: rewards/chosen (beta u, mean over the desirable), rewards/rejected, logps/chosen,
+/// logps/rejected, kl (z), entropy.
 struct KtoLoss {
   static constexpr std::string_view name = "kto";
   enum class Kind { kto, apo_zero_unpaired };
-  friend constexpr std::array<std::string_view, 2> names_of(Kind) { return {"kto", "apo_zero_unpaired"}; }
+  friend constexpr std::array<std::string_view, 2> names_of(Kind) {
+    return {"kto", "apo_zero_unpaired"};
+  }
 
   Kind kind = Kind::kto;
   double beta = 0.1;
   double desirable_weight = 1, undesirable_weight = 1;  ///< w_d, w_u
 
   static void each_field(auto& self, auto&& field) {
-    field("kind", self.kind), field("beta", self.beta), field("desirable_weight", self.desirable_weight);
+    field("kind", self.kind), field("beta", self.beta),
+        field("desirable_weight", self.desirable_weight);
     field("undesirable_weight", self.undesirable_weight);
   }
   engine::loss::Needs needs() const { return {.entropy = true, .reference = true}; }
   Result<> validate() const;
-  engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr operator()(const engine::loss::TokenStats& now,
+                                const engine::data::Experience& b,
+                                engine::loss::Report& report) const;
 };
 
-/// z of the mismatched sequences `b`: the mean over them of log pi / pi_ref, at least 0; 0 without a sequence. [T] each.
-double mismatched_kl(const engine::data::Experience& b, const std::vector<float>& logp, const std::vector<float>& reference_logp);
+/// z of the mismatched sequences `b`: the mean over them of log pi / pi_ref, at least 0; 0 without
+/// a sequence. [T] each.
+double mismatched_kl(const engine::data::Experience& b, const std::vector<float>& logp,
+                     const std::vector<float>& reference_logp);
 
 }  // namespace troupe::algorithms

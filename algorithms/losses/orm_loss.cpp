@@ -14,19 +14,25 @@ static_assert(Loss<OrmLoss>);
 
 Result<> OrmLoss::validate() const {
   if (!(center >= 0) || !std::isfinite(center))
-    return fail(Errc::usage, cat("orm.center_rewards_coefficient: expected a number of at least 0, found ", center));
+    return fail(
+        Errc::usage,
+        cat("orm.center_rewards_coefficient: expected a number of at least 0, found ", center));
   return {};
 }
 
-Expr OrmLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+Expr OrmLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                         Report& report) const {
   check(now.scores.size() == 1, "OrmLoss: one score a token is needed");
-  const Expr score = sum_by_sequence(where(b.mask, now.scores.front(), 0.0) * b.mask, b.offsets);  // [N]
-  const Expr won = chosen(score), lost = rejected(score);                                          // [N/2]
-  const Expr margin = kind == Kind::bradley_terry && !b.label.empty() ? chosen(Expr(b.label)) : Expr(0.0);
+  const Expr score =
+      sum_by_sequence(where(b.mask, now.scores.front(), 0.0) * b.mask, b.offsets);  // [N]
+  const Expr won = chosen(score), lost = rejected(score);                           // [N/2]
+  const Expr margin =
+      kind == Kind::bradley_terry && !b.label.empty() ? chosen(Expr(b.label)) : Expr(0.0);
   report.mean("accuracy", won > lost);
   report.mean("margin", won - lost);
   report.mean("mean_reward", score);
-  for (const double value : score.values()) report.least("min_reward", value), report.greatest("max_reward", value);
+  for (const double value : score.values())
+    report.least("min_reward", value), report.greatest("max_reward", value);
   return sum(softplus(lost - won + margin) + center * square(won + lost)) / b.count;
 }
 

@@ -1,8 +1,10 @@
-// Outcome reward models: the answer that people preferred is to score higher (Bradley and Terry 1952; Ouyang et al. 2022, arXiv:2203.02155,
-// eq. 1). A sequence's score s is the score head's number at its last token. Sequence 2k is y_w (chosen), 2k+1 is y_l (rejected).
+// Outcome reward models: the answer that people preferred is to score higher (Bradley and Terry
+// 1952; Ouyang et al. 2022, arXiv:2203.02155, eq. 1). A sequence's score s is the score head's
+// number at its last token. Sequence 2k is y_w (chosen), 2k+1 is y_l (rejected).
 //
-//   bradley_terry   L = - log sigmoid(s_w - s_l - margin) + center (s_w + s_l)^2        margin: Llama 2, arXiv:2307.09288, eq. 2
-//   log_exp         L = log(1 + e^(s_l - s_w)) + center (s_w + s_l)^2                   OpenRLHF's LogExpLoss: the same without margins
+//   bradley_terry   L = - log sigmoid(s_w - s_l - margin) + center (s_w + s_l)^2        margin:
+//   Llama 2, arXiv:2307.09288, eq. 2 log_exp         L = log(1 + e^(s_l - s_w)) + center (s_w +
+//   s_l)^2                   OpenRLHF's LogExpLoss: the same without margins
 #pragma once
 
 #include <array>
@@ -13,21 +15,31 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// count: the pairs of the global batch. Reads a score wherever the mask is not 0 (data::to_scored_pairs: at each last token) and, of
-/// bradley_terry, Experience::label at the sequences 2k as the margins (no column: all 0).
-/// Metrics, TRL's names: accuracy (s_w > s_l) and margin (s_w - s_l), means over pairs; min_reward, mean_reward, max_reward over sequences.
+/// count: the pairs of the global batch. Reads a score wherever the mask is not 0
+/// (data::to_scored_pairs: at each last token) and, of bradley_terry, Experience::label at the
+/// sequences 2k as the margins (no column: all 0). Metrics, TRL's names: accuracy (s_w > s_l) and
+/// margin (s_w - s_l), means over pairs; min_reward, mean_reward, max_reward over sequences.
 struct OrmLoss {
   static constexpr std::string_view name = "orm";
   enum class Kind { bradley_terry, log_exp };
-  friend constexpr std::array<std::string_view, 2> names_of(Kind) { return {"bradley_terry", "log_exp"}; }
+  friend constexpr std::array<std::string_view, 2> names_of(Kind) {
+    return {"bradley_terry", "log_exp"};
+  }
 
   Kind kind = Kind::bradley_terry;
-  double center = 0;  ///< pulls each pair's scores towards a sum of 0 (Eisenstein et al. 2023, arXiv:2312.09244); TRL suggests 0.01
+  double center = 0;  ///< pulls each pair's scores towards a sum of 0 (Eisenstein et al. 2023,
+                      ///< arXiv:2312.09244); TRL suggests 0.01
 
-  static void each_field(auto& self, auto&& field) { field("kind", self.kind), field("center_rewards_coefficient", self.center); }
-  engine::loss::Needs needs() const { return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::token}; }
+  static void each_field(auto& self, auto&& field) {
+    field("kind", self.kind), field("center_rewards_coefficient", self.center);
+  }
+  engine::loss::Needs needs() const {
+    return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::token};
+  }
   Result<> validate() const;
-  engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr operator()(const engine::loss::TokenStats& now,
+                                const engine::data::Experience& b,
+                                engine::loss::Report& report) const;
 };
 
 }  // namespace troupe::algorithms

@@ -21,12 +21,15 @@ Expr log_odds(const Two& x) {
 }
 
 Result<> OrpoLoss::validate() const {
-  if (!(beta > 0) || !std::isfinite(beta)) return fail(Errc::usage, cat("orpo.beta: expected a number above 0, found ", beta));
+  if (!(beta > 0) || !std::isfinite(beta))
+    return fail(Errc::usage, cat("orpo.beta: expected a number above 0, found ", beta));
   return {};
 }
 
-Expr OrpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
-  check(b.answer.empty() || b.answer.size() == b.tokens.size(), "OrpoLoss: one answer weight per token is needed");
+Expr OrpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                          Report& report) const {
+  check(b.answer.empty() || b.answer.size() == b.tokens.size(),
+        "OrpoLoss: one answer weight per token is needed");
   const auto& answer = b.answer.empty() ? b.mask : b.answer;
   const Two x = split(weighted_sum(now.logp, answer, b.offsets) / weight_of(answer, b.offsets));
   const Expr odds = log_odds(x), ratio = log_sigmoid(odds);

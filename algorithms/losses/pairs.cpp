@@ -18,9 +18,12 @@ std::vector<float> of_chosen(const engine::data::Experience& b) {
 
 }  // namespace
 
-Two split(const Expr& by_sequence) { return {chosen(by_sequence), rejected(by_sequence)}; }
+Two split(const Expr& by_sequence) {
+  return {chosen(by_sequence), rejected(by_sequence)};
+}
 
-Expr weighted_sum(const Expr& x, const std::vector<float>& weight, const std::vector<std::int32_t>& offsets) {
+Expr weighted_sum(const Expr& x, const std::vector<float>& weight,
+                  const std::vector<std::int32_t>& offsets) {
   return sum_by_sequence(where(weight, x, 0.0) * weight, offsets);
 }
 
@@ -33,7 +36,8 @@ Expr smoothed(const Expr& margin, double wrong) {
   return wrong == 0 ? right : (1 - wrong) * right - wrong * log_sigmoid(-margin);
 }
 
-Expr nll_of_chosen(const Expr& logp, const engine::data::Experience& b, NllMean average, Report& report) {
+Expr nll_of_chosen(const Expr& logp, const engine::data::Experience& b, NllMean average,
+                   Report& report) {
   const auto weight = of_chosen(b);
   const Expr nll = where(weight, -logp, 0.0);
   if (average == NllMean::token) {

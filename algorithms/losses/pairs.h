@@ -1,4 +1,5 @@
-// What the losses over pairs of answers have in common. Sequence 2k is y_w (chosen), 2k+1 is y_l (rejected).
+// What the losses over pairs of answers have in common. Sequence 2k is y_w (chosen), 2k+1 is y_l
+// (rejected).
 #pragma once
 
 #include <array>
@@ -7,11 +8,13 @@
 
 namespace troupe::algorithms {
 
-/// What a likelihood term beside a preference loss is a mean of. `token`: the tokens of all chosen answers together (TRL's CPO, ORPO and
-/// `sft`, NeMo-RL): long answers weigh more. `answer`: the answers, each by the mean over its tokens (MindSpeed's and LLaMA-Factory's
-/// pref_ftx).
+/// What a likelihood term beside a preference loss is a mean of. `token`: the tokens of all chosen
+/// answers together (TRL's CPO, ORPO and `sft`, NeMo-RL): long answers weigh more. `answer`: the
+/// answers, each by the mean over its tokens (MindSpeed's and LLaMA-Factory's pref_ftx).
 enum class NllMean { token, answer };
-constexpr std::array<std::string_view, 2> names_of(NllMean) { return {"token", "answer"}; }
+constexpr std::array<std::string_view, 2> names_of(NllMean) {
+  return {"token", "answer"};
+}
 
 /// Two answers' numbers, [N/2] each.
 struct Two {
@@ -19,19 +22,25 @@ struct Two {
 };
 Two split(const engine::loss::Expr& by_sequence);
 
-/// [N]: the sum of x over each sequence's tokens of non-zero weight; those of weight 0 may carry anything.
-engine::loss::Expr weighted_sum(const engine::loss::Expr& x, const std::vector<float>& weight, const std::vector<std::int32_t>& offsets);
+/// [N]: the sum of x over each sequence's tokens of non-zero weight; those of weight 0 may carry
+/// anything.
+engine::loss::Expr weighted_sum(const engine::loss::Expr& x, const std::vector<float>& weight,
+                                const std::vector<std::int32_t>& offsets);
 /// [N]: the sum of the weights, at least 1.
-engine::loss::Expr weight_of(const std::vector<float>& weight, const std::vector<std::int32_t>& offsets);
+engine::loss::Expr weight_of(const std::vector<float>& weight,
+                             const std::vector<std::int32_t>& offsets);
 
-/// - (1 - wrong) log sigmoid(margin) - wrong log sigmoid(-margin): cross-entropy when a share of the labels is thought to be wrong.
+/// - (1 - wrong) log sigmoid(margin) - wrong log sigmoid(-margin): cross-entropy when a share of
+/// the labels is thought to be wrong.
 engine::loss::Expr smoothed(const engine::loss::Expr& margin, double wrong);
 
-/// Negative log-likelihood of the chosen answers under `mask`: this batch's share of the mean over the global one. `token` divides by
-/// b.scale, which set_nll_tokens() gave; `answer` by b.count, the pairs. Reports nll_loss.
-engine::loss::Expr nll_of_chosen(const engine::loss::Expr& logp, const engine::data::Experience& b, NllMean mean,
-                                 engine::loss::Report& report);
-/// Sets b.scale to the weight of the chosen sequences' masks (at least 1), over the whole batch: before it is split.
+/// Negative log-likelihood of the chosen answers under `mask`: this batch's share of the mean over
+/// the global one. `token` divides by b.scale, which set_nll_tokens() gave; `answer` by b.count,
+/// the pairs. Reports nll_loss.
+engine::loss::Expr nll_of_chosen(const engine::loss::Expr& logp, const engine::data::Experience& b,
+                                 NllMean mean, engine::loss::Report& report);
+/// Sets b.scale to the weight of the chosen sequences' masks (at least 1), over the whole batch:
+/// before it is split.
 void set_nll_tokens(engine::data::Experience& b);
 
 /// rewards/{chosen,rejected,margins,accuracies} and logps/{chosen,rejected}, means over pairs.

@@ -17,29 +17,36 @@ Result<> PpoLoss::validate() const {
     return fail(Errc::usage, cat("ppo.", key, ": expected ", expected, ", found ", found));
   };
   if (auto fine = surrogate.validate(name); !fine) return fine;
-  if (!(log_ratio_limit >= 0) || !std::isfinite(log_ratio_limit)) return wrong("log_ratio_limit", "0 (none) or more", log_ratio_limit);
-  if (!(kl_coef >= 0) || !std::isfinite(kl_coef)) return wrong("kl_coef", "a number of at least 0", kl_coef);
+  if (!(log_ratio_limit >= 0) || !std::isfinite(log_ratio_limit))
+    return wrong("log_ratio_limit", "0 (none) or more", log_ratio_limit);
+  if (!(kl_coef >= 0) || !std::isfinite(kl_coef))
+    return wrong("kl_coef", "a number of at least 0", kl_coef);
   if (!std::isfinite(entropy_coef)) return wrong("entropy_coef", "a number", entropy_coef);
-  if (!(temperature > 0) || !std::isfinite(temperature)) return wrong("temperature", "a number above 0", temperature);
+  if (!(temperature > 0) || !std::isfinite(temperature))
+    return wrong("temperature", "a number above 0", temperature);
   return {};
 }
 
-Expr PpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+Expr PpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                         Report& report) const {
   check(b.advantage.size() == b.tokens.size(), "PpoLoss: advantage is missing");
-  check(kl_coef == 0 || b.reference_logp.size() == b.tokens.size(), "PpoLoss: reference_logp is missing");
+  check(kl_coef == 0 || b.reference_logp.size() == b.tokens.size(),
+        "PpoLoss: reference_logp is missing");
   const Expr old = b.old_logp.empty() ? detach(now.logp) : Expr(b.old_logp);
   const Expr change = log_ratio(RatioLevel::token, now.logp, old, b, log_ratio_limit);  // [T]
   Report of_surrogate;
   Expr loss = surrogate({now.logp, change, b.advantage, {}}, b, of_surrogate);
   report.merge(of_surrogate);
-  if (const auto clipped = of_surrogate.statistics().find("clip_ratio/region_mean"); clipped != of_surrogate.statistics().end())
+  if (const auto clipped = of_surrogate.statistics().find("clip_ratio/region_mean");
+      clipped != of_surrogate.statistics().end())
     report.mean("policy/clipfrac_avg", clipped->second.sum, clipped->second.count);
   report.mean("loss/policy_avg", loss, b.mask);
   report.mean("policy/approxkl_avg", square(change) / 2.0, b.mask);
   report.mean("actor/ppo_kl", -change, b.mask);
   report.mean("val/ratio", exp(change), b.mask);
   if (kl_coef != 0) {
-    const Expr penalty = algorithms::kl(kl, where(b.mask, now.logp - b.reference_logp, 0.0), kl_clamp);
+    const Expr penalty =
+        algorithms::kl(kl, where(b.mask, now.logp - b.reference_logp, 0.0), kl_clamp);
     report.mean("actor/kl_loss", penalty, b.mask);
     loss = loss + kl_coef * penalty;
   }

@@ -1,8 +1,9 @@
-// Proximal policy optimization (Schulman et al. 2017, arXiv:1707.06347 eq. 7), with the later ways to clip, to hold and to average.
+// Proximal policy optimization (Schulman et al. 2017, arXiv:1707.06347 eq. 7), with the later ways
+// to clip, to hold and to average.
 //
 //   rho   = pi / pi_old
-//   l_t   = - min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A) + kl_coef KL_t - entropy_coef H_t
-//   L     = the average of l_t over the trained tokens, as `aggregation` says
+//   l_t   = - min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A) + kl_coef KL_t - entropy_coef
+//   H_t L     = the average of l_t over the trained tokens, as `aggregation` says
 #pragma once
 
 #include "algorithms/losses/averaging.h"
@@ -14,10 +15,11 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// Reads old_logp, advantage, and reference_logp when kl_coef is not 0. Without old_logp the ratio is exactly 1 and its gradient that of
-/// log pi: the first update after sampling.
-/// Metrics, means over trained tokens, named as TRL (and verl) names them: loss/policy_avg (of the surrogate alone), policy/clipfrac_avg,
-/// policy/approxkl_avg (half the squared log-ratio), policy/entropy_avg, val/ratio, actor/ppo_kl, actor/kl_loss, and the surrogate's own.
+/// Reads old_logp, advantage, and reference_logp when kl_coef is not 0. Without old_logp the ratio
+/// is exactly 1 and its gradient that of log pi: the first update after sampling. Metrics, means
+/// over trained tokens, named as TRL (and verl) names them: loss/policy_avg (of the surrogate
+/// alone), policy/clipfrac_avg, policy/approxkl_avg (half the squared log-ratio),
+/// policy/entropy_avg, val/ratio, actor/ppo_kl, actor/kl_loss, and the surrogate's own.
 struct PpoLoss {
   static constexpr std::string_view name = "ppo";
 
@@ -28,19 +30,27 @@ struct PpoLoss {
   KlEstimator kl = KlEstimator::k3;
   KlClamp kl_clamp = KlClamp::none;
   double entropy_coef = 0;
-  double temperature = 1;  ///< of sampling: log-probabilities are those of the distribution that was sampled from
+  double temperature =
+      1;  ///< of sampling: log-probabilities are those of the distribution that was sampled from
 
   static void each_field(auto& self, auto&& field) {
     Surrogate::each_field(self.surrogate, field);
-    field("aggregation", self.aggregation), field("log_ratio_limit", self.log_ratio_limit), field("kl_coef", self.kl_coef);
-    field("kl", self.kl), field("kl_clamp", self.kl_clamp), field("entropy_coef", self.entropy_coef);
+    field("aggregation", self.aggregation), field("log_ratio_limit", self.log_ratio_limit),
+        field("kl_coef", self.kl_coef);
+    field("kl", self.kl), field("kl_clamp", self.kl_clamp),
+        field("entropy_coef", self.entropy_coef);
     field("temperature", self.temperature);
   }
   engine::loss::Needs needs() const {
-    return {.entropy = true, .reference = kl_coef != 0, .temperature = temperature, .whole_batch = surrogate.chooses_tokens()};
+    return {.entropy = true,
+            .reference = kl_coef != 0,
+            .temperature = temperature,
+            .whole_batch = surrogate.chooses_tokens()};
   }
   Result<> validate() const;
-  engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr operator()(const engine::loss::TokenStats& now,
+                                const engine::data::Experience& b,
+                                engine::loss::Report& report) const;
 };
 
 }  // namespace troupe::algorithms

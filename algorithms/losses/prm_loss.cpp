@@ -28,10 +28,13 @@ std::vector<double> has_class(const engine::data::Experience& b, std::int32_t wa
   return out;
 }
 
-// L / count with torch's cross-entropy of float32 logits: log-softmax, then slopes softmax - [c = class], each number rounded to float32.
-Expr float32_cross_entropy(const std::vector<Expr>& scores, const std::vector<double>& weight, const engine::data::Experience& b) {
+// L / count with torch's cross-entropy of float32 logits: log-softmax, then slopes softmax - [c =
+// class], each number rounded to float32.
+Expr float32_cross_entropy(const std::vector<Expr>& scores, const std::vector<double>& weight,
+                           const engine::data::Experience& b) {
   const float share = 1.0f / static_cast<float>(b.count);
-  std::vector<std::vector<double>> values, slopes(scores.size(), std::vector<double>(weight.size(), 0));
+  std::vector<std::vector<double>> values,
+      slopes(scores.size(), std::vector<double>(weight.size(), 0));
   for (const Expr& column : scores) values.push_back(column.values());
   std::vector<float> x(scores.size());
   double loss = 0;
@@ -50,7 +53,8 @@ Expr float32_cross_entropy(const std::vector<Expr>& scores, const std::vector<do
     }
   }
   Expr linear = 0.0;
-  for (std::size_t c = 0; c < scores.size(); ++c) linear = linear + sum(Expr(slopes[c]) * scores[c]);
+  for (std::size_t c = 0; c < scores.size(); ++c)
+    linear = linear + sum(Expr(slopes[c]) * scores[c]);
   return loss + (linear - detach(linear));
 }
 
@@ -60,15 +64,22 @@ Result<> PrmLoss::validate() const {
   if (std::set(reward_tokens.begin(), reward_tokens.end()).size() != reward_tokens.size())
     return fail(Errc::usage, "prm.reward_tokens: expected different tokens, found one twice");
   if (reward_tokens.size() == 1)
-    return fail(Errc::usage, "prm.reward_tokens: expected two or more (the first means a right step), found one");
+    return fail(
+        Errc::usage,
+        "prm.reward_tokens: expected two or more (the first means a right step), found one");
   if (whole_vocabulary && reward_tokens.empty())
-    return fail(Errc::usage, "prm.whole_vocabulary: a score head has no vocabulary; it goes with prm.reward_tokens");
+    return fail(
+        Errc::usage,
+        "prm.whole_vocabulary: a score head has no vocabulary; it goes with prm.reward_tokens");
   if (whole_vocabulary && float32)
-    return fail(Errc::usage, "prm.float32: rounds the softmax of the scores, and prm.whole_vocabulary takes the language head's own");
+    return fail(Errc::usage,
+                "prm.float32: rounds the softmax of the scores, and prm.whole_vocabulary takes the "
+                "language head's own");
   return {};
 }
 
-Expr PrmLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+Expr PrmLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                         Report& report) const {
   check(now.scores.size() >= 2, "PrmLoss: scores of two classes or more are needed");
   check(b.classes.size() == b.tokens.size(), "PrmLoss: classes are missing");
   const std::vector<double> judged_tokens = judged(b);

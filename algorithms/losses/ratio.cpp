@@ -6,7 +6,8 @@ namespace troupe::algorithms {
 
 using namespace engine::loss;
 
-Expr log_ratio(RatioLevel level, const Expr& logp, const Expr& old, const engine::data::Experience& b, double limit) {
+Expr log_ratio(RatioLevel level, const Expr& logp, const Expr& old,
+               const engine::data::Experience& b, double limit) {
   const Expr tokens = where(b.mask, logp - old, 0.0);  // [T]
   if (level == RatioLevel::token) return limit > 0 ? clip(tokens, -limit, limit) : tokens;
   Expr whole;

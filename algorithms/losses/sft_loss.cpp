@@ -6,7 +6,8 @@ using namespace engine::loss;
 
 static_assert(Loss<SftLoss>);
 
-Expr SftLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+Expr SftLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                         Report& report) const {
   const Expr logp = where(b.mask, now.logp, 0.0);
   const Expr weight = kind == Kind::dft ? detach(exp(logp)) : Expr(1.0);
   report.mean("nll", -logp, b.mask);

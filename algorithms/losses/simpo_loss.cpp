@@ -11,11 +11,14 @@ using namespace engine::loss;
 
 static_assert(Loss<SimpoLoss>);
 
-Expr alpha_reward(const Expr& x, double alpha) { return alpha == 0 ? x : (1.0 - exp(-alpha * x)) / alpha; }
+Expr alpha_reward(const Expr& x, double alpha) {
+  return alpha == 0 ? x : (1.0 - exp(-alpha * x)) / alpha;
+}
 
 Result<> SimpoLoss::validate() const {
   const auto wrong = [](auto... words) { return fail(Errc::usage, cat("simpo.", words...)); };
-  if (!(beta > 0) || !std::isfinite(beta)) return wrong("beta: expected a number above 0, found ", beta);
+  if (!(beta > 0) || !std::isfinite(beta))
+    return wrong("beta: expected a number above 0, found ", beta);
   if (!(gamma_beta_ratio >= 0) || !std::isfinite(gamma_beta_ratio))
     return wrong("gamma_beta_ratio: expected a number of at least 0, found ", gamma_beta_ratio);
   if (!(label_smoothing >= 0 && label_smoothing < 0.5))
@@ -23,7 +26,8 @@ Result<> SimpoLoss::validate() const {
   if (label_smoothing != 0 && kind != Kind::sigmoid)
     return wrong("label_smoothing: only the kind sigmoid uses it (found ", label_smoothing, ")");
   if (!std::isfinite(alpha)) return wrong("alpha: expected a number, found ", alpha);
-  if (!(nll_weight >= 0) || !std::isfinite(nll_weight)) return wrong("nll_weight: expected a number of at least 0, found ", nll_weight);
+  if (!(nll_weight >= 0) || !std::isfinite(nll_weight))
+    return wrong("nll_weight: expected a number of at least 0, found ", nll_weight);
   return {};
 }
 
@@ -41,7 +45,8 @@ Expr SimpoLoss::per_pair(const Two& x) const {
   return {};
 }
 
-Expr SimpoLoss::of(const Two& logp, const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+Expr SimpoLoss::of(const Two& logp, const TokenStats& now, const engine::data::Experience& b,
+                   Report& report) const {
   const Two x{alpha_reward(logp.chosen, alpha), alpha_reward(logp.rejected, alpha)};
   report_pairs(report, {beta * x.chosen, beta * x.rejected}, logp);
   if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
@@ -49,8 +54,10 @@ Expr SimpoLoss::of(const Two& logp, const TokenStats& now, const engine::data::E
   return nll_weight == 0 ? loss : loss + nll_weight * nll_of_chosen(now.logp, b, nll_mean, report);
 }
 
-Expr SimpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
-  return of(split(weighted_sum(now.logp, b.mask, b.offsets) / weight_of(b.mask, b.offsets)), now, b, report);
+Expr SimpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                           Report& report) const {
+  return of(split(weighted_sum(now.logp, b.mask, b.offsets) / weight_of(b.mask, b.offsets)), now, b,
+            report);
 }
 
 }  // namespace troupe::algorithms

@@ -1,4 +1,5 @@
-// SimPO (Meng et al. 2024, arXiv:2405.14734, eq. 6): preference without a reference, by the mean log-probability of a token.
+// SimPO (Meng et al. 2024, arXiv:2405.14734, eq. 6): preference without a reference, by the mean
+// log-probability of a token.
 //
 //   x_w = log pi(y_w|x) / |y_w|,  x_l the same        z = x_w - x_l - gamma_beta_ratio
 //   sigmoid   L = - log sigmoid(beta z)
@@ -18,39 +19,49 @@ using engine::loss::spec_of;
 /// AlphaPO's reward of a mean log-probability x.
 engine::loss::Expr alpha_reward(const engine::loss::Expr& x, double alpha);
 
-/// count: the pairs of the global batch; scale: its chosen tokens (set_nll_tokens), where nll_weight is not 0.
-/// Metrics, means over pairs: rewards/chosen (beta x_w), rewards/rejected, rewards/margins, rewards/accuracies, logps/chosen (x_w),
-/// logps/rejected; nll_loss when it is part of the loss; entropy.
+/// count: the pairs of the global batch; scale: its chosen tokens (set_nll_tokens), where
+/// nll_weight is not 0. Metrics, means over pairs: rewards/chosen (beta x_w), rewards/rejected,
+/// rewards/margins, rewards/accuracies, logps/chosen (x_w), logps/rejected; nll_loss when it is
+/// part of the loss; entropy.
 struct SimpoLoss {
   static constexpr std::string_view name = "simpo";
   enum class Kind { sigmoid, hinge, ipo };
-  friend constexpr std::array<std::string_view, 3> names_of(Kind) { return {"sigmoid", "hinge", "ipo"}; }
+  friend constexpr std::array<std::string_view, 3> names_of(Kind) {
+    return {"sigmoid", "hinge", "ipo"};
+  }
 
   Kind kind = Kind::sigmoid;
   double beta = 2;
-  /// The margin that an answer is to win by, in units of mean log-probability: the original's and MindSpeed's parameter. TRL's simpo_gamma
-  /// is a margin of beta x, that is beta * gamma_beta_ratio.
+  /// The margin that an answer is to win by, in units of mean log-probability: the original's and
+  /// MindSpeed's parameter. TRL's simpo_gamma is a margin of beta x, that is beta *
+  /// gamma_beta_ratio.
   double gamma_beta_ratio = 0.25;
   double label_smoothing = 0;  ///< sigmoid: the share of labels thought to be wrong
   double alpha = 0;            ///< AlphaPO's
-  /// Weight of the chosen answers' likelihood. 0 is SimPO; TRL's CPOTrainer adds 1 unless cpo_alpha is set to 0 ("CPO-SimPO").
+  /// Weight of the chosen answers' likelihood. 0 is SimPO; TRL's CPOTrainer adds 1 unless cpo_alpha
+  /// is set to 0 ("CPO-SimPO").
   double nll_weight = 0;
   NllMean nll_mean = NllMean::token;
 
   static void each_field(auto& self, auto&& field) {
-    field("kind", self.kind), field("beta", self.beta), field("gamma_beta_ratio", self.gamma_beta_ratio);
-    field("label_smoothing", self.label_smoothing), field("alpha", self.alpha), field("nll_weight", self.nll_weight);
+    field("kind", self.kind), field("beta", self.beta),
+        field("gamma_beta_ratio", self.gamma_beta_ratio);
+    field("label_smoothing", self.label_smoothing), field("alpha", self.alpha),
+        field("nll_weight", self.nll_weight);
     field("nll_mean", self.nll_mean);
   }
   engine::loss::Needs needs() const { return {.entropy = true}; }
   Result<> validate() const;
-  engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr operator()(const engine::loss::TokenStats& now,
+                                const engine::data::Experience& b,
+                                engine::loss::Report& report) const;
 
   /// From the two answers' mean log-probabilities, after alpha_reward: [N/2].
   engine::loss::Expr per_pair(const Two& x) const;
-  /// The whole loss, from whatever stands for the answers' log-probabilities (CPO: sums), and its metrics.
-  engine::loss::Expr of(const Two& logp, const engine::loss::TokenStats& now, const engine::data::Experience& b,
-                        engine::loss::Report& report) const;
+  /// The whole loss, from whatever stands for the answers' log-probabilities (CPO: sums), and its
+  /// metrics.
+  engine::loss::Expr of(const Two& logp, const engine::loss::TokenStats& now,
+                        const engine::data::Experience& b, engine::loss::Report& report) const;
 };
 
 }  // namespace troupe::algorithms

@@ -22,25 +22,35 @@ Result<> Surrogate::validate(std::string_view section) const {
     return fail(Errc::usage, cat(section, ".", key, ": expected ", expected, ", found ", found));
   };
   if (!(clip_low >= 0 && clip_low <= 1)) return wrong("clip_low", "a number from 0 to 1", clip_low);
-  if (!(clip_high >= 0) || !std::isfinite(clip_high)) return wrong("clip_high", "a number of at least 0", clip_high);
-  if (delta != 0 && !(delta > 1 + clip_high)) return wrong("delta", "0 (none) or a number above 1 + clip_high", delta);
-  if (dual_clip != 0 && !(dual_clip > 1)) return wrong("dual_clip", "0 (none) or a number above 1", dual_clip);
-  if (kind != Kind::clip && delta != 0) return wrong("delta", "0, as policy_loss is not clip", delta);
-  if (kind != Kind::clip && dual_clip != 0) return wrong("dual_clip", "0, as policy_loss is not clip", dual_clip);
+  if (!(clip_high >= 0) || !std::isfinite(clip_high))
+    return wrong("clip_high", "a number of at least 0", clip_high);
+  if (delta != 0 && !(delta > 1 + clip_high))
+    return wrong("delta", "0 (none) or a number above 1 + clip_high", delta);
+  if (dual_clip != 0 && !(dual_clip > 1))
+    return wrong("dual_clip", "0 (none) or a number above 1", dual_clip);
+  if (kind != Kind::clip && delta != 0)
+    return wrong("delta", "0, as policy_loss is not clip", delta);
+  if (kind != Kind::clip && dual_clip != 0)
+    return wrong("dual_clip", "0, as policy_loss is not clip", dual_clip);
   for (const auto& [key, value] : {std::pair("sapo_temperature_pos", sapo_temperature_pos),
                                    {"sapo_temperature_neg", sapo_temperature_neg},
                                    {"vespo_lambda_pos", vespo_lambda_pos},
                                    {"vespo_lambda_neg", vespo_lambda_neg}})
     if (!(value > 0) || !std::isfinite(value)) return wrong(key, "a number above 0", value);
-  for (const auto& [key, value] :
-       {std::pair("vespo_k_pos", vespo_k_pos), {"vespo_k_neg", vespo_k_neg}, {"dro_beta", dro_beta}, {"cov_kl", cov_kl}})
+  for (const auto& [key, value] : {std::pair("vespo_k_pos", vespo_k_pos),
+                                   {"vespo_k_neg", vespo_k_neg},
+                                   {"dro_beta", dro_beta},
+                                   {"cov_kl", cov_kl}})
     if (!(value >= 0) || !std::isfinite(value)) return wrong(key, "a number of at least 0", value);
-  if (!(cov_ratio > 0 && cov_ratio <= 1)) return wrong("cov_ratio", "a share above 0, at most 1", cov_ratio);
-  if (!(cov_low < cov_high) || !std::isfinite(cov_low)) return wrong("cov_low", "a number below cov_high", cov_low);
+  if (!(cov_ratio > 0 && cov_ratio <= 1))
+    return wrong("cov_ratio", "a share above 0, at most 1", cov_ratio);
+  if (!(cov_low < cov_high) || !std::isfinite(cov_low))
+    return wrong("cov_low", "a number below cov_high", cov_low);
   return {};
 }
 
-Expr Surrogate::clipped(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+Expr Surrogate::clipped(const PolicyTerms& now, const engine::data::Experience& b,
+                        Report& report) const {
   const Expr& a = now.advantage;
   const Expr ratio = exp(now.log_ratio);
   const Expr bounded = delta > 0 ? clip(ratio, -infinity, delta) : ratio;
@@ -55,7 +65,8 @@ Expr Surrogate::clipped(const PolicyTerms& now, const engine::data::Experience& 
   return where(a < 0.0, min(loss, most), loss);
 }
 
-Expr Surrogate::cispo(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+Expr Surrogate::cispo(const PolicyTerms& now, const engine::data::Experience& b,
+                      Report& report) const {
   const bool band = kind == Kind::cispo_band;
   const double low = band ? 1 - clip_low : -infinity, high = band ? 1 + clip_high : clip_high;
   const Expr ratio = detach(exp(now.log_ratio));
@@ -63,13 +74,16 @@ Expr Surrogate::cispo(const PolicyTerms& now, const engine::data::Experience& b,
   return -(clip(ratio, low, high) * now.advantage * now.logp);
 }
 
-Expr Surrogate::vespo(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+Expr Surrogate::vespo(const PolicyTerms& now, const engine::data::Experience& b,
+                      Report& report) const {
   const double least = std::log(1e-8);
   Expr log_w = sum_by_sequence(clip(detach(now.log_ratio), -20, 20) * b.mask, b.offsets);
-  if (!now.log_weight.empty()) log_w = log_w + sum_by_sequence(clip(Expr(now.log_weight), least, 20) * b.mask, b.offsets);
+  if (!now.log_weight.empty())
+    log_w = log_w + sum_by_sequence(clip(Expr(now.log_weight), least, 20) * b.mask, b.offsets);
   log_w = spread(clip(log_w, least, 20), b.offsets);
   const Expr gains = Expr(1.0) - (now.advantage < 0.0);
-  const Expr k = where(gains, vespo_k_pos, vespo_k_neg), lambda = where(gains, vespo_lambda_pos, vespo_lambda_neg);
+  const Expr k = where(gains, vespo_k_pos, vespo_k_neg),
+             lambda = where(gains, vespo_lambda_pos, vespo_lambda_neg);
   const Expr phi = detach(exp(lambda + k * log_w - lambda * exp(log_w)));
   report.mean("vespo/phi_seq_mean", mean_by_sequence(phi, b.mask, b.offsets));
   return -(phi * now.advantage * now.logp);
@@ -77,34 +91,43 @@ Expr Surrogate::vespo(const PolicyTerms& now, const engine::data::Experience& b,
 
 Expr Surrogate::gmpo(const PolicyTerms& now, const engine::data::Experience& b) const {
   const Expr sign = (now.advantage > 0.0) - (now.advantage < 0.0);
-  const Expr least = sign * min(sign * now.log_ratio, sign * clip(now.log_ratio, -clip_low, clip_high));
+  const Expr least =
+      sign * min(sign * now.log_ratio, sign * clip(now.log_ratio, -clip_low, clip_high));
   return -(now.advantage * exp(spread(mean_by_sequence(least, b.mask, b.offsets), b.offsets)));
 }
 
-Expr Surrogate::dppo_tv(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
-  const Expr moved = exp(detach(now.logp)) - exp(detach(now.logp - now.log_ratio)), gains = now.advantage > 0.0;
+Expr Surrogate::dppo_tv(const PolicyTerms& now, const engine::data::Experience& b,
+                        Report& report) const {
+  const Expr moved = exp(detach(now.logp)) - exp(detach(now.logp - now.log_ratio)),
+             gains = now.advantage > 0.0;
   const Expr high = gains * (moved > clip_high), low = (Expr(1.0) - gains) * (moved < -clip_low);
   report.mean("clip_ratio/low_mean", low, b.mask);
   report.mean("clip_ratio/high_mean", high, b.mask);
   report.mean("clip_ratio/region_mean", low + high, b.mask);
-  return -((Expr(1.0) - low - high) * clip(exp(detach(now.log_ratio)), 0, 20) * now.advantage * now.logp);
+  return -((Expr(1.0) - low - high) * clip(exp(detach(now.log_ratio)), 0, 20) * now.advantage *
+           now.logp);
 }
 
-Expr Surrogate::clip_cov(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+Expr Surrogate::clip_cov(const PolicyTerms& now, const engine::data::Experience& b,
+                         Report& report) const {
   const Expr loss = clipped(now, b, report), ratio = exp(detach(now.log_ratio));
-  const Expr taken = (ratio * now.advantage) > (clip(ratio, 1 - clip_low, 1 + clip_high) * now.advantage);
+  const Expr taken =
+      (ratio * now.advantage) > (clip(ratio, 1 - clip_low, 1 + clip_high) * now.advantage);
   const auto covariance = covariances(now.advantage.values(), now.logp.values(), b);
-  const Expr chosen = drawn_covariances(covariance, taken.values(), b, cov_ratio, cov_low, cov_high);
+  const Expr chosen =
+      drawn_covariances(covariance, taken.values(), b, cov_ratio, cov_low, cov_high);
   report.mean("clip_ratio/cov_mean", chosen, b.mask);
   return where(chosen, 0.0, loss);
 }
 
 Expr Surrogate::kl_cov(const PolicyTerms& now, const engine::data::Experience& b) const {
   const auto covariance = covariances(now.advantage.values(), now.logp.values(), b);
-  return cov_kl * abs(now.log_ratio) * greatest_covariances(covariance, b, cov_ratio) - exp(now.log_ratio) * now.advantage;
+  return cov_kl * abs(now.log_ratio) * greatest_covariances(covariance, b, cov_ratio) -
+         exp(now.log_ratio) * now.advantage;
 }
 
-Expr Surrogate::operator()(const PolicyTerms& now, const engine::data::Experience& b, Report& report) const {
+Expr Surrogate::operator()(const PolicyTerms& now, const engine::data::Experience& b,
+                           Report& report) const {
   switch (kind) {
     case Kind::clip:
       return clipped(now, b, report);

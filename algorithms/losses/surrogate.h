@@ -1,4 +1,5 @@
-// Surrogates: what is minimised so that answers with an advantage become likelier. One token's loss, before KL, entropy and averaging.
+// Surrogates: what is minimised so that answers with an advantage become likelier. One token's
+// loss, before KL, entropy and averaging.
 #pragma once
 
 #include <array>
@@ -12,32 +13,43 @@
 
 namespace troupe::algorithms {
 
-/// What a surrogate reads: [T] each. log_weight: log of the importance correction (correction.h), which VESPO takes into its own weight.
+/// What a surrogate reads: [T] each. log_weight: log of the importance correction (correction.h),
+/// which VESPO takes into its own weight.
 struct PolicyTerms {
   engine::loss::Expr logp, log_ratio, advantage;
   std::vector<double> log_weight;
 };
 
 /// rho = exp(log_ratio), A the advantage, sg() a constant:
-///   clip   -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)            PPO, arXiv:1707.06347; unequal bounds: DAPO, arXiv:2503.14476
-///          delta: the first rho is at most delta too                          INTELLECT-2, arXiv:2505.07291; TRL
-///          dual_clip: where A < 0 at most -dual_clip A                        Ye et al. 2020, arXiv:1912.09729; verl has it on with 3
-///   cispo  -sg(min(rho, clip_high)) A log pi                                MiniMax-M1, arXiv:2506.13585, as TRL has it (recommended: 5)
-///   cispo_band  -sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi        the same as verl, NeMo-RL and slime have it
-///   sapo   -4 / tau sigmoid(tau (rho - 1)) A, tau by the sign of A          arXiv:2511.20347
-///   vespo  -sg(phi) A log pi, phi = e^lambda w^k e^(-lambda w), w the ratio of the whole answer, k and lambda by the sign of A; as TRL
+///   clip   -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)            PPO, arXiv:1707.06347;
+///   unequal bounds: DAPO, arXiv:2503.14476
+///          delta: the first rho is at most delta too                          INTELLECT-2,
+///          arXiv:2505.07291; TRL dual_clip: where A < 0 at most -dual_clip A Ye et al. 2020,
+///          arXiv:1912.09729; verl has it on with 3
+///   cispo  -sg(min(rho, clip_high)) A log pi                                MiniMax-M1,
+///   arXiv:2506.13585, as TRL has it (recommended: 5) cispo_band  -sg(clip(rho, 1 - clip_low, 1 +
+///   clip_high)) A log pi        the same as verl, NeMo-RL and slime have it sapo   -4 / tau
+///   sigmoid(tau (rho - 1)) A, tau by the sign of A          arXiv:2511.20347 vespo  -sg(phi) A log
+///   pi, phi = e^lambda w^k e^(-lambda w), w the ratio of the whole answer, k and lambda by the
+///   sign of A; as TRL
 ///                                                                           arXiv:2602.10693
-///   gmpo   -A exp(mean over the answer of s min(s x, s clip(x, -clip_low, clip_high))), x = log_ratio, s = sign(A)     arXiv:2507.20673
-///   dro    -(A log pi - dro_beta / 2 x^2)                                   arXiv:2405.19107, as verl has it
-///   dppo_tv  -sg(min(rho, 20)) A log pi where pi - pi_old is at most clip_high (A > 0) or at least -clip_low (else), 0 beyond; as verl
-///                                                                           arXiv:2602.04879 (Binary-TV)
-///   clip_cov  clip, but 0 at a share cov_ratio of the tokens, drawn from those not clipped whose covariance of A and log pi
-///            (covariance.h) lies between cov_low and cov_high                 arXiv:2505.22617, as verl has it
-///   kl_cov   -rho A, and + cov_kl |x| at the share cov_ratio of tokens with the greatest covariances        the same
+///   gmpo   -A exp(mean over the answer of s min(s x, s clip(x, -clip_low, clip_high))), x =
+///   log_ratio, s = sign(A)     arXiv:2507.20673 dro    -(A log pi - dro_beta / 2 x^2)
+///   arXiv:2405.19107, as verl has it dppo_tv  -sg(min(rho, 20)) A log pi where pi - pi_old is at
+///   most clip_high (A > 0) or at least -clip_low (else), 0 beyond; as verl
+///                                                                           arXiv:2602.04879
+///                                                                           (Binary-TV)
+///   clip_cov  clip, but 0 at a share cov_ratio of the tokens, drawn from those not clipped whose
+///   covariance of A and log pi
+///            (covariance.h) lies between cov_low and cov_high                 arXiv:2505.22617, as
+///            verl has it
+///   kl_cov   -rho A, and + cov_kl |x| at the share cov_ratio of tokens with the greatest
+///   covariances        the same
 struct Surrogate {
   enum class Kind { clip, cispo, cispo_band, sapo, vespo, gmpo, dro, dppo_tv, clip_cov, kl_cov };
   friend constexpr std::array<std::string_view, 10> names_of(Kind) {
-    return {"clip", "cispo", "cispo_band", "sapo", "vespo", "gmpo", "dro", "dppo_tv", "clip_cov", "kl_cov"};
+    return {"clip", "cispo", "cispo_band", "sapo",     "vespo",
+            "gmpo", "dro",   "dppo_tv",    "clip_cov", "kl_cov"};
   }
 
   Kind kind = Kind::clip;
@@ -52,12 +64,15 @@ struct Surrogate {
   double cov_kl = 1;                 ///< kl_cov
 
   static void each_field(auto& self, auto&& field) {
-    field("policy_loss", self.kind), field("clip_low", self.clip_low), field("clip_high", self.clip_high), field("delta", self.delta);
+    field("policy_loss", self.kind), field("clip_low", self.clip_low),
+        field("clip_high", self.clip_high), field("delta", self.delta);
     field("dual_clip", self.dual_clip), field("sapo_temperature_pos", self.sapo_temperature_pos);
-    field("sapo_temperature_neg", self.sapo_temperature_neg), field("vespo_k_pos", self.vespo_k_pos);
+    field("sapo_temperature_neg", self.sapo_temperature_neg),
+        field("vespo_k_pos", self.vespo_k_pos);
     field("vespo_lambda_pos", self.vespo_lambda_pos), field("vespo_k_neg", self.vespo_k_neg);
     field("vespo_lambda_neg", self.vespo_lambda_neg), field("dro_beta", self.dro_beta);
-    field("cov_ratio", self.cov_ratio), field("cov_low", self.cov_low), field("cov_high", self.cov_high), field("cov_kl", self.cov_kl);
+    field("cov_ratio", self.cov_ratio), field("cov_low", self.cov_low),
+        field("cov_high", self.cov_high), field("cov_kl", self.cov_kl);
   }
   /// `section` ("grpo", "ppo") starts every message.
   Result<> validate(std::string_view section) const;
@@ -67,19 +82,26 @@ struct Surrogate {
   bool advantage_is_all() const { return kind != Kind::dro && !chooses_tokens(); }
   /// Whether log_ratio must be that of single tokens.
   bool wants_token_ratio() const {
-    return kind == Kind::vespo || kind == Kind::gmpo || kind == Kind::dro || kind == Kind::dppo_tv || chooses_tokens();
+    return kind == Kind::vespo || kind == Kind::gmpo || kind == Kind::dro ||
+           kind == Kind::dppo_tv || chooses_tokens();
   }
-  /// [T]. Metrics: clip_ratio/{low,high,region,dual,cov}_mean, cispo_clip_ratio, vespo/phi_seq_mean, means over trained tokens (vespo:
-  /// answers).
-  engine::loss::Expr operator()(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  /// [T]. Metrics: clip_ratio/{low,high,region,dual,cov}_mean, cispo_clip_ratio,
+  /// vespo/phi_seq_mean, means over trained tokens (vespo: answers).
+  engine::loss::Expr operator()(const PolicyTerms& now, const engine::data::Experience& b,
+                                engine::loss::Report& report) const;
 
  private:
-  engine::loss::Expr clipped(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
-  engine::loss::Expr cispo(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
-  engine::loss::Expr vespo(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr clipped(const PolicyTerms& now, const engine::data::Experience& b,
+                             engine::loss::Report& report) const;
+  engine::loss::Expr cispo(const PolicyTerms& now, const engine::data::Experience& b,
+                           engine::loss::Report& report) const;
+  engine::loss::Expr vespo(const PolicyTerms& now, const engine::data::Experience& b,
+                           engine::loss::Report& report) const;
   engine::loss::Expr gmpo(const PolicyTerms& now, const engine::data::Experience& b) const;
-  engine::loss::Expr dppo_tv(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
-  engine::loss::Expr clip_cov(const PolicyTerms& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr dppo_tv(const PolicyTerms& now, const engine::data::Experience& b,
+                             engine::loss::Report& report) const;
+  engine::loss::Expr clip_cov(const PolicyTerms& now, const engine::data::Experience& b,
+                              engine::loss::Report& report) const;
   engine::loss::Expr kl_cov(const PolicyTerms& now, const engine::data::Experience& b) const;
 };
 

@@ -26,17 +26,21 @@ Result<> ValueLoss::validate() const {
   const auto wrong = [](const char* key, const char* expected, double found) {
     return fail(Errc::usage, cat("value.", key, ": expected ", expected, ", found ", found));
   };
-  if (!(clip >= 0) || !std::isfinite(clip)) return wrong("clip", "0 (none) or a number above 0", clip);
-  if (!(huber >= 0) || !std::isfinite(huber)) return wrong("huber", "0 (none) or a number above 0", huber);
+  if (!(clip >= 0) || !std::isfinite(clip))
+    return wrong("clip", "0 (none) or a number above 0", clip);
+  if (!(huber >= 0) || !std::isfinite(huber))
+    return wrong("huber", "0 (none) or a number above 0", huber);
   if (!(coef > 0) || !std::isfinite(coef)) return wrong("coef", "a number above 0", coef);
   return {};
 }
 
-Expr ValueLoss::operator()(const TokenStats& now, const engine::data::Experience& b, Report& report) const {
+Expr ValueLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
+                           Report& report) const {
   check(now.scores.size() == 1, "ValueLoss: a score head with one label is needed");
   check(b.returns.size() == b.tokens.size(), "ValueLoss: returns are missing");
   check(clip == 0 || b.value.size() == b.tokens.size(), "ValueLoss: value is missing");
-  const Expr value = where(b.mask, now.scores.front(), 0.0), returns = where(b.mask, b.returns, 0.0);  // [T]
+  const Expr value = where(b.mask, now.scores.front(), 0.0),
+             returns = where(b.mask, b.returns, 0.0);  // [T]
   report.mean("critic/vpred_mean", value, b.mask);
   Expr loss = distance(value - returns, huber);
   if (clip != 0) {

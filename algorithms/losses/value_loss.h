@@ -1,5 +1,6 @@
-// What a critic is trained with: squared (or Huber) distance to the returns, clipped to stay near what it said before the update
-// (Schulman et al.'s PPO code; Huang et al. 2024, arXiv:2403.17031 detail 9).
+// What a critic is trained with: squared (or Huber) distance to the returns, clipped to stay near
+// what it said before the update (Schulman et al.'s PPO code; Huang et al. 2024, arXiv:2403.17031
+// detail 9).
 //
 //   l_t = 1/2 max((V - R)^2, (clip(V, V_old - clip, V_old + clip) - R)^2)
 //   L   = coef * sum of l_t over the trained tokens / count
@@ -11,18 +12,28 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// Reads value (V_old), returns, and the score head's only label before each token (V). count: the trained tokens of the update.
-/// Metrics, means over trained tokens: loss/value_avg (before coef), val/clipfrac_avg, critic/vpred_mean.
+/// Reads value (V_old), returns, and the score head's only label before each token (V). count: the
+/// trained tokens of the update. Metrics, means over trained tokens: loss/value_avg (before coef),
+/// val/clipfrac_avg, critic/vpred_mean.
 struct ValueLoss {
   static constexpr std::string_view name = "value";
 
-  double clip = 0.2;  ///< 0: not clipped. TRL and MindSpeed-LLM 0.2; verl, OpenRLHF and MindSpeed-RL 0.5
-  double huber = 0;   ///< beyond this distance the loss grows linearly (AReaL: 10); 0: squared everywhere
-  double coef = 1;    ///< AdamW takes no notice but for its epsilon and a bound on the gradient. TRL 0.1
-  static void each_field(auto& self, auto&& field) { field("clip", self.clip), field("huber", self.huber), field("coef", self.coef); }
-  engine::loss::Needs needs() const { return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::before}; }
+  double clip =
+      0.2;  ///< 0: not clipped. TRL and MindSpeed-LLM 0.2; verl, OpenRLHF and MindSpeed-RL 0.5
+  double huber =
+      0;  ///< beyond this distance the loss grows linearly (AReaL: 10); 0: squared everywhere
+  double coef =
+      1;  ///< AdamW takes no notice but for its epsilon and a bound on the gradient. TRL 0.1
+  static void each_field(auto& self, auto&& field) {
+    field("clip", self.clip), field("huber", self.huber), field("coef", self.coef);
+  }
+  engine::loss::Needs needs() const {
+    return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::before};
+  }
   Result<> validate() const;
-  engine::loss::Expr operator()(const engine::loss::TokenStats& now, const engine::data::Experience& b, engine::loss::Report& report) const;
+  engine::loss::Expr operator()(const engine::loss::TokenStats& now,
+                                const engine::data::Experience& b,
+                                engine::loss::Report& report) const;
 };
 
 }  // namespace troupe::algorithms

@@ -43,16 +43,22 @@ void update_part(std::byte* a, const std::byte* b, std::size_t bytes) {
 template <class Part>
 void on_all(int threads, std::size_t bytes, Part part) {
   const auto count = static_cast<std::size_t>(threads);
-  const auto edge = [&](std::size_t i) { return i == count ? bytes : bytes * i / count / 4096 * 4096; };
+  const auto edge = [&](std::size_t i) {
+    return i == count ? bytes : bytes * i / count / 4096 * 4096;
+  };
   std::vector<std::jthread> others;
-  for (std::size_t i = 1; i < count; ++i) others.emplace_back([&part, from = edge(i), to = edge(i + 1)] { part(from, to); });
+  for (std::size_t i = 1; i < count; ++i)
+    others.emplace_back([&part, from = edge(i), to = edge(i + 1)] { part(from, to); });
   part(0, edge(1));
 }
 
 }  // namespace
 
 Bandwidth::Bandwidth(int threads, bool small)
-    : threads_(threads), bytes_((small ? 1u : 512u) << 20), memory_(nullptr, [](std::byte* p) { std::free(p); }) {}
+    : threads_(threads),
+      bytes_((small ? 1u : 512u) << 20),
+      memory_(nullptr, [](std::byte* p) { std::free(p); }) {
+}
 Bandwidth::~Bandwidth() = default;
 
 void Bandwidth::take() {
@@ -60,7 +66,9 @@ void Bandwidth::take() {
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, std::max(bytes_, page))));
   if (!memory_) throw std::bad_alloc();
   ::madvise(memory_.get(), bytes_, MADV_HUGEPAGE);  // where the system allows it
-  on_all(threads_, bytes_, [&](std::size_t from, std::size_t to) { std::memset(memory_.get() + from, 0, to - from); });
+  on_all(threads_, bytes_, [&](std::size_t from, std::size_t to) {
+    std::memset(memory_.get() + from, 0, to - from);
+  });
 }
 
 template <class Pass>
@@ -72,22 +80,28 @@ double Bandwidth::best(double bytes, Pass pass) {
 
 double Bandwidth::read() {
   take();
-  return best(static_cast<double>(bytes_),
-              [&] { on_all(threads_, bytes_, [&](std::size_t from, std::size_t to) { read_part(memory_.get() + from, to - from); }); });
+  return best(static_cast<double>(bytes_), [&] {
+    on_all(threads_, bytes_,
+           [&](std::size_t from, std::size_t to) { read_part(memory_.get() + from, to - from); });
+  });
 }
 
 double Bandwidth::update() {
   take();
   std::byte *a = memory_.get(), *b = a + bytes_ / 2;
-  return best(1.5 * static_cast<double>(bytes_),
-              [&] { on_all(threads_, bytes_ / 2, [&](std::size_t from, std::size_t to) { update_part(a + from, b + from, to - from); }); });
+  return best(1.5 * static_cast<double>(bytes_), [&] {
+    on_all(threads_, bytes_ / 2,
+           [&](std::size_t from, std::size_t to) { update_part(a + from, b + from, to - from); });
+  });
 }
 
 double Bandwidth::copy() {
   take();
   std::byte *a = memory_.get(), *b = a + bytes_ / 2;
-  return best(0.5 * static_cast<double>(bytes_),
-              [&] { on_all(threads_, bytes_ / 2, [&](std::size_t from, std::size_t to) { std::memcpy(a + from, b + from, to - from); }); });
+  return best(0.5 * static_cast<double>(bytes_), [&] {
+    on_all(threads_, bytes_ / 2,
+           [&](std::size_t from, std::size_t to) { std::memcpy(a + from, b + from, to - from); });
+  });
 }
 
 }  // namespace troupe::benchmarks

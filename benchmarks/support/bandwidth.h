@@ -1,4 +1,5 @@
-// How fast memory is, by plain passes over buffers that no cache holds: the ceiling of everything that is not made of products.
+// How fast memory is, by plain passes over buffers that no cache holds: the ceiling of everything
+// that is not made of products.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +7,8 @@
 
 namespace troupe::benchmarks {
 
-/// GB/s (1e9 bytes) of `threads` threads, the best of three passes each time. Memory is taken at the first call.
+/// GB/s (1e9 bytes) of `threads` threads, the best of three passes each time. Memory is taken at
+/// the first call.
 class Bandwidth {
  public:
   /// `small`: buffers of a megabyte, for tests of the programs.
@@ -15,7 +17,7 @@ class Bandwidth {
 
   double read();    ///< 512 MiB are read
   double update();  ///< a[i] = a[i] * s + b[i], 256 MiB each: bytes of two reads and a write
-  double copy();    ///< 256 MiB by memcpy; bytes copied, each of which is read once and written once
+  double copy();  ///< 256 MiB by memcpy; bytes copied, each of which is read once and written once
 
  private:
   template <class Pass>

@@ -29,7 +29,8 @@ double Pairs::middle(const std::vector<double>& of_rounds) const {
 
 double Pairs::ratio(double amount) const {
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < seconds_.size(); ++i) ratios.push_back(amount / seconds_[i] / ceilings_[i]);
+  for (std::size_t i = 0; i < seconds_.size(); ++i)
+    ratios.push_back(amount / seconds_[i] / ceilings_[i]);
   return middle(ratios);
 }
 

@@ -1,4 +1,5 @@
-// Time, and how a rate is held against a ceiling: in pairs, since machines are shared and their clocks move.
+// Time, and how a rate is held against a ceiling: in pairs, since machines are shared and their
+// clocks move.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +22,9 @@ double seconds(Work&& work) {
 /// The middle one, or the mean of the middle two; not of none.
 double median(std::vector<double> values);
 
-/// Rounds of a ceiling and, straight after it, the work. Of rounds that were disturbed none counts where there are enough others. A single
-/// round is made once, disturbed or not: who counts instructions compares work that is the same each time.
+/// Rounds of a ceiling and, straight after it, the work. Of rounds that were disturbed none counts
+/// where there are enough others. A single round is made once, disturbed or not: who counts
+/// instructions compares work that is the same each time.
 class Pairs {
  public:
   explicit Pairs(int wanted) : wanted_(wanted) {}
@@ -34,7 +36,8 @@ class Pairs {
 
   double time() const { return middle(seconds_); }
   double ceiling() const { return middle(ceilings_); }
-  /// The median over rounds of amount / seconds / ceiling, for an amount in the ceiling's unit times seconds.
+  /// The median over rounds of amount / seconds / ceiling, for an amount in the ceiling's unit
+  /// times seconds.
   double ratio(double amount) const;
   /// The median of what was found in each round, of those that count.
   double middle(const std::vector<double>& of_rounds) const;
@@ -51,7 +54,8 @@ class Pairs {
   std::vector<bool> disturbed_;
 };
 
-/// `ceiling()` gives a rate, `work()` the seconds that it took. `between()` is called once, halfway.
+/// `ceiling()` gives a rate, `work()` the seconds that it took. `between()` is called once,
+/// halfway.
 template <class Ceiling, class Work, class Between>
 Pairs in_pairs(int rounds, Ceiling&& ceiling, Work&& work, Between&& between) {
   Pairs out(rounds);

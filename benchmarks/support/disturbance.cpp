@@ -7,7 +7,8 @@
 namespace troupe::benchmarks {
 namespace {
 
-// Seconds that the threads of this process were ready to run and did not: the second number of schedstat, in nanoseconds (proc(5)).
+// Seconds that the threads of this process were ready to run and did not: the second number of
+// schedstat, in nanoseconds (proc(5)).
 double waited() {
   double sum = 0;
   std::error_code ignored;
@@ -18,7 +19,8 @@ double waited() {
   return sum;
 }
 
-// Ticks that the host gave to others while a processor of this machine wanted them: the eighth number of /proc/stat (proc(5)).
+// Ticks that the host gave to others while a processor of this machine wanted them: the eighth
+// number of /proc/stat (proc(5)).
 std::int64_t stolen() {
   std::ifstream file("/proc/stat");
   std::string word;
@@ -31,10 +33,13 @@ std::int64_t stolen() {
 
 }  // namespace
 
-Disturbance::Disturbance() : begin_(std::chrono::steady_clock::now()), waited_(waited()), stolen_(stolen()) {}
+Disturbance::Disturbance()
+    : begin_(std::chrono::steady_clock::now()), waited_(waited()), stolen_(stolen()) {
+}
 
 bool Disturbance::any() const {
-  const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  const double passed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   return stolen() != stolen_ || waited() - waited_ > 0.03 * passed + 1e-4;
 }
 

@@ -12,24 +12,34 @@ using engine::generate::GeneratorConfig;
 GeneratorConfig config_of(const Options& options, std::int64_t& begun) {
   GeneratorConfig config;
   const Lengths lengths = lengths_of(options);
-  const std::int64_t pages = options.batch * ((lengths.prompt + lengths.fresh) / config.page_size + 1);
-  config.pages = static_cast<std::int32_t>(std::max(pages, options.shape.sequence / config.page_size + 2));
+  const std::int64_t pages =
+      options.batch * ((lengths.prompt + lengths.fresh) / config.page_size + 1);
+  config.pages =
+      static_cast<std::int32_t>(std::max(pages, options.shape.sequence / config.page_size + 2));
   config.max_sequences = static_cast<std::int32_t>(options.batch);
   config.precision = options.precision;
   if (options.int8) config.weights = engine::models::WeightsRead::int8;
-  config.on_token = [&begun](const engine::generate::TokenEvent& event) { begun += event.index == 0; };
+  config.on_token = [&begun](const engine::generate::TokenEvent& event) {
+    begun += event.index == 0;
+  };
   return config;
 }
 
 }  // namespace
 
-Lengths lengths_of(const Options& options) { return options.tiny() ? Lengths{4, 8} : Lengths{}; }
+Lengths lengths_of(const Options& options) {
+  return options.tiny() ? Lengths{4, 8} : Lengths{};
+}
 
 Requests::Requests(engine::models::Decoder& model, const Options& options)
-    : options_(options), generator_(value_or_throw(engine::generate::Generator::create(model, config_of(options, begun_)))) {}
+    : options_(options),
+      generator_(
+          value_or_throw(engine::generate::Generator::create(model, config_of(options, begun_)))) {
+}
 
 void Requests::submit(std::int64_t prompt, std::int64_t fresh, bool greedy) {
-  engine::generate::Request request{.id = ++next_, .prompt = random_tokens(options_.shape, prompt, next_), .sample_id = next_};
+  engine::generate::Request request{
+      .id = ++next_, .prompt = random_tokens(options_.shape, prompt, next_), .sample_id = next_};
   request.params.greedy = greedy;
   request.params.max_new_tokens = static_cast<std::int32_t>(fresh);
   request.params.ignore_eos = true;

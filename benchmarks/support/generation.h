@@ -1,4 +1,5 @@
-// What the programs that generate have in common: prompts of 32 tokens, 128 new ones, as torch_lm.py and llama-bench do it.
+// What the programs that generate have in common: prompts of 32 tokens, 128 new ones, as
+// torch_lm.py and llama-bench do it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ class Requests {
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
-  /// --batch requests with prompts that nothing shares, all at once. Greedy, or drawn from the whole vocabulary.
+  /// --batch requests with prompts that nothing shares, all at once. Greedy, or drawn from the
+  /// whole vocabulary.
   Timing generate(bool greedy);
   /// Seconds for one prompt as long as the shape's sequences, and one new token.
   double prompt();

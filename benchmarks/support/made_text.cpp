@@ -12,11 +12,13 @@
 namespace troupe::benchmarks {
 namespace {
 
-// GPT-2's letters for bytes: those that print stand for themselves, the others follow from U+0100 on.
+// GPT-2's letters for bytes: those that print stand for themselves, the others follow from U+0100
+// on.
 std::string letter(int byte) {
   static const auto points = [] {
     std::vector<int> out;
-    for (int b = 0, next = 256; b < 256; ++b) out.push_back((b > 32 && b < 127) || (b > 160 && b != 173) ? b : next++);
+    for (int b = 0, next = 256; b < 256; ++b)
+      out.push_back((b > 32 && b < 127) || (b > 160 && b != 173) ? b : next++);
     return out;
   }();
   const int point = points[static_cast<std::size_t>(byte)];
@@ -26,10 +28,12 @@ std::string letter(int byte) {
 
 // The word of this rank: two syllables and more, the rarer the longer.
 std::string word(std::int64_t rank) {
-  static constexpr std::string_view onsets[] = {"b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "st"};
+  static constexpr std::string_view onsets[] = {"b", "d", "f", "g", "h", "k", "l", "m",
+                                                "n", "p", "r", "s", "t", "v", "w", "st"};
   static constexpr std::string_view ends[] = {"a", "e", "i", "o", "u", "an", "er", "in"};
   std::string out;
-  for (auto left = static_cast<std::uint64_t>(rank) + 128; left > 0; left /= 128) out += cat(onsets[left % 16], ends[left / 16 % 8]);
+  for (auto left = static_cast<std::uint64_t>(rank) + 128; left > 0; left /= 128)
+    out += cat(onsets[left % 16], ends[left / 16 % 8]);
   return out;
 }
 
@@ -39,7 +43,9 @@ std::string made_tokenizer(std::int64_t vocabulary) {
   Json::Object pieces;
   Json::Array merges;
   std::set<std::string> known;
-  const auto add = [&](const std::string& piece) { pieces.emplace_back(piece, static_cast<std::int64_t>(pieces.size())); };
+  const auto add = [&](const std::string& piece) {
+    pieces.emplace_back(piece, static_cast<std::int64_t>(pieces.size()));
+  };
   for (int byte = 0; byte < 256; ++byte) add(letter(byte));
   for (std::int64_t rank = 0; std::ssize(pieces) < vocabulary; ++rank) {
     std::string piece = letter(' ');
@@ -55,8 +61,14 @@ std::string made_tokenizer(std::int64_t vocabulary) {
   }
   Json model, bytes, file;
   model.set("type", "BPE").set("vocab", std::move(pieces)).set("merges", std::move(merges));
-  bytes.set("type", "ByteLevel").set("add_prefix_space", false).set("trim_offsets", true).set("use_regex", true);
-  file.set("version", "1.0").set("added_tokens", Json::Array{}).set("normalizer", nullptr).set("pre_tokenizer", bytes);
+  bytes.set("type", "ByteLevel")
+      .set("add_prefix_space", false)
+      .set("trim_offsets", true)
+      .set("use_regex", true);
+  file.set("version", "1.0")
+      .set("added_tokens", Json::Array{})
+      .set("normalizer", nullptr)
+      .set("pre_tokenizer", bytes);
   file.set("post_processor", nullptr).set("decoder", bytes).set("model", std::move(model));
   return file.dump();
 }
@@ -65,7 +77,8 @@ std::string made_text(std::int64_t vocabulary, std::size_t bytes) {
   std::string out;
   const double words = static_cast<double>(vocabulary);
   for (std::uint64_t i = 0; out.size() < bytes; ++i) {
-    const auto rank = static_cast<std::int64_t>(std::pow(words, uniform(1, 0, i))) - 1;  // the rank's logarithm is uniform (Zipf)
+    const auto rank = static_cast<std::int64_t>(std::pow(words, uniform(1, 0, i))) -
+                      1;  // the rank's logarithm is uniform (Zipf)
     if (i % 200 == 199) {
       out += ".<|endoftext|>";
     } else {

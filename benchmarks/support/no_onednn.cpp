@@ -2,6 +2,8 @@
 
 namespace troupe::benchmarks {
 
-std::function<void()> onednn_product(std::int64_t, bool, int) { return {}; }
+std::function<void()> onednn_product(std::int64_t, bool, int) {
+  return {};
+}
 
 }  // namespace troupe::benchmarks

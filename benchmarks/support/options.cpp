@@ -9,13 +9,15 @@
 namespace troupe::benchmarks {
 namespace {
 
-constexpr std::string_view known = "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --rounds N, --isa NAME and --peer";
+constexpr std::string_view known =
+    "--shape a|b|c, --dtype f32|bf16, --threads N, --batch N, --rounds N, --isa NAME and --peer";
 
 Result<std::int64_t> read_count(std::string_view flag, std::string_view text, std::int64_t most) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most)
-    return fail(Errc::usage, cat(flag, " must be a number from 1 to ", most, ", found ", quote(text)));
+    return fail(Errc::usage,
+                cat(flag, " must be a number from 1 to ", most, ", found ", quote(text)));
   return value;
 }
 
@@ -25,7 +27,8 @@ Result<> set(Options& out, std::string_view flag, std::string_view text) {
     if (!shape) return fail(std::move(shape.error()));
     out.shape = *shape;
   } else if (flag == "--dtype") {
-    if (text != "f32" && text != "bf16") return fail(Errc::usage, cat("--dtype must be f32 or bf16, found ", quote(text)));
+    if (text != "f32" && text != "bf16")
+      return fail(Errc::usage, cat("--dtype must be f32 or bf16, found ", quote(text)));
     out.precision = text == "bf16" ? engine::ops::Precision::bf16 : engine::ops::Precision::f32;
   } else if (flag == "--isa") {
     out.isa = text;
@@ -40,13 +43,18 @@ Result<> set(Options& out, std::string_view flag, std::string_view text) {
 }
 
 bool takes_value(std::string_view flag) {
-  return flag == "--shape" || flag == "--dtype" || flag == "--threads" || flag == "--rounds" || flag == "--batch" || flag == "--isa";
+  return flag == "--shape" || flag == "--dtype" || flag == "--threads" || flag == "--rounds" ||
+         flag == "--batch" || flag == "--isa";
 }
 
 Result<> settle(Options& out, const Takes& takes) {
-  if (out.batch == 0) out.batch = takes.batch ? takes.batch : (out.shape.batch + takes.multiple - 1) / takes.multiple * takes.multiple;
+  if (out.batch == 0)
+    out.batch = takes.batch
+                    ? takes.batch
+                    : (out.shape.batch + takes.multiple - 1) / takes.multiple * takes.multiple;
   if (out.batch % takes.multiple == 0) return {};
-  return fail(Errc::usage, cat("--batch counts sequences, here a multiple of ", takes.multiple, "; found ", out.batch));
+  return fail(Errc::usage, cat("--batch counts sequences, here a multiple of ", takes.multiple,
+                               "; found ", out.batch));
 }
 
 }  // namespace
@@ -63,8 +71,10 @@ Result<Options> read_options(std::span<const char* const> words, const Takes& ta
     const std::string_view word = words[i], flag = word.substr(0, word.find('='));
     if (takes_value(flag)) {
       const bool inside = flag.size() < word.size();
-      if (!inside && i + 1 == words.size()) return fail(Errc::usage, cat(flag, " wants a value behind it"));
-      auto done = set(out, flag, inside ? word.substr(flag.size() + 1) : std::string_view(words[++i]));
+      if (!inside && i + 1 == words.size())
+        return fail(Errc::usage, cat(flag, " wants a value behind it"));
+      auto done =
+          set(out, flag, inside ? word.substr(flag.size() + 1) : std::string_view(words[++i]));
       if (!done) return fail(std::move(done.error()));
     } else if (word == "--peer") {
       out.peer = true;

@@ -28,7 +28,9 @@ struct Options {
   bool bf16() const { return precision == engine::ops::Precision::bf16; }
   const char* dtype() const { return bf16() ? "bf16" : "f32"; }
   /// GB of all matrices, the head once, as a pass of generation reads them.
-  double weights_read() const { return 1e-9 * static_cast<double>(shape.weights() * (int8 ? 1 : bf16() ? 2 : 4)); }
+  double weights_read() const {
+    return 1e-9 * static_cast<double>(shape.weights() * (int8 ? 1 : bf16() ? 2 : 4));
+  }
   bool tiny() const { return shape.name == "tiny"; }
 };
 

@@ -1,4 +1,5 @@
-// What every benchmark is: a command line, something measured, lines for people and one JSON object for scripts.
+// What every benchmark is: a command line, something measured, lines for people and one JSON object
+// for scripts.
 #pragma once
 
 #include <functional>
@@ -14,9 +15,11 @@ struct Outcome {
   std::string unit;
   double ceiling = 0, ratio = 0;
   double peak_rss_mib = 0;
-  /// Asked where --peer was given, after what was measured has left memory. None: a peer has nothing like this.
+  /// Asked where --peer was given, after what was measured has left memory. None: a peer has
+  /// nothing like this.
   std::function<PeerAnswer()> peer = {};
-  double comparable = 0;  ///< what is held against the peer, where that is not `value` because the peer's work is another
+  double comparable = 0;  ///< what is held against the peer, where that is not `value` because the
+                          ///< peer's work is another
 };
 
 /// VmHWM of this process. Read before a ceiling takes memory of its own.
@@ -25,7 +28,9 @@ double peak_rss_mib();
 /// A line for people: std::printf with a line end.
 void say(const std::string& line);
 
-/// main(): 0; 2 and a sentence for a bad command line; 1 and a sentence for all else. The last line is the JSON object.
-int run(const char* name, const Takes& takes, int count, char** words, Outcome (*measure)(const Options&));
+/// main(): 0; 2 and a sentence for a bad command line; 1 and a sentence for all else. The last line
+/// is the JSON object.
+int run(const char* name, const Takes& takes, int count, char** words,
+        Outcome (*measure)(const Options&));
 
 }  // namespace troupe::benchmarks

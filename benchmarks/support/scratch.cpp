@@ -10,7 +10,8 @@ namespace troupe::benchmarks {
 ScratchFolder::ScratchFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "troupe-benchmark-XXXXXX").string();
   if (!::mkdtemp(name.data()))
-    throw Failure({Errc::io, cat("cannot make a temporary folder like ", name, "; set TMPDIR to one that can be written")});
+    throw Failure({Errc::io, cat("cannot make a temporary folder like ", name,
+                                 "; set TMPDIR to one that can be written")});
   path_ = name;
 }
 

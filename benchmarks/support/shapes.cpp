@@ -10,7 +10,9 @@
 namespace troupe::benchmarks {
 namespace {
 
-constexpr std::int64_t block = std::int64_t{1} << 20;  // values that are uploaded at once: no second copy of a model is ever in memory
+constexpr std::int64_t block =
+    std::int64_t{1}
+    << 20;  // values that are uploaded at once: no second copy of a model is ever in memory
 
 // SplitMix64 (Steele et al. 2014): half a billion values in about a second.
 std::uint64_t next(std::uint64_t& state) {
@@ -34,14 +36,16 @@ Result<ModelShape> shape_of(std::string_view name) {
       {"tiny", 32, 2, 2, 1, 64, 128, 16, 2, true},
   }};
   const auto* found = std::ranges::find(shapes, name, &ModelShape::name);
-  if (found == shapes.end()) return fail(Errc::usage, cat("--shape must be a, b or c, found ", quote(name)));
+  if (found == shapes.end())
+    return fail(Errc::usage, cat("--shape must be a, b or c, found ", quote(name)));
   return *found;
 }
 
 engine::models::DecoderSpec spec_of(const ModelShape& shape) {
   engine::models::DecoderSpec spec;
   spec.architecture = shape.biases ? "Qwen2ForCausalLM" : "LlamaForCausalLM";
-  spec.vocabulary = shape.vocabulary, spec.width = shape.width, spec.layers = shape.layers, spec.inner = shape.inner;
+  spec.vocabulary = shape.vocabulary, spec.width = shape.width, spec.layers = shape.layers,
+  spec.inner = shape.inner;
   spec.heads = static_cast<int>(shape.heads), spec.kv_heads = static_cast<int>(shape.kv_heads);
   spec.head_size = static_cast<int>(shape.head_size());
   spec.tied = true;
@@ -49,7 +53,8 @@ engine::models::DecoderSpec spec_of(const ModelShape& shape) {
   spec.max_positions = 2048;
   engine::nn::RotarySpec rotary;
   for (int i = 0; i < spec.head_size; i += 2)
-    rotary.inverse_frequencies.push_back(std::pow(1e4, -static_cast<double>(i) / static_cast<double>(spec.head_size)));
+    rotary.inverse_frequencies.push_back(
+        std::pow(1e4, -static_cast<double>(i) / static_cast<double>(spec.head_size)));
   spec.rotary.push_back(rotary);
   return spec;
 }
@@ -60,13 +65,15 @@ void fill_random(engine::ops::Device& device, Tensor& to, float reach, std::uint
     const std::int64_t end = std::min(begin + block, to.count());
     values.resize(static_cast<std::size_t>(end - begin));
     std::uint64_t state = seed * 0x2545f4914f6cdd1du + static_cast<std::uint64_t>(begin);
-    for (float& value : values) value = reach * (static_cast<float>(next(state) >> 40) * 0x1p-23f - 1);
+    for (float& value : values)
+      value = reach * (static_cast<float>(next(state) >> 40) * 0x1p-23f - 1);
     Tensor part = to.flat(begin, end);
     device.upload(part, values);
   }
 }
 
-std::unique_ptr<engine::models::Decoder> make_model(engine::ops::Device& device, const ModelShape& shape, bool with_gradients) {
+std::unique_ptr<engine::models::Decoder> make_model(engine::ops::Device& device,
+                                                    const ModelShape& shape, bool with_gradients) {
   auto model = std::make_unique<engine::models::Decoder>(device, spec_of(shape), with_gradients);
   std::uint64_t seed = 0;
   for (auto& parameter : model->parameters().all()) {
@@ -79,11 +86,12 @@ std::unique_ptr<engine::models::Decoder> make_model(engine::ops::Device& device,
   return model;
 }
 
-std::vector<std::int32_t> random_tokens(const ModelShape& shape, std::int64_t count, std::uint64_t seed) {
+std::vector<std::int32_t> random_tokens(const ModelShape& shape, std::int64_t count,
+                                        std::uint64_t seed) {
   std::vector<std::int32_t> out;
   for (std::int64_t i = 0; i < count; ++i)
-    out.push_back(
-        static_cast<std::int32_t>(uniform_below(static_cast<std::uint64_t>(shape.vocabulary), seed, 0, static_cast<std::uint64_t>(i))));
+    out.push_back(static_cast<std::int32_t>(uniform_below(
+        static_cast<std::uint64_t>(shape.vocabulary), seed, 0, static_cast<std::uint64_t>(i))));
   return out;
 }
 

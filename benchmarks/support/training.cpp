@@ -8,7 +8,8 @@
 
 namespace troupe::benchmarks {
 
-engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequences, std::uint64_t seed) {
+engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequences,
+                                      std::uint64_t seed) {
   engine::data::Experience batch;
   std::vector<float> mask(static_cast<std::size_t>(shape.sequence), 1.0f);
   mask[0] = 0;
@@ -20,7 +21,8 @@ engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequ
 
 Work work_of(const ModelShape& shape, double tokens, int passes) {
   const double each = 1e-9 * passes * tokens;
-  return {2 * each * static_cast<double>(shape.weights()), each * shape.attention(static_cast<double>(shape.sequence))};
+  return {2 * each * static_cast<double>(shape.weights()),
+          each * shape.attention(static_cast<double>(shape.sequence))};
 }
 
 namespace {
@@ -35,8 +37,11 @@ double calm_rate(ProductCeiling& ceiling) {
 void say_steps(const Steps& steps, const Work& work, const ProductCeiling& ceiling) {
   const double all = work.products + work.attention, causal = work.products + work.attention / 2;
   const bool halved = work.attention > 0;
-  say(cat("step ", to_text(steps.pairs.time(), 4), " s, ", steps.pairs.told(), "; ", to_text(all / steps.pairs.time(), 1), " GFLOP/s",
-          halved ? cat(", ", to_text(causal / steps.pairs.time(), 1), " with attention halved for causal") : ""));
+  say(cat("step ", to_text(steps.pairs.time(), 4), " s, ", steps.pairs.told(), "; ",
+          to_text(all / steps.pairs.time(), 1), " GFLOP/s",
+          halved ? cat(", ", to_text(causal / steps.pairs.time(), 1),
+                       " with attention halved for causal")
+                 : ""));
   say(cat("square product: ours at best ", to_text(ceiling.ours(), 1), " GFLOP/s, oneDNN's ",
           ceiling.theirs() > 0 ? to_text(ceiling.theirs(), 1) : std::string("not here")));
   say(cat("share of the ceiling ", to_text(steps.ratio, 3),
@@ -46,12 +51,15 @@ void say_steps(const Steps& steps, const Work& work, const ProductCeiling& ceili
 
 }  // namespace
 
-Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work, const std::function<void()>& step,
-                 const std::optional<Rival>& rival) {
+Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work,
+                 const std::function<void()>& step, const std::optional<Rival>& rival) {
   step(), step();
   Steps out;
   out.peak_rss_mib = peak_rss_mib();
-  if (rival) out.peer = [options, rival] { return ask_peer(options, rival->mode, rival->unit, rival->amount); };
+  if (rival)
+    out.peer = [options, rival] {
+      return ask_peer(options, rival->mode, rival->unit, rival->amount);
+    };
   ProductCeiling ceiling(device, options);
   const auto between = [&] {
     if (!options.peer || !rival || !peer_has_room(out.peak_rss_mib)) return;
@@ -66,7 +74,8 @@ Steps time_steps(engine::ops::Device& device, const Options& options, const Work
 }
 
 Outcome outcome_of(const Steps& steps, double amount, const std::string& unit) {
-  return {amount / steps.pairs.time(), unit, steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib, steps.peer};
+  return {amount / steps.pairs.time(), unit,      steps.pairs.ceiling(), steps.ratio,
+          steps.peak_rss_mib,          steps.peer};
 }
 
 }  // namespace troupe::benchmarks

@@ -12,9 +12,11 @@
 namespace troupe::benchmarks {
 
 /// Sequences of random tokens, all but the first of each trained on.
-engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequences, std::uint64_t seed);
+engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequences,
+                                      std::uint64_t seed);
 
-/// Work of a step in GFLOP: `products` from weights, `attention` as if every token saw its whole sequence.
+/// Work of a step in GFLOP: `products` from weights, `attention` as if every token saw its whole
+/// sequence.
 struct Work {
   double products = 0, attention = 0;
 };
@@ -27,16 +29,17 @@ struct Rival {
   double amount = 0;
 };
 
-/// Two steps that are not counted, then rounds of a ceiling and a step. The rival, where --peer was given, has its own between two halves
-/// of them, as a machine's rates move within minutes; after them where memory has no room for both.
+/// Two steps that are not counted, then rounds of a ceiling and a step. The rival, where --peer was
+/// given, has its own between two halves of them, as a machine's rates move within minutes; after
+/// them where memory has no room for both.
 struct Steps {
   Pairs pairs{1};
   double peak_rss_mib = 0;
   double ratio = 0;
   std::function<PeerAnswer()> peer = {};
 };
-Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work, const std::function<void()>& step,
-                 const std::optional<Rival>& rival = {});
+Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work,
+                 const std::function<void()>& step, const std::optional<Rival>& rival = {});
 
 /// What a program says of steps that do `amount` each, in `unit` a second.
 Outcome outcome_of(const Steps& steps, double amount, const std::string& unit);

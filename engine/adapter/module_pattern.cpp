@@ -10,20 +10,23 @@ namespace {
 constexpr std::size_t longest_text = 2000;
 
 bool end_of(const std::string& module, const std::string& name) {
-  return module == name || (module.ends_with(name) && module[module.size() - name.size() - 1] == '.');
+  return module == name ||
+         (module.ends_with(name) && module[module.size() - name.size() - 1] == '.');
 }
 
 }  // namespace
 
 bool ModulePattern::is_plain(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
   });
 }
 
 Result<ModulePattern> ModulePattern::create(const std::string& text, const std::string& where) {
   if (text.empty() || text.size() > longest_text)
-    return fail(Errc::bad_input, cat(where, ": a module's name has 1 to ", longest_text, " characters, found ", text.size()));
+    return fail(Errc::bad_input, cat(where, ": a module's name has 1 to ", longest_text,
+                                     " characters, found ", text.size()));
   ModulePattern pattern;
   pattern.text_ = text;
   if (is_plain(text)) return pattern;
@@ -43,12 +46,14 @@ bool ModulePattern::fits(const std::string& module) const {
 bool ModulePattern::fits_end(const std::string& module) const {
   if (fits(module)) return true;
   if (!regex_) return false;
-  for (std::size_t dot = module.find('.'); dot != std::string::npos; dot = module.find('.', dot + 1))
+  for (std::size_t dot = module.find('.'); dot != std::string::npos;
+       dot = module.find('.', dot + 1))
     if (fits(module.substr(dot + 1))) return true;
   return false;
 }
 
-Result<std::vector<ModulePattern>> patterns_of(const std::vector<std::string>& texts, const std::string& where) {
+Result<std::vector<ModulePattern>> patterns_of(const std::vector<std::string>& texts,
+                                               const std::string& where) {
   std::vector<ModulePattern> out;
   for (const auto& text : texts) {
     auto pattern = ModulePattern::create(text, where);

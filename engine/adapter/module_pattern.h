@@ -1,4 +1,5 @@
-// Whether a module's name is meant by a name, the end of one, or a regular expression: PEFT's rules (peft/tuners/tuners_utils.py).
+// Whether a module's name is meant by a name, the end of one, or a regular expression: PEFT's rules
+// (peft/tuners/tuners_utils.py).
 #pragma once
 
 #include <optional>
@@ -28,6 +29,7 @@ class ModulePattern {
   std::optional<tokenizer::Regex> regex_;
 };
 
-Result<std::vector<ModulePattern>> patterns_of(const std::vector<std::string>& texts, const std::string& where);
+Result<std::vector<ModulePattern>> patterns_of(const std::vector<std::string>& texts,
+                                               const std::string& where);
 
 }  // namespace troupe::engine::adapter

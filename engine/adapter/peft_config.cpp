@@ -43,7 +43,8 @@ constexpr std::array ours = {"peft_type",
                              "layers_to_transform",
                              "bias",
                              "init_lora_weights"};
-// Ways to start an adapter that change the base's weights, too: the stored adapter is one of another base.
+// Ways to start an adapter that change the base's weights, too: the stored adapter is one of
+// another base.
 constexpr std::array other_base = {"pissa", "olora", "corda", "loftq", "lora_ga"};
 
 bool is_off(const Json& value) {
@@ -52,25 +53,29 @@ bool is_off(const Json& value) {
 }
 
 tl::unexpected<Error> refuse(const std::string& where, std::string_view key, const Json& value) {
-  return fail(Errc::unsupported,
-              cat(where, ": \"", key, "\": ", quote(value.dump(), 60), " would change the numbers, and is not supported"));
+  return fail(Errc::unsupported, cat(where, ": \"", key, "\": ", quote(value.dump(), 60),
+                                     " would change the numbers, and is not supported"));
 }
 
 Result<> check_members(const Json& config, const std::string& where) {
   for (const auto& [key, value] : config.object()) {
     const auto is = [&](std::string_view name) { return key == name; };
-    if (std::ranges::any_of(harmless, is) || std::ranges::any_of(ours, is) || is_off(value)) continue;
+    if (std::ranges::any_of(harmless, is) || std::ranges::any_of(ours, is) || is_off(value))
+      continue;
     return refuse(where, key, value);
   }
   if (const Json* type = config.find("peft_type"); !type || *type != Json("LORA"))
-    return fail(Errc::unsupported, cat(where, ": \"peft_type\" must be \"LORA\", found ", type ? quote(type->dump(), 40) : "nothing"));
-  if (const Json* bias = config.find("bias"); bias && *bias != Json("none")) return refuse(where, "bias", *bias);
+    return fail(Errc::unsupported, cat(where, ": \"peft_type\" must be \"LORA\", found ",
+                                       type ? quote(type->dump(), 40) : "nothing"));
+  if (const Json* bias = config.find("bias"); bias && *bias != Json("none"))
+    return refuse(where, "bias", *bias);
   if (const Json* start = config.find("init_lora_weights"); start && start->is_string())
     for (const char* name : other_base)
       if (start->string().starts_with(name))
         return fail(Errc::unsupported,
                     cat(where, ": \"init_lora_weights\": ", quote(start->string()),
-                        " changed the base's weights, too; convert the adapter in PEFT (path_initial_model_for_weight_conversion) first"));
+                        " changed the base's weights, too; convert the adapter in PEFT "
+                        "(path_initial_model_for_weight_conversion) first"));
   return {};
 }
 
@@ -81,25 +86,33 @@ Result<ModuleNames> names_of(const Json& config, std::string_view key, const std
   if (value->is_string()) {
     const std::string& text = value->string();
     if (text == "all-linear") return ModuleNames{text};
-    return ModuleNames{ModulePattern::is_plain(text) ? cat("(?:", text, ")") : text};  // PEFT matches it with the whole name
+    return ModuleNames{ModulePattern::is_plain(text)
+                           ? cat("(?:", text, ")")
+                           : text};  // PEFT matches it with the whole name
   }
   if (!value->is_array())
-    return fail(Errc::bad_input, cat(where, ": \"", key, "\" must be a list of names or a string, found ", value->type_name()));
+    return fail(Errc::bad_input,
+                cat(where, ": \"", key, "\" must be a list of names or a string, found ",
+                    value->type_name()));
   ModuleNames names;
   for (const Json& item : value->array()) {
     if (!item.is_string() || !ModulePattern::is_plain(item.string()))
-      return fail(Errc::bad_input, cat(where, ": \"", key, "\" must have names of modules, found ", quote(item.dump(), 60)));
+      return fail(Errc::bad_input, cat(where, ": \"", key, "\" must have names of modules, found ",
+                                       quote(item.dump(), 60)));
     names.push_back(item.string());
   }
   return names;
 }
 
 template <class T, class Read>
-Result<std::vector<std::pair<std::string, T>>> pattern_of(const Json& config, std::string_view key, const std::string& where, Read read) {
+Result<std::vector<std::pair<std::string, T>>> pattern_of(const Json& config, std::string_view key,
+                                                          const std::string& where, Read read) {
   std::vector<std::pair<std::string, T>> out;
   const Json* value = config.find(key);
   if (!value || value->is_null()) return out;
-  if (!value->is_object()) return fail(Errc::bad_input, cat(where, ": \"", key, "\" must be an object, found ", value->type_name()));
+  if (!value->is_object())
+    return fail(Errc::bad_input,
+                cat(where, ": \"", key, "\" must be an object, found ", value->type_name()));
   for (const auto& [name, unused] : value->object()) {
     const auto number = read(*value, name, where);
     if (!number) return fail(number.error());
@@ -115,11 +128,14 @@ Result<std::vector<std::int64_t>> layers_of(const Json& config, const std::strin
   std::vector<std::int64_t> out;
   for (const Json& item : items) {
     if (!item.is_integer())
-      return fail(Errc::bad_input, cat(where, ": \"layers_to_transform\" must be numbers of layers, found ", quote(item.dump(), 40)));
+      return fail(Errc::bad_input,
+                  cat(where, ": \"layers_to_transform\" must be numbers of layers, found ",
+                      quote(item.dump(), 40)));
     out.push_back(item.integer());
   }
-  if (const Json* pattern = config.find("layers_pattern");
-      pattern && !is_off(*pattern) && *pattern != Json("layers") && *pattern != Json(Json::Array{"layers"}))
+  if (const Json* pattern = config.find("layers_pattern"); pattern && !is_off(*pattern) &&
+                                                           *pattern != Json("layers") &&
+                                                           *pattern != Json(Json::Array{"layers"}))
     return refuse(where, "layers_pattern", *pattern);
   return out;
 }
@@ -136,35 +152,41 @@ Json sorted(const std::set<std::string>& names) {
 }
 
 // The names' ends, when they name these modules and no others; the whole names otherwise.
-std::set<std::string> shortest_names(const models::LoraSpec& lora, const models::DecoderSpec& spec) {
+std::set<std::string> shortest_names(const models::LoraSpec& lora,
+                                     const models::DecoderSpec& spec) {
   std::set<std::string> ends, whole;
   for (const auto& target : lora.targets) {
     ends.insert(target.module.substr(target.module.rfind('.') + 1));
     whole.insert(target.module);
   }
   const auto modules = linear_modules(spec);
-  const bool exact = std::ranges::all_of(
-      modules, [&](const auto& module) { return whole.contains(module) == ends.contains(module.substr(module.rfind('.') + 1)); });
+  const bool exact = std::ranges::all_of(modules, [&](const auto& module) {
+    return whole.contains(module) == ends.contains(module.substr(module.rfind('.') + 1));
+  });
   return exact ? ends : whole;
 }
 
 }  // namespace
 
 Result<LoraConfig> read_peft_config(const Json& config, const std::string& where) {
-  if (!config.is_object()) return fail(Errc::bad_input, cat(where, ": expected an object, found ", config.type_name()));
+  if (!config.is_object())
+    return fail(Errc::bad_input, cat(where, ": expected an object, found ", config.type_name()));
   if (auto known = check_members(config, where); !known) return fail(known.error());
   LoraConfig out;
-  auto targets = names_of(config, "target_modules", where), exclude = names_of(config, "exclude_modules", where),
+  auto targets = names_of(config, "target_modules", where),
+       exclude = names_of(config, "exclude_modules", where),
        saved = names_of(config, "modules_to_save", where);
   for (const auto* names : {&targets, &exclude, &saved})
     if (!*names) return fail(names->error());
-  if (targets->empty()) return fail(Errc::bad_input, cat(where, ": \"target_modules\" names no module"));
+  if (targets->empty())
+    return fail(Errc::bad_input, cat(where, ": \"target_modules\" names no module"));
   auto ranks = pattern_of<std::int64_t>(config, "rank_pattern", where, get_integer);
   auto alphas = pattern_of<double>(config, "alpha_pattern", where, get_number);
   auto layers = layers_of(config, where);
   const auto rank = get_integer(config, "r", where);
   const auto alpha = get_number(config, "lora_alpha", where);
-  const auto dropout = config.find("lora_dropout") ? get_number(config, "lora_dropout", where) : Result<double>(0);
+  const auto dropout =
+      config.find("lora_dropout") ? get_number(config, "lora_dropout", where) : Result<double>(0);
   const auto rslora = flag(config, "use_rslora", where), dora = flag(config, "use_dora", where);
   if (!ranks) return fail(ranks.error());
   if (!alphas) return fail(alphas.error());
@@ -172,14 +194,19 @@ Result<LoraConfig> read_peft_config(const Json& config, const std::string& where
   if (!rank) return fail(rank.error());
   if (!alpha || !dropout) return fail((alpha ? dropout : alpha).error());
   if (!rslora || !dora) return fail((rslora ? dora : rslora).error());
-  if (*rank < 1 || *rank > (1 << 16)) return fail(Errc::bad_input, cat(where, ": \"r\" must be from 1 to ", 1 << 16, ", found ", *rank));
-  out.targets = std::move(*targets), out.exclude = std::move(*exclude), out.saved = std::move(*saved), out.layers = std::move(*layers);
+  if (*rank < 1 || *rank > (1 << 16))
+    return fail(Errc::bad_input,
+                cat(where, ": \"r\" must be from 1 to ", 1 << 16, ", found ", *rank));
+  out.targets = std::move(*targets), out.exclude = std::move(*exclude),
+  out.saved = std::move(*saved), out.layers = std::move(*layers);
   out.rank_pattern = std::move(*ranks), out.alpha_pattern = std::move(*alphas);
-  out.rank = static_cast<int>(*rank), out.alpha = *alpha, out.dropout = *dropout, out.rslora = *rslora, out.dora = *dora;
+  out.rank = static_cast<int>(*rank), out.alpha = *alpha, out.dropout = *dropout,
+  out.rslora = *rslora, out.dora = *dora;
   return out;
 }
 
-Json to_peft_config(const LoraConfig& config, const models::DecoderSpec& spec, const std::string& base) {
+Json to_peft_config(const LoraConfig& config, const models::DecoderSpec& spec,
+                    const std::string& base) {
   Json ranks(Json::Object{}), alphas(Json::Object{}), saved;
   for (const auto& [name, rank] : config.rank_pattern) ranks.set(name, rank);
   for (const auto& [name, alpha] : config.alpha_pattern) alphas.set(name, alpha);

@@ -25,10 +25,12 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
   return out;
 }
 
-// "base_model.model.lm_head.base_layer.weight" gives "lm_head.weight": PEFT stores the base's matrix beside the adapter of an output head.
+// "base_model.model.lm_head.base_layer.weight" gives "lm_head.weight": PEFT stores the base's
+// matrix beside the adapter of an output head.
 std::string name_of(const StoredTensor& tensor) {
   std::string name = tensor.name.substr(prefix.size());
-  if (const auto at = name.find(base_layer); at != std::string::npos) name.erase(at, base_layer.size());
+  if (const auto at = name.find(base_layer); at != std::string::npos)
+    name.erase(at, base_layer.size());
   return name;
 }
 
@@ -37,27 +39,35 @@ Result<> check_tensors(const SafetensorsFile& file, const models::DecoderSpec& s
   std::unordered_map<std::string, const StoredTensor*> stored;
   for (const auto& tensor : file.tensors()) {
     if (!tensor.name.starts_with(prefix))
-      return fail(Errc::corrupt, cat(file.path(), ": expected names that begin with ", quote(prefix), ", found ", quote(tensor.name)));
+      return fail(Errc::corrupt, cat(file.path(), ": expected names that begin with ",
+                                     quote(prefix), ", found ", quote(tensor.name)));
     if (!stored.emplace(name_of(tensor), &tensor).second)
-      return fail(Errc::corrupt, cat(file.path(), ": tensor ", quote(tensor.name), " stands there twice"));
+      return fail(Errc::corrupt,
+                  cat(file.path(), ": tensor ", quote(tensor.name), " stands there twice"));
   }
   for (const auto& wanted : models::parameter_list(spec)) {
     const auto found = stored.find(wanted.name);
     if (found == stored.end()) {
       if (!wanted.trainable) continue;
-      return fail(Errc::corrupt, cat(file.path(), ": expected tensor \"", prefix, wanted.name, "\" (", stored.size(),
-                                     " tensors found); adapter_config.json describes another adapter"));
+      return fail(
+          Errc::corrupt,
+          cat(file.path(), ": expected tensor \"", prefix, wanted.name, "\" (", stored.size(),
+              " tensors found); adapter_config.json describes another adapter"));
     }
     if (found->second->shape != sizes_of(wanted.shape))
       return fail(Errc::corrupt,
-                  cat(file.path(), ": tensor ", quote(found->second->name), ": expected ", wanted.shape.text(),
-                      " (from adapter_config.json and the base model), found ", checkpoint::shape_text(found->second->shape)));
+                  cat(file.path(), ": tensor ", quote(found->second->name), ": expected ",
+                      wanted.shape.text(), " (from adapter_config.json and the base model), found ",
+                      checkpoint::shape_text(found->second->shape)));
     stored.erase(found);
   }
   if (stored.empty()) return {};
-  const auto& [name, tensor] = *std::ranges::min_element(stored, {}, [](const auto& each) { return each.first; });
-  return fail(Errc::corrupt, cat(file.path(), ": neither adapter_config.json nor the base model has a place for tensor ",
-                                 quote(tensor->name), " ", checkpoint::shape_text(tensor->shape)));
+  const auto& [name, tensor] =
+      *std::ranges::min_element(stored, {}, [](const auto& each) { return each.first; });
+  return fail(
+      Errc::corrupt,
+      cat(file.path(), ": neither adapter_config.json nor the base model has a place for tensor ",
+          quote(tensor->name), " ", checkpoint::shape_text(tensor->shape)));
 }
 
 }  // namespace
@@ -76,14 +86,18 @@ Result<AdapterSpec> read_adapter(const std::string& folder, const models::Decode
   auto lora = settle(*config, base, cat(where, ": "));
   if (!lora) return fail(lora.error());
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
-  if (!file && file.error().code == Errc::not_found && std::filesystem::exists(folder + "/adapter_model.bin"))
-    return fail(Errc::not_found, cat(folder, ": adapter_model.bin is a pickle, which is never opened: save the adapter as safetensors"));
+  if (!file && file.error().code == Errc::not_found &&
+      std::filesystem::exists(folder + "/adapter_model.bin"))
+    return fail(Errc::not_found, cat(folder,
+                                     ": adapter_model.bin is a pickle, which is never opened: save "
+                                     "the adapter as safetensors"));
   if (!file) return fail(file.error());
   models::DecoderSpec spec = base;
   spec.lora = std::move(*lora);
   if (auto fits = check_tensors(*file, spec); !fits) return fail(fits.error());
   const Json* name = json->find("base_model_name_or_path");
-  return AdapterSpec{std::move(*config), std::move(*spec.lora), name && name->is_string() ? name->string() : ""};
+  return AdapterSpec{std::move(*config), std::move(*spec.lora),
+                     name && name->is_string() ? name->string() : ""};
 }
 
 Result<> load_adapter(const std::string& folder, models::Decoder& model) {
@@ -95,10 +109,13 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
   for (const auto& tensor : file->tensors()) {
     nn::Parameter& parameter = parameters.at(name_of(tensor));
     const auto form = stored_form(parameter.name, parameter.logical_shape(), model.spec());
-    values.resize(static_cast<std::size_t>(form.plain() ? parameter.value.count() : tensor.count()));
-    auto read = form.plain() ? file->read_part(tensor.name, parameter.shard, values) : file->read_f32(tensor.name, values);
+    values.resize(
+        static_cast<std::size_t>(form.plain() ? parameter.value.count() : tensor.count()));
+    auto read = form.plain() ? file->read_part(tensor.name, parameter.shard, values)
+                             : file->read_f32(tensor.name, values);
     if (!read) return read;
-    if (auto finite = checkpoint::check_finite(values, file->path(), tensor.name); !finite) return finite;
+    if (auto finite = checkpoint::check_finite(values, file->path(), tensor.name); !finite)
+      return finite;
     if (!form.plain()) {
       const auto whole = from_file(form, std::move(values));
       values.resize(static_cast<std::size_t>(parameter.value.count()));
@@ -107,20 +124,22 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
     if (parameter.trainable)
       parameters.device().upload(parameter.value, values);
     else if (ops::to_host(parameters.device(), parameter.value) != values)
-      return fail(Errc::unsupported,
-                  cat(file->path(), ": tensor ", quote(tensor.name),
-                      " differs from the base model's: the adapter belongs to another base, or its embedding was changed"));
+      return fail(Errc::unsupported, cat(file->path(), ": tensor ", quote(tensor.name),
+                                         " differs from the base model's: the adapter belongs to "
+                                         "another base, or its embedding was changed"));
   }
   return {};
 }
 
-Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors, const LoraConfig& config, const models::DecoderSpec& spec,
+Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors,
+                      const LoraConfig& config, const models::DecoderSpec& spec,
                       const std::string& base) {
   std::vector<checkpoint::SafetensorsWriter::Plan> plans;
   std::unordered_map<std::string, std::size_t> places;
   const auto& all = tensors.parameters().all();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    plans.push_back({cat(prefix, all[i].name), checkpoint::StoredType::f32, sizes_of(all[i].logical_shape())});
+    plans.push_back(
+        {cat(prefix, all[i].name), checkpoint::StoredType::f32, sizes_of(all[i].logical_shape())});
     places.emplace(plans.back().name, i);
   }
   auto writer = checkpoint::SafetensorsWriter::create(cat(folder, "/", weights_file), plans);
@@ -128,11 +147,14 @@ Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors, co
   for (const auto& tensor : writer->tensors()) {
     const std::size_t place = places.at(tensor.name);
     const auto form = stored_form(all[place].name, all[place].logical_shape(), spec);
-    if (auto written = writer->write(tensor.name, to_file(form, tensors.read(0, place))); !written) return written;
+    if (auto written = writer->write(tensor.name, to_file(form, tensors.read(0, place))); !written)
+      return written;
   }
   if (auto finished = writer->finish(); !finished) return finished;
   const Json json = to_peft_config(config, spec, base);
-  if (auto written = checkpoint::write_new_file(cat(folder, "/", config_file), json.dump(2) + "\n"); !written) return written;
+  if (auto written = checkpoint::write_new_file(cat(folder, "/", config_file), json.dump(2) + "\n");
+      !written)
+    return written;
   return sync_directory(folder);
 }
 

@@ -25,13 +25,16 @@ std::vector<float> drawn(const nn::Parameter& a, std::uint64_t seed) {
   std::vector<float> values;
   for (std::int64_t row = 0; row < whole[0]; ++row)
     for (std::int64_t column = 0; column < columns; ++column)
-      values.push_back(
-          static_cast<float>(bound * (2 * uniform(seed, stream, static_cast<std::uint64_t>(row * whole[1] + first + column)) - 1)));
+      values.push_back(static_cast<float>(
+          bound *
+          (2 * uniform(seed, stream, static_cast<std::uint64_t>(row * whole[1] + first + column)) -
+           1)));
   return values;
 }
 
 // The norms of the rows of the base's matrix, of which the ranks of `tp` may have columns.
-std::vector<float> row_norms(ops::Device& device, const nn::Parameter& weight, parallel::Communicator* tp) {
+std::vector<float> row_norms(ops::Device& device, const nn::Parameter& weight,
+                             parallel::Communicator* tp) {
   Tensor squares = device.empty({weight.value.shape()[0]});
   device.row_squares(weight.value, squares);
   if (weight.shard.axis == 1) nn::sum_over(tp, device, squares, weight.name);
@@ -50,7 +53,9 @@ void start_adapter(models::Decoder& model, std::uint64_t seed) {
     parameters.device().upload(a.value, drawn(a, seed));
     parameters.device().fill(parameters.at(cat(target.module, models::lora_b)).value, 0);
     if (nn::Parameter* magnitude = parameters.find(cat(target.module, models::lora_magnitude)))
-      parameters.device().upload(magnitude->value, row_norms(parameters.device(), parameters.at(target.module + ".weight"), model.tp()));
+      parameters.device().upload(
+          magnitude->value,
+          row_norms(parameters.device(), parameters.at(target.module + ".weight"), model.tp()));
   }
 }
 

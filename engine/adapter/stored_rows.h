@@ -1,5 +1,5 @@
-// The rows of an adapter's tensors as PEFT's files have them: those of the base's matrix, which some families order otherwise than the
-// parameters inside (models/storage.h).
+// The rows of an adapter's tensors as PEFT's files have them: those of the base's matrix, which
+// some families order otherwise than the parameters inside (models/storage.h).
 #pragma once
 
 #include <span>
@@ -11,7 +11,8 @@
 namespace troupe::engine::adapter {
 
 /// How the file has the tensor of this name, without PEFT's prefix, and of this whole shape.
-models::StoredTensor stored_form(const std::string& name, const Shape& shape, const models::DecoderSpec& spec);
+models::StoredTensor stored_form(const std::string& name, const Shape& shape,
+                                 const models::DecoderSpec& spec);
 
 /// The values inside from those of the file, and the other way; the same length.
 std::vector<float> from_file(const models::StoredTensor& form, std::vector<float> values);

@@ -15,7 +15,8 @@ namespace troupe {
 
 /// Kinds of failure. The process's exit code follows from the kind (launch/exit_code.h).
 enum class Errc {
-  usage,        ///< the command line or the configuration asks for something that does not exist or contradicts itself
+  usage,        ///< the command line or the configuration asks for something that does not exist or
+                ///< contradicts itself
   bad_input,    ///< a data row, prompt or message that cannot be used
   not_found,    ///< a file, key, tensor or actor that is not there
   corrupt,      ///< a file whose bytes contradict its format, its size or its checksum
@@ -30,7 +31,8 @@ enum class Errc {
 
 /// The words of the kinds, as they stand in logs and JSON, in the order above.
 constexpr std::array<std::string_view, 11> names_of(Errc) {
-  return {"usage", "bad_input", "not_found", "corrupt", "unsupported", "io", "timeout", "closed", "full", "cancelled", "internal"};
+  return {"usage",   "bad_input", "not_found", "corrupt",   "unsupported", "io",
+          "timeout", "closed",    "full",      "cancelled", "internal"};
 }
 /// The word of a kind ("bad_input").
 const char* to_string(Errc code);
@@ -39,16 +41,23 @@ struct Error {
   Errc code = Errc::internal;
   std::string what;
 };
-inline auto fields(Error& e) { return std::tie(e.code, e.what); }
+inline auto fields(Error& e) {
+  return std::tie(e.code, e.what);
+}
 
 template <class T = void>
 using Result = tl::expected<T, Error>;
 
 /// `return fail(Errc::corrupt, cat(path, ": ..."));`
-[[nodiscard]] inline tl::unexpected<Error> fail(Errc code, std::string what) { return tl::unexpected<Error>(Error{code, std::move(what)}); }
-[[nodiscard]] inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+[[nodiscard]] inline tl::unexpected<Error> fail(Errc code, std::string what) {
+  return tl::unexpected<Error>(Error{code, std::move(what)});
+}
+[[nodiscard]] inline tl::unexpected<Error> fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
 
-/// An Error on its way through frames that cannot go on; caught at an actor's boundary or in main, nowhere else.
+/// An Error on its way through frames that cannot go on; caught at an actor's boundary or in main,
+/// nowhere else.
 class Failure : public std::runtime_error {
  public:
   explicit Failure(Error error) : std::runtime_error(error.what), error_(std::move(error)) {}
@@ -58,7 +67,8 @@ class Failure : public std::runtime_error {
   Error error_;
 };
 
-/// The value, or Failure: for the few places (main, an actor's handler, a test) where unwinding is the answer.
+/// The value, or Failure: for the few places (main, an actor's handler, a test) where unwinding is
+/// the answer.
 template <class T>
 T value_or_throw(Result<T> result) {
   if (!result) throw Failure(std::move(result.error()));

@@ -26,17 +26,20 @@ struct Descriptor {
 
 tl::unexpected<Error> system_error(const std::string& path, std::string_view verb) {
   const int code = errno;
-  return fail(code == ENOENT ? Errc::not_found : Errc::io, cat(path, ": cannot ", verb, ": ", std::strerror(code)));
+  return fail(code == ENOENT ? Errc::not_found : Errc::io,
+              cat(path, ": cannot ", verb, ": ", std::strerror(code)));
 }
 
-// Opens for reading and refuses what is not a regular file: a FIFO would wait for ever, a device would never end.
+// Opens for reading and refuses what is not a regular file: a FIFO would wait for ever, a device
+// would never end.
 Result<std::size_t> open_regular(const std::string& path, Descriptor& file) {
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd < 0) return system_error(path, "open for reading");
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) return system_error(path, "examine");
   if (!S_ISREG(info.st_mode))
-    return fail(Errc::io, cat(path, ": expected a regular file, found ", S_ISDIR(info.st_mode) ? "a directory" : "a device or pipe"));
+    return fail(Errc::io, cat(path, ": expected a regular file, found ",
+                              S_ISDIR(info.st_mode) ? "a directory" : "a device or pipe"));
   return static_cast<std::size_t>(info.st_size);
 }
 
@@ -56,7 +59,8 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   Descriptor file(-1);
   const auto size = open_regular(path, file);
   if (!size) return fail(size.error());
-  if (*size > limit) return fail(Errc::bad_input, cat(path, ": ", *size, " bytes, at most ", limit, " are read"));
+  if (*size > limit)
+    return fail(Errc::bad_input, cat(path, ": ", *size, " bytes, at most ", limit, " are read"));
   std::string out(*size, '\0');
   std::size_t done = 0;
   while (done < out.size()) {
@@ -93,7 +97,8 @@ Result<> write_file_durably(const std::string& path, std::string_view content) {
   auto written = write_all(file.fd, content, temporary);
   if (written && ::fsync(file.fd) != 0) written = system_error(temporary, "make durable");
   if (file.close() != 0 && written) written = system_error(temporary, "close");
-  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) written = system_error(path, "replace");
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
+    written = system_error(path, "replace");
   if (!written) {
     ::unlink(temporary.c_str());
     return written;
@@ -120,7 +125,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   return MappedFile(bytes, remember_mapping(bytes, path));
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), place_(std::exchange(other.place_, -1)) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), place_(std::exchange(other.place_, -1)) {
+}
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   std::swap(place_, other.place_);

@@ -15,10 +15,13 @@
 namespace troupe {
 namespace {
 
-// Text, its longest string and the values stay below 200 MB together, whoever asks. A value takes 40 bytes and more, and may be written
-// with two; the largest tokenizer.json of today has two and a half million. A list that grows is there twice for a moment.
+// Text, its longest string and the values stay below 200 MB together, whoever asks. A value takes
+// 40 bytes and more, and may be written with two; the largest tokenizer.json of today has two and a
+// half million. A list that grows is there twice for a moment.
 constexpr std::size_t most_bytes = std::size_t{64} << 20, most_in_one = std::size_t{1} << 20;
-std::size_t most_values(const JsonLimits& limits) { return std::clamp<std::size_t>(limits.bytes / 8, 4096, 3'000'000); }
+std::size_t most_values(const JsonLimits& limits) {
+  return std::clamp<std::size_t>(limits.bytes / 8, 4096, 3'000'000);
+}
 
 // A member whose key another one before it has, or nothing.
 std::optional<std::size_t> repeated_key(const Json::Object& members) {
@@ -29,12 +32,14 @@ std::optional<std::size_t> repeated_key(const Json::Object& members) {
     const int found = key(a).compare(key(b));
     return found != 0 ? found < 0 : a < b;
   });
-  const auto twice = std::adjacent_find(order.begin(), order.end(), [&](auto a, auto b) { return key(a) == key(b); });
+  const auto twice = std::adjacent_find(order.begin(), order.end(),
+                                        [&](auto a, auto b) { return key(a) == key(b); });
   if (twice == order.end()) return std::nullopt;
   return *std::next(twice);
 }
 
-// The text for the library, which says only of malformed text how far it has read: counted here for what else is refused.
+// The text for the library, which says only of malformed text how far it has read: counted here for
+// what else is refused.
 class Characters {
  public:
   using iterator_category = std::forward_iterator_tag;
@@ -52,7 +57,8 @@ class Characters {
   std::size_t* read_;
 };
 
-// What the library says holds what it read last, however long that is: its beginning and its end are kept.
+// What the library says holds what it read last, however long that is: its beginning and its end
+// are kept.
 std::string shortened(std::string problem) {
   constexpr std::size_t first = 160, last = 120;
   const auto character_at = [&](std::size_t at) {
@@ -64,7 +70,8 @@ std::string shortened(std::string problem) {
   return problem.replace(from, to - from, "...");
 }
 
-// Builds the value while the library reads, so that depth and size are refused before they cost anything.
+// Builds the value while the library reads, so that depth and size are refused before they cost
+// anything.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(const JsonLimits& limits) : limit_(limits.depth), most_(most_values(limits)) {}
@@ -77,7 +84,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return put(Json(value)); }
   bool number_integer(std::int64_t value) override { return number(Json(value)); }
   bool number_unsigned(std::uint64_t value) override {
-    if (value > static_cast<std::uint64_t>(INT64_MAX)) return number(Json(static_cast<double>(value)));
+    if (value > static_cast<std::uint64_t>(INT64_MAX))
+      return number(Json(static_cast<double>(value)));
     return number(Json(value));
   }
   bool number_float(double value, const std::string& text) override {
@@ -102,9 +110,11 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
   bool end_array() override { return close(); }
-  bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& error) override {
+  bool parse_error(std::size_t at, const std::string&,
+                   const nlohmann::detail::exception& error) override {
     position = at;
-    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ...", "[...] number overflow parsing '1e400'"
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ...",
+    // "[...] number overflow parsing '1e400'"
     problem = error.what();
     const auto told = problem.find("syntax error"), tag = problem.find("] ");
     problem.erase(0, told != std::string::npos ? told : tag != std::string::npos ? tag + 2 : 0);
@@ -147,7 +157,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool put(Json value) {
     if (!count()) return false;
     if (!levels_.empty() && levels_.back().size++ >= most_in_one)
-      return refuse(cat("more than ", most_in_one, " values in one list or object; no more are read"));
+      return refuse(
+          cat("more than ", most_in_one, " values in one list or object; no more are read"));
     if (levels_.empty()) {
       root = std::move(value);
     } else if (levels_.back().value.is_array()) {
@@ -165,7 +176,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 std::string place(std::string_view text, std::size_t offset) {
   const auto head = text.substr(0, std::min(offset, text.size()));
   const auto line = std::count(head.begin(), head.end(), '\n') + 1;
-  const auto column = head.size() - (head.rfind('\n') == std::string_view::npos ? 0 : head.rfind('\n') + 1);
+  const auto column =
+      head.size() - (head.rfind('\n') == std::string_view::npos ? 0 : head.rfind('\n') + 1);
   return cat("line ", line, ", column ", column);
 }
 
@@ -174,14 +186,17 @@ std::string place(std::string_view text, std::size_t offset) {
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
   limits.bytes = std::min(limits.bytes, most_bytes);
   if (text.size() > limits.bytes)
-    return fail(Errc::bad_input, cat(where, ": ", text.size(), " bytes of JSON, at most ", limits.bytes, " are read"));
+    return fail(Errc::bad_input, cat(where, ": ", text.size(), " bytes of JSON, at most ",
+                                     limits.bytes, " are read"));
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::size_t bad = 0;
-  if (!valid_utf8(text, &bad)) return fail(Errc::bad_input, cat(where, ": not UTF-8 at ", place(text, bad)));
+  if (!valid_utf8(text, &bad))
+    return fail(Errc::bad_input, cat(where, ": not UTF-8 at ", place(text, bad)));
   Builder builder(limits);
   const Characters begin(text.data(), &builder.read), end(text.data() + text.size(), &builder.read);
   if (nlohmann::json::sax_parse(begin, end, &builder)) return std::move(builder.root);
-  return fail(Errc::bad_input, cat(where, ": not valid JSON at ", place(text, builder.position), ": ", builder.problem));
+  return fail(Errc::bad_input, cat(where, ": not valid JSON at ", place(text, builder.position),
+                                   ": ", builder.problem));
 }
 
 Result<Json> read_json(const std::string& path, JsonLimits limits) {

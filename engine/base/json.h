@@ -13,7 +13,8 @@
 
 namespace troupe {
 
-/// A JSON value. Objects keep the order of their file (chat templates and checkpoints depend on it); integers keep 64 bits.
+/// A JSON value. Objects keep the order of their file (chat templates and checkpoints depend on
+/// it); integers keep 64 bits.
 class Json {
  public:
   using Array = std::vector<Json>;
@@ -52,12 +53,15 @@ class Json {
   Array& array();
   Object& object();
 
-  /// The member called `key`, or nullptr (also when this is not an object). Linear: iterate object() for huge tables.
+  /// The member called `key`, or nullptr (also when this is not an object). Linear: iterate
+  /// object() for huge tables.
   const Json* find(std::string_view key) const;
-  /// Sets or appends a member and returns this object, so that calls can be chained; a null value becomes an object first.
+  /// Sets or appends a member and returns this object, so that calls can be chained; a null value
+  /// becomes an object first.
   Json& set(std::string key, Json value);
 
-  /// Compact text ({"a":1,"b":[1,2]}), members in their order; doubles with the digits that read back the same.
+  /// Compact text ({"a":1,"b":[1,2]}), members in their order; doubles with the digits that read
+  /// back the same.
   std::string dump() const;
   /// Text with one member a line, for people.
   std::string dump(int indent) const;
@@ -70,17 +74,20 @@ class Json {
 
 struct JsonLimits {
   std::size_t depth = 64;         ///< nesting; deeper text is refused before it is built
-  std::size_t bytes = 64u << 20;  ///< length of the text, 64 MiB at most; of its values there may be an eighth as many, 3 million at most
+  std::size_t bytes = 64u << 20;  ///< length of the text, 64 MiB at most; of its values there may
+                                  ///< be an eighth as many, 3 million at most
 };
 
-/// Parses one value and nothing after it. Refuses, with line and column: malformed text, text that is not UTF-8, duplicate keys,
-/// NaN or Infinity, nesting beyond `limits.depth`. `where` (a path, "row 7 of x.jsonl") starts every message. Errc::bad_input.
+/// Parses one value and nothing after it. Refuses, with line and column: malformed text, text that
+/// is not UTF-8, duplicate keys, NaN or Infinity, nesting beyond `limits.depth`. `where` (a path,
+/// "row 7 of x.jsonl") starts every message. Errc::bad_input.
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits = {});
 
 /// Reads and parses a file (Errc::not_found, io, bad_input).
 Result<Json> read_json(const std::string& path, JsonLimits limits = {});
 
-// Checked readers for members of an object: nullptr-safe, with messages that name `where` and the key.
+// Checked readers for members of an object: nullptr-safe, with messages that name `where` and the
+// key.
 Result<std::int64_t> get_integer(const Json& object, std::string_view key, std::string_view where);
 Result<double> get_number(const Json& object, std::string_view key, std::string_view where);
 Result<bool> get_bool(const Json& object, std::string_view key, std::string_view where);

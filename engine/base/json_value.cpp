@@ -8,21 +8,36 @@
 namespace troupe {
 
 const char* Json::type_name() const {
-  constexpr const char* names[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
+  constexpr const char* names[] = {"null",   "boolean", "integer", "number",
+                                   "string", "array",   "object"};
   return names[value_.index()];
 }
 
-bool Json::boolean() const { return check(is_bool(), "Json: not a boolean"), std::get<bool>(value_); }
-std::int64_t Json::integer() const { return check(is_integer(), "Json: not an integer"), std::get<std::int64_t>(value_); }
+bool Json::boolean() const {
+  return check(is_bool(), "Json: not a boolean"), std::get<bool>(value_);
+}
+std::int64_t Json::integer() const {
+  return check(is_integer(), "Json: not an integer"), std::get<std::int64_t>(value_);
+}
 double Json::number() const {
   check(is_number(), "Json: not a number");
   return is_integer() ? static_cast<double>(integer()) : std::get<double>(value_);
 }
-const std::string& Json::string() const { return check(is_string(), "Json: not a string"), std::get<std::string>(value_); }
-const Json::Array& Json::array() const { return check(is_array(), "Json: not an array"), std::get<Array>(value_); }
-const Json::Object& Json::object() const { return check(is_object(), "Json: not an object"), std::get<Object>(value_); }
-Json::Array& Json::array() { return check(is_array(), "Json: not an array"), std::get<Array>(value_); }
-Json::Object& Json::object() { return check(is_object(), "Json: not an object"), std::get<Object>(value_); }
+const std::string& Json::string() const {
+  return check(is_string(), "Json: not a string"), std::get<std::string>(value_);
+}
+const Json::Array& Json::array() const {
+  return check(is_array(), "Json: not an array"), std::get<Array>(value_);
+}
+const Json::Object& Json::object() const {
+  return check(is_object(), "Json: not an object"), std::get<Object>(value_);
+}
+Json::Array& Json::array() {
+  return check(is_array(), "Json: not an array"), std::get<Array>(value_);
+}
+Json::Object& Json::object() {
+  return check(is_object(), "Json: not an object"), std::get<Object>(value_);
+}
 
 const Json* Json::find(std::string_view key) const {
   if (!is_object()) return nullptr;
@@ -132,15 +147,20 @@ void write(std::string& out, const Json& value, int indent, int level) {
   }
 }
 
-tl::unexpected<Error> wrong_type(const Json& object, std::string_view key, std::string_view where, std::string_view wanted) {
+tl::unexpected<Error> wrong_type(const Json& object, std::string_view key, std::string_view where,
+                                 std::string_view wanted) {
   const Json* member = object.find(key);
-  if (!member) return fail(Errc::bad_input, cat(where, ": the key \"", key, "\" (", wanted, ") is missing"));
-  return fail(Errc::bad_input, cat(where, ": \"", key, "\" must be ", wanted, ", found ", quote(member->dump(), 40)));
+  if (!member)
+    return fail(Errc::bad_input, cat(where, ": the key \"", key, "\" (", wanted, ") is missing"));
+  return fail(Errc::bad_input, cat(where, ": \"", key, "\" must be ", wanted, ", found ",
+                                   quote(member->dump(), 40)));
 }
 
 }  // namespace
 
-std::string Json::dump() const { return dump(-1); }
+std::string Json::dump() const {
+  return dump(-1);
+}
 std::string Json::dump(int indent) const {
   std::string out;
   write(out, *this, indent, 0);

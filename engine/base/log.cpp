@@ -15,7 +15,9 @@ std::atomic<void (*)()> before_line = nullptr, after_line = nullptr;
 struct Sinks {
   std::shared_ptr<spdlog::logger> terminal;
   std::shared_ptr<spdlog::logger> file;
-  Sinks() : terminal(std::make_shared<spdlog::logger>("troupe", std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
+  Sinks()
+      : terminal(std::make_shared<spdlog::logger>(
+            "troupe", std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
     terminal->set_pattern("%H:%M:%S %L %v");
   }
 };
@@ -65,16 +67,21 @@ void log(LogLevel level, std::string_view text) {
   if (sinks().file) sinks().file->log(to_library(level), line);
 }
 
-void set_log_level(LogLevel level) { sinks().terminal->set_level(to_library(level)); }
+void set_log_level(LogLevel level) {
+  sinks().terminal->set_level(to_library(level));
+}
 
 void set_log_file(const std::string& path) {
   sinks().file = nullptr;
   if (path.empty()) return;
-  sinks().file = std::make_shared<spdlog::logger>("file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
+  sinks().file = std::make_shared<spdlog::logger>(
+      "file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path));
   sinks().file->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   sinks().file->flush_on(spdlog::level::info);
 }
 
-void set_log_hooks(void (*before)(), void (*after)()) { after_line = after, before_line = before; }
+void set_log_hooks(void (*before)(), void (*after)()) {
+  after_line = after, before_line = before;
+}
 
 }  // namespace troupe

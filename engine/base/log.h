@@ -1,4 +1,5 @@
-// Logs: one line each, to stderr and (in a run) to a file. The library behind it is fenced in log.cpp.
+// Logs: one line each, to stderr and (in a run) to a file. The library behind it is fenced in
+// log.cpp.
 #pragma once
 
 #include <string>
@@ -10,15 +11,22 @@ enum class LogLevel { debug, info, warning, error };
 
 /// Writes one line. Control characters are escaped, lines are cut at 4 KiB. Safe from any thread.
 void log(LogLevel level, std::string_view text);
-inline void log_info(std::string_view text) { log(LogLevel::info, text); }
-inline void log_warning(std::string_view text) { log(LogLevel::warning, text); }
-inline void log_error(std::string_view text) { log(LogLevel::error, text); }
+inline void log_info(std::string_view text) {
+  log(LogLevel::info, text);
+}
+inline void log_warning(std::string_view text) {
+  log(LogLevel::warning, text);
+}
+inline void log_error(std::string_view text) {
+  log(LogLevel::error, text);
+}
 
 /// Lines below `level` are dropped (default: info).
 void set_log_level(LogLevel level);
 /// Lines go to this file too, from now on (appended). Empty: no file.
 void set_log_file(const std::string& path);
-/// Called before and after each line on stderr, so that a progress bar can get out of the way. nullptr: none.
+/// Called before and after each line on stderr, so that a progress bar can get out of the way.
+/// nullptr: none.
 void set_log_hooks(void (*before)(), void (*after)());
 
 }  // namespace troupe

@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-// The handler reads this without a lock: a mapping in which a thread faults is not given back meanwhile, and `begin` is set last and
-// cleared first.
+// The handler reads this without a lock: a mapping in which a thread faults is not given back
+// meanwhile, and `begin` is set last and cleared first.
 struct Mapping {
   std::atomic<const std::byte*> begin{nullptr};
   std::size_t size = 0;
@@ -40,12 +40,14 @@ void say(std::string_view words) {
 void on_lost_page(int signal, siginfo_t* info, void*) {
   const Mapping* mapping = mapping_at(info->si_addr);
   if (!mapping) {
-    ::signal(signal, SIG_DFL);  // the instruction is tried again, and ends the process as it would have
+    ::signal(signal,
+             SIG_DFL);  // the instruction is tried again, and ends the process as it would have
     return;
   }
   say("troupe: ");
   say(mapping->path);
-  say(": expected the bytes that were there when it was opened, found them gone: another program shortened the file, or its disk failed. "
+  say(": expected the bytes that were there when it was opened, found them gone: another program "
+      "shortened the file, or its disk failed. "
       "Put it back and start again; to replace a file in use, rename another over it\n");
   ::_exit(code.load());
 }
@@ -62,7 +64,8 @@ void exit_on_lost_pages(int exit_code) {
 
 int remember_mapping(std::span<const std::byte> bytes, const std::string& path) {
   const std::lock_guard lock(changing);
-  const auto place = std::ranges::find_if(mappings, [](const Mapping& each) { return each.begin.load() == nullptr; });
+  const auto place = std::ranges::find_if(
+      mappings, [](const Mapping& each) { return each.begin.load() == nullptr; });
   if (place == mappings.end()) return -1;
   place->path = path, place->size = bytes.size();
   place->begin = bytes.data();

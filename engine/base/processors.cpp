@@ -33,6 +33,8 @@ void stay_on_processor(int which) {
   }
 }
 
-int all_processors() { return std::max(usable_processors(), static_cast<int>(std::thread::hardware_concurrency())); }
+int all_processors() {
+  return std::max(usable_processors(), static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 }  // namespace troupe::engine

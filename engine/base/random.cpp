@@ -2,7 +2,8 @@
 
 namespace troupe {
 
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> key) {
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c,
+                                    std::array<std::uint32_t, 2> key) {
   constexpr std::uint64_t multiply0 = 0xD2511F53, multiply1 = 0xCD9E8D57;
   constexpr std::uint32_t weyl0 = 0x9E3779B9, weyl1 = 0xBB67AE85;
   for (int round = 0; round < 10; ++round) {
@@ -18,7 +19,8 @@ namespace {
 
 std::uint64_t draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
   const auto words =
-      philox({low_word(position), high_word(position), low_word(stream), high_word(stream)}, {low_word(seed), high_word(seed)});
+      philox({low_word(position), high_word(position), low_word(stream), high_word(stream)},
+             {low_word(seed), high_word(seed)});
   return (std::uint64_t{words[1]} << 32) | words[0];
 }
 
@@ -28,7 +30,8 @@ double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t position)
   return static_cast<double>(draw(seed, stream, position) >> 11) * 0x1.0p-53;
 }
 
-std::uint64_t uniform_below(std::uint64_t n, std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
+std::uint64_t uniform_below(std::uint64_t n, std::uint64_t seed, std::uint64_t stream,
+                            std::uint64_t position) {
   // multiply-shift; the bias is below n / 2^64
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((Wide{draw(seed, stream, position)} * n) >> 64);

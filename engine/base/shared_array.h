@@ -1,5 +1,6 @@
-// SharedArray: numbers that several hold and nobody changes, with whatever keeps their memory alive: a vector, or a message as it
-// came in. This is how weights travel, without a copy. It is used as a pointer to a span: `*weights`, `weights->size()`.
+// SharedArray: numbers that several hold and nobody changes, with whatever keeps their memory
+// alive: a vector, or a message as it came in. This is how weights travel, without a copy. It is
+// used as a pointer to a span: `*weights`, `weights->size()`.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ class SharedArray {
     if (values) values_ = *values;
   }
   /// `values` stay valid and unchanged as long as `owner` is held.
-  SharedArray(std::shared_ptr<const void> owner, std::span<const T> values) : owner_(std::move(owner)), values_(values) {}
+  SharedArray(std::shared_ptr<const void> owner, std::span<const T> values)
+      : owner_(std::move(owner)), values_(values) {}
 
   const std::span<const T>& operator*() const { return values_; }
   const std::span<const T>* operator->() const { return &values_; }

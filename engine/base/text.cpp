@@ -18,7 +18,8 @@ std::string to_text(double value) {
 std::string to_text(double value, int decimals) {
   std::array<char, 400> buffer;
   const int length = std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);
-  return std::string(buffer.data(), std::min<std::size_t>(static_cast<std::size_t>(length), buffer.size() - 1));
+  return std::string(buffer.data(),
+                     std::min<std::size_t>(static_cast<std::size_t>(length), buffer.size() - 1));
 }
 
 std::string join(std::initializer_list<std::string_view> pieces) {
@@ -88,7 +89,10 @@ std::size_t sequence_length(std::string_view text, std::size_t i) {
   const auto at = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char lead = at(i);
   if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xC2 && lead <= 0xDF ? 2 : (lead & 0xF0) == 0xE0 ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
+  const std::size_t length = lead >= 0xC2 && lead <= 0xDF   ? 2
+                             : (lead & 0xF0) == 0xE0        ? 3
+                             : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                                            : 0;
   if (length == 0 || i + length > text.size()) return 0;
   for (std::size_t k = 1; k < length; ++k)
     if ((at(i + k) & 0xC0) != 0x80) return 0;

@@ -1,4 +1,5 @@
-// Small text helpers: cat() joins pieces into a string, without the compile-time cost of a formatting library.
+// Small text helpers: cat() joins pieces into a string, without the compile-time cost of a
+// formatting library.
 #pragma once
 
 #include <concepts>
@@ -23,7 +24,8 @@ class Piece {
   Piece(char c) : owned_(1, c), view_(owned_) {}
   Piece(bool value) : view_(value ? "true" : "false") {}
   template <std::integral I>
-  requires(!std::same_as<I, bool> && !std::same_as<I, char>) Piece(I value) : owned_(std::to_string(value)), view_(owned_) {}
+  requires(!std::same_as<I, bool> && !std::same_as<I, char>) Piece(I value)
+      : owned_(std::to_string(value)), view_(owned_) {}
   Piece(double value) : owned_(to_text(value)), view_(owned_) {}
   Piece(const Piece&) = delete;
   Piece& operator=(const Piece&) = delete;
@@ -44,13 +46,16 @@ std::string cat(const Parts&... parts) {
   return join({Piece(parts).view()...});
 }
 
-/// The member of `known` with the smallest edit distance to `word`, or "" when none is near: for "did you mean".
+/// The member of `known` with the smallest edit distance to `word`, or "" when none is near: for
+/// "did you mean".
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
-/// `text` with control characters escaped and cut after `limit` bytes (on a character boundary), for error messages and logs.
+/// `text` with control characters escaped and cut after `limit` bytes (on a character boundary),
+/// for error messages and logs.
 std::string quote(std::string_view text, std::size_t limit = 80);
 
-/// True when `text` is well-formed UTF-8; otherwise `bad`, when given, receives the offset of the first wrong byte.
+/// True when `text` is well-formed UTF-8; otherwise `bad`, when given, receives the offset of the
+/// first wrong byte.
 bool valid_utf8(std::string_view text, std::size_t* bad = nullptr);
 
 }  // namespace troupe

@@ -20,7 +20,9 @@ std::string owner_of(int fd) {
   std::array<char, 24> text{};
   const auto count = ::pread(fd, text.data(), text.size(), 0);
   std::string digits;
-  for (ssize_t i = 0; i < count && text[static_cast<std::size_t>(i)] >= '0' && text[static_cast<std::size_t>(i)] <= '9'; ++i)
+  for (ssize_t i = 0; i < count && text[static_cast<std::size_t>(i)] >= '0' &&
+                      text[static_cast<std::size_t>(i)] <= '9';
+       ++i)
     digits += text[static_cast<std::size_t>(i)];
   return digits.empty() ? "another process" : "process " + digits;
 }
@@ -36,17 +38,23 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   if (fd < 0) return fail(Errc::io, cat(path, ": cannot open: ", std::strerror(errno)));
   DirectoryLock lock(directory, fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return fail(Errc::io, cat(path, ": cannot lock: ", std::strerror(errno)));
-    return fail(Errc::usage,
-                cat(directory, ": ", owner_of(fd), " is writing to this output directory; wait for it to end or choose another output"));
+    if (errno != EWOULDBLOCK)
+      return fail(Errc::io, cat(path, ": cannot lock: ", std::strerror(errno)));
+    return fail(
+        Errc::usage,
+        cat(directory, ": ", owner_of(fd),
+            " is writing to this output directory; wait for it to end or choose another output"));
   }
   const std::string pid = cat(::getpid(), "\n");
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+  if (::ftruncate(fd, 0) != 0 ||
+      ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
     return fail(Errc::io, cat(path, ": cannot write: ", std::strerror(errno)));
   return lock;
 }
 
-DirectoryLock::DirectoryLock(DirectoryLock&& other) noexcept : directory_(std::move(other.directory_)), fd_(std::exchange(other.fd_, -1)) {}
+DirectoryLock::DirectoryLock(DirectoryLock&& other) noexcept
+    : directory_(std::move(other.directory_)), fd_(std::exchange(other.fd_, -1)) {
+}
 DirectoryLock& DirectoryLock::operator=(DirectoryLock&& other) noexcept {
   std::swap(directory_, other.directory_);
   std::swap(fd_, other.fd_);

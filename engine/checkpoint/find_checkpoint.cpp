@@ -14,21 +14,25 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t state_bytes = 256u << 20;
 
-std::string name_of(std::int64_t step) { return cat("checkpoint-", step); }
+std::string name_of(std::int64_t step) {
+  return cat("checkpoint-", step);
+}
 
-// Whole, and of the step that its name says: a folder renamed or copied over another is not taken for it.
+// Whole, and of the step that its name says: a folder renamed or copied over another is not taken
+// for it.
 Result<> usable(const std::string& path, std::int64_t step) {
   const auto manifest = verify_checkpoint(path);
   if (!manifest) return fail(manifest.error());
   const auto state = read_training_state(path);
   if (!state) return fail(state.error());
   if (manifest->step != step || state->step != step)
-    return fail(Errc::corrupt,
-                cat(path, ": expected step ", step, ", found ", manifest->step, " in its manifest and ", state->step, " in its state"));
+    return fail(Errc::corrupt, cat(path, ": expected step ", step, ", found ", manifest->step,
+                                   " in its manifest and ", state->step, " in its state"));
   return {};
 }
 
-// Where to look, in this order: the checkpoint that `latest` names, then the others from the highest step down.
+// Where to look, in this order: the checkpoint that `latest` names, then the others from the
+// highest step down.
 Result<std::vector<std::int64_t>> candidates(const std::string& output) {
   std::vector<std::int64_t> steps;
   std::error_code failed;
@@ -38,7 +42,8 @@ Result<std::vector<std::int64_t>> candidates(const std::string& output) {
   if (failed) return fail(Errc::io, cat(output, ": cannot list: ", failed.message()));
   std::sort(steps.rbegin(), steps.rend());
   const auto target = fs::read_symlink(cat(output, "/latest"), failed);
-  if (failed) return steps;  // no link yet: a run was killed between its first checkpoint and the link
+  if (failed)
+    return steps;  // no link yet: a run was killed between its first checkpoint and the link
   const auto linked = step_of_name(target.string());
   if (!linked) return steps;
   steps.erase(std::remove(steps.begin(), steps.end(), *linked), steps.end());
@@ -82,20 +87,25 @@ Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output) {
     const auto whole = usable(found.path, step);
     if (whole) {
       for (const auto& what : damage)
-        found.warnings.push_back(cat("a checkpoint is damaged: ", what, "; continuing from ", found.path, " instead"));
+        found.warnings.push_back(
+            cat("a checkpoint is damaged: ", what, "; continuing from ", found.path, " instead"));
       return found;
     }
     damage.push_back(whole.error().what);
   }
-  return fail(Errc::corrupt, cat(output, ": no checkpoint can be used: ", join(damage, "; "),
-                                 ". Restore one from a copy, or choose another output directory to start anew"));
+  return fail(Errc::corrupt,
+              cat(output, ": no checkpoint can be used: ", join(damage, "; "),
+                  ". Restore one from a copy, or choose another output directory to start anew"));
 }
 
-Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied, Tensor* exp_avg, Tensor* exp_avg_sq) {
-  check((exp_avg == nullptr) == (exp_avg_sq == nullptr), "load_checkpoint: one moment without the other");
+Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,
+                                      Tensor* exp_avg, Tensor* exp_avg_sq) {
+  check((exp_avg == nullptr) == (exp_avg_sq == nullptr),
+        "load_checkpoint: one moment without the other");
   auto state = read_training_state(path);
   if (!state) return state;
-  if (auto loaded = load_parameters(path, into, {.tied = tied}); !loaded) return fail(loaded.error());
+  if (auto loaded = load_parameters(path, into, {.tied = tied}); !loaded)
+    return fail(loaded.error());
   auto tensors = load_training_tensors(cat(path, "/", optimizer_file), into, exp_avg, exp_avg_sq);
   const bool unneeded = !tensors && tensors.error().code == Errc::not_found && !exp_avg;
   if (!tensors && !unneeded) return fail(tensors.error());

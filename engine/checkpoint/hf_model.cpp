@@ -21,11 +21,12 @@ struct Found {
   Place place;
 };
 
-/// Reads parameters from the tensors that hold them. Of a tensor that holds several, or in another order, the values are kept until another
-/// one is read.
+/// Reads parameters from the tensors that hold them. Of a tensor that holds several, or in another
+/// order, the values are kept until another one is read.
 class Reader {
  public:
-  Reader(ops::Device& device, bool allow_nonfinite) : device_(device), allow_nonfinite_(allow_nonfinite) {}
+  Reader(ops::Device& device, bool allow_nonfinite)
+      : device_(device), allow_nonfinite_(allow_nonfinite) {}
 
   /// This rank's part of the parameter.
   Result<> read(nn::Parameter& parameter, const std::vector<const Found*>& from) {
@@ -42,22 +43,28 @@ class Reader {
   }
 
  private:
-  /// Converted on the device's threads from the file's pages to where the values belong: nothing lies anywhere between.
+  /// Converted on the device's threads from the file's pages to where the values belong: nothing
+  /// lies anywhere between.
   Result<> read_plain(nn::Parameter& parameter, const Place& place) {
-    const auto stored = place.file->floats(place.tensor->name, parameter.shard, parameter.value.count());
+    const auto stored =
+        place.file->floats(place.tensor->name, parameter.shard, parameter.value.count());
     if (!stored) return fail(stored.error());
-    device_.upload_from(parameter.value, [&](std::int64_t begin, std::span<float> into) { stored->read(begin, into); });
+    device_.upload_from(parameter.value, [&](std::int64_t begin, std::span<float> into) {
+      stored->read(begin, into);
+    });
     if (allow_nonfinite_ || device_.all_finite(parameter.value)) return {};
     return finite(ops::to_host(device_, parameter.value), place);
   }
   Result<> finite(std::span<const float> values, const Place& place) const {
-    return allow_nonfinite_ ? Result<>() : check_finite(values, place.file->path(), place.tensor->name);
+    return allow_nonfinite_ ? Result<>()
+                            : check_finite(values, place.file->path(), place.tensor->name);
   }
   Result<> keep(const Found& found) {
     if (kept_ == &found) return {};
     kept_ = nullptr;
     kept_values_.resize(static_cast<std::size_t>(found.place.tensor->count()));
-    if (auto read = found.place.file->read_f32(found.place.tensor->name, kept_values_); !read) return read;
+    if (auto read = found.place.file->read_f32(found.place.tensor->name, kept_values_); !read)
+      return read;
     if (auto clean = finite(kept_values_, found.place); !clean) return clean;
     kept_ = &found;
     return {};
@@ -74,8 +81,8 @@ bool wanted(const nn::Parameter& parameter, const LoadOptions& options) {
 }
 
 /// Where the tensors lie that hold the wanted parameters.
-Result<std::vector<Found>> find_all(const std::string& folder, const SafetensorsFolder& weights, const nn::Parameters& parameters,
-                                    const LoadOptions& options) {
+Result<std::vector<Found>> find_all(const std::string& folder, const SafetensorsFolder& weights,
+                                    const nn::Parameters& parameters, const LoadOptions& options) {
   auto stored = stored_in(folder, parameters, options.tied);
   if (!stored) return fail(stored.error());
   std::vector<Found> all;
@@ -83,7 +90,8 @@ Result<std::vector<Found>> find_all(const std::string& folder, const Safetensors
     if (!wanted(*parameters.find(tensor.rows.front().parameter), options)) continue;
     const auto place = locate(weights, tensor.name, options.tied);
     if (!place) return missing(folder, weights, tensor.name);
-    if (auto fits = check_shape(*place, tensor.name, tensor.shape()); !fits) return fail(fits.error());
+    if (auto fits = check_shape(*place, tensor.name, tensor.shape()); !fits)
+      return fail(fits.error());
     all.push_back({std::move(tensor), *place});
   }
   return all;
@@ -106,7 +114,9 @@ Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOp
       if (list.empty() || list.back() != &found) list.push_back(&found);
     }
   }
-  if (auto clean = check_unused(*weights, used, options.tied, into.find("score.weight") != nullptr); !clean) return clean;
+  if (auto clean = check_unused(*weights, used, options.tied, into.find("score.weight") != nullptr);
+      !clean)
+    return clean;
   Reader reader(into.device(), options.allow_nonfinite);
   for (auto& parameter : into.all()) {
     if (!wanted(parameter, options)) continue;

@@ -1,4 +1,5 @@
-// save_parameters: one file or shards (huggingface_hub's split_torch_state_dict_into_shards), config.json, and the files beside it.
+// save_parameters: one file or shards (huggingface_hub's split_torch_state_dict_into_shards),
+// config.json, and the files beside it.
 #include <algorithm>
 #include <cstdio>
 #include <unordered_map>
@@ -40,7 +41,8 @@ std::vector<Shard> split(const Tensors& stored, const SaveOptions& options) {
   std::size_t filled = 0;
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const std::size_t bytes = bytes_of(stored[i], options.type);
-    if (!shards.back().empty() && filled + bytes > options.shard_bytes) shards.emplace_back(), filled = 0;
+    if (!shards.back().empty() && filled + bytes > options.shard_bytes)
+      shards.emplace_back(), filled = 0;
     shards.back().push_back(i);
     filled += bytes;
   }
@@ -68,7 +70,8 @@ std::string shard_name(std::size_t number, std::size_t of) {
   return name;
 }
 
-Result<> write_shard(const std::string& path, const Tensors& stored, const Shard& shard, nn::LogicalTensors& tensors, StoredType type) {
+Result<> write_shard(const std::string& path, const Tensors& stored, const Shard& shard,
+                     nn::LogicalTensors& tensors, StoredType type) {
   std::vector<SafetensorsWriter::Plan> plans;
   std::unordered_map<std::string_view, std::size_t> by_name;
   for (const auto place : shard) {
@@ -78,41 +81,57 @@ Result<> write_shard(const std::string& path, const Tensors& stored, const Shard
   auto writer = SafetensorsWriter::create(path, plans);
   if (!writer) return fail(writer.error());
   for (const auto& tensor : writer->tensors())
-    if (auto written = writer->write(tensor.name, values_of(stored[by_name.at(tensor.name)], tensors)); !written) return written;
+    if (auto written =
+            writer->write(tensor.name, values_of(stored[by_name.at(tensor.name)], tensors));
+        !written)
+      return written;
   return writer->finish();
 }
 
-Result<> write_weights(const std::string& folder, const Tensors& stored, nn::LogicalTensors& tensors, const SaveOptions& options) {
+Result<> write_weights(const std::string& folder, const Tensors& stored,
+                       nn::LogicalTensors& tensors, const SaveOptions& options) {
   const auto shards = split(stored, options);
-  if (shards.size() == 1) return write_shard(cat(folder, "/", weights_file), stored, shards[0], tensors, options.type);
+  if (shards.size() == 1)
+    return write_shard(cat(folder, "/", weights_file), stored, shards[0], tensors, options.type);
   std::vector<std::pair<std::string, std::string>> map;
   std::size_t total = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shard_name(i + 1, shards.size());
-    for (const auto place : shards[i]) map.emplace_back(stored[place].name, name), total += bytes_of(stored[place], options.type);
-    if (auto written = write_shard(cat(folder, "/", name), stored, shards[i], tensors, options.type); !written) return written;
+    for (const auto place : shards[i])
+      map.emplace_back(stored[place].name, name), total += bytes_of(stored[place], options.type);
+    if (auto written =
+            write_shard(cat(folder, "/", name), stored, shards[i], tensors, options.type);
+        !written)
+      return written;
   }
   std::sort(map.begin(), map.end());
   Json::Object weight_map;
   for (auto& [tensor, shard] : map) weight_map.emplace_back(tensor, shard);
   const Json index(
-      Json::Object{{"metadata", Json::Object{{"total_size", static_cast<std::int64_t>(total)}}}, {"weight_map", std::move(weight_map)}});
+      Json::Object{{"metadata", Json::Object{{"total_size", static_cast<std::int64_t>(total)}}},
+                   {"weight_map", std::move(weight_map)}});
   return write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n");
 }
 
-// What is stored must be what config.json says, or another tool would load it in another precision or untie it.
+// What is stored must be what config.json says, or another tool would load it in another precision
+// or untie it.
 Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& options) {
   auto config = read_json(cat(options.source, "/config.json"));
   if (!config) return config;
   if (!config->is_object())
-    return fail(Errc::bad_input, cat(options.source, "/config.json: expected an object, found ", config->type_name()));
-  const char* dtype = options.type == StoredType::f32 ? "float32" : options.type == StoredType::bf16 ? "bfloat16" : "float16";
-  const bool modern = config->find("dtype") != nullptr;  // transformers 5 writes "dtype", 4 wrote "torch_dtype"
+    return fail(Errc::bad_input, cat(options.source, "/config.json: expected an object, found ",
+                                     config->type_name()));
+  const char* dtype = options.type == StoredType::f32    ? "float32"
+                      : options.type == StoredType::bf16 ? "bfloat16"
+                                                         : "float16";
+  const bool modern =
+      config->find("dtype") != nullptr;  // transformers 5 writes "dtype", 4 wrote "torch_dtype"
   if (modern) config->set("dtype", dtype);
   if (!modern || config->find("torch_dtype")) config->set("torch_dtype", dtype);
   config->set("tie_word_embeddings", options.tied);
   if (const nn::Parameter* score = parameters.find("score.weight"))
-    models::write_head(*config, static_cast<int>(score->logical_shape()[0]), parameters.find("score.bias") != nullptr);
+    models::write_head(*config, static_cast<int>(score->logical_shape()[0]),
+                       parameters.find("score.bias") != nullptr);
   return config;
 }
 
@@ -128,13 +147,16 @@ Result<> copy_companions(const std::string& folder, const std::string& source) {
 
 }  // namespace
 
-Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters, const SaveOptions& options) {
+Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters,
+                         const SaveOptions& options) {
   nn::LogicalTensors tensors(parameters, {parameters.values()}, nullptr);
   return save_parameters(folder, tensors, options);
 }
 
-Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors, const SaveOptions& options) {
-  check(options.type == StoredType::f32 || options.type == StoredType::bf16 || options.type == StoredType::f16,
+Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
+                         const SaveOptions& options) {
+  check(options.type == StoredType::f32 || options.type == StoredType::bf16 ||
+            options.type == StoredType::f16,
         "save_parameters: weights are stored as F32, BF16 or F16");
   Json config;
   if (!options.source.empty()) {
@@ -146,7 +168,8 @@ Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
   if (!stored) return fail(stored.error());
   if (auto written = write_weights(folder, *stored, tensors, options); !written) return written;
   if (!options.source.empty()) {
-    if (auto written = write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"); !written) return written;
+    if (auto written = write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"); !written)
+      return written;
     if (auto copied = copy_companions(folder, options.source); !copied) return copied;
   }
   return sync_directory(folder);

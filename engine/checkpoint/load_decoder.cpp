@@ -19,14 +19,17 @@ Result<> add_end_tokens(const std::string& path, models::DecoderSpec& spec) {
   if (!std::filesystem::exists(path)) return {};
   const auto config = read_json(path, {.bytes = 16u << 20});
   if (!config) return fail(config.error());
-  if (!config->is_object()) return fail(Errc::bad_input, cat(path, ": expected a JSON object, found ", config->type_name()));
+  if (!config->is_object())
+    return fail(Errc::bad_input,
+                cat(path, ": expected a JSON object, found ", config->type_name()));
   const Json* member = config->find("eos_token_id");
   if (!member || member->is_null()) return {};
   const Json::Array ids = member->is_array() ? member->array() : Json::Array{*member};
   for (const auto& id : ids) {
     if (!id.is_integer() || id.integer() < 0 || id.integer() >= spec.vocabulary)
       return fail(Errc::bad_input,
-                  cat(path, ": \"eos_token_id\" must be a token id below vocab_size ", spec.vocabulary, ", found ", quote(id.dump(), 40)));
+                  cat(path, ": \"eos_token_id\" must be a token id below vocab_size ",
+                      spec.vocabulary, ", found ", quote(id.dump(), 40)));
     const auto token = static_cast<std::int32_t>(id.integer());
     if (std::ranges::find(spec.eos_ids, token) == spec.eos_ids.end()) spec.eos_ids.push_back(token);
   }
@@ -40,7 +43,8 @@ Result<> check_size(const std::string& folder, const models::DecoderSpec& spec) 
   std::int64_t stored = 0;
   for (const auto& place : weights->all()) stored += place.tensor->count();
   if (spec.parameter_count() <= stored) return {};
-  return fail(Errc::corrupt, cat(folder, ": config.json describes ", spec.parameter_count(), " parameters, the weight files hold ", stored,
+  return fail(Errc::corrupt, cat(folder, ": config.json describes ", spec.parameter_count(),
+                                 " parameters, the weight files hold ", stored,
                                  "; one of them belongs to another model"));
 }
 
@@ -58,11 +62,14 @@ Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
   if (!config) return fail(config.error());
   auto spec = models::read_spec(*config, path);
   if (!spec) return spec;
-  if (auto added = add_end_tokens(folder + "/generation_config.json", *spec); !added) return fail(added.error());
+  if (auto added = add_end_tokens(folder + "/generation_config.json", *spec); !added)
+    return fail(added.error());
   return spec;
 }
 
-Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device, const std::string& folder, bool with_gradients,
+Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
+                                                      const std::string& folder,
+                                                      bool with_gradients,
                                                       parallel::Communicator* tp) {
   auto spec = read_folder_spec(folder);
   if (!spec) return fail(spec.error());
@@ -78,16 +85,21 @@ void draw_score_head(models::Decoder& model, double deviation, std::uint64_t see
   if (head.bias) model.device().fill(head.bias->value, 0);
 }
 
-Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device, const std::string& folder, models::DecoderSpec spec,
-                                                      bool with_gradients, parallel::Communicator* tp) {
+Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
+                                                      const std::string& folder,
+                                                      models::DecoderSpec spec, bool with_gradients,
+                                                      parallel::Communicator* tp) {
   auto stored = read_folder_spec(folder);
   if (!stored) return fail(stored.error());
   if (auto fits = check_size(folder, *stored); !fits) return fail(fits.error());
-  if (auto splits = models::check_split(spec, tp ? tp->size() : 1); !splits) return fail(splits.error());
-  const LoadOptions options{.tied = spec.tied, .fresh_score = spec.labels > 0 && stored->labels == 0};
+  if (auto splits = models::check_split(spec, tp ? tp->size() : 1); !splits)
+    return fail(splits.error());
+  const LoadOptions options{.tied = spec.tied,
+                            .fresh_score = spec.labels > 0 && stored->labels == 0};
   auto model = std::make_unique<models::Decoder>(device, std::move(spec), with_gradients, tp);
   if (options.fresh_score) draw_score_head(*model, 0, 0);
-  if (auto loaded = load_parameters(folder, model->parameters(), options); !loaded) return fail(loaded.error());
+  if (auto loaded = load_parameters(folder, model->parameters(), options); !loaded)
+    return fail(loaded.error());
   return model;
 }
 

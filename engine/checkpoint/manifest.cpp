@@ -28,20 +28,27 @@ std::string hex(const XXH128_canonical_t& sum) {
 
 // Inside the folder, whatever the manifest says: one or two plain names.
 bool plain_path(std::string_view path) {
-  if (path.empty() || path.size() > 512 || path.front() == '/' || std::count(path.begin(), path.end(), '/') > 1) return false;
+  if (path.empty() || path.size() > 512 || path.front() == '/' ||
+      std::count(path.begin(), path.end(), '/') > 1)
+    return false;
   const auto slash = path.find('/');
   const auto plain = [](std::string_view name) {
     return !name.empty() && name.front() != '.' &&
-           std::all_of(name.begin(), name.end(), [](char c) { return c > 0x20 && c < 0x7F && c != '\\'; });
+           std::all_of(name.begin(), name.end(),
+                       [](char c) { return c > 0x20 && c < 0x7F && c != '\\'; });
   };
-  return slash == std::string_view::npos ? plain(path) : plain(path.substr(0, slash)) && plain(path.substr(slash + 1));
+  return slash == std::string_view::npos
+             ? plain(path)
+             : plain(path.substr(0, slash)) && plain(path.substr(slash + 1));
 }
 
 Result<std::vector<std::string>> files_of(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code failed;
-  for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-    if (!at->is_directory()) out.push_back(fs::path(at->path()).lexically_relative(folder).generic_string());
+  for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end;
+       at.increment(failed))
+    if (!at->is_directory())
+      out.push_back(fs::path(at->path()).lexically_relative(folder).generic_string());
   if (failed) return fail(Errc::io, cat(folder, ": cannot list: ", failed.message()));
   std::sort(out.begin(), out.end());
   return out;
@@ -51,22 +58,30 @@ Result<Manifest> parse(const std::string& text, const std::string& where) {
   const auto json = parse_json(text, where, {.depth = 8, .bytes = manifest_bytes});
   if (!json) return fail(Errc::corrupt, json.error().what);
   const auto kind = get_string(*json, "format", where);
-  const auto number = get_integer(*json, "version", where), step = get_integer(*json, "step", where);
-  if (!kind || *kind != format) return fail(Errc::corrupt, cat(where, ": expected \"format\": \"", format, "\""));
+  const auto number = get_integer(*json, "version", where),
+             step = get_integer(*json, "step", where);
+  if (!kind || *kind != format)
+    return fail(Errc::corrupt, cat(where, ": expected \"format\": \"", format, "\""));
   if (!number || !step) return fail(Errc::corrupt, (number ? step : number).error().what);
-  if (*number != version) return fail(Errc::unsupported, cat(where, ": expected version ", version, ", found ", *number));
+  if (*number != version)
+    return fail(Errc::unsupported, cat(where, ": expected version ", version, ", found ", *number));
   Manifest manifest{*step, {}};
   const Json* files = json->find("files");
-  if (!files || !files->is_array()) return fail(Errc::corrupt, cat(where, ": \"files\" must be a list"));
+  if (!files || !files->is_array())
+    return fail(Errc::corrupt, cat(where, ": \"files\" must be a list"));
   for (const Json& entry : files->array()) {
     const auto path = get_string(entry, "path", where), sum = get_string(entry, "xxh3_128", where);
     const auto bytes = get_integer(entry, "bytes", where);
-    if (!path || !sum || !bytes) return fail(Errc::corrupt, (!path ? path.error() : !sum ? sum.error() : bytes.error()).what);
-    if (!plain_path(*path)) return fail(Errc::corrupt, cat(where, ": ", quote(*path), " is not a file of this folder"));
+    if (!path || !sum || !bytes)
+      return fail(Errc::corrupt, (!path ? path.error() : !sum ? sum.error() : bytes.error()).what);
+    if (!plain_path(*path))
+      return fail(Errc::corrupt, cat(where, ": ", quote(*path), " is not a file of this folder"));
     manifest.files.push_back({*path, static_cast<std::uint64_t>(*bytes), *sum});
   }
-  // One text for one manifest: a byte that changed without changing the meaning (a space, an added key) is still damage.
-  if (to_text(manifest) != text) return fail(Errc::corrupt, cat(where, ": not as troupe writes it"));
+  // One text for one manifest: a byte that changed without changing the meaning (a space, an added
+  // key) is still damage.
+  if (to_text(manifest) != text)
+    return fail(Errc::corrupt, cat(where, ": not as troupe writes it"));
   return manifest;
 }
 
@@ -74,9 +89,12 @@ Result<> compare(const Manifest::File& expected, const std::string& folder) {
   const std::string path = cat(folder, "/", expected.path);
   const auto found = measure_file(path);
   if (!found) return fail(Errc::corrupt, found.error().what);
-  if (found->bytes != expected.bytes) return fail(Errc::corrupt, cat(path, ": expected ", expected.bytes, " bytes, found ", found->bytes));
+  if (found->bytes != expected.bytes)
+    return fail(Errc::corrupt,
+                cat(path, ": expected ", expected.bytes, " bytes, found ", found->bytes));
   if (found->xxh3_128 != expected.xxh3_128)
-    return fail(Errc::corrupt, cat(path, ": expected checksum ", quote(expected.xxh3_128), ", found ", quote(found->xxh3_128)));
+    return fail(Errc::corrupt, cat(path, ": expected checksum ", quote(expected.xxh3_128),
+                                   ", found ", quote(found->xxh3_128)));
   return {};
 }
 
@@ -109,8 +127,14 @@ Result<Manifest> measure_checkpoint(const std::string& folder, std::int64_t step
 std::string to_text(const Manifest& manifest) {
   Json::Array files;
   for (const auto& file : manifest.files)
-    files.push_back(Json::Object{{"path", file.path}, {"bytes", file.bytes}, {"xxh3_128", file.xxh3_128}});
-  return Json(Json::Object{{"format", format}, {"version", version}, {"step", manifest.step}, {"files", std::move(files)}}).dump(1) + "\n";
+    files.push_back(
+        Json::Object{{"path", file.path}, {"bytes", file.bytes}, {"xxh3_128", file.xxh3_128}});
+  return Json(Json::Object{{"format", format},
+                           {"version", version},
+                           {"step", manifest.step},
+                           {"files", std::move(files)}})
+             .dump(1) +
+         "\n";
 }
 
 Result<Manifest> verify_checkpoint(const std::string& folder) {
@@ -124,10 +148,13 @@ Result<Manifest> verify_checkpoint(const std::string& folder) {
   const auto present = files_of(folder);
   if (!present) return fail(present.error());
   for (const auto& path : *present) {
-    const bool listed = std::any_of(manifest->files.begin(), manifest->files.end(), [&](const auto& file) { return file.path == path; });
+    const bool listed = std::any_of(manifest->files.begin(), manifest->files.end(),
+                                    [&](const auto& file) { return file.path == path; });
     // A reader's notes do no harm; weights or settings that nobody checked would be loaded.
-    if (!listed && path != manifest_file && (path.find(".safetensors") != std::string::npos || path.ends_with(".json")))
-      return fail(Errc::corrupt, cat(folder, "/", quote(path), ": a file that ", where, " does not know"));
+    if (!listed && path != manifest_file &&
+        (path.find(".safetensors") != std::string::npos || path.ends_with(".json")))
+      return fail(Errc::corrupt,
+                  cat(folder, "/", quote(path), ": a file that ", where, " does not know"));
   }
   return manifest;
 }

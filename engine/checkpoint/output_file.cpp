@@ -25,7 +25,9 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   return OutputFile(path, fd);
 }
 
-OutputFile::OutputFile(OutputFile&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {
+}
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
@@ -48,7 +50,9 @@ Result<> OutputFile::write(std::span<const std::byte> bytes) {
   return {};
 }
 
-Result<> OutputFile::write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
+Result<> OutputFile::write(std::string_view text) {
+  return write(std::as_bytes(std::span(text.data(), text.size())));
+}
 
 Result<> OutputFile::finish() {
   check(fd_ >= 0, "OutputFile: finished twice");

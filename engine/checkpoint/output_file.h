@@ -1,4 +1,5 @@
-// A new file that is written piece by piece, made durable, and removed again when it is abandoned half-way.
+// A new file that is written piece by piece, made durable, and removed again when it is abandoned
+// half-way.
 #pragma once
 
 #include <cstddef>

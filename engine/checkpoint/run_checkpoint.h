@@ -1,6 +1,7 @@
-// Checkpoints of a training run. OUTPUT/checkpoint-STEP/ is a model folder that any other tool loads; its training/ folder holds the
-// optimizer's moments, state.json and manifest.json. OUTPUT/latest is a relative link to the newest. No times, no paths: equal runs
-// give equal bytes. After a kill at any moment the newest checkpoint or the one before is there, whole.
+// Checkpoints of a training run. OUTPUT/checkpoint-STEP/ is a model folder that any other tool
+// loads; its training/ folder holds the optimizer's moments, state.json and manifest.json.
+// OUTPUT/latest is a relative link to the newest. No times, no paths: equal runs give equal bytes.
+// After a kill at any moment the newest checkpoint or the one before is there, whole.
 #pragma once
 
 #include <cstdint>
@@ -28,25 +29,34 @@ struct Snapshot {
   std::int64_t step = 0;
   const nn::Parameters& parameters;
   SaveOptions model;
-  Tensor exp_avg, exp_avg_sq;  ///< AdamW's moments, [parameters.count()] each, or both absent on every rank
-  Json state;                  ///< whatever else the run needs to continue: loader position, seeds, hash of the configuration
-  ModelWriter write_model;     ///< of an adapter, whose parameters are those that are trained; absent: a model folder is written
+  Tensor exp_avg,
+      exp_avg_sq;  ///< AdamW's moments, [parameters.count()] each, or both absent on every rank
+  Json state;      ///< whatever else the run needs to continue: loader position, seeds, hash of the
+                   ///< configuration
+  ModelWriter write_model;  ///< of an adapter, whose parameters are those that are trained; absent:
+                            ///< a model folder is written
 };
 
 struct WriteOptions {
-  int keep_last = 0;  ///< older checkpoints beyond this many are removed; 0 keeps all, else at least 2
-  /// For tests: called before each step of the protocol with its name; an error makes that step fail.
+  int keep_last =
+      0;  ///< older checkpoints beyond this many are removed; 0 keeps all, else at least 2
+  /// For tests: called before each step of the protocol with its name; an error makes that step
+  /// fail.
   std::function<Result<>(std::string_view step)> before;
 };
 
-/// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it; returns the checkpoint's path. Everything goes into a temporary
-/// folder first and is made durable there; then one rename publishes it. Temporary folders that killed runs left are swept. On an error
-/// (a full disk) the temporary folder is removed and earlier checkpoints are as they were. A checkpoint of the same step is replaced.
-Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot, const WriteOptions& options = {});
-/// The same checkpoint, byte for byte, of a model that a group holds in parts. Collective: rank 0, which has the output's lock, writes;
-/// the others (`output` nullptr) hand it their parts, tensor by tensor. All get its result. Only rank 0 needs step, state and options.
-Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output, const Snapshot& snapshot,
+/// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it; returns the checkpoint's path.
+/// Everything goes into a temporary folder first and is made durable there; then one rename
+/// publishes it. Temporary folders that killed runs left are swept. On an error (a full disk) the
+/// temporary folder is removed and earlier checkpoints are as they were. A checkpoint of the same
+/// step is replaced.
+Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
                                      const WriteOptions& options = {});
+/// The same checkpoint, byte for byte, of a model that a group holds in parts. Collective: rank 0,
+/// which has the output's lock, writes; the others (`output` nullptr) hand it their parts, tensor
+/// by tensor. All get its result. Only rank 0 needs step, state and options.
+Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output,
+                                     const Snapshot& snapshot, const WriteOptions& options = {});
 
 struct FoundCheckpoint {
   std::string path;
@@ -55,9 +65,10 @@ struct FoundCheckpoint {
   std::vector<std::string> warnings;
 };
 
-/// The checkpoint that a run over `output` continues from: the one that `latest` names, or else the highest step, with every byte
-/// verified against its manifest. A damaged one is passed over, with a warning, in favour of the next one that holds. No checkpoint:
-/// nullopt. Every one damaged: Errc::corrupt.
+/// The checkpoint that a run over `output` continues from: the one that `latest` names, or else the
+/// highest step, with every byte verified against its manifest. A damaged one is passed over, with
+/// a warning, in favour of the next one that holds. No checkpoint: nullopt. Every one damaged:
+/// Errc::corrupt.
 Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output);
 
 struct TrainingState {
@@ -68,11 +79,13 @@ struct TrainingState {
 /// The step and state of a checkpoint, without its tensors. Errc::not_found, corrupt, io.
 Result<TrainingState> read_training_state(const std::string& path);
 
-/// Loads this rank's part of the weights (with every bit that training had, also when the model folder's are rounded) and, where given, the
-/// moments
-/// ([into.count()] each). Does not verify checksums: `path` comes from find_latest, or went through verify_checkpoint.
-/// Errc::not_found: no training state, or no moments where they are wanted. Errc::corrupt, io.
-Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied, Tensor* exp_avg, Tensor* exp_avg_sq);
+/// Loads this rank's part of the weights (with every bit that training had, also when the model
+/// folder's are rounded) and, where given, the moments
+/// ([into.count()] each). Does not verify checksums: `path` comes from find_latest, or went through
+/// verify_checkpoint. Errc::not_found: no training state, or no moments where they are wanted.
+/// Errc::corrupt, io.
+Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,
+                                      Tensor* exp_avg, Tensor* exp_avg_sq);
 
 /// "checkpoint-120" gives 120.
 std::optional<std::int64_t> step_of_name(std::string_view name);

@@ -14,11 +14,13 @@
 
 namespace troupe::engine::checkpoint {
 
-static_assert(std::endian::native == std::endian::little, "safetensors are little-endian, and so must this machine be");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors are little-endian, and so must this machine be");
 
 namespace {
 
-// Elements may lie at odd addresses (the header's length is anything), so they are copied out, in blocks that a compiler makes vectors of.
+// Elements may lie at odd addresses (the header's length is anything), so they are copied out, in
+// blocks that a compiler makes vectors of.
 template <class Stored, class Convert, class T>
 void convert(std::span<const std::byte> bytes, std::span<T> into, Convert widen) {
   constexpr std::size_t block = 16;
@@ -37,21 +39,27 @@ void convert(std::span<const std::byte> bytes, std::span<T> into, Convert widen)
 }
 
 bool holds_floats(StoredType type) {
-  return type == StoredType::f32 || type == StoredType::f64 || type == StoredType::bf16 || type == StoredType::f16;
+  return type == StoredType::f32 || type == StoredType::f64 || type == StoredType::bf16 ||
+         type == StoredType::f16;
 }
 
 template <class T>
 bool decode_floats(StoredType type, std::span<const std::byte> bytes, std::span<T> into) {
   switch (type) {
     case StoredType::f32:
-      if (std::is_same_v<T, float> && !into.empty()) return std::memcpy(into.data(), bytes.data(), into.size_bytes()), true;
+      if (std::is_same_v<T, float> && !into.empty())
+        return std::memcpy(into.data(), bytes.data(), into.size_bytes()), true;
       return convert<float>(bytes, into, [](float x) { return static_cast<T>(x); }), true;
     case StoredType::f64:
       return convert<double>(bytes, into, [](double x) { return static_cast<T>(x); }), true;
     case StoredType::bf16:
-      return convert<std::uint16_t>(bytes, into, [](std::uint16_t x) { return static_cast<T>(bf16_to_float(x)); }), true;
+      return convert<std::uint16_t>(
+                 bytes, into, [](std::uint16_t x) { return static_cast<T>(bf16_to_float(x)); }),
+             true;
     case StoredType::f16:
-      return convert<std::uint16_t>(bytes, into, [](std::uint16_t x) { return static_cast<T>(f16_to_float(x)); }), true;
+      return convert<std::uint16_t>(
+                 bytes, into, [](std::uint16_t x) { return static_cast<T>(f16_to_float(x)); }),
+             true;
     default:
       return false;
   }
@@ -84,14 +92,17 @@ bool decode_integers(StoredType type, std::span<const std::byte> bytes, std::spa
 }
 
 std::string range_text(const parallel::Shard& part) {
-  return part.whole() ? "" : cat(", indices ", part.begin, " to ", part.end, " of ", part.full, " along axis ", part.axis);
+  return part.whole() ? ""
+                      : cat(", indices ", part.begin, " to ", part.end, " of ", part.full,
+                            " along axis ", part.axis);
 }
 
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(std::string path, MappedFile file, SafetensorsHeader header)
     : path_(std::move(path)), file_(std::move(file)), header_(std::move(header)) {
-  for (std::size_t i = 0; i < header_.tensors.size(); ++i) index_.emplace(header_.tensors[i].name, i);
+  for (std::size_t i = 0; i < header_.tensors.size(); ++i)
+    index_.emplace(header_.tensors[i].name, i);
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path, SafetensorsLimits limits) {
@@ -123,17 +134,21 @@ Result<> SafetensorsFile::read(std::string_view name, std::span<T> into) const {
   if (!tensor) return fail(Errc::not_found, cat(path_, ": no tensor ", quote(name)));
   const auto where = [&] { return cat(path_, ": tensor ", quote(name), ": "); };
   if (static_cast<std::size_t>(tensor->count()) != into.size())
-    return fail(Errc::bad_input, cat(where(), "expected ", into.size(), " elements, found ", shape_text(tensor->shape)));
+    return fail(Errc::bad_input, cat(where(), "expected ", into.size(), " elements, found ",
+                                     shape_text(tensor->shape)));
   if constexpr (std::is_floating_point_v<T>) {
     if (decode_floats(tensor->type, bytes(*tensor), into)) return {};
-    return fail(Errc::unsupported, cat(where(), "expected F32, BF16, F16 or F64, found ", to_string(tensor->type)));
+    return fail(Errc::unsupported,
+                cat(where(), "expected F32, BF16, F16 or F64, found ", to_string(tensor->type)));
   } else {
     if (decode_integers(tensor->type, bytes(*tensor), into)) return {};
-    return fail(Errc::unsupported, cat(where(), "expected integers that fit ", 8 * sizeof(T), " bits, found ", to_string(tensor->type)));
+    return fail(Errc::unsupported, cat(where(), "expected integers that fit ", 8 * sizeof(T),
+                                       " bits, found ", to_string(tensor->type)));
   }
 }
 
-Result<StoredFloats> SafetensorsFile::floats(std::string_view name, const parallel::Shard& part, std::int64_t count) const {
+Result<StoredFloats> SafetensorsFile::floats(std::string_view name, const parallel::Shard& part,
+                                             std::int64_t count) const {
   const StoredTensor* tensor = find(name);
   if (!tensor) return fail(Errc::not_found, cat(path_, ": no tensor ", quote(name)));
   const auto where = [&] { return cat(path_, ": tensor ", quote(name), ": expected "); };
@@ -145,47 +160,66 @@ Result<StoredFloats> SafetensorsFile::floats(std::string_view name, const parall
   if (part.whole()) {
     out.rows_ = 1, out.length_ = tensor->count();
   } else {
-    fits = axis < shape.size() && shape.size() <= 2 && shape[axis] == part.full && 0 <= part.begin && part.begin <= part.end &&
-           part.end <= part.full;
+    fits = axis < shape.size() && shape.size() <= 2 && shape[axis] == part.full &&
+           0 <= part.begin && part.begin <= part.end && part.end <= part.full;
     const std::int64_t columns = shape.size() == 2 ? shape[1] : 1, wanted = part.end - part.begin;
     out.rows_ = axis == 0 ? 1 : shape.empty() ? 0 : shape[0];
-    out.width_ = axis == 0 ? 0 : columns, out.first_ = axis == 0 ? part.begin * columns : part.begin;
+    out.width_ = axis == 0 ? 0 : columns,
+    out.first_ = axis == 0 ? part.begin * columns : part.begin;
     out.length_ = axis == 0 ? wanted * columns : wanted;
   }
   if (!fits || out.count() != count)
-    return fail(Errc::bad_input, cat(where(), count, " elements", range_text(part), ", found ", shape_text(shape)));
-  if (!holds_floats(tensor->type)) return fail(Errc::unsupported, cat(where(), "F32, BF16, F16 or F64, found ", to_string(tensor->type)));
+    return fail(Errc::bad_input,
+                cat(where(), count, " elements", range_text(part), ", found ", shape_text(shape)));
+  if (!holds_floats(tensor->type))
+    return fail(Errc::unsupported,
+                cat(where(), "F32, BF16, F16 or F64, found ", to_string(tensor->type)));
   return out;
 }
 
 void StoredFloats::read(std::int64_t begin, std::span<float> into) const {
-  check(0 <= begin && begin + std::ssize(into) <= count(), "StoredFloats: values that are not there");
+  check(0 <= begin && begin + std::ssize(into) <= count(),
+        "StoredFloats: values that are not there");
   const std::size_t size = bits_of(type_) / 8;
   while (!into.empty()) {
     const std::int64_t row = begin / length_, column = begin % length_;
     const std::size_t run = std::min(static_cast<std::size_t>(length_ - column), into.size());
-    decode_floats(type_, bytes_.subspan(static_cast<std::size_t>(row * width_ + first_ + column) * size, run * size), into.first(run));
+    decode_floats(
+        type_,
+        bytes_.subspan(static_cast<std::size_t>(row * width_ + first_ + column) * size, run * size),
+        into.first(run));
     into = into.subspan(run), begin += static_cast<std::int64_t>(run);
   }
 }
 
-Result<> SafetensorsFile::read_part(std::string_view name, const parallel::Shard& part, std::span<float> into) const {
+Result<> SafetensorsFile::read_part(std::string_view name, const parallel::Shard& part,
+                                    std::span<float> into) const {
   const auto stored = floats(name, part, std::ssize(into));
   if (!stored) return fail(stored.error());
   stored->read(0, into);
   return {};
 }
 
-Result<> SafetensorsFile::read_f32(std::string_view name, std::span<float> into) const { return read(name, into); }
-Result<> SafetensorsFile::read_f64(std::string_view name, std::span<double> into) const { return read(name, into); }
-Result<> SafetensorsFile::read_i64(std::string_view name, std::span<std::int64_t> into) const { return read(name, into); }
-Result<> SafetensorsFile::read_i32(std::string_view name, std::span<std::int32_t> into) const { return read(name, into); }
+Result<> SafetensorsFile::read_f32(std::string_view name, std::span<float> into) const {
+  return read(name, into);
+}
+Result<> SafetensorsFile::read_f64(std::string_view name, std::span<double> into) const {
+  return read(name, into);
+}
+Result<> SafetensorsFile::read_i64(std::string_view name, std::span<std::int64_t> into) const {
+  return read(name, into);
+}
+Result<> SafetensorsFile::read_i32(std::string_view name, std::span<std::int32_t> into) const {
+  return read(name, into);
+}
 
-Result<> check_finite(std::span<const float> values, const std::string& path, std::string_view tensor) {
+Result<> check_finite(std::span<const float> values, const std::string& path,
+                      std::string_view tensor) {
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]))
-      return fail(Errc::corrupt, cat(path, ": tensor ", quote(tensor), ": element ", i, " is ", static_cast<double>(values[i]),
-                                     "; every weight must be finite"));
+      return fail(Errc::corrupt,
+                  cat(path, ": tensor ", quote(tensor), ": element ", i, " is ",
+                      static_cast<double>(values[i]), "; every weight must be finite"));
   return {};
 }
 

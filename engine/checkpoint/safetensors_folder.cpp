@@ -16,48 +16,62 @@ constexpr std::size_t shard_limit = 4096;
 // A plain name cannot leave the folder, whatever the index says.
 bool plain_name(std::string_view name) {
   const auto good = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' ||
+           c == '_' || c == '-';
   };
-  return !name.empty() && name.size() <= 255 && name[0] != '.' && name[0] != '-' && name.ends_with(".safetensors") &&
-         std::all_of(name.begin(), name.end(), good);
+  return !name.empty() && name.size() <= 255 && name[0] != '.' && name[0] != '-' &&
+         name.ends_with(".safetensors") && std::all_of(name.begin(), name.end(), good);
 }
 
-using ShardsOfIndex = std::map<std::string, std::vector<std::string>>;  // shard's name -> tensors listed for it
+using ShardsOfIndex =
+    std::map<std::string, std::vector<std::string>>;  // shard's name -> tensors listed for it
 
 Result<ShardsOfIndex> read_index(const std::string& path) {
   const auto json = read_json(path, {.depth = 8, .bytes = index_bytes});
   if (!json) return fail(json.error());
   const Json* map = json->find("weight_map");
   if (!map || !map->is_object() || map->object().empty())
-    return fail(Errc::corrupt, cat(path, ": expected \"weight_map\", an object from tensor names to file names"));
+    return fail(Errc::corrupt,
+                cat(path, ": expected \"weight_map\", an object from tensor names to file names"));
   ShardsOfIndex shards;
   for (const auto& [tensor, shard] : map->object()) {
     if (!shard.is_string() || !plain_name(shard.string()))
-      return fail(Errc::corrupt, cat(path, ": tensor ", quote(tensor),
-                                     ": expected the plain name of a .safetensors file of this folder, found ", quote(shard.dump())));
+      return fail(Errc::corrupt,
+                  cat(path, ": tensor ", quote(tensor),
+                      ": expected the plain name of a .safetensors file of this folder, found ",
+                      quote(shard.dump())));
     shards[shard.string()].push_back(tensor);
-    if (shards.size() > shard_limit) return fail(Errc::unsupported, cat(path, ": more than ", shard_limit, " shards"));
+    if (shards.size() > shard_limit)
+      return fail(Errc::unsupported, cat(path, ": more than ", shard_limit, " shards"));
   }
   return shards;
 }
 
 // The shard and the index must tell the same story in both directions.
-Result<> check_listed(const SafetensorsFile& file, std::vector<std::string>& listed, const std::string& index) {
+Result<> check_listed(const SafetensorsFile& file, std::vector<std::string>& listed,
+                      const std::string& index) {
   for (const auto& name : listed)
-    if (!file.find(name)) return fail(Errc::corrupt, cat(file.path(), ": no tensor ", quote(name), ", which ", index, " says is here"));
+    if (!file.find(name))
+      return fail(Errc::corrupt, cat(file.path(), ": no tensor ", quote(name), ", which ", index,
+                                     " says is here"));
   std::sort(listed.begin(), listed.end());
   for (const auto& tensor : file.tensors())
     if (!std::binary_search(listed.begin(), listed.end(), tensor.name))
-      return fail(Errc::corrupt, cat(file.path(), ": tensor ", quote(tensor.name), " is not listed for this file in ", index));
+      return fail(Errc::corrupt, cat(file.path(), ": tensor ", quote(tensor.name),
+                                     " is not listed for this file in ", index));
   return {};
 }
 
 tl::unexpected<Error> no_weights(const std::string& folder) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) return fail(Errc::not_found, cat(folder, ": no such folder"));
+  if (!std::filesystem::is_directory(folder, ignored))
+    return fail(Errc::not_found, cat(folder, ": no such folder"));
   const bool pickled = std::filesystem::exists(folder + "/pytorch_model.bin", ignored);
-  return fail(Errc::not_found, cat(folder, ": expected ", weights_file, " or ", index_file, ", found neither",
-                                   pickled ? "; pytorch_model.bin is a pickle, which is never opened: save the model as safetensors" : ""));
+  return fail(Errc::not_found,
+              cat(folder, ": expected ", weights_file, " or ", index_file, ", found neither",
+                  pickled ? "; pytorch_model.bin is a pickle, which is never opened: save the "
+                            "model as safetensors"
+                          : ""));
 }
 
 }  // namespace
@@ -79,7 +93,8 @@ Result<SafetensorsFolder> SafetensorsFolder::open_shards(const std::string& fold
   SafetensorsFolder out;
   for (auto& [name, tensors] : *shards) {
     auto file = SafetensorsFile::open(cat(folder, "/", name));
-    if (!file) return fail(file.error().code, cat(file.error().what, " (a shard that ", index, " names)"));
+    if (!file)
+      return fail(file.error().code, cat(file.error().what, " (a shard that ", index, " names)"));
     if (auto listed = check_listed(*file, tensors, index); !listed) return fail(listed.error());
     out.files_.push_back(std::move(*file));
   }

@@ -18,9 +18,10 @@ inline constexpr std::string_view index_file = "model.safetensors.index.json";
 
 class SafetensorsFolder {
  public:
-  /// Opens the folder's weights; the single file wins when both are there, as in transformers. A shard's name must be a plain file
-  /// name ending in ".safetensors"; every listed tensor must be in its shard and every tensor of a shard must be listed.
-  /// Errc::not_found, io, corrupt, unsupported.
+  /// Opens the folder's weights; the single file wins when both are there, as in transformers. A
+  /// shard's name must be a plain file name ending in ".safetensors"; every listed tensor must be
+  /// in its shard and every tensor of a shard must be listed. Errc::not_found, io, corrupt,
+  /// unsupported.
   static Result<SafetensorsFolder> open(const std::string& folder);
 
   struct Place {

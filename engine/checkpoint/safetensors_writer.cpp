@@ -13,11 +13,13 @@ namespace {
 std::vector<StoredTensor> laid_out(const std::vector<SafetensorsWriter::Plan>& plans) {
   std::vector<StoredTensor> tensors;
   for (const auto& plan : plans) tensors.push_back({plan.name, plan.type, plan.shape, 0, 0});
-  std::sort(tensors.begin(), tensors.end(),
-            [](const StoredTensor& a, const StoredTensor& b) { return a.type != b.type ? a.type > b.type : a.name < b.name; });
+  std::sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
+    return a.type != b.type ? a.type > b.type : a.name < b.name;
+  });
   std::size_t at = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    check(i == 0 || tensors[i].name != tensors[i - 1].name, "SafetensorsWriter: a name stands twice");
+    check(i == 0 || tensors[i].name != tensors[i - 1].name,
+          "SafetensorsWriter: a name stands twice");
     tensors[i].begin = at;
     at += static_cast<std::size_t>(tensors[i].count()) * bits_of(tensors[i].type) / 8;
     tensors[i].end = at;
@@ -25,7 +27,8 @@ std::vector<StoredTensor> laid_out(const std::vector<SafetensorsWriter::Plan>& p
   return tensors;
 }
 
-std::string header(const std::vector<StoredTensor>& tensors, const SafetensorsWriter::Metadata& metadata) {
+std::string header(const std::vector<StoredTensor>& tensors,
+                   const SafetensorsWriter::Metadata& metadata) {
   Json::Object members;
   if (!metadata.empty()) {
     Json::Object pairs;
@@ -34,9 +37,11 @@ std::string header(const std::vector<StoredTensor>& tensors, const SafetensorsWr
   }
   for (const auto& tensor : tensors) {
     Json::Array shape(tensor.shape.begin(), tensor.shape.end());
-    members.emplace_back(tensor.name, Json::Object{{"dtype", to_string(tensor.type)},
-                                                   {"shape", std::move(shape)},
-                                                   {"data_offsets", Json::Array{std::uint64_t{tensor.begin}, std::uint64_t{tensor.end}}}});
+    members.emplace_back(tensor.name,
+                         Json::Object{{"dtype", to_string(tensor.type)},
+                                      {"shape", std::move(shape)},
+                                      {"data_offsets", Json::Array{std::uint64_t{tensor.begin},
+                                                                   std::uint64_t{tensor.end}}}});
   }
   std::string text = Json(std::move(members)).dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -48,7 +53,9 @@ std::string header(const std::vector<StoredTensor>& tensors, const SafetensorsWr
 
 }  // namespace
 
-Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path, const std::vector<Plan>& plans, const Metadata& metadata) {
+Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
+                                                    const std::vector<Plan>& plans,
+                                                    const Metadata& metadata) {
   auto tensors = laid_out(plans);
   auto file = OutputFile::create(path);
   if (!file) return fail(file.error());
@@ -70,15 +77,19 @@ Result<> SafetensorsWriter::write_bytes(std::string_view name, std::span<const s
 
 Result<> SafetensorsWriter::write(std::string_view name, std::span<const float> values) {
   const StoredTensor& tensor = next(name);
-  check(values.size() == static_cast<std::size_t>(tensor.count()), "SafetensorsWriter: values of another size");
+  check(values.size() == static_cast<std::size_t>(tensor.count()),
+        "SafetensorsWriter: values of another size");
   if (tensor.type == StoredType::f32) return file_.write(std::as_bytes(values));
-  check(tensor.type == StoredType::bf16 || tensor.type == StoredType::f16, "SafetensorsWriter: floats are written as F32, BF16 or F16");
+  check(tensor.type == StoredType::bf16 || tensor.type == StoredType::f16,
+        "SafetensorsWriter: floats are written as F32, BF16 or F16");
   const auto narrow = tensor.type == StoredType::bf16 ? float_to_bf16 : float_to_f16;
   std::vector<std::uint16_t> halves(std::min<std::size_t>(values.size(), 1u << 20));
   while (!values.empty()) {
     const std::size_t count = std::min(values.size(), halves.size());
-    std::transform(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count), halves.begin(), narrow);
-    if (auto written = file_.write(std::as_bytes(std::span(halves).first(count))); !written) return written;
+    std::transform(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count),
+                   halves.begin(), narrow);
+    if (auto written = file_.write(std::as_bytes(std::span(halves).first(count))); !written)
+      return written;
     values = values.subspan(count);
   }
   return {};

@@ -1,5 +1,6 @@
-// Writes safetensors files tensor by tensor, byte for byte as the Rust library does (safetensors/src/tensor.rs, `prepare`):
-// wider types first, then by name; header padded with spaces to eight bytes. Equal tensors give equal bytes.
+// Writes safetensors files tensor by tensor, byte for byte as the Rust library does
+// (safetensors/src/tensor.rs, `prepare`): wider types first, then by name; header padded with
+// spaces to eight bytes. Equal tensors give equal bytes.
 #pragma once
 
 #include <span>
@@ -29,7 +30,8 @@ class SafetensorsWriter {
 
   /// The tensors in the order in which they must be written.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  /// The next tensor's values, [count], rounded to nearest even where its type is BF16 or F16; F32 keeps every bit. Errc::io.
+  /// The next tensor's values, [count], rounded to nearest even where its type is BF16 or F16; F32
+  /// keeps every bit. Errc::io.
   Result<> write(std::string_view name, std::span<const float> values);
   /// The next tensor's bytes as they are.
   Result<> write_bytes(std::string_view name, std::span<const std::byte> bytes);
@@ -37,7 +39,8 @@ class SafetensorsWriter {
   Result<> finish();
 
  private:
-  SafetensorsWriter(OutputFile file, std::vector<StoredTensor> tensors) : file_(std::move(file)), tensors_(std::move(tensors)) {}
+  SafetensorsWriter(OutputFile file, std::vector<StoredTensor> tensors)
+      : file_(std::move(file)), tensors_(std::move(tensors)) {}
   const StoredTensor& next(std::string_view name);
 
   OutputFile file_;

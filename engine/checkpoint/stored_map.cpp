@@ -13,34 +13,44 @@ models::StoredTensor as_it_is(const nn::Parameter& parameter) {
   const Shape shape = parameter.logical_shape();
   const bool vector = shape.rank() < 2;
   const std::int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  return {parameter.name, false, {{parameter.name, 0, rows, {}}}, vector ? 1 : shape.count() / std::max<std::int64_t>(rows, 1), vector};
+  return {parameter.name,
+          false,
+          {{parameter.name, 0, rows, {}}},
+          vector ? 1 : shape.count() / std::max<std::int64_t>(rows, 1),
+          vector};
 }
 
-bool holds(const nn::Parameter& parameter, const models::StoredTensor& tensor, const models::Rows& rows) {
+bool holds(const nn::Parameter& parameter, const models::StoredTensor& tensor,
+           const models::Rows& rows) {
   const Shape shape = parameter.logical_shape();
-  const bool same = tensor.vector ? shape.rank() == 1 : shape.rank() == 2 && shape[1] == tensor.columns;
+  const bool same =
+      tensor.vector ? shape.rank() == 1 : shape.rank() == 2 && shape[1] == tensor.columns;
   const bool whole = tensor.rows.size() > 1 || rows.count == shape[0];
   return same && whole && rows.first + rows.count <= shape[0];
 }
 
 enum class Place { here, none, elsewhere };
 
-// Whether these parameters are what the tensor is made of. A tensor that is one of them under its own name says nothing that the parameter
-// does not say itself, and so may have another shape.
+// Whether these parameters are what the tensor is made of. A tensor that is one of them under its
+// own name says nothing that the parameter does not say itself, and so may have another shape.
 Place place_of(const models::StoredTensor& tensor, const nn::Parameters& parameters) {
   for (const auto& rows : tensor.rows) {
     const nn::Parameter* parameter = parameters.find(rows.parameter);
     if (parameter == nullptr) return Place::none;
-    if (!holds(*parameter, tensor, rows)) return tensor.plain() && tensor.name == rows.parameter ? Place::none : Place::elsewhere;
+    if (!holds(*parameter, tensor, rows))
+      return tensor.plain() && tensor.name == rows.parameter ? Place::none : Place::elsewhere;
   }
   return Place::here;
 }
 
-bool names_a_family(const Json& config) { return config.find("architectures") != nullptr || config.find("model_type") != nullptr; }
+bool names_a_family(const Json& config) {
+  return config.find("architectures") != nullptr || config.find("model_type") != nullptr;
+}
 
 }  // namespace
 
-Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const std::string& where, const nn::Parameters& parameters) {
+Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const std::string& where,
+                                                     const nn::Parameters& parameters) {
   std::vector<models::StoredTensor> out;
   std::unordered_set<std::string> placed;
   if (names_a_family(config)) {
@@ -48,7 +58,9 @@ Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const s
     if (!spec) return fail(spec.error());
     for (auto& tensor : models::stored_tensors(*spec)) {
       const auto place = place_of(tensor, parameters);
-      if (place == Place::elsewhere) return fail(Errc::bad_input, cat(where, ": describes another model, by the shape of ", tensor.name));
+      if (place == Place::elsewhere)
+        return fail(Errc::bad_input,
+                    cat(where, ": describes another model, by the shape of ", tensor.name));
       if (place == Place::none) continue;
       for (const auto& rows : tensor.rows) placed.insert(rows.parameter);
       out.push_back(std::move(tensor));
@@ -59,7 +71,8 @@ Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const s
   return out;
 }
 
-Result<std::vector<models::StoredTensor>> stored_in(const std::string& folder, const nn::Parameters& parameters, bool tied) {
+Result<std::vector<models::StoredTensor>> stored_in(const std::string& folder,
+                                                    const nn::Parameters& parameters, bool tied) {
   const std::string path = folder + "/config.json";
   if (!std::filesystem::exists(path)) return stored_map(Json(), path, parameters);
   auto config = read_json(path, {.bytes = 16u << 20});

@@ -1,4 +1,5 @@
-// The element types of safetensors files (huggingface/safetensors: safetensors/src/tensor.rs, enum Dtype).
+// The element types of safetensors files (huggingface/safetensors: safetensors/src/tensor.rs, enum
+// Dtype).
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace troupe::engine::checkpoint {
 
-/// A type as files spell it. Only f32, f16, bf16, f64 and i32 are ever converted; the others are known by their size.
+/// A type as files spell it. Only f32, f16, bf16, f64 and i32 are ever converted; the others are
+/// known by their size.
 enum class StoredType : std::uint8_t {
   boolean,
   f4,

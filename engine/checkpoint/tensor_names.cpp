@@ -12,11 +12,13 @@ namespace {
 using Place = SafetensorsFolder::Place;
 
 // The names under which decoder families store the two ends of a tied model.
-constexpr std::string_view embedding_names[] = {"model.embed_tokens.weight", "transformer.wte.weight", "transformer.word_embeddings.weight",
-                                                "model.tok_embeddings.weight"};
+constexpr std::string_view embedding_names[] = {
+    "model.embed_tokens.weight", "transformer.wte.weight", "transformer.word_embeddings.weight",
+    "model.tok_embeddings.weight"};
 constexpr std::string_view head_names[] = {"lm_head.weight", "output.weight"};
 constexpr std::string_view base_prefixes[] = {"model.", "transformer."};
-// transformers calls a score head "score" and in a few families "classifier"; so do other exporters.
+// transformers calls a score head "score" and in a few families "classifier"; so do other
+// exporters.
 constexpr std::string_view score_names[] = {"score.", "classifier."};
 
 // Files of a base model leave the prefix out: "wte.weight".
@@ -26,18 +28,24 @@ std::string_view bare(std::string_view name) {
   return name;
 }
 
-bool is_head(std::string_view name) { return std::ranges::find(head_names, name) != std::end(head_names); }
+bool is_head(std::string_view name) {
+  return std::ranges::find(head_names, name) != std::end(head_names);
+}
 
 bool is_embedding(std::string_view name) {
-  return std::ranges::any_of(embedding_names, [&](std::string_view known) { return name == known || name == bare(known); });
+  return std::ranges::any_of(embedding_names, [&](std::string_view known) {
+    return name == known || name == bare(known);
+  });
 }
 
 // Buffers that old versions of transformers stored, and every version recomputes from config.json.
 bool is_recomputed(std::string_view name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.masked_bias") || name.ends_with(".attn.bias");
+  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".attn.bias");
 }
 
-std::optional<Place> first_of(const SafetensorsFolder& folder, std::span<const std::string_view> names) {
+std::optional<Place> first_of(const SafetensorsFolder& folder,
+                              std::span<const std::string_view> names) {
   for (const auto name : names) {
     if (auto place = folder.find(name)) return place;
     if (auto place = folder.find(bare(name))) return place;
@@ -47,7 +55,8 @@ std::optional<Place> first_of(const SafetensorsFolder& folder, std::span<const s
 
 bool equal_tensors(const Place& a, const Place& b) {
   const auto left = a.file->bytes(*a.tensor), right = b.file->bytes(*b.tensor);
-  return a.tensor->type == b.tensor->type && a.tensor->shape == b.tensor->shape && left.size() == right.size() &&
+  return a.tensor->type == b.tensor->type && a.tensor->shape == b.tensor->shape &&
+         left.size() == right.size() &&
          (left.empty() || std::memcmp(left.data(), right.data(), left.size()) == 0);
 }
 
@@ -55,47 +64,58 @@ bool equal_tensors(const Place& a, const Place& b) {
 
 std::optional<Place> locate(const SafetensorsFolder& folder, const std::string& name, bool tied) {
   if (auto place = folder.find(name)) return place;
-  if (const std::string* stored = folder.metadata(name))  // safetensors' save_model does so for shared tensors
+  if (const std::string* stored =
+          folder.metadata(name))  // safetensors' save_model does so for shared tensors
     if (auto place = folder.find(*stored)) return place;
   if (auto place = folder.find(bare(name))) return place;
   for (const auto score : score_names)
     if (name.starts_with(score))
       for (const auto other : score_names)
-        if (auto place = folder.find(cat(other, std::string_view(name).substr(score.size())))) return place;
+        if (auto place = folder.find(cat(other, std::string_view(name).substr(score.size()))))
+          return place;
   if (tied && is_embedding(name)) return first_of(folder, head_names);
   if (tied && is_head(name)) return first_of(folder, embedding_names);
   return std::nullopt;
 }
 
-Result<> check_shape(const Place& place, const std::string& name, std::vector<std::int64_t> expected) {
+Result<> check_shape(const Place& place, const std::string& name,
+                     std::vector<std::int64_t> expected) {
   if (place.tensor->shape == expected) return {};
-  return fail(Errc::corrupt, cat(place.file->path(), ": tensor \"", name, "\": expected ", shape_text(expected),
-                                 " (from config.json), found ", shape_text(place.tensor->shape)));
+  return fail(Errc::corrupt,
+              cat(place.file->path(), ": tensor \"", name, "\": expected ", shape_text(expected),
+                  " (from config.json), found ", shape_text(place.tensor->shape)));
 }
 
-tl::unexpected<Error> missing(const std::string& folder, const SafetensorsFolder& weights, const std::string& name) {
+tl::unexpected<Error> missing(const std::string& folder, const SafetensorsFolder& weights,
+                              const std::string& name) {
   std::vector<std::string> stored;
   for (const auto& place : weights.all()) stored.push_back(place.tensor->name);
   const std::string near = nearest(name, stored);
-  return fail(Errc::corrupt, cat(folder, ": expected tensor \"", name, "\" (", stored.size(), " tensors found)",
-                                 near.empty() ? "" : cat("; the nearest name is ", quote(near))));
+  return fail(Errc::corrupt,
+              cat(folder, ": expected tensor \"", name, "\" (", stored.size(), " tensors found)",
+                  near.empty() ? "" : cat("; the nearest name is ", quote(near))));
 }
 
-Result<> check_unused(const SafetensorsFolder& weights, const std::unordered_set<const StoredTensor*>& used, bool tied, bool scores) {
+Result<> check_unused(const SafetensorsFolder& weights,
+                      const std::unordered_set<const StoredTensor*>& used, bool tied, bool scores) {
   for (const auto& place : weights.all()) {
     const std::string& name = place.tensor->name;
     if (used.contains(place.tensor) || is_recomputed(name)) continue;
     if (scores && is_head(name)) continue;
     if (tied && (is_head(name) || is_embedding(name))) {
       const bool equal = std::ranges::any_of(used, [&](const StoredTensor* other) {
-        return (is_head(other->name) || is_embedding(other->name)) && equal_tensors(place, *weights.find(other->name));
+        return (is_head(other->name) || is_embedding(other->name)) &&
+               equal_tensors(place, *weights.find(other->name));
       });
       if (equal) continue;
-      return fail(Errc::corrupt, cat(place.file->path(), ": tensor \"", name, "\" differs from the embedding, but config.json says that ",
-                                     "they are one (tie_word_embeddings); set it to false to load both"));
+      return fail(Errc::corrupt,
+                  cat(place.file->path(), ": tensor \"", name,
+                      "\" differs from the embedding, but config.json says that ",
+                      "they are one (tie_word_embeddings); set it to false to load both"));
     }
-    return fail(Errc::corrupt, cat(place.file->path(), ": the model has no place for tensor ", quote(name), " ",
-                                   shape_text(place.tensor->shape), "; config.json describes another model"));
+    return fail(Errc::corrupt,
+                cat(place.file->path(), ": the model has no place for tensor ", quote(name), " ",
+                    shape_text(place.tensor->shape), "; config.json describes another model"));
   }
   return {};
 }

@@ -17,21 +17,25 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
   return out;
 }
 
-Result<> load_arena(const SafetensorsFile& file, std::string_view prefix, const nn::Parameters& parameters, const Tensor& arena) {
+Result<> load_arena(const SafetensorsFile& file, std::string_view prefix,
+                    const nn::Parameters& parameters, const Tensor& arena) {
   check(arena.count() == parameters.count(), "training tensors: an arena of another model");
   std::int64_t at = 0;
   for (const auto& parameter : parameters.all()) {
     const std::string name = cat(prefix, parameter.name);
     const StoredTensor* stored = file.find(name);
-    if (!stored) return fail(Errc::not_found, cat(file.path(), ": no tensor ", quote(name), "; this checkpoint cannot be continued from"));
+    if (!stored)
+      return fail(Errc::not_found, cat(file.path(), ": no tensor ", quote(name),
+                                       "; this checkpoint cannot be continued from"));
     const Shape shape = parameter.logical_shape();
     if (stored->shape != sizes_of(shape))
-      return fail(Errc::corrupt,
-                  cat(file.path(), ": tensor ", quote(name), ": expected ", shape.text(), ", found ", shape_text(stored->shape)));
+      return fail(Errc::corrupt, cat(file.path(), ": tensor ", quote(name), ": expected ",
+                                     shape.text(), ", found ", shape_text(stored->shape)));
     const auto floats = file.floats(name, parameter.shard, parameter.value.count());
     if (!floats) return fail(floats.error());
     Tensor part = arena.flat(at, at + parameter.value.count());
-    parameters.device().upload_from(part, [&](std::int64_t begin, std::span<float> into) { floats->read(begin, into); });
+    parameters.device().upload_from(
+        part, [&](std::int64_t begin, std::span<float> into) { floats->read(begin, into); });
     at += parameter.value.count();
   }
   return {};
@@ -39,7 +43,8 @@ Result<> load_arena(const SafetensorsFile& file, std::string_view prefix, const 
 
 }  // namespace
 
-Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tensors, bool with_moments, bool with_master) {
+Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tensors,
+                               bool with_moments, bool with_master) {
   std::vector<SafetensorsWriter::Plan> plans;
   std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> places;  // arena, parameter
   const auto plan = [&](std::string_view prefix, std::size_t arena) {
@@ -56,12 +61,14 @@ Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tens
   if (!writer) return fail(writer.error());
   for (const auto& tensor : writer->tensors()) {
     const auto [arena, parameter] = places.at(tensor.name);
-    if (auto written = writer->write(tensor.name, tensors.read(arena, parameter)); !written) return written;
+    if (auto written = writer->write(tensor.name, tensors.read(arena, parameter)); !written)
+      return written;
   }
   return writer->finish();
 }
 
-Result<> load_training_tensors(const std::string& path, nn::Parameters& into, Tensor* exp_avg, Tensor* exp_avg_sq) {
+Result<> load_training_tensors(const std::string& path, nn::Parameters& into, Tensor* exp_avg,
+                               Tensor* exp_avg_sq) {
   const auto file = SafetensorsFile::open(path);
   if (!file) return fail(file.error());
   if (exp_avg)

@@ -1,4 +1,5 @@
-// The protocol of write_checkpoint: all files under a temporary name, durable; rename; swing `latest`; prune.
+// The protocol of write_checkpoint: all files under a temporary name, durable; rename; swing
+// `latest`; prune.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -22,39 +23,49 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view temporary_prefix = ".tmp-checkpoint-", temporary_link_prefix = ".tmp-latest-";
+constexpr std::string_view temporary_prefix = ".tmp-checkpoint-",
+                           temporary_link_prefix = ".tmp-latest-";
 
-tl::unexpected<Error> system_error(const std::string& path, std::string_view verb, int code = errno) {
+tl::unexpected<Error> system_error(const std::string& path, std::string_view verb,
+                                   int code = errno) {
   return fail(Errc::io, cat(path, ": cannot ", verb, ": ", std::strerror(code)));
 }
 
 bool digits(std::string_view text) {
-  return !text.empty() && text.size() <= 18 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && text.size() <= 18 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// ".tmp-checkpoint-STEP-PID" or ".tmp-latest-PID", exactly: nothing else of the folder is ever removed.
+// ".tmp-checkpoint-STEP-PID" or ".tmp-latest-PID", exactly: nothing else of the folder is ever
+// removed.
 bool our_temporary(std::string_view name) {
-  if (name.starts_with(temporary_link_prefix)) return digits(name.substr(temporary_link_prefix.size()));
+  if (name.starts_with(temporary_link_prefix))
+    return digits(name.substr(temporary_link_prefix.size()));
   if (!name.starts_with(temporary_prefix)) return false;
   name.remove_prefix(temporary_prefix.size());
   const auto dash = name.find('-');
-  return dash != std::string_view::npos && digits(name.substr(0, dash)) && digits(name.substr(dash + 1));
+  return dash != std::string_view::npos && digits(name.substr(0, dash)) &&
+         digits(name.substr(dash + 1));
 }
 
-// A checkpoint of the same step is replaced by letting the two change places in one step where the file system can do that, and by
-// two renames where it cannot (then a kill in between leaves the checkpoints before).
+// A checkpoint of the same step is replaced by letting the two change places in one step where the
+// file system can do that, and by two renames where it cannot (then a kill in between leaves the
+// checkpoints before).
 Result<> publish(const std::string& temporary, const std::string& path, const std::string& aside) {
   if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST) return system_error(path, "publish");
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) return {};
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0)
+    return {};
   if (errno != EINVAL && errno != ENOSYS) return system_error(path, "replace");
-  if (::rename(path.c_str(), aside.c_str()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "replace");
+  if (::rename(path.c_str(), aside.c_str()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0)
+    return system_error(path, "replace");
   return {};
 }
 
 class Protocol {
  public:
-  Protocol(const DirectoryLock& output, const Snapshot& snapshot, nn::LogicalTensors& tensors, const WriteOptions& options)
+  Protocol(const DirectoryLock& output, const Snapshot& snapshot, nn::LogicalTensors& tensors,
+           const WriteOptions& options)
       : output_(output.directory()), snapshot_(snapshot), tensors_(tensors), options_(options) {}
 
   Result<std::string> run() {
@@ -64,7 +75,8 @@ class Protocol {
     if (written) written = step("publish", [&] { return publish(temporary_, path_, aside); });
     if (written) written = step("sync output", [&] { return sync_directory(output_); });
     std::error_code ignored;
-    fs::remove_all(temporary_, ignored);  // after an error the half-written one, after an exchange the old one
+    fs::remove_all(temporary_,
+                   ignored);  // after an error the half-written one, after an exchange the old one
     fs::remove_all(aside, ignored);
     if (written) written = swing();
     if (written) written = prune();
@@ -80,13 +92,17 @@ class Protocol {
     return act();
   }
 
-  std::string temporary_name(std::int64_t step) const { return cat(output_, "/", temporary_prefix, step, "-", ::getpid()); }
+  std::string temporary_name(std::int64_t step) const {
+    return cat(output_, "/", temporary_prefix, step, "-", ::getpid());
+  }
 
-  // The lock says that no other run is alive here, so every temporary of our pattern is a dead run's.
+  // The lock says that no other run is alive here, so every temporary of our pattern is a dead
+  // run's.
   Result<> sweep() {
     return step("sweep", [&]() -> Result<> {
       std::error_code failed;
-      for (fs::directory_iterator at(output_, failed), end; !failed && at != end; at.increment(failed))
+      for (fs::directory_iterator at(output_, failed), end; !failed && at != end;
+           at.increment(failed))
         if (our_temporary(at->path().filename().string())) fs::remove_all(at->path(), failed);
       if (failed) return fail(Errc::io, cat(output_, ": cannot sweep: ", failed.message()));
       return {};
@@ -104,10 +120,14 @@ class Protocol {
     const bool rounded = snapshot_.model.type != StoredType::f32;
     if (done && (snapshot_.exp_avg || rounded))
       done = step("write optimizer", [&] {
-        return save_training_tensors(cat(temporary_, "/", optimizer_file), tensors_, static_cast<bool>(snapshot_.exp_avg), rounded);
+        return save_training_tensors(cat(temporary_, "/", optimizer_file), tensors_,
+                                     static_cast<bool>(snapshot_.exp_avg), rounded);
       });
     const Json state(Json::Object{{"step", snapshot_.step}, {"state", snapshot_.state}});
-    if (done) done = step("write state", [&] { return write_new_file(cat(training, "/state.json"), state.dump(1) + "\n"); });
+    if (done)
+      done = step("write state", [&] {
+        return write_new_file(cat(training, "/state.json"), state.dump(1) + "\n");
+      });
     if (done) done = step("write manifest", [&] { return write_manifest(); });
     if (done) done = step("sync training folder", [&] { return sync_directory(training); });
     if (done) done = step("sync folder", [&] { return sync_directory(temporary_); });
@@ -115,7 +135,8 @@ class Protocol {
   }
 
   Result<> write_model() {
-    return snapshot_.write_model ? snapshot_.write_model(temporary_, tensors_) : save_parameters(temporary_, tensors_, snapshot_.model);
+    return snapshot_.write_model ? snapshot_.write_model(temporary_, tensors_)
+                                 : save_parameters(temporary_, tensors_, snapshot_.model);
   }
 
   Result<> write_manifest() {
@@ -125,37 +146,47 @@ class Protocol {
   }
 
   Result<> swing() {
-    const std::string link = cat(output_, "/", temporary_link_prefix, ::getpid()), latest = cat(output_, "/latest");
+    const std::string link = cat(output_, "/", temporary_link_prefix, ::getpid()),
+                      latest = cat(output_, "/latest");
     const std::string target = fs::path(path_).filename().string();
     auto done = step("make link", [&]() -> Result<> {
-      return ::symlink(target.c_str(), link.c_str()) == 0 ? Result<>() : system_error(link, "create");
+      return ::symlink(target.c_str(), link.c_str()) == 0 ? Result<>()
+                                                          : system_error(link, "create");
     });
     if (done)
-      done = step("swing latest",
-                  [&]() -> Result<> { return ::rename(link.c_str(), latest.c_str()) == 0 ? Result<>() : system_error(latest, "replace"); });
+      done = step("swing latest", [&]() -> Result<> {
+        return ::rename(link.c_str(), latest.c_str()) == 0 ? Result<>()
+                                                           : system_error(latest, "replace");
+      });
     if (!done) ::unlink(link.c_str());
     return done ? step("sync latest", [&] { return sync_directory(output_); }) : done;
   }
 
-  // A checkpoint leaves under a temporary name first, so that one that is half removed is never taken for a damaged one.
+  // A checkpoint leaves under a temporary name first, so that one that is half removed is never
+  // taken for a damaged one.
   Result<> prune() {
     if (options_.keep_last == 0) return {};
     std::vector<std::int64_t> older;
     std::error_code failed;
-    for (fs::directory_iterator at(output_, failed), end; !failed && at != end; at.increment(failed))
-      if (const auto found = step_of_name(at->path().filename().string()); found && *found < snapshot_.step && !at->is_symlink())
+    for (fs::directory_iterator at(output_, failed), end; !failed && at != end;
+         at.increment(failed))
+      if (const auto found = step_of_name(at->path().filename().string());
+          found && *found < snapshot_.step && !at->is_symlink())
         older.push_back(*found);
     if (failed) return fail(Errc::io, cat(output_, ": cannot list: ", failed.message()));
     std::sort(older.rbegin(), older.rend());
     for (auto i = static_cast<std::size_t>(options_.keep_last - 1); i < older.size(); ++i) {
-      const std::string path = cat(output_, "/checkpoint-", older[i]), aside = temporary_name(older[i]);
+      const std::string path = cat(output_, "/checkpoint-", older[i]),
+                        aside = temporary_name(older[i]);
       auto done = step("set aside", [&]() -> Result<> {
-        return ::rename(path.c_str(), aside.c_str()) == 0 ? Result<>() : system_error(path, "set aside");
+        return ::rename(path.c_str(), aside.c_str()) == 0 ? Result<>()
+                                                          : system_error(path, "set aside");
       });
       if (done)
         done = step("remove", [&]() -> Result<> {
           fs::remove_all(aside, failed);
-          return failed ? fail(Errc::io, cat(aside, ": cannot remove: ", failed.message())) : Result<>();
+          return failed ? fail(Errc::io, cat(aside, ": cannot remove: ", failed.message()))
+                        : Result<>();
         });
       if (!done) return done;
     }
@@ -171,16 +202,18 @@ class Protocol {
 };
 
 nn::LogicalTensors tensors_of(const Snapshot& snapshot, parallel::Communicator* tp) {
-  check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq), "write_checkpoint: one moment without the other");
+  check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq),
+        "write_checkpoint: one moment without the other");
   std::vector<Tensor> arenas{snapshot.parameters.values()};  // in the order of CheckpointArena
   if (snapshot.exp_avg) arenas.push_back(snapshot.exp_avg), arenas.push_back(snapshot.exp_avg_sq);
   return {snapshot.parameters, std::move(arenas), tp};
 }
 
-Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot, nn::LogicalTensors& tensors,
-                                     const WriteOptions& options) {
+Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
+                                     nn::LogicalTensors& tensors, const WriteOptions& options) {
   check(snapshot.step >= 0, "write_checkpoint: a negative step");
-  check(options.keep_last == 0 || options.keep_last >= 2, "write_checkpoint: keep_last must be 0 (all) or at least 2");
+  check(options.keep_last == 0 || options.keep_last >= 2,
+        "write_checkpoint: keep_last must be 0 (all) or at least 2");
   return Protocol(output, snapshot, tensors, options).run();
 }
 
@@ -189,7 +222,8 @@ Result<std::string> shared(parallel::Communicator& world, Result<std::string> re
   constexpr std::string_view what = "the end of the writing of a checkpoint";
   constexpr std::int64_t written = -1;
   std::string text = result ? *result : result.error().what;
-  std::array<std::int64_t, 2> header{result ? written : static_cast<std::int64_t>(result.error().code), std::ssize(text)};
+  std::array<std::int64_t, 2> header{
+      result ? written : static_cast<std::int64_t>(result.error().code), std::ssize(text)};
   world.broadcast_idle(std::as_writable_bytes(std::span(header)), 0, what);
   text.resize(static_cast<std::size_t>(header[1]));
   world.broadcast(std::as_writable_bytes(std::span(text)), 0, what);
@@ -199,14 +233,16 @@ Result<std::string> shared(parallel::Communicator& world, Result<std::string> re
 
 }  // namespace
 
-Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot, const WriteOptions& options) {
+Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
+                                     const WriteOptions& options) {
   auto tensors = tensors_of(snapshot, nullptr);
   return write_checkpoint(output, snapshot, tensors, options);
 }
 
-Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output, const Snapshot& snapshot,
-                                     const WriteOptions& options) {
-  check(mesh.leads() == (output != nullptr), "write_checkpoint: rank 0 has the lock of the output, and nobody else");
+Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output,
+                                     const Snapshot& snapshot, const WriteOptions& options) {
+  check(mesh.leads() == (output != nullptr),
+        "write_checkpoint: rank 0 has the lock of the output, and nobody else");
   Result<std::string> result;
   if (mesh.place().dp == 0) {  // the other replicas have the same weights
     auto tensors = tensors_of(snapshot, &mesh.tp());

@@ -17,12 +17,14 @@ const Json* inside(const Json& value, std::string_view part) {
   return number && item < value.array().size() ? &value.array()[item] : nullptr;
 }
 
-Result<> check_names(const std::map<std::string, std::string>& names, const std::vector<std::string>& known, std::string_view what) {
+Result<> check_names(const std::map<std::string, std::string>& names,
+                     const std::vector<std::string>& known, std::string_view what) {
   for (const auto& [name, value] : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const auto near = nearest(name, known);
-    return fail(Errc::usage,
-                cat(what, quote(name), " is not known", near.empty() ? "" : "; did you mean " + near + "?", " Known: ", join(known, ", ")));
+    return fail(Errc::usage, cat(what, quote(name), " is not known",
+                                 near.empty() ? "" : "; did you mean " + near + "?",
+                                 " Known: ", join(known, ", ")));
   }
   return {};
 }
@@ -67,25 +69,39 @@ Json Columns::others(std::initializer_list<const char*> used) const {
 Result<std::string> Columns::string(const std::string& name) const {
   const auto* value = find(name);
   if (value && value->is_string()) return value->string();
-  return fail(Errc::bad_input, cat("expected text under ", quote(file_name(name)), ", found ", value ? value->type_name() : "nothing"));
+  return fail(Errc::bad_input, cat("expected text under ", quote(file_name(name)), ", found ",
+                                   value ? value->type_name() : "nothing"));
 }
 
-Result<std::string> Columns::optional_string(const std::string& name) const { return find(name) ? string(name) : std::string(); }
+Result<std::string> Columns::optional_string(const std::string& name) const {
+  return find(name) ? string(name) : std::string();
+}
 
 Result<> check_column_names(const std::map<std::string, std::string>& names) {
-  static const std::vector<std::string> known = {
-      "prompt",          "completion",    "response",     "answer",           "chosen",        "rejected",
-      "messages",        "conversations", "tools",        "system",           "question",      "problem",
-      "solution",        "instruction",   "input",        "output",           "history",       "text",
-      "input_ids",       "labels",        "ground_truth", "chosen_input_ids", "chosen_labels", "rejected_input_ids",
-      "rejected_labels", "margin",        "label",        "completions",      "value",         "kto_tag",
-      "steps",           "mistake_index", "error_steps"};
+  static const std::vector<std::string> known = {"prompt",          "completion",
+                                                 "response",        "answer",
+                                                 "chosen",          "rejected",
+                                                 "messages",        "conversations",
+                                                 "tools",           "system",
+                                                 "question",        "problem",
+                                                 "solution",        "instruction",
+                                                 "input",           "output",
+                                                 "history",         "text",
+                                                 "input_ids",       "labels",
+                                                 "ground_truth",    "chosen_input_ids",
+                                                 "chosen_labels",   "rejected_input_ids",
+                                                 "rejected_labels", "margin",
+                                                 "label",           "completions",
+                                                 "value",           "kto_tag",
+                                                 "steps",           "mistake_index",
+                                                 "error_steps"};
   return check_names(names, known, "data.columns: the column ");
 }
 
 Result<> check_tag_names(const Tags& tags) {
-  static const std::vector<std::string> known = {"role_tag",   "content_tag",     "user_tag",    "assistant_tag",
-                                                 "system_tag", "observation_tag", "function_tag"};
+  static const std::vector<std::string> known = {"role_tag",      "content_tag", "user_tag",
+                                                 "assistant_tag", "system_tag",  "observation_tag",
+                                                 "function_tag"};
   return check_names(tags, known, "data.tags: the tag ");
 }
 

@@ -9,15 +9,17 @@
 
 namespace troupe::engine::data {
 
-/// How a conversation's members and roles are called where they are called otherwise: role_tag and content_tag name the members,
-/// user_tag, assistant_tag, system_tag, observation_tag and function_tag (a call) the roles (the words of LLaMA-Factory and MindSpeed).
+/// How a conversation's members and roles are called where they are called otherwise: role_tag and
+/// content_tag name the members, user_tag, assistant_tag, system_tag, observation_tag and
+/// function_tag (a call) the roles (the words of LLaMA-Factory and MindSpeed).
 using Tags = std::map<std::string, std::string>;
 
 class Columns {
  public:
-  /// `names`: our name to the file's, dots going into objects and, with numbers, into lists; "" is a column that is not used. All outlive
-  /// this.
-  Columns(const Json& row, const std::map<std::string, std::string>& names, const Tags& tags) : row_(row), names_(names), tags_(tags) {}
+  /// `names`: our name to the file's, dots going into objects and, with numbers, into lists; "" is
+  /// a column that is not used. All outlive this.
+  Columns(const Json& row, const std::map<std::string, std::string>& names, const Tags& tags)
+      : row_(row), names_(names), tags_(tags) {}
 
   /// The member, or nullptr; null counts as absent.
   const Json* find(const std::string& name) const;
@@ -44,7 +46,8 @@ class Columns {
   const Tags& tags_;
 };
 
-/// The names that a column map, and one of tags, may have on its left. Errc::usage for others, with the nearest.
+/// The names that a column map, and one of tags, may have on its left. Errc::usage for others, with
+/// the nearest.
 Result<> check_column_names(const std::map<std::string, std::string>& names);
 Result<> check_tag_names(const Tags& tags);
 

@@ -13,13 +13,15 @@ constexpr std::size_t examples_kept = 10;
 
 void add(const DataReport& from, DataReport& to) {
   to.layout = from.layout;
-  to.rows += from.rows, to.bad += from.bad, to.untrainable += from.untrainable, to.truncated += from.truncated;
+  to.rows += from.rows, to.bad += from.bad, to.untrainable += from.untrainable,
+      to.truncated += from.truncated;
   for (const auto& example : from.examples)
     if (to.examples.size() < examples_kept) to.examples.push_back(example);
 }
 
 template <class T>
-Result<> load_source(const DataOptions& options, DataSource source, const TextEncoder& encoder, Dataset<T>& out) {
+Result<> load_source(const DataOptions& options, DataSource source, const TextEncoder& encoder,
+                     Dataset<T>& out) {
   Part part{.size = 0, .weight = source.weight, .epochs = source.epochs};
   const auto before = out.examples.size();
   auto reader = ExampleReader<T>::open(options, std::move(source), encoder);
@@ -39,7 +41,9 @@ Result<> load_source(const DataOptions& options, DataSource source, const TextEn
   reader->report().bad -= out.report.bad;
   add(reader->report(), out.report);
   part.size = out.examples.size() - before;
-  if (part.size == 0) return fail(Errc::bad_input, cat(reader->files().front(), ": no row to train on: ", reader->report().text()));
+  if (part.size == 0)
+    return fail(Errc::bad_input,
+                cat(reader->files().front(), ": no row to train on: ", reader->report().text()));
   out.parts.push_back(part);
   return {};
 }
@@ -52,7 +56,8 @@ std::vector<DataSource> DataOptions::sources() const {
 }
 
 std::string DataReport::text() const {
-  std::string out = cat(rows, " rows read as ", to_string(layout), ", ", rows - bad - untrainable, " used");
+  std::string out =
+      cat(rows, " rows read as ", to_string(layout), ", ", rows - bad - untrainable, " used");
   if (truncated > 0) out += cat(", ", truncated, " of them cut to the maximum length");
   if (untrainable > 0) out += cat(", ", untrainable, " too long to have anything to train on");
   if (bad > 0) out += cat(", ", bad, " malformed");
@@ -64,10 +69,12 @@ template <class T>
 Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder) {
   Dataset<T> out;
   for (auto& source : options.sources())
-    if (auto ok = load_source(options, std::move(source), encoder, out); !ok) return fail(ok.error());
+    if (auto ok = load_source(options, std::move(source), encoder, out); !ok)
+      return fail(ok.error());
   if (options.mix.empty()) out.parts.clear();
   const auto& report = out.report;
-  if (report.bad + report.untrainable + report.truncated > 0) log_warning(cat("data: ", report.text()));
+  if (report.bad + report.untrainable + report.truncated > 0)
+    log_warning(cat("data: ", report.text()));
   return out;
 }
 

@@ -1,4 +1,5 @@
-// Dataset: files read, understood and tokenised, with an account of every row that was not used, and the files' fingerprint.
+// Dataset: files read, understood and tokenised, with an account of every row that was not used,
+// and the files' fingerprint.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace troupe::engine::data {
 
-/// Files that belong together: one of several whose rows are drawn by their shares, or all the data there is.
+/// Files that belong together: one of several whose rows are drawn by their shares, or all the data
+/// there is.
 struct DataSource {
   std::vector<std::string> paths;  ///< files, folders of files, or patterns (readers/file_list.h)
   double weight = 1;               ///< of draws, beside the other sources
@@ -27,7 +29,8 @@ struct DataOptions {
   Tags tags;
   ReadOptions reading;
   ChatUse chat = ChatUse::automatic;
-  std::int64_t bad_row_limit = 0;  ///< malformed rows that are left out (each is logged); one more stops the run
+  std::int64_t bad_row_limit =
+      0;  ///< malformed rows that are left out (each is logged); one more stops the run
   EncodeOptions encode;
 
   /// The mix, or the one source that the options describe.
@@ -38,10 +41,11 @@ struct DataOptions {
 struct DataReport {
   Layout layout = Layout::automatic;
   std::int64_t rows = 0;
-  std::int64_t bad = 0;          ///< malformed, left out within the limit
-  std::int64_t untrainable = 0;  ///< well-formed, but nothing to train on is left within max_length (prompts: longer than it; pairs of a
-                                 ///< reward model: one of them is)
-  std::int64_t truncated = 0;    ///< used, but cut to max_length
+  std::int64_t bad = 0;  ///< malformed, left out within the limit
+  std::int64_t untrainable =
+      0;  ///< well-formed, but nothing to train on is left within max_length (prompts: longer than
+          ///< it; pairs of a reward model: one of them is)
+  std::int64_t truncated = 0;         ///< used, but cut to max_length
   std::vector<std::string> examples;  ///< the first messages about rows left out, at most 10
   /// One line for a log.
   std::string text() const;
@@ -56,8 +60,8 @@ struct FilePrint {
 };
 /// Errc::not_found, io.
 Result<FilePrint> fingerprint(const std::string& path);
-/// Of files that are too long to be read for it: 64 pieces of 1 MiB, evenly over the file, the first and the last among them. Shorter ones
-/// are read whole. The same errors.
+/// Of files that are too long to be read for it: 64 pieces of 1 MiB, evenly over the file, the
+/// first and the last among them. Shorter ones are read whole. The same errors.
 Result<FilePrint> sampled_fingerprint(const std::string& path);
 
 /// A source's part in a Dataset.
@@ -76,25 +80,31 @@ struct Dataset {
   std::vector<Part> parts = {};  ///< empty: the whole is one
 };
 
-/// Reads everything. Errc::bad_input when the limit of bad rows is passed or no row is left; errors of files and options as they come.
-/// T: SftExample, PairExample, UnpairedExample (a row that is a pair gives two), StepExample (options.encode.steps says which dialect the
-/// rows are to be of), PromptRow.
+/// Reads everything. Errc::bad_input when the limit of bad rows is passed or no row is left; errors
+/// of files and options as they come. T: SftExample, PairExample, UnpairedExample (a row that is a
+/// pair gives two), StepExample (options.encode.steps says which dialect the rows are to be of),
+/// PromptRow.
 template <class T>
 Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder);
 
-inline Result<Dataset<SftExample>> load_sft(const DataOptions& options, const TextEncoder& encoder) {
+inline Result<Dataset<SftExample>> load_sft(const DataOptions& options,
+                                            const TextEncoder& encoder) {
   return load<SftExample>(options, encoder);
 }
-inline Result<Dataset<PairExample>> load_pairs(const DataOptions& options, const TextEncoder& encoder) {
+inline Result<Dataset<PairExample>> load_pairs(const DataOptions& options,
+                                               const TextEncoder& encoder) {
   return load<PairExample>(options, encoder);
 }
-inline Result<Dataset<UnpairedExample>> load_unpaired(const DataOptions& options, const TextEncoder& encoder) {
+inline Result<Dataset<UnpairedExample>> load_unpaired(const DataOptions& options,
+                                                      const TextEncoder& encoder) {
   return load<UnpairedExample>(options, encoder);
 }
-inline Result<Dataset<StepExample>> load_steps(const DataOptions& options, const TextEncoder& encoder) {
+inline Result<Dataset<StepExample>> load_steps(const DataOptions& options,
+                                               const TextEncoder& encoder) {
   return load<StepExample>(options, encoder);
 }
-inline Result<Dataset<PromptRow>> load_prompts(const DataOptions& options, const TextEncoder& encoder) {
+inline Result<Dataset<PromptRow>> load_prompts(const DataOptions& options,
+                                               const TextEncoder& encoder) {
   return load<PromptRow>(options, encoder);
 }
 

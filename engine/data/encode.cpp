@@ -10,28 +10,34 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// How many of `ids` are decided by the first `bytes` of the text: the tokens that it has in common with that beginning alone. A token that
-// reaches across the border is on its far side, so an answer's first letters are always trained on, whatever they merge with.
-Result<std::size_t> tokens_before(std::size_t bytes, const MarkedText& marked, const Ids& ids, const TextEncoder& encoder) {
+// How many of `ids` are decided by the first `bytes` of the text: the tokens that it has in common
+// with that beginning alone. A token that reaches across the border is on its far side, so an
+// answer's first letters are always trained on, whatever they merge with.
+Result<std::size_t> tokens_before(std::size_t bytes, const MarkedText& marked, const Ids& ids,
+                                  const TextEncoder& encoder) {
   if (bytes >= marked.text.size()) return ids.size();
   auto part = encoder.encode(std::string_view(marked.text).substr(0, bytes), marked.add_special);
   if (!part) return fail(part.error());
-  return static_cast<std::size_t>(std::mismatch(part->begin(), part->end(), ids.begin(), ids.end()).first - part->begin());
+  return static_cast<std::size_t>(
+      std::mismatch(part->begin(), part->end(), ids.begin(), ids.end()).first - part->begin());
 }
 
-Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encoder, const EncodeOptions& options) {
+Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encoder,
+                             const EncodeOptions& options) {
   auto ids = encoder.encode(marked.text, marked.add_special);
   if (!ids) return fail(ids.error());
   SftExample out{.ids = std::move(*ids), .weights = {}};
   out.weights.assign(out.ids.size(), 0.0f);
   for (const auto& span : marked.trained) {
-    const auto begin = tokens_before(span.begin, marked, out.ids, encoder), end = tokens_before(span.end, marked, out.ids, encoder);
+    const auto begin = tokens_before(span.begin, marked, out.ids, encoder),
+               end = tokens_before(span.end, marked, out.ids, encoder);
     if (!begin) return fail(begin.error());
     if (!end) return fail(end.error());
     for (auto t = *begin; t < *end; ++t) out.weights[t] = span.weight;
   }
   const auto last = encoder.end_token();
-  if (marked.append_end && options.append_end_token && last && (out.ids.empty() || out.ids.back() != *last)) {
+  if (marked.append_end && options.append_end_token && last &&
+      (out.ids.empty() || out.ids.back() != *last)) {
     out.ids.push_back(*last);
     out.weights.push_back(marked.trained.empty() ? 1.0f : marked.trained.back().weight);
   }
@@ -44,7 +50,8 @@ SftExample of_token_row(const TokenRow& row) {
   return out;
 }
 
-// Cuts to max_length; false when nothing is left to train on (the first token of a sequence has no probability).
+// Cuts to max_length; false when nothing is left to train on (the first token of a sequence has no
+// probability).
 bool finish(SftExample& example, const EncodeOptions& options) {
   if (options.train_on_prompt) std::fill(example.weights.begin(), example.weights.end(), 1.0f);
   const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.max_length, 0));
@@ -52,11 +59,12 @@ bool finish(SftExample& example, const EncodeOptions& options) {
     example.ids.resize(limit), example.weights.resize(limit);
     example.truncated = true;
   }
-  return example.ids.size() > 1 && std::any_of(example.weights.begin() + 1, example.weights.end(), [](float w) { return w != 0; });
+  return example.ids.size() > 1 && std::any_of(example.weights.begin() + 1, example.weights.end(),
+                                               [](float w) { return w != 0; });
 }
 
-Result<SftExample> encode_text(const Json& prompt, const Json& completion, const Sample& sample, const TextEncoder& encoder,
-                               const EncodeOptions& options) {
+Result<SftExample> encode_text(const Json& prompt, const Json& completion, const Sample& sample,
+                               const TextEncoder& encoder, const EncodeOptions& options) {
   auto marked = mark_text(prompt, completion, sample.tools, encoder);
   if (!marked) return fail(marked.error());
   auto example = to_tokens(*marked, encoder, options);
@@ -67,38 +75,49 @@ Result<SftExample> encode_text(const Json& prompt, const Json& completion, const
 
 }  // namespace
 
-// A tokenizer may know more tokens than the model has rows for: text that needs one of those cannot be trained on.
+// A tokenizer may know more tokens than the model has rows for: text that needs one of those cannot
+// be trained on.
 Result<> check_vocabulary(const Ids& ids, const TextEncoder& encoder) {
   const auto end = encoder.vocabulary();
   for (const auto id : ids)
     if (id < 0 || (end > 0 && id >= end))
-      return fail(Errc::bad_input, cat("the tokenizer makes token ", id, " of the text, the model's vocabulary ends at ", end - 1));
+      return fail(Errc::bad_input, cat("the tokenizer makes token ", id,
+                                       " of the text, the model's vocabulary ends at ", end - 1));
   return {};
 }
 
-Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
-  auto example = sample.tokens ? of_token_row(*sample.tokens) : encode_text(sample.prompt, sample.completion, sample, encoder, options);
+Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEncoder& encoder,
+                                             const EncodeOptions& options) {
+  auto example = sample.tokens
+                     ? of_token_row(*sample.tokens)
+                     : encode_text(sample.prompt, sample.completion, sample, encoder, options);
   if (!example) return fail(example.error());
   if (!finish(*example, options)) return std::nullopt;
   return std::move(*example);
 }
 
-Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
+Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextEncoder& encoder,
+                                               const EncodeOptions& options) {
   auto plain = options;
   plain.train_on_prompt = false;  // a preference is about the completions
-  auto chosen = sample.tokens ? of_token_row(*sample.tokens) : encode_text(sample.prompt, sample.completion, sample, encoder, plain);
+  auto chosen = sample.tokens
+                    ? of_token_row(*sample.tokens)
+                    : encode_text(sample.prompt, sample.completion, sample, encoder, plain);
   if (!chosen) return fail(chosen.error());
-  auto rejected =
-      sample.rejected_tokens ? of_token_row(*sample.rejected_tokens) : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
+  auto rejected = sample.rejected_tokens
+                      ? of_token_row(*sample.rejected_tokens)
+                      : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
   if (!rejected) return fail(rejected.error());
   const bool first = finish(*chosen, plain), second = finish(*rejected, plain);
-  if (!first || !second || (plain.leave_out_longer && (chosen->truncated || rejected->truncated))) return std::nullopt;
+  if (!first || !second || (plain.leave_out_longer && (chosen->truncated || rejected->truncated)))
+    return std::nullopt;
   PairExample pair{std::move(*chosen), std::move(*rejected)};
   if (sample.margin) pair.margin = static_cast<float>(*sample.margin);
   return pair;
 }
 
-Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
+Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextEncoder& encoder,
+                                               const EncodeOptions& options) {
   PromptRow row{.ids = {}, .text = "", .answer = sample.answer, .columns = sample.columns};
   if (sample.tokens) {
     row.ids = sample.tokens->ids;
@@ -116,8 +135,10 @@ Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextE
     if (auto ok = check_vocabulary(*ids, encoder); !ok) return fail(ok.error());
     row.ids = std::move(*ids);
   }
-  if (row.ids.empty()) return fail(Errc::bad_input, "the prompt is empty: not one token to continue");
-  if (options.max_length > 0 && static_cast<std::int64_t>(row.ids.size()) > options.max_length) return std::nullopt;
+  if (row.ids.empty())
+    return fail(Errc::bad_input, "the prompt is empty: not one token to continue");
+  if (options.max_length > 0 && static_cast<std::int64_t>(row.ids.size()) > options.max_length)
+    return std::nullopt;
   return row;
 }
 

@@ -10,11 +10,21 @@ namespace {
 
 constexpr std::size_t examples_kept = 10;
 
-bool was_cut(const SftExample& example) { return example.truncated; }
-bool was_cut(const PairExample& example) { return example.chosen.truncated || example.rejected.truncated; }
-bool was_cut(const StepExample& example) { return example.truncated; }
-bool was_cut(const UnpairedRow& row) { return row.truncated; }
-bool was_cut(const PromptRow&) { return false; }
+bool was_cut(const SftExample& example) {
+  return example.truncated;
+}
+bool was_cut(const PairExample& example) {
+  return example.chosen.truncated || example.rejected.truncated;
+}
+bool was_cut(const StepExample& example) {
+  return example.truncated;
+}
+bool was_cut(const UnpairedRow& row) {
+  return row.truncated;
+}
+bool was_cut(const PromptRow&) {
+  return false;
+}
 
 template <class T>
 std::vector<T> examples_of(T example) {
@@ -22,7 +32,9 @@ std::vector<T> examples_of(T example) {
   out.push_back(std::move(example));
   return out;
 }
-std::vector<UnpairedExample> examples_of(UnpairedRow row) { return std::move(row.examples); }
+std::vector<UnpairedExample> examples_of(UnpairedRow row) {
+  return std::move(row.examples);
+}
 
 // What rows of a kind are read for, and how one becomes an example.
 template <Purpose for_what, auto how>
@@ -49,20 +61,28 @@ auto encoded(const Sample& sample, const TextEncoder& encoder, const EncodeOptio
     -> decltype(Kind<T>::encode(sample, encoder, options)) {
   try {
     return Kind<T>::encode(sample, encoder, options);
-  } catch (const Failure& failure) { return fail(failure.error()); }
+  } catch (const Failure& failure) {
+    return fail(failure.error());
+  }
 }
 
 }  // namespace
 
 template <class T>
-ExampleReader<T>::ExampleReader(const DataOptions& options, DataSource source, const TextEncoder& encoder)
+ExampleReader<T>::ExampleReader(const DataOptions& options, DataSource source,
+                                const TextEncoder& encoder)
     : options_(&options), encoder_(&encoder), source_(std::move(source)) {
-  layout_ = {.purpose = Kind<T>::purpose, .layout = source_.layout, .columns = source_.columns, .tags = options.tags, .chat = options.chat};
+  layout_ = {.purpose = Kind<T>::purpose,
+             .layout = source_.layout,
+             .columns = source_.columns,
+             .tags = options.tags,
+             .chat = options.chat};
   layout_.chat_template = encoder.has_chat_template(), layout_.vocabulary = encoder.vocabulary();
 }
 
 template <class T>
-Result<ExampleReader<T>> ExampleReader<T>::open(const DataOptions& options, DataSource source, const TextEncoder& encoder) {
+Result<ExampleReader<T>> ExampleReader<T>::open(const DataOptions& options, DataSource source,
+                                                const TextEncoder& encoder) {
   if (auto ok = check_column_names(source.columns); !ok) return fail(ok.error());
   if (auto ok = check_tag_names(options.tags); !ok) return fail(ok.error());
   if (auto ok = check_layout(source.layout, Kind<T>::purpose); !ok) return fail(ok.error());
@@ -87,8 +107,10 @@ Result<> ExampleReader<T>::leave_out(const Error& error) {
   keep(error.what);
   const auto limit = options_->bad_row_limit;
   if (report_.bad > limit)
-    return fail(Errc::bad_input, limit == 0 ? cat(error.what, " (data.max_bad_rows=0: no malformed row is left out)")
-                                            : cat(error.what, " (the ", report_.bad, "th malformed row; data.max_bad_rows=", limit, ")"));
+    return fail(Errc::bad_input,
+                limit == 0 ? cat(error.what, " (data.max_bad_rows=0: no malformed row is left out)")
+                           : cat(error.what, " (the ", report_.bad,
+                                 "th malformed row; data.max_bad_rows=", limit, ")"));
   log_warning(cat("row left out: ", error.what));
   return {};
 }
@@ -148,7 +170,8 @@ Result<std::vector<T>> ExampleReader<T>::use(const Row& row) {
   if (!example) return fail(example.error().code, cat(row.where(), ": ", example.error().what));
   if (!*example) {
     ++report_.untrainable;
-    keep(cat(row.where(), options_->encode.leave_out_longer ? ": not within " : ": nothing to train on within ",
+    keep(cat(row.where(),
+             options_->encode.leave_out_longer ? ": not within " : ": nothing to train on within ",
              options_->encode.max_length, " tokens"));
     return std::vector<T>{};
   }

@@ -1,4 +1,5 @@
-// ExampleReader: the examples of one source, row after row, with an account of those that are left out. It can be sent to any row.
+// ExampleReader: the examples of one source, row after row, with an account of those that are left
+// out. It can be sent to any row.
 #pragma once
 
 #include <memory>
@@ -18,9 +19,11 @@ template <class T>
 class ExampleReader {
  public:
   /// `options` and `encoder` outlive this. Errors of options and of the list of files.
-  static Result<ExampleReader> open(const DataOptions& options, DataSource source, const TextEncoder& encoder);
+  static Result<ExampleReader> open(const DataOptions& options, DataSource source,
+                                    const TextEncoder& encoder);
 
-  /// The examples of the next row that has some; none at the end. Errc::bad_input when the limit of bad rows is passed; errors of files.
+  /// The examples of the next row that has some; none at the end. Errc::bad_input when the limit of
+  /// bad rows is passed; errors of files.
   Result<std::vector<T>> next();
   /// Of the row that next() reads first.
   Place place() const { return place_; }

@@ -6,26 +6,30 @@ namespace troupe::engine::data {
 namespace {
 
 template <class T>
-void copy_range(const std::vector<T>& from, std::size_t begin, std::size_t end, std::vector<T>& to) {
+void copy_range(const std::vector<T>& from, std::size_t begin, std::size_t end,
+                std::vector<T>& to) {
   if (!from.empty())
-    to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end));
+    to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin),
+              from.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
 // The columns of each kind, so that slice, select and validate are one loop each.
 template <class F>
 void each_token_column(F&& f) {
-  f(&Experience::mask), f(&Experience::answer), f(&Experience::old_logp), f(&Experience::rollout_logp), f(&Experience::reference_logp),
-      f(&Experience::advantage);
+  f(&Experience::mask), f(&Experience::answer), f(&Experience::old_logp),
+      f(&Experience::rollout_logp), f(&Experience::reference_logp), f(&Experience::advantage);
   f(&Experience::value), f(&Experience::returns), f(&Experience::classes);
 }
 
 template <class F>
 void each_sequence_column(F&& f) {
-  f(&Experience::reward), f(&Experience::label), f(&Experience::sample_id), f(&Experience::version), f(&Experience::number);
+  f(&Experience::reward), f(&Experience::label), f(&Experience::sample_id), f(&Experience::version),
+      f(&Experience::number);
 }
 
 void copy_sequence(const Experience& from, std::size_t n, Experience& to) {
-  const auto begin = static_cast<std::size_t>(from.offsets[n]), end = static_cast<std::size_t>(from.offsets[n + 1]);
+  const auto begin = static_cast<std::size_t>(from.offsets[n]),
+             end = static_cast<std::size_t>(from.offsets[n + 1]);
   copy_range(from.tokens, begin, end, to.tokens);
   each_token_column([&](auto column) { copy_range(from.*column, begin, end, to.*column); });
   each_sequence_column([&](auto column) { copy_range(from.*column, n, n + 1, to.*column); });
@@ -66,16 +70,20 @@ Experience Experience::select(const std::vector<std::int32_t>& order) const {
 
 void Experience::validate(std::int64_t vocabulary) const {
   check(!offsets.empty() && offsets.front() == 0, "Experience: offsets start at 0");
-  for (std::size_t n = 1; n < offsets.size(); ++n) check(offsets[n] >= offsets[n - 1], "Experience: offsets must not fall");
-  check(tokens.size() == static_cast<std::size_t>(token_count()), "Experience: tokens and offsets disagree");
+  for (std::size_t n = 1; n < offsets.size(); ++n)
+    check(offsets[n] >= offsets[n - 1], "Experience: offsets must not fall");
+  check(tokens.size() == static_cast<std::size_t>(token_count()),
+        "Experience: tokens and offsets disagree");
   const auto fits = [&](std::size_t length) {
     return [this, length](auto column) {
-      check((this->*column).empty() || (this->*column).size() == length, "Experience: a column has another length");
+      check((this->*column).empty() || (this->*column).size() == length,
+            "Experience: a column has another length");
     };
   };
   each_token_column(fits(tokens.size()));
   each_sequence_column(fits(static_cast<std::size_t>(sequences())));
-  for (const auto token : tokens) check(0 <= token && token < vocabulary, "Experience: a token outside the vocabulary");
+  for (const auto token : tokens)
+    check(0 <= token && token < vocabulary, "Experience: a token outside the vocabulary");
 }
 
 std::vector<std::int32_t> micro_batches(const Experience& batch, std::int32_t token_budget) {
@@ -84,7 +92,8 @@ std::vector<std::int32_t> micro_batches(const Experience& batch, std::int32_t to
     return batch.offsets[static_cast<std::size_t>(b)] - batch.offsets[static_cast<std::size_t>(a)];
   };
   for (std::int32_t n = 0; n < batch.sequences(); n += batch.unit) {
-    if (n > bounds.back() && size(bounds.back(), n + batch.unit) > token_budget) bounds.push_back(n);
+    if (n > bounds.back() && size(bounds.back(), n + batch.unit) > token_budget)
+      bounds.push_back(n);
   }
   if (batch.sequences() > 0) bounds.push_back(batch.sequences());
   return bounds;

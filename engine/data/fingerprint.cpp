@@ -39,7 +39,8 @@ Result<FilePrint> sampled_fingerprint(const std::string& path) {
     const auto hash = XXH3_128bits(from, piece_bytes);
     all += hexadecimal(hash);
   }
-  return FilePrint{path, bytes.size(), cat("sampled-", hexadecimal(XXH3_128bits(all.data(), all.size())))};
+  return FilePrint{path, bytes.size(),
+                   cat("sampled-", hexadecimal(XXH3_128bits(all.data(), all.size())))};
 }
 
 }  // namespace troupe::engine::data

@@ -11,21 +11,27 @@
 namespace troupe::engine::data {
 namespace {
 
-tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
+tl::unexpected<Error> bad(std::string what) {
+  return fail(Errc::bad_input, std::move(what));
+}
 
 // A prompt or a completion: a string, or messages; in a chat a string becomes one message.
-Result<Json> turn(const Columns& row, const Json& value, const std::string& name, std::string_view role, bool chat) {
+Result<Json> turn(const Columns& row, const Json& value, const std::string& name,
+                  std::string_view role, bool chat) {
   if (value.is_string()) return chat ? Json(Json::Array{message(role, value.string())}) : value;
   if (!value.is_array() && !value.is_object())
-    return bad(cat("expected text or a list of messages under ", quote(name), ", found ", value.type_name()));
+    return bad(cat("expected text or a list of messages under ", quote(name), ", found ",
+                   value.type_name()));
   auto list = to_messages(value, row.tags());
   if (!list) return bad(cat(quote(name), ": ", list.error().what));
   return list;
 }
 
-Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, const char* completion, const LayoutOptions& options) {
+Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, const char* completion,
+                                     const LayoutOptions& options) {
   const auto *given = row.find(prompt), *answer = row.find(completion);
-  if (!given || !answer) return bad(cat("nothing under ", quote(row.file_name(given ? completion : prompt))));
+  if (!given || !answer)
+    return bad(cat("nothing under ", quote(row.file_name(given ? completion : prompt))));
   // Where one side is a list of messages the other becomes one too.
   const bool chat = options.chat == ChatUse::always || !given->is_string() || !answer->is_string();
   auto left = turn(row, *given, row.file_name(prompt), "user", chat);
@@ -34,7 +40,8 @@ Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, con
   if (!right) return fail(right.error());
   auto tools = to_tools(row.find("tools"));
   if (!tools) return fail(tools.error());
-  return Sample{.prompt = std::move(*left), .completion = std::move(*right), .tools = std::move(*tools)};
+  return Sample{
+      .prompt = std::move(*left), .completion = std::move(*right), .tools = std::move(*tools)};
 }
 
 Result<Sample> dialogue(const Columns& row) {
@@ -52,7 +59,8 @@ Result<Sample> dialogue(const Columns& row) {
 Result<Sample> last_answer(Sample sample) {
   auto& messages = sample.completion.array();
   if (messages.size() < 2 || !is_assistant(messages.back()))
-    return bad("expected a conversation that ends with the assistant's turn, which the label judges");
+    return bad(
+        "expected a conversation that ends with the assistant's turn, which the label judges");
   Json answer = Json::Array{std::move(messages.back())};
   messages.pop_back();
   sample.prompt = std::exchange(sample.completion, std::move(answer));
@@ -86,7 +94,8 @@ Result<Sample> alpaca(const Columns& row, const LayoutOptions& options) {
   if (!prompt) return fail(prompt.error());
   const auto output = row.string(given(row, {"output", "completion", "response"}));
   if (!output) return fail(output.error());
-  Json completion = prompt->is_array() ? Json(Json::Array{message("assistant", *output)}) : Json(*output);
+  Json completion =
+      prompt->is_array() ? Json(Json::Array{message("assistant", *output)}) : Json(*output);
   return Sample{.prompt = std::move(*prompt), .completion = std::move(completion)};
 }
 
@@ -110,7 +119,8 @@ Result<Json> prompt_of(const Columns& row, const LayoutOptions& options, const c
 }
 
 Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& options) {
-  const auto* name = given(row, {"prompt", "question", "problem", "instruction", "messages", "conversations"});
+  const auto* name =
+      given(row, {"prompt", "question", "problem", "instruction", "messages", "conversations"});
   auto prompt = prompt_of(row, options, name);
   if (!prompt) return fail(prompt.error());
   if (prompt->is_array()) {
@@ -136,9 +146,11 @@ Result<Sample> dispatch(const Columns& row, const LayoutOptions& options) {
     case Layout::messages:
       return sft_dialogue(row, options);
     case Layout::prompt_completion:
-      return prompt_and_completion(row, "prompt", given(row, {"completion", "response", "answer"}), options);
+      return prompt_and_completion(row, "prompt", given(row, {"completion", "response", "answer"}),
+                                   options);
     case Layout::question_answer:
-      if (row("problem") && !row("question")) return prompt_and_completion(row, "problem", "solution", options);
+      if (row("problem") && !row("question"))
+        return prompt_and_completion(row, "problem", "solution", options);
       return prompt_and_completion(row, "question", "answer", options);
     case Layout::alpaca:
       return alpaca(row, options);
@@ -163,30 +175,38 @@ Result<Sample> dispatch(const Columns& row, const LayoutOptions& options) {
 }  // namespace
 
 Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options) {
-  const auto instruction = row.string("instruction"), input = row.optional_string("input"), system = row.optional_string("system");
+  const auto instruction = row.string("instruction"), input = row.optional_string("input"),
+             system = row.optional_string("system");
   for (const auto* text : {&instruction, &input, &system})
     if (!*text) return fail(text->error());
-  const bool chat = options.chat == ChatUse::always || (options.chat == ChatUse::automatic && options.chat_template);
+  const bool chat = options.chat == ChatUse::always ||
+                    (options.chat == ChatUse::automatic && options.chat_template);
   Json::Array messages;
   if (!system->empty()) messages.push_back(message("system", *system));
   // Stanford's own words, for models without a template (github.com/tatsu-lab/stanford_alpaca).
-  std::string text =
-      !system->empty() ? *system + "\n\n"
-      : input->empty()
-          ? "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
-          : "Below is an instruction that describes a task, paired with an input that provides further context. Write a response "
-            "that appropriately completes the request.\n\n";
+  std::string text = !system->empty() ? *system + "\n\n"
+                     : input->empty()
+                         ? "Below is an instruction that describes a task. Write a response that "
+                           "appropriately completes the request.\n\n"
+                         : "Below is an instruction that describes a task, paired with an input "
+                           "that provides further context. Write a response "
+                           "that appropriately completes the request.\n\n";
   if (const auto* history = row.find("history")) {
-    if (!history->is_array()) return bad(cat("expected a list of [question, answer] under \"history\", found ", history->type_name()));
+    if (!history->is_array())
+      return bad(cat("expected a list of [question, answer] under \"history\", found ",
+                     history->type_name()));
     for (const auto& pair : history->array()) {
-      if (!pair.is_array() || pair.array().size() != 2 || !pair.array()[0].is_string() || !pair.array()[1].is_string())
+      if (!pair.is_array() || pair.array().size() != 2 || !pair.array()[0].is_string() ||
+          !pair.array()[1].is_string())
         return bad(cat("expected [question, answer] in \"history\", found ", quote(pair.dump())));
       const auto &question = pair.array()[0].string(), &answer = pair.array()[1].string();
-      messages.push_back(message("user", question)), messages.push_back(message("assistant", answer));
+      messages.push_back(message("user", question)),
+          messages.push_back(message("assistant", answer));
       text += cat("### Instruction:\n", question, "\n\n### Response:\n", answer, "\n\n");
     }
   }
-  messages.push_back(message("user", input->empty() ? *instruction : cat(*instruction, "\n", *input)));
+  messages.push_back(
+      message("user", input->empty() ? *instruction : cat(*instruction, "\n", *input)));
   if (chat) return Json(std::move(messages));
   text += cat("### Instruction:\n", *instruction, "\n\n");
   if (!input->empty()) text += cat("### Input:\n", *input, "\n\n");

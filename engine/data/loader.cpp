@@ -14,7 +14,8 @@ void add(const SftExample& example, std::uint64_t id, Experience& out) {
 
 Experience to_experience(const Batch<SftExample>& batch) {
   Experience out;
-  for (std::size_t i = 0; i < batch.examples.size(); ++i) add(*batch.examples[i], batch.ids[i], out);
+  for (std::size_t i = 0; i < batch.examples.size(); ++i)
+    add(*batch.examples[i], batch.ids[i], out);
   for (const auto weight : out.mask) out.count += weight;
   return out;
 }
@@ -32,8 +33,10 @@ Experience to_experience(const Batch<PairExample>& batch) {
 Experience to_scored_pairs(const Batch<PairExample>& batch) {
   Experience out = to_experience(batch);
   std::fill(out.mask.begin(), out.mask.end(), 0.0f);
-  for (std::size_t n = 0; n + 1 < out.offsets.size(); ++n) out.mask[static_cast<std::size_t>(out.offsets[n + 1]) - 1] = 1;
-  const auto margins = std::any_of(batch.examples.begin(), batch.examples.end(), [](const auto* pair) { return pair->margin.has_value(); });
+  for (std::size_t n = 0; n + 1 < out.offsets.size(); ++n)
+    out.mask[static_cast<std::size_t>(out.offsets[n + 1]) - 1] = 1;
+  const auto margins = std::any_of(batch.examples.begin(), batch.examples.end(),
+                                   [](const auto* pair) { return pair->margin.has_value(); });
   out.label.clear();
   for (std::size_t i = 0; i < batch.examples.size() && margins; ++i) {
     out.label.push_back(batch.examples[i]->margin.value_or(0.0f));
@@ -47,7 +50,8 @@ Experience to_experience(const Batch<StepExample>& batch) {
   for (std::size_t i = 0; i < batch.examples.size(); ++i) {
     const auto& example = *batch.examples[i];
     std::vector<float> judged;
-    for (const auto step : example.classes) judged.push_back(step >= 0 ? 1.0f : 0.0f), out.count += step >= 0;
+    for (const auto step : example.classes)
+      judged.push_back(step >= 0 ? 1.0f : 0.0f), out.count += step >= 0;
     out.append(example.ids, judged);
     out.classes.insert(out.classes.end(), example.classes.begin(), example.classes.end());
     out.sample_id.push_back(batch.ids[i]);

@@ -8,32 +8,38 @@
 namespace troupe::engine::data {
 namespace {
 
-tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
+tl::unexpected<Error> bad(std::string what) {
+  return fail(Errc::bad_input, std::move(what));
+}
 
 constexpr std::string_view call = "function_call";
 
 // The role in Hugging Face's words; a turn that is a call of a tool is "function_call".
 std::string role_name(const std::string& name, const Tags& tags) {
-  constexpr std::array<std::pair<const char*, std::string_view>, 5> tagged = {{{"user_tag", "user"},
-                                                                               {"assistant_tag", "assistant"},
-                                                                               {"system_tag", "system"},
-                                                                               {"observation_tag", "tool"},
-                                                                               {"function_tag", call}}};
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> known = {{{"human", "user"},
-                                                                                   {"gpt", "assistant"},
-                                                                                   {"model", "assistant"},
-                                                                                   {"chatbot", "assistant"},
-                                                                                   {"bot", "assistant"},
-                                                                                   {"observation", "tool"},
-                                                                                   {"function", "tool"}}};
+  constexpr std::array<std::pair<const char*, std::string_view>, 5> tagged = {
+      {{"user_tag", "user"},
+       {"assistant_tag", "assistant"},
+       {"system_tag", "system"},
+       {"observation_tag", "tool"},
+       {"function_tag", call}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> known = {
+      {{"human", "user"},
+       {"gpt", "assistant"},
+       {"model", "assistant"},
+       {"chatbot", "assistant"},
+       {"bot", "assistant"},
+       {"observation", "tool"},
+       {"function", "tool"}}};
   for (const auto& [tag, role] : tagged)
-    if (const auto found = tags.find(tag); found != tags.end() && found->second == name) return std::string(role);
+    if (const auto found = tags.find(tag); found != tags.end() && found->second == name)
+      return std::string(role);
   for (const auto& [from, role] : known)
     if (name == from) return std::string(role);
   return name;
 }
 
-const Json* member(const Json& item, const Tags& tags, const char* tag, const char* plain, const char* sharegpt) {
+const Json* member(const Json& item, const Tags& tags, const char* tag, const char* plain,
+                   const char* sharegpt) {
   if (const auto named = tags.find(tag); named != tags.end()) return item.find(named->second);
   const auto* found = item.find(plain);
   return found ? found : item.find(sharegpt);
@@ -42,27 +48,33 @@ const Json* member(const Json& item, const Tags& tags, const char* tag, const ch
 Result<std::string> content_text(const Json& content) {
   if (content.is_string()) return content.string();
   if (content.is_null()) return std::string();
-  if (!content.is_array()) return bad(cat("expected text as the content of a message, found ", content.type_name()));
+  if (!content.is_array())
+    return bad(cat("expected text as the content of a message, found ", content.type_name()));
   std::string text;
   for (const auto& part : content.array()) {
     const auto* type = part.find("type");
-    if (type && *type != Json("text")) return bad(cat("only text is read, found a part of type ", quote(type->dump())));
+    if (type && *type != Json("text"))
+      return bad(cat("only text is read, found a part of type ", quote(type->dump())));
     const auto* value = part.find("text");
     if (!value) value = part.find("value");
-    if (!value || !value->is_string()) return bad("expected {\"type\": \"text\", \"text\": ...} as a part of a message's content");
+    if (!value || !value->is_string())
+      return bad("expected {\"type\": \"text\", \"text\": ...} as a part of a message's content");
     text += value->string();
   }
   return text;
 }
 
-// {"name", "arguments"} as an entry of tool_calls. Arguments as text are what APIs send; templates want the object.
+// {"name", "arguments"} as an entry of tool_calls. Arguments as text are what APIs send; templates
+// want the object.
 std::optional<Json> call_entry(const Json& function, const Json* id) {
   const auto* name = function.find("name");
   const auto* arguments = function.find("arguments");
   if (!name || !name->is_string() || !arguments) return std::nullopt;
-  auto parsed = arguments->is_string() ? parse_json(arguments->string(), "") : Result<Json>(*arguments);
+  auto parsed =
+      arguments->is_string() ? parse_json(arguments->string(), "") : Result<Json>(*arguments);
   Json inner;
-  inner.set("name", *name), inner.set("arguments", parsed && parsed->is_object() ? std::move(*parsed) : *arguments);
+  inner.set("name", *name),
+      inner.set("arguments", parsed && parsed->is_object() ? std::move(*parsed) : *arguments);
   Json entry;
   if (id) entry.set("id", *id);
   entry.set("type", "function"), entry.set("function", std::move(inner));
@@ -95,18 +107,21 @@ void add_calls(Json& out, const Json& calls, bool instead_of_text) {
 }
 
 Result<Json> to_message(const Json& item, const Tags& tags) {
-  const auto *role = member(item, tags, "role_tag", "role", "from"), *content = member(item, tags, "content_tag", "content", "value");
+  const auto *role = member(item, tags, "role_tag", "role", "from"),
+             *content = member(item, tags, "content_tag", "content", "value");
   if (!role || !role->is_string())
-    return bad("expected a message ({\"role\": ..., \"content\": ...})" + cat(", found ", quote(item.dump())));
+    return bad("expected a message ({\"role\": ..., \"content\": ...})" +
+               cat(", found ", quote(item.dump())));
   const auto *calls = item.find("tool_calls"), *old_call = item.find("function_call");
-  if (!content && !calls && !old_call) return bad(cat("a message of role ", quote(role->string()), " has no content"));
+  if (!content && !calls && !old_call)
+    return bad(cat("a message of role ", quote(role->string()), " has no content"));
   auto text = content ? content_text(*content) : std::string();
   if (!text) return fail(text.error());
   const auto name = role_name(role->string(), tags);
   Json out = message(name == call ? "assistant" : name, *text);
   for (const auto& [key, value] : item.object())
-    if (key != "role" && key != "from" && key != "content" && key != "value" && key != "function_call" && &value != role &&
-        &value != content)
+    if (key != "role" && key != "from" && key != "content" && key != "value" &&
+        key != "function_call" && &value != role && &value != content)
       out.set(key, value);
   if (name == call) add_calls(out, Json(*text), true);
   if (old_call && old_call->is_object()) add_calls(out, *old_call, false);
@@ -126,7 +141,8 @@ Json message(std::string_view role, std::string text) {
 Result<Json> to_messages(const Json& list, const Tags& tags) {
   if (list.is_object()) return to_messages(Json(Json::Array{list}), tags);
   if (!list.is_array() || list.array().empty())
-    return bad(cat("expected a list of messages, found ", list.is_array() ? "an empty one" : list.type_name()));
+    return bad(cat("expected a list of messages, found ",
+                   list.is_array() ? "an empty one" : list.type_name()));
   Json::Array out;
   for (std::size_t i = 0; i < list.array().size(); ++i) {
     auto item = to_message(list.array()[i], tags);

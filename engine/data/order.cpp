@@ -13,7 +13,8 @@ constexpr const char* where = "the checkpoint's data state";
 
 }  // namespace
 
-std::optional<std::size_t> next_source(const std::vector<double>& weights, const std::vector<std::uint64_t>& drawn,
+std::optional<std::size_t> next_source(const std::vector<double>& weights,
+                                       const std::vector<std::uint64_t>& drawn,
                                        const std::vector<bool>& open) {
   std::optional<std::size_t> best;
   double least = 0;
@@ -27,7 +28,8 @@ std::optional<std::size_t> next_source(const std::vector<double>& weights, const
 Order::Order(std::vector<Part> parts, LoaderOptions options) : options_(options) {
   check(options.batch_size > 0 && options.epochs >= 0, "Order: batch_size >= 1, epochs >= 0");
   for (auto& part : parts) {
-    check(part.size > 0 && part.size <= UINT32_MAX && part.weight > 0 && part.epochs >= 0, "Order: needs 1 to 2^32-1 examples");
+    check(part.size > 0 && part.size <= UINT32_MAX && part.weight > 0 && part.epochs >= 0,
+          "Order: needs 1 to 2^32-1 examples");
     sources_.push_back({.part = part, .offset = size_});
     size_ += part.size;
   }
@@ -36,7 +38,8 @@ Order::Order(std::vector<Part> parts, LoaderOptions options) : options_(options)
 }
 
 bool Order::is_open(const Source& source) const {
-  return source.part.epochs == 0 || source.drawn() < static_cast<std::uint64_t>(source.part.epochs) * source.part.size;
+  return source.part.epochs == 0 ||
+         source.drawn() < static_cast<std::uint64_t>(source.part.epochs) * source.part.size;
 }
 
 std::optional<std::uint64_t> Order::limit() const {
@@ -57,7 +60,8 @@ std::optional<Order::Draw> Order::next() {
   std::vector<bool> open;
   std::uint64_t all = 0;
   for (const auto& source : sources_) {
-    weights.push_back(source.part.weight), drawn.push_back(source.drawn()), open.push_back(is_open(source));
+    weights.push_back(source.part.weight), drawn.push_back(source.drawn()),
+        open.push_back(is_open(source));
     all += source.drawn();
   }
   const auto end = limit();
@@ -65,7 +69,9 @@ std::optional<Order::Draw> Order::next() {
   if (!chosen) return std::nullopt;
   auto& source = sources_[*chosen];
   if (source.position == source.part.size) begin(*chosen, source.epoch + 1, 0);
-  const std::size_t index = source.offset + (source.permutation.empty() ? source.position : source.permutation[source.position]);
+  const std::size_t index =
+      source.offset +
+      (source.permutation.empty() ? source.position : source.permutation[source.position]);
   ++source.position;
   return Draw{index, source.epoch * size_ + index};
 }
@@ -81,7 +87,8 @@ std::vector<Order::Draw> Order::next_batch() {
 }
 
 std::int64_t Order::batches() const {
-  return (static_cast<std::int64_t>(limit().value_or(0)) + options_.batch_size - 1) / options_.batch_size;
+  return (static_cast<std::int64_t>(limit().value_or(0)) + options_.batch_size - 1) /
+         options_.batch_size;
 }
 
 void Order::begin(std::size_t part, std::uint64_t epoch, std::size_t position) {
@@ -96,8 +103,11 @@ Json Order::place() const {
   for (const auto& source : sources_) {
     Json place;
     if (sources_.size() > 1)
-      place.set("size", static_cast<std::uint64_t>(source.part.size)).set("weight", source.part.weight).set("epochs", source.part.epochs);
-    place.set("epoch", source.epoch), place.set("position", static_cast<std::uint64_t>(source.position));
+      place.set("size", static_cast<std::uint64_t>(source.part.size))
+          .set("weight", source.part.weight)
+          .set("epochs", source.part.epochs);
+    place.set("epoch", source.epoch),
+        place.set("position", static_cast<std::uint64_t>(source.position));
     parts.push_back(std::move(place));
   }
   if (parts.size() == 1) return std::move(parts[0]);
@@ -107,11 +117,14 @@ Json Order::place() const {
 }
 
 Result<> Order::move_part(std::size_t part, const Json& state) {
-  const auto epoch = get_integer(state, "epoch", where), position = get_integer(state, "position", where);
+  const auto epoch = get_integer(state, "epoch", where),
+             position = get_integer(state, "position", where);
   if (!epoch) return fail(epoch.error());
   if (!position) return fail(position.error());
-  if (*epoch < 0 || *position < 0 || *position > static_cast<std::int64_t>(sources_[part].part.size))
-    return refused(cat("its data state names position ", *position, " of epoch ", *epoch, ", which is not there"));
+  if (*epoch < 0 || *position < 0 ||
+      *position > static_cast<std::int64_t>(sources_[part].part.size))
+    return refused(cat("its data state names position ", *position, " of epoch ", *epoch,
+                       ", which is not there"));
   begin(part, static_cast<std::uint64_t>(*epoch), static_cast<std::size_t>(*position));
   return {};
 }
@@ -123,13 +136,16 @@ Result<> Order::move_to(const Json& state) {
     return refused(cat("it did not draw from a mix of ", sources_.size(), " sources"));
   for (std::size_t k = 0; k < sources_.size(); ++k) {
     const auto& stored = parts->array()[k];
-    const auto size = get_integer(stored, "size", where), epochs = get_integer(stored, "epochs", where);
+    const auto size = get_integer(stored, "size", where),
+               epochs = get_integer(stored, "epochs", where);
     const auto weight = get_number(stored, "weight", where);
-    if (!size || !epochs || !weight) return fail((!size ? size.error() : !epochs ? epochs.error() : weight.error()));
+    if (!size || !epochs || !weight)
+      return fail((!size ? size.error() : !epochs ? epochs.error() : weight.error()));
     const Part was{static_cast<std::size_t>(*size), *weight, *epochs};
     if (was != sources_[k].part)
-      return refused(cat("source ", k + 1, " of the mix had ", was.size, " examples, weight ", was.weight, " and epochs ", was.epochs,
-                         ", now ", sources_[k].part.size, ", ", sources_[k].part.weight, " and ", sources_[k].part.epochs));
+      return refused(cat("source ", k + 1, " of the mix had ", was.size, " examples, weight ",
+                         was.weight, " and epochs ", was.epochs, ", now ", sources_[k].part.size,
+                         ", ", sources_[k].part.weight, " and ", sources_[k].part.epochs));
     if (auto ok = move_part(k, stored); !ok) return ok;
   }
   return {};
@@ -137,7 +153,8 @@ Result<> Order::move_to(const Json& state) {
 
 Json order_state(const Order& order, const std::vector<FilePrint>& files) {
   Json state = order.place();
-  state.set("examples", static_cast<std::uint64_t>(order.size())), state.set("shuffle", order.options().shuffle);
+  state.set("examples", static_cast<std::uint64_t>(order.size())),
+      state.set("shuffle", order.options().shuffle);
   state.set("seed", std::to_string(order.options().seed));  // as text: a seed may have 64 bits
   state.set("files", files_state(files));
   return state;
@@ -149,8 +166,8 @@ Result<> restore_order(Order& order, const std::vector<FilePrint>& files, const 
   if (!size) return fail(size.error());
   // The order depends on these; with another value the position would mean other examples.
   if (*size != static_cast<std::int64_t>(order.size()))
-    return refused(
-        cat("it trained on ", *size, " examples, now ", order.size(), " are used: the data options or the maximum length have changed"));
+    return refused(cat("it trained on ", *size, " examples, now ", order.size(),
+                       " are used: the data options or the maximum length have changed"));
   if (auto ok = same_shuffle(order.options().shuffle, order.options().seed, state); !ok) return ok;
   return order.move_to(state);
 }

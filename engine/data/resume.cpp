@@ -10,8 +10,10 @@ namespace {
 
 Json file_json(const FilePrint& file) {
   Json out;
-  // The name alone: a moved folder is the same data, and checkpoints of equal runs have equal bytes.
-  out.set("name", file.path.substr(file.path.find_last_of('/') + 1)), out.set("bytes", file.bytes), out.set("xxh3", file.xxh3);
+  // The name alone: a moved folder is the same data, and checkpoints of equal runs have equal
+  // bytes.
+  out.set("name", file.path.substr(file.path.find_last_of('/') + 1)), out.set("bytes", file.bytes),
+      out.set("xxh3", file.xxh3);
   return out;
 }
 
@@ -20,11 +22,14 @@ Json file_json(const FilePrint& file) {
 std::vector<std::uint32_t> permutation(std::size_t size, std::uint64_t seed, std::uint64_t stream) {
   std::vector<std::uint32_t> order(size);
   std::iota(order.begin(), order.end(), 0u);
-  for (std::size_t i = size; i > 1; --i) std::swap(order[i - 1], order[uniform_below(i, seed, stream, i)]);
+  for (std::size_t i = size; i > 1; --i)
+    std::swap(order[i - 1], order[uniform_below(i, seed, stream, i)]);
   return order;
 }
 
-tl::unexpected<Error> refused(std::string what) { return fail(Errc::bad_input, cat("the run cannot go on where it stopped: ", what)); }
+tl::unexpected<Error> refused(std::string what) {
+  return fail(Errc::bad_input, cat("the run cannot go on where it stopped: ", what));
+}
 
 Json files_state(const std::vector<FilePrint>& files) {
   Json::Array list;
@@ -34,15 +39,19 @@ Json files_state(const std::vector<FilePrint>& files) {
 
 Result<> same_files(const std::vector<FilePrint>& files, const Json& state) {
   const auto* stored = state.find("files");
-  if (!stored || !stored->is_array()) return refused("its checkpoint does not say which data it had read (\"files\")");
+  if (!stored || !stored->is_array())
+    return refused("its checkpoint does not say which data it had read (\"files\")");
   if (stored->array().size() != files.size())
-    return refused(cat("it had ", stored->array().size(), " data files, now there are ", files.size()));
+    return refused(
+        cat("it had ", stored->array().size(), " data files, now there are ", files.size()));
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto hash = get_string(stored->array()[i], "xxh3", "the checkpoint's data state");
     if (!hash) return fail(hash.error());
     if (*hash != files[i].xxh3)
-      return refused(cat("the data file ", files[i].path, " has changed since (", files[i].bytes, " bytes, XXH3 ", files[i].xxh3,
-                         "; it had ", *hash, "); bring the old content back, or start a new run in another output folder"));
+      return refused(
+          cat("the data file ", files[i].path, " has changed since (", files[i].bytes,
+              " bytes, XXH3 ", files[i].xxh3, "; it had ", *hash,
+              "); bring the old content back, or start a new run in another output folder"));
   }
   return {};
 }

@@ -1,26 +1,34 @@
-// The rows of process reward models in the ways that they are published, each to its steps and labels.
+// The rows of process reward models in the ways that they are published, each to its steps and
+// labels.
 #include "engine/base/text.h"
 #include "engine/data/steps.h"
 
 namespace troupe::engine::data {
 namespace {
 
-tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
+tl::unexpected<Error> bad(std::string what) {
+  return fail(Errc::bad_input, std::move(what));
+}
 
 Result<const Json::Array*> list(const Columns& row, const std::string& name, const char* of) {
   const auto* value = row.find(name);
   if (!value || !value->is_array())
-    return bad(cat("expected a list of ", of, " under ", quote(row.file_name(name)), ", found ", value ? value->type_name() : "nothing"));
-  if (value->array().empty()) return bad(cat(quote(row.file_name(name)), " is empty: not one step to judge"));
+    return bad(cat("expected a list of ", of, " under ", quote(row.file_name(name)), ", found ",
+                   value ? value->type_name() : "nothing"));
+  if (value->array().empty())
+    return bad(cat(quote(row.file_name(name)), " is empty: not one step to judge"));
   return &value->array();
 }
 
-Result<std::vector<std::string>> texts(const Columns& row, const std::string& name, const char* of) {
+Result<std::vector<std::string>> texts(const Columns& row, const std::string& name,
+                                       const char* of) {
   const auto items = list(row, name, of);
   if (!items) return fail(items.error());
   std::vector<std::string> out;
   for (const auto& item : **items) {
-    if (!item.is_string()) return bad(cat(quote(row.file_name(name)), ", item ", out.size(), ": expected text, found ", item.type_name()));
+    if (!item.is_string())
+      return bad(cat(quote(row.file_name(name)), ", item ", out.size(), ": expected text, found ",
+                     item.type_name()));
     out.push_back(item.string());
   }
   return out;
@@ -32,20 +40,24 @@ const char* given(const Columns& row, std::initializer_list<const char*> names) 
   return *names.begin();
 }
 
-Result<std::vector<std::int32_t>> listed_classes(const Columns& row, std::size_t steps, const std::string& steps_name) {
+Result<std::vector<std::int32_t>> listed_classes(const Columns& row, std::size_t steps,
+                                                 const std::string& steps_name) {
   const auto labels = list(row, "labels", "labels, one a step,");
   if (!labels) return fail(labels.error());
   std::vector<std::int32_t> out;
   for (const auto& label : **labels) {
-    const bool fits = label.is_bool() || (label.is_integer() && label.integer() >= 0 && label.integer() < (1 << 16));
+    const bool fits = label.is_bool() ||
+                      (label.is_integer() && label.integer() >= 0 && label.integer() < (1 << 16));
     if (!fits)
-      return bad(cat(quote(row.file_name("labels")), ", item ", out.size(), ": expected true, false or a class from 0, found ",
+      return bad(cat(quote(row.file_name("labels")), ", item ", out.size(),
+                     ": expected true, false or a class from 0, found ",
                      label.is_number() ? label.dump() : std::string(label.type_name())));
     out.push_back(label.is_bool() ? label.boolean() : static_cast<std::int32_t>(label.integer()));
   }
   if (out.size() != steps)
-    return bad(cat("expected as many labels as steps, found ", out.size(), " under ", quote(row.file_name("labels")), " and ", steps,
-                   " under ", quote(row.file_name(steps_name))));
+    return bad(cat("expected as many labels as steps, found ", out.size(), " under ",
+                   quote(row.file_name("labels")), " and ", steps, " under ",
+                   quote(row.file_name(steps_name))));
   return out;
 }
 
@@ -53,9 +65,11 @@ Result<std::vector<std::int32_t>> classes_to_first_mistake(const Columns& row, s
   std::vector<std::int32_t> out(steps, 1);
   const auto* first = row.find("mistake_index");
   if (!first || *first == Json(-1)) return out;
-  if (!first->is_integer() || first->integer() < 0 || first->integer() >= static_cast<std::int64_t>(steps))
-    return bad(cat("expected the number of a step from 0 to ", steps - 1, ", or null, under ", quote(row.file_name("mistake_index")),
-                   ", found ", first->is_number() ? first->dump() : std::string(first->type_name())));
+  if (!first->is_integer() || first->integer() < 0 ||
+      first->integer() >= static_cast<std::int64_t>(steps))
+    return bad(cat("expected the number of a step from 0 to ", steps - 1, ", or null, under ",
+                   quote(row.file_name("mistake_index")), ", found ",
+                   first->is_number() ? first->dump() : std::string(first->type_name())));
   const auto at = static_cast<std::size_t>(first->integer());
   out[at] = 0;
   for (auto later = at + 1; later < steps; ++later) out[later] = -1;
@@ -65,31 +79,37 @@ Result<std::vector<std::int32_t>> classes_to_first_mistake(const Columns& row, s
 Result<std::vector<std::int32_t>> classes_of_errors(const Columns& row, std::size_t steps) {
   std::vector<std::int32_t> out(steps, 1);
   const auto* errors = row.find("error_steps");
-  if (!errors->is_array()) return bad(cat("expected a list under ", quote(row.file_name("error_steps")), ", found ", errors->type_name()));
+  if (!errors->is_array())
+    return bad(cat("expected a list under ", quote(row.file_name("error_steps")), ", found ",
+                   errors->type_name()));
   for (const auto& item : errors->array()) {
-    if (!item.is_integer() || item.integer() < 1 || item.integer() > static_cast<std::int64_t>(steps))
-      return bad(cat(quote(row.file_name("error_steps")), ": expected numbers of steps from 1 to ", steps, ", found ",
+    if (!item.is_integer() || item.integer() < 1 ||
+        item.integer() > static_cast<std::int64_t>(steps))
+      return bad(cat(quote(row.file_name("error_steps")), ": expected numbers of steps from 1 to ",
+                     steps, ", found ",
                      item.is_number() ? item.dump() : std::string(item.type_name())));
     out[static_cast<std::size_t>(item.integer()) - 1] = 0;
   }
   return out;
 }
 
-// What PRM800K's step was gone on with, its class, and whether the solution ends here. Nullopt: it has no text.
+// What PRM800K's step was gone on with, its class, and whether the solution ends here. Nullopt: it
+// has no text.
 struct Prm800kStep {
   std::string text;
   std::int32_t label = -1;
   bool last = false;
 };
 Result<std::optional<Prm800kStep>> prm800k_step(const Json& step) {
-  const auto *all = step.find("completions"), *chosen = step.find("chosen_completion"), *human = step.find("human_completion");
+  const auto *all = step.find("completions"), *chosen = step.find("chosen_completion"),
+             *human = step.find("human_completion");
   const auto count = all && all->is_array() ? all->array().size() : 0;
   const Json* used = nullptr;
   bool last = false;
   if (chosen && chosen->is_integer()) {
     if (chosen->integer() < 0 || chosen->integer() >= static_cast<std::int64_t>(count))
-      return bad(
-          cat("\"chosen_completion\": expected a number from 0 to ", static_cast<std::int64_t>(count) - 1, ", found ", chosen->integer()));
+      return bad(cat("\"chosen_completion\": expected a number from 0 to ",
+                     static_cast<std::int64_t>(count) - 1, ", found ", chosen->integer()));
     used = &all->array()[static_cast<std::size_t>(chosen->integer())];
   } else if (human && !human->is_null()) {
     used = human;
@@ -99,8 +119,13 @@ Result<std::optional<Prm800kStep>> prm800k_step(const Json& step) {
   if (!used) return std::nullopt;
   const auto *text = used->find("text"), *rating = used->find("rating");
   if (!text || !text->is_string()) return bad("a completion of \"label.steps\" has no text");
-  const bool rated = rating && rating->is_integer() && rating->integer() >= -1 && rating->integer() <= 1;
-  return Prm800kStep{text->string(), rated ? (rating->integer() >= 0 ? 1 : 0) : used == human ? 1 : -1, last};
+  const bool rated =
+      rating && rating->is_integer() && rating->integer() >= -1 && rating->integer() <= 1;
+  return Prm800kStep{text->string(),
+                     rated           ? (rating->integer() >= 0 ? 1 : 0)
+                     : used == human ? 1
+                                     : -1,
+                     last};
 }
 
 }  // namespace
@@ -111,12 +136,16 @@ Result<Sample> step_sample(const Columns& row, const LayoutOptions&) {
   const auto* name = given(row, {"completions", "steps"});
   auto steps = texts(row, name, "texts, one a step,");
   if (!steps) return fail(steps.error());
-  auto classes = row("error_steps")                               ? classes_of_errors(row, steps->size())
-                 : !row("labels") && row.has_key("mistake_index") ? classes_to_first_mistake(row, steps->size())
-                                                                  : listed_classes(row, steps->size(), name);
+  auto classes = row("error_steps") ? classes_of_errors(row, steps->size())
+                 : !row("labels") && row.has_key("mistake_index")
+                     ? classes_to_first_mistake(row, steps->size())
+                     : listed_classes(row, steps->size(), name);
   if (!classes) return fail(classes.error());
   return Sample{.prompt = Json(std::move(*prompt)),
-                .judged = StepLabels{.steps = std::move(*steps), .classes = std::move(*classes), .values = {}, .labelled = {}}};
+                .judged = StepLabels{.steps = std::move(*steps),
+                                     .classes = std::move(*classes),
+                                     .values = {},
+                                     .labelled = {}}};
 }
 
 Result<Sample> placeholder_sample(const Columns& row, const LayoutOptions&) {
@@ -140,7 +169,9 @@ Result<Sample> prm800k_sample(const Columns& row, const LayoutOptions&) {
   const auto* problem = question ? question->find("problem") : nullptr;
   const auto* steps = label ? label->find("steps") : nullptr;
   if (!problem || !problem->is_string() || !steps || !steps->is_array())
-    return bad("expected a text under \"question.problem\" and a list under \"label.steps\", as PRM800K has them");
+    return bad(
+        "expected a text under \"question.problem\" and a list under \"label.steps\", as PRM800K "
+        "has them");
   StepLabels judged;
   for (const auto& item : steps->array()) {
     auto step = prm800k_step(item);

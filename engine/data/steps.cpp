@@ -9,28 +9,39 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
+tl::unexpected<Error> bad(std::string what) {
+  return fail(Errc::bad_input, std::move(what));
+}
 
-Result<std::int32_t> one_token(const std::string& text, const std::string& key, const TextEncoder& encoder) {
+Result<std::int32_t> one_token(const std::string& text, const std::string& key,
+                               const TextEncoder& encoder) {
   const auto ids = encoder.encode(text, false);
   if (!ids) return fail(ids.error());
-  if (ids->size() == 1 && (encoder.vocabulary() == 0 || ids->front() < encoder.vocabulary())) return ids->front();
-  return fail(Errc::usage, cat(key, ": expected a text that is exactly one token of the model, found ", quote(text), ", which is ",
-                               ids->size(), " tokens; choose another, or add it to the tokenizer"));
+  if (ids->size() == 1 && (encoder.vocabulary() == 0 || ids->front() < encoder.vocabulary()))
+    return ids->front();
+  return fail(
+      Errc::usage,
+      cat(key, ": expected a text that is exactly one token of the model, found ", quote(text),
+          ", which is ", ids->size(), " tokens; choose another, or add it to the tokenizer"));
 }
 
-Result<std::int32_t> class_of(const std::string& value, std::size_t item, const StepTokens& tokens) {
+Result<std::int32_t> class_of(const std::string& value, std::size_t item,
+                              const StepTokens& tokens) {
   const auto found = std::find(tokens.reward_texts.begin(), tokens.reward_texts.end(), value);
-  if (found != tokens.reward_texts.end()) return static_cast<std::int32_t>(found - tokens.reward_texts.begin());
+  if (found != tokens.reward_texts.end())
+    return static_cast<std::int32_t>(found - tokens.reward_texts.begin());
   std::vector<std::string> known;
   for (const auto& text : tokens.reward_texts) known.push_back(quote(text));
-  return bad(cat("\"value\", item ", item, ": expected one of prm.reward_tokens (", join(known, ", "), "), found ", quote(value)));
+  return bad(cat("\"value\", item ", item, ": expected one of prm.reward_tokens (",
+                 join(known, ", "), "), found ", quote(value)));
 }
 
-Result<StepExample> with_separators(const Sample& sample, const TextEncoder& encoder, const StepOptions& options) {
+Result<StepExample> with_separators(const Sample& sample, const TextEncoder& encoder,
+                                    const StepOptions& options) {
   if (options.tokens)
     return fail(Errc::usage,
-                "the rows have steps and labels (prompt, completions, labels), and prm.kind is placeholder, which wants input and value; "
+                "the rows have steps and labels (prompt, completions, labels), and prm.kind is "
+                "placeholder, which wants input and value; "
                 "choose prm.kind: token_class");
   const auto& judged = *sample.judged;
   auto row = tokenise_steps(sample.prompt.string(), judged.steps, options.separator, encoder);
@@ -39,8 +50,10 @@ Result<StepExample> with_separators(const Sample& sample, const TextEncoder& enc
   out.classes.assign(out.ids.size(), -1);
   for (std::size_t k = 0; k < row->ends.size(); ++k) {
     if (judged.classes[k] >= options.classes)
-      return bad(cat("\"labels\", item ", k, ": expected a class from 0 to ", options.classes - 1, ", found ", judged.classes[k]));
-    if (!options.last_step_only || k + 1 == row->ends.size()) out.classes[static_cast<std::size_t>(row->ends[k])] = judged.classes[k];
+      return bad(cat("\"labels\", item ", k, ": expected a class from 0 to ", options.classes - 1,
+                     ", found ", judged.classes[k]));
+    if (!options.last_step_only || k + 1 == row->ends.size())
+      out.classes[static_cast<std::size_t>(row->ends[k])] = judged.classes[k];
   }
   return out;
 }
@@ -54,22 +67,27 @@ Result<std::vector<std::string>> reward_tokens(const Sample& sample, const StepT
     const auto mark = text.find(tokens.placeholder_text);
     const auto piece = text.substr(0, mark);
     if (!label.starts_with(piece) || (mark == std::string_view::npos && label != piece))
-      return bad(cat("\"label\": expected the text of \"input\" with a reward token in the place of each ", quote(tokens.placeholder_text),
-                     "; they differ behind reward token ", out.size()));
+      return bad(
+          cat("\"label\": expected the text of \"input\" with a reward token in the place of each ",
+              quote(tokens.placeholder_text), "; they differ behind reward token ", out.size()));
     if (mark == std::string_view::npos) return out;
     text.remove_prefix(mark + tokens.placeholder_text.size()), label.remove_prefix(piece.size());
     const std::string* found = nullptr;
     for (const auto& reward : tokens.reward_texts)
       if (label.starts_with(reward) && (!found || reward.size() > found->size())) found = &reward;
-    if (!found) return bad(cat("\"label\", step ", out.size(), ": expected one of prm.reward_tokens, found ", quote(label.substr(0, 12))));
+    if (!found)
+      return bad(cat("\"label\", step ", out.size(), ": expected one of prm.reward_tokens, found ",
+                     quote(label.substr(0, 12))));
     out.push_back(*found), label.remove_prefix(found->size());
   }
 }
 
-Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& encoder, const StepOptions& options) {
+Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& encoder,
+                                      const StepOptions& options) {
   if (!options.tokens)
     return fail(Errc::usage,
-                "the rows have placeholders (input, value), and prm.kind is token_class, which wants prompt, completions and labels; "
+                "the rows have placeholders (input, value), and prm.kind is token_class, which "
+                "wants prompt, completions and labels; "
                 "choose prm.kind: placeholder");
   auto read = reward_tokens(sample, *options.tokens);
   if (!read) return fail(read.error());
@@ -89,17 +107,22 @@ Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& e
     ++steps;
   }
   if (steps != values.size())
-    return bad(cat("\"input\": expected one placeholder ", quote(options.tokens->placeholder_text), " (token ", options.tokens->placeholder,
-                   ") for each of the ", values.size(), " under \"value\", found ", steps));
+    return bad(cat("\"input\": expected one placeholder ", quote(options.tokens->placeholder_text),
+                   " (token ", options.tokens->placeholder, ") for each of the ", values.size(),
+                   " under \"value\", found ", steps));
   return out;
 }
 
 }  // namespace
 
-Result<StepTokens> find_step_tokens(const std::string& placeholder, const std::vector<std::string>& reward_tokens,
+Result<StepTokens> find_step_tokens(const std::string& placeholder,
+                                    const std::vector<std::string>& reward_tokens,
                                     const TextEncoder& encoder) {
   if (reward_tokens.size() < 2)
-    return fail(Errc::usage, cat("prm.reward_tokens: expected two or more (the first means a right step), found ", reward_tokens.size()));
+    return fail(
+        Errc::usage,
+        cat("prm.reward_tokens: expected two or more (the first means a right step), found ",
+            reward_tokens.size()));
   StepTokens out{.placeholder_text = placeholder, .reward_texts = reward_tokens};
   const auto found = one_token(placeholder, "prm.placeholder", encoder);
   if (!found) return fail(found.error());
@@ -112,8 +135,8 @@ Result<StepTokens> find_step_tokens(const std::string& placeholder, const std::v
   return out;
 }
 
-Result<StepTokenRow> tokenise_steps(std::string_view prompt, const std::vector<std::string>& steps, const std::string& separator,
-                                    const TextEncoder& encoder) {
+Result<StepTokenRow> tokenise_steps(std::string_view prompt, const std::vector<std::string>& steps,
+                                    const std::string& separator, const TextEncoder& encoder) {
   auto ids = encoder.encode(prompt, true);
   const auto behind = encoder.encode(separator, false);
   if (!ids) return fail(ids.error());
@@ -125,16 +148,17 @@ Result<StepTokenRow> tokenise_steps(std::string_view prompt, const std::vector<s
     out.ids.insert(out.ids.end(), piece->begin(), piece->end());
     out.ids.insert(out.ids.end(), behind->begin(), behind->end());
     if (out.ids.size() < 2 || (piece->empty() && behind->empty()))
-      return bad(cat("step ", out.ends.size(), " has no token to be judged at (its text is ", quote(step), ", the separator ",
-                     quote(separator), ")"));
+      return bad(cat("step ", out.ends.size(), " has no token to be judged at (its text is ",
+                     quote(step), ", the separator ", quote(separator), ")"));
     out.ends.push_back(static_cast<std::int32_t>(out.ids.size()) - 1);
   }
   return out;
 }
 
-Result<std::optional<StepExample>> encode_steps(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
-  auto example =
-      sample.judged->steps.empty() ? with_placeholders(sample, encoder, options.steps) : with_separators(sample, encoder, options.steps);
+Result<std::optional<StepExample>> encode_steps(const Sample& sample, const TextEncoder& encoder,
+                                                const EncodeOptions& options) {
+  auto example = sample.judged->steps.empty() ? with_placeholders(sample, encoder, options.steps)
+                                              : with_separators(sample, encoder, options.steps);
   if (!example) return fail(example.error());
   if (auto ok = check_vocabulary(example->ids, encoder); !ok) return fail(ok.error());
   if (!example->classes.empty() && example->classes.front() >= 0)
@@ -144,7 +168,8 @@ Result<std::optional<StepExample>> encode_steps(const Sample& sample, const Text
     example->ids.resize(limit), example->classes.resize(limit);
     example->truncated = true;
   }
-  if (std::all_of(example->classes.begin(), example->classes.end(), [](auto c) { return c < 0; })) return std::nullopt;
+  if (std::all_of(example->classes.begin(), example->classes.end(), [](auto c) { return c < 0; }))
+    return std::nullopt;
   return std::move(*example);
 }
 

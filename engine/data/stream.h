@@ -1,6 +1,7 @@
-// Stream: the examples of data that does not fit into memory. A block of examples is read, put into a seeded order and handed out, then the
-// next one; so memory holds one block of each source, and a checkpoint needs no more than where the block begins. Data that fits into one
-// block comes in the very order, and under the very ids, in which an Order over all of it would have it.
+// Stream: the examples of data that does not fit into memory. A block of examples is read, put into
+// a seeded order and handed out, then the next one; so memory holds one block of each source, and a
+// checkpoint needs no more than where the block begins. Data that fits into one block comes in the
+// very order, and under the very ids, in which an Order over all of it would have it.
 #pragma once
 
 #include <memory>
@@ -18,12 +19,15 @@ class Stream {
  public:
   struct Item {
     std::shared_ptr<const T> example;
-    std::uint64_t id = 0;  ///< as Order::Draw has it for one source; of a mix with the source in the highest 12 bits
+    std::uint64_t id = 0;  ///< as Order::Draw has it for one source; of a mix with the source in
+                           ///< the highest 12 bits
   };
   /// `encoder` outlives this. Errors of options and files, but not yet of rows.
-  static Result<Stream> open(DataOptions options, const TextEncoder& encoder, const LoaderOptions& loader);
+  static Result<Stream> open(DataOptions options, const TextEncoder& encoder,
+                             const LoaderOptions& loader);
 
-  /// Nullopt after the sources' own epochs (loader.epochs is not looked at). Errors of rows beyond the limit, and of files.
+  /// Nullopt after the sources' own epochs (loader.epochs is not looked at). Errors of rows beyond
+  /// the limit, and of files.
   Result<std::optional<Item>> next();
   /// {"shuffle", "seed", "rows", "sources": [...], "files"}.
   Json state() const;
@@ -46,7 +50,8 @@ class Stream {
     bool over = false;       // has given all its epochs
     bool whole = true;       // the pass was read from its first row
   };
-  Stream(DataOptions options, LoaderOptions loader) : options_(std::make_unique<DataOptions>(std::move(options))), loader_(loader) {}
+  Stream(DataOptions options, LoaderOptions loader)
+      : options_(std::make_unique<DataOptions>(std::move(options))), loader_(loader) {}
   Result<> fill(std::size_t k);
   Result<> make_ready(std::size_t k);
   Result<> end_pass(Source& source);

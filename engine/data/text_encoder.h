@@ -1,4 +1,5 @@
-// TextEncoder: what the data library needs of a tokenizer and its chat template. The caller adapts the model's own to it.
+// TextEncoder: what the data library needs of a tokenizer and its chat template. The caller adapts
+// the model's own to it.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +15,26 @@ namespace troupe::engine::data {
 
 struct RenderedChat {
   std::string text;
-  /// Half-open ranges of bytes of `text` inside `generation` blocks; empty when the template has none.
+  /// Half-open ranges of bytes of `text` inside `generation` blocks; empty when the template has
+  /// none.
   std::vector<std::pair<std::size_t, std::size_t>> assistant_spans;
 };
 
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
-  /// Token ids of UTF-8 text. Text of special tokens inside it becomes those tokens; `add_special` adds what the post-processor adds (BOS).
-  virtual Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special) const = 0;
+  /// Token ids of UTF-8 text. Text of special tokens inside it becomes those tokens; `add_special`
+  /// adds what the post-processor adds (BOS).
+  virtual Result<std::vector<std::int32_t>> encode(std::string_view text,
+                                                   bool add_special) const = 0;
   /// `messages`: an array of {"role", "content", ...}; `tools`: an array, or null.
-  virtual Result<RenderedChat> render_chat(const Json& messages, bool add_generation_prompt, const Json& tools) const = 0;
+  virtual Result<RenderedChat> render_chat(const Json& messages, bool add_generation_prompt,
+                                           const Json& tools) const = 0;
   virtual bool has_chat_template() const = 0;
   /// The token that ends a completion; nullopt: none is appended.
   virtual std::optional<std::int32_t> end_token() const = 0;
-  /// Ids are 0 .. vocabulary-1 (of the model): rows of ids outside are malformed. 0: not known, not checked.
+  /// Ids are 0 .. vocabulary-1 (of the model): rows of ids outside are malformed. 0: not known, not
+  /// checked.
   virtual std::int64_t vocabulary() const = 0;
 };
 

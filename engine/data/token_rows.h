@@ -1,4 +1,5 @@
-// Rows that are token ids already: input_ids and labels as Hugging Face collators have them (-100 is not trained on).
+// Rows that are token ids already: input_ids and labels as Hugging Face collators have them (-100
+// is not trained on).
 #pragma once
 
 #include "engine/data/columns.h"

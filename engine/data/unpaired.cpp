@@ -8,25 +8,31 @@
 namespace troupe::engine::data {
 namespace {
 
-tl::unexpected<Error> bad(std::string what) { return fail(Errc::bad_input, std::move(what)); }
+tl::unexpected<Error> bad(std::string what) {
+  return fail(Errc::bad_input, std::move(what));
+}
 
 // Behind the last token before the first trained one.
 Result<UnpairedExample> cut_in_two(const SftExample& whole, bool desirable) {
-  const auto first = std::find_if(whole.weights.begin(), whole.weights.end(), [](float weight) { return weight != 0; });
+  const auto first = std::find_if(whole.weights.begin(), whole.weights.end(),
+                                  [](float weight) { return weight != 0; });
   const auto prompt = first - whole.weights.begin();
-  if (prompt == 0) return bad("the answer begins with the first token: there is no prompt before it");
+  if (prompt == 0)
+    return bad("the answer begins with the first token: there is no prompt before it");
   return UnpairedExample{{whole.ids.begin(), whole.ids.begin() + prompt},
                          {whole.ids.begin() + prompt, whole.ids.end()},
                          {first, whole.weights.end()},
                          desirable};
 }
 
-void append(const std::vector<std::int32_t>& prompt, const UnpairedExample& of, std::int64_t max_length, Experience& to) {
+void append(const std::vector<std::int32_t>& prompt, const UnpairedExample& of,
+            std::int64_t max_length, Experience& to) {
   auto ids = prompt;
   ids.insert(ids.end(), of.answer.begin(), of.answer.end());
   std::vector<float> weights(prompt.size(), 0.0f);
   weights.insert(weights.end(), of.weights.begin(), of.weights.end());
-  const auto length = max_length > 0 ? std::min(ids.size(), static_cast<std::size_t>(max_length)) : ids.size();
+  const auto length =
+      max_length > 0 ? std::min(ids.size(), static_cast<std::size_t>(max_length)) : ids.size();
   ids.resize(length), weights.resize(length);
   to.append(ids, weights);
 }
@@ -36,21 +42,26 @@ void append(const std::vector<std::int32_t>& prompt, const UnpairedExample& of, 
 Result<Sample> with_label(Result<Sample> sample, const Columns& row) {
   if (!sample) return sample;
   const auto* label = row.first({"label", "kto_tag"});
-  const bool number = label && label->is_integer() && (label->integer() == 0 || label->integer() == 1);
+  const bool number =
+      label && label->is_integer() && (label->integer() == 0 || label->integer() == 1);
   if (label && label->is_string()) {  // in a csv file everything is text
     const auto& word = label->string();
     if (word == "true" || word == "True" || word == "1") return sample->desirable = true, sample;
     if (word == "false" || word == "False" || word == "0") return sample->desirable = false, sample;
   }
   if (!number && !(label && label->is_bool())) {
-    const auto found = !label ? std::string("nothing") : label->is_string() || label->is_number() ? label->dump() : label->type_name();
-    return bad(cat("expected true (a good answer) or false under ", quote(row.file_name("label")), ", found ", found));
+    const auto found = !label                                     ? std::string("nothing")
+                       : label->is_string() || label->is_number() ? label->dump()
+                                                                  : label->type_name();
+    return bad(cat("expected true (a good answer) or false under ", quote(row.file_name("label")),
+                   ", found ", found));
   }
   sample->desirable = number ? label->integer() == 1 : label->boolean();
   return sample;
 }
 
-Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options) {
+Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const TextEncoder& encoder,
+                                                   const EncodeOptions& options) {
   auto whole = options;
   whole.max_length = 0, whole.train_on_prompt = false;
   UnpairedRow row;

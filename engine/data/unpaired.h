@@ -1,4 +1,5 @@
-// Answers that are judged one by one, good or bad (KTO): a row is prompt, completion and label, or a pair, which is two of them.
+// Answers that are judged one by one, good or bad (KTO): a row is prompt, completion and label, or
+// a pair, which is two of them.
 #pragma once
 
 #include <optional>
@@ -18,6 +19,7 @@ struct UnpairedRow {
 /// Adds the row's label (true or false, 1 or 0) to its sample. Errc::bad_input.
 Result<Sample> with_label(Result<Sample> sample, const Columns& row);
 /// nullopt: a prompt that fills max_length leaves nothing to train on.
-Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options);
+Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const TextEncoder& encoder,
+                                                   const EncodeOptions& options);
 
 }  // namespace troupe::engine::data

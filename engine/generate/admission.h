@@ -8,14 +8,17 @@
 
 namespace troupe::engine::generate {
 
-/// Refuses params that validate() refuses, stop strings without a decoder of text, an empty prompt or one that leaves no room before
-/// max_positions, ids outside the vocabulary. Errc::usage, bad_input.
+/// Refuses params that validate() refuses, stop strings without a decoder of text, an empty prompt
+/// or one that leaves no room before max_positions, ids outside the vocabulary. Errc::usage,
+/// bad_input.
 Result<> check_request(const Request& request, const models::DecoderSpec& spec, bool has_text);
 
 /// Tokens that end an output.
-std::vector<std::int32_t> ends_of(const SamplingParams& params, const std::vector<std::int32_t>& eos_ids);
+std::vector<std::int32_t> ends_of(const SamplingParams& params,
+                                  const std::vector<std::int32_t>& eos_ids);
 
-/// Failure(bad_input) where a logit of `row` is not finite; `position` is the place of the token that was to follow.
+/// Failure(bad_input) where a logit of `row` is not finite; `position` is the place of the token
+/// that was to follow.
 void refuse_not_finite(std::span<const float> row, const Request& request, std::size_t position);
 
 }  // namespace troupe::engine::generate

@@ -38,12 +38,14 @@ std::vector<double> log_softmax(std::span<const float> logits) {
 
 void renormalise(Row& row) {
   const std::vector<double> p = rules::probabilities(row);
-  for (std::size_t i = 0; i < p.size(); ++i) row.score[static_cast<std::size_t>(row.kept[i])] = std::log(p[i]);
+  for (std::size_t i = 0; i < p.size(); ++i)
+    row.score[static_cast<std::size_t>(row.kept[i])] = std::log(p[i]);
 }
 
 class Search {
  public:
-  Search(models::Decoder& decoder, const Request& request, const GeneratorConfig& config, std::size_t limit, std::int32_t pages)
+  Search(models::Decoder& decoder, const Request& request, const GeneratorConfig& config,
+         std::size_t limit, std::int32_t pages)
       : decoder_(decoder),
         packed_(decoder, config.precision, config.weights),
         request_(request),
@@ -61,19 +63,25 @@ class Search {
   std::vector<Generation> run() {
     Tensor last = read_prompt();
     for (;;) {
-      const Tensor logits = decoder_.head().logits(last, config_.precision, packed_.in_use());  // [R, V/tp]
+      const Tensor logits =
+          decoder_.head().logits(last, config_.precision, packed_.in_use());  // [R, V/tp]
       const std::vector<Continuation> best = continuations(logits);
       collect(best, logits);
       const std::vector<Continuation> running = selection_.going_on(best);
       fork(running, model_logp(logits, running));
-      if (!selection_.undecided(best, running, beams_.front().logp.size())) return selection_.take_returned();
+      if (!selection_.undecided(best, running, beams_.front().logp.size()))
+        return selection_.take_returned();
       last = read_last_tokens();
     }
   }
 
  private:
-  std::span<const std::int32_t> output(const Beam& beam) const { return std::span(beam.tokens).subspan(request_.prompt.size()); }
-  bool is_end(std::int32_t token) const { return std::binary_search(ends_.begin(), ends_.end(), token); }
+  std::span<const std::int32_t> output(const Beam& beam) const {
+    return std::span(beam.tokens).subspan(request_.prompt.size());
+  }
+  bool is_end(std::int32_t token) const {
+    return std::binary_search(ends_.begin(), ends_.end(), token);
+  }
 
   /// [rows, D] after tokens first .. first + count of each beam, whose pages are there.
   Tensor forward(std::span<const Beam> beams, std::size_t first, std::size_t count) {
@@ -91,7 +99,8 @@ class Search {
       layout.offsets.push_back(static_cast<std::int32_t>(tokens.size()));
       pages.push_back(beam.pages);
     }
-    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr, lengths, {}, packed_.in_use()};
+    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr,
+                        lengths,           {},     packed_.in_use()};
     nn::Saved nothing = nn::Saved::nothing();
     return decoder_.forward(tokens, pass, nothing);
   }
@@ -100,10 +109,14 @@ class Search {
   Tensor read_prompt() {
     Beam first;
     first.tokens = request_.prompt;
-    const std::size_t length = first.tokens.size(), page = static_cast<std::size_t>(config_.page_size);
+    const std::size_t length = first.tokens.size(),
+                      page = static_cast<std::size_t>(config_.page_size);
     for (std::size_t i = 0; i < length; i += page) first.pages.push_back(pool_.take());
-    std::size_t chunk = config_.tokens_per_step > 0 ? static_cast<std::size_t>(config_.tokens_per_step) : default_chunk;
-    if (decoder_.spec().keys_change()) chunk = length;  // a row's keys depend on how long its sequence is
+    std::size_t chunk = config_.tokens_per_step > 0
+                            ? static_cast<std::size_t>(config_.tokens_per_step)
+                            : default_chunk;
+    if (decoder_.spec().keys_change())
+      chunk = length;  // a row's keys depend on how long its sequence is
     Tensor last;
     for (std::size_t i = 0; i < length; i += chunk) {
       const std::size_t count = std::min(chunk, length - i);
@@ -120,7 +133,8 @@ class Search {
 
   /// [R, D]
   Tensor read_last_tokens() {
-    const std::size_t position = beams_.front().tokens.size() - 1, place = position / static_cast<std::size_t>(config_.page_size);
+    const std::size_t position = beams_.front().tokens.size() - 1,
+                      place = position / static_cast<std::size_t>(config_.page_size);
     if (decoder_.spec().keys_change_at(std::ssize(beams_.front().tokens))) return read_all_tokens();
     std::vector<PageCopy> copies;
     for (Beam& beam : beams_) {
@@ -138,7 +152,8 @@ class Search {
 
   /// The same where all keys have changed: every beam from its beginning.
   Tensor read_all_tokens() {
-    const std::size_t length = beams_.front().tokens.size(), page = static_cast<std::size_t>(config_.page_size);
+    const std::size_t length = beams_.front().tokens.size(),
+                      page = static_cast<std::size_t>(config_.page_size);
     for (Beam& beam : beams_) {
       for (const std::int32_t held : beam.pages) pool_.release(held);
       beam.pages.clear();
@@ -156,24 +171,31 @@ class Search {
 
   /// At the first step one row stands for all beams.
   std::int32_t row_of(std::size_t beam, const Tensor& logits) const {
-    return static_cast<std::int32_t>(std::min<std::int64_t>(static_cast<std::int64_t>(beam), logits.shape()[0] - 1));
+    return static_cast<std::int32_t>(
+        std::min<std::int64_t>(static_cast<std::int64_t>(beam), logits.shape()[0] - 1));
   }
 
   /// The best over all beams, best first.
   std::vector<Continuation> continuations(const Tensor& logits) {
-    const std::vector<float> host = decoder_.head().whole(logits);  // [R, V], the same on every rank
+    const std::vector<float> host =
+        decoder_.head().whole(logits);  // [R, V], the same on every rank
     const auto width = static_cast<std::size_t>(decoder_.spec().vocabulary);
     const std::size_t wanted = selection_.wanted(ends_.size());
     std::vector<Continuation> all;
     for (std::size_t b = 0; b < beams_.size(); ++b) {
       const Beam& beam = beams_[b];
-      const auto z = std::span(host).subspan(static_cast<std::size_t>(row_of(b, logits)) * width, width);
+      const auto z =
+          std::span(host).subspan(static_cast<std::size_t>(row_of(b, logits)) * width, width);
       refuse_not_finite(z, request_, beam.tokens.size());
-      Row row = penalise(log_softmax(z), {request_.params, beam.tokens, request_.prompt.size(), ends_, limit_});
+      Row row = penalise(log_softmax(z),
+                         {request_.params, beam.tokens, request_.prompt.size(), ends_, limit_});
       if (request_.params.beams.renormalize && !row.kept.empty()) renormalise(row);
       add_best(row, b, beam.score, wanted, all);
     }
-    if (all.empty()) throw Failure(Error{Errc::usage, "beam search: the rules together ban every token of every beam; loosen one of them"});
+    if (all.empty())
+      throw Failure(Error{
+          Errc::usage,
+          "beam search: the rules together ban every token of every beam; loosen one of them"});
     keep_best(all, wanted);
     for (Continuation& each : all) each.ends = ends(each);
     return all;
@@ -228,8 +250,10 @@ class Search {
 
   void describe_end(Generation& done) const {
     StopMatch match;
-    if (!is_end(done.ids.back())) match = find_stop(done.ids, request_.params.stop_strings, config_.decode);
-    done.finish = is_end(done.ids.back()) || match.found() ? FinishReason::stop : FinishReason::length;
+    if (!is_end(done.ids.back()))
+      match = find_stop(done.ids, request_.params.stop_strings, config_.decode);
+    done.finish =
+        is_end(done.ids.back()) || match.found() ? FinishReason::stop : FinishReason::length;
     done.stop_string = std::move(match.stop);
     if (!done.stop_string.empty()) {
       done.text = std::move(match.text);
@@ -266,35 +290,49 @@ class Search {
   std::vector<Beam> beams_;  // best first
 };
 
-/// Pages that the beams can hold at one time: the prompt's whole pages together, the rest each, and one on its way.
-/// Nothing is shared where keys change with the length.
-std::int64_t pages_needed(const Request& request, std::int64_t limit, std::int64_t page_size, bool keys_change) {
-  const std::int64_t shared = keys_change ? 0 : std::ssize(request.prompt) / page_size, each = (limit - 1 + page_size - 1) / page_size;
+/// Pages that the beams can hold at one time: the prompt's whole pages together, the rest each, and
+/// one on its way. Nothing is shared where keys change with the length.
+std::int64_t pages_needed(const Request& request, std::int64_t limit, std::int64_t page_size,
+                          bool keys_change) {
+  const std::int64_t shared = keys_change ? 0 : std::ssize(request.prompt) / page_size,
+                     each = (limit - 1 + page_size - 1) / page_size;
   return shared + request.params.beams.count * (each - shared) + 1;
 }
 
 }  // namespace
 
-Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Request& request, const GeneratorConfig& config) {
+Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Request& request,
+                                            const GeneratorConfig& config) {
   const models::DecoderSpec& spec = decoder.spec();
   check(config.page_size >= 1 && config.page_size <= 4096, "beam_search: page_size");
-  if (auto ok = check_request(request, spec, static_cast<bool>(config.decode)); !ok) return fail(ok.error());
-  if (!request.params.is_greedy()) return fail(Errc::usage, "beam search does not draw: set greedy");
-  const std::int64_t limit = std::min(std::ssize(request.prompt) + std::int64_t{request.params.max_new_tokens}, spec.max_positions);
-  for (std::int64_t length = std::ssize(request.prompt) + 1; spec.keys_change() && length < limit; ++length)
+  if (auto ok = check_request(request, spec, static_cast<bool>(config.decode)); !ok)
+    return fail(ok.error());
+  if (!request.params.is_greedy())
+    return fail(Errc::usage, "beam search does not draw: set greedy");
+  const std::int64_t limit = std::min(
+      std::ssize(request.prompt) + std::int64_t{request.params.max_new_tokens}, spec.max_positions);
+  for (std::int64_t length = std::ssize(request.prompt) + 1; spec.keys_change() && length < limit;
+       ++length)
     if (spec.keys_change_at(length))
-      return fail(Errc::unsupported, cat("request ", request.id, ": the rotary positions of this model change at ", length,
-                                         " tokens, and a beam search cannot go over that; lower max_new_tokens"));
+      return fail(
+          Errc::unsupported,
+          cat("request ", request.id, ": the rotary positions of this model change at ", length,
+              " tokens, and a beam search cannot go over that; lower max_new_tokens"));
   const std::int64_t needed = pages_needed(request, limit, config.page_size, spec.keys_change());
-  const std::int64_t page_bytes = std::max<std::int64_t>(config.page_size * cached_token_bytes(spec), 1);
-  const std::int64_t most =
-      config.pages > 0 ? config.pages : std::min(most_cache_bytes / page_bytes, most_cached_tokens / config.page_size);
+  const std::int64_t page_bytes =
+      std::max<std::int64_t>(config.page_size * cached_token_bytes(spec), 1);
+  const std::int64_t most = config.pages > 0 ? config.pages
+                                             : std::min(most_cache_bytes / page_bytes,
+                                                        most_cached_tokens / config.page_size);
   if (needed > most) {
     return fail(Errc::full,
-                cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit, " tokens need ", needed,
-                    " pages of the cache, which may have ", most, " of ", config.page_size, " tokens; lower num_beams or max_new_tokens"));
+                cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit,
+                    " tokens need ", needed, " pages of the cache, which may have ", most, " of ",
+                    config.page_size, " tokens; lower num_beams or max_new_tokens"));
   }
-  return Search(decoder, request, config, static_cast<std::size_t>(limit), static_cast<std::int32_t>(needed)).run();
+  return Search(decoder, request, config, static_cast<std::size_t>(limit),
+                static_cast<std::int32_t>(needed))
+      .run();
 }
 
 }  // namespace troupe::engine::generate

@@ -14,17 +14,20 @@ bool is_better(const Continuation& a, const Continuation& b) {
 
 }  // namespace
 
-void add_best(const Row& row, std::size_t parent, double score, std::size_t wanted, std::vector<Continuation>& to) {
+void add_best(const Row& row, std::size_t parent, double score, std::size_t wanted,
+              std::vector<Continuation>& to) {
   std::vector<Continuation> all;
   all.reserve(row.kept.size());
-  for (const std::int32_t id : row.kept) all.push_back({parent, id, score + row.score[static_cast<std::size_t>(id)]});
+  for (const std::int32_t id : row.kept)
+    all.push_back({parent, id, score + row.score[static_cast<std::size_t>(id)]});
   keep_best(all, wanted);
   to.insert(to.end(), all.begin(), all.end());
 }
 
 void keep_best(std::vector<Continuation>& all, std::size_t wanted) {
   const std::size_t count = std::min(wanted, all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(), is_better);
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                    is_better);
   all.resize(count);
 }
 
@@ -35,7 +38,8 @@ std::size_t BeamSelection::wanted(std::size_t ends) const {
 std::vector<Continuation> BeamSelection::going_on(std::span<const Continuation> best) const {
   std::vector<Continuation> running(best.begin(), best.end());
   for (Continuation& each : running) each.score += each.ends ? beam_ban : 0;
-  std::stable_sort(running.begin(), running.end(), [](const Continuation& a, const Continuation& b) { return a.score > b.score; });
+  std::stable_sort(running.begin(), running.end(),
+                   [](const Continuation& a, const Continuation& b) { return a.score > b.score; });
   running.resize(std::min(running.size(), static_cast<std::size_t>(beams_.count)));
   return running;
 }
@@ -51,19 +55,23 @@ double BeamSelection::normalised(double sum, std::size_t length) const {
 void BeamSelection::end(Generation sequence, double sum) {
   sequence.score = normalised(sum, sequence.ids.size());
   if (sequence.score <= beam_ban) return;  // below the empty places that transformers begins with
-  const auto place = std::upper_bound(ended_.begin(), ended_.end(), sequence.score,
-                                      [](double score, const Generation& other) { return score > other.score; });
+  const auto place =
+      std::upper_bound(ended_.begin(), ended_.end(), sequence.score,
+                       [](double score, const Generation& other) { return score > other.score; });
   ended_.insert(place, std::move(sequence));
   ended_.resize(std::min(ended_.size(), static_cast<std::size_t>(beams_.count)));
 }
 
-bool BeamSelection::undecided(std::span<const Continuation> best, std::span<const Continuation> running, std::size_t length) const {
+bool BeamSelection::undecided(std::span<const Continuation> best,
+                              std::span<const Continuation> running, std::size_t length) const {
   const bool full = ended_.size() == static_cast<std::size_t>(beams_.count);
   if (full && beams_.early_stopping == EarlyStopping::yes) return false;
   if (std::ranges::all_of(best, &Continuation::ends)) return false;
-  // With "never" a longer sequence may still win where length is rewarded; otherwise the best beam is judged as if it ended now.
+  // With "never" a longer sequence may still win where length is rewarded; otherwise the best beam
+  // is judged as if it ended now.
   const bool hopes = beams_.early_stopping == EarlyStopping::never && beams_.length_penalty > 0;
-  return normalised(running.front().score, hopes ? room_ : length) > (full ? ended_.back().score : beam_ban);
+  return normalised(running.front().score, hopes ? room_ : length) >
+         (full ? ended_.back().score : beam_ban);
 }
 
 std::vector<Generation> BeamSelection::take_returned() {

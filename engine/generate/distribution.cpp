@@ -18,7 +18,8 @@ Row run_chain(std::span<const Value> logits, const Context& context) {
   Row row = penalise({logits.begin(), logits.end()}, context);
   if (row.kept.empty()) {
     throw Failure(
-        Error{Errc::usage, cat("generate: the rules (min_new_tokens, no_repeat_ngram_size, bad_words_ids, suppress_tokens, forced "
+        Error{Errc::usage, cat("generate: the rules (min_new_tokens, no_repeat_ngram_size, "
+                               "bad_words_ids, suppress_tokens, forced "
                                "tokens) together ban every token of the vocabulary at position ",
                                context.tokens.size(), "; loosen one of them")});
   }
@@ -39,10 +40,16 @@ Row penalise(std::vector<double> scores, const Context& context) {
   return row;
 }
 
-Row process(std::span<const float> logits, const Context& context) { return run_chain(logits, context); }
-Row process(std::span<const double> logits, const Context& context) { return run_chain(logits, context); }
+Row process(std::span<const float> logits, const Context& context) {
+  return run_chain(logits, context);
+}
+Row process(std::span<const double> logits, const Context& context) {
+  return run_chain(logits, context);
+}
 
-Distribution normalise(const Row& row) { return {row.kept, rules::probabilities(row)}; }
+Distribution normalise(const Row& row) {
+  return {row.kept, rules::probabilities(row)};
+}
 
 std::int32_t draw(const Distribution& distribution, double u) {
   check(!distribution.ids.empty(), "draw: no token is left");
@@ -51,7 +58,8 @@ std::int32_t draw(const Distribution& distribution, double u) {
     sum += distribution.probabilities[i];
     if (u < sum) return distribution.ids[i];
   }
-  // Rounding may leave the sum a little below 1: the last token that has any probability takes the rest.
+  // Rounding may leave the sum a little below 1: the last token that has any probability takes the
+  // rest.
   std::size_t last = distribution.ids.size() - 1;
   while (last > 0 && distribution.probabilities[last] == 0) --last;
   return distribution.ids[last];
@@ -59,10 +67,13 @@ std::int32_t draw(const Distribution& distribution, double u) {
 
 std::int32_t argmax(const Row& row) {
   check(!row.kept.empty(), "argmax: no token is left");
-  return *std::max_element(row.kept.begin(), row.kept.end(), [&](std::int32_t a, std::int32_t b) { return row.score[a] < row.score[b]; });
+  return *std::max_element(row.kept.begin(), row.kept.end(), [&](std::int32_t a, std::int32_t b) {
+    return row.score[a] < row.score[b];
+  });
 }
 
-std::int32_t choose(std::span<const float> logits, const Context& context, std::uint64_t sample_id) {
+std::int32_t choose(std::span<const float> logits, const Context& context,
+                    std::uint64_t sample_id) {
   const SamplingParams& params = context.params;
   const bool plain = is_plain(params);
   if (params.is_greedy()) return plain ? argmax(logits) : argmax(process(logits, context));

@@ -24,9 +24,11 @@ void keep_where(Row& row, Passes passes) {
   row.kept.resize(to);
 }
 
-/// Sorts places by falling weight; equals stay in their order, so that it never depends on the library's sort.
+/// Sorts places by falling weight; equals stay in their order, so that it never depends on the
+/// library's sort.
 void sort_by_falling(std::vector<std::size_t>& places, const std::vector<double>& weight) {
-  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return weight[a] > weight[b]; });
+  std::stable_sort(places.begin(), places.end(),
+                   [&](std::size_t a, std::size_t b) { return weight[a] > weight[b]; });
 }
 
 /// In nats.
@@ -89,7 +91,8 @@ void top_k(Row& row, const Context& context) {
   std::vector<double> scores;
   scores.reserve(row.kept.size());
   for (const std::int32_t id : row.kept) scores.push_back(row.score[id]);
-  std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(k - 1), scores.end(), std::greater<>());
+  std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(k - 1),
+                   scores.end(), std::greater<>());
   const double least = scores[k - 1];
   keep_where(row, [&](std::size_t i) { return row.score[row.kept[i]] >= least; });
 }
@@ -98,8 +101,9 @@ void top_p(Row& row, const Context& context) {
   if (context.params.top_p >= 1) return;
   const double droppable = 1 - context.params.top_p;
   const std::vector<double> p = probabilities(row);
-  // transformers drops, from the least likely up, while the dropped mass is at most 1 - top_p; the most likely token always stays.
-  // Tokens so rare that all of them together stay below that mass need no sorting: of a large vocabulary that is nearly everything.
+  // transformers drops, from the least likely up, while the dropped mass is at most 1 - top_p; the
+  // most likely token always stays. Tokens so rare that all of them together stay below that mass
+  // need no sorting: of a large vocabulary that is nearly everything.
   const double rare = 0.5 * droppable / static_cast<double>(p.size());
   std::vector<char> drop(p.size(), 0);
   std::vector<std::size_t> candidates;
@@ -132,19 +136,23 @@ void typical(Row& row, const Context& context) {
   if (context.params.typical_p >= 1) return;
   const std::vector<double> p = probabilities(row);
   const double surprise = entropy(p);
-  std::vector<double> closeness(p.size());  // the nearer a token's surprise is to the entropy, the larger
+  std::vector<double> closeness(
+      p.size());  // the nearer a token's surprise is to the entropy, the larger
   for (std::size_t i = 0; i < p.size(); ++i) closeness[i] = -std::abs(-std::log(p[i]) - surprise);
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   sort_by_falling(order, closeness);
   std::size_t last = 0;  // the token with which the mass reaches typical_p
-  for (double mass = p[order[0]]; mass < context.params.typical_p && last + 1 < order.size(); mass += p[order[last]]) ++last;
+  for (double mass = p[order[0]]; mass < context.params.typical_p && last + 1 < order.size();
+       mass += p[order[last]])
+    ++last;
   const double least = closeness[order[last]];
   keep_where(row, [&](std::size_t i) { return closeness[i] >= least; });
 }
 
 void epsilon(Row& row, const Context& context) {
-  if (context.params.epsilon_cutoff > 0) keep_above(row, probabilities(row), context.params.epsilon_cutoff);
+  if (context.params.epsilon_cutoff > 0)
+    keep_above(row, probabilities(row), context.params.epsilon_cutoff);
 }
 
 void eta(Row& row, const Context& context) {
@@ -157,8 +165,9 @@ void eta(Row& row, const Context& context) {
 }  // namespace rules
 
 std::span<const Step> filters() {
-  static constexpr std::array<Step, 8> chain = {rules::temperature, rules::top_h,   rules::top_k,   rules::top_p,
-                                                rules::min_p,       rules::typical, rules::epsilon, rules::eta};
+  static constexpr std::array<Step, 8> chain = {rules::temperature, rules::top_h, rules::top_k,
+                                                rules::top_p,       rules::min_p, rules::typical,
+                                                rules::epsilon,     rules::eta};
   return chain;
 }
 

@@ -10,8 +10,8 @@ namespace troupe::engine::generate {
 
 namespace {
 
-/// Members that say nothing about which tokens come out here: of the cache, of padding, of what transformers returns, of ways to the
-/// same tokens with fewer passes.
+/// Members that say nothing about which tokens come out here: of the cache, of padding, of what
+/// transformers returns, of ways to the same tokens with fewer passes.
 constexpr std::array<std::string_view, 30> harmless = {"_from_model_config",
                                                        "_commit_hash",
                                                        "transformers_version",
@@ -44,9 +44,18 @@ constexpr std::array<std::string_view, 30> harmless = {"_from_model_config",
                                                        "continuous_batching_config"};
 
 /// Settings of transformers that troupe does not have.
-constexpr std::array<std::string_view, 12> unsupported = {
-    "guidance_scale",  "watermarking_config", "penalty_alpha", "dola_layers",          "num_beam_groups",           "diversity_penalty",
-    "force_words_ids", "constraints",         "token_healing", "assistant_early_exit", "assistant_ensemble_weight", "speculation_type"};
+constexpr std::array<std::string_view, 12> unsupported = {"guidance_scale",
+                                                          "watermarking_config",
+                                                          "penalty_alpha",
+                                                          "dola_layers",
+                                                          "num_beam_groups",
+                                                          "diversity_penalty",
+                                                          "force_words_ids",
+                                                          "constraints",
+                                                          "token_healing",
+                                                          "assistant_early_exit",
+                                                          "assistant_ensemble_weight",
+                                                          "speculation_type"};
 
 template <std::size_t N>
 bool contains(const std::array<std::string_view, N>& list, std::string_view key) {
@@ -55,13 +64,16 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view key)
 
 /// Values that switch a setting off.
 bool is_neutral(const Json& value) {
-  return (value.is_bool() && !value.boolean()) || (value.is_number() && (value.number() == 0 || value.number() == 1)) ||
-         (value.is_array() && value.array().empty()) || (value.is_string() && value.string().empty());
+  return (value.is_bool() && !value.boolean()) ||
+         (value.is_number() && (value.number() == 0 || value.number() == 1)) ||
+         (value.is_array() && value.array().empty()) ||
+         (value.is_string() && value.string().empty());
 }
 
 /// Members that are no SamplingParams, through the reader of those that are.
 Result<bool> read_length_or_end(std::string_view key, const Json& value, GenerationConfig& config) {
-  const auto read = [&](std::string_view alike, auto SamplingParams::*from, auto& to) -> Result<bool> {
+  const auto read = [&](std::string_view alike, auto SamplingParams::*from,
+                        auto& to) -> Result<bool> {
     SamplingParams room;
     if (auto done = read_setting(alike, value, room); !done) {
       return fail(done.error().code, cat(key, done.error().what.substr(alike.size())));
@@ -69,22 +81,28 @@ Result<bool> read_length_or_end(std::string_view key, const Json& value, Generat
     to = room.*from;
     return true;
   };
-  if (key == "max_length") return read("max_new_tokens", &SamplingParams::max_new_tokens, config.max_length);
-  if (key == "min_length") return read("min_new_tokens", &SamplingParams::min_new_tokens, config.min_length);
-  if (key == "eos_token_id") return read("stop_token_ids", &SamplingParams::stop_tokens, config.eos_ids);
+  if (key == "max_length")
+    return read("max_new_tokens", &SamplingParams::max_new_tokens, config.max_length);
+  if (key == "min_length")
+    return read("min_new_tokens", &SamplingParams::min_new_tokens, config.min_length);
+  if (key == "eos_token_id")
+    return read("stop_token_ids", &SamplingParams::stop_tokens, config.eos_ids);
   return false;
 }
 
 Result<> read_member(const std::string& key, const Json& value, GenerationConfig& config) {
   if (value.is_null()) return {};
-  for (const auto& known : {read_setting(key, value, config.params), read_length_or_end(key, value, config)}) {
+  for (const auto& known :
+       {read_setting(key, value, config.params), read_length_or_end(key, value, config)}) {
     if (!known) return fail(known.error());
     if (*known) return {};
   }
   if (contains(harmless, key) || is_neutral(value)) return {};
   if (contains(unsupported, key)) {
-    return fail(Errc::unsupported, cat(key, " is ", value.is_number() ? value.dump() : quote(value.dump(), 60),
-                                       "; troupe does not have it, and without it other tokens would come out; take it out of the file"));
+    return fail(Errc::unsupported,
+                cat(key, " is ", value.is_number() ? value.dump() : quote(value.dump(), 60),
+                    "; troupe does not have it, and without it other tokens would come out; take "
+                    "it out of the file"));
   }
   config.ignored.push_back(key);
   return {};
@@ -93,31 +111,35 @@ Result<> read_member(const std::string& key, const Json& value, GenerationConfig
 }  // namespace
 
 Result<GenerationConfig> read_generation_config(const Json& file, const std::string& where) {
-  if (!file.is_object()) return fail(Errc::bad_input, cat(where, ": expected an object, found ", file.type_name()));
+  if (!file.is_object())
+    return fail(Errc::bad_input, cat(where, ": expected an object, found ", file.type_name()));
   GenerationConfig config;
   config.params.greedy = true;
   config.params.max_new_tokens = 0;
   for (const auto& [key, value] : file.object()) {
-    if (auto read = read_member(key, value, config); !read) return fail(read.error().code, cat(where, ": ", read.error().what));
+    if (auto read = read_member(key, value, config); !read)
+      return fail(read.error().code, cat(where, ": ", read.error().what));
   }
   const Json* top_k = file.find("top_k");
   if (!config.params.greedy && (!top_k || top_k->is_null())) config.params.top_k = 50;
   return config;
 }
 
-Result<SamplingParams> for_prompt(SamplingParams params, const GenerationConfig& config, std::size_t prompt_length,
-                                  std::int32_t otherwise) {
+Result<SamplingParams> for_prompt(SamplingParams params, const GenerationConfig& config,
+                                  std::size_t prompt_length, std::int32_t otherwise) {
   const auto length = static_cast<std::int64_t>(prompt_length);
   if (params.max_new_tokens == 0 && config.max_length > 0) {
     if (length >= config.max_length) {
-      return fail(Errc::usage, cat("max_length of the model's generation_config.json is ", config.max_length,
-                                   " tokens, and the prompt has ", length, "; give max_new_tokens"));
+      return fail(Errc::usage,
+                  cat("max_length of the model's generation_config.json is ", config.max_length,
+                      " tokens, and the prompt has ", length, "; give max_new_tokens"));
     }
     params.max_new_tokens = static_cast<std::int32_t>(config.max_length - length);
   }
   if (params.max_new_tokens == 0) params.max_new_tokens = otherwise;
   if (params.min_new_tokens == 0 && config.min_length > length) {
-    params.min_new_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(config.min_length - length, params.max_new_tokens));
+    params.min_new_tokens = static_cast<std::int32_t>(
+        std::min<std::int64_t>(config.min_length - length, params.max_new_tokens));
   }
   return params;
 }

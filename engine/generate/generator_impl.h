@@ -1,4 +1,5 @@
-// Generator's state, shared by generator.cpp (requests in, results out) and generator_step.cpp (one forward pass).
+// Generator's state, shared by generator.cpp (requests in, results out) and generator_step.cpp (one
+// forward pass).
 #pragma once
 
 #include <map>
@@ -63,7 +64,8 @@ struct Generator::Impl {
   void one_step();
   Tensor forward(const Plan& plan);
   std::vector<Choice> choose_tokens(std::vector<Pick> picks, const Tensor& hidden);
-  void choose_block(std::span<const Pick> picks, const Tensor& hidden, std::vector<Choice>& choices);
+  void choose_block(std::span<const Pick> picks, const Tensor& hidden,
+                    std::vector<Choice>& choices);
   void apply(const Choice& choice);
 };
 

@@ -8,7 +8,8 @@
 
 namespace troupe::engine::generate {
 
-PagePool::PagePool(std::int32_t pages) : holders_(static_cast<std::size_t>(pages), 0), free_(holders_.size()) {
+PagePool::PagePool(std::int32_t pages)
+    : holders_(static_cast<std::size_t>(pages), 0), free_(holders_.size()) {
   std::iota(free_.begin(), free_.end(), 0);
 }
 

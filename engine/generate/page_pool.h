@@ -1,4 +1,5 @@
-// PagePool: which pages of the key/value cache are free, and how many sequences hold each of the others.
+// PagePool: which pages of the key/value cache are free, and how many sequences hold each of the
+// others.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The rules of the sampling chain, one function each. Semantics of transformers' generation/logits_process.py (classes named
+// The rules of the sampling chain, one function each. Semantics of transformers'
+// generation/logits_process.py (classes named
 // ...LogitsProcessor and ...LogitsWarper); frequency and presence penalties are the OpenAI API's.
 #pragma once
 

@@ -7,8 +7,10 @@
 namespace troupe::engine::generate {
 
 Scheduler::Scheduler(SchedulerConfig config) : config_(config), pool_(config.pages) {
-  check(config.page_size >= 1 && config.pages >= 1 && config.max_sequences >= 1, "Scheduler: sizes must be positive");
-  check(config.tokens_per_step >= config.max_sequences, "Scheduler: every running sequence needs a row in a step");
+  check(config.page_size >= 1 && config.pages >= 1 && config.max_sequences >= 1,
+        "Scheduler: sizes must be positive");
+  check(config.tokens_per_step >= config.max_sequences,
+        "Scheduler: every running sequence needs a row in a step");
 }
 
 std::int32_t Scheduler::pages_for(std::int64_t tokens) const {
@@ -17,22 +19,30 @@ std::int32_t Scheduler::pages_for(std::int64_t tokens) const {
   return static_cast<std::int32_t>((fed + config_.page_size - 1) / config_.page_size);
 }
 
-void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length, std::uint64_t prompt_group) {
+void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
+                    std::uint64_t prompt_group) {
   check(sequences_.empty() || sequences_.back().number < sequence, "Scheduler: numbers must rise");
-  check(prompt_length >= 1 && max_length > prompt_length, "Scheduler: a sequence has a prompt and room for a token");
+  check(prompt_length >= 1 && max_length > prompt_length,
+        "Scheduler: a sequence has a prompt and room for a token");
   check(pages_for(max_length) <= config_.pages, "Scheduler: a sequence that the cache cannot hold");
-  sequences_.push_back({.number = sequence, .group = prompt_group, .prompt_length = prompt_length, .length = prompt_length, .pages = {}});
+  sequences_.push_back({.number = sequence,
+                        .group = prompt_group,
+                        .prompt_length = prompt_length,
+                        .length = prompt_length,
+                        .pages = {}});
 }
 
 Scheduler::Sequence& Scheduler::at(std::uint64_t number) {
-  const auto place = std::lower_bound(sequences_.begin(), sequences_.end(), number,
-                                      [](const Sequence& s, std::uint64_t wanted) { return s.number < wanted; });
+  const auto place =
+      std::lower_bound(sequences_.begin(), sequences_.end(), number,
+                       [](const Sequence& s, std::uint64_t wanted) { return s.number < wanted; });
   check(place != sequences_.end() && place->number == number, "Scheduler: no such sequence");
   return *place;
 }
 
 std::size_t Scheduler::running() const {
-  return static_cast<std::size_t>(std::count_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return s.running; }));
+  return static_cast<std::size_t>(std::count_if(sequences_.begin(), sequences_.end(),
+                                                [](const Sequence& s) { return s.running; }));
 }
 
 Plan Scheduler::plan() {
@@ -57,7 +67,8 @@ void Scheduler::plan_prefills(Plan& plan) {
   }
 }
 
-/// A page for the next token. Preempts from the youngest on; false when that hits the sequence itself.
+/// A page for the next token. Preempts from the youngest on; false when that hits the sequence
+/// itself.
 bool Scheduler::grow(Sequence& sequence, Plan& plan) {
   const auto needed = static_cast<std::size_t>((sequence.length - 1) / config_.page_size) + 1;
   while (sequence.pages.size() < needed) {
@@ -65,8 +76,10 @@ bool Scheduler::grow(Sequence& sequence, Plan& plan) {
       sequence.pages.push_back(pool_.take());
       continue;
     }
-    // Decodes are planned oldest first, so the youngest running sequence has no work in this plan yet.
-    const auto youngest = std::find_if(sequences_.rbegin(), sequences_.rend(), [](const Sequence& s) { return s.running; });
+    // Decodes are planned oldest first, so the youngest running sequence has no work in this plan
+    // yet.
+    const auto youngest = std::find_if(sequences_.rbegin(), sequences_.rend(),
+                                       [](const Sequence& s) { return s.running; });
     check(!youngest->planned(), "Scheduler: a planned sequence is preempted");
     plan.preempted.push_back(youngest->number);
     release(*youngest);
@@ -78,9 +91,12 @@ bool Scheduler::grow(Sequence& sequence, Plan& plan) {
 void Scheduler::admit(Plan& plan) {
   std::size_t count = running();
   for (Sequence& s : sequences_) {
-    if (count >= static_cast<std::size_t>(config_.max_sequences) || plan.rows >= config_.tokens_per_step) return;
+    if (count >= static_cast<std::size_t>(config_.max_sequences) ||
+        plan.rows >= config_.tokens_per_step)
+      return;
     if (s.running) continue;
-    // Who waits for a shared prompt holds a place: otherwise other prompts take it, and the shared pages are gone by its turn.
+    // Who waits for a shared prompt holds a place: otherwise other prompts take it, and the shared
+    // pages are gone by its turn.
     if (!leader_is_busy(s) && !admit_one(s, count == 0, plan)) return;
     ++count;
   }
@@ -88,9 +104,11 @@ void Scheduler::admit(Plan& plan) {
 
 bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
   const Share share = find_share(sequence);
-  const std::int32_t whole = share.tokens / config_.page_size, rest = share.tokens % config_.page_size;
+  const std::int32_t whole = share.tokens / config_.page_size,
+                     rest = share.tokens % config_.page_size;
   const std::int32_t needed = (sequence.length - 1) / config_.page_size + 1 - whole;
-  // A few pages stay free while others run: who is admitted into the last page is preempted at once.
+  // A few pages stay free while others run: who is admitted into the last page is preempted at
+  // once.
   const std::int32_t reserve = alone ? 0 : config_.pages / 64;
   if (needed + reserve > pool_.free_pages()) return false;
   for (std::int32_t i = 0; i < whole; ++i) {
@@ -98,7 +116,8 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
     pool_.share(sequence.pages.back());
   }
   for (std::int32_t i = 0; i < needed; ++i) sequence.pages.push_back(pool_.take());
-  // Both write to the page that the shared part ends in, and at once: so it is copied now, and no page with two holders is ever written.
+  // Both write to the page that the shared part ends in, and at once: so it is copied now, and no
+  // page with two holders is ever written.
   if (rest > 0) plan.copies.push_back({share.donor->pages[whole], sequence.pages[whole]});
   plan.shared_pages += whole;
   sequence.ready = sequence.cached = share.tokens;
@@ -107,7 +126,8 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
   return true;
 }
 
-/// The longest part of the same prompt that lies in pages before this step. The last known token is always fed: its logits are wanted.
+/// The longest part of the same prompt that lies in pages before this step. The last known token is
+/// always fed: its logits are wanted.
 Scheduler::Share Scheduler::find_share(const Sequence& sequence) const {
   Share best;
   for (const Sequence& s : sequences_) {
@@ -133,14 +153,16 @@ bool Scheduler::leader_is_busy(const Sequence& sequence) const {
 void Scheduler::take_work(Sequence& sequence, Plan& plan) {
   const std::int32_t count = std::min(sequence.pending(), config_.tokens_per_step - plan.rows);
   check(count > 0, "Scheduler: work without rows");
-  plan.work.push_back({sequence.number, sequence.cached, count, count == sequence.pending(), sequence.pages});
+  plan.work.push_back(
+      {sequence.number, sequence.cached, count, count == sequence.pending(), sequence.pages});
   plan.rows += count;
   sequence.cached += count;
 }
 
 void Scheduler::append(std::uint64_t sequence) {
   Sequence& s = at(sequence);
-  check(!s.running || s.pending() == 0, "Scheduler: a token is appended to a sequence that was not computed to its end");
+  check(!s.running || s.pending() == 0,
+        "Scheduler: a token is appended to a sequence that was not computed to its end");
   ++s.length;
 }
 
@@ -150,7 +172,9 @@ void Scheduler::finish(std::uint64_t sequence) {
   sequences_.erase(sequences_.begin() + (&s - sequences_.data()));
 }
 
-void Scheduler::recompute(std::uint64_t sequence) { release(at(sequence)); }
+void Scheduler::recompute(std::uint64_t sequence) {
+  release(at(sequence));
+}
 
 void Scheduler::drop_cache() {
   for (Sequence& s : sequences_) release(s);

@@ -1,9 +1,11 @@
-// Scheduler: which tokens of which sequences the next forward pass takes, and in which pages their keys and values lie.
-// Pure bookkeeping over lengths: it knows no model, no token and no clock, and the same calls always give the same plans.
+// Scheduler: which tokens of which sequences the next forward pass takes, and in which pages their
+// keys and values lie. Pure bookkeeping over lengths: it knows no model, no token and no clock, and
+// the same calls always give the same plans.
 //
-// Order of arrival is rank. A step first takes the next token of every running sequence whose prompt is done, then chunks of
-// prompts, then admits waiting sequences. When no page is left the youngest running sequence gives up its pages and is computed
-// again later (Kwon et al. 2023, sec. 4.5, recomputation).
+// Order of arrival is rank. A step first takes the next token of every running sequence whose
+// prompt is done, then chunks of prompts, then admits waiting sequences. When no page is left the
+// youngest running sequence gives up its pages and is computed again later (Kwon et al. 2023,
+// sec. 4.5, recomputation).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,7 @@ struct SchedulerConfig {
 struct Work {
   std::uint64_t sequence = 0;
   std::int32_t first = 0, count = 0;
-  bool samples = false;             ///< the last row is the sequence's last token: a new one follows from it
+  bool samples = false;  ///< the last row is the sequence's last token: a new one follows from it
   std::vector<std::int32_t> pages;  ///< page table, enough for the rows
 };
 
@@ -47,9 +49,11 @@ class Scheduler {
 
   /// Pages that a sequence of `tokens` tokens needs when the last of them is not fed any more.
   std::int32_t pages_for(std::int64_t tokens) const;
-  /// Queues a sequence; numbers must rise. Sequences of the same `prompt_group` have the same prompt. A sequence that could grow
-  /// beyond the whole cache is a Bug: ask pages_for(prompt + new tokens) first.
-  void add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length, std::uint64_t prompt_group);
+  /// Queues a sequence; numbers must rise. Sequences of the same `prompt_group` have the same
+  /// prompt. A sequence that could grow beyond the whole cache is a Bug: ask pages_for(prompt + new
+  /// tokens) first.
+  void add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
+           std::uint64_t prompt_group);
   /// The next step. Empty only when there is no sequence. What it lists counts as computed.
   Plan plan();
   /// After a plan, for each work that samples: the sequence has one token more ...
@@ -69,7 +73,8 @@ class Scheduler {
   struct Sequence {
     std::uint64_t number = 0, group = 0;
     std::int32_t prompt_length = 0, length = 0;
-    std::int32_t ready = 0, cached = 0;  // tokens whose keys and values are in the pages before and after the plan being made
+    std::int32_t ready = 0, cached = 0;  // tokens whose keys and values are in the pages before and
+                                         // after the plan being made
     bool running = false;
     std::vector<std::int32_t> pages;
     std::int32_t pending() const { return length - cached; }

@@ -25,8 +25,9 @@ struct Decay {
   std::int32_t* start;
   double* factor;
 };
-using Slot = std::variant<double*, std::int32_t*, std::int64_t*, std::uint64_t*, bool*, Drawn, EarlyStopping*, Ids*, std::vector<Ids>*,
-                          std::vector<std::string>*, std::vector<WordBias>*, LogitBias, Decay>;
+using Slot = std::variant<double*, std::int32_t*, std::int64_t*, std::uint64_t*, bool*, Drawn,
+                          EarlyStopping*, Ids*, std::vector<Ids>*, std::vector<std::string>*,
+                          std::vector<WordBias>*, LogitBias, Decay>;
 
 struct Setting {
   std::string_view key;
@@ -47,8 +48,10 @@ constexpr Setting settings[] = {
     {"presence_penalty", [](SamplingParams& p) -> Slot { return &p.presence_penalty; }},
     {"frequency_penalty", [](SamplingParams& p) -> Slot { return &p.frequency_penalty; }},
     {"no_repeat_ngram_size", [](SamplingParams& p) -> Slot { return &p.no_repeat_ngram; }},
-    {"encoder_repetition_penalty", [](SamplingParams& p) -> Slot { return &p.words.prompt_repetition_penalty; }},
-    {"encoder_no_repeat_ngram_size", [](SamplingParams& p) -> Slot { return &p.words.prompt_no_repeat_ngram; }},
+    {"encoder_repetition_penalty",
+     [](SamplingParams& p) -> Slot { return &p.words.prompt_repetition_penalty; }},
+    {"encoder_no_repeat_ngram_size",
+     [](SamplingParams& p) -> Slot { return &p.words.prompt_no_repeat_ngram; }},
     {"max_new_tokens", [](SamplingParams& p) -> Slot { return &p.max_new_tokens; }},
     {"min_new_tokens", [](SamplingParams& p) -> Slot { return &p.min_new_tokens; }},
     {"do_sample", [](SamplingParams& p) -> Slot { return Drawn{&p.greedy}; }},
@@ -61,7 +64,8 @@ constexpr Setting settings[] = {
     {"sequence_bias", [](SamplingParams& p) -> Slot { return &p.words.sequence_bias; }},
     {"logit_bias", [](SamplingParams& p) -> Slot { return LogitBias{&p.words.sequence_bias}; }},
     {"suppress_tokens", [](SamplingParams& p) -> Slot { return &p.words.suppress_tokens; }},
-    {"begin_suppress_tokens", [](SamplingParams& p) -> Slot { return &p.words.begin_suppress_tokens; }},
+    {"begin_suppress_tokens",
+     [](SamplingParams& p) -> Slot { return &p.words.begin_suppress_tokens; }},
     {"forced_bos_token_id", [](SamplingParams& p) -> Slot { return &p.words.forced_first; }},
     {"forced_eos_token_id", [](SamplingParams& p) -> Slot { return &p.words.forced_last; }},
     {"exponential_decay_length_penalty",
@@ -122,7 +126,9 @@ struct Reader {
   }
   Result<> operator()(EarlyStopping* to) const {
     if (!value.is_bool() && value != Json("never")) return wrong("true, false or \"never\"");
-    *to = !value.is_bool() ? EarlyStopping::never : value.boolean() ? EarlyStopping::yes : EarlyStopping::no;
+    *to = !value.is_bool()  ? EarlyStopping::never
+          : value.boolean() ? EarlyStopping::yes
+                            : EarlyStopping::no;
     return {};
   }
   template <class Item>
@@ -183,7 +189,8 @@ Result<bool> read_setting(std::string_view key, const Json& value, SamplingParam
   const Setting* setting = find_setting(key);
   if (!setting) return false;
   if (value.is_null()) return true;
-  if (auto read = std::visit(Reader{key, value}, setting->slot(params)); !read) return fail(read.error());
+  if (auto read = std::visit(Reader{key, value}, setting->slot(params)); !read)
+    return fail(read.error());
   return true;
 }
 

@@ -17,7 +17,9 @@ struct StopMatch {
   bool found() const { return !stop.empty(); }
 };
 
-/// Looks at the text of `ids`, whose last one is new. Decodes only a tail of them unless a stop string shows up there.
-StopMatch find_stop(std::span<const std::int32_t> ids, const std::vector<std::string>& stops, const TextDecoder& decode);
+/// Looks at the text of `ids`, whose last one is new. Decodes only a tail of them unless a stop
+/// string shows up there.
+StopMatch find_stop(std::span<const std::int32_t> ids, const std::vector<std::string>& stops,
+                    const TextDecoder& decode);
 
 }  // namespace troupe::engine::generate

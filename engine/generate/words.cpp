@@ -11,10 +11,12 @@ namespace {
 /// The last of `word` would complete it now.
 bool would_end(const std::vector<std::int32_t>& word, const Context& context) {
   const std::size_t before = word.size() - 1;
-  return before <= context.tokens.size() && std::equal(word.begin(), word.end() - 1, context.tokens.last(before).begin());
+  return before <= context.tokens.size() &&
+         std::equal(word.begin(), word.end() - 1, context.tokens.last(before).begin());
 }
 
-/// One of these, each as likely as the others; what was banned before may come back, as in transformers.
+/// One of these, each as likely as the others; what was banned before may come back, as in
+/// transformers.
 void force(Row& row, const std::vector<std::int32_t>& ids) {
   row.kept = ids;
   std::sort(row.kept.begin(), row.kept.end());
@@ -33,18 +35,21 @@ void sequence_bias(Row& row, const Context& context) {
 void bad_words(Row& row, const Context& context) {
   std::set<std::int32_t> banned;
   for (const auto& word : context.params.words.bad_words) {
-    const bool end = word.size() == 1 && std::ranges::find(context.ends, word.back()) != context.ends.end();
+    const bool end =
+        word.size() == 1 && std::ranges::find(context.ends, word.back()) != context.ends.end();
     if (!end && would_end(word, context)) banned.insert(word.back());
   }
   ban(row, banned);
 }
 
 void forced_first(Row& row, const Context& context) {
-  if (context.tokens.size() == 1 && !context.params.words.forced_first.empty()) force(row, context.params.words.forced_first);
+  if (context.tokens.size() == 1 && !context.params.words.forced_first.empty())
+    force(row, context.params.words.forced_first);
 }
 
 void forced_last(Row& row, const Context& context) {
-  if (context.tokens.size() + 1 == context.limit && !context.params.words.forced_last.empty()) force(row, context.params.words.forced_last);
+  if (context.tokens.size() + 1 == context.limit && !context.params.words.forced_last.empty())
+    force(row, context.params.words.forced_last);
 }
 
 void length_decay(Row& row, const Context& context) {

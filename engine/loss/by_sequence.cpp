@@ -15,7 +15,8 @@ std::vector<std::int32_t> every_second(const Expr& x, std::int32_t first) {
 }
 
 Array sums(const Array& x, const std::vector<std::int32_t>& offsets) {
-  check(!offsets.empty() && offsets.back() == x.size(), "by sequence: offsets do not cover the array");
+  check(!offsets.empty() && offsets.back() == x.size(),
+        "by sequence: offsets do not cover the array");
   Array out = Array::Zero(static_cast<Eigen::Index>(offsets.size()) - 1);
   for (std::size_t n = 0; n + 1 < offsets.size(); ++n)
     for (auto t = offsets[n]; t < offsets[n + 1]; ++t) out[static_cast<Eigen::Index>(n)] += x[t];
@@ -23,7 +24,8 @@ Array sums(const Array& x, const std::vector<std::int32_t>& offsets) {
 }
 
 Array spread_out(const Array& x, const std::vector<std::int32_t>& offsets) {
-  check(static_cast<Eigen::Index>(offsets.size()) == x.size() + 1, "spread: one number per sequence is needed");
+  check(static_cast<Eigen::Index>(offsets.size()) == x.size() + 1,
+        "spread: one number per sequence is needed");
   Array out(offsets.back());
   for (std::size_t n = 0; n + 1 < offsets.size(); ++n)
     for (auto t = offsets[n]; t < offsets[n + 1]; ++t) out[t] = x[static_cast<Eigen::Index>(n)];
@@ -33,11 +35,13 @@ Array spread_out(const Array& x, const std::vector<std::int32_t>& offsets) {
 }  // namespace
 
 Expr sum_by_sequence(const Expr& x, const std::vector<std::int32_t>& offsets) {
-  return make(sums(x.node().value, offsets), false, {x},
-              [offsets](std::size_t, const Array& upstream) { return spread_out(upstream, offsets); });
+  return make(
+      sums(x.node().value, offsets), false, {x},
+      [offsets](std::size_t, const Array& upstream) { return spread_out(upstream, offsets); });
 }
 
-Expr mean_by_sequence(const Expr& x, const std::vector<float>& mask, const std::vector<std::int32_t>& offsets) {
+Expr mean_by_sequence(const Expr& x, const std::vector<float>& mask,
+                      const std::vector<std::int32_t>& offsets) {
   const Expr length = max(sum_by_sequence(mask, offsets), 1.0);
   return sum_by_sequence(where(mask, x, 0.0) * mask, offsets) / length;
 }
@@ -56,20 +60,26 @@ Expr gather(const Expr& x, const std::vector<std::int32_t>& index) {
   }
   const auto pull = [index, size = from.size()](std::size_t, const Array& upstream) -> Array {
     Array back = Array::Zero(size);
-    for (std::size_t i = 0; i < index.size(); ++i) back[index[i]] += upstream[static_cast<Eigen::Index>(i)];
+    for (std::size_t i = 0; i < index.size(); ++i)
+      back[index[i]] += upstream[static_cast<Eigen::Index>(i)];
     return back;
   };
   return make(std::move(out), false, {x}, pull);
 }
 
-Expr chosen(const Expr& x) { return gather(x, every_second(x, 0)); }
-Expr rejected(const Expr& x) { return gather(x, every_second(x, 1)); }
+Expr chosen(const Expr& x) {
+  return gather(x, every_second(x, 0));
+}
+Expr rejected(const Expr& x) {
+  return gather(x, every_second(x, 1));
+}
 
 Expr sorted(const Expr& x) {
   std::vector<std::int32_t> order(x.size());
   std::iota(order.begin(), order.end(), 0);
   const Array& v = x.node().value;
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return v[a] < v[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return v[a] < v[b]; });
   return gather(x, order);
 }
 

@@ -1,4 +1,5 @@
-// The tape's functions of one array, element by element, and its sums. Each is a value and a slope, written for one number.
+// The tape's functions of one array, element by element, and its sums. Each is a value and a slope,
+// written for one number.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +13,9 @@ namespace {
 template <class Value, class Slope>
 Expr unary(const Expr& x, Value value, Slope slope) {
   Array y = x.node().value.unaryExpr(value);
-  const auto pull = [x, y, slope](std::size_t, const Array& upstream) -> Array { return upstream * x.node().value.binaryExpr(y, slope); };
+  const auto pull = [x, y, slope](std::size_t, const Array& upstream) -> Array {
+    return upstream * x.node().value.binaryExpr(y, slope);
+  };
   return make(y, x.scalar(), {x}, pull);
 }
 
@@ -22,7 +25,9 @@ double sigmoid_of(double x) {
   return x >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
-double softplus_of(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+double softplus_of(double x) {
+  return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+}
 
 }  // namespace
 
@@ -38,9 +43,10 @@ Expr log(const Expr& x) {
 
 Expr abs(const Expr& x) {
   return unary(
-      x, [](double v) { return std::abs(v); }, [](double v, double) { return v > 0   ? 1.0
-                                                                             : v < 0 ? -1.0
-                                                                                     : 0.0; });
+      x, [](double v) { return std::abs(v); },
+      [](double v, double) { return v > 0   ? 1.0
+                                    : v < 0 ? -1.0
+                                            : 0.0; });
 }
 
 Expr square(const Expr& x) {
@@ -50,7 +56,8 @@ Expr square(const Expr& x) {
 
 Expr relu(const Expr& x) {
   return unary(
-      x, [](double v) { return v > 0 || std::isnan(v) ? v : 0.0; }, [](double v, double) { return v > 0 ? 1.0 : 0.0; });
+      x, [](double v) { return v > 0 || std::isnan(v) ? v : 0.0; },
+      [](double v, double) { return v > 0 ? 1.0 : 0.0; });
 }
 
 Expr sigmoid(const Expr& x) {
@@ -59,7 +66,8 @@ Expr sigmoid(const Expr& x) {
 
 Expr log_sigmoid(const Expr& x) {
   return unary(
-      x, [](double v) { return -softplus_of(-v); }, [](double v, double) { return sigmoid_of(-v); });
+      x, [](double v) { return -softplus_of(-v); },
+      [](double v, double) { return sigmoid_of(-v); });
 }
 
 Expr softplus(const Expr& x) {
@@ -68,7 +76,9 @@ Expr softplus(const Expr& x) {
 
 Expr log1mexp(const Expr& x) {
   // Mächler 2012: expm1 near 0, log1p far from it.
-  const auto value = [](double v) { return v > -0.6931471805599453 ? std::log(-std::expm1(v)) : std::log1p(-std::exp(v)); };
+  const auto value = [](double v) {
+    return v > -0.6931471805599453 ? std::log(-std::expm1(v)) : std::log1p(-std::exp(v));
+  };
   return unary(x, value, [](double v, double) { return -1 / std::expm1(-v); });
 }
 
@@ -79,7 +89,9 @@ Expr clip(const Expr& x, double low, double high) {
       [low, high](double v, double) { return low <= v && v <= high ? 1.0 : 0.0; });
 }
 
-Expr detach(const Expr& x) { return constant(x.node().value, x.scalar()); }
+Expr detach(const Expr& x) {
+  return constant(x.node().value, x.scalar());
+}
 
 Expr where(const Expr& condition, const Expr& yes, const Expr& no) {
   const Array mask = condition.node().value;
@@ -89,10 +101,12 @@ Expr where(const Expr& condition, const Expr& yes, const Expr& no) {
     return e.scalar() ? Array::Constant(size, e.value()) : e.node().value;
   };
   const auto pull = [mask, yes, no](std::size_t i, const Array& upstream) -> Array {
-    const Array taken = i == 0 ? Array((mask != 0).select(upstream, 0.0)) : Array((mask != 0).select(Array::Zero(mask.size()), upstream));
+    const Array taken = i == 0 ? Array((mask != 0).select(upstream, 0.0))
+                               : Array((mask != 0).select(Array::Zero(mask.size()), upstream));
     return (i == 0 ? yes : no).scalar() ? Array::Constant(1, taken.sum()) : taken;
   };
-  return make((mask != 0).select(wide(yes), wide(no)), condition.scalar() && yes.scalar() && no.scalar(), {yes, no}, pull);
+  return make((mask != 0).select(wide(yes), wide(no)),
+              condition.scalar() && yes.scalar() && no.scalar(), {yes, no}, pull);
 }
 
 Expr sum(const Expr& x) {
@@ -101,7 +115,9 @@ Expr sum(const Expr& x) {
   double total = 0;
   for (const double v : x.node().value) total += v;
   return make(Array::Constant(1, total), true, {x},
-              [size](std::size_t, const Array& upstream) -> Array { return Array::Constant(size, upstream[0]); });
+              [size](std::size_t, const Array& upstream) -> Array {
+                return Array::Constant(size, upstream[0]);
+              });
 }
 
 Expr mean(const Expr& x) {

@@ -29,17 +29,22 @@ std::vector<float> unless_zero(const std::vector<double>& values) {
 }  // namespace
 
 Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec) {
-  if (const auto found = table.find(spec.name); found != table.end()) return found->second(spec.fields);
+  if (const auto found = table.find(spec.name); found != table.end())
+    return found->second(spec.fields);
   std::vector<std::string> known;
   for (const auto& [name, factory] : table) known.push_back(name);
   const std::string near = nearest(spec.name, known);
-  return fail(Errc::usage, cat("unknown loss ", quote(spec.name), near.empty() ? "" : cat(", did you mean ", near, "?"), " Known are ",
+  return fail(Errc::usage, cat("unknown loss ", quote(spec.name),
+                               near.empty() ? "" : cat(", did you mean ", near, "?"), " Known are ",
                                join(known, ", ")));
 }
 
-Evaluation evaluate(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch, Report& report) {
-  check(batch.count > 0, "evaluate: the batch does not say what the loss averages over (Experience::count)");
-  check(!outputs.logp.empty() || !loss.needs().logp || batch.token_count() == 0, "evaluate: log-probabilities are missing");
+Evaluation evaluate(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch,
+                    Report& report) {
+  check(batch.count > 0,
+        "evaluate: the batch does not say what the loss averages over (Experience::count)");
+  check(!outputs.logp.empty() || !loss.needs().logp || batch.token_count() == 0,
+        "evaluate: log-probabilities are missing");
   TokenStats now{leaf(outputs.logp, batch), leaf(outputs.entropy, batch), {}, {}};
   if (!outputs.collision.empty()) now.collision = detach(leaf(outputs.collision, batch));
   for (const auto& column : outputs.scores) now.scores.push_back(leaf(column, batch));

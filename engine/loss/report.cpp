@@ -14,7 +14,9 @@ namespace {
 constexpr std::array<std::string_view, 3> kind_names{"mean", "least", "greatest"};
 
 // Infinite and not-a-number statistics must survive the wire, which has no such numbers.
-Json number_json(double x) { return x == x && x - x == 0 ? Json(x) : Json(to_text(x)); }
+Json number_json(double x) {
+  return x == x && x - x == 0 ? Json(x) : Json(to_text(x));
+}
 
 Result<double> number_of(const Json& json) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -22,11 +24,15 @@ Result<double> number_of(const Json& json) {
   if (json == Json("inf")) return infinity;
   if (json == Json("-inf")) return -infinity;
   if (json == Json("nan") || json == Json("-nan")) return std::numeric_limits<double>::quiet_NaN();
-  return fail(Errc::bad_input, cat("report: expected a number, \"nan\", \"inf\" or \"-inf\", found ", json.type_name()));
+  return fail(
+      Errc::bad_input,
+      cat("report: expected a number, \"nan\", \"inf\" or \"-inf\", found ", json.type_name()));
 }
 
 Result<Statistic> statistic_of(const Json& json, const std::string& name) {
-  const auto bad = [&] { return fail(Errc::bad_input, cat("report: ", quote(name), ": expected [kind, sum, count]")); };
+  const auto bad = [&] {
+    return fail(Errc::bad_input, cat("report: ", quote(name), ": expected [kind, sum, count]"));
+  };
   if (!json.is_array() || json.array().size() != 3 || !json.array()[0].is_string()) return bad();
   const auto kind = std::find(kind_names.begin(), kind_names.end(), json.array()[0].string());
   const auto sum = number_of(json.array()[1]), count = number_of(json.array()[2]);
@@ -36,7 +42,9 @@ Result<Statistic> statistic_of(const Json& json, const std::string& name) {
 
 }  // namespace
 
-double Statistic::value() const { return kind != Kind::mean ? sum : count == 0 ? 0 : sum / count; }
+double Statistic::value() const {
+  return kind != Kind::mean ? sum : count == 0 ? 0 : sum / count;
+}
 
 void Report::add(const std::string& name, Statistic statistic) {
   const auto [place, first] = statistics_.try_emplace(name, statistic);
@@ -49,16 +57,24 @@ void Report::add(const std::string& name, Statistic statistic) {
   if (old.kind == Statistic::Kind::greatest) old.sum = std::max(old.sum, statistic.sum);
 }
 
-void Report::mean(const std::string& name, double sum, double count) { add(name, {Statistic::Kind::mean, sum, count}); }
+void Report::mean(const std::string& name, double sum, double count) {
+  add(name, {Statistic::Kind::mean, sum, count});
+}
 
 void Report::mean(const std::string& name, const Expr& x, const Expr& weight) {
   mean(name, sum(where(weight, x, 0.0) * weight).value(), sum(weight).value());
 }
 
-void Report::mean(const std::string& name, const Expr& x) { mean(name, sum(x).value(), static_cast<double>(x.size())); }
+void Report::mean(const std::string& name, const Expr& x) {
+  mean(name, sum(x).value(), static_cast<double>(x.size()));
+}
 
-void Report::least(const std::string& name, double value) { add(name, {Statistic::Kind::least, value, 1}); }
-void Report::greatest(const std::string& name, double value) { add(name, {Statistic::Kind::greatest, value, 1}); }
+void Report::least(const std::string& name, double value) {
+  add(name, {Statistic::Kind::least, value, 1});
+}
+void Report::greatest(const std::string& name, double value) {
+  add(name, {Statistic::Kind::greatest, value, 1});
+}
 
 void Report::merge(const Report& other) {
   for (const auto& [name, statistic] : other.statistics_) add(name, statistic);
@@ -73,12 +89,14 @@ std::map<std::string, double> Report::values() const {
 Json Report::to_json() const {
   Json out = Json::Object{};
   for (const auto& [name, s] : statistics_)
-    out.set(name, Json::Array{kind_names[static_cast<std::size_t>(s.kind)], number_json(s.sum), number_json(s.count)});
+    out.set(name, Json::Array{kind_names[static_cast<std::size_t>(s.kind)], number_json(s.sum),
+                              number_json(s.count)});
   return out;
 }
 
 Result<Report> Report::from_json(const Json& json) {
-  if (!json.is_object()) return fail(Errc::bad_input, cat("report: expected an object, found ", json.type_name()));
+  if (!json.is_object())
+    return fail(Errc::bad_input, cat("report: expected an object, found ", json.type_name()));
   Report out;
   for (const auto& [name, value] : json.object()) {
     auto statistic = statistic_of(value, name);

@@ -1,4 +1,5 @@
-// Report: named statistics that a loss leaves behind, so kept that no split of the batch can change what is shown.
+// Report: named statistics that a loss leaves behind, so kept that no split of the batch can change
+// what is shown.
 #pragma once
 
 #include <map>
@@ -16,11 +17,13 @@ struct Statistic {
   double value() const;       ///< a mean of nothing is 0
 };
 
-/// Means travel as (sum, count): merged over micro-batches and ranks they are means over the whole global batch.
+/// Means travel as (sum, count): merged over micro-batches and ranks they are means over the whole
+/// global batch.
 class Report {
  public:
   void mean(const std::string& name, double sum, double count);
-  /// The mean of x, each element weighing as `weight` says ([T] with a mask); elements of weight 0 may be NaN.
+  /// The mean of x, each element weighing as `weight` says ([T] with a mask); elements of weight 0
+  /// may be NaN.
   void mean(const std::string& name, const Expr& x, const Expr& weight);
   /// The mean of all elements of x.
   void mean(const std::string& name, const Expr& x);

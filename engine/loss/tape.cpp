@@ -12,17 +12,24 @@ namespace {
 template <class T>
 Array to_array(const std::vector<T>& values) {
   Array out(static_cast<Eigen::Index>(values.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) out[static_cast<Eigen::Index>(i)] = static_cast<double>(values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    out[static_cast<Eigen::Index>(i)] = static_cast<double>(values[i]);
   return out;
 }
 
-Array one(double value) { return Array::Constant(1, value); }
+Array one(double value) {
+  return Array::Constant(1, value);
+}
 
 // The operand at the result's length.
-Array wide(const Node& node, Eigen::Index size) { return node.scalar ? Array::Constant(size, node.value[0]) : node.value; }
+Array wide(const Node& node, Eigen::Index size) {
+  return node.scalar ? Array::Constant(size, node.value[0]) : node.value;
+}
 
 // A gradient of the result's length, brought back to the operand's shape.
-Array narrow(const Node& node, Array gradient) { return node.scalar ? one(gradient.sum()) : std::move(gradient); }
+Array narrow(const Node& node, Array gradient) {
+  return node.scalar ? one(gradient.sum()) : std::move(gradient);
+}
 
 Eigen::Index common_size(const Expr& a, const Expr& b) {
   if (a.scalar()) return b.node().value.size();
@@ -35,12 +42,15 @@ template <class Value, class Slope>
 Expr binary(const Expr& a, const Expr& b, Value value, Slope slope) {
   const auto size = common_size(a, b);
   const auto pull = [a, b, size, slope](std::size_t i, const Array& upstream) {
-    return narrow(i == 0 ? a.node() : b.node(), upstream * slope(i, wide(a.node(), size), wide(b.node(), size)));
+    return narrow(i == 0 ? a.node() : b.node(),
+                  upstream * slope(i, wide(a.node(), size), wide(b.node(), size)));
   };
-  return make(value(wide(a.node(), size), wide(b.node(), size)), a.scalar() && b.scalar(), {a, b}, pull);
+  return make(value(wide(a.node(), size), wide(b.node(), size)), a.scalar() && b.scalar(), {a, b},
+              pull);
 }
 
-void visit(const Node& node, std::unordered_set<const Node*>& seen, std::vector<const Node*>& order) {
+void visit(const Node& node, std::unordered_set<const Node*>& seen,
+           std::vector<const Node*>& order) {
   if (!node.tracked || !seen.insert(&node).second) return;
   for (const auto& input : node.inputs) visit(*input, seen, order);
   order.push_back(&node);
@@ -60,24 +70,34 @@ Expr make(Array value, bool scalar, std::vector<Expr> inputs, Pull pull) {
   return Expr(std::shared_ptr<const Node>(std::move(node)));
 }
 
-Expr::Expr(double value) : Expr(constant(one(value), true)) {}
-Expr::Expr(const std::vector<float>& values) : Expr(constant(to_array(values), false)) {}
-Expr::Expr(const std::vector<double>& values) : Expr(constant(to_array(values), false)) {}
+Expr::Expr(double value) : Expr(constant(one(value), true)) {
+}
+Expr::Expr(const std::vector<float>& values) : Expr(constant(to_array(values), false)) {
+}
+Expr::Expr(const std::vector<double>& values) : Expr(constant(to_array(values), false)) {
+}
 
 const Node& Expr::node() const {
-  check(node_ != nullptr, "loss tape: a quantity that the loss reads is not there (entropy or value not asked for?)");
+  check(node_ != nullptr,
+        "loss tape: a quantity that the loss reads is not there (entropy or value not asked for?)");
   return *node_;
 }
 
-bool Expr::scalar() const { return node().scalar; }
-std::size_t Expr::size() const { return static_cast<std::size_t>(node().value.size()); }
+bool Expr::scalar() const {
+  return node().scalar;
+}
+std::size_t Expr::size() const {
+  return static_cast<std::size_t>(node().value.size());
+}
 
 double Expr::value() const {
   check(scalar(), "loss tape: value() of an array");
   return node().value[0];
 }
 
-std::vector<double> Expr::values() const { return {node().value.begin(), node().value.end()}; }
+std::vector<double> Expr::values() const {
+  return {node().value.begin(), node().value.end()};
+}
 
 Expr variable(const std::vector<double>& values) {
   auto node = std::make_shared<Node>();
@@ -122,7 +142,9 @@ Expr operator+(const Expr& a, const Expr& b) {
 Expr operator-(const Expr& a, const Expr& b) {
   return binary(
       a, b, [](const Array& x, const Array& y) -> Array { return x - y; },
-      [](std::size_t i, const Array& x, const Array&) -> Array { return Array::Constant(x.size(), i == 0 ? 1 : -1); });
+      [](std::size_t i, const Array& x, const Array&) -> Array {
+        return Array::Constant(x.size(), i == 0 ? 1 : -1);
+      });
 }
 
 Expr operator*(const Expr& a, const Expr& b) {
@@ -134,35 +156,50 @@ Expr operator*(const Expr& a, const Expr& b) {
 Expr operator/(const Expr& a, const Expr& b) {
   return binary(
       a, b, [](const Array& x, const Array& y) -> Array { return x / y; },
-      [](std::size_t i, const Array& x, const Array& y) -> Array { return i == 0 ? Array(1 / y) : Array(-x / (y * y)); });
+      [](std::size_t i, const Array& x, const Array& y) -> Array {
+        return i == 0 ? Array(1 / y) : Array(-x / (y * y));
+      });
 }
 
-Expr operator-(const Expr& x) { return 0.0 - x; }
+Expr operator-(const Expr& x) {
+  return 0.0 - x;
+}
 
 namespace {
 
 // The share of a tie's gradient is PyTorch's: half each.
 Array less_share(const Array& x, const Array& y) {
-  return (x < y).select(Array::Ones(x.size()), (x == y).select(Array::Constant(x.size(), 0.5), Array::Zero(x.size())));
+  return (x < y).select(Array::Ones(x.size()),
+                        (x == y).select(Array::Constant(x.size(), 0.5), Array::Zero(x.size())));
 }
 
 Expr as_mask(const Expr& a, const Expr& b, bool less) {
   const auto size = common_size(a, b);
   const Array x = wide(a.node(), size), y = wide(b.node(), size);
-  return constant(less ? Array((x < y).cast<double>()) : Array((x > y).cast<double>()), a.scalar() && b.scalar());
+  return constant(less ? Array((x < y).cast<double>()) : Array((x > y).cast<double>()),
+                  a.scalar() && b.scalar());
 }
 
 }  // namespace
 
-Expr operator<(const Expr& a, const Expr& b) { return as_mask(a, b, true); }
-Expr operator>(const Expr& a, const Expr& b) { return as_mask(a, b, false); }
+Expr operator<(const Expr& a, const Expr& b) {
+  return as_mask(a, b, true);
+}
+Expr operator>(const Expr& a, const Expr& b) {
+  return as_mask(a, b, false);
+}
 
 Expr min(const Expr& a, const Expr& b) {
   return binary(
-      a, b, [](const Array& x, const Array& y) -> Array { return (x.isNaN() || x < y).select(x, y); },
-      [](std::size_t i, const Array& x, const Array& y) -> Array { return i == 0 ? less_share(x, y) : less_share(y, x); });
+      a, b,
+      [](const Array& x, const Array& y) -> Array { return (x.isNaN() || x < y).select(x, y); },
+      [](std::size_t i, const Array& x, const Array& y) -> Array {
+        return i == 0 ? less_share(x, y) : less_share(y, x);
+      });
 }
 
-Expr max(const Expr& a, const Expr& b) { return -min(-a, -b); }
+Expr max(const Expr& a, const Expr& b) {
+  return -min(-a, -b);
+}
 
 }  // namespace troupe::engine::loss

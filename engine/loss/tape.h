@@ -1,6 +1,7 @@
-// The loss tape: reverse-mode differentiation over small host arrays in float64. Losses, and only losses, are written in it.
-// It never sees a device, a communicator or a weight: [T] arrays come in (log-probabilities, entropies, values), one scalar
-// and its gradients go out. Sub-gradients at kinks are PyTorch's, so that curves can be compared step by step.
+// The loss tape: reverse-mode differentiation over small host arrays in float64. Losses, and only
+// losses, are written in it. It never sees a device, a communicator or a weight: [T] arrays come in
+// (log-probabilities, entropies, values), one scalar and its gradients go out. Sub-gradients at
+// kinks are PyTorch's, so that curves can be compared step by step.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,10 @@ namespace troupe::engine::loss {
 
 struct Node;
 
-/// A handle to a node of the tape: an array [T] (tokens), [N] (sequences), [N/2] (pairs), or a scalar. Cheap to copy.
-/// Numbers and columns of an Experience convert to constants, so `now.logp - b.old_logp` is written as in the paper.
-/// Arrays combine with arrays of the same length and with scalars; anything else is a Bug.
+/// A handle to a node of the tape: an array [T] (tokens), [N] (sequences), [N/2] (pairs), or a
+/// scalar. Cheap to copy. Numbers and columns of an Experience convert to constants, so `now.logp -
+/// b.old_logp` is written as in the paper. Arrays combine with arrays of the same length and with
+/// scalars; anything else is a Bug.
 class Expr {
  public:
   Expr() = default;
@@ -50,7 +52,8 @@ Expr operator-(const Expr& x);
 /// 1 where true, else 0: constants, for masks and for metrics.
 Expr operator<(const Expr& a, const Expr& b);
 Expr operator>(const Expr& a, const Expr& b);
-Expr min(const Expr& a, const Expr& b);  ///< element by element; a tie gives each half of the gradient
+Expr min(const Expr& a,
+         const Expr& b);  ///< element by element; a tie gives each half of the gradient
 Expr max(const Expr& a, const Expr& b);
 
 Expr exp(const Expr& x);
@@ -62,20 +65,25 @@ Expr sigmoid(const Expr& x);
 Expr log_sigmoid(const Expr& x);  ///< stable: no overflow, no log of 0
 Expr softplus(const Expr& x);     ///< log(1 + e^x), stable
 Expr log1mexp(const Expr& x);     ///< log(1 - e^x) for x < 0, stable at both ends
-/// x held within [low, high]; the gradient passes where low <= x <= high. Infinite bounds are allowed.
+/// x held within [low, high]; the gradient passes where low <= x <= high. Infinite bounds are
+/// allowed.
 Expr clip(const Expr& x, double low, double high);
 /// The value of x without its history (stop-gradient).
 Expr detach(const Expr& x);
-/// `yes` where condition != 0, else `no`. What is not chosen contributes nothing to value or gradient, not even NaN.
+/// `yes` where condition != 0, else `no`. What is not chosen contributes nothing to value or
+/// gradient, not even NaN.
 Expr where(const Expr& condition, const Expr& yes, const Expr& no);
 
 Expr sum(const Expr& x);
-Expr mean(const Expr& x);  ///< of the array at hand: not for a loss, whose micro-batches would each divide by their own length
+Expr mean(const Expr& x);  ///< of the array at hand: not for a loss, whose micro-batches would each
+                           ///< divide by their own length
 
 /// out[n] = sum of x over sequence n; offsets [N+1], x [T].
 Expr sum_by_sequence(const Expr& x, const std::vector<std::int32_t>& offsets);
-/// out[n] = sum of x * mask over sequence n / max(1, sum of mask): a sequence without a trained token counts 0, as in TRL.
-Expr mean_by_sequence(const Expr& x, const std::vector<float>& mask, const std::vector<std::int32_t>& offsets);
+/// out[n] = sum of x * mask over sequence n / max(1, sum of mask): a sequence without a trained
+/// token counts 0, as in TRL.
+Expr mean_by_sequence(const Expr& x, const std::vector<float>& mask,
+                      const std::vector<std::int32_t>& offsets);
 /// [N] -> [T]: each token gets its sequence's number.
 Expr spread(const Expr& x, const std::vector<std::int32_t>& offsets);
 /// [N] -> [N/2]: the sequences 2k, and 2k+1.

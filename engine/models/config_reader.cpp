@@ -11,7 +11,8 @@ namespace {
 
 using Name = std::string_view;
 
-// What some architecture reads from its config.json, and what leaves the numbers of the others as they are.
+// What some architecture reads from its config.json, and what leaves the numbers of the others as
+// they are.
 constexpr auto present = std::to_array<Name>({"quantization_config",
                                               "num_experts",
                                               "num_local_experts",
@@ -35,14 +36,17 @@ constexpr auto present = std::to_array<Name>({"quantization_config",
                                               "mup_scale",
                                               "scale_emb",
                                               "dual_chunk_attention_config"});
-constexpr auto off =
-    std::to_array<Name>({"use_sliding_window", "rope_interleaved", "qk_layernorm", "use_qk_norm", "use_parallel_residual", "parallel_attn",
-                         "alibi", "apply_residual_connection_post_layernorm", "scale_attn_by_inverse_layer_idx", "add_cross_attention",
-                         "use_bidirectional_attention", "is_encoder_decoder", "attn_temperature_tuning"});
-constexpr auto one = std::to_array<Name>(
-    {"partial_rotary_factor", "logits_scaling", "embedding_multiplier", "residual_multiplier", "rotary_pct", "logit_scale"});
-constexpr auto zero = std::to_array<Name>(
-    {"attention_dropout", "hidden_dropout", "residual_dropout", "embedding_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"});
+constexpr auto off = std::to_array<Name>(
+    {"use_sliding_window", "rope_interleaved", "qk_layernorm", "use_qk_norm",
+     "use_parallel_residual", "parallel_attn", "alibi", "apply_residual_connection_post_layernorm",
+     "scale_attn_by_inverse_layer_idx", "add_cross_attention", "use_bidirectional_attention",
+     "is_encoder_decoder", "attn_temperature_tuning"});
+constexpr auto one =
+    std::to_array<Name>({"partial_rotary_factor", "logits_scaling", "embedding_multiplier",
+                         "residual_multiplier", "rotary_pct", "logit_scale"});
+constexpr auto zero =
+    std::to_array<Name>({"attention_dropout", "hidden_dropout", "residual_dropout",
+                         "embedding_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"});
 
 // A window that a switch turns off, and layers that all see everything, change nothing.
 bool idle(const Json& config, std::string_view key, const Json& value) {
@@ -51,7 +55,8 @@ bool idle(const Json& config, std::string_view key, const Json& value) {
     return used != nullptr && *used == Json(false);
   }
   if (key != "layer_types" || !value.is_array()) return false;
-  return std::ranges::all_of(value.array(), [](const Json& type) { return type == Json("full_attention"); });
+  return std::ranges::all_of(value.array(),
+                             [](const Json& type) { return type == Json("full_attention"); });
 }
 
 }  // namespace
@@ -74,20 +79,25 @@ void ConfigReader::fail(Errc code, std::string what) {
   if (!error_) error_ = Error{code, cat(where_, ": ", what)};
 }
 
-Result<> ConfigReader::result() const { return error_ ? Result<>(tl::make_unexpected(*error_)) : Result<>(); }
+Result<> ConfigReader::result() const {
+  return error_ ? Result<>(tl::make_unexpected(*error_)) : Result<>();
+}
 
 void ConfigReader::take(const ConfigReader& inner) {
   if (!error_) error_ = inner.error_;
 }
 
-std::int64_t ConfigReader::size(const Keys& keys, std::int64_t low, std::int64_t high, std::optional<std::int64_t> fallback) {
+std::int64_t ConfigReader::size(const Keys& keys, std::int64_t low, std::int64_t high,
+                                std::optional<std::int64_t> fallback) {
   std::string_view key;
   const Json* member = first(keys, key);
   if (!member && fallback) return *fallback;
   const auto value = get_integer(config_, key, where_);
   if (!value && !error_) error_ = value.error();
   if (!value) return low;
-  if (*value < low || *value > high) fail(Errc::bad_input, cat("\"", key, "\" must be between ", low, " and ", high, ", found ", *value));
+  if (*value < low || *value > high)
+    fail(Errc::bad_input,
+         cat("\"", key, "\" must be between ", low, " and ", high, ", found ", *value));
   return std::clamp(*value, low, high);
 }
 
@@ -98,7 +108,8 @@ double ConfigReader::number(const Keys& keys, std::optional<double> fallback) {
   const auto value = get_number(config_, key, where_);
   if (!value && !error_) error_ = value.error();
   if (!value) return 1;
-  if (!std::isfinite(*value)) fail(Errc::bad_input, cat("\"", key, "\" must be finite, found ", *value));
+  if (!std::isfinite(*value))
+    fail(Errc::bad_input, cat("\"", key, "\" must be finite, found ", *value));
   return *value;
 }
 
@@ -134,7 +145,8 @@ std::vector<std::int32_t> ConfigReader::token_ids(std::string_view key, std::int
   const Json::Array items = member->is_array() ? member->array() : Json::Array{*member};
   for (const auto& item : items) {
     if (!item.is_integer() || item.integer() >= vocabulary || item.integer() < -1) {
-      fail(Errc::bad_input, cat("\"", key, "\" must be a token id below vocab_size ", vocabulary, ", found ", quote(item.dump(), 40)));
+      fail(Errc::bad_input, cat("\"", key, "\" must be a token id below vocab_size ", vocabulary,
+                                ", found ", quote(item.dump(), 40)));
       return ids;
     }
     if (item.integer() >= 0) ids.push_back(static_cast<std::int32_t>(item.integer()));
@@ -147,19 +159,22 @@ std::vector<std::string> ConfigReader::layer_types(std::int64_t layers) {
   const Json* member = find("layer_types");
   if (!member) return types;
   if (!member->is_array() || static_cast<std::int64_t>(member->array().size()) != layers) {
-    fail(Errc::bad_input, cat("\"layer_types\" must be a list of num_hidden_layers ", layers, " names, found ", quote(member->dump(), 40)));
+    fail(Errc::bad_input, cat("\"layer_types\" must be a list of num_hidden_layers ", layers,
+                              " names, found ", quote(member->dump(), 40)));
     return types;
   }
   for (const Json& type : member->array()) {
     if (type != Json("full_attention") && type != Json("sliding_attention"))
-      fail(Errc::unsupported, cat("\"layer_types\" has ", quote(type.dump(), 40), " (known: full_attention, sliding_attention)"));
+      fail(Errc::unsupported, cat("\"layer_types\" has ", quote(type.dump(), 40),
+                                  " (known: full_attention, sliding_attention)"));
     types.push_back(type.is_string() ? type.string() : "");
   }
   return types;
 }
 
 void ConfigReader::refuse(std::string_view key, const Json& value) {
-  fail(Errc::unsupported, cat("\"", key, "\": ", quote(value.dump(), 40), " would change the numbers, and this family does not have it"));
+  fail(Errc::unsupported, cat("\"", key, "\": ", quote(value.dump(), 40),
+                              " would change the numbers, and this family does not have it"));
 }
 
 void ConfigReader::refuse_flag(std::string_view key) {
@@ -167,15 +182,19 @@ void ConfigReader::refuse_flag(std::string_view key) {
 }
 
 void ConfigReader::refuse_foreign(const Keys& known) {
-  const auto foreign = [&](std::string_view key) { return std::ranges::find(known, key) == known.end() ? find(key) : nullptr; };
+  const auto foreign = [&](std::string_view key) {
+    return std::ranges::find(known, key) == known.end() ? find(key) : nullptr;
+  };
   for (const auto key : present)
     if (const Json* value = foreign(key); value && !idle(config_, key, *value)) refuse(key, *value);
   for (const auto key : off)
     if (foreign(key)) refuse_flag(key);
   for (const auto key : one)
-    if (const Json* value = foreign(key); value && *value != Json(1) && *value != Json(1.0)) refuse(key, *value);
+    if (const Json* value = foreign(key); value && *value != Json(1) && *value != Json(1.0))
+      refuse(key, *value);
   for (const auto key : zero)
-    if (const Json* value = foreign(key); value && *value != Json(0) && *value != Json(0.0)) refuse(key, *value);
+    if (const Json* value = foreign(key); value && *value != Json(0) && *value != Json(0.0))
+      refuse(key, *value);
 }
 
 }  // namespace troupe::engine::models

@@ -1,5 +1,5 @@
-// ConfigReader: members of a config.json with checks. The first mistake is kept, and what is read after it is harmless, so that a family
-// reads as a list of its fields.
+// ConfigReader: members of a config.json with checks. The first mistake is kept, and what is read
+// after it is harmless, so that a family reads as a list of its fields.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ class ConfigReader {
   const Json* find(std::string_view key) const;
 
   // Absent gives the fallback, or an error when there is none; outside the bounds is an error.
-  std::int64_t size(const Keys& keys, std::int64_t low, std::int64_t high, std::optional<std::int64_t> fallback = {});
+  std::int64_t size(const Keys& keys, std::int64_t low, std::int64_t high,
+                    std::optional<std::int64_t> fallback = {});
   double number(const Keys& keys, std::optional<double> fallback = {});    ///< finite
   double positive(const Keys& keys, std::optional<double> fallback = {});  ///< finite, above 0
   bool flag(std::string_view key, bool fallback);
@@ -36,7 +37,8 @@ class ConfigReader {
   /// As many strings as there are layers, or empty when absent.
   std::vector<std::string> layer_types(std::int64_t layers);
 
-  /// Refuses, by name, fields that would change the numbers and that the family of this file does not have. `known`: those that it has.
+  /// Refuses, by name, fields that would change the numbers and that the family of this file does
+  /// not have. `known`: those that it has.
   void refuse_foreign(const Keys& known);
   /// Refuses a field by name where it is true.
   void refuse_flag(std::string_view key);

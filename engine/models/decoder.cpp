@@ -23,22 +23,24 @@ using SideBySide = nn::Residual<nn::Normed<nn::Sum<nn::Attention, nn::Mlp>>>;
 using Block = nn::Recompute<nn::Either<InTurn, SideBySide>>;
 static_assert(nn::Module<Block>);
 
-parallel::Communicator* several(parallel::Communicator* group) { return group != nullptr && group->size() > 1 ? group : nullptr; }
+parallel::Communicator* several(parallel::Communicator* group) {
+  return group != nullptr && group->size() > 1 ? group : nullptr;
+}
 
 Split split_over(parallel::Communicator* tp, const DecoderSpec& spec) {
   value_or_throw(check_split(spec, tp ? tp->size() : 1));
   return split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
 }
 
-// The slope of each head (Press et al. 2021): powers of 2^(-8/n) for the n = 2^k heads below; the others take every second power of twice
-// as many.
+// The slope of each head (Press et al. 2021): powers of 2^(-8/n) for the n = 2^k heads below; the
+// others take every second power of twice as many.
 std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads) {
   std::vector<float> slopes;
   if (!spec.alibi) return slopes;
   const int below = static_cast<int>(std::bit_floor(static_cast<unsigned>(spec.heads)));
   for (std::int64_t head = heads.begin; head < heads.end; ++head) {
-    const double power =
-        head < below ? -8.0 * static_cast<double>(head + 1) / below : -4.0 * static_cast<double>(2 * (head - below) + 1) / below;
+    const double power = head < below ? -8.0 * static_cast<double>(head + 1) / below
+                                      : -4.0 * static_cast<double>(2 * (head - below) + 1) / below;
     slopes.push_back(static_cast<float>(std::exp2(power)));
   }
   return slopes;
@@ -59,16 +61,17 @@ struct Maker {
   }
   nn::Norm norm(const std::string& name) const {  // without a weight of that name: none
     return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps),
-            spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, parameters.find(name + ".bias"),
-            static_cast<float>(spec.norm_offset)};
+            spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms,
+            parameters.find(name + ".bias"), static_cast<float>(spec.norm_offset)};
   }
   nn::Norm rms_norm(const std::string& name) const {
-    return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps), nn::Norm::Kind::rms, nullptr,
-            static_cast<float>(spec.norm_offset)};
+    return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps),
+            nn::Norm::Kind::rms, nullptr, static_cast<float>(spec.norm_offset)};
   }
   nn::Attention attention(const std::string& layer, int index) const;
   nn::Mlp mlp(const std::string& layer) const {
-    return {linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"), linear(layer + "mlp.down_proj", tp), spec.activation};
+    return {linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"),
+            linear(layer + "mlp.down_proj", tp), spec.activation};
   }
   Block block(int index) const;
 };
@@ -76,7 +79,8 @@ struct Maker {
 nn::Lora Maker::lora(const std::string& name) const {
   if (!spec.lora) return {};
   const auto& targets = spec.lora->targets;
-  const auto found = std::ranges::find_if(targets, [&](const auto& target) { return target.module == name; });
+  const auto found =
+      std::ranges::find_if(targets, [&](const auto& target) { return target.module == name; });
   if (found == targets.end()) return {};
   return {&parameters.at(cat(name, lora_a)),
           &parameters.at(cat(name, lora_b)),
@@ -89,7 +93,9 @@ nn::Lora Maker::lora(const std::string& name) const {
 
 nn::Attention Maker::attention(const std::string& layer, int index) const {
   const LayerSpec own = spec.layer_at(index);
-  const double scale = spec.attention_scale != 0 ? spec.attention_scale : 1 / std::sqrt(static_cast<double>(spec.head_size));
+  const double scale = spec.attention_scale != 0
+                           ? spec.attention_scale
+                           : 1 / std::sqrt(static_cast<double>(spec.head_size));
   const ops::AttentionShape shape{static_cast<int>(split.heads.size()),
                                   static_cast<int>(split.kv_heads.size()),
                                   spec.head_size,
@@ -113,9 +119,12 @@ Block Maker::block(int index) const {
   const std::string layer = cat("model.layers.", index, ".");
   const auto multiplier = static_cast<float>(spec.residual_multiplier);
   const nn::Norm first = norm(layer + "input_layernorm");
-  if (spec.norm_place == NormPlace::shared) return {{SideBySide{{first, {attention(layer, index), mlp(layer)}}, multiplier}}};
-  return {{InTurn{{{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
-                  {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}}, multiplier}}}};
+  if (spec.norm_place == NormPlace::shared)
+    return {{SideBySide{{first, {attention(layer, index), mlp(layer)}}, multiplier}}};
+  return {{InTurn{
+      {{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
+      {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}},
+       multiplier}}}};
 }
 
 }  // namespace
@@ -141,8 +150,8 @@ struct Decoder::Parts {
     for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
     const Maker maker{parameters, spec, split, tp, rotary, adapter_on};
     nn::Parameter& table = parameters.at("model.embed_tokens.weight");
-    embedding = {&table, tp, static_cast<float>(spec.embedding_multiplier), parameters.find("model.embed_positions.weight"),
-                 maker.norm("model.embed_norm")};
+    embedding = {&table, tp, static_cast<float>(spec.embedding_multiplier),
+                 parameters.find("model.embed_positions.weight"), maker.norm("model.embed_norm")};
     for (int i = 0; i < spec.layers; ++i) blocks.push_back(maker.block(i));
     norm = maker.norm("model.norm");
     if (spec.labels > 0)
@@ -162,23 +171,38 @@ struct Decoder::Parts {
     if (places.empty()) return;
     const std::int64_t last = *std::ranges::max_element(places);
     if (spec.learned_positions > 0 && last >= spec.learned_positions)
-      throw Failure(Error{Errc::bad_input, cat("a sequence of ", last + 1, " tokens; the model has learned ", spec.learned_positions,
-                                               " positions and knows no more; shorten it")});
+      throw Failure(Error{Errc::bad_input,
+                          cat("a sequence of ", last + 1, " tokens; the model has learned ",
+                              spec.learned_positions, " positions and knows no more; shorten it")});
     for (auto& table : rotary) table.reserve(pass);
   }
 };
 
-Decoder::Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients, parallel::Communicator* tp)
-    : parts_(std::make_unique<Parts>(device, std::move(spec), with_gradients, tp)) {}
+Decoder::Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients,
+                 parallel::Communicator* tp)
+    : parts_(std::make_unique<Parts>(device, std::move(spec), with_gradients, tp)) {
+}
 Decoder::~Decoder() = default;
 Decoder::Decoder(Decoder&&) noexcept = default;
 
-const DecoderSpec& Decoder::spec() const { return parts_->spec; }
-void Decoder::use_adapter(bool on) { parts_->adapter_on = on; }
-nn::Parameters& Decoder::parameters() { return parts_->parameters; }
-const nn::Parameters& Decoder::parameters() const { return parts_->parameters; }
-ops::Device& Decoder::device() const { return parts_->parameters.device(); }
-parallel::Communicator* Decoder::tp() const { return parts_->tp; }
+const DecoderSpec& Decoder::spec() const {
+  return parts_->spec;
+}
+void Decoder::use_adapter(bool on) {
+  parts_->adapter_on = on;
+}
+nn::Parameters& Decoder::parameters() {
+  return parts_->parameters;
+}
+const nn::Parameters& Decoder::parameters() const {
+  return parts_->parameters;
+}
+ops::Device& Decoder::device() const {
+  return parts_->parameters.device();
+}
+parallel::Communicator* Decoder::tp() const {
+  return parts_->tp;
+}
 
 const nn::Head& Decoder::head() const {
   check(parts_->spec.labels == 0, "Decoder::head: this model scores and has no language head");
@@ -188,15 +212,18 @@ const nn::Head& Decoder::head() const {
 std::vector<nn::Parameter*> Decoder::weights() {
   std::vector<nn::Parameter*> out;
   for (auto& parameter : parameters().all()) {
-    const bool multiplies = parameter.name.starts_with("model.layers.") || &parameter == parts_->head.weight;
-    if (multiplies && parameter.value.shape().rank() == 2 && !parameter.adapter) out.push_back(&parameter);
+    const bool multiplies =
+        parameter.name.starts_with("model.layers.") || &parameter == parts_->head.weight;
+    if (multiplies && parameter.value.shape().rank() == 2 && !parameter.adapter)
+      out.push_back(&parameter);
   }
   return out;
 }
 
 void PackedWeights::refresh() {
   if (!in_use()) return;
-  for (auto* weight : model_->weights()) model_->device().pack(weight->value, type_, weight->packed);
+  for (auto* weight : model_->weights())
+    model_->device().pack(weight->value, type_, weight->packed);
 }
 PackedWeights::~PackedWeights() {
   if (!in_use()) return;
@@ -208,25 +235,30 @@ const nn::ScoreHead& Decoder::score() const {
   return parts_->score;
 }
 
-Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pass, nn::Saved& saved) {
-  check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(), "Decoder::forward: tokens and layout disagree");
+Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pass,
+                        nn::Saved& saved) {
+  check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(),
+        "Decoder::forward: tokens and layout disagree");
   parts_->reserve(pass);
   Tensor x = nn::computed_rows(pass, parts_->embedding.forward(tokens, pass, saved));  // [U, D]
   for (const auto& block : parts_->blocks) x = block.forward(x, pass, saved);
   return nn::all_rows(pass, parts_->norm.forward(x, pass, saved));
 }
 
-void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass, nn::Saved& saved) {
+void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden,
+                       const nn::Pass& pass, nn::Saved& saved) {
   parts_->reserve(pass);  // another forward pass may have come between
   Tensor dx = parts_->norm.backward(nn::all_rows_backward(pass, dhidden), pass, saved);
-  for (auto block = parts_->blocks.rbegin(); block != parts_->blocks.rend(); ++block) dx = block->backward(dx, pass, saved);
+  for (auto block = parts_->blocks.rbegin(); block != parts_->blocks.rend(); ++block)
+    dx = block->backward(dx, pass, saved);
   parts_->embedding.backward(tokens, nn::computed_rows_backward(pass, dx), pass, saved);
 }
 
 nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {
   nn::KvCache cache;
   cache.page_size = page_size, cache.pages = pages;
-  const std::int64_t rows = std::int64_t{pages} * page_size, columns = parts_->split.kv_heads.size() * parts_->spec.head_size;
+  const std::int64_t rows = std::int64_t{pages} * page_size,
+                     columns = parts_->split.kv_heads.size() * parts_->spec.head_size;
   for (std::int64_t i = 0; i < parts_->spec.layers; ++i) {
     cache.k.push_back(device().empty({rows, columns}));
     cache.v.push_back(device().empty({rows, columns}));

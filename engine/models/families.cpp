@@ -29,7 +29,9 @@ constexpr std::array table = {
     Family{"InternLM2", "internlm2", read_internlm2, store_internlm2},
 };
 
-std::string language_name(const Family& family) { return cat(family.stem, family.language); }
+std::string language_name(const Family& family) {
+  return cat(family.stem, family.language);
+}
 
 std::string known_architectures() {
   std::vector<std::string> names;
@@ -47,26 +49,34 @@ const Family* family_of(const Json& config, const std::string& architecture) {
 
 }  // namespace
 
-std::span<const Family> families() { return table; }
+std::span<const Family> families() {
+  return table;
+}
 
 const Family* find_family(std::string_view architecture) {
   for (const auto& family : table) {
     if (architecture == language_name(family)) return &family;
     const std::string_view stem = family.score_stem ? family.score_stem : family.stem;
-    if (architecture.starts_with(stem) && is_score_head(architecture.substr(stem.size()))) return &family;
+    if (architecture.starts_with(stem) && is_score_head(architecture.substr(stem.size())))
+      return &family;
   }
   return nullptr;
 }
 
 Result<DecoderSpec> read_spec(const Json& config, const std::string& where) {
-  if (!config.is_object()) return fail(Errc::bad_input, cat(where, ": expected a JSON object, found ", config.type_name()));
+  if (!config.is_object())
+    return fail(Errc::bad_input,
+                cat(where, ": expected a JSON object, found ", config.type_name()));
   const std::string architecture = architecture_of(config);
   const Family* family = family_of(config, architecture);
   if (family == nullptr) {
     std::string name = architecture;
-    if (const Json* type = config.find("model_type"); name.empty() && type && type->is_string()) name = type->string();
-    return fail(Errc::unsupported, cat(where, ": the architecture ", quote(name), " is not supported (known: ", known_architectures(),
-                                       ", and each as ForSequenceClassification and ForTokenClassification)"));
+    if (const Json* type = config.find("model_type"); name.empty() && type && type->is_string())
+      name = type->string();
+    return fail(Errc::unsupported,
+                cat(where, ": the architecture ", quote(name),
+                    " is not supported (known: ", known_architectures(),
+                    ", and each as ForSequenceClassification and ForTokenClassification)"));
   }
   DecoderSpec spec;
   ConfigReader in(config, where);
@@ -84,46 +94,61 @@ void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
   spec.layers = in.size(names.layers, 1, 4096);
   const std::int64_t heads = in.size(names.heads, 1, 65536);
   spec.heads = static_cast<int>(heads);
-  spec.inner =
-      names.inner_of_width > 0 ? in.size(names.inner, 1, limit, names.inner_of_width * spec.width) : in.size(names.inner, 1, limit);
+  spec.inner = names.inner_of_width > 0
+                   ? in.size(names.inner, 1, limit, names.inner_of_width * spec.width)
+                   : in.size(names.inner, 1, limit);
   spec.max_positions = in.size(names.positions, 1, 1 << 28, names.default_positions);
   const std::int64_t kv_heads = in.size({"num_key_value_heads"}, 1, heads, heads);
   spec.kv_heads = static_cast<int>(kv_heads);
-  if (heads % kv_heads) in.fail(Errc::bad_input, cat("num_attention_heads ", heads, " is no multiple of num_key_value_heads ", kv_heads));
+  if (heads % kv_heads)
+    in.fail(Errc::bad_input, cat("num_attention_heads ", heads,
+                                 " is no multiple of num_key_value_heads ", kv_heads));
   const bool divided = names.default_head_size == 0;
   if (divided && !in.find("head_dim") && spec.width % heads)
     in.fail(Errc::bad_input,
-            cat("hidden_size ", spec.width, " is no multiple of num_attention_heads ", heads, ", and there is no head_dim"));
-  spec.head_size = static_cast<int>(in.size({"head_dim"}, 2, 1024, divided ? spec.width / heads : names.default_head_size));
+            cat("hidden_size ", spec.width, " is no multiple of num_attention_heads ", heads,
+                ", and there is no head_dim"));
+  spec.head_size = static_cast<int>(
+      in.size({"head_dim"}, 2, 1024, divided ? spec.width / heads : names.default_head_size));
   if (spec.head_size < 2 || spec.head_size % 2)
-    in.fail(Errc::bad_input, cat("the head size must be even for rotary positions, found ", spec.head_size));
+    in.fail(Errc::bad_input,
+            cat("the head size must be even for rotary positions, found ", spec.head_size));
   spec.head_size = std::max(spec.head_size, 2);  // what reads on counts on a pair of channels
   spec.norm_eps = in.number(names.eps, names.default_eps);
   if (!(spec.norm_eps >= 0 && spec.norm_eps < 1))
-    in.fail(Errc::bad_input, cat(names.eps.front(), " must be between 0 and 1, found ", spec.norm_eps));
+    in.fail(Errc::bad_input,
+            cat(names.eps.front(), " must be between 0 and 1, found ", spec.norm_eps));
   spec.tied = in.flag("tie_word_embeddings", names.tied);
-  const auto bos = in.token_ids("bos_token_id", spec.vocabulary), pad = in.token_ids("pad_token_id", spec.vocabulary);
+  const auto bos = in.token_ids("bos_token_id", spec.vocabulary),
+             pad = in.token_ids("pad_token_id", spec.vocabulary);
   spec.eos_ids = in.token_ids("eos_token_id", spec.vocabulary);
   spec.bos_id = bos.empty() ? -1 : bos.front();
   spec.pad_id = pad.empty() ? -1 : pad.front();
 }
 
-ops::Activation read_activation(ConfigReader& in, const ConfigReader::Keys& keys, std::string_view fallback) {
+ops::Activation read_activation(ConfigReader& in, const ConfigReader::Keys& keys,
+                                std::string_view fallback) {
   const std::string name = in.text(keys, fallback);
   if (name == "silu" || name == "swish") return ops::Activation::silu;
   if (name == "gelu") return ops::Activation::gelu;
-  if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast") return ops::Activation::gelu_tanh;
-  in.fail(Errc::unsupported, cat(keys.front(), " ", quote(name, 40), " is not supported (known: silu, gelu, gelu_new, gelu_pytorch_tanh)"));
+  if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast")
+    return ops::Activation::gelu_tanh;
+  in.fail(Errc::unsupported,
+          cat(keys.front(), " ", quote(name, 40),
+              " is not supported (known: silu, gelu, gelu_new, gelu_pytorch_tanh)"));
   return ops::Activation::silu;
 }
 
-void read_windows(ConfigReader& in, DecoderSpec& spec, std::int64_t window, bool (*slides)(std::int64_t layer, std::int64_t arg),
-                  std::int64_t arg) {
+void read_windows(ConfigReader& in, DecoderSpec& spec, std::int64_t window,
+                  bool (*slides)(std::int64_t layer, std::int64_t arg), std::int64_t arg) {
   const auto types = in.layer_types(spec.layers);
   spec.layer.resize(static_cast<std::size_t>(spec.layers));
   for (std::size_t i = 0; i < spec.layer.size(); ++i) {
-    const bool here = types.empty() ? slides(static_cast<std::int64_t>(i), arg) : types[i] == "sliding_attention";
-    if (here && window == 0) in.fail(Errc::bad_input, "\"layer_types\" has sliding_attention, but \"sliding_window\" is not there");
+    const bool here =
+        types.empty() ? slides(static_cast<std::int64_t>(i), arg) : types[i] == "sliding_attention";
+    if (here && window == 0)
+      in.fail(Errc::bad_input,
+              "\"layer_types\" has sliding_attention, but \"sliding_window\" is not there");
     if (here) spec.layer[i].window = static_cast<int>(window);
   }
 }
@@ -131,7 +156,8 @@ void read_windows(ConfigReader& in, DecoderSpec& spec, std::int64_t window, bool
 void read_window(ConfigReader& in, DecoderSpec& spec, std::int64_t absent) {
   const bool there = in.config().find("sliding_window") != nullptr;  // null says that there is none
   const std::int64_t window = in.size({"sliding_window"}, 1, 1 << 28, there ? 0 : absent);
-  if (window > 0) spec.layer.assign(static_cast<std::size_t>(spec.layers), {.window = static_cast<int>(window)});
+  if (window > 0)
+    spec.layer.assign(static_cast<std::size_t>(spec.layers), {.window = static_cast<int>(window)});
 }
 
 }  // namespace troupe::engine::models

@@ -9,32 +9,41 @@
 namespace troupe::engine::models {
 namespace {
 
-constexpr std::string_view of_sequences = "ForSequenceClassification", of_tokens = "ForTokenClassification";
+constexpr std::string_view of_sequences = "ForSequenceClassification",
+                           of_tokens = "ForTokenClassification";
 constexpr std::int64_t most_labels = 1 << 16;
 
 Result<> check_problem(const Json& config, const std::string& where) {
-  constexpr std::array known = {"regression", "single_label_classification", "multi_label_classification"};
+  constexpr std::array known = {"regression", "single_label_classification",
+                                "multi_label_classification"};
   const Json* problem = config.find("problem_type");
   if (!problem || problem->is_null()) return {};
-  if (std::any_of(known.begin(), known.end(), [&](const char* name) { return *problem == Json(name); })) return {};
-  return fail(Errc::bad_input, cat(where,
-                                   ": \"problem_type\" must be regression, single_label_classification or "
-                                   "multi_label_classification, found ",
-                                   quote(problem->dump(), 40)));
+  if (std::any_of(known.begin(), known.end(),
+                  [&](const char* name) { return *problem == Json(name); }))
+    return {};
+  return fail(Errc::bad_input,
+              cat(where,
+                  ": \"problem_type\" must be regression, single_label_classification or "
+                  "multi_label_classification, found ",
+                  quote(problem->dump(), 40)));
 }
 
 Result<std::int64_t> read_labels(const Json& config, const std::string& where) {
   const Json* names = config.find("id2label");
   const bool named = names && !names->is_null();
   if (named && !names->is_object())
-    return fail(Errc::bad_input, cat(where, ": \"id2label\" must be an object of names, found ", names->type_name()));
+    return fail(Errc::bad_input, cat(where, ": \"id2label\" must be an object of names, found ",
+                                     names->type_name()));
   const auto count = named ? static_cast<std::int64_t>(names->object().size()) : 2;
   ConfigReader in(config, where);
   const std::int64_t said = in.size({"num_labels"}, 1, most_labels, count);
   if (in.failed()) return fail(in.result().error());
   if (named && count != said)
-    return fail(Errc::bad_input, cat(where, ": \"num_labels\" is ", said, ", but \"id2label\" names ", count, "; take one of them out"));
-  if (said > most_labels) return fail(Errc::bad_input, cat(where, ": \"id2label\" may name ", most_labels, " labels, found ", said));
+    return fail(Errc::bad_input, cat(where, ": \"num_labels\" is ", said,
+                                     ", but \"id2label\" names ", count, "; take one of them out"));
+  if (said > most_labels)
+    return fail(Errc::bad_input,
+                cat(where, ": \"id2label\" may name ", most_labels, " labels, found ", said));
   if (said < 1) return fail(Errc::bad_input, cat(where, ": \"id2label\" names no label"));
   return said;
 }
@@ -43,10 +52,14 @@ Result<std::int64_t> read_labels(const Json& config, const std::string& where) {
 
 std::string architecture_of(const Json& config) {
   const Json* names = config.find("architectures");
-  return names && names->is_array() && !names->array().empty() && names->array()[0].is_string() ? names->array()[0].string() : "";
+  return names && names->is_array() && !names->array().empty() && names->array()[0].is_string()
+             ? names->array()[0].string()
+             : "";
 }
 
-bool is_score_head(std::string_view suffix) { return suffix == of_sequences || suffix == of_tokens; }
+bool is_score_head(std::string_view suffix) {
+  return suffix == of_sequences || suffix == of_tokens;
+}
 
 Result<> read_head(const Json& config, const std::string& where, DecoderSpec& spec) {
   const std::string architecture = architecture_of(config);
@@ -65,11 +78,14 @@ void write_head(Json& config, int labels, bool bias) {
   if (name.empty())  // old files have their model_type only
     if (const auto spec = read_spec(config, "config.json")) name = spec->architecture;
   const Family* family = find_family(name);
-  const std::string stem = family == nullptr ? name : family->score_stem ? family->score_stem : family->stem;
+  const std::string stem = family == nullptr    ? name
+                           : family->score_stem ? family->score_stem
+                                                : family->stem;
   config.set("architectures", Json::Array{cat(stem, bias ? of_tokens : of_sequences)});
   const auto has = [&](std::string_view key) {
     const Json* names = config.find(key);
-    return names && names->is_object() && names->object().size() == static_cast<std::size_t>(labels);
+    return names && names->is_object() &&
+           names->object().size() == static_cast<std::size_t>(labels);
   };
   if (!has("id2label") || !has("label2id")) {
     Json::Object names, numbers;
@@ -83,7 +99,8 @@ void write_head(Json& config, int labels, bool bias) {
   config.set("num_labels", labels);
   // transformers refuses a single label with one class.
   const Json* problem = config.find("problem_type");
-  if (labels == 1 && problem && *problem == Json("single_label_classification")) config.set("problem_type", "regression");
+  if (labels == 1 && problem && *problem == Json("single_label_classification"))
+    config.set("problem_type", "regression");
 }
 
 }  // namespace troupe::engine::models

@@ -1,5 +1,5 @@
-// LoraSpec: which linear layers of a decoder have an adapter, and of what kind. What a user or an adapter_config.json asks for
-// (engine/adapter/lora_config.h), settled for one model.
+// LoraSpec: which linear layers of a decoder have an adapter, and of what kind. What a user or an
+// adapter_config.json asks for (engine/adapter/lora_config.h), settled for one model.
 #pragma once
 
 #include <string>
@@ -26,13 +26,17 @@ struct LoraSpec {
 };
 
 // The names of an adapter's tensors, as PEFT stores them but for its prefix "base_model.model.".
-inline constexpr std::string_view lora_a = ".lora_A.weight", lora_b = ".lora_B.weight", lora_magnitude = ".lora_magnitude_vector";
+inline constexpr std::string_view lora_a = ".lora_A.weight", lora_b = ".lora_B.weight",
+                                  lora_magnitude = ".lora_magnitude_vector";
 
-/// The adapter's tensors for one weight [F, D] of the base, of which this rank holds the part `base.shard`: A [R, D], B [F, R] and, with
-/// DoRA, the magnitudes [F], split as the weight is.
-std::vector<nn::Parameters::Wanted> lora_tensors(const LoraTarget& target, const nn::Parameters::Wanted& base, bool dora, bool first_rank);
+/// The adapter's tensors for one weight [F, D] of the base, of which this rank holds the part
+/// `base.shard`: A [R, D], B [F, R] and, with DoRA, the magnitudes [F], split as the weight is.
+std::vector<nn::Parameters::Wanted> lora_tensors(const LoraTarget& target,
+                                                 const nn::Parameters::Wanted& base, bool dora,
+                                                 bool first_rank);
 
-/// Freezes what the adapter leaves as it is, and puts the adapter's tensors behind: what parameter_list() of a model with one gives.
+/// Freezes what the adapter leaves as it is, and puts the adapter's tensors behind: what
+/// parameter_list() of a model with one gives.
 void add_lora(const DecoderSpec& spec, std::vector<nn::Parameters::Wanted>& list, bool first_rank);
 
 }  // namespace troupe::engine::models

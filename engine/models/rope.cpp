@@ -19,14 +19,18 @@ struct Scaling {
   double theta;
   int turning;  ///< channels
 
-  double original() { return in.positive({"original_max_position_embeddings"}, static_cast<double>(spec.max_positions)); }
+  double original() {
+    return in.positive({"original_max_position_embeddings"},
+                       static_cast<double>(spec.max_positions));
+  }
   double at_least_one(std::string_view key) {
     const double value = in.positive({key});
     if (value < 1) in.fail(Errc::bad_input, cat("\"", key, "\" must be at least 1, found ", value));
     return std::max(value, 1.0);
   }
   void make_room(double positions) {
-    spec.max_positions = std::max(spec.max_positions, static_cast<std::int64_t>(std::min(positions, most_positions)));
+    spec.max_positions = std::max(spec.max_positions,
+                                  static_cast<std::int64_t>(std::min(positions, most_positions)));
   }
   void linear();
   void dynamic();
@@ -42,16 +46,20 @@ void Scaling::linear() {
 }
 
 void Scaling::dynamic() {
-  if (turning < 4) in.fail(Errc::unsupported, "rope type \"dynamic\" needs at least 4 channels that turn");
+  if (turning < 4)
+    in.fail(Errc::unsupported, "rope type \"dynamic\" needs at least 4 channels that turn");
   table.stretch = at_least_one("factor");
   table.trained = spec.max_positions;
   make_room(table.stretch * static_cast<double>(spec.max_positions));
 }
 
-// Fast pairs stay, slow ones turn factor times slower, and those between are mixed (transformers modeling_rope_utils, yarn).
+// Fast pairs stay, slow ones turn factor times slower, and those between are mixed (transformers
+// modeling_rope_utils, yarn).
 void Scaling::yarn() {
   const double before = original();
-  const double factor = in.find("factor") ? at_least_one("factor") : std::max(1.0, static_cast<double>(spec.max_positions) / before);
+  const double factor = in.find("factor")
+                            ? at_least_one("factor")
+                            : std::max(1.0, static_cast<double>(spec.max_positions) / before);
   if (in.find("original_max_position_embeddings")) make_room(before * factor);
   const double fast = in.positive({"beta_fast"}, 32), slow = in.positive({"beta_slow"}, 1);
   const auto pair_of = [&](double rotations) {
@@ -68,7 +76,8 @@ void Scaling::yarn() {
   }
   const auto scale = [&](double by) { return factor <= 1 ? 1.0 : 0.1 * by * std::log(factor) + 1; };
   const double own = in.number({"mscale"}, 0), all = in.number({"mscale_all_dim"}, 0);
-  table.factor = in.number({"attention_factor"}, own != 0 && all != 0 ? scale(own) / scale(all) : scale(1));
+  table.factor =
+      in.number({"attention_factor"}, own != 0 && all != 0 ? scale(own) / scale(all) : scale(1));
 }
 
 std::vector<double> Scaling::stretched(std::string_view key) {
@@ -87,7 +96,8 @@ std::vector<double> Scaling::stretched(std::string_view key) {
     if (value.is_number() && value.number() > 0 && std::isfinite(value.number()))
       out[i] /= value.number();
     else
-      in.fail(Errc::bad_input, cat("\"", key, "\" must be numbers above 0, found ", quote(value.dump(), 40)));
+      in.fail(Errc::bad_input,
+              cat("\"", key, "\" must be numbers above 0, found ", quote(value.dump(), 40)));
   }
   return out;
 }
@@ -95,18 +105,23 @@ std::vector<double> Scaling::stretched(std::string_view key) {
 // Two sets of frequencies: that of sequences up to the original length, and that of longer ones.
 void Scaling::longrope() {
   const double before = original();
-  const double factor = in.find("factor") ? in.positive({"factor"}) : static_cast<double>(spec.max_positions) / before;
+  const double factor = in.find("factor") ? in.positive({"factor"})
+                                          : static_cast<double>(spec.max_positions) / before;
   table.longer = stretched("long_factor");
   table.inverse_frequencies = stretched("short_factor");
   table.trained = static_cast<std::int64_t>(std::min(before, most_positions));
-  table.factor = in.number({"attention_factor"}, factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(before)));
+  table.factor = in.number({"attention_factor"},
+                           factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(before)));
 }
 
-// Frequencies below `low` turn factor times slower, above `high` stay, between them mix (transformers modeling_rope_utils, llama3).
+// Frequencies below `low` turn factor times slower, above `high` stay, between them mix
+// (transformers modeling_rope_utils, llama3).
 void Scaling::llama3() {
-  const double factor = in.positive({"factor"}), low = in.positive({"low_freq_factor"}), high = in.positive({"high_freq_factor"}),
+  const double factor = in.positive({"factor"}), low = in.positive({"low_freq_factor"}),
+               high = in.positive({"high_freq_factor"}),
                before = in.positive({"original_max_position_embeddings"});
-  if (high <= low) return in.fail(Errc::bad_input, "high_freq_factor must be above low_freq_factor");
+  if (high <= low)
+    return in.fail(Errc::bad_input, "high_freq_factor must be above low_freq_factor");
   for (double& frequency : table.inverse_frequencies) {
     if (frequency == 0) continue;
     const double wavelength = 2 * std::numbers::pi / frequency;
@@ -126,19 +141,24 @@ void scale(Scaling& how, const std::string& type) {
   if (type == "longrope" || type == "su") return how.longrope();
   if (type == "llama3") return how.llama3();
   how.in.fail(Errc::unsupported,
-              cat("rope type ", quote(type), " is not supported (known: default, linear, dynamic, yarn, longrope, llama3)"));
+              cat("rope type ", quote(type),
+                  " is not supported (known: default, linear, dynamic, yarn, longrope, llama3)"));
 }
 
 std::string type_of(ConfigReader& in) {
-  if (!in.find("rope_type") && !in.find("type") && in.find("factor")) in.fail(Errc::bad_input, "rope_scaling has a factor but no type");
+  if (!in.find("rope_type") && !in.find("type") && in.find("factor"))
+    in.fail(Errc::bad_input, "rope_scaling has a factor but no type");
   const std::string type = in.text({"rope_type", "type"}, "default");
-  return type == "yarn" && in.find("long_factor") ? "longrope" : type;  // as the first Phi-3 files call it
+  return type == "yarn" && in.find("long_factor") ? "longrope"
+                                                  : type;  // as the first Phi-3 files call it
 }
 
-// Numbers that are fine one by one may still have no sensible table: a theta of 1 with yarn, a factor beyond doubles.
+// Numbers that are fine one by one may still have no sensible table: a theta of 1 with yarn, a
+// factor beyond doubles.
 void check_table(ConfigReader& in, const nn::RotarySpec& table) {
   const auto sane = [](double frequency) { return std::isfinite(frequency); };
-  if (std::ranges::all_of(table.inverse_frequencies, sane) && std::ranges::all_of(table.longer, sane) && std::isfinite(table.factor) &&
+  if (std::ranges::all_of(table.inverse_frequencies, sane) &&
+      std::ranges::all_of(table.longer, sane) && std::isfinite(table.factor) &&
       std::isfinite(table.stretch))
     return;
   in.fail(Errc::bad_input, "the rope parameters together give frequencies that are not numbers");
@@ -148,11 +168,12 @@ void check_table(ConfigReader& in, const nn::RotarySpec& table) {
 int turning_of(ConfigReader& in, const DecoderSpec& spec, const RopeStyle& style) {
   const double share = in.positive({"partial_rotary_factor"}, style.partial);
   if (share != 1 && !style.may_be_partial)
-    in.fail(Errc::unsupported, cat("\"partial_rotary_factor\": ", share, " would change the numbers, and this family does not have it"));
+    in.fail(Errc::unsupported, cat("\"partial_rotary_factor\": ", share,
+                                   " would change the numbers, and this family does not have it"));
   const int turning = static_cast<int>(std::min(share, 1.0) * spec.head_size);
   if (share > 1 || turning < 2 || turning % 2)
-    in.fail(Errc::bad_input,
-            cat("\"partial_rotary_factor\" must leave an even number of the ", spec.head_size, " channels, found ", share));
+    in.fail(Errc::bad_input, cat("\"partial_rotary_factor\" must leave an even number of the ",
+                                 spec.head_size, " channels, found ", share));
   return std::max(turning, 2);
 }
 
@@ -162,30 +183,36 @@ Json parameters_of(ConfigReader& in) {
   const char* name = parameters ? "rope_parameters" : "rope_scaling";
   if (!parameters) parameters = in.find("rope_scaling");
   if (parameters && !parameters->is_object())
-    in.fail(Errc::bad_input, cat(name, " must be an object or null, found ", quote(parameters->dump(), 40)));
+    in.fail(Errc::bad_input,
+            cat(name, " must be an object or null, found ", quote(parameters->dump(), 40)));
   Json out = parameters && parameters->is_object() ? *parameters : Json(Json::Object{});
   for (const char* key : {"rope_theta", "partial_rotary_factor"})
     if (const Json* outside = in.find(key); outside && !out.find(key)) out.set(key, *outside);
   // Phi-3 writes it beside the rest, and means that one.
-  if (const Json* outside = in.find("original_max_position_embeddings")) out.set("original_max_position_embeddings", *outside);
+  if (const Json* outside = in.find("original_max_position_embeddings"))
+    out.set("original_max_position_embeddings", *outside);
   return out;
 }
 
 }  // namespace
 
-nn::RotarySpec read_rotary_table(ConfigReader& in, const Json& parameters, DecoderSpec& spec, const RopeStyle& style) {
+nn::RotarySpec read_rotary_table(ConfigReader& in, const Json& parameters, DecoderSpec& spec,
+                                 const RopeStyle& style) {
   if (!parameters.is_object())
-    in.fail(Errc::bad_input, cat("a table of rope_parameters must be an object, found ", parameters.type_name()));
+    in.fail(Errc::bad_input,
+            cat("a table of rope_parameters must be an object, found ", parameters.type_name()));
   ConfigReader inner = in.inside(parameters);
   nn::RotarySpec table;
   const int turning = turning_of(inner, spec, style);
   const double theta = inner.positive({"rope_theta"}, style.theta);
   for (int i = 0; i < spec.head_size; i += 2)
-    table.inverse_frequencies.push_back(i < turning ? 1 / std::pow(theta, static_cast<double>(i) / turning) : 0.0);
+    table.inverse_frequencies.push_back(
+        i < turning ? 1 / std::pow(theta, static_cast<double>(i) / turning) : 0.0);
   Scaling how{inner, spec, table, theta, turning};
   scale(how, type_of(inner));
   check_table(inner, table);
-  if (style.interleaved || turning != spec.head_size) spec.head_order = {spec.head_size, turning, style.interleaved};
+  if (style.interleaved || turning != spec.head_size)
+    spec.head_order = {spec.head_size, turning, style.interleaved};
   in.take(inner);
   return table;
 }

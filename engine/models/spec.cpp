@@ -43,7 +43,8 @@ void Lister::mlp(const std::string& layer) const {
 }
 
 void Lister::block(const std::string& layer) const {
-  const bool before = spec.norm_place != NormPlace::after, shared = spec.norm_place == NormPlace::shared;
+  const bool before = spec.norm_place != NormPlace::after,
+             shared = spec.norm_place == NormPlace::shared;
   const bool after = spec.norm_place == NormPlace::after || spec.norm_place == NormPlace::both;
   if (before) norm(layer + "input_layernorm", spec.width);
   attention(layer);
@@ -59,7 +60,8 @@ std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec) {
   std::vector<nn::Parameters::Wanted> list;
   const Lister all{spec, list};
   list.push_back({"model.embed_tokens.weight", Shape{spec.vocabulary, spec.width}});
-  if (spec.learned_positions > 0) list.push_back({"model.embed_positions.weight", Shape{spec.learned_positions, spec.width}});
+  if (spec.learned_positions > 0)
+    list.push_back({"model.embed_positions.weight", Shape{spec.learned_positions, spec.width}});
   if (spec.embedding_norm) all.norm("model.embed_norm", spec.width);
   for (std::int64_t i = 0; i < spec.layers; ++i) all.block(cat("model.layers.", i, "."));
   all.norm("model.norm", spec.width);
@@ -72,7 +74,8 @@ std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec) {
 }
 
 std::int64_t DecoderSpec::parameter_count() const {
-  DecoderSpec one = *this;  // of one layer: counting does not take longer for a file that claims thousands
+  DecoderSpec one =
+      *this;  // of one layer: counting does not take longer for a file that claims thousands
   one.lora.reset();
   std::int64_t counts[2] = {0, 0};
   for (std::int64_t some = 0; some < 2; ++some) {
@@ -87,7 +90,9 @@ bool DecoderSpec::keys_change() const {
 }
 
 bool DecoderSpec::keys_change_at(std::int64_t length) const {
-  return std::ranges::any_of(rotary, [&](const nn::RotarySpec& table) { return table.set_of(length) != table.set_of(length - 1); });
+  return std::ranges::any_of(rotary, [&](const nn::RotarySpec& table) {
+    return table.set_of(length) != table.set_of(length - 1);
+  });
 }
 
 }  // namespace troupe::engine::models

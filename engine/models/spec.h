@@ -1,5 +1,6 @@
-// DecoderSpec: everything that the numbers of a decoder-only transformer depend on, in one family-neutral value.
-// A family (families/llama.cpp, ...) turns a Hugging Face config.json into one, or refuses by name what it cannot honour.
+// DecoderSpec: everything that the numbers of a decoder-only transformer depend on, in one
+// family-neutral value. A family (families/llama.cpp, ...) turns a Hugging Face config.json into
+// one, or refuses by name what it cannot honour.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace troupe::engine::models {
 
-/// Where the norms of a layer stand: before attention and MLP; after them, on what they add (OLMo 2); both (Gemma 2, GLM-4); or one
-/// before, and attention and MLP side by side (Cohere).
+/// Where the norms of a layer stand: before attention and MLP; after them, on what they add (OLMo
+/// 2); both (Gemma 2, GLM-4); or one before, and attention and MLP side by side (Cohere).
 enum class NormPlace : std::uint8_t { before, after, both, shared };
 
 /// What one layer has of its own.
@@ -24,11 +25,13 @@ struct LayerSpec {
   int rotary = 0;  ///< its table in DecoderSpec::rotary; -1: positions do not turn anything
 };
 
-/// How files order the channels of a head's queries and keys. Inside, channel i turns with channel i + K/2, for all i.
+/// How files order the channels of a head's queries and keys. Inside, channel i turns with channel
+/// i + K/2, for all i.
 struct HeadOrder {
-  int size = 0;              ///< K; 0: as inside
-  int turning = 0;           ///< the first of them turn
-  bool interleaved = false;  ///< 2i turns with 2i + 1; else, among those that turn, i with i + turning/2
+  int size = 0;     ///< K; 0: as inside
+  int turning = 0;  ///< the first of them turn
+  bool interleaved =
+      false;  ///< 2i turns with 2i + 1; else, among those that turn, i with i + turning/2
 };
 
 struct DecoderSpec {
@@ -62,12 +65,17 @@ struct DecoderSpec {
   std::int64_t max_positions = 0;
   std::vector<std::int32_t> eos_ids;  ///< of config.json; generation_config.json may add to them
   std::int32_t bos_id = -1, pad_id = -1;
-  int labels = 0;                ///< 0: a language model; more: a score head with this many outputs stands in the language head's place
-  bool score_bias = false;       ///< the score head has a bias: Hugging Face's token classifiers have one, its sequence classifiers none
+  int labels = 0;  ///< 0: a language model; more: a score head with this many outputs stands in the
+                   ///< language head's place
+  bool score_bias = false;  ///< the score head has a bias: Hugging Face's token classifiers have
+                            ///< one, its sequence classifiers none
   std::optional<LoraSpec> lora;  ///< the base is frozen, and an adapter is trained
 
-  LayerSpec layer_at(std::int64_t index) const { return layer.empty() ? LayerSpec{} : layer[static_cast<std::size_t>(index)]; }
-  /// The keys of a sequence of `length` tokens are not those that it had one token before: they are computed again.
+  LayerSpec layer_at(std::int64_t index) const {
+    return layer.empty() ? LayerSpec{} : layer[static_cast<std::size_t>(index)];
+  }
+  /// The keys of a sequence of `length` tokens are not those that it had one token before: they are
+  /// computed again.
   bool keys_change_at(std::int64_t length) const;
   /// Keys may change as a sequence grows.
   bool keys_change() const;
@@ -75,12 +83,14 @@ struct DecoderSpec {
   std::int64_t parameter_count() const;
 };
 
-/// Reads config.json (both layouts: transformers 4 and 5). Refuses unknown architectures and fields that would change the numbers.
-/// `where` is the file's path, for messages. Errc::unsupported, bad_input.
+/// Reads config.json (both layouts: transformers 4 and 5). Refuses unknown architectures and fields
+/// that would change the numbers. `where` is the file's path, for messages. Errc::unsupported,
+/// bad_input.
 Result<DecoderSpec> read_spec(const Json& config, const std::string& where);
 
-/// Names (those that a Llama has in a Hugging Face checkpoint; storage.h has those of other families' files) and shapes of all weights, in
-/// a fixed order: embedding, layers, norm, head; of a model with an adapter what is frozen first, then what is trained.
+/// Names (those that a Llama has in a Hugging Face checkpoint; storage.h has those of other
+/// families' files) and shapes of all weights, in a fixed order: embedding, layers, norm, head; of
+/// a model with an adapter what is frozen first, then what is trained.
 std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec);
 
 }  // namespace troupe::engine::models

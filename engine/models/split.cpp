@@ -14,9 +14,13 @@ bool splits_into(const DecoderSpec& spec, int parts) {
   return parts <= spec.kv_heads || (parts % spec.kv_heads == 0 && spec.heads % parts == 0);
 }
 
-Shard rows(Range part, std::int64_t full) { return {0, part.begin, part.end, full, false, true}; }
+Shard rows(Range part, std::int64_t full) {
+  return {0, part.begin, part.end, full, false, true};
+}
 
-Range times(Range heads, std::int64_t size) { return {heads.begin * size, heads.end * size}; }
+Range times(Range heads, std::int64_t size) {
+  return {heads.begin * size, heads.end * size};
+}
 
 // The part of the tensor of this name (its last words: "q_proj.weight").
 Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& split) {
@@ -24,14 +28,17 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
     return name.ends_with(cat(".", layer, ".weight")) || name.ends_with(cat(".", layer, ".bias"));
   };
   const auto columns = [&](Range part, std::int64_t full) {
-    return name.ends_with(".bias") ? Shard{.first = split.index == 0} : Shard{1, part.begin, part.end, full, false, true};
+    return name.ends_with(".bias") ? Shard{.first = split.index == 0}
+                                   : Shard{1, part.begin, part.end, full, false, true};
   };
   const std::int64_t size = spec.head_size;
-  if (name.ends_with("embed_tokens.weight") || name == "lm_head.weight") return rows(split.vocabulary, spec.vocabulary);
+  if (name.ends_with("embed_tokens.weight") || name == "lm_head.weight")
+    return rows(split.vocabulary, spec.vocabulary);
   if (is("q_proj")) return rows(times(split.heads, size), spec.heads * size);
   if (is("k_proj") || is("v_proj")) {
     const Range part = times(split.kv_heads, size);
-    return {0, part.begin, part.end, spec.kv_heads * size, split.shares_kv_heads, split.first_holder};
+    return {
+        0, part.begin, part.end, spec.kv_heads * size, split.shares_kv_heads, split.first_holder};
   }
   // Every rank has all of them, and the gradients of its own heads.
   if (is("q_norm") || is("k_norm")) return {0, 0, size, size, true, split.index == 0};
@@ -45,20 +52,28 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
 
 Result<> check_split(const DecoderSpec& spec, int parts) {
   if (spec.width_norms && parts > 1)
-    return fail(Errc::usage, cat("tensor parallelism of ", parts, " does not fit ", spec.architecture,
-                                 ", whose norms are over all heads of a row together; it can be 1"));
+    return fail(Errc::usage,
+                cat("tensor parallelism of ", parts, " does not fit ", spec.architecture,
+                    ", whose norms are over all heads of a row together; it can be 1"));
   if (splits_into(spec, parts)) return {};
   std::vector<std::string> valid;
   for (int choice = 1; choice <= spec.heads; ++choice)
     if (splits_into(spec, choice)) valid.push_back(cat(choice));
-  return fail(Errc::usage, cat("tensor parallelism of ", parts, " does not fit this model of ", spec.heads, " heads, ", spec.kv_heads,
-                               " key/value heads, an inner width of ", spec.inner, " and a vocabulary of ", spec.vocabulary, "; it can be ",
-                               join(valid, ", ")));
+  return fail(Errc::usage,
+              cat("tensor parallelism of ", parts, " does not fit this model of ", spec.heads,
+                  " heads, ", spec.kv_heads, " key/value heads, an inner width of ", spec.inner,
+                  " and a vocabulary of ", spec.vocabulary, "; it can be ", join(valid, ", ")));
 }
 
 Split split_of(const DecoderSpec& spec, int index, int parts) {
-  check(splits_into(spec, parts) && 0 <= index && index < parts, "split_of: a part that does not exist");
-  Split split{index, parts, parallel::even_range(spec.vocabulary, index, parts), parallel::even_range(spec.inner, index, parts), {}, {}};
+  check(splits_into(spec, parts) && 0 <= index && index < parts,
+        "split_of: a part that does not exist");
+  Split split{index,
+              parts,
+              parallel::even_range(spec.vocabulary, index, parts),
+              parallel::even_range(spec.inner, index, parts),
+              {},
+              {}};
   if (parts <= spec.kv_heads) {
     split.kv_heads = parallel::even_range(spec.kv_heads, index, parts);
     split.heads = times(split.kv_heads, spec.heads / spec.kv_heads);
@@ -84,7 +99,8 @@ std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec, cons
     if (wanted.shape.rank() == 1)
       wanted.shape = Shape{size};
     else
-      wanted.shape = wanted.shard.axis == 0 ? Shape{size, wanted.shape[1]} : Shape{wanted.shape[0], size};
+      wanted.shape =
+          wanted.shard.axis == 0 ? Shape{size, wanted.shape[1]} : Shape{wanted.shape[0], size};
   }
   add_lora(spec, list, split.index == 0);
   return list;

@@ -1,4 +1,5 @@
-// Split: which part of a decoder each rank of a tensor-parallel group computes. A pure function of the spec and the rank.
+// Split: which part of a decoder each rank of a tensor-parallel group computes. A pure function of
+// the spec and the rank.
 #pragma once
 
 #include "engine/models/spec.h"
@@ -14,8 +15,9 @@ struct Split {
   bool first_holder = true;      ///< of the ranks that hold ours
 };
 
-/// Up to kv_heads ranks share the key/value heads out, as evenly as it goes; more ranks hold them together, when kv_heads divides
-/// the ranks and the ranks divide the heads. Errc::usage for what cannot be split, with the numbers that can.
+/// Up to kv_heads ranks share the key/value heads out, as evenly as it goes; more ranks hold them
+/// together, when kv_heads divides the ranks and the ranks divide the heads. Errc::usage for what
+/// cannot be split, with the numbers that can.
 Result<> check_split(const DecoderSpec& spec, int parts);
 
 /// Part `index` of `parts`, which check_split has seen.

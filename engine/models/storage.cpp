@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view layers = "model.layers.";
 
-/// "model.layers.3.self_attn.q_proj.weight" in its parts: before the module, "self_attn.q_proj", ".weight".
+/// "model.layers.3.self_attn.q_proj.weight" in its parts: before the module, "self_attn.q_proj",
+/// ".weight".
 struct Name {
   std::string number, module, kind;
   bool in_layer() const { return !number.empty(); }
@@ -28,7 +29,8 @@ Name split_name(const std::string& name) {
 }
 
 bool turns(const std::string& module) {
-  return module == "self_attn.q_proj" || module == "self_attn.k_proj" || module == "self_attn.q_norm" || module == "self_attn.k_norm";
+  return module == "self_attn.q_proj" || module == "self_attn.k_proj" ||
+         module == "self_attn.q_norm" || module == "self_attn.k_norm";
 }
 
 class Builder {
@@ -38,7 +40,8 @@ class Builder {
     if (family && family->storage) storage_ = family->storage();
     DecoderSpec base = spec;
     base.lora.reset();
-    for (auto& wanted : parameter_list(base)) shapes_.emplace(wanted.name, wanted.shape), order_.push_back(std::move(wanted.name));
+    for (auto& wanted : parameter_list(base))
+      shapes_.emplace(wanted.name, wanted.shape), order_.push_back(std::move(wanted.name));
   }
 
   std::vector<StoredTensor> build() {
@@ -69,16 +72,23 @@ class Builder {
         break;
       }
     if (module == "score" && spec_.score_bias) module = storage_.token_score;
-    return name.in_layer() ? cat(storage_.layers, name.number, ".", module, name.kind) : cat(module, name.kind);
+    return name.in_layer() ? cat(storage_.layers, name.number, ".", module, name.kind)
+                           : cat(module, name.kind);
   }
 
   StoredTensor start(std::string name, const Name& of, const Shape& shape) const {
     const bool vector = shape.rank() == 1;
-    return {std::move(name), storage_.transposed && of.in_layer() && !vector, {}, vector ? 1 : shape[1], vector};
+    return {std::move(name),
+            storage_.transposed && of.in_layer() && !vector,
+            {},
+            vector ? 1 : shape[1],
+            vector};
   }
 
-  Rows rows(const std::string& parameter, const std::string& module, std::int64_t first, std::int64_t count) const {
-    return {parameter, first, count, turns(module) && spec_.head_order.size > 0 ? spec_.head_order : HeadOrder{}};
+  Rows rows(const std::string& parameter, const std::string& module, std::int64_t first,
+            std::int64_t count) const {
+    return {parameter, first, count,
+            turns(module) && spec_.head_order.size > 0 ? spec_.head_order : HeadOrder{}};
   }
 
   StoredTensor one(const std::string& parameter, const Name& name) const {
@@ -89,9 +99,11 @@ class Builder {
   }
 
   StoredTensor fused(const Fusion& fusion, const Name& name) const {
-    const auto parameter = [&](const std::string& module) { return cat(layers, name.number, ".", module, name.kind); };
-    StoredTensor tensor =
-        start(cat(storage_.layers, name.number, ".", fusion.module, name.kind), name, shapes_.at(parameter(fusion.parts.front())));
+    const auto parameter = [&](const std::string& module) {
+      return cat(layers, name.number, ".", module, name.kind);
+    };
+    StoredTensor tensor = start(cat(storage_.layers, name.number, ".", fusion.module, name.kind),
+                                name, shapes_.at(parameter(fusion.parts.front())));
     const std::int64_t pieces = fusion.order == Fusion::Order::groups ? spec_.kv_heads : 1;
     for (std::int64_t piece = 0; piece < pieces; ++piece)
       for (const auto& part : fusion.parts) {
@@ -111,12 +123,14 @@ class Builder {
 
 std::int64_t Rows::row(std::int64_t stored) const {
   if (order.size == 0) return first + stored;
-  const std::int64_t size = order.size, half = size / 2, head = stored / size * size, r = stored % size;
+  const std::int64_t size = order.size, half = size / 2, head = stored / size * size,
+                     r = stored % size;
   const std::int64_t turning = order.turning, pairs = turning / 2;
   if (order.interleaved) return first + head + r / 2 + (r % 2) * half;
   if (r < pairs) return first + head + r;
   if (r < turning) return first + head + half + r - pairs;
-  const std::int64_t rest = r - turning, still = half - pairs;  // channels that do not turn fill up both halves
+  const std::int64_t rest = r - turning,
+                     still = half - pairs;  // channels that do not turn fill up both halves
   return first + head + (rest < still ? pairs + rest : half + pairs + rest - still);
 }
 
@@ -131,18 +145,24 @@ std::vector<std::int64_t> StoredTensor::shape() const {
   return transposed ? std::vector{columns, row_count()} : std::vector{row_count(), columns};
 }
 
-bool StoredTensor::plain() const { return !transposed && rows.size() == 1 && rows.front().order.size == 0; }
+bool StoredTensor::plain() const {
+  return !transposed && rows.size() == 1 && rows.front().order.size == 0;
+}
 
-std::vector<StoredTensor> stored_tensors(const DecoderSpec& spec) { return Builder(spec).build(); }
+std::vector<StoredTensor> stored_tensors(const DecoderSpec& spec) {
+  return Builder(spec).build();
+}
 
-void unpack(const StoredTensor& tensor, const float* values, const std::string& parameter, float* into) {
+void unpack(const StoredTensor& tensor, const float* values, const std::string& parameter,
+            float* into) {
   const std::int64_t total = tensor.row_count(), columns = tensor.columns;
   std::int64_t at = 0;
   for (const Rows& block : tensor.rows) {
     for (std::int64_t i = 0; i < block.count; ++i, ++at) {
       if (block.parameter != parameter) continue;
       float* row = into + block.row(i) * columns;
-      for (std::int64_t c = 0; c < columns; ++c) row[c] = values[tensor.transposed ? c * total + at : at * columns + c];
+      for (std::int64_t c = 0; c < columns; ++c)
+        row[c] = values[tensor.transposed ? c * total + at : at * columns + c];
     }
   }
 }

@@ -1,5 +1,5 @@
-// How the files of a family store the parameters of a decoder. Inside, every family has the names and the layout of Llama; only loading
-// and saving go through what stands here.
+// How the files of a family store the parameters of a decoder. Inside, every family has the names
+// and the layout of Llama; only loading and saving go through what stands here.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ namespace troupe::engine::models {
 /// Rows of one parameter as they follow one another in a stored tensor; a vector is one column.
 struct Rows {
   std::string parameter;
-  std::int64_t first = 0, count = 0;  ///< rows of the parameter: whole heads where their order differs
-  HeadOrder order = {};               ///< how the rows of each head are ordered in the file
+  std::int64_t first = 0,
+               count = 0;  ///< rows of the parameter: whole heads where their order differs
+  HeadOrder order = {};    ///< how the rows of each head are ordered in the file
 
   /// The parameter's row that the file has at `stored` (0 .. count - 1) of these.
   std::int64_t row(std::int64_t stored) const;
@@ -48,18 +49,20 @@ struct Fusion {
 
 /// The names of a family.
 struct Storage {
-  std::string layers = "model.layers.";                      ///< what stands before a layer's number
-  std::vector<std::pair<std::string, std::string>> modules;  ///< canonical and stored name; of those in a layer, what follows its number
+  std::string layers = "model.layers.";  ///< what stands before a layer's number
+  std::vector<std::pair<std::string, std::string>>
+      modules;  ///< canonical and stored name; of those in a layer, what follows its number
   std::vector<Fusion> fusions;
   bool transposed = false;            ///< the matrices of layers are stored the other way round
   std::string token_score = "score";  ///< the score head of a token classifier
 };
 
-/// Every tensor that the files of this model have, in the order of parameter_list; an adapter's are not among them.
+/// Every tensor that the files of this model have, in the order of parameter_list; an adapter's are
+/// not among them.
 std::vector<StoredTensor> stored_tensors(const DecoderSpec& spec);
 
-/// The values of a stored tensor, as the file has them, from those of the parameters: source(name) gives one's, [rows, columns], and stays
-/// valid until all are copied.
+/// The values of a stored tensor, as the file has them, from those of the parameters: source(name)
+/// gives one's, [rows, columns], and stays valid until all are copied.
 template <class Source>
 std::vector<float> pack(const StoredTensor& tensor, Source source) {
   const std::int64_t total = tensor.row_count(), columns = tensor.columns;
@@ -70,13 +73,16 @@ std::vector<float> pack(const StoredTensor& tensor, Source source) {
     for (std::int64_t i = 0; i < block.count; ++i, ++at) {
       const float* row = values + block.row(i) * columns;
       for (std::int64_t c = 0; c < columns; ++c)
-        out[static_cast<std::size_t>(tensor.transposed ? c * total + at : at * columns + c)] = row[c];
+        out[static_cast<std::size_t>(tensor.transposed ? c * total + at : at * columns + c)] =
+            row[c];
     }
   }
   return out;
 }
 
-/// The other way: what a stored tensor has of one parameter goes to its place in `into`, [rows, columns].
-void unpack(const StoredTensor& tensor, const float* values, const std::string& parameter, float* into);
+/// The other way: what a stored tensor has of one parameter goes to its place in `into`, [rows,
+/// columns].
+void unpack(const StoredTensor& tensor, const float* values, const std::string& parameter,
+            float* into);
 
 }  // namespace troupe::engine::models

@@ -14,7 +14,8 @@ std::vector<std::int32_t> cache_rows(const Pass& pass) {
   for (std::size_t n = 0; n + 1 < pass.layout.offsets.size(); ++n) {
     for (auto t = pass.layout.offsets[n]; t < pass.layout.offsets[n + 1]; ++t) {
       const auto position = pass.layout.positions[static_cast<std::size_t>(t)];
-      rows.push_back(pass.pages[n][static_cast<std::size_t>(position / size)] * size + position % size);
+      rows.push_back(pass.pages[n][static_cast<std::size_t>(position / size)] * size +
+                     position % size);
     }
   }
   return rows;
@@ -49,13 +50,16 @@ Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const
   const std::vector<Tensor> computed_once = forward_together({&q, &k, &v}, x, pass, saved);
   Tensor queries = computed_once[0], keys = computed_once[1];  // [U, H*K], [U, G*K]
   const Tensor values = all_rows(pass, computed_once[2]);      // [T, G*K]
-  queries = all_rows(pass, q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape()));
+  queries =
+      all_rows(pass, q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape()));
   keys = all_rows(pass, k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape()));
   turn(queries, keys, pass, false);
 
   Tensor out = device.empty(queries.shape());
-  Tensor lse = saved.keeps() ? device.empty({pass.layout.rows(), shape.heads}) : Tensor();  // [T, H]
-  device.attention(queries, store(keys, values, pass, layer), pass.layout, shape, pass.precision, out, saved.keeps() ? &lse : nullptr);
+  Tensor lse =
+      saved.keeps() ? device.empty({pass.layout.rows(), shape.heads}) : Tensor();  // [T, H]
+  device.attention(queries, store(keys, values, pass, layer), pass.layout, shape, pass.precision,
+                   out, saved.keeps() ? &lse : nullptr);
   const std::size_t mark = saved.mark();
   const Tensor computed = computed_rows(pass, out);
   Tensor y = o.forward(computed, pass, saved);
@@ -75,7 +79,8 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
   ops::Device& device = pass.device;
   const std::int64_t rows = dy.shape()[0];
   const bool again = pass.recomputed.attention;
-  Tensor lse = again ? device.empty({pass.layout.rows(), shape.heads}) : saved.pop(), out = again ? Tensor() : saved.pop();
+  Tensor lse = again ? device.empty({pass.layout.rows(), shape.heads}) : saved.pop(),
+         out = again ? Tensor() : saved.pop();
   const Tensor values = saved.pop(), keys = saved.pop(), queries = saved.pop();
   if (again) {
     out = device.empty(queries.shape());
@@ -86,8 +91,10 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
   o.backward(dy, pass, saved, dout, false);
   dout = computed_rows_backward(pass, dout);
 
-  Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()), dv = device.empty(values.shape());
-  device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision, out, lse, dout, dq, dk, dv);
+  Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()),
+         dv = device.empty(values.shape());
+  device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision, out,
+                            lse, dout, dq, dk, dv);
   turn(dq, dk, pass, true);
   dq = computed_rows(pass, dq);  // the others have none: nobody reads what they give
   dk = all_rows_backward(pass, dk), dv = all_rows_backward(pass, dv);

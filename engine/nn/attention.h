@@ -8,11 +8,13 @@
 namespace troupe::engine::nn {
 
 struct Attention {
-  Linear q, k, v, o;                    ///< with o.tp, each rank has some of the heads
-  ops::AttentionShape shape;            ///< of this rank's heads, slopes too
-  const RotaryTable* rotary = nullptr;  ///< covers every position of the pass; nullptr: queries and keys are not turned
-  int layer = 0;                        ///< which cache tensors are ours
-  Norm q_norm = {}, k_norm = {};        ///< before the rotation; a gain [K] is over each head, a gain [heads * K] over the whole row
+  Linear q, k, v, o;          ///< with o.tp, each rank has some of the heads
+  ops::AttentionShape shape;  ///< of this rank's heads, slopes too
+  const RotaryTable* rotary =
+      nullptr;    ///< covers every position of the pass; nullptr: queries and keys are not turned
+  int layer = 0;  ///< which cache tensors are ours
+  Norm q_norm = {}, k_norm = {};  ///< before the rotation; a gain [K] is over each head, a gain
+                                  ///< [heads * K] over the whole row
 
   /// x [T, D] -> [T, D]. With pass.cache the new keys and values are written there first.
   Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;

@@ -1,5 +1,6 @@
-// Chain, Sum, Either, Residual, Normed and Recompute: modules made of modules. A block of a Llama is Chain<Residual<Chain<Norm,
-// Attention>>, Residual<Chain<Norm, Mlp>>>; one whose attention and MLP share a norm is Residual<Chain<Norm, Sum<Attention, Mlp>>>.
+// Chain, Sum, Either, Residual, Normed and Recompute: modules made of modules. A block of a Llama
+// is Chain<Residual<Chain<Norm, Attention>>, Residual<Chain<Norm, Mlp>>>; one whose attention and
+// MLP share a norm is Residual<Chain<Norm, Sum<Attention, Mlp>>>.
 #pragma once
 
 #include <concepts>
@@ -11,7 +12,8 @@
 
 namespace troupe::engine::nn {
 
-/// forward pushes what its backward pops, in mirror order; backward adds into gradients and returns dx.
+/// forward pushes what its backward pops, in mirror order; backward adds into gradients and returns
+/// dx.
 template <class M>
 concept Module = requires(const M& m, const Tensor& x, const Pass& pass, Saved& saved) {
   { m.forward(x, pass, saved) } -> std::same_as<Tensor>;
@@ -90,7 +92,8 @@ struct Residual {
   }
 };
 
-/// A module behind a norm. With Recomputed::norm what the norm gave is made again when backward comes.
+/// A module behind a norm. With Recomputed::norm what the norm gave is made again when backward
+/// comes.
 template <Module M>
 struct Normed {
   Norm norm;
@@ -120,7 +123,8 @@ struct Normed {
   }
 };
 
-/// With Recomputed::layers: keeps only the input and runs the forward pass again when backward comes.
+/// With Recomputed::layers: keeps only the input and runs the forward pass again when backward
+/// comes.
 template <Module M>
 struct Recompute {
   M inner;

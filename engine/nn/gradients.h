@@ -1,4 +1,5 @@
-// Gradients of a group: added up over its ranks once an update, and measured so that each logical element counts once.
+// Gradients of a group: added up over its ranks once an update, and measured so that each logical
+// element counts once.
 #pragma once
 
 #include <string>
@@ -8,8 +9,9 @@
 
 namespace troupe::engine::nn {
 
-/// Makes the gradients those of the whole group: parts that several tensor-parallel ranks share are summed over their holders, then
-/// everything over the replicas of `dp`. nullptr: no such group. Sums are in the order of the ranks.
+/// Makes the gradients those of the whole group: parts that several tensor-parallel ranks share are
+/// summed over their holders, then everything over the replicas of `dp`. nullptr: no such group.
+/// Sums are in the order of the ranks.
 void sum_gradients(Parameters& parameters, parallel::Communicator* tp, parallel::Communicator* dp);
 
 /// The sum of squares of the logical gradient, in f64; the same bits on every rank.

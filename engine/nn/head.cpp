@@ -15,12 +15,15 @@ struct Part {
   std::int32_t owns = 0;  // 1: the target lies here, and logp counts
 };
 
-// Softmax over all parts, from the softmax over each: with P_r = exp(lse_r - lse) the mass of part r,
-// log p(target) = log p_r(target) + log P_r and H = sum_r P_r (H_r - log P_r). In f64, in the order of the ranks, rounded once.
+// Softmax over all parts, from the softmax over each: with P_r = exp(lse_r - lse) the mass of part
+// r, log p(target) = log p_r(target) + log P_r and H = sum_r P_r (H_r - log P_r). In f64, in the
+// order of the ranks, rounded once.
 Part joined(std::span<const Part> all, std::size_t row, std::size_t rows) {
   double highest = static_cast<double>(all[row].lse), sum = 0, logp = 0, entropy = 0;
-  for (std::size_t at = row; at < all.size(); at += rows) highest = std::max(highest, static_cast<double>(all[at].lse));
-  for (std::size_t at = row; at < all.size(); at += rows) sum += std::exp(static_cast<double>(all[at].lse) - highest);
+  for (std::size_t at = row; at < all.size(); at += rows)
+    highest = std::max(highest, static_cast<double>(all[at].lse));
+  for (std::size_t at = row; at < all.size(); at += rows)
+    sum += std::exp(static_cast<double>(all[at].lse) - highest);
   const double lse = highest + std::log(sum);
   for (std::size_t at = row; at < all.size(); at += rows) {
     const double log_mass = static_cast<double>(all[at].lse) - lse;
@@ -35,10 +38,13 @@ Part joined(std::span<const Part> all, std::size_t row, std::size_t rows) {
 void Head::combine(std::span<const std::int32_t> own, TokenScores& scores) const {
   if (tp == nullptr) return;
   auto logp = ops::to_host(*device, scores.logp), lse = ops::to_host(*device, scores.lse);
-  auto entropy = scores.entropy ? ops::to_host(*device, scores.entropy) : std::vector<float>(own.size(), 0.0f);
+  auto entropy =
+      scores.entropy ? ops::to_host(*device, scores.entropy) : std::vector<float>(own.size(), 0.0f);
   std::vector<Part> mine, all(own.size() * static_cast<std::size_t>(tp->size()));
-  for (std::size_t i = 0; i < own.size(); ++i) mine.push_back({logp[i], lse[i], entropy[i], own[i] >= 0 ? 1 : 0});
-  tp->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), "log-probabilities");
+  for (std::size_t i = 0; i < own.size(); ++i)
+    mine.push_back({logp[i], lse[i], entropy[i], own[i] >= 0 ? 1 : 0});
+  tp->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                 "log-probabilities");
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (own[i] == ops::no_target) continue;
     const Part whole = joined(all, i, own.size());
@@ -54,14 +60,16 @@ Tensor Head::down(const Tensor& hidden, ops::Precision precision) const {
   return lora.down(hidden, {*device, none, precision}, nullptr);
 }
 
-void Head::below_adapter(const Tensor& hidden, ops::HeadAdapter& adapter, ops::Precision precision, Tensor& dhidden) const {
+void Head::below_adapter(const Tensor& hidden, ops::HeadAdapter& adapter, ops::Precision precision,
+                         Tensor& dhidden) const {
   const ops::Layout none;
   if (lora) lora.below(hidden, adapter.ddown, {*device, none, precision}, dhidden);
 }
 
 ops::HeadAdapter Head::adapter_for(const Tensor& hidden, ops::Precision precision) const {
   if (!lora) return {};
-  return {down(hidden, precision), lora.b->value, device->empty({hidden.shape()[0], lora.a->value.shape()[0]}), lora.b->grad};
+  return {down(hidden, precision), lora.b->value,
+          device->empty({hidden.shape()[0], lora.a->value.shape()[0]}), lora.b->grad};
 }
 
 TokenScores Head::room_for(std::size_t rows, bool with_entropy) const {
@@ -69,34 +77,40 @@ TokenScores Head::room_for(std::size_t rows, bool with_entropy) const {
   return {column(), column(), with_entropy ? column() : Tensor(), {}};
 }
 
-TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
-                          bool with_entropy, bool keep) const {
+TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> targets,
+                          float inv_temperature, ops::Precision precision, bool with_entropy,
+                          bool keep) const {
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   TokenScores scores = room_for(targets.size(), with_entropy);
-  const ops::HeadAdapter adapter = lora ? ops::HeadAdapter{down(hidden, precision), lora.b->value, {}, {}} : ops::HeadAdapter();
-  device->head(hidden, weight->value, own, scaled(inv_temperature), precision, scores.logp, scores.lse,
-               with_entropy ? &scores.entropy : nullptr, lora ? &adapter : nullptr, keep ? &scores.kept : nullptr);
+  const ops::HeadAdapter adapter =
+      lora ? ops::HeadAdapter{down(hidden, precision), lora.b->value, {}, {}} : ops::HeadAdapter();
+  device->head(hidden, weight->value, own, scaled(inv_temperature), precision, scores.logp,
+               scores.lse, with_entropy ? &scores.entropy : nullptr, lora ? &adapter : nullptr,
+               keep ? &scores.kept : nullptr);
   combine(own, scores);
   return scores;
 }
 
-Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
-                      const TokenScores& scores, const Tensor& dlogp, const Tensor& dentropy) const {
+Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> targets,
+                      float inv_temperature, ops::Precision precision, const TokenScores& scores,
+                      const Tensor& dlogp, const Tensor& dentropy) const {
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   Tensor dhidden = device->empty(hidden.shape());
   ops::HeadAdapter adapter = adapter_for(hidden, precision);
-  device->head_backward(hidden, weight->value, own, scaled(inv_temperature), precision, scores.lse, dlogp, dentropy ? &dentropy : nullptr,
-                        dentropy ? &scores.entropy : nullptr, dhidden, weight->grad, lora ? &adapter : nullptr, &scores.kept,
+  device->head_backward(hidden, weight->value, own, scaled(inv_temperature), precision, scores.lse,
+                        dlogp, dentropy ? &dentropy : nullptr, dentropy ? &scores.entropy : nullptr,
+                        dhidden, weight->grad, lora ? &adapter : nullptr, &scores.kept,
                         weight->adds());
   below_adapter(hidden, adapter, precision, dhidden);
   sum_over(tp, *device, dhidden, "gradients of the head");
   return dhidden;
 }
 
-Head::Through Head::through(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature, ops::Precision precision,
-                            const Tensor& dlogp, const Tensor& dentropy, bool with_entropy) const {
+Head::Through Head::through(const Tensor& hidden, std::span<const std::int32_t> targets,
+                            float inv_temperature, ops::Precision precision, const Tensor& dlogp,
+                            const Tensor& dentropy, bool with_entropy) const {
   if (tp != nullptr) {  // the softmax over all parts stands between the two ways
     TokenScores scores = forward(hidden, targets, inv_temperature, precision, with_entropy, true);
     Tensor dhidden = backward(hidden, targets, inv_temperature, precision, scores, dlogp, dentropy);
@@ -105,16 +119,19 @@ Head::Through Head::through(const Tensor& hidden, std::span<const std::int32_t> 
   }
   Through out{room_for(targets.size(), with_entropy), device->empty(hidden.shape())};
   ops::HeadAdapter adapter = adapter_for(hidden, precision);
-  device->head_through(hidden, weight->value, targets, scaled(inv_temperature), precision, dlogp, dentropy ? &dentropy : nullptr,
-                       out.scores.logp, out.scores.lse, with_entropy ? &out.scores.entropy : nullptr, out.dhidden, weight->grad,
+  device->head_through(hidden, weight->value, targets, scaled(inv_temperature), precision, dlogp,
+                       dentropy ? &dentropy : nullptr, out.scores.logp, out.scores.lse,
+                       with_entropy ? &out.scores.entropy : nullptr, out.dhidden, weight->grad,
                        lora ? &adapter : nullptr, weight->adds());
   below_adapter(hidden, adapter, precision, out.dhidden);
   return out;
 }
 
-// With z = logits / temperature: log sum_v p_v^2 = log sum_v exp(2 z_v - 2 lse), so the softmax at half the temperature has it.
-std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::int32_t> targets, float inv_temperature,
-                                   ops::Precision precision, const TokenScores& scores) const {
+// With z = logits / temperature: log sum_v p_v^2 = log sum_v exp(2 z_v - 2 lse), so the softmax at
+// half the temperature has it.
+std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::int32_t> targets,
+                                   float inv_temperature, ops::Precision precision,
+                                   const TokenScores& scores) const {
   const TokenScores twice = forward(hidden, targets, 2 * inv_temperature, precision, false);
   std::vector<float> out = ops::to_host(*device, twice.lse);
   const std::vector<float> once = ops::to_host(*device, scores.lse);
@@ -125,7 +142,9 @@ std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::in
 Tensor Head::logits(const Tensor& hidden, ops::Precision precision, bool packed) const {
   Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
   weight->multiply(*device, hidden, precision, packed, z);
-  if (lora) device->gemm(down(hidden, precision), lora.b->value, z, {.transpose_b = true, .accumulate = true, .precision = precision});
+  if (lora)
+    device->gemm(down(hidden, precision), lora.b->value, z,
+                 {.transpose_b = true, .accumulate = true, .precision = precision});
   device->scale_logits(z, scaled(1));
   return z;
 }
@@ -145,7 +164,8 @@ std::vector<float> Head::whole(const Tensor& logits) const {
   return out;
 }
 
-TokenScores Head::scores(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature) const {
+TokenScores Head::scores(const Tensor& logits, std::span<const std::int32_t> targets,
+                         float inv_temperature) const {
   const auto rows = static_cast<std::int64_t>(targets.size());
   std::vector<std::int32_t> room;
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);

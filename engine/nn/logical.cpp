@@ -25,13 +25,17 @@ Block block_of(const Parameter& parameter, std::int64_t begin, std::int64_t end)
 // visit(place in the whole, place in the part, length) for each contiguous run.
 template <class Visit>
 void each_run(const Block& block, Visit visit) {
-  if (block.width == block.columns) return visit(block.row * block.columns, std::int64_t{0}, block.rows * block.columns);
-  for (std::int64_t r = 0; r < block.rows; ++r) visit((block.row + r) * block.columns + block.column, r * block.width, block.width);
+  if (block.width == block.columns)
+    return visit(block.row * block.columns, std::int64_t{0}, block.rows * block.columns);
+  for (std::int64_t r = 0; r < block.rows; ++r)
+    visit((block.row + r) * block.columns + block.column, r * block.width, block.width);
 }
 
 constexpr std::array<std::int32_t, 2> last_request{-1, -1};
 
-parallel::Communicator* several(parallel::Communicator* group) { return group != nullptr && group->size() > 1 ? group : nullptr; }
+parallel::Communicator* several(parallel::Communicator* group) {
+  return group != nullptr && group->size() > 1 ? group : nullptr;
+}
 
 }  // namespace
 
@@ -41,9 +45,11 @@ std::int64_t logical_count(const Parameters& parameters) {
   return count;
 }
 
-LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas, parallel::Communicator* tp)
+LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
+                               parallel::Communicator* tp)
     : parameters_(parameters), arenas_(std::move(arenas)), tp_(several(tp)) {
-  for (const auto& arena : arenas_) check(arena.count() == parameters.count(), "LogicalTensors: an arena of another model");
+  for (const auto& arena : arenas_)
+    check(arena.count() == parameters.count(), "LogicalTensors: an arena of another model");
   std::int64_t at = 0;
   std::vector<Part> mine;
   for (const auto& parameter : parameters.all()) {
@@ -53,13 +59,15 @@ LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor>
   }
   if (alone()) return;
   parts_.resize(mine.size() * static_cast<std::size_t>(tp_->size()));
-  tp_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(parts_)), "which rank holds which part of a tensor");
+  tp_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(parts_)),
+                  "which rank holds which part of a tensor");
 }
 
 std::vector<float> LogicalTensors::gather(std::size_t arena, std::size_t index) {
   const Parameter& parameter = parameters_.all().at(index);
   const std::int64_t start = starts_[index];
-  std::vector<float> mine = ops::to_host(parameters_.device(), arenas_.at(arena).flat(start, start + parameter.value.count()));
+  std::vector<float> mine = ops::to_host(
+      parameters_.device(), arenas_.at(arena).flat(start, start + parameter.value.count()));
   if (alone() || parameter.shard.whole()) return mine;
   const std::vector<float> all = parallel::gather_floats(*tp_, mine, parameter.name);
   std::vector<float> whole(static_cast<std::size_t>(parameter.logical_shape().count()));
@@ -77,7 +85,8 @@ std::vector<float> LogicalTensors::gather(std::size_t arena, std::size_t index) 
 
 std::vector<float> LogicalTensors::read(std::size_t arena, std::size_t parameter) {
   if (!alone()) {
-    std::array<std::int32_t, 2> request{static_cast<std::int32_t>(arena), static_cast<std::int32_t>(parameter)};
+    std::array<std::int32_t, 2> request{static_cast<std::int32_t>(arena),
+                                        static_cast<std::int32_t>(parameter)};
     tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
   }
   return gather(arena, parameter);
@@ -85,7 +94,8 @@ std::vector<float> LogicalTensors::read(std::size_t arena, std::size_t parameter
 
 void LogicalTensors::finish() {
   auto request = last_request;
-  if (!alone()) tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
+  if (!alone())
+    tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
 }
 
 void LogicalTensors::serve() {
@@ -97,7 +107,8 @@ void LogicalTensors::serve() {
   }
 }
 
-std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena, const parallel::Mesh& mesh) {
+std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
+                                  const parallel::Mesh& mesh) {
   if (mesh.place().dp != 0) return {};
   LogicalTensors tensors(parameters, {arena}, &mesh.tp());
   std::vector<float> all;
@@ -113,14 +124,18 @@ std::vector<float> gather_logical(const Parameters& parameters, const parallel::
 }
 
 void take_part(std::span<const float> logical, const Parameter& parameter, std::span<float> part) {
-  check(std::ssize(logical) == parameter.logical_shape().count() && std::ssize(part) == parameter.value.count(), "take_part: lengths");
-  each_run(block_of(parameter, parameter.shard.begin, parameter.shard.end), [&](std::int64_t from, std::int64_t to, std::int64_t length) {
-    std::copy_n(logical.begin() + from, length, part.begin() + to);
-  });
+  check(std::ssize(logical) == parameter.logical_shape().count() &&
+            std::ssize(part) == parameter.value.count(),
+        "take_part: lengths");
+  each_run(block_of(parameter, parameter.shard.begin, parameter.shard.end),
+           [&](std::int64_t from, std::int64_t to, std::int64_t length) {
+             std::copy_n(logical.begin() + from, length, part.begin() + to);
+           });
 }
 
 void scatter_logical(std::span<const float> logical, Parameters& parameters) {
-  check(static_cast<std::int64_t>(logical.size()) == logical_count(parameters), "scatter_logical: values of another model");
+  check(static_cast<std::int64_t>(logical.size()) == logical_count(parameters),
+        "scatter_logical: values of another model");
   std::vector<float> part;
   std::size_t start = 0;
   for (auto& parameter : parameters.all()) {

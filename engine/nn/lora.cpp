@@ -25,16 +25,19 @@ const Tensor& Lora::dropped(const Tensor& x, const Pass& pass, Tensor& room) con
 
 Tensor Lora::down(const Tensor& x, const Pass& pass, parallel::Communicator* tp) const {
   Tensor room, u = pass.device.empty({x.shape()[0], a->value.shape()[0]});  // [T, R]
-  pass.device.gemm(dropped(x, pass, room), a->value, u, {.transpose_b = true, .precision = pass.precision});
+  pass.device.gemm(dropped(x, pass, room), a->value, u,
+                   {.transpose_b = true, .precision = pass.precision});
   sum_over(tp, pass.device, u, a->name);
   pass.device.scale(u, scale);
   return u;
 }
 
 // 1 / |row of W + scale B A|, [F]; `tp`: the ranks that have the other columns of the rows.
-Tensor Lora::inverse_norms(const Tensor& weight, const Pass& pass, parallel::Communicator* tp) const {
+Tensor Lora::inverse_norms(const Tensor& weight, const Pass& pass,
+                           parallel::Communicator* tp) const {
   ops::Device& device = pass.device;
-  Tensor whole = device.empty(weight.shape()), up = device.empty(b->value.shape()), norms = device.empty({weight.shape()[0]});
+  Tensor whole = device.empty(weight.shape()), up = device.empty(b->value.shape()),
+         norms = device.empty({weight.shape()[0]});
   device.copy(weight, whole);
   device.copy(b->value, up);
   device.scale(up, scale);
@@ -47,9 +50,11 @@ Tensor Lora::inverse_norms(const Tensor& weight, const Pass& pass, parallel::Com
   return norms;
 }
 
-void Lora::forward(const Tensor& x, const Tensor& weight, const Pass& pass, parallel::Communicator* tp, Saved& saved, Tensor& y) const {
+void Lora::forward(const Tensor& x, const Tensor& weight, const Pass& pass,
+                   parallel::Communicator* tp, Saved& saved, Tensor& y) const {
   const Tensor u = down(x, pass, tp);
-  pass.device.gemm(u, b->value, y, {.transpose_b = true, .accumulate = true, .precision = pass.precision});
+  pass.device.gemm(u, b->value, y,
+                   {.transpose_b = true, .accumulate = true, .precision = pass.precision});
   saved.push(u);
   if (magnitude == nullptr) return;
   Tensor gain = inverse_norms(weight, pass, tp);
@@ -82,7 +87,8 @@ Lora::Slope Lora::undo(const Tensor& dy, const Pass& pass, Saved& saved) const {
 
 void Lora::backward(const Tensor& x, const Slope& slope, const Pass& pass, Tensor& dx) const {
   ops::Device& device = pass.device;
-  device.gemm(slope.dz, slope.down, b->grad, {.transpose_a = true, .accumulate = true, .precision = pass.precision});
+  device.gemm(slope.dz, slope.down, b->grad,
+              {.transpose_a = true, .accumulate = true, .precision = pass.precision});
   Tensor du = device.empty(slope.down.shape());  // [T, R]
   device.gemm(slope.dz, b->value, du, {.precision = pass.precision});
   below(x, du, pass, dx);
@@ -92,8 +98,10 @@ void Lora::below(const Tensor& x, Tensor& du, const Pass& pass, Tensor& dx) cons
   ops::Device& device = pass.device;
   device.scale(du, scale);
   Tensor room;
-  device.gemm(du, dropped(x, pass, room), a->grad, {.transpose_a = true, .accumulate = true, .precision = pass.precision});
-  if (!room) return device.gemm(du, a->value, dx, {.accumulate = true, .precision = pass.precision});
+  device.gemm(du, dropped(x, pass, room), a->grad,
+              {.transpose_a = true, .accumulate = true, .precision = pass.precision});
+  if (!room)
+    return device.gemm(du, a->value, dx, {.accumulate = true, .precision = pass.precision});
   device.gemm(du, a->value, room, {.precision = pass.precision});
   const Tensor kept = dropped(room, pass, room);
   device.add(dx, kept, dx);

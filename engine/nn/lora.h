@@ -1,6 +1,7 @@
-// Lora: the low-rank adapter of a Linear whose weight is frozen (Hu et al. 2021, arXiv:2106.09685), as PEFT computes it:
-// y = x W^T + scale * dropout(x) A^T B^T, and with a magnitude m (DoRA, Liu et al. 2024, arXiv:2402.09353) each output f of that times
-// m_f / |row f of W + scale B A|, the norm being a constant in the backward pass.
+// Lora: the low-rank adapter of a Linear whose weight is frozen (Hu et al. 2021, arXiv:2106.09685),
+// as PEFT computes it: y = x W^T + scale * dropout(x) A^T B^T, and with a magnitude m (DoRA, Liu et
+// al. 2024, arXiv:2402.09353) each output f of that times m_f / |row f of W + scale B A|, the norm
+// being a constant in the backward pass.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,12 @@ struct Lora {
 
   /// scale * dropout(x) A^T, [T, R], summed over the ranks of `tp` that have columns of x and A.
   Tensor down(const Tensor& x, const Pass& pass, parallel::Communicator* tp) const;
-  /// y [T, F], which is x W^T, becomes the adapted one. Leaves what backward wants. `weight` [F, D] is W.
-  void forward(const Tensor& x, const Tensor& weight, const Pass& pass, parallel::Communicator* tp, Saved& saved, Tensor& y) const;
-  /// What forward left, and the gradient of x W^T + scale * dropout(x) A^T B^T from that of the adapted y.
+  /// y [T, F], which is x W^T, becomes the adapted one. Leaves what backward wants. `weight` [F, D]
+  /// is W.
+  void forward(const Tensor& x, const Tensor& weight, const Pass& pass, parallel::Communicator* tp,
+               Saved& saved, Tensor& y) const;
+  /// What forward left, and the gradient of x W^T + scale * dropout(x) A^T B^T from that of the
+  /// adapted y.
   struct Slope {
     Tensor dz, down;
   };

@@ -38,7 +38,8 @@ Tensor Mlp::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
   // g and u become their gradients in place: nobody wants the values any more.
   bool done = false;
   if (pass.recomputed.activation && g && !down.lora) {
-    // down pops h when it has made dh: one pass makes h again, in the place of dh, and what goes on from dh.
+    // down pops h when it has made dh: one pass makes h again, in the place of dh, and what goes on
+    // from dh.
     saved.restore_when_popped([&] {
       pass.device.gated_backward(activation, g, u, dh, g, u, &dh);
       done = true;

@@ -21,7 +21,8 @@ Tensor Norm::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
 Tensor Norm::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
   if (gain == nullptr) return dy;
   Tensor dx = pass.device.empty(dy.shape());
-  Tensor unused = gain->grad ? Tensor() : pass.device.empty(gain->value.shape());  // of a frozen gain
+  Tensor unused =
+      gain->grad ? Tensor() : pass.device.empty(gain->value.shape());  // of a frozen gain
   if (unused) pass.device.fill(unused, 0);
   Tensor& dgain = gain->grad ? gain->grad : unused;
   const Tensor inverse = saved.pop();

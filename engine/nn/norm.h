@@ -1,5 +1,5 @@
-// Norm: what stands before or after a module: RMSNorm (Zhang & Sennrich 2019, arXiv:1910.07467) or LayerNorm (Ba et al. 2016,
-// arXiv:1607.06450).
+// Norm: what stands before or after a module: RMSNorm (Zhang & Sennrich 2019, arXiv:1910.07467) or
+// LayerNorm (Ba et al. 2016, arXiv:1607.06450).
 #pragma once
 
 #include "engine/nn/parameters.h"
@@ -11,7 +11,8 @@ namespace troupe::engine::nn {
 struct Norm {
   enum class Kind { rms, layer };
 
-  Parameter* gain = nullptr;  ///< [D], or nullptr: there is no norm here, and x goes through as it is
+  Parameter* gain =
+      nullptr;  ///< [D], or nullptr: there is no norm here, and x goes through as it is
   float eps = 1e-6f;
   Kind kind = Kind::rms;
   Parameter* bias = nullptr;  ///< [D] of a LayerNorm, or nullptr

@@ -26,12 +26,17 @@ void Parameter::settle(ops::Device& device) const {
   if (state && std::exchange(state->unset, false)) device.fill(all, 0);
 }
 
-ops::GemmCall Parameter::product(const Tensor& x, ops::Precision precision, bool from_packed, const Tensor& y) const {
+ops::GemmCall Parameter::product(const Tensor& x, ops::Precision precision, bool from_packed,
+                                 const Tensor& y) const {
   const bool other = from_packed && packed;
-  return {x, other ? packed : value, y, {.transpose_b = true, .precision = other ? ops::Precision::bf16 : precision}};
+  return {x,
+          other ? packed : value,
+          y,
+          {.transpose_b = true, .precision = other ? ops::Precision::bf16 : precision}};
 }
 
-void Parameter::multiply(ops::Device& device, const Tensor& x, ops::Precision precision, bool from_packed, Tensor& y) const {
+void Parameter::multiply(ops::Device& device, const Tensor& x, ops::Precision precision,
+                         bool from_packed, Tensor& y) const {
   const ops::GemmCall call = product(x, precision, from_packed, y);
   device.gemm(call.a, call.b, y, call.how);
 }
@@ -45,7 +50,8 @@ void Parameters::settle_gradients() {
   for (const auto& parameter : all_) parameter.settle(*device_);
 }
 
-Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients) : device_(&device) {
+Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients)
+    : device_(&device) {
   std::int64_t frozen = 0;
   for (const auto& w : wanted) {
     check(w.trainable || frozen == count_, "Parameters: what is frozen comes first");
@@ -60,8 +66,10 @@ Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, b
   std::int64_t at = 0;
   for (const auto& w : wanted) {
     const std::int64_t end = at + w.shape.count();
-    check(w.shard.whole() || w.shape[w.shard.axis] == w.shard.end - w.shard.begin, "Parameters: a shape is not that of its part");
-    Parameter parameter{w.name, values_.flat(at, end).view(w.shape), {}, w.shard, w.trainable, w.adapter};
+    check(w.shard.whole() || w.shape[w.shard.axis] == w.shard.end - w.shard.begin,
+          "Parameters: a shape is not that of its part");
+    Parameter parameter{w.name,   values_.flat(at, end).view(w.shape), {}, w.shard, w.trainable,
+                        w.adapter};
     if (with_gradients && w.trainable) {
       parameter.grad = grads_.flat(at - frozen, end - frozen).view(w.shape);
       parameter.state = std::make_shared<GradientState>();
@@ -71,7 +79,8 @@ Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, b
   }
   if (frozen == 0) return;
   trained_.reset(new Parameters(device));
-  trained_->count_ = count_ - frozen, trained_->values_ = values_.flat(frozen, count_), trained_->grads_ = grads_;
+  trained_->count_ = count_ - frozen, trained_->values_ = values_.flat(frozen, count_),
+  trained_->grads_ = grads_;
   for (const auto& parameter : all_)
     if (parameter.trainable) trained_->add(parameter);
 }
@@ -85,7 +94,9 @@ Parameter* Parameters::find(std::string_view name) {
   const auto place = index_.find(std::string(name));
   return place == index_.end() ? nullptr : &all_[place->second];
 }
-const Parameter* Parameters::find(std::string_view name) const { return const_cast<Parameters*>(this)->find(name); }
+const Parameter* Parameters::find(std::string_view name) const {
+  return const_cast<Parameters*>(this)->find(name);
+}
 
 Parameter& Parameters::at(std::string_view name) {
   Parameter* found = find(name);

@@ -1,6 +1,6 @@
-// Parameters: every weight of a model, in one flat arena of values and, of those that are trained, one of gradients, each under its
-// Hugging Face name.
-// Optimizer, checkpoints and weight publication see flat ranges or walk all(); modules hold references into it.
+// Parameters: every weight of a model, in one flat arena of values and, of those that are trained,
+// one of gradients, each under its Hugging Face name. Optimizer, checkpoints and weight publication
+// see flat ranges or walk all(); modules hold references into it.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,11 @@
 
 namespace troupe::engine::nn {
 
-/// How a gradient stands. Clearing one would be a pass over memory, so that of a layer's weight is left as it is after an update, and the
-/// first product that makes a part of it assigns it.
+/// How a gradient stands. Clearing one would be a pass over memory, so that of a layer's weight is
+/// left as it is after an update, and the first product that makes a part of it assigns it.
 struct GradientState {
-  bool by_product = false;  ///< products that ask Parameter::adds() make all of it, and what else adds to it asks Parameter::settle()
+  bool by_product = false;  ///< products that ask Parameter::adds() make all of it, and what else
+                            ///< adds to it asks Parameter::settle()
   bool unset = false;       ///< counts as zero, whatever it holds
 };
 
@@ -28,17 +29,22 @@ struct Parameter {
   parallel::Shard shard = {};  ///< the part of the logical tensor that `value` is
   bool trainable = true;
   bool adapter = false;  ///< of an adapter: model files do not hold it
-  Tensor packed = {};    ///< value as Device::pack made it when it was last asked to, or absent (models::PackedWeights)
+  Tensor packed = {};    ///< value as Device::pack made it when it was last asked to, or absent
+                         ///< (models::PackedWeights)
   std::shared_ptr<GradientState> state = {};  ///< of grad, or absent
-  /// Whether the next product of its layer is to be added to grad; the first one after an update is assigned. To be asked once before each.
+  /// Whether the next product of its layer is to be added to grad; the first one after an update is
+  /// assigned. To be asked once before each.
   bool adds() const;
   /// Fills grad with zeros where it counts as such: for whoever reads it, or adds to a part of it.
   void settle(ops::Device& device) const;
   /// The shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
-  /// y = x value^T: x [T, D], y [T, F]. `from_packed`: of the packed weight, where there is one; in bf16 then.
-  ops::GemmCall product(const Tensor& x, ops::Precision precision, bool from_packed, const Tensor& y) const;
-  void multiply(ops::Device& device, const Tensor& x, ops::Precision precision, bool from_packed, Tensor& y) const;
+  /// y = x value^T: x [T, D], y [T, F]. `from_packed`: of the packed weight, where there is one; in
+  /// bf16 then.
+  ops::GemmCall product(const Tensor& x, ops::Precision precision, bool from_packed,
+                        const Tensor& y) const;
+  void multiply(ops::Device& device, const Tensor& x, ops::Precision precision, bool from_packed,
+                Tensor& y) const;
   /// Matrices decay, vectors (norm gains, biases) do not.
   bool decays() const { return value.shape().rank() >= 2; }
 };
@@ -51,7 +57,8 @@ class Parameters {
     parallel::Shard shard = {};
     bool trainable = true, adapter = false;
   };
-  /// Allocates all of `wanted`, in that order, what is frozen first; values are undefined, gradients zero.
+  /// Allocates all of `wanted`, in that order, what is frozen first; values are undefined,
+  /// gradients zero.
   Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients);
 
   std::vector<Parameter>& all() { return all_; }
@@ -60,14 +67,15 @@ class Parameters {
   Parameter* find(std::string_view name);  ///< nullptr when absent
   const Parameter* find(std::string_view name) const;
 
-  /// Those that are trained, as a set of its own over the same memory; this one where nothing is frozen. Optimizers, published weights and
-  /// what a checkpoint keeps of the moments see only it.
+  /// Those that are trained, as a set of its own over the same memory; this one where nothing is
+  /// frozen. Optimizers, published weights and what a checkpoint keeps of the moments see only it.
   Parameters& trained() { return trained_ ? *trained_ : *this; }
   const Parameters& trained() const { return trained_ ? *trained_ : *this; }
 
   Tensor& values() { return values_; }  ///< [count()] the arena
   const Tensor& values() const { return values_; }
-  Tensor& grads();  ///< [trained().count()], or absent; with zeros where nothing was added since the last update
+  Tensor& grads();  ///< [trained().count()], or absent; with zeros where nothing was added since
+                    ///< the last update
   /// Fills those gradients with zeros: for whoever reads them one by one.
   void settle_gradients();
   std::int64_t count() const { return count_; }

@@ -21,7 +21,8 @@ void each_length(const Pass& pass, Visit visit) {
 }
 
 std::int64_t grown(std::int64_t rows) {
-  return std::max<std::int64_t>(256, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
+  return std::max<std::int64_t>(
+      256, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
 }
 
 }  // namespace
@@ -34,14 +35,20 @@ std::int64_t RotarySpec::set_of(std::int64_t length) const {
 std::vector<double> RotarySpec::frequencies(std::int64_t set) const {
   if (set == 0) return inverse_frequencies;
   if (!longer.empty()) return longer;
-  const auto turning = std::count_if(inverse_frequencies.begin(), inverse_frequencies.end(), [](double f) { return f != 0; });
-  const double growth = stretch * static_cast<double>(set) / static_cast<double>(trained) - (stretch - 1);
-  std::vector<double> out = inverse_frequencies;  // of pair i: base^(-2i/d), with base * growth^(d/(d-2)) for the base
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] *= std::pow(growth, -static_cast<double>(i) / static_cast<double>(turning - 1));
+  const auto turning = std::count_if(inverse_frequencies.begin(), inverse_frequencies.end(),
+                                     [](double f) { return f != 0; });
+  const double growth =
+      stretch * static_cast<double>(set) / static_cast<double>(trained) - (stretch - 1);
+  std::vector<double> out =
+      inverse_frequencies;  // of pair i: base^(-2i/d), with base * growth^(d/(d-2)) for the base
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] *= std::pow(growth, -static_cast<double>(i) / static_cast<double>(turning - 1));
   return out;
 }
 
-RotaryTable::RotaryTable(ops::Device& device, RotarySpec spec) : device_(&device), spec_(std::move(spec)) {}
+RotaryTable::RotaryTable(ops::Device& device, RotarySpec spec)
+    : device_(&device), spec_(std::move(spec)) {
+}
 
 void RotaryTable::reserve(std::int64_t count) {
   if (count <= blocks_[0].rows) return;
@@ -51,7 +58,8 @@ void RotaryTable::reserve(std::int64_t count) {
 
 void RotaryTable::reserve(const Pass& pass) {
   if (spec_.trained == 0) {
-    if (!pass.layout.positions.empty()) reserve(*std::ranges::max_element(pass.layout.positions) + 1);
+    if (!pass.layout.positions.empty())
+      reserve(*std::ranges::max_element(pass.layout.positions) + 1);
     return;
   }
   std::map<std::int64_t, Block> wanted;
@@ -80,7 +88,8 @@ void RotaryTable::build() {
     const auto frequencies = spec_.frequencies(set);
     for (std::int64_t position = 0; position < block.rows; ++position) {
       for (const double frequency : frequencies) {
-        // transformers multiplies in f32, also for models of other types: the angle is rounded as it rounds it
+        // transformers multiplies in f32, also for models of other types: the angle is rounded as
+        // it rounds it
         const float angle = static_cast<float>(position) * static_cast<float>(frequency);
         const float scale = frequency == 0 ? 1.0f : factor;
         cosines.push_back(static_cast<float>(std::cos(static_cast<double>(angle))) * scale);
@@ -93,7 +102,8 @@ void RotaryTable::build() {
 }
 
 void RotaryTable::turn(Tensor& x, const Pass& pass, int heads, bool inverse) const {
-  if (spec_.trained == 0) return device_->rope(x, pass.layout.positions, cos_, sin_, heads, inverse);
+  if (spec_.trained == 0)
+    return device_->rope(x, pass.layout.positions, cos_, sin_, heads, inverse);
   std::vector<std::int32_t> rows = pass.layout.positions;
   each_length(pass, [&](std::size_t n, std::int64_t length) {
     const auto block = blocks_.find(spec_.set_of(length));

@@ -1,4 +1,5 @@
-// Saved: what forward leaves for backward, last in first out. Inference passes Saved::nothing(), which drops what it is given.
+// Saved: what forward leaves for backward, last in first out. Inference passes Saved::nothing(),
+// which drops what it is given.
 #pragma once
 
 #include <algorithm>
@@ -31,14 +32,17 @@ class Saved {
   }
   /// Where the next push will lie.
   std::size_t mark() const { return stack_.size(); }
-  /// Lets go of x wherever it was pushed since `mark`, for it can be made again. In backward restore() comes before what was pushed until
-  /// then is popped: pairs nest as forward and backward do.
+  /// Lets go of x wherever it was pushed since `mark`, for it can be made again. In backward
+  /// restore() comes before what was pushed until then is popped: pairs nest as forward and
+  /// backward do.
   void forget(std::size_t mark, const Tensor& x) {
     if (!keeps_) return;
     std::vector<std::size_t> places;
     for (std::size_t i = mark; i < stack_.size(); ++i) {
       Tensor& kept = stack_[i];
-      if (kept.buffer() != x.buffer() || kept.offset_bytes() != x.offset_bytes() || kept.shape() != x.shape()) continue;
+      if (kept.buffer() != x.buffer() || kept.offset_bytes() != x.offset_bytes() ||
+          kept.shape() != x.shape())
+        continue;
       places.push_back(i);
       kept = Tensor();
     }
@@ -54,8 +58,9 @@ class Saved {
     const Tensor again = make();
     for (const auto place : places) stack_.at(place) = again;
   }
-  /// The same, but make() is called when the tensor is popped, before the next restoring: for what is made from what the backward of its
-  /// reader gives before it pops. It must lie at one place, or at none.
+  /// The same, but make() is called when the tensor is popped, before the next restoring: for what
+  /// is made from what the backward of its reader gives before it pops. It must lie at one place,
+  /// or at none.
   void restore_when_popped(std::function<Tensor()> make) {
     check(!forgotten_.empty() && !make_, "Saved: backward restores more than forward forgot");
     const auto places = std::move(forgotten_.back());
@@ -69,8 +74,9 @@ class Saved {
   std::size_t bytes() const {
     std::size_t sum = 0;
     for (std::size_t i = 0; i < stack_.size(); ++i) {
-      const bool again = std::any_of(stack_.begin(), stack_.begin() + static_cast<std::ptrdiff_t>(i),
-                                     [&](const Tensor& x) { return x.buffer() == stack_[i].buffer(); });
+      const bool again =
+          std::any_of(stack_.begin(), stack_.begin() + static_cast<std::ptrdiff_t>(i),
+                      [&](const Tensor& x) { return x.buffer() == stack_[i].buffer(); });
       if (stack_[i] && !again) sum += stack_[i].bytes();
     }
     return sum;

@@ -1,11 +1,13 @@
-// ScoreHead: from hidden states to a few numbers each: a critic's value, a reward, the classes of a process reward.
+// ScoreHead: from hidden states to a few numbers each: a critic's value, a reward, the classes of a
+// process reward.
 #pragma once
 
 #include "engine/nn/parameters.h"
 
 namespace troupe::engine::nn {
 
-/// Every rank of a tensor-parallel group has all of it and computes the same; the product is always in f32, for it costs nothing.
+/// Every rank of a tensor-parallel group has all of it and computes the same; the product is always
+/// in f32, for it costs nothing.
 struct ScoreHead {
   ops::Device* device = nullptr;
   Parameter* weight = nullptr;  ///< [C, D]

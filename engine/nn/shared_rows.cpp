@@ -11,17 +11,22 @@ Tensor gathered(const Pass& pass, const Tensor& from, std::span<const std::int32
 
 }  // namespace
 
-Tensor all_rows(const Pass& pass, const Tensor& x) { return pass.shared == nullptr ? x : gathered(pass, x, pass.shared->whole); }
+Tensor all_rows(const Pass& pass, const Tensor& x) {
+  return pass.shared == nullptr ? x : gathered(pass, x, pass.shared->whole);
+}
 
 Tensor all_rows_backward(const Pass& pass, const Tensor& dy) {
   if (pass.shared == nullptr) return dy;
-  Tensor dx = pass.device.empty({static_cast<std::int64_t>(pass.shared->first.size()), dy.shape()[1]});
+  Tensor dx =
+      pass.device.empty({static_cast<std::int64_t>(pass.shared->first.size()), dy.shape()[1]});
   pass.device.fill(dx, 0);
   pass.device.scatter_add_rows(dy, pass.shared->whole, dx);
   return dx;
 }
 
-Tensor computed_rows(const Pass& pass, const Tensor& x) { return pass.shared == nullptr ? x : gathered(pass, x, pass.shared->first); }
+Tensor computed_rows(const Pass& pass, const Tensor& x) {
+  return pass.shared == nullptr ? x : gathered(pass, x, pass.shared->first);
+}
 
 Tensor computed_rows_backward(const Pass& pass, const Tensor& dy) {
   if (pass.shared == nullptr) return dy;

@@ -14,7 +14,8 @@ double seconds_of(Device& device, const Call& call) {
     const auto began = std::chrono::steady_clock::now();
     call();
     device.synchronize();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   }
   return std::max(best, 1e-9);
 }
@@ -31,7 +32,8 @@ double product_rate(Device& device, Precision precision) {
   for (const std::int64_t size : {256, 512, 1024, 2048}) {
     const Tensor a = filled(device, {size, size}), b = filled(device, {size, size});
     Tensor c = device.empty({size, size});
-    const double seconds = seconds_of(device, [&] { device.gemm(a, b, c, {.transpose_b = true, .precision = precision}); });
+    const double seconds = seconds_of(
+        device, [&] { device.gemm(a, b, c, {.transpose_b = true, .precision = precision}); });
     rate = std::max(rate, 2 * static_cast<double>(size * size * size) / seconds);
     if (seconds > 0.01) break;
   }

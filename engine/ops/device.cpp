@@ -6,11 +6,14 @@ void Device::grouped_gemm(std::span<GemmCall> calls) {
   for (GemmCall& call : calls) gemm(call.a, call.b, call.c, call.how);
 }
 
-void Device::head_through(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
-                          Precision precision, const Tensor& dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
-                          Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, bool accumulate) {
+void Device::head_through(const Tensor& hidden, const Tensor& weight,
+                          std::span<const std::int32_t> targets, const HeadScale& scale,
+                          Precision precision, const Tensor& dlogp, const Tensor* dentropy,
+                          Tensor& logp, Tensor& lse, Tensor* entropy, Tensor& dhidden,
+                          Tensor& dweight, HeadAdapter* adapter, bool accumulate) {
   head(hidden, weight, targets, scale, precision, logp, lse, entropy, adapter);
-  head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden, dweight, adapter, nullptr, accumulate);
+  head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden,
+                dweight, adapter, nullptr, accumulate);
 }
 
 std::vector<float> to_host(Device& device, const Tensor& from) {

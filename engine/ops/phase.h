@@ -15,11 +15,14 @@ class TellsSpans {
   virtual Spans& spans() = 0;
 };
 
-/// call(), as a phase called `name` (a literal). Costs a look at the device's type where nobody profiles.
+/// call(), as a phase called `name` (a literal). Costs a look at the device's type where nobody
+/// profiles.
 template <class Call>
 decltype(auto) in_phase(Device& device, std::string_view name, const Call& call) {
   auto* const telling = dynamic_cast<TellsSpans*>(&device);
-  const Spanned phase(telling ? &telling->spans() : nullptr, [&] { return SpanStart{SpanKind::phase, name}; });
+  const Spanned phase(telling ? &telling->spans() : nullptr, [&] {
+    return SpanStart{SpanKind::phase, name};
+  });
   return call();
 }
 

@@ -35,7 +35,8 @@ using In = const Tensor&;
 /// One statement a function: its name, its operands, its work where it multiplies, and the call.
 class ProfiledDevice final : public Device, public TellsSpans {
  public:
-  ProfiledDevice(std::shared_ptr<Device> inner, Spans& spans) : to_(std::move(inner)), spans_(spans) {}
+  ProfiledDevice(std::shared_ptr<Device> inner, Spans& spans)
+      : to_(std::move(inner)), spans_(spans) {}
 
   Spans& spans() override { return spans_; }
 
@@ -67,13 +68,16 @@ class ProfiledDevice final : public Device, public TellsSpans {
 
   void gemm(In a, In b, Tensor& c, Gemm how) override {
     computed(
-        "gemm", {&a, &b, &c}, [&] { return gemm_work(a, b, c, how); }, [&] { to_->gemm(a, b, c, how); });
+        "gemm", {&a, &b, &c}, [&] { return gemm_work(a, b, c, how); },
+        [&] { to_->gemm(a, b, c, how); });
   }
   void grouped_gemm(std::span<GemmCall> calls) override {
     const Spanned span(&spans_, [&] {
       SpanStart start{SpanKind::op, "gemm", gemms_work(calls), {}};
       for (const GemmCall& call : calls)
-        if (spans_.wants_shapes()) start.detail += (start.detail.empty() ? "" : ", ") + shapes_of({&call.a, &call.b, &call.c});
+        if (spans_.wants_shapes())
+          start.detail +=
+              (start.detail.empty() ? "" : ", ") + shapes_of({&call.a, &call.b, &call.c});
       return start;
     });
     to_->grouped_gemm(calls);
@@ -114,20 +118,26 @@ class ProfiledDevice final : public Device, public TellsSpans {
     moved("scatter_rows", {&from, &from}, [&] { to_->scatter_rows(from, rows, to); });
   }
   void scatter_add_rows(In from, Rows rows, Tensor& table) override {
-    moved("scatter_add_rows", {&from, &from, &from}, [&] { to_->scatter_add_rows(from, rows, table); });
+    moved("scatter_add_rows", {&from, &from, &from},
+          [&] { to_->scatter_add_rows(from, rows, table); });
   }
 
   void rms_norm(In x, In gain, float eps, Tensor& y, Tensor& inv_rms, float offset) override {
-    moved("rms_norm", {&x, &gain, &y, &inv_rms}, [&] { to_->rms_norm(x, gain, eps, y, inv_rms, offset); });
+    moved("rms_norm", {&x, &gain, &y, &inv_rms},
+          [&] { to_->rms_norm(x, gain, eps, y, inv_rms, offset); });
   }
-  void rms_norm_backward(In x, In gain, In inv_rms, In dy, Tensor& dx, Tensor& dgain, float offset) override {
+  void rms_norm_backward(In x, In gain, In inv_rms, In dy, Tensor& dx, Tensor& dgain,
+                         float offset) override {
     moved("rms_norm_backward", {&x, &gain, &inv_rms, &dy, &dx, &dgain, &dgain},
           [&] { to_->rms_norm_backward(x, gain, inv_rms, dy, dx, dgain, offset); });
   }
-  void layer_norm(In x, In gain, In bias, float eps, Tensor& y, Tensor& mean, Tensor& inv_std) override {
-    moved("layer_norm", {&x, &gain, &bias, &y, &mean, &inv_std}, [&] { to_->layer_norm(x, gain, bias, eps, y, mean, inv_std); });
+  void layer_norm(In x, In gain, In bias, float eps, Tensor& y, Tensor& mean,
+                  Tensor& inv_std) override {
+    moved("layer_norm", {&x, &gain, &bias, &y, &mean, &inv_std},
+          [&] { to_->layer_norm(x, gain, bias, eps, y, mean, inv_std); });
   }
-  void layer_norm_backward(In x, In gain, In mean, In inv_std, In dy, Tensor& dx, Tensor& dgain) override {
+  void layer_norm_backward(In x, In gain, In mean, In inv_std, In dy, Tensor& dx,
+                           Tensor& dgain) override {
     moved("layer_norm_backward", {&x, &gain, &mean, &inv_std, &dy, &dx, &dgain, &dgain},
           [&] { to_->layer_norm_backward(x, gain, mean, inv_std, dy, dx, dgain); });
   }
@@ -136,69 +146,89 @@ class ProfiledDevice final : public Device, public TellsSpans {
     moved("rope", {&x, &x}, [&] { to_->rope(x, positions, cos, sin, heads, inverse); });
   }
 
-  void attention(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision, Tensor& out,
-                 Tensor* lse) override {
+  void attention(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
+                 Precision precision, Tensor& out, Tensor* lse) override {
     computed(
-        "attention", {&q, &kv.k, &kv.v, &out}, [&] { return attention_work(q, layout, shape, precision); },
+        "attention", {&q, &kv.k, &kv.v, &out},
+        [&] { return attention_work(q, layout, shape, precision); },
         [&] { to_->attention(q, kv, layout, shape, precision, out, lse); });
   }
-  void attention_backward(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision, In out, In lse,
-                          In dout, Tensor& dq, Tensor& dk, Tensor& dv) override {
+  void attention_backward(In q, const KeyValues& kv, const Layout& layout,
+                          const AttentionShape& shape, Precision precision, In out, In lse, In dout,
+                          Tensor& dq, Tensor& dk, Tensor& dv) override {
     computed(
-        "attention_backward", {&q, &kv.k, &kv.v, &dout}, [&] { return attention_backward_work(q, layout, shape, precision); },
-        [&] { to_->attention_backward(q, kv, layout, shape, precision, out, lse, dout, dq, dk, dv); });
+        "attention_backward", {&q, &kv.k, &kv.v, &dout},
+        [&] { return attention_backward_work(q, layout, shape, precision); },
+        [&] {
+          to_->attention_backward(q, kv, layout, shape, precision, out, lse, dout, dq, dk, dv);
+        });
   }
 
   void gated(Activation activation, In gate, In up, Tensor& y) override {
     moved("gated", {&gate, &up, &y}, [&] { to_->gated(activation, gate, up, y); });
   }
-  void gated_backward(Activation activation, In gate, In up, In dy, Tensor& dgate, Tensor& dup, Tensor* y) override {
-    moved("gated_backward", {&gate, &up, &dy, &dgate, &dup, y}, [&] { to_->gated_backward(activation, gate, up, dy, dgate, dup, y); });
+  void gated_backward(Activation activation, In gate, In up, In dy, Tensor& dgate, Tensor& dup,
+                      Tensor* y) override {
+    moved("gated_backward", {&gate, &up, &dy, &dgate, &dup, y},
+          [&] { to_->gated_backward(activation, gate, up, dy, dgate, dup, y); });
   }
   void activate(Activation activation, In x, Tensor& y) override {
     moved("activate", {&x, &y}, [&] { to_->activate(activation, x, y); });
   }
   void activate_backward(Activation activation, In x, In dy, Tensor& dx) override {
-    moved("activate_backward", {&x, &dy, &dx}, [&] { to_->activate_backward(activation, x, dy, dx); });
+    moved("activate_backward", {&x, &dy, &dx},
+          [&] { to_->activate_backward(activation, x, dy, dx); });
   }
 
-  void head(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy,
-            const HeadAdapter* adapter, Tensor* kept) override {
+  void head(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision,
+            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter,
+            Tensor* kept) override {
     computed(
-        "head", {&hidden, &weight}, [&] { return head_work(hidden, weight, targets, precision, adapter); },
-        [&] { to_->head(hidden, weight, targets, scale, precision, logp, lse, entropy, adapter, kept); });
+        "head", {&hidden, &weight},
+        [&] { return head_work(hidden, weight, targets, precision, adapter); },
+        [&] {
+          to_->head(hidden, weight, targets, scale, precision, logp, lse, entropy, adapter, kept);
+        });
   }
-  void head_backward(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision, In lse, In dlogp,
-                     const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
+  void head_backward(In hidden, In weight, Rows targets, const HeadScale& scale,
+                     Precision precision, In lse, In dlogp, const Tensor* dentropy,
+                     const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
                      const Tensor* kept, bool accumulate) override {
     const bool has_kept = kept != nullptr && *kept;
     computed(
         "head_backward", {&hidden, &weight},
-        [&] { return head_backward_work(hidden, weight, targets, precision, dweight, adapter, has_kept); },
         [&] {
-          to_->head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden, dweight, adapter, kept,
-                             accumulate);
+          return head_backward_work(hidden, weight, targets, precision, dweight, adapter, has_kept);
+        },
+        [&] {
+          to_->head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy,
+                             entropy, dhidden, dweight, adapter, kept, accumulate);
         });
   }
-  void head_through(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision, In dlogp, const Tensor* dentropy,
-                    Tensor& logp, Tensor& lse, Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
+  void head_through(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision,
+                    In dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
+                    Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
                     bool accumulate) override {
     computed(
-        "head_through", {&hidden, &weight}, [&] { return head_backward_work(hidden, weight, targets, precision, dweight, adapter); },
+        "head_through", {&hidden, &weight},
+        [&] { return head_backward_work(hidden, weight, targets, precision, dweight, adapter); },
         [&] {
-          to_->head_through(hidden, weight, targets, scale, precision, dlogp, dentropy, logp, lse, entropy, dhidden, dweight, adapter,
-                            accumulate);
+          to_->head_through(hidden, weight, targets, scale, precision, dlogp, dentropy, logp, lse,
+                            entropy, dhidden, dweight, adapter, accumulate);
         });
   }
   void scale_logits(Tensor& logits, const HeadScale& scale) override {
     moved("scale_logits", {&logits, &logits}, [&] { to_->scale_logits(logits, scale); });
   }
-  void token_logprob(In logits, Rows targets, float inv_temperature, Tensor& logp, Tensor& lse) override {
-    moved("token_logprob", {&logits, &logp, &lse}, [&] { to_->token_logprob(logits, targets, inv_temperature, logp, lse); });
+  void token_logprob(In logits, Rows targets, float inv_temperature, Tensor& logp,
+                     Tensor& lse) override {
+    moved("token_logprob", {&logits, &logp, &lse},
+          [&] { to_->token_logprob(logits, targets, inv_temperature, logp, lse); });
   }
 
   void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override {
-    moved("adamw", {&values, &values, &grads, &m, &m, &v, &v}, [&] { to_->adamw(values, grads, m, v, how); });
+    moved("adamw", {&values, &values, &grads, &m, &m, &v, &v},
+          [&] { to_->adamw(values, grads, m, v, how); });
   }
   void round_to_bf16(Tensor& x, const StochasticRounding& how) override {
     moved("round_to_bf16", {&x, &x}, [&] { to_->round_to_bf16(x, how); });
@@ -217,9 +247,11 @@ class ProfiledDevice final : public Device, public TellsSpans {
         name, operands, [&] { return Work{.bytes = bytes_of(operands)}; }, call);
   }
   template <class Measure, class Call>
-  std::invoke_result_t<Call> computed(std::string_view name, Operands operands, const Measure& work, const Call& call) {
+  std::invoke_result_t<Call> computed(std::string_view name, Operands operands, const Measure& work,
+                                      const Call& call) {
     const Spanned span(&spans_, [&] {
-      return SpanStart{SpanKind::op, name, work(), spans_.wants_shapes() ? shapes_of(operands) : std::string()};
+      return SpanStart{SpanKind::op, name, work(),
+                       spans_.wants_shapes() ? shapes_of(operands) : std::string()};
     });
     return call();
   }

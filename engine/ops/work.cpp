@@ -20,7 +20,8 @@ struct Keys {
 Keys keys_of(const Layout& layout, int window) {
   Keys keys;
   for (std::int32_t n = 0; n < layout.sequences(); ++n) {
-    const auto begin = layout.offsets[static_cast<std::size_t>(n)], end = layout.offsets[static_cast<std::size_t>(n) + 1];
+    const auto begin = layout.offsets[static_cast<std::size_t>(n)],
+               end = layout.offsets[static_cast<std::size_t>(n) + 1];
     std::int32_t first = 0, last = -1;
     for (auto t = begin; t < end; ++t) {
       const std::int32_t position = layout.positions[static_cast<std::size_t>(t)];
@@ -34,18 +35,21 @@ Keys keys_of(const Layout& layout, int window) {
   return keys;
 }
 
-/// `products`: of a query and a key, or as large; `queries`, `keys`: arrays like q, and like the keys that are read, that are moved.
-Work attention_with(double products, double queries, double keys, const Tensor& q, const Layout& layout, const AttentionShape& shape,
-                    Precision precision) {
+/// `products`: of a query and a key, or as large; `queries`, `keys`: arrays like q, and like the
+/// keys that are read, that are moved.
+Work attention_with(double products, double queries, double keys, const Tensor& q,
+                    const Layout& layout, const AttentionShape& shape, Precision precision) {
   const Keys found = keys_of(layout, shape.window);
   const double size = shape.head_size;
-  return {.flops = 2 * products * shape.heads * size * found.seen,
-          .bytes = queries * bytes_of({&q}) + keys * shape.kv_heads * size * sizeof(float) * found.read,
-          .bf16 = precision == Precision::bf16};
+  return {
+      .flops = 2 * products * shape.heads * size * found.seen,
+      .bytes = queries * bytes_of({&q}) + keys * shape.kv_heads * size * sizeof(float) * found.read,
+      .bf16 = precision == Precision::bf16};
 }
 
 double rows_with_target(std::span<const std::int32_t> targets) {
-  return static_cast<double>(std::ranges::count_if(targets, [](std::int32_t target) { return target != no_target; }));
+  return static_cast<double>(
+      std::ranges::count_if(targets, [](std::int32_t target) { return target != no_target; }));
 }
 
 /// Multiplications and additions of one product over the vocabulary.
@@ -59,7 +63,8 @@ double adapter_product(const HeadAdapter* adapter, std::span<const std::int32_t>
 }  // namespace
 
 Work gemm_work(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how) {
-  const double rows = static_cast<double>(c.shape()[0]), inner = rows > 0 ? static_cast<double>(a.count()) / rows : 0;
+  const double rows = static_cast<double>(c.shape()[0]),
+               inner = rows > 0 ? static_cast<double>(a.count()) / rows : 0;
   return {.flops = 2 * static_cast<double>(c.count()) * inner,
           .bytes = bytes_of({&a, &b, &c}) + (how.accumulate ? bytes_of({&c}) : 0),
           .bf16 = how.precision == Precision::bf16};
@@ -74,25 +79,29 @@ Work gemms_work(std::span<const GemmCall> calls) {
   return sum;
 }
 
-Work attention_work(const Tensor& q, const Layout& layout, const AttentionShape& shape, Precision precision) {
+Work attention_work(const Tensor& q, const Layout& layout, const AttentionShape& shape,
+                    Precision precision) {
   return attention_with(2, 2, 2, q, layout, shape, precision);  // q, out; k, v
 }
 
-Work attention_backward_work(const Tensor& q, const Layout& layout, const AttentionShape& shape, Precision precision) {
+Work attention_backward_work(const Tensor& q, const Layout& layout, const AttentionShape& shape,
+                             Precision precision) {
   return attention_with(5, 4, 4, q, layout, shape, precision);  // q, out, dout, dq; k, v, dk, dv
 }
 
-Work head_work(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, Precision precision,
-               const HeadAdapter* adapter) {
+Work head_work(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
+               Precision precision, const HeadAdapter* adapter) {
   return {.flops = one_product(weight, targets) + adapter_product(adapter, targets),
           .bytes = bytes_of({&hidden, &weight}),
           .bf16 = precision == Precision::bf16};
 }
 
-Work head_backward_work(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, Precision precision,
+Work head_backward_work(const Tensor& hidden, const Tensor& weight,
+                        std::span<const std::int32_t> targets, Precision precision,
                         const Tensor& dweight, const HeadAdapter* adapter, bool has_logits) {
   const double again = has_logits ? 0 : 1, products = again + (dweight ? 2 : 1);
-  return {.flops = products * one_product(weight, targets) + (again + 2) * adapter_product(adapter, targets),
+  return {.flops = products * one_product(weight, targets) +
+                   (again + 2) * adapter_product(adapter, targets),
           .bytes = 2 * bytes_of({&hidden}) + bytes_of({&weight}) + 2 * bytes_of({&dweight}),
           .bf16 = precision == Precision::bf16};
 }

@@ -18,7 +18,8 @@ float clip_factor(double norm, double max_norm) {
 
 }  // namespace
 
-AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp) : parameters_(parameters.trained()), tp_(tp) {
+AdamW::AdamW(nn::Parameters& parameters, parallel::Communicator* tp)
+    : parameters_(parameters.trained()), tp_(tp) {
   check(static_cast<bool>(parameters.grads()), "AdamW: parameters without gradients");
   auto& device = parameters.device();
   exp_avg_ = device.empty(Shape{parameters_.count()});
@@ -31,7 +32,8 @@ std::vector<AdamW::Range> AdamW::ranges(Gradients after) const {
   std::vector<Range> all;
   std::int64_t at = 0;
   for (const auto& parameter : parameters_.all()) {
-    const Range range{at, at + parameter.value.count(), parameter.decays(), after == Gradients::cleared && !parameter.state->by_product};
+    const Range range{at, at + parameter.value.count(), parameter.decays(),
+                      after == Gradients::cleared && !parameter.state->by_product};
     if (!all.empty() && all.back().decays == range.decays && all.back().clears == range.clears) {
       all.back().end = range.end;
     } else {
@@ -42,20 +44,26 @@ std::vector<AdamW::Range> AdamW::ranges(Gradients after) const {
   return all;
 }
 
-Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config, Gradients after) {
-  check(config.beta1 >= 0 && config.beta1 < 1 && config.beta2 >= 0 && config.beta2 < 1, "AdamW: betas must lie in [0, 1)");
-  check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0, "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
+Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config,
+                                  Gradients after) {
+  check(config.beta1 >= 0 && config.beta1 < 1 && config.beta2 >= 0 && config.beta2 < 1,
+        "AdamW: betas must lie in [0, 1)");
+  check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0,
+        "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
   auto& device = parameters_.device();
-  const double norm = std::sqrt(nn::sum_of_squares(parameters_, tp_));  // f64: a sum of f32 squares cannot overflow
+  const double norm =
+      std::sqrt(nn::sum_of_squares(parameters_, tp_));  // f64: a sum of f32 squares cannot overflow
   if (!std::isfinite(norm)) {
     const std::string name = nn::first_not_finite(parameters_, tp_);
     if (after == Gradients::cleared) zero_grad();
-    return fail(Errc::bad_input, cat("the gradient of ", name, " is not finite at update ", steps_ + 1,
-                                     "; nothing was changed. Lower train.learning_rate or look at the batch"));
+    return fail(Errc::bad_input,
+                cat("the gradient of ", name, " is not finite at update ", steps_ + 1,
+                    "; nothing was changed. Lower train.learning_rate or look at the batch"));
   }
   ++steps_;
   for (const auto& [begin, end, decays, clears] : ranges(after)) {
-    Tensor values = parameters_.values().flat(begin, end), grads = parameters_.grads().flat(begin, end);
+    Tensor values = parameters_.values().flat(begin, end),
+           grads = parameters_.grads().flat(begin, end);
     Tensor m = exp_avg_.flat(begin, end), v = exp_avg_sq_.flat(begin, end);
     device.adamw(values, grads, m, v,
                  {.learning_rate = learning_rate,
@@ -68,28 +76,36 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
                   .clear_gradients = clears});
   }
   if (config.rounding_seed) round_weights(*config.rounding_seed);
-  for (const auto& parameter : parameters_.all()) parameter.state->unset = after == Gradients::cleared && parameter.state->by_product;
+  for (const auto& parameter : parameters_.all())
+    parameter.state->unset = after == Gradients::cleared && parameter.state->by_product;
   return Report{norm};
 }
 
-// An element's chance is that of its place in the whole tensor: ranks that hold the same one agree, and no rank's depends on how many
-// there are.
+// An element's chance is that of its place in the whole tensor: ranks that hold the same one agree,
+// and no rank's depends on how many there are.
 void AdamW::round_weights(std::uint64_t seed) {
-  const std::uint64_t key = uniform_below(~std::uint64_t{0}, seed, static_cast<std::uint64_t>(steps_), 0);
+  const std::uint64_t key =
+      uniform_below(~std::uint64_t{0}, seed, static_cast<std::uint64_t>(steps_), 0);
   std::uint32_t stream = 0;
   for (auto& parameter : parameters_.all()) {
     const auto& shard = parameter.shard;
     const Shape whole = parameter.logical_shape();
-    const std::int64_t pitch = whole.rank() == 2 ? whole[1] : 1, first = shard.whole() ? 0 : shard.begin * (shard.axis == 0 ? pitch : 1);
-    parameters_.device().round_to_bf16(parameter.value, {.key = key, .stream = stream++, .first = first, .pitch = pitch});
+    const std::int64_t pitch = whole.rank() == 2 ? whole[1] : 1,
+                       first = shard.whole() ? 0 : shard.begin * (shard.axis == 0 ? pitch : 1);
+    parameters_.device().round_to_bf16(
+        parameter.value, {.key = key, .stream = stream++, .first = first, .pitch = pitch});
   }
 }
 
-void AdamW::zero_grad() { parameters_.device().fill(parameters_.grads(), 0); }
+void AdamW::zero_grad() {
+  parameters_.device().fill(parameters_.grads(), 0);
+}
 
-void AdamW::restore(std::span<const float> exp_avg, std::span<const float> exp_avg_sq, std::int64_t steps) {
+void AdamW::restore(std::span<const float> exp_avg, std::span<const float> exp_avg_sq,
+                    std::int64_t steps) {
   const auto count = static_cast<std::size_t>(parameters_.count());
-  check(exp_avg.size() == count && exp_avg_sq.size() == count, "AdamW::restore: moments of another model");
+  check(exp_avg.size() == count && exp_avg_sq.size() == count,
+        "AdamW::restore: moments of another model");
   parameters_.device().upload(exp_avg_, exp_avg);
   parameters_.device().upload(exp_avg_sq_, exp_avg_sq);
   set_steps(steps);

@@ -1,5 +1,6 @@
-// Learning-rate schedules as pure functions of the number of updates done: the multipliers of transformers' get_*_schedule
-// (huggingface/transformers: src/transformers/optimization.py), with its step convention: LambdaLR gives update k (from 0) the factor of k.
+// Learning-rate schedules as pure functions of the number of updates done: the multipliers of
+// transformers' get_*_schedule (huggingface/transformers: src/transformers/optimization.py), with
+// its step convention: LambdaLR gives update k (from 0) the factor of k.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,12 @@
 namespace troupe::engine::optim {
 
 struct ScheduleOptions {
-  std::int64_t total_steps = 0;   ///< updates of the whole run; constant and inverse_sqrt do not need it
-  std::int64_t warmup_steps = 0;  ///< the factor rises linearly over these: 0 at update 0, 1 at update `warmup_steps`
-  double min_ratio = 0;           ///< where linear, cosine and wsd end, as a part of the full rate
-  std::int64_t decay_steps = 0;   ///< wsd: length of the decay at the end; 0: a tenth of the run
+  std::int64_t total_steps =
+      0;  ///< updates of the whole run; constant and inverse_sqrt do not need it
+  std::int64_t warmup_steps =
+      0;  ///< the factor rises linearly over these: 0 at update 0, 1 at update `warmup_steps`
+  double min_ratio = 0;          ///< where linear, cosine and wsd end, as a part of the full rate
+  std::int64_t decay_steps = 0;  ///< wsd: length of the decay at the end; 0: a tenth of the run
 };
 
 class Schedule {
@@ -34,9 +37,11 @@ class Schedule {
   ScheduleOptions options_;
 };
 
-/// By transformers' name: "constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr", "inverse_sqrt",
-/// "warmup_stable_decay" or "wsd". Two things differ from transformers on purpose: "constant" honours warmup_steps instead of ignoring
-/// them, and "linear" honours min_ratio. Errc::usage: an unknown name, steps that do not fit the run, a ratio outside [0, 1].
+/// By transformers' name: "constant", "constant_with_warmup", "linear", "cosine",
+/// "cosine_with_min_lr", "inverse_sqrt", "warmup_stable_decay" or "wsd". Two things differ from
+/// transformers on purpose: "constant" honours warmup_steps instead of ignoring them, and "linear"
+/// honours min_ratio. Errc::usage: an unknown name, steps that do not fit the run, a ratio outside
+/// [0, 1].
 Result<Schedule> make_schedule(std::string_view name, const ScheduleOptions& options);
 
 /// The names that make_schedule knows.

@@ -26,7 +26,8 @@ struct Place {
   int dp = 0, tp = 0;
 };
 
-/// One rank's place in the grid and its communicators: the whole group, its row of tp ranks, its column of dp ranks.
+/// One rank's place in the grid and its communicators: the whole group, its row of tp ranks, its
+/// column of dp ranks.
 class Mesh {
  public:
   /// A group of one.

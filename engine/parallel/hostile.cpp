@@ -15,7 +15,8 @@ struct State {
 
 class Hostile final : public Communicator {
  public:
-  Hostile(std::unique_ptr<Communicator> group, std::shared_ptr<State> state) : group_(std::move(group)), state_(std::move(state)) {}
+  Hostile(std::unique_ptr<Communicator> group, std::shared_ptr<State> state)
+      : group_(std::move(group)), state_(std::move(state)) {}
 
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
@@ -24,12 +25,14 @@ class Hostile final : public Communicator {
     group_->broadcast(data, root, what);
     pause();
   }
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what) override {
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                  std::string_view what) override {
     before();
     group_->all_gather(mine, all, what);
     pause();
   }
-  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs, std::string_view what) override {
+  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs,
+                  std::string_view what) override {
     before();
     group_->all_to_all(mine, theirs, what);
     pause();
@@ -54,7 +57,8 @@ class Hostile final : public Communicator {
   }
   void pause() {
     if (state_->options.longest_pause <= 0) return;
-    auto turns = uniform_below(state_->options.longest_pause + 1ULL, state_->options.seed, group_->rank(), state_->draws++);
+    auto turns = uniform_below(state_->options.longest_pause + 1ULL, state_->options.seed,
+                               group_->rank(), state_->draws++);
     for (; turns > 0; --turns) std::this_thread::yield();
   }
 
@@ -64,8 +68,10 @@ class Hostile final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_hostile(std::unique_ptr<Communicator> group, HostileOptions options) {
-  return std::make_unique<Hostile>(std::move(group), std::make_shared<State>(State{std::move(options)}));
+std::unique_ptr<Communicator> make_hostile(std::unique_ptr<Communicator> group,
+                                           HostileOptions options) {
+  return std::make_unique<Hostile>(std::move(group),
+                                   std::make_shared<State>(State{std::move(options)}));
 }
 
 }  // namespace troupe::engine::parallel

@@ -17,15 +17,19 @@ void OneRank::broadcast(std::span<std::byte>, int root, std::string_view what) {
   enter(what);
 }
 
-void OneRank::broadcast_idle(std::span<std::byte> data, int root, std::string_view what) { broadcast(data, root, what); }
+void OneRank::broadcast_idle(std::span<std::byte> data, int root, std::string_view what) {
+  broadcast(data, root, what);
+}
 
-void OneRank::all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what) {
+void OneRank::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                         std::string_view what) {
   check(all.size() == mine.size(), "all_gather: `all` holds one block of every rank");
   enter(what);
   if (!mine.empty()) std::memmove(all.data(), mine.data(), mine.size());
 }
 
-void OneRank::all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs, std::string_view what) {
+void OneRank::all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs,
+                         std::string_view what) {
   all_gather(mine, theirs, what);
 }
 
@@ -35,6 +39,8 @@ std::unique_ptr<Communicator> OneRank::split(int color, int) {
   return std::make_unique<OneRank>();
 }
 
-void OneRank::abort(std::string_view why) noexcept { ended_ = cat("rank 0 ended: ", why); }
+void OneRank::abort(std::string_view why) noexcept {
+  ended_ = cat("rank 0 ended: ", why);
+}
 
 }  // namespace troupe::engine::parallel

@@ -15,7 +15,8 @@ constexpr std::size_t small = 4096;
 /// Longer vectors go in pieces of so many values, which bounds the scratch memory: twice a piece.
 constexpr std::size_t piece = std::size_t{1} << 20;
 
-/// into[i] = ((block 0 [i] op block 1 [i]) op block 2 [i]) ..., of `ranks` blocks of n that stand one after the other.
+/// into[i] = ((block 0 [i] op block 1 [i]) op block 2 [i]) ..., of `ranks` blocks of n that stand
+/// one after the other.
 template <class T, class Op>
 void fold(const T* blocks, std::size_t ranks, std::size_t n, T* into, Op op) {
   std::copy_n(blocks, n, into);
@@ -23,9 +24,11 @@ void fold(const T* blocks, std::size_t ranks, std::size_t n, T* into, Op op) {
     for (std::size_t i = 0; i < n; ++i) into[i] = op(into[i], blocks[r * n + i]);
 }
 
-/// Each rank reduces one block of the piece and gives the result to all. `scratch` and `theirs` are kept between pieces.
+/// Each rank reduces one block of the piece and gives the result to all. `scratch` and `theirs` are
+/// kept between pieces.
 template <class T, class Op>
-void reduce_piece(Communicator& group, std::span<T> values, std::vector<T>& mine, std::vector<T>& theirs, std::string_view what, Op op) {
+void reduce_piece(Communicator& group, std::span<T> values, std::vector<T>& mine,
+                  std::vector<T>& theirs, std::string_view what, Op op) {
   const std::size_t ranks = group.size(), block = (values.size() + ranks - 1) / ranks;
   mine.resize(block * ranks);
   theirs.resize(block * ranks);
@@ -50,7 +53,8 @@ void reduce(Communicator& group, std::span<T> values, std::string_view what, Op 
     return;
   }
   for (std::size_t begin = 0; begin < values.size(); begin += piece)
-    reduce_piece(group, values.subspan(begin, std::min(piece, values.size() - begin)), mine, theirs, what, op);
+    reduce_piece(group, values.subspan(begin, std::min(piece, values.size() - begin)), mine, theirs,
+                 what, op);
 }
 
 /// Every rank's bytes by rank, and how many each gave.
@@ -59,15 +63,19 @@ struct Gathered {
   std::vector<std::uint64_t> sizes;
 };
 
-Gathered gather(Communicator& group, std::span<const std::byte> mine, std::string_view what, std::size_t limit) {
+Gathered gather(Communicator& group, std::span<const std::byte> mine, std::string_view what,
+                std::size_t limit) {
   Gathered all;
   all.sizes.resize(group.size());
   const std::uint64_t own[] = {mine.size()};
-  group.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all.sizes)), what);
+  group.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all.sizes)),
+                   what);
   std::uint64_t total = 0, longest = 0;
   for (const auto n : all.sizes) {
     if (n > limit || total > limit - n)
-      throw Failure(Error{Errc::full, cat("'", what, "': the ranks together give more than the bound of ", limit, " bytes")});
+      throw Failure(Error{
+          Errc::full,
+          cat("'", what, "': the ranks together give more than the bound of ", limit, " bytes")});
     total += n;
     longest = std::max(longest, n);
   }
@@ -101,7 +109,8 @@ void max(Communicator& group, std::span<float> values, std::string_view what) {
   reduce(group, values, what, [](float a, float b) { return b > a || std::isnan(b) ? b : a; });
 }
 
-std::vector<std::string> gather_strings(Communicator& group, std::string_view mine, std::string_view what, std::size_t limit) {
+std::vector<std::string> gather_strings(Communicator& group, std::string_view mine,
+                                        std::string_view what, std::size_t limit) {
   const Gathered all = gather(group, std::as_bytes(std::span(mine)), what, limit);
   std::vector<std::string> strings;
   const char* next = reinterpret_cast<const char*>(all.bytes.data());
@@ -112,7 +121,8 @@ std::vector<std::string> gather_strings(Communicator& group, std::string_view mi
   return strings;
 }
 
-std::vector<float> gather_floats(Communicator& group, std::span<const float> mine, std::string_view what) {
+std::vector<float> gather_floats(Communicator& group, std::span<const float> mine,
+                                 std::string_view what) {
   const Gathered all = gather(group, std::as_bytes(mine), what, std::size_t{1} << 36);
   std::vector<float> values(all.bytes.size() / sizeof(float));
   if (!values.empty()) std::memcpy(values.data(), all.bytes.data(), all.bytes.size());

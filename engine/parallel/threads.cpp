@@ -35,7 +35,8 @@ struct World {
   std::mutex mutex;
   std::chrono::nanoseconds deadline{};
   std::vector<std::weak_ptr<ThreadRanks>> groups{};
-  std::vector<int> held{};   // communicators that each rank holds, of this group and of those split off
+  std::vector<int>
+      held{};  // communicators that each rank holds, of this group and of those split off
   std::vector<bool> left{};  // ranks that held some and hold none: they come no more
 
   void take(int name);
@@ -43,9 +44,11 @@ struct World {
   void end(const std::string& words, bool bug);
 };
 
-/// One group of threads: the meeting place. Everything but `world` and `names` is guarded by world->mutex.
+/// One group of threads: the meeting place. Everything but `world` and `names` is guarded by
+/// world->mutex.
 struct ThreadRanks {
-  ThreadRanks(std::shared_ptr<World> of, std::vector<int> ranks) : world(std::move(of)), names(std::move(ranks)), posts(names.size()) {}
+  ThreadRanks(std::shared_ptr<World> of, std::vector<int> ranks)
+      : world(std::move(of)), names(std::move(ranks)), posts(names.size()) {}
 
   const std::shared_ptr<World> world;
   const std::vector<int> names;  // its ranks as the world numbers them, for messages
@@ -53,10 +56,11 @@ struct ThreadRanks {
   std::vector<Post> posts;
   std::size_t arrived = 0, copied = 0;
   std::uint64_t meeting = 0;
-  bool open = false;                                                     // all are here: copy
-  std::optional<std::string> ended{};                                    // no meeting any more, and why
-  bool bug = false;                                                      // it ended by a mistake of ours
-  std::vector<std::pair<std::shared_ptr<ThreadRanks>, int>> children{};  // of a split: each rank's group, and its rank there
+  bool open = false;                   // all are here: copy
+  std::optional<std::string> ended{};  // no meeting any more, and why
+  bool bug = false;                    // it ended by a mistake of ours
+  std::vector<std::pair<std::shared_ptr<ThreadRanks>, int>>
+      children{};  // of a split: each rank's group, and its rank there
 
   int size() const { return static_cast<int>(names.size()); }
   template <class Copy>
@@ -108,19 +112,24 @@ bool ThreadRanks::somebody_left() const {
 std::string ThreadRanks::missing(bool of_those_who_left) const {
   std::vector<std::string> ranks;
   for (std::size_t r = 0; r < posts.size(); ++r)
-    if (!posts[r].here && (!of_those_who_left || world->left[names[r]])) ranks.push_back(std::to_string(names[r]));
+    if (!posts[r].here && (!of_those_who_left || world->left[names[r]]))
+      ranks.push_back(std::to_string(names[r]));
   return cat(ranks.size() == 1 ? "rank " : "ranks ", join(ranks, ", "));
 }
 
 void ThreadRanks::check_that_posts_agree() {
   const auto words = [this](std::size_t r) {
     const Post& post = posts[r];
-    return cat("rank ", names[r], " calls ", post.kind, " of ", post.bytes.size(), " bytes with root ", post.root, " ('", post.what, "')");
+    return cat("rank ", names[r], " calls ", post.kind, " of ", post.bytes.size(),
+               " bytes with root ", post.root, " ('", post.what, "')");
   };
   for (std::size_t r = 1; r < posts.size(); ++r) {
     const Post &a = posts[0], &b = posts[r];
-    if (std::string_view(a.kind) == b.kind && a.root == b.root && a.bytes.size() == b.bytes.size()) continue;
-    world->end(cat("the ranks' calls do not match: ", words(0), ", ", words(r), " (a bug in troupe, not in your input)"), true);
+    if (std::string_view(a.kind) == b.kind && a.root == b.root && a.bytes.size() == b.bytes.size())
+      continue;
+    world->end(cat("the ranks' calls do not match: ", words(0), ", ", words(r),
+                   " (a bug in troupe, not in your input)"),
+               true);
     return;
   }
 }
@@ -136,17 +145,20 @@ void ThreadRanks::make_children() {
     std::memcpy(pair.data(), posts[r].bytes.data(), sizeof pair);
     wishes.push_back({pair[0], pair[1], r});
   }
-  std::sort(wishes.begin(), wishes.end(),
-            [](const Wish& a, const Wish& b) { return std::tie(a.color, a.key, a.rank) < std::tie(b.color, b.key, b.rank); });
+  std::sort(wishes.begin(), wishes.end(), [](const Wish& a, const Wish& b) {
+    return std::tie(a.color, a.key, a.rank) < std::tie(b.color, b.key, b.rank);
+  });
   children.assign(posts.size(), {});
   std::erase_if(world->groups, [](const auto& group) { return group.expired(); });
   for (std::size_t first = 0; first < wishes.size();) {
     std::size_t last = first;
     std::vector<int> members;
-    for (; last < wishes.size() && wishes[last].color == wishes[first].color; ++last) members.push_back(names[wishes[last].rank]);
+    for (; last < wishes.size() && wishes[last].color == wishes[first].color; ++last)
+      members.push_back(names[wishes[last].rank]);
     const auto child = std::make_shared<ThreadRanks>(world, std::move(members));
     world->groups.push_back(child);
-    for (std::size_t i = first; i < last; ++i) children[wishes[i].rank] = {child, static_cast<int>(i - first)};
+    for (std::size_t i = first; i < last; ++i)
+      children[wishes[i].rank] = {child, static_cast<int>(i - first)};
     first = last;
   }
 }
@@ -160,7 +172,8 @@ void ThreadRanks::wait_for_all(std::unique_lock<std::mutex>& lock, int rank, boo
     const double seconds = std::chrono::duration<double>(world->deadline).count();
     const auto words = cat("waited ", to_text(seconds), " s for ", missing(false), " of ", size());
     world->end(cat("rank ", names[rank], " gave up '", what, "': it ", words), false);
-    throw Failure(Error{Errc::timeout, cat("'", what, "': ", words, ", which neither came nor said why")});
+    throw Failure(
+        Error{Errc::timeout, cat("'", what, "': ", words, ", which neither came nor said why")});
   }
   if (open) return;  // before anything else: who has come reads the others' memory now
   if (!ended) {
@@ -197,7 +210,9 @@ void ThreadRanks::meet(int rank, Post post, bool idle, const Copy& copy) {
     ++meeting;
     changed.notify_all();
   } else {
-    changed.wait(lock, [&] { return meeting != here; });  // the others only copy: this ends, also when the group does
+    changed.wait(lock, [&] {
+      return meeting != here;
+    });  // the others only copy: this ends, also when the group does
   }
 }
 
@@ -207,27 +222,39 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t n) {
 
 class ThreadRank final : public Communicator {
  public:
-  ThreadRank(std::shared_ptr<ThreadRanks> group, int rank) : group_(std::move(group)), rank_(rank) { group_->world->take(name()); }
+  ThreadRank(std::shared_ptr<ThreadRanks> group, int rank) : group_(std::move(group)), rank_(rank) {
+    group_->world->take(name());
+  }
   ~ThreadRank() override { group_->world->drop(name()); }
 
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
 
-  void broadcast(std::span<std::byte> data, int root, std::string_view what) override { spread(data, root, what, false); }
-  void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) override { spread(data, root, what, true); }
+  void broadcast(std::span<std::byte> data, int root, std::string_view what) override {
+    spread(data, root, what, false);
+  }
+  void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) override {
+    spread(data, root, what, true);
+  }
 
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what) override {
-    check(all.size() == mine.size() * group_->posts.size(), "all_gather: `all` holds one block of every rank");
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                  std::string_view what) override {
+    check(all.size() == mine.size() * group_->posts.size(),
+          "all_gather: `all` holds one block of every rank");
     group_->meet(rank_, {"all_gather", 0, mine, what}, false, [&] {
-      for (int r = 0; r < size(); ++r) copy_bytes(all.data() + r * mine.size(), group_->posts[r].bytes.data(), mine.size());
+      for (int r = 0; r < size(); ++r)
+        copy_bytes(all.data() + r * mine.size(), group_->posts[r].bytes.data(), mine.size());
     });
   }
 
-  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs, std::string_view what) override {
+  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs,
+                  std::string_view what) override {
     const std::size_t block = mine.size() / group_->posts.size();
-    check(theirs.size() == mine.size() && block * group_->posts.size() == mine.size(), "all_to_all: one equal block for every rank");
+    check(theirs.size() == mine.size() && block * group_->posts.size() == mine.size(),
+          "all_to_all: one equal block for every rank");
     group_->meet(rank_, {"all_to_all", 0, mine, what}, false, [&] {
-      for (int r = 0; r < size(); ++r) copy_bytes(theirs.data() + r * block, group_->posts[r].bytes.data() + rank_ * block, block);
+      for (int r = 0; r < size(); ++r)
+        copy_bytes(theirs.data() + r * block, group_->posts[r].bytes.data() + rank_ * block, block);
     });
   }
 
@@ -265,7 +292,8 @@ struct ThreadGroup::Parts {
   std::vector<bool> given;
 };
 
-ThreadGroup::ThreadGroup(int ranks, ThreadGroupOptions options) : parts_(std::make_unique<Parts>()) {
+ThreadGroup::ThreadGroup(int ranks, ThreadGroupOptions options)
+    : parts_(std::make_unique<Parts>()) {
   check(ranks >= 1, "a group has at least one rank");
   auto world = std::make_shared<World>();
   world->deadline = options.deadline;

@@ -59,7 +59,8 @@ Tensor Tensor::view(Shape shape) const {
 }
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
-  check(shape_.rank() >= 1 && 0 <= begin && begin <= end && end <= shape_[0], "Tensor::rows: outside the tensor");
+  check(shape_.rank() >= 1 && 0 <= begin && begin <= end && end <= shape_[0],
+        "Tensor::rows: outside the tensor");
   const std::size_t skip = static_cast<std::size_t>(begin * shape_.stride()) * bytes_of(type_);
   const std::int64_t count = end - begin;
   switch (shape_.rank()) {
@@ -76,7 +77,8 @@ Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
 
 Tensor Tensor::flat(std::int64_t begin, std::int64_t end) const {
   check(0 <= begin && begin <= end && end <= count(), "Tensor::flat: outside the tensor");
-  return {buffer_, offset_ + static_cast<std::size_t>(begin) * bytes_of(type_), Shape{end - begin}, type_};
+  return {buffer_, offset_ + static_cast<std::size_t>(begin) * bytes_of(type_), Shape{end - begin},
+          type_};
 }
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
-// Tensor: a shaped handle on memory that a Device owns. Copying a Tensor copies the handle, not the values.
-// Nobody outside engine/ops dereferences one: values enter by Device::upload and leave by Device::download (to_host).
+// Tensor: a shaped handle on memory that a Device owns. Copying a Tensor copies the handle, not the
+// values. Nobody outside engine/ops dereferences one: values enter by Device::upload and leave by
+// Device::download (to_host).
 #pragma once
 
 #include <array>
@@ -11,7 +12,8 @@
 
 namespace troupe {
 
-/// The packed ones are in an order that the device chose (ops::Device::pack) and that only its products read.
+/// The packed ones are in an order that the device chose (ops::Device::pack) and that only its
+/// products read.
 enum class DType : std::uint8_t { f32, bf16, i32, bf16_packed, int8_packed };
 
 constexpr std::size_t bytes_of(DType type) {

@@ -1,5 +1,5 @@
-// Added tokens: texts that are tokens wherever they stand, found before anything else happens (Hugging Face tokenizers,
-// added_vocabulary.rs).
+// Added tokens: texts that are tokens wherever they stand, found before anything else happens
+// (Hugging Face tokenizers, added_vocabulary.rs).
 #pragma once
 
 #include <array>
@@ -22,8 +22,10 @@ struct AddedToken {
   bool special = false;
 };
 
-/// From the "added_tokens" array. Errc::bad_input for ids that are negative, too large, given twice, or contradict `vocabulary`.
-Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabulary& vocabulary, std::string_view where);
+/// From the "added_tokens" array. Errc::bad_input for ids that are negative, too large, given
+/// twice, or contradict `vocabulary`.
+Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabulary& vocabulary,
+                                                  std::string_view where);
 
 /// Finds a set of texts: the leftmost, and there the longest.
 class TokenMatcher {
@@ -39,12 +41,14 @@ class TokenMatcher {
   };
 
   explicit TokenMatcher(std::vector<Entry> entries = {});
-  /// The segments of `text` in order, none empty. With `keep_special_text` special tokens are not looked for.
+  /// The segments of `text` in order, none empty. With `keep_special_text` special tokens are not
+  /// looked for.
   void split(std::string_view text, bool keep_special_text, std::vector<Segment>& out) const;
 
  private:
   std::int32_t longest_at(std::string_view text, std::size_t at) const;
-  bool accept(const AddedToken& token, std::string_view text, std::size_t begin, std::size_t end) const;
+  bool accept(const AddedToken& token, std::string_view text, std::size_t begin,
+              std::size_t end) const;
 
   std::vector<Entry> entries_;
   ByteTrie trie_;

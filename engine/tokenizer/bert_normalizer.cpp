@@ -9,8 +9,10 @@ namespace {
 
 /// What stands for the CJK ideographs in BERT: a few Unicode blocks.
 bool is_ideograph(char32_t c) {
-  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
-         (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
+         (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
+         (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
 struct Options {
@@ -19,7 +21,8 @@ struct Options {
 
 class BertNormalizer : public Normalizer {
  public:
-  explicit BertNormalizer(Options options) : options_(options), nfd_(make_unicode_normalizer("NFD")) {}
+  explicit BertNormalizer(Options options)
+      : options_(options), nfd_(make_unicode_normalizer("NFD")) {}
 
   bool apply(std::string& text) const override {
     bool cut = map(text, [this](std::string& out, char32_t c) { prepare(out, c); });
@@ -70,10 +73,13 @@ class BertNormalizer : public Normalizer {
 
 }  // namespace
 
-Result<std::unique_ptr<Normalizer>> make_bert_normalizer(const Json& options, std::string_view where) {
+Result<std::unique_ptr<Normalizer>> make_bert_normalizer(const Json& options,
+                                                         std::string_view where) {
   Options chosen{};
   const std::pair<const char*, bool Options::*> needed[] = {
-      {"clean_text", &Options::clean_text}, {"handle_chinese_chars", &Options::handle_chinese_chars}, {"lowercase", &Options::lowercase}};
+      {"clean_text", &Options::clean_text},
+      {"handle_chinese_chars", &Options::handle_chinese_chars},
+      {"lowercase", &Options::lowercase}};
   for (const auto& [key, member] : needed) {
     auto value = get_bool(options, key, where);
     if (!value) return fail(value.error());
@@ -82,7 +88,9 @@ Result<std::unique_ptr<Normalizer>> make_bert_normalizer(const Json& options, st
   chosen.strip_accents = chosen.lowercase;
   if (const Json* strip = options.find("strip_accents"); strip && !strip->is_null()) {
     if (!strip->is_bool())
-      return fail(Errc::bad_input, cat(where, ": \"strip_accents\" must be true, false or null, found ", quote(strip->dump(), 40)));
+      return fail(Errc::bad_input,
+                  cat(where, ": \"strip_accents\" must be true, false or null, found ",
+                      quote(strip->dump(), 40)));
     chosen.strip_accents = strip->boolean();
   }
   return std::make_unique<BertNormalizer>(chosen);

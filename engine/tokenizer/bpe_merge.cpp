@@ -10,9 +10,11 @@ namespace {
 constexpr std::size_t short_word = 32;
 
 // Ranks of neighbours stay in an array; each merge looks up two pairs again.
-void merge_by_scan(std::vector<TokenId>& symbols, const MergeTable& merges, std::vector<MergeTable::Merge>& pairs) {
+void merge_by_scan(std::vector<TokenId>& symbols, const MergeTable& merges,
+                   std::vector<MergeTable::Merge>& pairs) {
   pairs.clear();
-  for (std::size_t i = 0; i + 1 < symbols.size(); ++i) pairs.push_back(merges.find(symbols[i], symbols[i + 1]));
+  for (std::size_t i = 0; i + 1 < symbols.size(); ++i)
+    pairs.push_back(merges.find(symbols[i], symbols[i + 1]));
   while (!pairs.empty()) {
     std::size_t best = 0;
     for (std::size_t i = 1; i < pairs.size(); ++i)
@@ -26,15 +28,18 @@ void merge_by_scan(std::vector<TokenId>& symbols, const MergeTable& merges, std:
   }
 }
 
-// A linked list of symbols and a heap of candidate merges; a candidate whose neighbours have changed meanwhile is passed over.
+// A linked list of symbols and a heap of candidate merges; a candidate whose neighbours have
+// changed meanwhile is passed over.
 class HeapMerger {
  public:
-  HeapMerger(const MergeTable& merges, MergeScratch& scratch) : merges_(merges), symbols_(scratch.symbols), heap_(scratch.heap) {}
+  HeapMerger(const MergeTable& merges, MergeScratch& scratch)
+      : merges_(merges), symbols_(scratch.symbols), heap_(scratch.heap) {}
 
   void run(std::vector<TokenId>& ids) {
     symbols_.clear(), heap_.clear();
     const auto count = static_cast<std::int32_t>(ids.size());
-    for (std::int32_t i = 0; i < count; ++i) symbols_.push_back({ids[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1});
+    for (std::int32_t i = 0; i < count; ++i)
+      symbols_.push_back({ids[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1});
     for (std::int32_t i = 0; i + 1 < count; ++i) consider(i, false);
     std::make_heap(heap_.begin(), heap_.end(), later);
     while (!heap_.empty()) {
@@ -48,13 +53,16 @@ class HeapMerger {
   }
 
  private:
-  static bool later(const MergeScratch::Candidate& a, const MergeScratch::Candidate& b) { return a.order > b.order; }
+  static bool later(const MergeScratch::Candidate& a, const MergeScratch::Candidate& b) {
+    return a.order > b.order;
+  }
   MergeScratch::Symbol& at(std::int32_t index) { return symbols_[static_cast<std::size_t>(index)]; }
 
   void consider(std::int32_t left, bool push) {
     const auto found = merges_.find(at(left).id, at(at(left).next).id);
     if (found.rank == MergeTable::no_rank) return;
-    heap_.push_back({(std::uint64_t{found.rank} << 32) | static_cast<std::uint32_t>(left), found.id});
+    heap_.push_back(
+        {(std::uint64_t{found.rank} << 32) | static_cast<std::uint32_t>(left), found.id});
     if (push) std::push_heap(heap_.begin(), heap_.end(), later);
   }
 
@@ -75,10 +83,12 @@ class HeapMerger {
   std::vector<MergeScratch::Candidate>& heap_;
 };
 
-// All candidates of a rank, from left to right, then those of the next: where merges are in order, none of a lower rank comes up late.
+// All candidates of a rank, from left to right, then those of the next: where merges are in order,
+// none of a lower rank comes up late.
 class RankMerger {
  public:
-  RankMerger(const MergeTable& merges, MergeScratch& scratch) : merges_(merges), scratch_(scratch) {}
+  RankMerger(const MergeTable& merges, MergeScratch& scratch)
+      : merges_(merges), scratch_(scratch) {}
 
   void run(std::vector<TokenId>& ids) {
     auto& symbols = scratch_.symbols;
@@ -86,16 +96,20 @@ class RankMerger {
     scratch_.buckets.resize(merges_.ranks());
     scratch_.waiting.resize((merges_.ranks() + 63) / 64);
     const auto count = static_cast<std::int32_t>(ids.size());
-    for (std::int32_t i = 0; i < count; ++i) symbols.push_back({ids[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1});
+    for (std::int32_t i = 0; i < count; ++i)
+      symbols.push_back({ids[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1});
     for (std::int32_t i = 0; i + 1 < count; ++i) consider(i);
     for (std::size_t word = 0; word <= last_word_; ++word)
-      while (scratch_.waiting[word] != 0) merge_all(static_cast<std::uint32_t>(64 * word + std::countr_zero(scratch_.waiting[word])));
+      while (scratch_.waiting[word] != 0)
+        merge_all(static_cast<std::uint32_t>(64 * word + std::countr_zero(scratch_.waiting[word])));
     ids.clear();
     for (std::int32_t i = 0; i >= 0; i = at(i).next) ids.push_back(at(i).id);
   }
 
  private:
-  MergeScratch::Symbol& at(std::int32_t index) { return scratch_.symbols[static_cast<std::size_t>(index)]; }
+  MergeScratch::Symbol& at(std::int32_t index) {
+    return scratch_.symbols[static_cast<std::size_t>(index)];
+  }
 
   void consider(std::int32_t left) {
     const auto found = merges_.find(at(left).id, at(at(left).next).id);
@@ -103,7 +117,8 @@ class RankMerger {
     const auto entry = static_cast<std::int32_t>(scratch_.entries.size());
     scratch_.entries.push_back({left, -1});
     auto& bucket = scratch_.buckets[found.rank];
-    (bucket.first < 0 ? bucket.first : scratch_.entries[static_cast<std::size_t>(bucket.last)].next) = entry;
+    (bucket.first < 0 ? bucket.first
+                      : scratch_.entries[static_cast<std::size_t>(bucket.last)].next) = entry;
     bucket.last = entry;
     scratch_.waiting[found.rank / 64] |= std::uint64_t{1} << (found.rank % 64);
     last_word_ = std::max<std::size_t>(last_word_, found.rank / 64);
@@ -114,9 +129,11 @@ class RankMerger {
     positions.clear();
     const auto bucket = std::exchange(scratch_.buckets[rank], {});
     scratch_.waiting[rank / 64] &= ~(std::uint64_t{1} << (rank % 64));
-    for (std::int32_t i = bucket.first; i >= 0; i = scratch_.entries[static_cast<std::size_t>(i)].next)
+    for (std::int32_t i = bucket.first; i >= 0;
+         i = scratch_.entries[static_cast<std::size_t>(i)].next)
       positions.push_back(scratch_.entries[static_cast<std::size_t>(i)].position);
-    if (!std::is_sorted(positions.begin(), positions.end())) std::sort(positions.begin(), positions.end());
+    if (!std::is_sorted(positions.begin(), positions.end()))
+      std::sort(positions.begin(), positions.end());
     for (const std::int32_t position : positions) merge(position, rank);
   }
 
@@ -144,7 +161,8 @@ class RankMerger {
 void merge_pairs(std::vector<TokenId>& symbols, const MergeTable& merges, MergeScratch& scratch) {
   if (symbols.size() < 2 || merges.ranks() == 0) return;
   if (symbols.size() <= short_word) return merge_by_scan(symbols, merges, scratch.pairs);
-  merges.in_order() ? RankMerger(merges, scratch).run(symbols) : HeapMerger(merges, scratch).run(symbols);
+  merges.in_order() ? RankMerger(merges, scratch).run(symbols)
+                    : HeapMerger(merges, scratch).run(symbols);
 }
 
 }  // namespace troupe::engine::tokenizer

@@ -1,4 +1,5 @@
-// Byte-pair merging of one word: the pair of the lowest rank first, the leftmost of equals (Sennrich et al., arXiv:1508.07909).
+// Byte-pair merging of one word: the pair of the lowest rank first, the leftmost of equals
+// (Sennrich et al., arXiv:1508.07909).
 #pragma once
 
 #include <vector>
@@ -33,8 +34,9 @@ struct MergeScratch {
   std::vector<MergeTable::Merge> pairs;
 };
 
-/// Merges `symbols` in place until no adjacent pair has a rank. Short words by scanning; long ones rank by rank, in time linear in their
-/// length but for sorting what several ranks put into one; with merges that are not in order (MergeTable) with a heap.
+/// Merges `symbols` in place until no adjacent pair has a rank. Short words by scanning; long ones
+/// rank by rank, in time linear in their length but for sorting what several ranks put into one;
+/// with merges that are not in order (MergeTable) with a heap.
 void merge_pairs(std::vector<TokenId>& symbols, const MergeTable& merges, MergeScratch& scratch);
 
 }  // namespace troupe::engine::tokenizer

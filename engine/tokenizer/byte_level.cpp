@@ -15,7 +15,8 @@ Tables make_tables() {
   tables.byte.fill(-1);
   char32_t next = 0x100;
   for (int byte = 0; byte < 256; ++byte) {
-    const bool itself = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+    const bool itself =
+        (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
     const char32_t value = itself ? static_cast<char32_t>(byte) : next++;
     append_utf8(tables.character[static_cast<std::size_t>(byte)], value);
     tables.byte[value] = byte;
@@ -30,7 +31,9 @@ const Tables& tables() {
 
 }  // namespace
 
-const std::array<std::string, 256>& byte_characters() { return tables().character; }
+const std::array<std::string, 256>& byte_characters() {
+  return tables().character;
+}
 
 void append_byte_characters(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += tables().character[static_cast<unsigned char>(c)];

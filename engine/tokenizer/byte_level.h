@@ -7,7 +7,8 @@
 
 namespace troupe::engine::tokenizer {
 
-/// The character of each byte: printable Latin-1 stands for itself, the others are numbered from U+0100.
+/// The character of each byte: printable Latin-1 stands for itself, the others are numbered from
+/// U+0100.
 const std::array<std::string, 256>& byte_characters();
 
 /// Appends the character of each byte of `bytes`.
@@ -16,7 +17,8 @@ void append_byte_characters(std::string& out, std::string_view bytes);
 /// "<0x0A>": how vocabularies with byte fallback write a byte.
 std::string fallback_piece(std::size_t byte);
 
-/// Appends the bytes that the characters of `text` stand for. False, with nothing appended, when one of them stands for none.
+/// Appends the bytes that the characters of `text` stand for. False, with nothing appended, when
+/// one of them stands for none.
 bool append_bytes_of(std::string& out, std::string_view text);
 
 }  // namespace troupe::engine::tokenizer

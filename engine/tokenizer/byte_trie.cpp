@@ -27,7 +27,8 @@ bool ByteTrie::add(std::string_view key, std::int32_t value) {
 }
 
 void ByteTrie::grow() {
-  const auto old = std::exchange(slots_, std::vector<Slot>(slots_.empty() ? 64 : slots_.size() * 2));
+  const auto old =
+      std::exchange(slots_, std::vector<Slot>(slots_.empty() ? 64 : slots_.size() * 2));
   for (const Slot& slot : old)
     if (slot.child != none) slots_[slot_of(slot.key)] = slot;
 }

@@ -1,4 +1,5 @@
-// A set of texts by their bytes, in one flat hash table: which of them begin here, in time that only the longest match bounds.
+// A set of texts by their bytes, in one flat hash table: which of them begin here, in time that
+// only the longest match bounds.
 #pragma once
 
 #include <array>
@@ -16,7 +17,8 @@ class ByteTrie {
   static constexpr std::size_t most_nodes = std::size_t{1} << 22;
 
   ByteTrie() { first_.fill(none); }
-  /// `value` is not negative; a key given again keeps the later value. False, with nothing changed that matters, beyond most_nodes.
+  /// `value` is not negative; a key given again keeps the later value. False, with nothing changed
+  /// that matters, beyond most_nodes.
   bool add(std::string_view key, std::int32_t value);
   /// The node that `byte` leads to, or none.
   Node step(Node node, unsigned char byte) const;
@@ -30,7 +32,9 @@ class ByteTrie {
     std::uint32_t key = 0;  // node and byte
     Node child = none;
   };
-  static std::uint32_t key_of(Node node, unsigned char byte) { return (static_cast<std::uint32_t>(node) << 8) | byte; }
+  static std::uint32_t key_of(Node node, unsigned char byte) {
+    return (static_cast<std::uint32_t>(node) << 8) | byte;
+  }
   std::size_t slot_of(std::uint32_t key) const;
   void grow();
 

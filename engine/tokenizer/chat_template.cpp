@@ -33,26 +33,29 @@ bool contains_generation(const jinja::Block& block) {
 std::tm parse_time(const std::string& text) {
   std::tm out{};
   const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &out);
-  if (!end || *end) jinja::raise(cat("\"now\" must look like 2025-01-15T12:00:00, found ", quote(text)));
+  if (!end || *end)
+    jinja::raise(cat("\"now\" must look like 2025-01-15T12:00:00, found ", quote(text)));
   return out;
 }
 
 jinja::Value strftime_function(const std::optional<std::string>& now) {
-  return jinja::make_function("function", [now](jinja::Machine&, jinja::Arguments& arguments) -> jinja::Value {
-    std::tm time{};
-    const std::time_t seconds = std::time(nullptr);
-    if (now)
-      time = parse_time(*now);
-    else
-      ::localtime_r(&seconds, &time);
-    const jinja::Value* format = arguments.find(0, "format");
-    if (!format) jinja::raise("strftime_now needs a format");
-    std::string text = jinja::to_text(*format, "strftime_now's format");
-    if (text.size() > 1000) jinja::raise("strftime_now: the format is too long");
-    for (std::size_t at = text.find("%f"); at != std::string::npos; at = text.find("%f", at)) text.replace(at, 2, "000000");
-    char buffer[8192];
-    return std::string(buffer, std::strftime(buffer, sizeof buffer, text.c_str(), &time));
-  });
+  return jinja::make_function(
+      "function", [now](jinja::Machine&, jinja::Arguments& arguments) -> jinja::Value {
+        std::tm time{};
+        const std::time_t seconds = std::time(nullptr);
+        if (now)
+          time = parse_time(*now);
+        else
+          ::localtime_r(&seconds, &time);
+        const jinja::Value* format = arguments.find(0, "format");
+        if (!format) jinja::raise("strftime_now needs a format");
+        std::string text = jinja::to_text(*format, "strftime_now's format");
+        if (text.size() > 1000) jinja::raise("strftime_now: the format is too long");
+        for (std::size_t at = text.find("%f"); at != std::string::npos; at = text.find("%f", at))
+          text.replace(at, 2, "000000");
+        char buffer[8192];
+        return std::string(buffer, std::strftime(buffer, sizeof buffer, text.c_str(), &time));
+      });
 }
 
 void define_input(jinja::Machine& machine, const RenderInput& input) {
@@ -65,8 +68,10 @@ void define_input(jinja::Machine& machine, const RenderInput& input) {
   if (input.bos_token) machine.define("bos_token", *input.bos_token);
   if (input.eos_token) machine.define("eos_token", *input.eos_token);
   if (input.kwargs.is_null()) return;
-  if (!input.kwargs.is_object()) jinja::raise(cat("\"kwargs\" must be an object, found ", input.kwargs.type_name()));
-  for (const auto& [name, value] : input.kwargs.object()) machine.define(name, Value::from_json(value));
+  if (!input.kwargs.is_object())
+    jinja::raise(cat("\"kwargs\" must be an object, found ", input.kwargs.type_name()));
+  for (const auto& [name, value] : input.kwargs.object())
+    machine.define(name, Value::from_json(value));
 }
 
 Result<std::string> from_config(const std::string& path, const std::string& name) {
@@ -77,25 +82,33 @@ Result<std::string> from_config(const std::string& path, const std::string& name
   if (found && found->is_array()) {
     for (const Json& item : found->array()) {
       const Json *item_name = item.find("name"), *text = item.find("template");
-      if (item_name && item_name->is_string() && item_name->string() == name && text && text->is_string()) return text->string();
+      if (item_name && item_name->is_string() && item_name->string() == name && text &&
+          text->is_string())
+        return text->string();
     }
-    return fail(Errc::not_found, cat(path, ": \"chat_template\" has no template called ", quote(name)));
+    return fail(Errc::not_found,
+                cat(path, ": \"chat_template\" has no template called ", quote(name)));
   }
-  return fail(Errc::not_found, cat(path, ": no \"chat_template\"; a chat needs one, or give a template file"));
+  return fail(Errc::not_found,
+              cat(path, ": no \"chat_template\"; a chat needs one, or give a template file"));
 }
 
 }  // namespace
 
 Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string where) {
   if (source.size() > longest_template)
-    return fail(Errc::bad_input, cat(where, ": a template of ", source.size(), " bytes; at most ", longest_template, " are read"));
+    return fail(Errc::bad_input, cat(where, ": a template of ", source.size(), " bytes; at most ",
+                                     longest_template, " are read"));
   std::size_t bad = 0;
-  if (!valid_utf8(source, &bad)) return fail(Errc::bad_input, cat(where, ": not UTF-8 at byte ", bad));
+  if (!valid_utf8(source, &bad))
+    return fail(Errc::bad_input, cat(where, ": not UTF-8 at byte ", bad));
   auto parsed = std::make_shared<Parsed>();
   parsed->where = std::move(where);
   try {
     parsed->block = jinja::parse_template(std::move(source));
-  } catch (const Failure& failure) { return fail(failure.error().code, cat(parsed->where, ": ", failure.error().what)); }
+  } catch (const Failure& failure) {
+    return fail(failure.error().code, cat(parsed->where, ": ", failure.error().what));
+  }
   parsed->generation = contains_generation(parsed->block);
   return ChatTemplate(std::move(parsed));
 }
@@ -107,8 +120,11 @@ Result<ChatTemplate> ChatTemplate::load(const std::string& path, const std::stri
   fs::path file = folder ? given / "chat_template.jinja" : given;
   if (folder && !fs::exists(file, ignored)) file = given / "tokenizer_config.json";
   if (folder && !fs::exists(file, ignored))
-    return fail(Errc::not_found, cat(path, ": neither chat_template.jinja nor tokenizer_config.json is there; a chat needs a template"));
-  auto source = file.extension() == ".json" ? from_config(file.string(), name) : read_file(file.string(), longest_template);
+    return fail(Errc::not_found, cat(path,
+                                     ": neither chat_template.jinja nor tokenizer_config.json is "
+                                     "there; a chat needs a template"));
+  auto source = file.extension() == ".json" ? from_config(file.string(), name)
+                                            : read_file(file.string(), longest_template);
   if (!source) return fail(source.error());
   return parse(std::move(*source), file.string());
 }
@@ -121,9 +137,13 @@ Result<Rendered> ChatTemplate::render(const RenderInput& input) const {
     out.text = machine.run(parsed_->block);
     out.assistant_spans = machine.generations();
     return out;
-  } catch (const Failure& failure) { return fail(failure.error().code, cat(parsed_->where, ": ", failure.error().what)); }
+  } catch (const Failure& failure) {
+    return fail(failure.error().code, cat(parsed_->where, ": ", failure.error().what));
+  }
 }
 
-bool ChatTemplate::has_generation() const { return parsed_->generation; }
+bool ChatTemplate::has_generation() const {
+  return parsed_->generation;
+}
 
 }  // namespace troupe::engine::tokenizer

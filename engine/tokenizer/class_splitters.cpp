@@ -67,7 +67,9 @@ class BertPreTokenizer : public PreTokenizer {
 
 }  // namespace
 
-Result<std::unique_ptr<PreTokenizer>> make_class_splitter(const std::string& type, const Json& options, std::string_view where) {
+Result<std::unique_ptr<PreTokenizer>> make_class_splitter(const std::string& type,
+                                                          const Json& options,
+                                                          std::string_view where) {
   if (type == "Whitespace") return std::make_unique<Whitespace>();
   if (type == "WhitespaceSplit") return split_characters(is_whitespace, Behavior::removed);
   if (type == "BertPreTokenizer") return std::make_unique<BertPreTokenizer>();
@@ -85,7 +87,8 @@ Result<std::unique_ptr<PreTokenizer>> make_class_splitter(const std::string& typ
     auto delimiter = get_string(options, "delimiter", where);
     if (!delimiter) return fail(delimiter.error());
     if (count_code_points(*delimiter) != 1)
-      return fail(Errc::bad_input, cat(where, ": \"delimiter\" must be one character, found ", quote(*delimiter)));
+      return fail(Errc::bad_input,
+                  cat(where, ": \"delimiter\" must be one character, found ", quote(*delimiter)));
     const char32_t wanted = code_point_at(*delimiter, 0).value;
     return split_characters([wanted](char32_t c) { return c == wanted; }, Behavior::removed);
   }

@@ -12,23 +12,29 @@ namespace {
 
 class ConfigTokens {
  public:
-  ConfigTokens(std::vector<AddedToken>& tokens, const Vocabulary& vocabulary) : tokens_(tokens), vocabulary_(vocabulary) {
-    for (std::size_t i = 0; i < tokens_.size(); ++i) by_text_.emplace(tokens_[i].content, i), ids_.insert(tokens_[i].id);
+  ConfigTokens(std::vector<AddedToken>& tokens, const Vocabulary& vocabulary)
+      : tokens_(tokens), vocabulary_(vocabulary) {
+    for (std::size_t i = 0; i < tokens_.size(); ++i)
+      by_text_.emplace(tokens_[i].content, i), ids_.insert(tokens_[i].id);
   }
 
   Result<> add(AddedToken token, std::string_view where) {
     if (token.content.empty() || by_text_.contains(token.content)) return {};
     const TokenId known = vocabulary_.find(token.content);
-    if ((known >= 0 && known != token.id) || (known < 0 && vocabulary_.has(token.id)) || ids_.contains(token.id))
-      return fail(Errc::bad_input, cat(where, ": gives ", quote(token.content), " the id ", token.id, ", which the tokenizer gives to ",
-                                       known >= 0 ? cat("no token but has ", known, " for it") : std::string("another token")));
+    if ((known >= 0 && known != token.id) || (known < 0 && vocabulary_.has(token.id)) ||
+        ids_.contains(token.id))
+      return fail(Errc::bad_input, cat(where, ": gives ", quote(token.content), " the id ",
+                                       token.id, ", which the tokenizer gives to ",
+                                       known >= 0 ? cat("no token but has ", known, " for it")
+                                                  : std::string("another token")));
     ids_.insert(token.id);
     by_text_.emplace(token.content, tokens_.size());
     tokens_.push_back(std::move(token));
     return {};
   }
 
-  // A token with a role: known ones become special, pieces of the model are looked for from now on, others are left out.
+  // A token with a role: known ones become special, pieces of the model are looked for from now on,
+  // others are left out.
   void add_role(const Json& value) {
     const bool plain = value.is_string();
     const Json* content = plain ? &value : value.find("content");
@@ -72,17 +78,20 @@ class ConfigTokens {
 
 Result<TokenId> read_id(std::int64_t id, std::string_view where) {
   if (id < 0 || id >= most_tokens)
-    return fail(Errc::bad_input, cat(where, ": the id of an added token must be from 0 to ", most_tokens - 1, ", found ", id));
+    return fail(Errc::bad_input, cat(where, ": the id of an added token must be from 0 to ",
+                                     most_tokens - 1, ", found ", id));
   return static_cast<TokenId>(id);
 }
 
 // {"151643": {"content": "<|endoftext|>", "special": true, ...}, ...}
 Result<> add_decoder(ConfigTokens& out, const Json& decoder, const std::string& where) {
-  if (!decoder.is_object()) return fail(Errc::bad_input, cat(where, ": must be an object, found ", decoder.type_name()));
+  if (!decoder.is_object())
+    return fail(Errc::bad_input, cat(where, ": must be an object, found ", decoder.type_name()));
   for (const auto& [key, value] : decoder.object()) {
     std::int64_t number = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-    if (error != std::errc() || end != key.data() + key.size()) return fail(Errc::bad_input, cat(where, ": ", quote(key), " is no id"));
+    if (error != std::errc() || end != key.data() + key.size())
+      return fail(Errc::bad_input, cat(where, ": ", quote(key), " is no id"));
     auto id = read_id(number, where);
     if (!id) return fail(id.error());
     auto content = get_string(value, "content", where);
@@ -97,7 +106,8 @@ Result<> add_decoder(ConfigTokens& out, const Json& decoder, const std::string& 
 
 // added_tokens.json: {"<|im_end|>": 151645, ...}
 Result<> add_list(ConfigTokens& out, const Json& list, const std::string& where) {
-  if (!list.is_object()) return fail(Errc::bad_input, cat(where, ": must be an object, found ", list.type_name()));
+  if (!list.is_object())
+    return fail(Errc::bad_input, cat(where, ": must be an object, found ", list.type_name()));
   for (const auto& [content, value] : list.object()) {
     auto id = read_id(value.is_integer() ? value.integer() : -1, where);
     if (!id) return fail(id.error());
@@ -110,7 +120,8 @@ Result<> add_list(ConfigTokens& out, const Json& list, const std::string& where)
 }
 
 void add_roles(ConfigTokens& out, const Json& config, const Json& map, const Json& defaults) {
-  for (const char* role : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+  for (const char* role : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
+                           "cls_token", "mask_token"}) {
     for (const Json* from : {&config, &map, &defaults}) {
       const Json* value = from->find(role);
       if (!value) continue;
@@ -127,11 +138,15 @@ void add_roles(ConfigTokens& out, const Json& config, const Json& map, const Jso
 
 }  // namespace
 
-Result<> add_config_tokens(std::vector<AddedToken>& tokens, const Vocabulary& vocabulary, const std::string& folder, const Json& config,
-                           const Json& map, const Json& defaults) {
+Result<> add_config_tokens(std::vector<AddedToken>& tokens, const Vocabulary& vocabulary,
+                           const std::string& folder, const Json& config, const Json& map,
+                           const Json& defaults) {
   ConfigTokens out(tokens, vocabulary);
   if (const Json* decoder = config.find("added_tokens_decoder"))
-    if (auto done = add_decoder(out, *decoder, folder + "/tokenizer_config.json: \"added_tokens_decoder\""); !done) return done;
+    if (auto done =
+            add_decoder(out, *decoder, folder + "/tokenizer_config.json: \"added_tokens_decoder\"");
+        !done)
+      return done;
   const std::string list = folder + "/added_tokens.json";
   std::error_code ignored;
   if (std::filesystem::exists(list, ignored)) {

@@ -1,5 +1,5 @@
-// Added tokens that tokenizer_config.json, added_tokens.json and special_tokens_map.json name, as transformers' AutoTokenizer adds them
-// to those of tokenizer.json.
+// Added tokens that tokenizer_config.json, added_tokens.json and special_tokens_map.json name, as
+// transformers' AutoTokenizer adds them to those of tokenizer.json.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,12 @@
 
 namespace troupe::engine::tokenizer {
 
-/// Appends to `tokens`: those of `config`'s "added_tokens_decoder" and of the folder's added_tokens.json that are not there yet, under
-/// their ids; then the tokens with a role (bos_token, ...) that the vocabulary has. What has a role is special. `defaults` names the roles
+/// Appends to `tokens`: those of `config`'s "added_tokens_decoder" and of the folder's
+/// added_tokens.json that are not there yet, under their ids; then the tokens with a role
+/// (bos_token, ...) that the vocabulary has. What has a role is special. `defaults` names the roles
 /// that neither `config` nor `map` names. Errc::bad_input for ids that are taken.
-Result<> add_config_tokens(std::vector<AddedToken>& tokens, const Vocabulary& vocabulary, const std::string& folder, const Json& config,
-                           const Json& map, const Json& defaults);
+Result<> add_config_tokens(std::vector<AddedToken>& tokens, const Vocabulary& vocabulary,
+                           const std::string& folder, const Json& config, const Json& map,
+                           const Json& defaults);
 
 }  // namespace troupe::engine::tokenizer

@@ -21,15 +21,19 @@ std::string replace_text(std::string_view text, std::string_view what, std::stri
 
 // What the library does to English after WordPiece and CTC.
 std::string clean_up(std::string text) {
-  constexpr std::pair<std::string_view, std::string_view> rules[] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
-                                                                     {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
-                                                                     {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  constexpr std::pair<std::string_view, std::string_view> rules[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (const auto& [what, with] : rules) text = replace_text(text, what, with);
   return text;
 }
 
 int hex_digit(char c) {
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
 }
 
 // The byte of <0xE4>, or -1.
@@ -54,7 +58,8 @@ void ReplaceStage::token(std::string_view text) {
 }
 
 void ByteFallbackStage::token(std::string_view text) {
-  if (const int byte = byte_of(text); byte >= 0) return bytes_.push_back(static_cast<char>(static_cast<unsigned char>(byte)));
+  if (const int byte = byte_of(text); byte >= 0)
+    return bytes_.push_back(static_cast<char>(static_cast<unsigned char>(byte)));
   flush();
   emit(text);
 }
@@ -69,7 +74,9 @@ void ByteFallbackStage::finish() {
   next->finish();
 }
 
-void FuseStage::push(std::string_view text, bool, bool) { next->push(text, !std::exchange(begun_, true), false); }
+void FuseStage::push(std::string_view text, bool, bool) {
+  next->push(text, !std::exchange(begun_, true), false);
+}
 void FuseStage::finish() {
   next->push("", !std::exchange(begun_, true), true);
   next->finish();
@@ -84,20 +91,25 @@ void StripStage::push(std::string_view text, bool begins, bool ends) {
       text.remove_prefix(content_.size()), --left_;
   }
   std::string out;
-  for (; held_ > 0 && !text.empty(); --held_) out += content_;  // more follows, so these were not the end... unless the rest is held again
+  for (; held_ > 0 && !text.empty(); --held_)
+    out += content_;  // more follows, so these were not the end... unless the rest is held again
   out.append(text);
-  for (; held_ < stop_ && out.ends_with(content_) && !out.empty(); ++held_) out.resize(out.size() - content_.size());
+  for (; held_ < stop_ && out.ends_with(content_) && !out.empty(); ++held_)
+    out.resize(out.size() - content_.size());
   if (ends) held_ = 0;
   if (!out.empty() || begins || ends) next->push(out, begins, ends);
 }
 
-void MetaspaceStage::token(std::string_view text) { emit(replace_text(text, sign_, std::exchange(drop_, false) ? "" : " ")); }
+void MetaspaceStage::token(std::string_view text) {
+  emit(replace_text(text, sign_, std::exchange(drop_, false) ? "" : " "));
+}
 
 void ByteLevelStage::token(std::string_view text) {
   if (!append_bytes_of(bytes_, text)) bytes_.append(text);
   const std::size_t settled = settled_utf8_prefix(bytes_);
   if (settled == 0) return;
-  next->push(repair_utf8(std::string_view(bytes_).substr(0, settled)), !std::exchange(begun_, true), false);
+  next->push(repair_utf8(std::string_view(bytes_).substr(0, settled)), !std::exchange(begun_, true),
+             false);
   bytes_.erase(0, settled);
 }
 void ByteLevelStage::finish() {
@@ -121,7 +133,8 @@ void WordEndStage::finish() {
 
 void WordPieceStage::token(std::string_view text) {
   std::string out;
-  if (std::exchange(any_, true)) text.starts_with(prefix_) ? text.remove_prefix(prefix_.size()) : out.push_back(' ');
+  if (std::exchange(any_, true))
+    text.starts_with(prefix_) ? text.remove_prefix(prefix_.size()) : out.push_back(' ');
   out.append(text);
   emit(cleanup_ ? clean_up(std::move(out)) : out);
 }

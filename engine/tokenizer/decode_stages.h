@@ -32,7 +32,8 @@ class ReplaceStage : public WholeTokenStage {
   const Replacement& replacement_;
 };
 
-/// <0xE4> and its like become bytes; a run of them that is not UTF-8 becomes one U+FFFD a byte, so a run is held back until it ends.
+/// <0xE4> and its like become bytes; a run of them that is not UTF-8 becomes one U+FFFD a byte, so
+/// a run is held back until it ends.
 class ByteFallbackStage : public WholeTokenStage {
  public:
   void finish() override;
@@ -53,10 +54,12 @@ class FuseStage : public DecodeStage {
   bool begun_ = false;
 };
 
-/// Cuts up to `start` characters `content` from the start of each token and up to `stop` from its end.
+/// Cuts up to `start` characters `content` from the start of each token and up to `stop` from its
+/// end.
 class StripStage : public DecodeStage {
  public:
-  StripStage(std::string content, std::size_t start, std::size_t stop) : content_(std::move(content)), start_(start), stop_(stop) {}
+  StripStage(std::string content, std::size_t start, std::size_t stop)
+      : content_(std::move(content)), start_(start), stop_(stop) {}
   void push(std::string_view text, bool begins, bool ends) override;
 
  private:
@@ -101,10 +104,12 @@ class WordEndStage : public WholeTokenStage {
   bool any_ = false;
 };
 
-/// A space before each token that does not begin with the prefix of continued words, which goes; spaces before punctuation go, too.
+/// A space before each token that does not begin with the prefix of continued words, which goes;
+/// spaces before punctuation go, too.
 class WordPieceStage : public WholeTokenStage {
  public:
-  WordPieceStage(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  WordPieceStage(std::string prefix, bool cleanup)
+      : prefix_(std::move(prefix)), cleanup_(cleanup) {}
 
  private:
   void token(std::string_view text) override;

@@ -14,7 +14,8 @@ namespace {
 /// A decoder that is nothing but the arguments of its stage.
 class SimpleDecoder : public Decoder {
  public:
-  explicit SimpleDecoder(std::function<std::unique_ptr<DecodeStage>()> start) : start_(std::move(start)) {}
+  explicit SimpleDecoder(std::function<std::unique_ptr<DecodeStage>()> start)
+      : start_(std::move(start)) {}
   std::unique_ptr<DecodeStage> start() const override { return start_(); }
 
  private:
@@ -23,14 +24,17 @@ class SimpleDecoder : public Decoder {
 
 template <class Stage, class... Arguments>
 std::unique_ptr<Decoder> simple(Arguments... arguments) {
-  return std::make_unique<SimpleDecoder>(
-      [arguments...]() -> std::unique_ptr<DecodeStage> { return std::make_unique<Stage>(arguments...); });
+  return std::make_unique<SimpleDecoder>([arguments...]() -> std::unique_ptr<DecodeStage> {
+    return std::make_unique<Stage>(arguments...);
+  });
 }
 
 class ReplaceDecoder : public Decoder {
  public:
   explicit ReplaceDecoder(Replacement replacement) : replacement_(std::move(replacement)) {}
-  std::unique_ptr<DecodeStage> start() const override { return std::make_unique<ReplaceStage>(replacement_); }
+  std::unique_ptr<DecodeStage> start() const override {
+    return std::make_unique<ReplaceStage>(replacement_);
+  }
 
  private:
   Replacement replacement_;
@@ -48,10 +52,12 @@ class EndStage : public DecodeStage {
 
 using Made = Result<std::unique_ptr<Decoder>>;
 
-Result<std::string> one_character(const Json& decoder, std::string_view key, std::string_view where) {
+Result<std::string> one_character(const Json& decoder, std::string_view key,
+                                  std::string_view where) {
   auto text = get_string(decoder, key, where);
   if (text && count_code_points(*text) != 1)
-    return fail(Errc::bad_input, cat(where, ": \"", key, "\" must be one character, found ", quote(*text)));
+    return fail(Errc::bad_input,
+                cat(where, ": \"", key, "\" must be one character, found ", quote(*text)));
   return text;
 }
 
@@ -62,8 +68,10 @@ Made make_strip(const Json& decoder, std::string_view where) {
   if (!start) return fail(start.error());
   auto stop = get_integer(decoder, "stop", where);
   if (!stop) return fail(stop.error());
-  if (*start < 0 || *stop < 0) return fail(Errc::bad_input, cat(where, ": \"start\" and \"stop\" must not be negative"));
-  return simple<StripStage>(*content, static_cast<std::size_t>(*start), static_cast<std::size_t>(*stop));
+  if (*start < 0 || *stop < 0)
+    return fail(Errc::bad_input, cat(where, ": \"start\" and \"stop\" must not be negative"));
+  return simple<StripStage>(*content, static_cast<std::size_t>(*start),
+                            static_cast<std::size_t>(*stop));
 }
 
 Made make_metaspace(const Json& decoder, std::string_view where) {
@@ -112,10 +120,10 @@ Made make_one(const std::string& type, const Json& decoder, std::string_view whe
     if (!suffix) return fail(suffix.error());
     return simple<WordEndStage>(*suffix);
   }
-  return fail(
-      Errc::unsupported,
-      cat(where, ": the decoder ", quote(type),
-          " is not supported; Sequence, ByteLevel, ByteFallback, Fuse, Strip, Metaspace, Replace, BPEDecoder, WordPiece and CTC are"));
+  return fail(Errc::unsupported,
+              cat(where, ": the decoder ", quote(type),
+                  " is not supported; Sequence, ByteLevel, ByteFallback, Fuse, Strip, Metaspace, "
+                  "Replace, BPEDecoder, WordPiece and CTC are"));
 }
 
 Result<> add(const Json& decoder, DecoderChain& chain, std::string_view where, int depth) {
@@ -129,7 +137,8 @@ Result<> add(const Json& decoder, DecoderChain& chain, std::string_view where, i
   }
   const Json* list = decoder.find("decoders");
   if (!list || !list->is_array() || depth > 4)
-    return fail(Errc::bad_input, cat(where, ": \"decoders\" must be an array, nested at most 4 deep"));
+    return fail(Errc::bad_input,
+                cat(where, ": \"decoders\" must be an array, nested at most 4 deep"));
   for (const Json& item : list->array())
     if (auto done = add(item, chain, where, depth + 1); !done) return done;
   return {};
@@ -153,6 +162,8 @@ DecodeRun::DecodeRun(const DecoderChain& chain) : text_(std::make_unique<std::st
   for (std::size_t i = 0; i + 1 < stages_.size(); ++i) stages_[i]->next = stages_[i + 1].get();
 }
 
-std::string DecodeRun::take() { return std::exchange(*text_, {}); }
+std::string DecodeRun::take() {
+  return std::exchange(*text_, {});
+}
 
 }  // namespace troupe::engine::tokenizer

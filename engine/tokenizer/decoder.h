@@ -1,5 +1,6 @@
-// Decoders of tokenizer.json (Hugging Face tokenizers, decoders/) as a chain of stages that tokens flow through one by one:
-// decoding a whole sequence and decoding a stream are the same code, so they cannot differ.
+// Decoders of tokenizer.json (Hugging Face tokenizers, decoders/) as a chain of stages that tokens
+// flow through one by one: decoding a whole sequence and decoding a stream are the same code, so
+// they cannot differ.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,8 @@ class Json;
 
 namespace troupe::engine::tokenizer {
 
-/// One running stage. A token comes as one or more fragments; a stage hands on only what later tokens cannot change.
+/// One running stage. A token comes as one or more fragments; a stage hands on only what later
+/// tokens cannot change.
 class DecodeStage {
  public:
   virtual ~DecodeStage() = default;
@@ -34,7 +36,8 @@ class Decoder {
 };
 using DecoderChain = std::vector<std::unique_ptr<Decoder>>;
 
-/// The chain of a "decoder" object (null: tokens with spaces between). Errc::unsupported, by name, for types that troupe does not have.
+/// The chain of a "decoder" object (null: tokens with spaces between). Errc::unsupported, by name,
+/// for types that troupe does not have.
 Result<DecoderChain> make_decoders(const Json* decoder, std::string_view where);
 
 /// One decoding under way.

@@ -1,4 +1,5 @@
-// The merges of a BPE: from a pair of ids to its rank and the id of the joined piece, in one flat hash table.
+// The merges of a BPE: from a pair of ids to its rank and the id of the joined piece, in one flat
+// hash table.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +35,8 @@ class MergeTable {
   /// One more than the largest rank.
   std::size_t ranks() const { return ranks_; }
 
-  /// Looks whether every piece is made before it is used: by merges of lower rank only. Every trained table is so.
+  /// Looks whether every piece is made before it is used: by merges of lower rank only. Every
+  /// trained table is so.
   void find_order() {
     std::vector<std::uint32_t> made;  // by id: the last rank that makes it, plus one
     for (const Slot& slot : slots_) {
@@ -44,14 +46,18 @@ class MergeTable {
       made[id] = std::max(made[id], slot.merge.rank + 1);
     }
     in_order_ = std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
-      const auto early = [&](std::uint64_t id) { return id >= made.size() || made[id] <= slot.merge.rank; };
+      const auto early = [&](std::uint64_t id) {
+        return id >= made.size() || made[id] <= slot.merge.rank;
+      };
       return slot.key == empty || (early(slot.key >> 32) && early(slot.key & 0xFFFFFFFFu));
     });
   }
   bool in_order() const { return in_order_; }
 
   /// rank == no_rank when the pair does not merge.
-  Merge find(TokenId left, TokenId right) const { return slots_[slot_of(key_of(left, right))].merge; }
+  Merge find(TokenId left, TokenId right) const {
+    return slots_[slot_of(key_of(left, right))].merge;
+  }
 
  private:
   static constexpr std::uint64_t empty = std::numeric_limits<std::uint64_t>::max();
@@ -60,7 +66,8 @@ class MergeTable {
     Merge merge;
   };
   static std::uint64_t key_of(TokenId left, TokenId right) {
-    return (std::uint64_t{static_cast<std::uint32_t>(left)} << 32) | static_cast<std::uint32_t>(right);
+    return (std::uint64_t{static_cast<std::uint32_t>(left)} << 32) |
+           static_cast<std::uint32_t>(right);
   }
   std::size_t slot_of(std::uint64_t key) const {
     const std::size_t mask = slots_.size() - 1;

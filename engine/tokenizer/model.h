@@ -1,5 +1,5 @@
-// The seam between a tokenizer's text stages and its algorithm: a Model turns one word (a piece that the pre-tokenizer left whole) into
-// ids.
+// The seam between a tokenizer's text stages and its algorithm: a Model turns one word (a piece
+// that the pre-tokenizer left whole) into ids.
 #pragma once
 
 #include <memory>
@@ -22,14 +22,18 @@ class Model {
   virtual ~Model() = default;
   virtual const Vocabulary& vocabulary() const = 0;
   virtual std::unique_ptr<Workspace> make_workspace() const = 0;
-  /// Appends the ids of `word` (valid UTF-8, not empty). Safe from several threads when each brings its own workspace.
-  virtual void encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const = 0;
+  /// Appends the ids of `word` (valid UTF-8, not empty). Safe from several threads when each brings
+  /// its own workspace.
+  virtual void encode(std::string_view word, Workspace& workspace,
+                      std::vector<TokenId>& out) const = 0;
 };
 
-/// From the "model" object of tokenizer.json; `where` starts each message. With `raw_bytes` the words will be bytes instead of the
-/// characters that stand for them (a byte-level pre-tokenizer that comes last need not write them out); only if the model can_take_bytes().
-/// Errc::unsupported, by name, for algorithms that troupe does not have.
-Result<std::unique_ptr<Model>> make_model(const Json& model, bool raw_bytes, std::string_view where);
+/// From the "model" object of tokenizer.json; `where` starts each message. With `raw_bytes` the
+/// words will be bytes instead of the characters that stand for them (a byte-level pre-tokenizer
+/// that comes last need not write them out); only if the model can_take_bytes(). Errc::unsupported,
+/// by name, for algorithms that troupe does not have.
+Result<std::unique_ptr<Model>> make_model(const Json& model, bool raw_bytes,
+                                          std::string_view where);
 
 /// True for a BPE without prefixes and suffixes.
 bool can_take_bytes(const Json& model);

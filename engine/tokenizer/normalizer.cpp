@@ -13,7 +13,8 @@ namespace {
 
 class SequenceNormalizer : public Normalizer {
  public:
-  explicit SequenceNormalizer(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
+  explicit SequenceNormalizer(std::vector<std::unique_ptr<Normalizer>> parts)
+      : parts_(std::move(parts)) {}
   bool apply(std::string& text) const override {
     bool cut = false;
     for (const auto& part : parts_) cut = part->apply(text) || cut;
@@ -92,9 +93,12 @@ void strip_accents(std::string& out, char32_t c) {
 
 // SentencePiece's nmt rules: control characters go, odd spaces become spaces.
 void nmt(std::string& out, char32_t c) {
-  if ((c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F) return;
-  const bool space = c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 || (c >= 0x200B && c <= 0x200F) || c == 0x2028 ||
-                     c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+  if ((c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+      c == 0x9F)
+    return;
+  const bool space = c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 ||
+                     (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                     c == 0xFEFF || c == 0xFFFD;
   append_utf8(out, space ? U' ' : c);
 }
 
@@ -112,7 +116,8 @@ using Made = Result<std::unique_ptr<Normalizer>>;
 
 Made make_sequence(const Json& normalizer, std::string_view where) {
   const Json* list = normalizer.find("normalizers");
-  if (!list || !list->is_array()) return fail(Errc::bad_input, cat(where, ": \"normalizers\" must be an array"));
+  if (!list || !list->is_array())
+    return fail(Errc::bad_input, cat(where, ": \"normalizers\" must be an array"));
   std::vector<std::unique_ptr<Normalizer>> parts;
   for (const Json& item : list->array()) {
     auto part = make_normalizer(&item, where);
@@ -144,7 +149,9 @@ Made make_normalizer(const Json* normalizer, std::string_view where) {
     if (!text) return fail(text.error());
     return std::make_unique<Prepend>(std::move(*text));
   }
-  if (*type == "Strip") return std::make_unique<Strip>(flag(*normalizer, "strip_left", true), flag(*normalizer, "strip_right", true));
+  if (*type == "Strip")
+    return std::make_unique<Strip>(flag(*normalizer, "strip_left", true),
+                                   flag(*normalizer, "strip_right", true));
   if (*type == "Lowercase") return std::make_unique<MapCharacters>(append_lower);
   if (*type == "StripAccents") return std::make_unique<MapCharacters>(strip_accents);
   if (*type == "Nmt") return std::make_unique<MapCharacters>(nmt);
@@ -153,7 +160,8 @@ Made make_normalizer(const Json* normalizer, std::string_view where) {
   if (*type == "Precompiled") return make_precompiled(*normalizer, where);
   if (auto unicode = make_unicode_normalizer(*type)) return unicode;
   return fail(Errc::unsupported, cat(where, ": the normalizer ", quote(*type),
-                                     " is not supported; Sequence, Replace, Prepend, Strip, Lowercase, StripAccents, Nmt, ByteLevel, "
+                                     " is not supported; Sequence, Replace, Prepend, Strip, "
+                                     "Lowercase, StripAccents, Nmt, ByteLevel, "
                                      "BertNormalizer, Precompiled, NFC, NFD, NFKC and NFKD are"));
 }
 

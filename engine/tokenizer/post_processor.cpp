@@ -10,7 +10,8 @@ namespace {
 
 Result<TokenId> id_of(const Json& value, std::string_view where) {
   if (!value.is_integer() || value.integer() < 0 || value.integer() >= most_tokens)
-    return fail(Errc::bad_input, cat(where, ": a token id must be from 0 to ", most_tokens - 1, ", found ", quote(value.dump(), 40)));
+    return fail(Errc::bad_input, cat(where, ": a token id must be from 0 to ", most_tokens - 1,
+                                     ", found ", quote(value.dump(), 40)));
   return static_cast<TokenId>(value.integer());
 }
 
@@ -23,12 +24,14 @@ Result<TokenId> id_of_pair(const Json& processor, std::string_view key, std::str
 }
 
 // The ids that the template's special token `name` stands for.
-Result<> append_special(const Json& processor, const std::string& name, std::vector<TokenId>& out, std::string_view where) {
+Result<> append_special(const Json& processor, const std::string& name, std::vector<TokenId>& out,
+                        std::string_view where) {
   const Json* table = processor.find("special_tokens");
   const Json* entry = table ? table->find(name) : nullptr;
   const Json* ids = entry ? entry->find("ids") : nullptr;
   if (!ids || !ids->is_array())
-    return fail(Errc::bad_input, cat(where, ": the template names ", quote(name), ", which has no ids in \"special_tokens\""));
+    return fail(Errc::bad_input, cat(where, ": the template names ", quote(name),
+                                     ", which has no ids in \"special_tokens\""));
   for (const Json& value : ids->array()) {
     auto id = id_of(value, where);
     if (!id) return fail(id.error());
@@ -39,7 +42,8 @@ Result<> append_special(const Json& processor, const std::string& name, std::vec
 
 }  // namespace
 
-PostProcessor::PostProcessor(std::vector<TokenId> before, std::vector<TokenId> after) : templates_{std::move(before)} {
+PostProcessor::PostProcessor(std::vector<TokenId> before, std::vector<TokenId> after)
+    : templates_{std::move(before)} {
   templates_[0].push_back(-1);
   templates_[0].insert(templates_[0].end(), after.begin(), after.end());
 }
@@ -67,19 +71,21 @@ Result<> PostProcessor::add(const Json& processor, std::string_view where, int d
   if (*type == "Sequence") {
     const Json* list = processor.find("processors");
     if (!list || !list->is_array() || depth > 4)
-      return fail(Errc::bad_input, cat(where, ": \"processors\" must be an array, nested at most 4 deep"));
+      return fail(Errc::bad_input,
+                  cat(where, ": \"processors\" must be an array, nested at most 4 deep"));
     for (const Json& item : list->array())
       if (auto done = add(item, where, depth + 1); !done) return done;
     return {};
   }
-  return fail(Errc::unsupported,
-              cat(where, ": the post-processor ", quote(*type),
-                  " is not supported; Sequence, ByteLevel, TemplateProcessing, BertProcessing and RobertaProcessing are"));
+  return fail(Errc::unsupported, cat(where, ": the post-processor ", quote(*type),
+                                     " is not supported; Sequence, ByteLevel, TemplateProcessing, "
+                                     "BertProcessing and RobertaProcessing are"));
 }
 
 Result<> PostProcessor::add_template(const Json& processor, std::string_view where) {
   const Json* single = processor.find("single");
-  if (!single || !single->is_array()) return fail(Errc::bad_input, cat(where, ": \"single\" must be an array"));
+  if (!single || !single->is_array())
+    return fail(Errc::bad_input, cat(where, ": \"single\" must be an array"));
   Template out;
   for (const Json& item : single->array()) {
     if (item.find("Sequence")) {
@@ -106,7 +112,8 @@ void PostProcessor::apply(std::vector<TokenId>& ids) const {
   for (const Template& parts : templates_) {
     std::vector<TokenId> out;
     out.reserve(ids.size() + parts.size());
-    for (const TokenId part : parts) part < 0 ? void(out.insert(out.end(), ids.begin(), ids.end())) : out.push_back(part);
+    for (const TokenId part : parts)
+      part < 0 ? void(out.insert(out.end(), ids.begin(), ids.end())) : out.push_back(part);
     ids = std::move(out);
   }
 }

@@ -1,4 +1,5 @@
-// Post-processors of tokenizer.json: the tokens around an encoded text (Hugging Face tokenizers, processors/).
+// Post-processors of tokenizer.json: the tokens around an encoded text (Hugging Face tokenizers,
+// processors/).
 #pragma once
 
 #include <vector>
@@ -12,8 +13,8 @@ class PostProcessor {
   PostProcessor() = default;
   /// `before` and `after` around every text.
   PostProcessor(std::vector<TokenId> before, std::vector<TokenId> after);
-  /// null, ByteLevel (offsets only), TemplateProcessing, BertProcessing, RobertaProcessing, Sequence. Errc::unsupported, by name, for
-  /// others.
+  /// null, ByteLevel (offsets only), TemplateProcessing, BertProcessing, RobertaProcessing,
+  /// Sequence. Errc::unsupported, by name, for others.
   static Result<PostProcessor> from_json(const Json* processor, std::string_view where);
 
   void apply(std::vector<TokenId>& ids) const;

@@ -11,7 +11,8 @@ namespace {
 
 class SequencePreTokenizer : public PreTokenizer {
  public:
-  explicit SequencePreTokenizer(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
+  explicit SequencePreTokenizer(std::vector<std::unique_ptr<PreTokenizer>> parts)
+      : parts_(std::move(parts)) {}
   void apply(Pieces& pieces) const override {
     for (const auto& part : parts_) part->apply(pieces);
   }
@@ -22,13 +23,15 @@ class SequencePreTokenizer : public PreTokenizer {
 
 class Split : public PreTokenizer {
  public:
-  Split(Pattern pattern, Behavior behavior, bool invert) : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  Split(Pattern pattern, Behavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
   void apply(Pieces& pieces) const override {
     std::vector<Range> words, matches;
     for (const Range& word : pieces.words) {
       matches.clear();
-      pattern_.find_all(std::string_view(pieces.text).substr(word.begin, word.end - word.begin), matches);
+      pattern_.find_all(std::string_view(pieces.text).substr(word.begin, word.end - word.begin),
+                        matches);
       for (Range& match : matches) match.begin += word.begin, match.end += word.begin;
       split_at(word, matches, behavior_, invert_, words);
     }
@@ -49,12 +52,14 @@ Made make_split(const Json& options, std::string_view where) {
   auto behavior = read_behavior(options, Behavior::isolated, where);
   if (!behavior) return fail(behavior.error());
   const Json* invert = options.find("invert");
-  return std::make_unique<Split>(std::move(*pattern), *behavior, invert && invert->is_bool() && invert->boolean());
+  return std::make_unique<Split>(std::move(*pattern), *behavior,
+                                 invert && invert->is_bool() && invert->boolean());
 }
 
 Result<const Json::Array*> parts_of(const Json& sequence, std::string_view where) {
   const Json* list = sequence.find("pretokenizers");
-  if (!list || !list->is_array()) return fail(Errc::bad_input, cat(where, ": \"pretokenizers\" must be an array"));
+  if (!list || !list->is_array())
+    return fail(Errc::bad_input, cat(where, ": \"pretokenizers\" must be an array"));
   return &list->array();
 }
 
@@ -77,22 +82,27 @@ bool ends_with_byte_level(const Json* pre_tokenizer) {
   if (!type || !type->is_string()) return false;
   if (type->string() == "ByteLevel") return true;
   const Json* list = pre_tokenizer->find("pretokenizers");
-  return type->string() == "Sequence" && list && list->is_array() && !list->array().empty() && ends_with_byte_level(&list->array().back());
+  return type->string() == "Sequence" && list && list->is_array() && !list->array().empty() &&
+         ends_with_byte_level(&list->array().back());
 }
 
 Result<Behavior> read_behavior(const Json& options, Behavior otherwise, std::string_view where) {
   const Json* name = options.find("behavior");
   if (!name) return otherwise;
-  constexpr std::string_view names[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
-  const auto found = std::find(std::begin(names), std::end(names), name->is_string() ? std::string_view(name->string()) : "");
+  constexpr std::string_view names[] = {"Isolated", "Removed", "MergedWithPrevious",
+                                        "MergedWithNext", "Contiguous"};
+  const auto found = std::find(std::begin(names), std::end(names),
+                               name->is_string() ? std::string_view(name->string()) : "");
   if (found == std::end(names))
-    return fail(Errc::bad_input,
-                cat(where, ": \"behavior\" must be Isolated, Removed, MergedWithPrevious, MergedWithNext or Contiguous, found ",
-                    quote(name->dump(), 40)));
+    return fail(Errc::bad_input, cat(where,
+                                     ": \"behavior\" must be Isolated, Removed, "
+                                     "MergedWithPrevious, MergedWithNext or Contiguous, found ",
+                                     quote(name->dump(), 40)));
   return static_cast<Behavior>(found - std::begin(names));
 }
 
-void split_at(Range word, const std::vector<Range>& matches, Behavior behavior, bool invert, std::vector<Range>& out) {
+void split_at(Range word, const std::vector<Range>& matches, Behavior behavior, bool invert,
+              std::vector<Range>& out) {
   const auto first = static_cast<std::ptrdiff_t>(out.size());
   bool previous = false;
   const auto add = [&](Range range, bool match) {
@@ -130,8 +140,10 @@ Made make_pre_tokenizer(const Json* pre_tokenizer, bool raw_bytes, std::string_v
   splitter = make_script_splitter(*type, *pre_tokenizer, where);
   if (!splitter || *splitter) return splitter;
   return fail(Errc::unsupported, cat(where, ": the pre-tokenizer ", quote(*type),
-                                     " is not supported; Sequence, Split, ByteLevel, Metaspace, Digits, Punctuation, Whitespace, "
-                                     "WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit, UnicodeScripts and FixedLength are"));
+                                     " is not supported; Sequence, Split, ByteLevel, Metaspace, "
+                                     "Digits, Punctuation, Whitespace, "
+                                     "WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit, "
+                                     "UnicodeScripts and FixedLength are"));
 }
 
 }  // namespace troupe::engine::tokenizer

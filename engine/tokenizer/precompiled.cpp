@@ -17,11 +17,20 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-// A unit of a double array: a label, whether a value belongs to it, and the distance to its children; or a value.
-std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FFu; }
-bool has_value(std::uint32_t unit) { return ((unit >> 8) & 1) != 0; }
-std::uint32_t value_of(std::uint32_t unit) { return unit & 0x7FFFFFFFu; }
-std::uint32_t offset_of(std::uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
+// A unit of a double array: a label, whether a value belongs to it, and the distance to its
+// children; or a value.
+std::uint32_t label_of(std::uint32_t unit) {
+  return unit & 0x800000FFu;
+}
+bool has_value(std::uint32_t unit) {
+  return ((unit >> 8) & 1) != 0;
+}
+std::uint32_t value_of(std::uint32_t unit) {
+  return unit & 0x7FFFFFFFu;
+}
+std::uint32_t offset_of(std::uint32_t unit) {
+  return (unit >> 10) << ((unit & (1u << 9)) >> 6);
+}
 
 /// Ends of the grapheme clusters of a text (UAX 29), in order.
 class Graphemes {
@@ -51,7 +60,8 @@ class Precompiled : public Normalizer {
  public:
   explicit Precompiled(CharacterMap map) : map_(std::move(map)) {}
 
-  // The library asks for whole clusters of less than six bytes first, and takes the shortest key that begins one for all of it.
+  // The library asks for whole clusters of less than six bytes first, and takes the shortest key
+  // that begins one for all of it.
   bool apply(std::string& text) const override {
     std::string out;
     out.reserve(text.size());
@@ -86,15 +96,19 @@ Result<CharacterMap> CharacterMap::read(std::string_view bytes, std::string_view
   CharacterMap out;
   std::uint32_t size = 0;
   if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
-  if (bytes.size() < sizeof size || size == 0 || size % sizeof(std::uint32_t) != 0 || size > bytes.size() - sizeof size)
-    return fail(Errc::bad_input, cat(where, ": the character map is ", bytes.size(), " bytes long, and says that its trie has ", size));
+  if (bytes.size() < sizeof size || size == 0 || size % sizeof(std::uint32_t) != 0 ||
+      size > bytes.size() - sizeof size)
+    return fail(Errc::bad_input, cat(where, ": the character map is ", bytes.size(),
+                                     " bytes long, and says that its trie has ", size));
   out.units_.resize(size / sizeof(std::uint32_t));
   std::memcpy(out.units_.data(), bytes.data() + sizeof size, size);
   out.texts_ = bytes.substr(sizeof size + size);
-  if (!valid_utf8(out.texts_)) return fail(Errc::bad_input, cat(where, ": the texts of the character map are not UTF-8"));
+  if (!valid_utf8(out.texts_))
+    return fail(Errc::bad_input, cat(where, ": the texts of the character map are not UTF-8"));
   if (!out.texts_.empty() && out.texts_.back() != '\0')
     return fail(Errc::bad_input, cat(where, ": the last text of the character map has no end"));
-  if (!out.is_sound()) return fail(Errc::bad_input, cat(where, ": the character map points outside itself"));
+  if (!out.is_sound())
+    return fail(Errc::bad_input, cat(where, ": the character map points outside itself"));
   return out;
 }
 
@@ -109,7 +123,8 @@ bool CharacterMap::is_sound() const {
     if ((children | 0xFF) >= units_.size()) return false;
     if (has_value(units_[at])) {
       const std::size_t value = value_of(units_[children]);
-      if (value >= texts_.size() || (static_cast<unsigned char>(texts_[value]) & 0xC0) == 0x80) return false;
+      if (value >= texts_.size() || (static_cast<unsigned char>(texts_[value]) & 0xC0) == 0x80)
+        return false;
     }
     for (std::size_t label = 0; label < 256; ++label) {
       const std::size_t child = children ^ label;

@@ -9,7 +9,11 @@ namespace troupe::engine::tokenizer {
 namespace {
 
 enum class Bos { none, once, each_turn };
-enum class End { none, token, once };  // behind an answer: nothing, the end token, or one end token behind the last answer
+enum class End {
+  none,
+  token,
+  once
+};  // behind an answer: nothing, the end token, or one end token behind the last answer
 
 /// The texts around what is said. {idx} in them is the number of the turn, from 0.
 struct Slots {
@@ -26,9 +30,12 @@ struct Slots {
 };
 
 constexpr std::string_view reasoning =
-    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. The assistant first thinks about "
-    "the reasoning process in the mind and then provides the user with the answer. The reasoning process and answer are enclosed within "
-    "<think> </think> and <answer> </answer> tags, respectively, i.e., <think> reasoning process here </think><answer> answer here "
+    "A conversation between User and Assistant. The user asks a question, and the Assistant solves "
+    "it. The assistant first thinks about "
+    "the reasoning process in the mind and then provides the user with the answer. The reasoning "
+    "process and answer are enclosed within "
+    "<think> </think> and <answer> </answer> tags, respectively, i.e., <think> reasoning process "
+    "here </think><answer> answer here "
     "</answer>";
 
 Slots chat_ml(std::string_view name, std::string_view default_system = "") {
@@ -55,9 +62,14 @@ Slots intern(std::string_view name) {
   return out;
 }
 
-Slots with_bos(std::string_view name, std::string_view before_user, std::string_view after_user, End end = End::token,
-               std::string_view after_system = "") {
-  return {.name = name, .after_system = after_system, .before_user = before_user, .after_user = after_user, .bos = Bos::once, .end = end};
+Slots with_bos(std::string_view name, std::string_view before_user, std::string_view after_user,
+               End end = End::token, std::string_view after_system = "") {
+  return {.name = name,
+          .after_system = after_system,
+          .before_user = before_user,
+          .after_user = after_user,
+          .bos = Bos::once,
+          .end = end};
 }
 
 Slots glm(std::string_view name, std::string_view prefix, std::string_view default_system = "",
@@ -83,12 +95,16 @@ std::vector<Slots> plain_types() {
       {.name = "empty"},
       with_bos("trl", "", "", End::none),
       {.name = "alpaca",
-       .default_system = "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n",
+       .default_system = "Below is an instruction that describes a task. Write a response that "
+                         "appropriately completes the request.\n\n",
        .before_user = "### Instruction:\n",
        .after_user = "\n\n### Response:\n",
        .separator = "\n\n",
        .end = End::token},
-      {.name = "baichuan2", .before_user = "<reserved_106>", .after_user = "<reserved_107>", .end = End::once},
+      {.name = "baichuan2",
+       .before_user = "<reserved_106>",
+       .after_user = "<reserved_107>",
+       .end = End::once},
       with_bos("cpm", "<用户>", "<AI>"),
       with_bos("mistral", "[INST] ", " [/INST]"),
       with_bos("mixtral", "[INST] ", " [/INST]"),
@@ -100,13 +116,16 @@ std::vector<Slots> plain_types() {
 }
 
 std::vector<Slots> chat_ml_types() {
-  static const std::string r1 = cat("<|im_start|>user\n", reasoning, "Put your final answer within \\\\boxed{}. ");
-  static const std::string r1_rl = cat("<|im_start|>user\n", reasoning, ". Put your final answer within \\boxed{}.\n");
+  static const std::string r1 =
+      cat("<|im_start|>user\n", reasoning, "Put your final answer within \\\\boxed{}. ");
+  static const std::string r1_rl =
+      cat("<|im_start|>user\n", reasoning, ". Put your final answer within \\boxed{}.\n");
   return {
       chat_ml("qwen", "You are a helpful assistant."),
       chat_ml("chatml"),
       chat_ml("chatml_de", "Du bist ein freundlicher und hilfsbereiter KI-Assistent."),
-      chat_ml("qwen_math_r1", "Please reason step by step, and put your final answer within \\boxed{}."),
+      chat_ml("qwen_math_r1",
+              "Please reason step by step, and put your final answer within \\boxed{}."),
       chat_ml("qwen3"),
       chat_ml_reasoning("qwen_r1", r1),
       chat_ml_reasoning("qwen_r1_rl", r1_rl),
@@ -145,7 +164,8 @@ std::vector<Slots> family_types() {
        .end = End::once},
       glm("chatglm3", "[gMASK]sop"),
       glm("chatglm3_system", "",
-          "You are ChatGLM3, a large language model trained by Zhipu.AI. Follow the user's instructions carefully. Respond using markdown.",
+          "You are ChatGLM3, a large language model trained by Zhipu.AI. Follow the user's "
+          "instructions carefully. Respond using markdown.",
           "[gMASK]sop<|system|>\n"),
       glm("glm4", "[gMASK]<sop>", "", "<|system|>\n", End::once),
   };
@@ -208,41 +228,52 @@ constexpr std::string_view macros = R"({%- macro parameter(name, it, required) -
 )";
 
 std::string head_of(const Slots& slots) {
-  const std::string system = cat(literal(slots.before_system), " ~ ns.system ~ ", literal(slots.after_system));
+  const std::string system =
+      cat(literal(slots.before_system), " ~ ns.system ~ ", literal(slots.after_system));
   std::string out(macros);
-  out += cat("{%- set ns = namespace(turn=0, system=", literal(slots.default_system), ", inside='') -%}");
-  out += "{%- for m in messages if m.role == 'system' -%}{%- set ns.system = m.content -%}{%- endfor -%}";
+  out += cat("{%- set ns = namespace(turn=0, system=", literal(slots.default_system),
+             ", inside='') -%}");
+  out +=
+      "{%- for m in messages if m.role == 'system' -%}{%- set ns.system = m.content -%}{%- endfor "
+      "-%}";
   out += "{%- if tools -%}{%- set ns.system = ns.system ~ tool_text(tools) -%}{%- endif -%}";
   out += cat("{{- ", slots.bos == Bos::once ? "bos_token ~ " : "", literal(slots.prefix), " }}");
   const std::string_view place = slots.system_in_user ? "{%- set ns.inside = " : "{{- ";
-  return out + cat("{%- if ns.system -%}", place, system, slots.system_in_user ? " -%}" : " }}", "{%- endif -%}");
+  return out + cat("{%- if ns.system -%}", place, system, slots.system_in_user ? " -%}" : " }}",
+                   "{%- endif -%}");
 }
 
 // An observation of a tool stands where a user's words do; qwen3 frames it.
 std::string user_of(const Slots& slots) {
   std::string said = "ns.inside ~ m.content";
-  if (slots.name == "qwen3") said = "(m.content if m.role == 'user' else '<tool_response>\\n' ~ m.content ~ '\\n</tool_response>')";
+  if (slots.name == "qwen3")
+    said =
+        "(m.content if m.role == 'user' else '<tool_response>\\n' ~ m.content ~ "
+        "'\\n</tool_response>')";
   std::string out = "{%- if m.role in ['user', 'tool', 'observation'] -%}";
   out += cat("{%- if ns.turn -%}{{- ", literal(slots.separator), " }}{%- endif -%}");
-  out += cat("{{- ", slots.bos == Bos::each_turn ? "bos_token ~ " : "", literal(slots.before_user), " ~ ", said, " ~ ",
-             literal(slots.after_user), " }}");
+  out += cat("{{- ", slots.bos == Bos::each_turn ? "bos_token ~ " : "", literal(slots.before_user),
+             " ~ ", said, " ~ ", literal(slots.after_user), " }}");
   return out + "{%- set ns.turn = ns.turn + 1 -%}{%- set ns.inside = '' -%}";
 }
 
 std::string answer_of(const Slots& slots) {
   std::string out = "{%- elif m.role == 'assistant' -%}{%- generation -%}";
-  out += cat("{{- ", literal(slots.before_answer), " ~ answer_text(m) ~ ", literal(slots.after_answer), " }}");
+  out += cat("{{- ", literal(slots.before_answer), " ~ answer_text(m) ~ ",
+             literal(slots.after_answer), " }}");
   if (slots.end == End::token) out += "{{- eos_token }}";
   if (slots.end == End::once) out += "{%- if loop.last -%}{{- eos_token }}{%- endif -%}";
   return out + "{%- endgeneration -%}{%- endif -%}";
 }
 
 std::string source_of(const Slots& slots) {
-  return cat(head_of(slots), "{%- for m in messages -%}", user_of(slots), answer_of(slots), "{%- endfor -%}");
+  return cat(head_of(slots), "{%- for m in messages -%}", user_of(slots), answer_of(slots),
+             "{%- endfor -%}");
 }
 
 const Slots* find(std::string_view name) {
-  const auto found = std::find_if(table().begin(), table().end(), [&](const Slots& slots) { return slots.name == name; });
+  const auto found = std::find_if(table().begin(), table().end(),
+                                  [&](const Slots& slots) { return slots.name == name; });
   return found == table().end() ? nullptr : &*found;
 }
 
@@ -254,10 +285,13 @@ std::vector<std::string_view> prompt_type_names() {
   return out;
 }
 
-bool is_prompt_type(std::string_view name) { return find(name) != nullptr; }
+bool is_prompt_type(std::string_view name) {
+  return find(name) != nullptr;
+}
 
 Result<ChatTemplate> prompt_type(std::string_view name) {
-  if (const Slots* slots = find(name)) return ChatTemplate::parse(source_of(*slots), cat("prompt type ", name));
+  if (const Slots* slots = find(name))
+    return ChatTemplate::parse(source_of(*slots), cat("prompt type ", name));
   std::string known;
   for (const auto& one : prompt_type_names()) known += cat(known.empty() ? "" : ", ", one);
   return fail(Errc::not_found, cat("no prompt type ", quote(name), "; there are ", known));

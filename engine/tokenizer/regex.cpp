@@ -13,8 +13,9 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-// A search may take so many steps of backtracking at each place; where the first limit is too low the next are tried, at the cost of a
-// budget for the whole text. So time is bounded for every expression, and nearly linear in the text.
+// A search may take so many steps of backtracking at each place; where the first limit is too low
+// the next are tried, at the cost of a budget for the whole text. So time is bounded for every
+// expression, and nearly linear in the text.
 constexpr std::array<std::uint32_t, 5> step_limits = {500, 5'000, 50'000, 500'000, 5'000'000};
 constexpr std::uint64_t step_budget = 20'000'000, step_budget_per_byte = 100;
 constexpr std::uint32_t heap_limit = 64 << 10;  // KiB
@@ -44,21 +45,26 @@ struct Regex::Code {
   CodePtr code;
   std::array<ContextPtr, step_limits.size()> contexts;  // one a limit
 
-  int match(std::string_view text, std::size_t at, std::uint32_t options, std::size_t level, pcre2_match_data* match) const {
+  int match(std::string_view text, std::size_t at, std::uint32_t options, std::size_t level,
+            pcre2_match_data* match) const {
     const auto run = [&](std::uint32_t how) {
-      return pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK | how, match,
-                         contexts[level].get());
+      return pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                         PCRE2_NO_UTF_CHECK | how, match, contexts[level].get());
     };
     const int found = run(options);
-    return found == PCRE2_ERROR_JIT_STACKLIMIT ? run(options | PCRE2_NO_JIT) : found;  // the interpreter keeps its stack on the heap
+    return found == PCRE2_ERROR_JIT_STACKLIMIT
+               ? run(options | PCRE2_NO_JIT)
+               : found;  // the interpreter keeps its stack on the heap
   }
 
   // The first match from `at` on. Place by place once the lowest limit was too low somewhere.
-  int search(std::string_view text, std::size_t at, pcre2_match_data* data, std::uint64_t& budget) const {
+  int search(std::string_view text, std::size_t at, pcre2_match_data* data,
+             std::uint64_t& budget) const {
     int found = match(text, at, 0, 0, data);
     if (found != PCRE2_ERROR_MATCHLIMIT) return found;
     for (;; at += utf8_length(text[at])) {
-      for (std::size_t level = 0; level < step_limits.size() && found == PCRE2_ERROR_MATCHLIMIT; ++level) {
+      for (std::size_t level = 0; level < step_limits.size() && found == PCRE2_ERROR_MATCHLIMIT;
+           ++level) {
         if (level > 0 && budget < step_limits[level]) return found;
         if (level > 0) budget -= step_limits[level];
         found = match(text, at, PCRE2_ANCHORED, level, data);
@@ -69,15 +75,16 @@ struct Regex::Code {
   }
 };
 
-Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {}
+Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {
+}
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 Regex::~Regex() = default;
 
 Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
   if (pattern.size() > longest_pattern)
-    return fail(Errc::bad_input,
-                cat(where, ": a regular expression of ", pattern.size(), " bytes; at most ", longest_pattern, " are read"));
+    return fail(Errc::bad_input, cat(where, ": a regular expression of ", pattern.size(),
+                                     " bytes; at most ", longest_pattern, " are read"));
   auto translated = translate_oniguruma(pattern, where);
   if (!translated) return fail(translated.error());
   const CompilePtr options(pcre2_compile_context_create(nullptr));
@@ -88,9 +95,13 @@ Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
   PCRE2_SIZE offset = 0;
   // Oniguruma's ^ and $ are those of lines.
   constexpr std::uint32_t flags = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
-  CodePtr code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()), translated->size(), flags, &error, &offset, options.get()));
-  if (!code) return fail(Errc::bad_input, cat(where, ": the regular expression ", quote(pattern), " cannot be read: ", message_of(error)));
-  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // without it matching is slower, not different
+  CodePtr code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()), translated->size(),
+                             flags, &error, &offset, options.get()));
+  if (!code)
+    return fail(Errc::bad_input, cat(where, ": the regular expression ", quote(pattern),
+                                     " cannot be read: ", message_of(error)));
+  pcre2_jit_compile(code.get(),
+                    PCRE2_JIT_COMPLETE);  // without it matching is slower, not different
   auto made = std::make_unique<Code>();
   made->code = std::move(code);
   for (std::size_t level = 0; level < step_limits.size(); ++level) {
@@ -104,7 +115,8 @@ Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
 
 namespace {
 
-// The text with characters in place of those that are younger than PCRE2's tables, byte for byte; or nothing when there are none.
+// The text with characters in place of those that are younger than PCRE2's tables, byte for byte;
+// or nothing when there are none.
 std::optional<std::string> with_older_characters(std::string_view text) {
   std::optional<std::string> out;
   for (std::size_t at = 0; at < text.size();) {
@@ -138,9 +150,13 @@ void Regex::find_all(std::string_view text, std::vector<Range>& out) const {
   while (at <= text.size()) {
     const int found = code_->search(text, at, match.get(), budget);
     if (found == PCRE2_ERROR_NOMATCH) return;
-    if (found < 0) throw Failure({Errc::bad_input, cat("the tokenizer's regular expression gives up on this text: ", message_of(found))});
+    if (found < 0)
+      throw Failure(
+          {Errc::bad_input,
+           cat("the tokenizer's regular expression gives up on this text: ", message_of(found))});
     const Range range{bounds[0], std::max(bounds[0], bounds[1])};
-    if (range.begin == range.end && range.end == last_end) {  // an empty match right after the last one: step over a character
+    if (range.begin == range.end &&
+        range.end == last_end) {  // an empty match right after the last one: step over a character
       at += at < text.size() ? utf8_length(text[at]) : 1;
       continue;
     }

@@ -8,7 +8,8 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-constexpr std::string_view space_class = R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+constexpr std::string_view space_class =
+    R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view word_class =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 
@@ -19,8 +20,8 @@ class Translator {
   Result<std::string> run() {
     while (at_ < in_.size() && problem_.empty()) step();
     if (!problem_.empty())
-      return fail(Errc::unsupported,
-                  cat(where_, ": the regular expression ", quote(in_), " uses ", problem_, ", which troupe does not translate"));
+      return fail(Errc::unsupported, cat(where_, ": the regular expression ", quote(in_), " uses ",
+                                         problem_, ", which troupe does not translate"));
     return std::move(out_);
   }
 
@@ -82,7 +83,8 @@ class Translator {
       at_ += 4;
       return;
     }
-    if ((c == 'p' || c == 'P' || c == 'x') && in_.substr(at_, 1) == "{") at_ = std::min(in_.find('}', at_), in_.size() - 1) + 1;
+    if ((c == 'p' || c == 'P' || c == 'x') && in_.substr(at_, 1) == "{")
+      at_ = std::min(in_.find('}', at_), in_.size() - 1) + 1;
     out_.append(in_.substr(begin, at_ - begin));
   }
 
@@ -97,7 +99,10 @@ class Translator {
         const auto end = in_.find(":]", at_);
         if (end == std::string_view::npos) return void(problem_ = "an unclosed [:class:]");
         const std::string_view name = in_.substr(at_, end + 2 - at_);
-        out_.append(name == "[:punct:]" ? R"(\p{P}\p{S})" : name == "[:space:]" ? space_class : name == "[:word:]" ? word_class : name);
+        out_.append(name == "[:punct:]"   ? R"(\p{P}\p{S})"
+                    : name == "[:space:]" ? space_class
+                    : name == "[:word:]"  ? word_class
+                                          : name);
         at_ = end + 2;
       } else if (in_[at_] == '[') {
         problem_ = "a class inside a class";
@@ -117,18 +122,22 @@ class Translator {
     if (in_.substr(at_, 1) != "?") return;
     out_ += '?', ++at_;
     if (in_.substr(at_, 1) == "<" || in_.substr(at_, 1) == "P") return;
-    while (at_ < in_.size() && (in_[at_] == 'i' || in_[at_] == 'm' || in_[at_] == 'x' || in_[at_] == '-')) {
+    while (at_ < in_.size() &&
+           (in_[at_] == 'i' || in_[at_] == 'm' || in_[at_] == 'x' || in_[at_] == '-')) {
       out_ += in_[at_] == 'm' ? 's' : in_[at_];
       ++at_;
     }
-    if (!begins && in_.substr(at_, 1) == ")") problem_ = "options in the middle (in Oniguruma they take in all alternatives that follow)";
+    if (!begins && in_.substr(at_, 1) == ")")
+      problem_ = "options in the middle (in Oniguruma they take in all alternatives that follow)";
   }
 
   // {n,m}: a plus after it repeats the repeat (in PCRE2 it would make it possessive).
   void interval() {
     const auto end = in_.find('}', at_);
-    const std::string_view body = end == std::string_view::npos ? "" : in_.substr(at_ + 1, end - at_ - 1);
-    if (body.empty() || body == "," || body.find_first_not_of("0123456789,") != std::string_view::npos) {
+    const std::string_view body =
+        end == std::string_view::npos ? "" : in_.substr(at_ + 1, end - at_ - 1);
+    if (body.empty() || body == "," ||
+        body.find_first_not_of("0123456789,") != std::string_view::npos) {
       atom_ = out_.size();
       out_ += "\\{", ++at_;
       return;
@@ -154,6 +163,8 @@ class Translator {
 
 }  // namespace
 
-Result<std::string> translate_oniguruma(std::string_view pattern, std::string_view where) { return Translator(pattern, where).run(); }
+Result<std::string> translate_oniguruma(std::string_view pattern, std::string_view where) {
+  return Translator(pattern, where).run();
+}
 
 }  // namespace troupe::engine::tokenizer

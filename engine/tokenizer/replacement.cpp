@@ -10,8 +10,9 @@ Result<Pattern> Pattern::from_json(const Json* pattern, std::string_view where) 
   if (text && text->is_string() && !text->string().empty()) return literal(text->string());
   if (!text) text = pattern ? pattern->find("Regex") : nullptr;
   if (!text || !text->is_string())
-    return fail(Errc::bad_input, cat(where, ": \"pattern\" must be {\"String\": text} or {\"Regex\": text}, found ",
-                                     quote(pattern ? pattern->dump() : "nothing", 60)));
+    return fail(Errc::bad_input,
+                cat(where, ": \"pattern\" must be {\"String\": text} or {\"Regex\": text}, found ",
+                    quote(pattern ? pattern->dump() : "nothing", 60)));
   auto regex = Regex::compile(text->string(), where);
   if (!regex) return fail(regex.error());
   Pattern out;
@@ -27,7 +28,8 @@ Pattern Pattern::literal(std::string text) {
 
 void Pattern::find_all(std::string_view text, std::vector<Range>& out) const {
   if (regex_) return regex_->find_all(text, out);
-  for (std::size_t at = text.find(text_); at != std::string_view::npos; at = text.find(text_, at + text_.size()))
+  for (std::size_t at = text.find(text_); at != std::string_view::npos;
+       at = text.find(text_, at + text_.size()))
     out.push_back({at, at + text_.size()});
 }
 

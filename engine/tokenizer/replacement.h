@@ -1,4 +1,5 @@
-// "Replace" of tokenizer.json: every match of a string or a regular expression becomes a fixed text.
+// "Replace" of tokenizer.json: every match of a string or a regular expression becomes a fixed
+// text.
 #pragma once
 
 #include <optional>
@@ -32,7 +33,8 @@ class Replacement {
  public:
   /// From an object with "pattern" and "content".
   static Result<Replacement> from_json(const Json& object, std::string_view where);
-  Replacement(Pattern pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  Replacement(Pattern pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
   /// True when the beginning of `text` went.
   bool apply(std::string& text) const;
   const Pattern& pattern() const { return pattern_; }

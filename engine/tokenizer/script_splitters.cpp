@@ -1,4 +1,5 @@
-// UnicodeScripts and FixedLength: words of one script, words of so many characters (Hugging Face tokenizers, pre_tokenizers/).
+// UnicodeScripts and FixedLength: words of one script, words of so many characters (Hugging Face
+// tokenizers, pre_tokenizers/).
 #include <unicode/uchar.h>
 #include <unicode/uscript.h>
 
@@ -12,8 +13,8 @@ namespace {
 
 constexpr int any_script = -1;
 
-// SentencePiece's rules: kana count as Han, a space belongs to any script. The library's table is that of Unicode 9: what is younger
-// belongs to any script, too.
+// SentencePiece's rules: kana count as Han, a space belongs to any script. The library's table is
+// that of Unicode 9: what is younger belongs to any script, too.
 int script_of(char32_t c) {
   if (c == ' ') return any_script;
   if (c == 0x30FC) return USCRIPT_HAN;
@@ -27,7 +28,8 @@ int script_of(char32_t c) {
   return script == USCRIPT_HIRAGANA || script == USCRIPT_KATAKANA ? USCRIPT_HAN : script;
 }
 
-/// Cuts where the script changes. What comes before the first character with a script of its own is dropped, as in the library.
+/// Cuts where the script changes. What comes before the first character with a script of its own is
+/// dropped, as in the library.
 class UnicodeScripts : public PreTokenizer {
  public:
   void apply(Pieces& pieces) const override {
@@ -70,7 +72,9 @@ class FixedLength : public PreTokenizer {
 
 }  // namespace
 
-Result<std::unique_ptr<PreTokenizer>> make_script_splitter(const std::string& type, const Json& options, std::string_view where) {
+Result<std::unique_ptr<PreTokenizer>> make_script_splitter(const std::string& type,
+                                                           const Json& options,
+                                                           std::string_view where) {
   if (type == "UnicodeScripts") return std::make_unique<UnicodeScripts>();
   if (type != "FixedLength") return nullptr;
   std::int64_t length = 5;
@@ -79,7 +83,8 @@ Result<std::unique_ptr<PreTokenizer>> make_script_splitter(const std::string& ty
     if (!given) return fail(given.error());
     length = *given;
   }
-  if (length < 1) return fail(Errc::bad_input, cat(where, ": \"length\" must be at least 1, found ", length));
+  if (length < 1)
+    return fail(Errc::bad_input, cat(where, ": \"length\" must be at least 1, found ", length));
   return std::make_unique<FixedLength>(static_cast<std::size_t>(length));
 }
 

@@ -12,15 +12,21 @@ namespace troupe::engine::tokenizer {
 
 class SentencePiece : public Model {
  public:
-  /// From the bytes of a tokenizer.model. `prefix_everywhere`: the space that the model puts before a text also comes before what follows
-  /// an added token (transformers' "legacy"). Errc::bad_input, unsupported.
-  static Result<std::unique_ptr<SentencePiece>> read(const std::string& bytes, bool prefix_everywhere, std::string_view where);
+  /// From the bytes of a tokenizer.model. `prefix_everywhere`: the space that the model puts before
+  /// a text also comes before what follows an added token (transformers' "legacy").
+  /// Errc::bad_input, unsupported.
+  static Result<std::unique_ptr<SentencePiece>> read(const std::string& bytes,
+                                                     bool prefix_everywhere,
+                                                     std::string_view where);
   ~SentencePiece() override;
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
-  std::unique_ptr<Workspace> make_workspace() const override { return std::make_unique<Workspace>(); }
+  std::unique_ptr<Workspace> make_workspace() const override {
+    return std::make_unique<Workspace>();
+  }
   /// `word` is a whole stretch of text as it came.
-  void encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const override;
+  void encode(std::string_view word, Workspace& workspace,
+              std::vector<TokenId>& out) const override;
 
   const SentencePieceFile& file() const { return file_; }
   /// The library's own roles; -1: none.
@@ -36,7 +42,8 @@ class SentencePiece : public Model {
   explicit SentencePiece(SentencePieceFile file);
   SentencePieceFile file_;
   Vocabulary vocabulary_;
-  TokenId unknown_ = 0;  ///< the piece of that type: unk_id() of the library asks for its usual name, too
+  TokenId unknown_ =
+      0;  ///< the piece of that type: unk_id() of the library asks for its usual name, too
   std::unique_ptr<Library> library_;
 };
 

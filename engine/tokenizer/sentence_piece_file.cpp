@@ -82,13 +82,18 @@ class FileReader {
   Result<SentencePieceFile> read(std::string_view bytes) {
     walk(bytes, [this](const Field& field) {
       if (field.number == 1 && field.has_length) piece(field.bytes);
-      if (field.number == 2 && field.has_length) walk(field.bytes, [this](const Field& inner) { trainer(inner); });
-      if (field.number == 3 && field.has_length) walk(field.bytes, [this](const Field& inner) { normalizer(inner); });
-      if (field.number == 5 && field.has_length) walk(field.bytes, [this](const Field& inner) { denormalizer(inner); });
+      if (field.number == 2 && field.has_length)
+        walk(field.bytes, [this](const Field& inner) { trainer(inner); });
+      if (field.number == 3 && field.has_length)
+        walk(field.bytes, [this](const Field& inner) { normalizer(inner); });
+      if (field.number == 5 && field.has_length)
+        walk(field.bytes, [this](const Field& inner) { denormalizer(inner); });
     });
     if (problem_.ok() && out_.pieces.empty()) refuse("is no SentencePiece model: it has no pieces");
-    if (problem_.ok() && (out_.model_type < 1 || out_.model_type > 4)) refuse(cat("has the unknown model type ", out_.model_type));
-    if (problem_.ok() && unknowns_ != 1) refuse(cat("must have one unknown piece, found ", unknowns_));
+    if (problem_.ok() && (out_.model_type < 1 || out_.model_type > 4))
+      refuse(cat("has the unknown model type ", out_.model_type));
+    if (problem_.ok() && unknowns_ != 1)
+      refuse(cat("must have one unknown piece, found ", unknowns_));
     if (!problem_.ok()) return fail(problem_.code, problem_.what);
     return std::move(out_);
   }
@@ -108,7 +113,8 @@ class FileReader {
     WireReader reader(bytes);
     for (Field field; problem_.ok() && reader.next(field);) take(field);
     if (reader.broken())
-      refuse(cat("is no SentencePiece model: its fields end in the middle, or after ", out_.pieces.size(), " pieces come others"));
+      refuse(cat("is no SentencePiece model: its fields end in the middle, or after ",
+                 out_.pieces.size(), " pieces come others"));
   }
 
   void piece(std::string_view bytes) {
@@ -123,13 +129,17 @@ class FileReader {
       if (field.number == 3) type = field.value;
     });
     const auto id = out_.pieces.size();
-    if (static_cast<std::int64_t>(id) >= most_tokens) return refuse(cat("has more than ", most_tokens, " pieces"));
+    if (static_cast<std::int64_t>(id) >= most_tokens)
+      return refuse(cat("has more than ", most_tokens, " pieces"));
     if (type < 1 || type > 6) return refuse(cat("gives piece ", id, " the unknown type ", type));
     if (piece.text.empty() || !valid_utf8(piece.text) || piece.text.find('\0') != std::string::npos)
       return refuse(cat("has a piece that is empty or not UTF-8, of id ", id));
-    if (type == 6 && !is_byte(piece.text)) return refuse(cat("calls the piece ", quote(piece.text), " a byte, which is written <0x41>"));
-    if (!std::isfinite(piece.score)) return refuse(cat("gives the piece ", quote(piece.text), " a score that is no number"));
-    if (!seen_.insert(piece.text).second) return refuse(cat("has the piece ", quote(piece.text), " twice"));
+    if (type == 6 && !is_byte(piece.text))
+      return refuse(cat("calls the piece ", quote(piece.text), " a byte, which is written <0x41>"));
+    if (!std::isfinite(piece.score))
+      return refuse(cat("gives the piece ", quote(piece.text), " a score that is no number"));
+    if (!seen_.insert(piece.text).second)
+      return refuse(cat("has the piece ", quote(piece.text), " twice"));
     piece.type = static_cast<SentencePieceFile::Type>(type);
     out_.has_bytes = out_.has_bytes || is_byte(piece.text);
     unknowns_ += piece.type == SentencePieceFile::Type::unknown;
@@ -138,7 +148,8 @@ class FileReader {
 
   static bool is_byte(std::string_view text) {
     const auto digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
-    return text.size() == 6 && text.starts_with("<0x") && digit(text[3]) && digit(text[4]) && text[5] == '>';
+    return text.size() == 6 && text.starts_with("<0x") && digit(text[3]) && digit(text[4]) &&
+           text[5] == '>';
   }
 
   void trainer(const Field& field) {
@@ -153,11 +164,13 @@ class FileReader {
     if (field.number == 3) out_.add_dummy_prefix = field.value != 0;
     if (field.number == 4) out_.remove_extra_whitespaces = field.value != 0;
     if (field.number != 2 || field.bytes.empty()) return;
-    if (const auto map = CharacterMap::read(field.bytes, where_); !map && problem_.ok()) problem_ = {map.error().code, map.error().what};
+    if (const auto map = CharacterMap::read(field.bytes, where_); !map && problem_.ok())
+      problem_ = {map.error().code, map.error().what};
   }
 
   void denormalizer(const Field& field) {
-    if (field.number == 2 && !field.bytes.empty()) refuse("has a denormalizer, which troupe does not have", Errc::unsupported);
+    if (field.number == 2 && !field.bytes.empty())
+      refuse("has a denormalizer, which troupe does not have", Errc::unsupported);
   }
 
   std::string_view where_;
@@ -169,6 +182,8 @@ class FileReader {
 
 }  // namespace
 
-Result<SentencePieceFile> read_sentence_piece_file(std::string_view bytes, std::string_view where) { return FileReader(where).read(bytes); }
+Result<SentencePieceFile> read_sentence_piece_file(std::string_view bytes, std::string_view where) {
+  return FileReader(where).read(bytes);
+}
 
 }  // namespace troupe::engine::tokenizer

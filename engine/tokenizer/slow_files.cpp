@@ -19,7 +19,9 @@ bool exists(const std::string& folder, const char* name) {
   return std::filesystem::exists(std::filesystem::path(folder) / name, ignored);
 }
 
-Json typed(const char* type) { return Json().set("type", type); }
+Json typed(const char* type) {
+  return Json().set("type", type);
+}
 
 // The class that transformers' AutoTokenizer takes for a model whose tokenizer names none.
 std::string class_of_model(const std::string& folder) {
@@ -27,8 +29,10 @@ std::string class_of_model(const std::string& folder) {
   const auto config = read_json(folder + "/config.json");
   const Json* type = config ? config->find("model_type") : nullptr;
   const std::string name = type && type->is_string() ? type->string() : "";
-  constexpr std::string_view like_gpt2[] = {"gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "starcoder2"};
-  if (std::find(std::begin(like_gpt2), std::end(like_gpt2), name) != std::end(like_gpt2)) return "GPT2Tokenizer";
+  constexpr std::string_view like_gpt2[] = {"gpt2", "gpt_neo", "gptj",      "opt",
+                                            "phi",  "codegen", "starcoder2"};
+  if (std::find(std::begin(like_gpt2), std::end(like_gpt2), name) != std::end(like_gpt2))
+    return "GPT2Tokenizer";
   if (name.starts_with("qwen2") || name.starts_with("qwen3")) return "Qwen2Tokenizer";
   if (name == "gpt_neox") return "GPTNeoXTokenizer";
   if (name == "bert") return "BertTokenizer";
@@ -38,7 +42,8 @@ std::string class_of_model(const std::string& folder) {
 Result<std::vector<std::string>> read_lines(const std::string& path) {
   auto text = read_file(path, largest_file);
   if (!text) return fail(text.error());
-  if (std::size_t bad = 0; !valid_utf8(*text, &bad)) return fail(Errc::bad_input, cat(path, ": not UTF-8 at byte ", bad));
+  if (std::size_t bad = 0; !valid_utf8(*text, &bad))
+    return fail(Errc::bad_input, cat(path, ": not UTF-8 at byte ", bad));
   std::vector<std::string> out;
   for (std::size_t from = 0; from < text->size();) {
     const std::size_t end = std::min(text->find('\n', from), text->size());
@@ -59,14 +64,19 @@ Result<Json> read_merges(const std::string& path) {
     if (line.empty() || (i == 0 && line.starts_with("#version"))) continue;
     const auto space = line.find(' ');
     if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
-      return fail(Errc::bad_input, cat(path, ":", i + 1, ": must be two pieces with one space between them, found ", quote(line)));
+      return fail(Errc::bad_input,
+                  cat(path, ":", i + 1, ": must be two pieces with one space between them, found ",
+                      quote(line)));
     merges.emplace_back(Json::Array{line.substr(0, space), line.substr(space + 1)});
   }
   return Json(std::move(merges));
 }
 
 Json byte_level(bool add_prefix_space, bool use_regex) {
-  return typed("ByteLevel").set("add_prefix_space", add_prefix_space).set("trim_offsets", true).set("use_regex", use_regex);
+  return typed("ByteLevel")
+      .set("add_prefix_space", add_prefix_space)
+      .set("trim_offsets", true)
+      .set("use_regex", use_regex);
 }
 
 Json name_all(std::initializer_list<const char*> roles, const char* token) {
@@ -85,15 +95,21 @@ Result<SlowFiles> read_bpe(const std::string& folder, const std::string& name, c
   const bool qwen = name == "Qwen2Tokenizer";
   if (qwen || name == "GPTNeoXTokenizer") out.tokenizer.set("normalizer", typed("NFC"));
   if (qwen) {
-    Json split = typed("Split").set("pattern", Json().set("Regex", qwen2_pattern)).set("behavior", "Isolated").set("invert", false);
-    out.tokenizer.set("pre_tokenizer", typed("Sequence").set("pretokenizers", Json::Array{split, byte_level(prefix, false)}));
+    Json split = typed("Split")
+                     .set("pattern", Json().set("Regex", qwen2_pattern))
+                     .set("behavior", "Isolated")
+                     .set("invert", false);
+    out.tokenizer.set(
+        "pre_tokenizer",
+        typed("Sequence").set("pretokenizers", Json::Array{split, byte_level(prefix, false)}));
     out.names = name_all({"eos_token", "pad_token", "unk_token"}, "<|endoftext|>");
   } else {
     out.tokenizer.set("pre_tokenizer", byte_level(prefix, true));
     out.names = name_all({"bos_token", "eos_token", "unk_token"}, "<|endoftext|>");
   }
   out.tokenizer.set("decoder", byte_level(prefix, true));
-  out.tokenizer.set("model", typed("BPE").set("vocab", std::move(*vocab)).set("merges", std::move(*merges)));
+  out.tokenizer.set("model",
+                    typed("BPE").set("vocab", std::move(*vocab)).set("merges", std::move(*merges)));
   return out;
 }
 
@@ -102,9 +118,11 @@ Result<SlowFiles> read_word_piece(const std::string& folder, const Json& config)
   auto lines = read_lines(path);
   if (!lines) return fail(lines.error());
   if (static_cast<std::int64_t>(lines->size()) > most_tokens)
-    return fail(Errc::bad_input, cat(path, ": ", lines->size(), " pieces; at most ", most_tokens, " are read"));
+    return fail(Errc::bad_input,
+                cat(path, ": ", lines->size(), " pieces; at most ", most_tokens, " are read"));
   Json::Object vocab;
-  for (std::size_t i = 0; i < lines->size(); ++i) vocab.emplace_back(std::move((*lines)[i]), static_cast<std::int64_t>(i));
+  for (std::size_t i = 0; i < lines->size(); ++i)
+    vocab.emplace_back(std::move((*lines)[i]), static_cast<std::int64_t>(i));
   SlowFiles out;
   out.names.set("unk_token", "[UNK]")
       .set("sep_token", "[SEP]")
@@ -114,7 +132,8 @@ Result<SlowFiles> read_word_piece(const std::string& folder, const Json& config)
   const Json* accents = config.find("strip_accents");
   out.tokenizer.set("normalizer", typed("BertNormalizer")
                                       .set("clean_text", true)
-                                      .set("handle_chinese_chars", flag_of(config, "tokenize_chinese_chars", true))
+                                      .set("handle_chinese_chars",
+                                           flag_of(config, "tokenize_chinese_chars", true))
                                       .set("strip_accents", accents ? *accents : Json())
                                       .set("lowercase", flag_of(config, "do_lower_case", true)));
   out.tokenizer.set("pre_tokenizer", typed("BertPreTokenizer"));
@@ -122,15 +141,19 @@ Result<SlowFiles> read_word_piece(const std::string& folder, const Json& config)
   const auto token = [&](const char* role) {
     const Json* named = config.find(role);
     if (named && named->is_object()) named = named->find("content");
-    const std::string text = named && named->is_string() ? named->string() : out.names.find(role)->string();
-    const auto found = std::find_if(vocab.begin(), vocab.end(), [&](const auto& entry) { return entry.first == text; });
+    const std::string text =
+        named && named->is_string() ? named->string() : out.names.find(role)->string();
+    const auto found = std::find_if(vocab.begin(), vocab.end(),
+                                    [&](const auto& entry) { return entry.first == text; });
     return std::pair(text, found == vocab.end() ? Json() : found->second);
   };
   const auto sep = token("sep_token"), cls = token("cls_token");
   if (sep.second.is_null() || cls.second.is_null())
-    return fail(Errc::bad_input, cat(path, ": BERT's tokenizer needs the tokens ", quote(cls.first), " and ", quote(sep.first)));
-  out.tokenizer.set("post_processor",
-                    typed("BertProcessing").set("sep", Json::Array{sep.first, sep.second}).set("cls", Json::Array{cls.first, cls.second}));
+    return fail(Errc::bad_input, cat(path, ": BERT's tokenizer needs the tokens ", quote(cls.first),
+                                     " and ", quote(sep.first)));
+  out.tokenizer.set("post_processor", typed("BertProcessing")
+                                          .set("sep", Json::Array{sep.first, sep.second})
+                                          .set("cls", Json::Array{cls.first, cls.second}));
   out.tokenizer.set("model", typed("WordPiece")
                                  .set("vocab", std::move(vocab))
                                  .set("unk_token", token("unk_token").first)
@@ -154,7 +177,8 @@ std::string tokenizer_class_of(const Json& config) {
 }
 
 bool has_slow_files(const std::string& folder) {
-  return (exists(folder, "vocab.json") && exists(folder, "merges.txt")) || exists(folder, "vocab.txt");
+  return (exists(folder, "vocab.json") && exists(folder, "merges.txt")) ||
+         exists(folder, "vocab.txt");
 }
 
 Result<SlowFiles> read_slow_files(const std::string& folder, const Json& config) {
@@ -162,12 +186,17 @@ Result<SlowFiles> read_slow_files(const std::string& folder, const Json& config)
   std::string name = tokenizer_class_of(config);
   if (name.empty()) name = class_of_model(folder);
   if (word_piece && name == "BertTokenizer") return read_word_piece(folder, config);
-  constexpr std::string_view known[] = {"GPT2Tokenizer", "CodeGenTokenizer", "Qwen2Tokenizer", "GPTNeoXTokenizer"};
-  if (!word_piece && std::find(std::begin(known), std::end(known), name) != std::end(known)) return read_bpe(folder, name, config);
+  constexpr std::string_view known[] = {"GPT2Tokenizer", "CodeGenTokenizer", "Qwen2Tokenizer",
+                                        "GPTNeoXTokenizer"};
+  if (!word_piece && std::find(std::begin(known), std::end(known), name) != std::end(known))
+    return read_bpe(folder, name, config);
   return fail(Errc::unsupported,
-              cat(folder, ": has ", word_piece ? "vocab.txt" : "vocab.json and merges.txt", ", and the class ", quote(name),
-                  " that says how they are used is not one that troupe knows: GPT2Tokenizer, CodeGenTokenizer, Qwen2Tokenizer, "
-                  "GPTNeoXTokenizer (vocab.json and merges.txt), BertTokenizer (vocab.txt); save a tokenizer.json with transformers"));
+              cat(folder, ": has ", word_piece ? "vocab.txt" : "vocab.json and merges.txt",
+                  ", and the class ", quote(name),
+                  " that says how they are used is not one that troupe knows: GPT2Tokenizer, "
+                  "CodeGenTokenizer, Qwen2Tokenizer, "
+                  "GPTNeoXTokenizer (vocab.json and merges.txt), BertTokenizer (vocab.txt); save a "
+                  "tokenizer.json with transformers"));
 }
 
 }  // namespace troupe::engine::tokenizer

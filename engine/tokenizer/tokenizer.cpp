@@ -12,7 +12,8 @@ namespace {
 /// Encodes the stretches of one text.
 class Encoder {
  public:
-  Encoder(const Model& model, const PreTokenizer* pre_tokenizer, Workspace& workspace, std::vector<TokenId>& out)
+  Encoder(const Model& model, const PreTokenizer* pre_tokenizer, Workspace& workspace,
+          std::vector<TokenId>& out)
       : model_(model), pre_tokenizer_(pre_tokenizer), workspace_(workspace), out_(out) {}
 
   // `text` is normalized and has no added token.
@@ -23,7 +24,8 @@ class Encoder {
     pieces_.at_start = workspace_.at_start = at_start;
     if (pre_tokenizer_) pre_tokenizer_->apply(pieces_);
     const std::string_view view = pieces_.text;
-    for (const Range& word : pieces_.words) model_.encode(view.substr(word.begin, word.end - word.begin), workspace_, out_);
+    for (const Range& word : pieces_.words)
+      model_.encode(view.substr(word.begin, word.end - word.begin), workspace_, out_);
   }
 
  private:
@@ -37,7 +39,8 @@ class Encoder {
 }  // namespace
 
 WorkspaceShelf::~WorkspaceShelf() {
-  while (take()) {}
+  while (take()) {
+  }
 }
 std::unique_ptr<Workspace> WorkspaceShelf::take() const {
   for (auto& place : places_)
@@ -51,7 +54,8 @@ void WorkspaceShelf::put(std::unique_ptr<Workspace> workspace) const {
   }
 }
 
-std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special, SpecialText special_text) const {
+std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special,
+                                       SpecialText special_text) const {
   const Parts& parts = *parts_;
   std::string repaired;
   if (!valid_utf8(text)) text = repaired = repair_utf8(text);
@@ -75,7 +79,8 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special, 
       if (part.id >= 0)
         ids.push_back(part.id);
       else
-        encoder.add(std::string_view(normalized).substr(part.begin, part.end - part.begin), segment.begin == 0 && part.begin == 0 && !cut);
+        encoder.add(std::string_view(normalized).substr(part.begin, part.end - part.begin),
+                    segment.begin == 0 && part.begin == 0 && !cut);
     }
   }
   parts.shelf.put(std::move(workspace));
@@ -91,25 +96,46 @@ std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special) c
   return run.take();
 }
 
-std::size_t Tokenizer::vocab_size() const { return std::max(parts_->model->vocabulary().limit(), parts_->added.limit()); }
+std::size_t Tokenizer::vocab_size() const {
+  return std::max(parts_->model->vocabulary().limit(), parts_->added.limit());
+}
 std::optional<TokenId> Tokenizer::token_to_id(std::string_view token) const {
   TokenId id = parts_->added.find(token);
   if (id < 0) id = parts_->model->vocabulary().find(token);
   return id < 0 ? std::nullopt : std::optional(id);
 }
-std::string Tokenizer::id_to_token(TokenId id) const { return std::string(parts_->piece(id)); }
-bool Tokenizer::is_special(TokenId id) const { return parts_->is_special(id); }
+std::string Tokenizer::id_to_token(TokenId id) const {
+  return std::string(parts_->piece(id));
+}
+bool Tokenizer::is_special(TokenId id) const {
+  return parts_->is_special(id);
+}
 
-const std::optional<NamedToken>& Tokenizer::bos() const { return parts_->bos; }
-const std::optional<NamedToken>& Tokenizer::eos() const { return parts_->eos; }
-const std::optional<NamedToken>& Tokenizer::pad() const { return parts_->pad; }
-const std::optional<NamedToken>& Tokenizer::unk() const { return parts_->unk; }
-std::optional<TokenId> Tokenizer::bos_id() const { return bos() ? bos()->id : std::nullopt; }
-std::optional<TokenId> Tokenizer::eos_id() const { return eos() ? eos()->id : std::nullopt; }
-std::optional<TokenId> Tokenizer::pad_id() const { return pad() ? pad()->id : std::nullopt; }
+const std::optional<NamedToken>& Tokenizer::bos() const {
+  return parts_->bos;
+}
+const std::optional<NamedToken>& Tokenizer::eos() const {
+  return parts_->eos;
+}
+const std::optional<NamedToken>& Tokenizer::pad() const {
+  return parts_->pad;
+}
+const std::optional<NamedToken>& Tokenizer::unk() const {
+  return parts_->unk;
+}
+std::optional<TokenId> Tokenizer::bos_id() const {
+  return bos() ? bos()->id : std::nullopt;
+}
+std::optional<TokenId> Tokenizer::eos_id() const {
+  return eos() ? eos()->id : std::nullopt;
+}
+std::optional<TokenId> Tokenizer::pad_id() const {
+  return pad() ? pad()->id : std::nullopt;
+}
 
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special)
-    : parts_(tokenizer.parts_), run_(parts_->decoders), skip_special_(skip_special) {}
+    : parts_(tokenizer.parts_), run_(parts_->decoders), skip_special_(skip_special) {
+}
 std::string StreamDecoder::push(TokenId id) {
   if (parts_->decodes(id, skip_special_)) run_.push(parts_->piece(id));
   return run_.take();

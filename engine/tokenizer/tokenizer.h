@@ -1,5 +1,5 @@
-// Tokenizer: text to token ids and back, as the tokenizer.json of a Hugging Face folder and the files beside it say, or a SentencePiece
-// model, or the files of a slow tokenizer.
+// Tokenizer: text to token ids and back, as the tokenizer.json of a Hugging Face folder and the
+// files beside it say, or a SentencePiece model, or the files of a slow tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@
 
 namespace troupe::engine::tokenizer {
 
-/// What text that looks like a special token ("<|im_end|>") is: that token, or letters like any others (for what a stranger typed).
-/// Added tokens that are not special are found either way.
+/// What text that looks like a special token ("<|im_end|>") is: that token, or letters like any
+/// others (for what a stranger typed). Added tokens that are not special are found either way.
 enum class SpecialText { parsed, plain };
 
-/// A token with a part to play, from tokenizer_config.json or special_tokens_map.json. `id` is empty when the vocabulary lacks the text.
+/// A token with a part to play, from tokenizer_config.json or special_tokens_map.json. `id` is
+/// empty when the vocabulary lacks the text.
 struct NamedToken {
   std::string text;
   std::optional<TokenId> id;
@@ -32,19 +33,22 @@ class Tokenizer {
   /// Whether `folder` has files of a tokenizer that load() knows.
   static bool is_in(const std::string& folder);
 
-  /// Reads `path`: a folder with tokenizer.json, else with tokenizer.model (SentencePiece), else with vocab.json and merges.txt or
-  /// vocab.txt of a slow class; or a tokenizer.json or a .model file itself. tokenizer_config.json, special_tokens_map.json and
-  /// added_tokens.json beside it count. Errc::not_found, io, bad_input (malformed or contradictory), unsupported (a component that troupe
-  /// does not have, by name).
+  /// Reads `path`: a folder with tokenizer.json, else with tokenizer.model (SentencePiece), else
+  /// with vocab.json and merges.txt or vocab.txt of a slow class; or a tokenizer.json or a .model
+  /// file itself. tokenizer_config.json, special_tokens_map.json and added_tokens.json beside it
+  /// count. Errc::not_found, io, bad_input (malformed or contradictory), unsupported (a component
+  /// that troupe does not have, by name).
   static Result<Tokenizer> load(const std::string& path);
 
-  /// The ids of `text`; ill-formed UTF-8 counts as U+FFFD. With `add_special`, what the post-processor adds (such as a start token).
-  /// Truncation and padding settings of the file are not applied. Time grows about linearly with the text.
-  /// Throws Failure (Errc::bad_input) when one of the file's regular expressions exceeds its limit on backtracking.
-  std::vector<TokenId> encode(std::string_view text, bool add_special, SpecialText special_text = SpecialText::parsed) const;
+  /// The ids of `text`; ill-formed UTF-8 counts as U+FFFD. With `add_special`, what the
+  /// post-processor adds (such as a start token). Truncation and padding settings of the file are
+  /// not applied. Time grows about linearly with the text. Throws Failure (Errc::bad_input) when
+  /// one of the file's regular expressions exceeds its limit on backtracking.
+  std::vector<TokenId> encode(std::string_view text, bool add_special,
+                              SpecialText special_text = SpecialText::parsed) const;
 
-  /// The text of `ids`, valid UTF-8; ids that are no token give nothing, special tokens give nothing when `skip_special`.
-  /// Spaces are not cleaned up.
+  /// The text of `ids`, valid UTF-8; ids that are no token give nothing, special tokens give
+  /// nothing when `skip_special`. Spaces are not cleaned up.
   std::string decode(std::span<const TokenId> ids, bool skip_special) const;
 
   /// One more than the largest id.
@@ -70,8 +74,8 @@ class Tokenizer {
   std::shared_ptr<const Parts> parts_;
 };
 
-/// Decodes ids one by one. What push() returns never changes by what comes later and never ends inside a character;
-/// all of it joined, with finish(), is decode() of all the ids.
+/// Decodes ids one by one. What push() returns never changes by what comes later and never ends
+/// inside a character; all of it joined, with finish(), is decode() of all the ids.
 class StreamDecoder {
  public:
   StreamDecoder(const Tokenizer& tokenizer, bool skip_special);

@@ -1,5 +1,6 @@
-// The files of a tokenizer, read into a Tokenizer: tokenizer.json (Hugging Face tokenizers, tokenizer/serialization.rs), a SentencePiece
-// tokenizer.model, or the files of slow tokenizers; beside them what tokenizer_config.json and special_tokens_map.json say.
+// The files of a tokenizer, read into a Tokenizer: tokenizer.json (Hugging Face tokenizers,
+// tokenizer/serialization.rs), a SentencePiece tokenizer.model, or the files of slow tokenizers;
+// beside them what tokenizer_config.json and special_tokens_map.json say.
 #include <algorithm>
 #include <filesystem>
 
@@ -36,18 +37,25 @@ Result<> store(Result<T> made, T& into) {
 class TokenizerFile {
  public:
   TokenizerFile(std::string folder, std::string path)
-      : folder_(std::move(folder)), path_(std::move(path)), parts_(std::make_shared<Tokenizer::Parts>()) {}
+      : folder_(std::move(folder)),
+        path_(std::move(path)),
+        parts_(std::make_shared<Tokenizer::Parts>()) {}
 
   Result<Tokenizer> read() {
     Result<> done = read_config();
-    if (done) done = path_.ends_with(".model") ? read_sentence_piece() : path_.empty() ? read_slow() : read_json_file();
+    if (done)
+      done = path_.ends_with(".model") ? read_sentence_piece()
+             : path_.empty()           ? read_slow()
+                                       : read_json_file();
     if (done) done = add_tokens();
     if (done) done = read_flags();
     if (!done) return fail(done.error());
     Tokenizer tokenizer(parts_);
-    if (const auto largest = parts_->post_processor.largest(); largest >= 0 && static_cast<std::size_t>(largest) >= tokenizer.vocab_size())
-      return fail(Errc::bad_input, cat(place("post_processor"), ": it adds the token ", largest, ", and the vocabulary has ",
-                                       tokenizer.vocab_size(), " ids from 0 on"));
+    if (const auto largest = parts_->post_processor.largest();
+        largest >= 0 && static_cast<std::size_t>(largest) >= tokenizer.vocab_size())
+      return fail(Errc::bad_input,
+                  cat(place("post_processor"), ": it adds the token ", largest,
+                      ", and the vocabulary has ", tokenizer.vocab_size(), " ids from 0 on"));
     return tokenizer;
   }
 
@@ -55,7 +63,8 @@ class TokenizerFile {
   std::string place(std::string_view member) const { return cat(path_, ": \"", member, "\""); }
 
   Result<> read_config() {
-    for (const auto& [name, into] : {std::pair("tokenizer_config.json", &config_), std::pair("special_tokens_map.json", &map_)}) {
+    for (const auto& [name, into] : {std::pair("tokenizer_config.json", &config_),
+                                     std::pair("special_tokens_map.json", &map_)}) {
       const fs::path path = fs::path(folder_) / name;
       if (!present(path)) continue;
       if (auto done = store(read_json(path.string()), *into); !done) return done;
@@ -66,7 +75,8 @@ class TokenizerFile {
   Result<> read_json_file() {
     auto file = read_json(path_);
     if (!file) return fail(file.error());
-    if (!file->is_object()) return fail(Errc::bad_input, cat(path_, ": must be an object, found ", file->type_name()));
+    if (!file->is_object())
+      return fail(Errc::bad_input, cat(path_, ": must be an object, found ", file->type_name()));
     if (auto done = read_stages(*file); !done) return done;
     if (const Json* added = file->find("added_tokens")) added_ = *added;
     return {};
@@ -84,20 +94,23 @@ class TokenizerFile {
     auto bytes = read_file(path_, largest_model);
     if (!bytes) return fail(bytes.error());
     const std::string name = tokenizer_class_of(config_);
-    if (!name.empty() && !adds_bos(name) && name != "PreTrainedTokenizer" && name != "TokenizersBackend")
-      return fail(Errc::unsupported, cat(path_, ": what the class ", quote(name),
-                                         " of tokenizer_config.json makes of a SentencePiece model "
-                                         "is not known to troupe; save a tokenizer.json with transformers"));
+    if (!name.empty() && !adds_bos(name) && name != "PreTrainedTokenizer" &&
+        name != "TokenizersBackend")
+      return fail(Errc::unsupported,
+                  cat(path_, ": what the class ", quote(name),
+                      " of tokenizer_config.json makes of a SentencePiece model "
+                      "is not known to troupe; save a tokenizer.json with transformers"));
     auto model = SentencePiece::read(*bytes, flag_of(config_, "legacy", true), path_);
     if (!model) return fail(model.error());
     const auto roles = (*model)->roles();
     const auto name_role = [&](const char* key, TokenId id) {
       if (id >= 0) roles_.set(key, std::string((*model)->vocabulary().piece(id)));
     };
-    name_role("unk_token", roles.unk), name_role("bos_token", roles.bos), name_role("eos_token", roles.eos),
-        name_role("pad_token", roles.pad);
+    name_role("unk_token", roles.unk), name_role("bos_token", roles.bos),
+        name_role("eos_token", roles.eos), name_role("pad_token", roles.pad);
     for (std::size_t id = 0; id < (*model)->file().pieces.size(); ++id)
-      if ((*model)->file().pieces[id].type == SentencePieceFile::Type::control) mark_special(static_cast<TokenId>(id));
+      if ((*model)->file().pieces[id].type == SentencePieceFile::Type::control)
+        mark_special(static_cast<TokenId>(id));
     parts_->decoders = (*model)->decoders();
     parts_->model = std::move(*model);
     return {};
@@ -105,8 +118,9 @@ class TokenizerFile {
 
   // The slow classes of Llama and its like put the start token before a text unless told otherwise.
   static bool adds_bos(std::string_view name) {
-    constexpr std::string_view known[] = {"LlamaTokenizer",     "CodeLlamaTokenizer", "GemmaTokenizer",  "InternLMTokenizer",
-                                          "InternLM2Tokenizer", "BaichuanTokenizer",  "MistralTokenizer"};
+    constexpr std::string_view known[] = {
+        "LlamaTokenizer",     "CodeLlamaTokenizer", "GemmaTokenizer",  "InternLMTokenizer",
+        "InternLM2Tokenizer", "BaichuanTokenizer",  "MistralTokenizer"};
     return std::find(std::begin(known), std::end(known), name) != std::end(known);
   }
 
@@ -116,29 +130,41 @@ class TokenizerFile {
     const Json* pre_tokenizer = file.find("pre_tokenizer");
     const bool raw_bytes = ends_with_byte_level(pre_tokenizer) && can_take_bytes(*model);
     Result<> done = store(make_model(*model, raw_bytes, place("model")), parts_->model);
-    if (done) done = store(make_normalizer(file.find("normalizer"), place("normalizer")), parts_->normalizer);
-    if (done) done = store(make_pre_tokenizer(pre_tokenizer, raw_bytes, place("pre_tokenizer")), parts_->pre_tokenizer);
-    if (done) done = store(PostProcessor::from_json(file.find("post_processor"), place("post_processor")), parts_->post_processor);
+    if (done)
+      done =
+          store(make_normalizer(file.find("normalizer"), place("normalizer")), parts_->normalizer);
+    if (done)
+      done = store(make_pre_tokenizer(pre_tokenizer, raw_bytes, place("pre_tokenizer")),
+                   parts_->pre_tokenizer);
+    if (done)
+      done = store(PostProcessor::from_json(file.find("post_processor"), place("post_processor")),
+                   parts_->post_processor);
     if (done) done = store(make_decoders(file.find("decoder"), place("decoder")), parts_->decoders);
     return done;
   }
 
   Result<> add_tokens() {
     const std::string where = place("added_tokens");
-    auto tokens = read_added_tokens(added_.is_null() ? nullptr : &added_, parts_->model->vocabulary(), where);
+    auto tokens =
+        read_added_tokens(added_.is_null() ? nullptr : &added_, parts_->model->vocabulary(), where);
     if (!tokens) return fail(tokens.error());
-    if (auto done = add_config_tokens(*tokens, parts_->model->vocabulary(), folder_, config_, map_, names_); !done) return done;
+    if (auto done =
+            add_config_tokens(*tokens, parts_->model->vocabulary(), folder_, config_, map_, names_);
+        !done)
+      return done;
     std::vector<TokenMatcher::Entry> raw, normalized;
     std::size_t bytes = 0;
     for (const AddedToken& token : *tokens) {
-      if (parts_->model->vocabulary().find(token.content) < 0 && !parts_->added.add(token.content, token.id))
+      if (parts_->model->vocabulary().find(token.content) < 0 &&
+          !parts_->added.add(token.content, token.id))
         return fail(Errc::bad_input, cat(where, ": ", quote(token.content), " stands twice"));
       if (token.special) mark_special(token.id);
       if (token.special) parts_->special_texts.insert(token.content);
       std::string text = token.content;
       if (token.normalized && parts_->normalizer) parts_->normalizer->apply(text);
       if (bytes += text.size(); bytes > longest_added)
-        return fail(Errc::bad_input, cat(where, ": the added tokens are longer than ", longest_added, " bytes together"));
+        return fail(Errc::bad_input, cat(where, ": the added tokens are longer than ",
+                                         longest_added, " bytes together"));
       if (text != token.content) parts_->shown.emplace(token.id, text);
       (token.normalized ? normalized : raw).push_back({std::move(text), token});
     }
@@ -153,8 +179,8 @@ class TokenizerFile {
     parts_->special[index] = true;
   }
 
-  // Of those who name a token the first has it. add_bos_token and add_eos_token, where they are given, decide instead of the
-  // post-processor, as in transformers.
+  // Of those who name a token the first has it. add_bos_token and add_eos_token, where they are
+  // given, decide instead of the post-processor, as in transformers.
   Result<> read_flags() {
     for (const Json* from : {&config_, &map_, &names_, &roles_}) {
       read_name(*from, "bos_token", parts_->bos);
@@ -175,11 +201,13 @@ class TokenizerFile {
     return done;
   }
 
-  Result<> around(const char* key, bool otherwise, const std::optional<NamedToken>& token, std::vector<TokenId>& into) const {
+  Result<> around(const char* key, bool otherwise, const std::optional<NamedToken>& token,
+                  std::vector<TokenId>& into) const {
     if (!flag_of(config_, key, otherwise) || !token) return {};
     if (!token->id)
-      return fail(Errc::bad_input, cat(folder_, "/tokenizer_config.json: \"", key, "\" is on, and its token ", quote(token->text),
-                                       " is not in the vocabulary"));
+      return fail(Errc::bad_input,
+                  cat(folder_, "/tokenizer_config.json: \"", key, "\" is on, and its token ",
+                      quote(token->text), " is not in the vocabulary"));
     into.push_back(*token->id);
     return {};
   }
@@ -196,23 +224,28 @@ class TokenizerFile {
   static constexpr std::size_t longest_added = std::size_t{1} << 21;
   std::string folder_, path_;  // path_ empty: slow files
   Json config_, map_;          // tokenizer_config.json, special_tokens_map.json
-  Json names_, roles_;         // what a slow class names by itself; what a SentencePiece model calls its tokens
+  Json names_,
+      roles_;  // what a slow class names by itself; what a SentencePiece model calls its tokens
   Json added_;
   std::shared_ptr<Tokenizer::Parts> parts_;
 };
 
 bool Tokenizer::is_in(const std::string& folder) {
-  return present(fs::path(folder) / "tokenizer.json") || present(fs::path(folder) / "tokenizer.model") || has_slow_files(folder);
+  return present(fs::path(folder) / "tokenizer.json") ||
+         present(fs::path(folder) / "tokenizer.model") || has_slow_files(folder);
 }
 
 Result<Tokenizer> Tokenizer::load(const std::string& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return TokenizerFile(fs::path(path).parent_path().string(), path).read();
+  if (!fs::is_directory(path, ignored))
+    return TokenizerFile(fs::path(path).parent_path().string(), path).read();
   for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (present(fs::path(path) / name)) return TokenizerFile(path, (fs::path(path) / name).string()).read();
+    if (present(fs::path(path) / name))
+      return TokenizerFile(path, (fs::path(path) / name).string()).read();
   if (has_slow_files(path)) return TokenizerFile(path, "").read();
-  return fail(Errc::not_found,
-              cat(path, ": has no tokenizer: a tokenizer.json, a tokenizer.model, vocab.json with merges.txt, or vocab.txt is needed"));
+  return fail(Errc::not_found, cat(path,
+                                   ": has no tokenizer: a tokenizer.json, a tokenizer.model, "
+                                   "vocab.json with merges.txt, or vocab.txt is needed"));
 }
 
 }  // namespace troupe::engine::tokenizer

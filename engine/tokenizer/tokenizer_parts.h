@@ -19,7 +19,8 @@
 
 namespace troupe::engine::tokenizer {
 
-/// Workspaces between uses: an encode takes one and puts it back, so word caches live on without a lock and without a thread's name.
+/// Workspaces between uses: an encode takes one and puts it back, so word caches live on without a
+/// lock and without a thread's name.
 class WorkspaceShelf {
  public:
   WorkspaceShelf() = default;
@@ -41,8 +42,9 @@ struct Tokenizer::Parts {
   DecoderChain decoders;
   Vocabulary added;           // added tokens that the model's vocabulary lacks
   std::vector<bool> special;  // by id
-  // An added token that is looked for in normalized text is shown as it was looked for ("▁<unk>"), and skipped as special only
-  // when that is a special token's text: as the library does since its release 0.22.
+  // An added token that is looked for in normalized text is shown as it was looked for ("▁<unk>"),
+  // and skipped as special only when that is a special token's text: as the library does since its
+  // release 0.22.
   std::unordered_map<TokenId, std::string> shown;
   std::unordered_set<std::string> special_texts;
   TokenMatcher raw_matcher;  // tokens looked for in text as it came
@@ -52,7 +54,8 @@ struct Tokenizer::Parts {
 
   bool has(TokenId id) const { return added.has(id) || model->vocabulary().has(id); }
   bool is_special(TokenId id) const {
-    return id >= 0 && static_cast<std::size_t>(id) < special.size() && special[static_cast<std::size_t>(id)];
+    return id >= 0 && static_cast<std::size_t>(id) < special.size() &&
+           special[static_cast<std::size_t>(id)];
   }
   std::string_view piece(TokenId id) const {
     if (!shown.empty())
@@ -61,7 +64,8 @@ struct Tokenizer::Parts {
   }
   /// Whether decoding has a piece for this id.
   bool decodes(TokenId id, bool skip_special) const {
-    return has(id) && !(skip_special && is_special(id) && (shown.empty() || special_texts.contains(std::string(piece(id)))));
+    return has(id) && !(skip_special && is_special(id) &&
+                        (shown.empty() || special_texts.contains(std::string(piece(id)))));
   }
 };
 

@@ -1,4 +1,5 @@
-// The four Unicode normalization forms (UAX 15), through ICU; text that is in the form already is left alone, quickly.
+// The four Unicode normalization forms (UAX 15), through ICU; text that is in the form already is
+// left alone, quickly.
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
 #include <unicode/uniset.h>
@@ -13,15 +14,19 @@ namespace {
 
 class UnicodeNormalizer : public Normalizer {
  public:
-  UnicodeNormalizer(const icu::Normalizer2* form, const icu::UnicodeSet& known, unsigned char inert) : form_(*form, known), inert_(inert) {}
+  UnicodeNormalizer(const icu::Normalizer2* form, const icu::UnicodeSet& known, unsigned char inert)
+      : form_(*form, known), inert_(inert) {}
 
   bool apply(std::string& text) const override {
-    if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < inert_; })) return false;
+    if (std::all_of(text.begin(), text.end(),
+                    [&](char c) { return static_cast<unsigned char>(c) < inert_; }))
+      return false;
     UErrorCode status = U_ZERO_ERROR;
     std::string out;
     out.reserve(text.size());
     icu::StringByteSink<std::string> sink(&out);
-    form_.normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())), sink, nullptr, status);
+    form_.normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())),
+                        sink, nullptr, status);
     check(U_SUCCESS(status), "ICU: normalization failed");
     text = std::move(out);
     return false;

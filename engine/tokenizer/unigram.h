@@ -1,5 +1,6 @@
-// Unigram language model: of all ways to cut a word into pieces the one with the largest sum of scores, found with Viterbi's
-// algorithm (Kudo, arXiv:1804.10959), as Hugging Face's tokenizers library does it (models/unigram).
+// Unigram language model: of all ways to cut a word into pieces the one with the largest sum of
+// scores, found with Viterbi's algorithm (Kudo, arXiv:1804.10959), as Hugging Face's tokenizers
+// library does it (models/unigram).
 #pragma once
 
 #include <array>
@@ -11,13 +12,16 @@ namespace troupe::engine::tokenizer {
 
 class Unigram : public Model {
  public:
-  /// "vocab" is a list of [piece, score], "unk_id" an index or null. Errc::bad_input for other forms.
+  /// "vocab" is a list of [piece, score], "unk_id" an index or null. Errc::bad_input for other
+  /// forms.
   static Result<std::unique_ptr<Model>> from_json(const Json& model, std::string_view where);
 
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<Workspace> make_workspace() const override;
-  /// Throws Failure (Errc::bad_input) for a character without a piece when there is no unknown token.
-  void encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const override;
+  /// Throws Failure (Errc::bad_input) for a character without a piece when there is no unknown
+  /// token.
+  void encode(std::string_view word, Workspace& workspace,
+              std::vector<TokenId>& out) const override;
 
  private:
   struct Scratch;

@@ -3,9 +3,12 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-unsigned char byte_at(std::string_view text, std::size_t at) { return static_cast<unsigned char>(text[at]); }
+unsigned char byte_at(std::string_view text, std::size_t at) {
+  return static_cast<unsigned char>(text[at]);
+}
 
-// What stands at `at`: bytes of a whole character (ok), of a maximal ill-formed part (!ok), or of a part that more bytes could complete.
+// What stands at `at`: bytes of a whole character (ok), of a maximal ill-formed part (!ok), or of a
+// part that more bytes could complete.
 struct Part {
   std::size_t size;
   bool ok;
@@ -17,7 +20,8 @@ Part part_at(std::string_view text, std::size_t at) {
   if (lead < 0x80) return {1, true, false};
   if (lead < 0xC2 || lead > 0xF4) return {1, false, false};
   const std::size_t wanted = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  unsigned char low = 0x80, high = 0xBF;  // bounds of the second byte: no overlong forms, no surrogates, nothing above U+10FFFF
+  unsigned char low = 0x80, high = 0xBF;  // bounds of the second byte: no overlong forms, no
+                                          // surrogates, nothing above U+10FFFF
   if (lead == 0xE0) low = 0xA0;
   if (lead == 0xED) high = 0x9F;
   if (lead == 0xF0) low = 0x90;
@@ -43,7 +47,9 @@ CodePoint code_point_at(std::string_view text, std::size_t at) {
 }
 
 void append_utf8(std::string& out, char32_t value) {
-  const auto put = [&](char32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
+  const auto put = [&](char32_t byte) {
+    out += static_cast<char>(static_cast<unsigned char>(byte));
+  };
   if (value < 0x80) {
     put(value);
   } else if (value < 0x800) {
@@ -51,7 +57,8 @@ void append_utf8(std::string& out, char32_t value) {
   } else if (value < 0x10000) {
     put(0xE0 | (value >> 12)), put(0x80 | ((value >> 6) & 0x3F)), put(0x80 | (value & 0x3F));
   } else {
-    put(0xF0 | (value >> 18)), put(0x80 | ((value >> 12) & 0x3F)), put(0x80 | ((value >> 6) & 0x3F)), put(0x80 | (value & 0x3F));
+    put(0xF0 | (value >> 18)), put(0x80 | ((value >> 12) & 0x3F)),
+        put(0x80 | ((value >> 6) & 0x3F)), put(0x80 | (value & 0x3F));
   }
 }
 

@@ -17,7 +17,8 @@ namespace troupe::engine::tokenizer {
 /// A token's id. Negative means "none".
 using TokenId = std::int32_t;
 
-/// More pieces than any published tokenizer has; what lies beyond is refused before it is allocated.
+/// More pieces than any published tokenizer has; what lies beyond is refused before it is
+/// allocated.
 inline constexpr std::int64_t most_tokens = std::int64_t{1} << 22;
 
 class Vocabulary {
@@ -28,14 +29,16 @@ class Vocabulary {
   /// Adds one piece. False when the piece or the id is taken.
   bool add(std::string_view piece, TokenId id);
 
-  /// Gives an id that is free a piece; where another id has the same text, the piece is found under this one from now on.
+  /// Gives an id that is free a piece; where another id has the same text, the piece is found under
+  /// this one from now on.
   void set(std::string_view piece, TokenId id);
 
   TokenId find(std::string_view piece) const;
   /// The piece with this id; empty when there is none (see has()).
   std::string_view piece(TokenId id) const;
   bool has(TokenId id) const {
-    return id >= 0 && static_cast<std::size_t>(id) < spans_.size() && spans_[static_cast<std::size_t>(id)].taken;
+    return id >= 0 && static_cast<std::size_t>(id) < spans_.size() &&
+           spans_[static_cast<std::size_t>(id)].taken;
   }
   /// One more than the largest id.
   std::size_t limit() const { return spans_.size(); }

@@ -1,4 +1,5 @@
-// Words already encoded, with their ids, in flat arrays: most words of a text have been seen before.
+// Words already encoded, with their ids, in flat arrays: most words of a text have been seen
+// before.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,9 @@ class WordCache {
     if (slots_.empty() || 2 * used_ > mask) clear();
     std::size_t at = hash & mask;
     while (slots_[at].count != 0) at = (at + 1) & mask;
-    slots_[at] = {hash, static_cast<std::uint32_t>(words_.size()), static_cast<std::uint32_t>(ids_.size()),
-                  static_cast<std::uint16_t>(word.size()), static_cast<std::uint16_t>(ids.size())};
+    slots_[at] = {hash, static_cast<std::uint32_t>(words_.size()),
+                  static_cast<std::uint32_t>(ids_.size()), static_cast<std::uint16_t>(word.size()),
+                  static_cast<std::uint16_t>(ids.size())};
     words_.append(word);
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     ++used_;

@@ -20,7 +20,8 @@ Result<std::unique_ptr<Model>> WordLevel::from_json(const Json& model, std::stri
 void WordLevel::encode(std::string_view word, Workspace&, std::vector<TokenId>& out) const {
   const TokenId id = vocabulary_.find(word);
   if (id < 0 && unknown_ < 0)
-    throw Failure({Errc::bad_input, cat("the tokenizer has no token for ", quote(word, 60), ", and its unknown token is no token either")});
+    throw Failure({Errc::bad_input, cat("the tokenizer has no token for ", quote(word, 60),
+                                        ", and its unknown token is no token either")});
   out.push_back(id >= 0 ? id : unknown_);
 }
 

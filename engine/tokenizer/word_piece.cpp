@@ -18,18 +18,22 @@ Result<std::unique_ptr<Model>> WordPiece::from_json(const Json& model, std::stri
   out->vocabulary_ = std::move(*vocabulary);
   const std::string unknown = text("unk_token", "[UNK]");
   out->unknown_ = out->vocabulary_.find(unknown);
-  if (out->unknown_ < 0) return fail(Errc::bad_input, cat(where, ": the unknown token ", quote(unknown), " is not in the vocabulary"));
+  if (out->unknown_ < 0)
+    return fail(Errc::bad_input,
+                cat(where, ": the unknown token ", quote(unknown), " is not in the vocabulary"));
   if (const Json* longest = model.find("max_input_chars_per_word")) {
     if (!longest->is_integer() || longest->integer() < 0)
       return fail(Errc::bad_input,
-                  cat(where, ": \"max_input_chars_per_word\" must be an integer from 0, found ", quote(longest->dump(), 40)));
+                  cat(where, ": \"max_input_chars_per_word\" must be an integer from 0, found ",
+                      quote(longest->dump(), 40)));
     out->longest_word_ = static_cast<std::size_t>(longest->integer());
   }
   for (std::size_t i = 0; i < out->vocabulary_.limit(); ++i) {
     const auto id = static_cast<TokenId>(i);
     if (!out->vocabulary_.has(id) || out->vocabulary_.piece(id).empty()) continue;
     if (!out->trie_.add(out->vocabulary_.piece(id), id))
-      return fail(Errc::bad_input, cat(where, ": the pieces up to ", id, " take more than ", ByteTrie::most_nodes, " places"));
+      return fail(Errc::bad_input, cat(where, ": the pieces up to ", id, " take more than ",
+                                       ByteTrie::most_nodes, " places"));
   }
   out->continued_ = out->trie_.walk(text("continuing_subword_prefix", "##"));
   return std::unique_ptr<Model>(std::move(out));

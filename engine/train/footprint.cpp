@@ -22,19 +22,22 @@ struct Widths {
   std::int64_t norm;  ///< a norm's input, and what it found in a row
 };
 
-std::int64_t attention(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
+std::int64_t attention(const models::DecoderSpec& spec, const Widths& of,
+                       const nn::Recomputed& recomputed) {
   std::int64_t sum = of.queries + 2 * of.keys;
   if (spec.head_norms) sum += of.queries + of.keys + of.heads + of.kv_heads;
   if (spec.width_norms) sum += of.queries + of.keys + 2;
   return recomputed.attention ? sum : sum + of.queries + of.heads;
 }
 
-std::int64_t mlp(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
+std::int64_t mlp(const models::DecoderSpec& spec, const Widths& of,
+                 const nn::Recomputed& recomputed) {
   return of.inner * ((spec.gated ? 2 : 1) + (recomputed.activation ? 0 : 1));
 }
 
 // The norms of a layer with what they give, and the inputs of its parts.
-std::int64_t around(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
+std::int64_t around(const models::DecoderSpec& spec, const Widths& of,
+                    const nn::Recomputed& recomputed) {
   const std::int64_t before = of.norm + (recomputed.norm ? 0 : of.hidden);
   switch (spec.norm_place) {
     case NormPlace::before:
@@ -49,39 +52,53 @@ std::int64_t around(const models::DecoderSpec& spec, const Widths& of, const nn:
   return 0;
 }
 
-std::int64_t layer(const models::DecoderSpec& spec, const Widths& of, const nn::Recomputed& recomputed) {
+std::int64_t layer(const models::DecoderSpec& spec, const Widths& of,
+                   const nn::Recomputed& recomputed) {
   return around(spec, of, recomputed) + attention(spec, of, recomputed) + mlp(spec, of, recomputed);
 }
 
-// The operands of products that are packed for all threads: inputs and weights of the widest, or of a group, and of the language head the
-// gradients of some columns of logits, the logits of a chunk or of the first rows, its inputs and their gradients, and its weight in two
-// orders, of those columns and of many (all that in f32; in bf16 operands take half the room).
-std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens, bool slopes_known) {
+// The operands of products that are packed for all threads: inputs and weights of the widest, or of
+// a group, and of the language head the gradients of some columns of logits, the logits of a chunk
+// or of the first rows, its inputs and their gradients, and its weight in two orders, of those
+// columns and of many (all that in f32; in bf16 operands take half the room).
+std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens,
+                    bool slopes_known) {
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
-  const std::int64_t group = std::max({of.inner * (spec.gated ? 2 : 1), of.queries + 2 * of.keys, widest});
-  const auto joined = [&](std::int64_t rows) { return rows * (rows * group <= ops::most_packed_words ? group : widest); };
+  const std::int64_t group =
+      std::max({of.inner * (spec.gated ? 2 : 1), of.queries + 2 * of.keys, widest});
+  const auto joined = [&](std::int64_t rows) {
+    return rows * (rows * group <= ops::most_packed_words ? group : widest);
+  };
   const std::int64_t left = joined(tokens), right = std::max(joined(of.hidden), tokens * widest);
   if (spec.labels > 0) return left + right;
   const ops::CpuOptions options;
   const std::int64_t columns = std::min(of.vocabulary, ops::head_columns),
                      below = std::min(of.vocabulary * of.hidden, ops::head_weight_words);
   const std::int64_t rows = std::min(tokens, ops::head_rows(of.vocabulary, options.head_logits));
-  const bool once = slopes_known && of.vocabulary == spec.vocabulary;  // ranks with parts of it have a softmax between the two ways
-  const std::int64_t logits = once ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.kept_logits);
+  const bool once =
+      slopes_known &&
+      of.vocabulary ==
+          spec.vocabulary;  // ranks with parts of it have a softmax between the two ways
+  const std::int64_t logits =
+      once ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.kept_logits);
   return left + right + (rows + of.hidden) * columns + below + 4 * tokens * of.hidden + logits;
 }
 
-std::uint64_t bytes(std::int64_t floats) { return 4 * static_cast<std::uint64_t>(std::max<std::int64_t>(0, floats)); }
+std::uint64_t bytes(std::int64_t floats) {
+  return 4 * static_cast<std::uint64_t>(std::max<std::int64_t>(0, floats));
+}
 
 }  // namespace
 
-std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, const models::Split& split) {
+std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
+                         const models::Split& split) {
   const Widths of(spec, split);
-  return spec.layers * (recomputed.layers ? of.hidden : layer(spec, of, recomputed)) + of.norm * (spec.embedding_norm ? 2 : 1);
+  return spec.layers * (recomputed.layers ? of.hidden : layer(spec, of, recomputed)) +
+         of.norm * (spec.embedding_norm ? 2 : 1);
 }
 
-Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed, std::int64_t tokens, const models::Split& split,
-                    bool slopes_known) {
+Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
+                    std::int64_t tokens, const models::Split& split, bool slopes_known) {
   Footprint out;
   std::int64_t trained = 0, all = 0;
   for (const auto& tensor : models::parameter_list(spec, split)) {
@@ -91,8 +108,9 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   out.weights = bytes(all), out.gradients = bytes(trained), out.moments = bytes(2 * trained);
   out.kept = bytes(tokens * kept_floats(spec, recomputed, split));
   const Widths of(spec, split);
-  // The highest point is the way back through the last layer's MLP: the gradients of what the head read, of the last hidden states and of
-  // the layer's output, and those of the inner values; a layer that is computed again stands beside them.
+  // The highest point is the way back through the last layer's MLP: the gradients of what the head
+  // read, of the last hidden states and of the layer's output, and those of the inner values; a
+  // layer that is computed again stands beside them.
   std::int64_t beside = 4 * of.hidden + of.inner;
   if (recomputed.layers) beside += layer(spec, of, recomputed);
   if (recomputed.activation) beside += of.inner;

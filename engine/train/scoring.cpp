@@ -11,13 +11,16 @@ ops::Layout layout_of(const data::Experience& batch) {
   ops::Layout layout{batch.offsets, {}};
   layout.positions.reserve(batch.tokens.size());
   for (std::size_t n = 0; n + 1 < batch.offsets.size(); ++n)
-    for (std::int32_t position = 0; position < batch.offsets[n + 1] - batch.offsets[n]; ++position) layout.positions.push_back(position);
+    for (std::int32_t position = 0; position < batch.offsets[n + 1] - batch.offsets[n]; ++position)
+      layout.positions.push_back(position);
   return layout;
 }
 
-std::optional<nn::Dropout> draws_of(const data::Experience& part, std::optional<std::uint64_t> key) {
+std::optional<nn::Dropout> draws_of(const data::Experience& part,
+                                    std::optional<std::uint64_t> key) {
   if (!key) return std::nullopt;
-  check(part.number.size() == static_cast<std::size_t>(part.sequences()), "draws_of: sequences without numbers");
+  check(part.number.size() == static_cast<std::size_t>(part.sequences()),
+        "draws_of: sequences without numbers");
   nn::Dropout draws{*key, {}};
   draws.rows.reserve(part.tokens.size());
   for (std::size_t n = 0; n < part.number.size(); ++n)
@@ -28,19 +31,23 @@ std::optional<nn::Dropout> draws_of(const data::Experience& part, std::optional<
 
 namespace {
 
-Readings read(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options) {
+Readings read(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs,
+              const ScoringOptions& options) {
   Readout readout(decoder, batch, needs, {options.precision, options.every_token});
   if (readout.empty()) return readout.read({});
   const ops::Layout layout = layout_of(batch);
   nn::Saved nothing = nn::Saved::nothing();
   const auto draws = draws_of(batch, options.dropout);
   const auto shared = draws ? std::nullopt : shared_prefixes(batch, decoder.spec());
-  nn::Pass pass{decoder.device(), layout, options.precision, nullptr, {}, draws ? &*draws : nullptr};
+  nn::Pass pass{decoder.device(), layout, options.precision,
+                nullptr,          {},     draws ? &*draws : nullptr};
   pass.shared = shared ? &*shared : nullptr;
-  return readout.read(ops::in_phase(decoder.device(), "forward", [&] { return decoder.forward(batch.tokens, pass, nothing); }));
+  return readout.read(ops::in_phase(decoder.device(), "forward",
+                                    [&] { return decoder.forward(batch.tokens, pass, nothing); }));
 }
 
-Readings read_mine(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options) {
+Readings read_mine(models::Decoder& decoder, const data::Experience& batch,
+                   const loss::Needs& needs, const ScoringOptions& options) {
   return ops::in_phase(decoder.device(), "score", [&] {
     Readings all;
     const auto columns = all.columns(needs, decoder.spec());
@@ -48,7 +55,8 @@ Readings read_mine(models::Decoder& decoder, const data::Experience& batch, cons
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       Readings part = read(decoder, batch.slice(bounds[i], bounds[i + 1]), needs, options);
       const auto more = part.columns(needs, decoder.spec());
-      for (std::size_t c = 0; c < columns.size(); ++c) columns[c]->insert(columns[c]->end(), more[c]->begin(), more[c]->end());
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        columns[c]->insert(columns[c]->end(), more[c]->begin(), more[c]->end());
     }
     return all;
   });
@@ -56,26 +64,32 @@ Readings read_mine(models::Decoder& decoder, const data::Experience& batch, cons
 
 }  // namespace
 
-Readings read_all(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs, const ScoringOptions& options,
-                  parallel::Communicator* dp) {
+Readings read_all(models::Decoder& decoder, const data::Experience& batch, const loss::Needs& needs,
+                  const ScoringOptions& options, parallel::Communicator* dp) {
   batch.validate(decoder.spec().vocabulary);
   value_or_throw(check_readable(decoder.spec(), needs));
   if (dp == nullptr || dp->size() == 1) return read_mine(decoder, batch, needs, options);
   const auto shares = share_out(batch, dp->size());
-  Readings all = read_mine(decoder, batch.select(shares[static_cast<std::size_t>(dp->rank())]), needs, options);
+  Readings all = read_mine(decoder, batch.select(shares[static_cast<std::size_t>(dp->rank())]),
+                           needs, options);
   for (auto* column : all.columns(needs, decoder.spec()))
     *column = gather_column(*dp, *column, batch, shares, "what a model says of a batch");
   return all;
 }
 
-std::vector<float> logprobs(models::Decoder& decoder, const data::Experience& batch, const ScoringOptions& options,
-                            parallel::Communicator* dp) {
+std::vector<float> logprobs(models::Decoder& decoder, const data::Experience& batch,
+                            const ScoringOptions& options, parallel::Communicator* dp) {
   return read_all(decoder, batch, {.temperature = options.temperature}, options, dp).logp;
 }
 
 std::vector<float> scores(models::Decoder& decoder, const data::Experience& batch, loss::ReadAt at,
-                          const std::vector<std::int32_t>& candidates, const ScoringOptions& options, parallel::Communicator* dp) {
-  const loss::Needs needs{.logp = false, .scores = true, .scores_at = at, .candidates = candidates, .temperature = options.temperature};
+                          const std::vector<std::int32_t>& candidates,
+                          const ScoringOptions& options, parallel::Communicator* dp) {
+  const loss::Needs needs{.logp = false,
+                          .scores = true,
+                          .scores_at = at,
+                          .candidates = candidates,
+                          .temperature = options.temperature};
   const auto columns = read_all(decoder, batch, needs, options, dp).scores;
   std::vector<float> out;
   out.reserve(batch.tokens.size() * columns.size());

@@ -4,12 +4,14 @@
 
 namespace troupe::engine::train {
 
-std::optional<nn::SharedRows> shared_prefixes(const data::Experience& part, const models::DecoderSpec& spec) {
+std::optional<nn::SharedRows> shared_prefixes(const data::Experience& part,
+                                              const models::DecoderSpec& spec) {
   if (spec.keys_change()) return std::nullopt;
   nn::SharedRows rows;
   rows.whole.reserve(part.tokens.size());
   for (std::size_t n = 0; n + 1 < part.offsets.size(); ++n) {
-    const auto begin = part.tokens.begin() + part.offsets[n], end = part.tokens.begin() + part.offsets[n + 1];
+    const auto begin = part.tokens.begin() + part.offsets[n],
+               end = part.tokens.begin() + part.offsets[n + 1];
     const auto before = part.tokens.begin() + part.offsets[n == 0 ? 0 : n - 1];
     const auto shared = n == 0 ? 0 : std::mismatch(begin, end, before, begin).first - begin;
     for (std::ptrdiff_t i = 0; i < shared; ++i)
@@ -19,7 +21,8 @@ std::optional<nn::SharedRows> shared_prefixes(const data::Experience& part, cons
       rows.first.push_back(static_cast<std::int32_t>(begin - part.tokens.begin() + i));
     }
   }
-  if (8 * (rows.whole.size() - rows.first.size()) < rows.whole.size() || rows.whole.empty()) return std::nullopt;
+  if (8 * (rows.whole.size() - rows.first.size()) < rows.whole.size() || rows.whole.empty())
+    return std::nullopt;
   return rows;
 }
 

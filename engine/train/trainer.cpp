@@ -22,11 +22,13 @@ bool zero(const std::vector<float>& values) {
 
 bool zero(const loss::Evaluation& slopes) {
   return zero(slopes.dlogp) && zero(slopes.dentropy) &&
-         std::all_of(slopes.dscores.begin(), slopes.dscores.end(), [](const auto& column) { return zero(column); });
+         std::all_of(slopes.dscores.begin(), slopes.dscores.end(),
+                     [](const auto& column) { return zero(column); });
 }
 
 // The derivatives of a loss that needs no outputs for them.
-std::optional<loss::Evaluation> slopes_beforehand(const loss::AnyLoss& loss, const data::Experience& part,
+std::optional<loss::Evaluation> slopes_beforehand(const loss::AnyLoss& loss,
+                                                  const data::Experience& part,
                                                   const models::DecoderSpec& spec) {
   if (!loss.needs().constant_slopes) return std::nullopt;
   Readings nothing;
@@ -36,15 +38,19 @@ std::optional<loss::Evaluation> slopes_beforehand(const loss::AnyLoss& loss, con
 }
 
 // The derivatives of some sequences of a batch.
-loss::Evaluation select(const loss::Evaluation& slopes, const data::Experience& batch, std::span<const std::int32_t> sequences) {
-  const auto part = [&](const std::vector<float>& column) { return column.empty() ? column : select_column(column, batch, sequences); };
+loss::Evaluation select(const loss::Evaluation& slopes, const data::Experience& batch,
+                        std::span<const std::int32_t> sequences) {
+  const auto part = [&](const std::vector<float>& column) {
+    return column.empty() ? column : select_column(column, batch, sequences);
+  };
   loss::Evaluation out{0, part(slopes.dlogp), part(slopes.dentropy), {}};
   for (const auto& column : slopes.dscores) out.dscores.push_back(part(column));
   return out;
 }
 
 // Of the sequences, the units that the loss depends on. Only they are gone back through.
-Share with_slope(const Share& share, const loss::Evaluation& slopes, const data::Experience& batch) {
+Share with_slope(const Share& share, const loss::Evaluation& slopes,
+                 const data::Experience& batch) {
   Share out;
   const auto unit = static_cast<std::size_t>(batch.unit);
   for (std::size_t first = 0; first < share.size(); first += unit) {
@@ -59,7 +65,8 @@ BatchLoss summed(parallel::Communicator& dp, const BatchLoss& mine) {
   double numbers[] = {mine.loss, static_cast<double>(mine.tokens)};
   parallel::sum(dp, numbers, "the loss of a batch");
   BatchLoss all{numbers[0], static_cast<std::int64_t>(numbers[1]), {}};
-  for (const auto& text : parallel::gather_strings(dp, mine.report.to_json().dump(), "the report of a batch")) {
+  for (const auto& text :
+       parallel::gather_strings(dp, mine.report.to_json().dump(), "the report of a batch")) {
     const auto json = value_or_throw(parse_json(text, "the report of a batch"));
     all.report.merge(value_or_throw(loss::Report::from_json(json)));
   }
@@ -68,21 +75,31 @@ BatchLoss summed(parallel::Communicator& dp, const BatchLoss& mine) {
 
 }  // namespace
 
-Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options, const parallel::Mesh* mesh)
+Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
+                 const parallel::Mesh* mesh)
     : model_(std::move(model)),
       options_(std::move(options)),
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
       optimizer_(model_->parameters(), model_->tp()) {
-  check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr), "Trainer: the model lies on another mesh");
+  check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr),
+        "Trainer: the model lies on another mesh");
 }
 
-void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs, const std::optional<loss::Evaluation>& known,
-                              const Judge& judge) {
+void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs,
+                              const std::optional<loss::Evaluation>& known, const Judge& judge) {
   const ops::Layout layout = layout_of(part);
   const auto draws = draws_of(part, dropout_key());
   ops::Device& device = model_->device();
-  const auto shared = draws || !options_.share_prefixes ? std::nullopt : shared_prefixes(part, model_->spec());
-  nn::Pass pass{device, layout, options_.precision, nullptr, {}, draws ? &*draws : nullptr, {}, options_.recomputed};
+  const auto shared =
+      draws || !options_.share_prefixes ? std::nullopt : shared_prefixes(part, model_->spec());
+  nn::Pass pass{device,
+                layout,
+                options_.precision,
+                nullptr,
+                {},
+                draws ? &*draws : nullptr,
+                {},
+                options_.recomputed};
   pass.shared = shared ? &*shared : nullptr;
   Readout readout(*model_, part, needs, {.precision = options_.precision, .backward = true});
   nn::Saved saved;
@@ -90,7 +107,8 @@ void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& n
   const Tensor hidden = readout.empty() ? Tensor() : ops::in_phase(device, "forward", forward);
   const loss::Evaluation slopes = judge(readout.read(hidden, known ? &*known : nullptr));
   if (readout.empty() || zero(slopes)) return;  // nothing would be added to any gradient
-  ops::in_phase(device, "backward", [&] { model_->backward(part.tokens, readout.backward(slopes), pass, saved); });
+  ops::in_phase(device, "backward",
+                [&] { model_->backward(part.tokens, readout.backward(slopes), pass, saved); });
   check(saved.empty(), "Trainer: backward left something on the stack");
 }
 
@@ -99,12 +117,13 @@ BatchLoss Trainer::in_one_pass(const data::Experience& batch, const loss::AnyLos
   const auto bounds = data::micro_batches(batch, options_.micro_batch_tokens);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const data::Experience part = batch.slice(bounds[i], bounds[i + 1]);
-    run_micro_batch(part, loss.needs(), slopes_beforehand(loss, part, model_->spec()), [&](const Readings& readings) {
-      auto slopes = loss::evaluate(loss, readings.outputs(), part, out.report);
-      out.loss += slopes.loss;
-      out.tokens += part.token_count();
-      return slopes;
-    });
+    run_micro_batch(part, loss.needs(), slopes_beforehand(loss, part, model_->spec()),
+                    [&](const Readings& readings) {
+                      auto slopes = loss::evaluate(loss, readings.outputs(), part, out.report);
+                      out.loss += slopes.loss;
+                      out.tokens += part.token_count();
+                      return slopes;
+                    });
   }
   return out;
 }
@@ -117,14 +136,17 @@ BatchLoss Trainer::in_two_passes(const data::Experience& batch, const loss::AnyL
   const loss::Evaluation slopes = loss::evaluate(loss, readings.outputs(), batch, out.report);
   out.loss = slopes.loss;
   out.tokens = batch.token_count();
-  const auto share = share_out(batch, dp_ ? dp_->size() : 1)[static_cast<std::size_t>(dp_ ? dp_->rank() : 0)];
+  const auto share =
+      share_out(batch, dp_ ? dp_->size() : 1)[static_cast<std::size_t>(dp_ ? dp_->rank() : 0)];
   const Share mine = with_slope(share, slopes, batch);
   const data::Experience own = batch.select(mine);
   const auto bounds = data::micro_batches(own, options_.micro_batch_tokens);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const auto begin = static_cast<std::size_t>(bounds[i]), end = static_cast<std::size_t>(bounds[i + 1]);
+    const auto begin = static_cast<std::size_t>(bounds[i]),
+               end = static_cast<std::size_t>(bounds[i + 1]);
     const auto given = select(slopes, batch, std::span(mine).subspan(begin, end - begin));
-    run_micro_batch(own.slice(bounds[i], bounds[i + 1]), loss.needs(), given, [&](const auto&) { return given; });
+    run_micro_batch(own.slice(bounds[i], bounds[i + 1]), loss.needs(), given,
+                    [&](const auto&) { return given; });
   }
   return out;
 }
@@ -145,25 +167,34 @@ BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::A
 
 BatchLoss Trainer::of_all(const data::Experience& batch, const loss::AnyLoss& loss) {
   value_or_throw(check_readable(model_->spec(), loss.needs()));
-  const bool at_once = dp_ == nullptr && data::micro_batches(batch, options_.micro_batch_tokens).size() <= 2;
-  if (loss.needs().whole_batch && !at_once && batch.sequences() > 0) return in_two_passes(batch, loss);
+  const bool at_once =
+      dp_ == nullptr && data::micro_batches(batch, options_.micro_batch_tokens).size() <= 2;
+  if (loss.needs().whole_batch && !at_once && batch.sequences() > 0)
+    return in_two_passes(batch, loss);
   if (dp_ == nullptr) return in_one_pass(batch, loss);
   const auto shares = share_out(batch, dp_->size());
-  return summed(*dp_, in_one_pass(batch.select(shares[static_cast<std::size_t>(dp_->rank())]), loss));
+  return summed(*dp_,
+                in_one_pass(batch.select(shares[static_cast<std::size_t>(dp_->rank())]), loss));
 }
 
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   ops::Device& device = model_->device();
-  ops::in_phase(device, "sum_gradients", [&] { nn::sum_gradients(model_->parameters(), model_->tp(), dp_); });
-  if (const auto warning = zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1); !warning.empty()) log_warning(warning);
-  auto result = ops::in_phase(device, "optimizer",
-                              [&] { return optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared); });
+  ops::in_phase(device, "sum_gradients",
+                [&] { nn::sum_gradients(model_->parameters(), model_->tp(), dp_); });
+  if (const auto warning = zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1);
+      !warning.empty())
+    log_warning(warning);
+  auto result = ops::in_phase(device, "optimizer", [&] {
+    return optimizer_.step(learning_rate, options_.optimizer, optim::AdamW::Gradients::cleared);
+  });
   passes_ = 0;
   return result;
 }
 
 ScoringOptions Trainer::scoring(double temperature) const {
-  return {.precision = options_.precision, .micro_batch_tokens = options_.micro_batch_tokens, .temperature = temperature};
+  return {.precision = options_.precision,
+          .micro_batch_tokens = options_.micro_batch_tokens,
+          .temperature = temperature};
 }
 
 // Each pass of each update has draws of its own.
@@ -175,14 +206,16 @@ std::optional<std::uint64_t> Trainer::dropout_key() const {
 
 std::vector<float> Trainer::logprobs(const data::Experience& batch, double temperature, bool base) {
   if (base) {
-    check(model_->spec().lora.has_value(), "Trainer::logprobs: only a model with an adapter still has its base");
+    check(model_->spec().lora.has_value(),
+          "Trainer::logprobs: only a model with an adapter still has its base");
     const models::BaseAlone alone(*model_);
     return logprobs(batch, temperature);
   }
   return train::logprobs(*model_, batch, scoring(temperature), dp_);
 }
 
-std::vector<float> Trainer::scores(const data::Experience& batch, loss::ReadAt at, const std::vector<std::int32_t>& candidates) {
+std::vector<float> Trainer::scores(const data::Experience& batch, loss::ReadAt at,
+                                   const std::vector<std::int32_t>& candidates) {
   return train::scores(*model_, batch, at, candidates, scoring(1), dp_);
 }
 

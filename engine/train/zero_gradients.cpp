@@ -27,7 +27,8 @@ std::vector<std::string> without_gradient(const nn::Parameters& parameters) {
 std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t step) {
   if (step != 1 && step != 10) return "";
   auto names = without_gradient(parameters);
-  if (names.size() == parameters.trained().all().size()) return "";  // the batch taught nothing at all
+  if (names.size() == parameters.trained().all().size())
+    return "";  // the batch taught nothing at all
   if (step == 1)
     std::erase_if(names, [&](const std::string& name) {
       const auto* parameter = parameters.find(name);
@@ -36,8 +37,9 @@ std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t
   if (names.empty()) return "";
   const std::size_t count = names.size();
   if (count > named) names.resize(named);
-  return cat("step ", step, ": ", count, count == 1 ? " tensor has" : " tensors have", " a gradient of exactly 0 and ",
-             count == 1 ? "does" : "do", " not learn: ", join(names, ", "), count > named ? ", ..." : "");
+  return cat("step ", step, ": ", count, count == 1 ? " tensor has" : " tensors have",
+             " a gradient of exactly 0 and ", count == 1 ? "does" : "do",
+             " not learn: ", join(names, ", "), count > named ? ", ..." : "");
 }
 
 }  // namespace troupe::engine::train

@@ -26,7 +26,9 @@ constexpr TextField texts[] = {{"role", &Assignment::role},
 std::string to_line(const Assignment& assignment) {
   Json line = Json::Object{};
   for (const TextField& field : texts) line.set(field.key, assignment.*field.member);
-  line.set("tp", assignment.grid.tp).set("dp", assignment.grid.dp).set("config", to_yaml(assignment.config));
+  line.set("tp", assignment.grid.tp)
+      .set("dp", assignment.grid.dp)
+      .set("config", to_yaml(assignment.config));
   return line.dump() + "\n";
 }
 

@@ -1,4 +1,5 @@
-// Assignment: what a worker is told, as one line of JSON through its stdin, so that no key is ever in argv or in the environment.
+// Assignment: what a worker is told, as one line of JSON through its stdin, so that no key is ever
+// in argv or in the environment.
 #pragma once
 
 #include <string>

@@ -22,7 +22,8 @@ namespace {
 
 Result<> pipe_of(Descriptor& read, Descriptor& write) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
   read = Descriptor(ends[0]);
   write = Descriptor(ends[1]);
   return {};
@@ -36,12 +37,14 @@ Result<> pipe_of(Descriptor& read, Descriptor& write) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
-  const bool ready = ::getppid() == parent && ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(out, 2) >= 0;
+  const bool ready =
+      ::getppid() == parent && ::dup2(in, 0) >= 0 && ::dup2(out, 1) >= 0 && ::dup2(out, 2) >= 0;
   if (ready) ::execv(arguments[0], arguments);
   ::_exit(127);
 }
 
-// The fourth field of /proc/PID/stat; the name before it stands in parentheses and may hold anything.
+// The fourth field of /proc/PID/stat; the name before it stands in parentheses and may hold
+// anything.
 pid_t parent_of(const std::string& pid) {
   const std::string text = kernel_text(cat("/proc/", pid, "/stat"));
   const auto name_end = text.rfind(')');
@@ -51,16 +54,19 @@ pid_t parent_of(const std::string& pid) {
 
 void kill_children() {
   std::error_code failed;
-  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end;
+       at.increment(failed)) {
     const std::string name = at->path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos || parent_of(name) != ::getpid()) continue;
+    if (name.find_first_not_of("0123456789") != std::string::npos || parent_of(name) != ::getpid())
+      continue;
     ::kill(static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)), SIGKILL);
   }
 }
 
 }  // namespace
 
-Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {
+}
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   std::swap(fd_, other.fd_);
   return *this;
@@ -88,7 +94,8 @@ Result<Child> Child::start(const std::vector<std::string>& command) {
   const int why = errno;
   child.signal(SIGKILL);
   ::waitpid(child.pid_, nullptr, 0);
-  return fail(Errc::io, cat("cannot watch process ", child.pid_, ": ", std::strerror(why), " (pidfd_open needs Linux 5.3)"));
+  return fail(Errc::io, cat("cannot watch process ", child.pid_, ": ", std::strerror(why),
+                            " (pidfd_open needs Linux 5.3)"));
 }
 
 Result<> Child::tell(std::string_view text) {
@@ -96,7 +103,8 @@ Result<> Child::tell(std::string_view text) {
     const ssize_t written = ::write(input_.get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0)
-      return fail(errno == EPIPE ? Errc::closed : Errc::io, cat("process ", pid_, " does not listen: ", std::strerror(errno)));
+      return fail(errno == EPIPE ? Errc::closed : Errc::io,
+                  cat("process ", pid_, " does not listen: ", std::strerror(errno)));
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
@@ -114,7 +122,9 @@ std::optional<int> Child::reap() {
 }
 
 std::string ending_text(int wait_status) {
-  if (WIFSIGNALED(wait_status)) return cat("was killed by signal ", WTERMSIG(wait_status), " (", ::strsignal(WTERMSIG(wait_status)), ")");
+  if (WIFSIGNALED(wait_status))
+    return cat("was killed by signal ", WTERMSIG(wait_status), " (",
+               ::strsignal(WTERMSIG(wait_status)), ")");
   return cat("ended with exit code ", WEXITSTATUS(wait_status));
 }
 
@@ -133,6 +143,8 @@ int sweep_children() {
   return swept;
 }
 
-void take_in_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+void take_in_orphans() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
 
 }  // namespace troupe::launch

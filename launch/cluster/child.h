@@ -28,8 +28,9 @@ class Descriptor {
 
 class Child {
  public:
-  /// Starts `command` (its first word is a path) in a process group of its own, so that a terminal's Ctrl-C does not reach it. The kernel
-  /// kills it when the calling thread ends. Its stdout and stderr are one pipe. Errc::io.
+  /// Starts `command` (its first word is a path) in a process group of its own, so that a
+  /// terminal's Ctrl-C does not reach it. The kernel kills it when the calling thread ends. Its
+  /// stdout and stderr are one pipe. Errc::io.
   static Result<Child> start(const std::vector<std::string>& command);
 
   pid_t pid() const { return pid_; }
@@ -56,9 +57,11 @@ class Child {
 /// "ended with exit code 5", "was killed by signal 9 (Killed)".
 std::string ending_text(int wait_status);
 
-/// Kills and reaps whatever still has this process as its parent: after take_in_orphans() also children's children. Returns how many.
+/// Kills and reaps whatever still has this process as its parent: after take_in_orphans() also
+/// children's children. Returns how many.
 int sweep_children();
-/// From now on the children of a child that ends become ours instead of init's, so that nobody is lost from sight.
+/// From now on the children of a child that ends become ours instead of init's, so that nobody is
+/// lost from sight.
 void take_in_orphans();
 
 }  // namespace troupe::launch

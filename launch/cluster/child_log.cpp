@@ -11,12 +11,16 @@ namespace {
 
 constexpr std::size_t longest_line = 64 << 10, words_kept = 3;
 
-bool digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
+bool digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 // Takes "[job,RANK]<stderr>:" off.
 void take_tag(std::string_view& line, int& rank) {
   const auto comma = line.find(','), close = line.find("]<"), end = line.find(">:");
-  if (!line.starts_with('[') || comma == line.npos || close == line.npos || end == line.npos || comma > close || close > end) return;
+  if (!line.starts_with('[') || comma == line.npos || close == line.npos || end == line.npos ||
+      comma > close || close > end)
+    return;
   const std::string_view number = line.substr(comma + 1, close - comma - 1);
   if (!digits(line.substr(1, comma - 1)) || !digits(number) || number.size() > 6) return;
   std::from_chars(number.data(), number.data() + number.size(), rank);
@@ -25,8 +29,9 @@ void take_tag(std::string_view& line, int& rank) {
 
 // Takes "12:30:01 W " off.
 void take_time(std::string_view& line, char& level) {
-  const bool timed = line.size() > 11 && digits(line.substr(0, 2)) && line[2] == ':' && digits(line.substr(3, 2)) && line[5] == ':' &&
-                     digits(line.substr(6, 2)) && line[8] == ' ' && line[10] == ' ';
+  const bool timed = line.size() > 11 && digits(line.substr(0, 2)) && line[2] == ':' &&
+                     digits(line.substr(3, 2)) && line[5] == ':' && digits(line.substr(6, 2)) &&
+                     line[8] == ' ' && line[10] == ' ';
   if (!timed) return;
   level = line[9];
   line.remove_prefix(11);
@@ -43,7 +48,8 @@ PrintedLine printed_line(std::string_view line) {
 }
 
 ChildLog::ChildLog(std::string node, const std::string& path)
-    : node_(std::move(node)), path_(path), file_(value_or_throw(LineFile::open(path))) {}
+    : node_(std::move(node)), path_(path), file_(value_or_throw(LineFile::open(path))) {
+}
 
 void ChildLog::add(std::string_view bytes) {
   for (auto end = bytes.find('\n'); end != bytes.npos; end = bytes.find('\n')) {
@@ -62,7 +68,9 @@ void ChildLog::finish() {
 void ChildLog::line(std::string_view text) {
   const PrintedLine printed = printed_line(text);
   const std::string rank = printed.rank < 0 ? "" : cat("rank ", printed.rank, ": ");
-  if (auto written = file_.append(cat(rank, text.substr(text.size() - printed.text.size() - (printed.level == ' ' ? 0 : 11)), "\n"));
+  if (auto written = file_.append(cat(
+          rank, text.substr(text.size() - printed.text.size() - (printed.level == ' ' ? 0 : 11)),
+          "\n"));
       !written)
     log_error(written.error().what);
   if (printed.level == 'W') log_warning(cat(node_, ": ", rank, printed.text));
@@ -70,11 +78,14 @@ void ChildLog::line(std::string_view text) {
   if (printed.text.find_first_not_of("-* \t") == std::string::npos) return;  // a ruler says nothing
   ranks_ = ranks_ || printed.rank >= 0;
   // Of mpirun's own long explanations one line says something.
-  if (ranks_ && printed.rank < 0 && printed.text.find("noticed that process") == std::string::npos) return;
+  if (ranks_ && printed.rank < 0 && printed.text.find("noticed that process") == std::string::npos)
+    return;
   last_.push_back(rank + printed.text);
   if (last_.size() > words_kept) last_.pop_front();
 }
 
-std::string ChildLog::last_words() const { return join({last_.begin(), last_.end()}, " | "); }
+std::string ChildLog::last_words() const {
+  return join({last_.begin(), last_.end()}, " | ");
+}
 
 }  // namespace troupe::launch

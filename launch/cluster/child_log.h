@@ -1,4 +1,5 @@
-// ChildLog: what a group of processes prints: whole lines into its file, its warnings and errors also to our log.
+// ChildLog: what a group of processes prints: whole lines into its file, its warnings and errors
+// also to our log.
 #pragma once
 
 #include <deque>
@@ -22,7 +23,8 @@ class ChildLog {
  public:
   /// Appends to `path`. Throws Failure (Errc::io).
   ChildLog(std::string node, const std::string& path);
-  /// Any piece of what was printed; lines are put together here. A line longer than 64 KiB is broken.
+  /// Any piece of what was printed; lines are put together here. A line longer than 64 KiB is
+  /// broken.
   void add(std::string_view bytes);
   /// The end: what stands there without a newline is a line too.
   void finish();

@@ -36,7 +36,9 @@ class Reader {
         unknown(value, key, {"groups"});
     }
     if (!groups || groups->kind != Kind::list || groups->items.empty()) {
-      problem(groups ? *groups : root, "groups: a list of groups is expected, such as [{role: policy}, {role: rollout}, {role: verifier}]");
+      problem(groups ? *groups : root,
+              "groups: a list of groups is expected, such as [{role: policy}, {role: rollout}, "
+              "{role: verifier}]");
       return finish();
     }
     for (const YamlNode& each : groups->items) group(each);
@@ -45,12 +47,15 @@ class Reader {
   }
 
  private:
-  void problem(const YamlNode& at, const std::string& text) { problems_.push_back(cat(where_, ':', std::max(at.line, 1), ": ", text)); }
+  void problem(const YamlNode& at, const std::string& text) {
+    problems_.push_back(cat(where_, ':', std::max(at.line, 1), ": ", text));
+  }
 
   void unknown(const YamlNode& at, const std::string& key, const std::vector<std::string>& known) {
     const std::string meant = nearest(key, known);
-    problem(at,
-            cat("unknown key ", quote(key), "; ", meant.empty() ? cat("known are ", join(known, ", ")) : cat("did you mean ", meant, "?")));
+    problem(at, cat("unknown key ", quote(key), "; ",
+                    meant.empty() ? cat("known are ", join(known, ", "))
+                                  : cat("did you mean ", meant, "?")));
   }
 
   void size(const YamlNode& node, const std::string& key, int most, int& into) {
@@ -68,7 +73,9 @@ class Reader {
   }
 
   void group(const YamlNode& node) {
-    if (node.kind != Kind::map) return problem(node, cat("a group is a map, such as {role: policy}; found ", to_string(node.kind)));
+    if (node.kind != Kind::map)
+      return problem(node,
+                     cat("a group is a map, such as {role: policy}; found ", to_string(node.kind)));
     GroupSpec spec;
     spec.origin = cat(where_, ':', node.line);
     bool named = false;
@@ -84,8 +91,8 @@ class Reader {
     }
     if (!named) problem(node, cat("a group needs the key role: ", join(roles, ", ")));
     if (spec.grid.tp * spec.grid.dp > most_ranks)
-      problem(node,
-              cat("parallel: a group has at most ", most_ranks, " ranks, ", to_string(spec.grid), " are ", spec.grid.tp * spec.grid.dp));
+      problem(node, cat("parallel: a group has at most ", most_ranks, " ranks, ",
+                        to_string(spec.grid), " are ", spec.grid.tp * spec.grid.dp));
     groups_.push_back(std::move(spec));
   }
 
@@ -95,13 +102,16 @@ class Reader {
       return;
     }
     const std::string meant = nearest(node.text, roles);
-    problem(node, cat("role: one of ", join(roles, ", "), " is expected, found ",
-                      node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
-                      meant.empty() ? "" : cat("; did you mean ", meant, "?")));
+    problem(node,
+            cat("role: one of ", join(roles, ", "), " is expected, found ",
+                node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
+                meant.empty() ? "" : cat("; did you mean ", meant, "?")));
   }
 
   void grid(const YamlNode& node, engine::parallel::Grid& into) {
-    if (node.kind != Kind::map) return problem(node, cat("parallel: a map of tp and dp is expected, found ", to_string(node.kind)));
+    if (node.kind != Kind::map)
+      return problem(node,
+                     cat("parallel: a map of tp and dp is expected, found ", to_string(node.kind)));
     for (const auto& [key, value] : node.members) {
       if (key == "tp" || key == "dp")
         size(value, "parallel." + key, most_ranks, key == "tp" ? into.tp : into.dp);
@@ -112,7 +122,8 @@ class Reader {
 
   bool needs(const std::string& role) const { return roles_of(config_).of(role).needed; }
 
-  // One cluster file serves runs with a KL term and without: the reference of the latter is not started, and that is said.
+  // One cluster file serves runs with a KL term and without: the reference of the latter is not
+  // started, and that is said.
   bool idle(const GroupSpec& group) const {
     const RoleUse use = roles_of(config_).of(group.role);
     return !use.needed && !use.when.empty();
@@ -124,32 +135,39 @@ class Reader {
       const auto [at, first] = seen.emplace(group.role, &group);
       const bool many = group.role == "rollout";
       if (!first && !many)
-        problems_.push_back(cat(group.origin, ": role ", group.role, " stands in ", at->second->origin, " already; it can be there once"));
+        problems_.push_back(cat(group.origin, ": role ", group.role, " stands in ",
+                                at->second->origin, " already; it can be there once"));
       if (group.count > 1 && !many)
-        problems_.push_back(cat(group.origin, ": count: ", group.count, ": a run has one ", group.role,
-                                "; only rollout can be there more than once",
-                                group.role == "policy" ? " (more ranks for the policy: parallel.tp, parallel.dp)" : ""));
+        problems_.push_back(cat(group.origin, ": count: ", group.count, ": a run has one ",
+                                group.role, "; only rollout can be there more than once",
+                                group.role == "policy"
+                                    ? " (more ranks for the policy: parallel.tp, parallel.dp)"
+                                    : ""));
       if (!needs(group.role) && !idle(group))
-        problems_.push_back(
-            cat(group.origin, ": role ", group.role, ": ", config_.algorithm, " has no use for this role; take the group out"));
+        problems_.push_back(cat(group.origin, ": role ", group.role, ": ", config_.algorithm,
+                                " has no use for this role; take the group out"));
       if (group.role == "verifier" && group.grid.ranks() > 1)
-        problems_.push_back(cat(group.origin, ": role verifier: it has no model to share; leave parallel out"));
+        problems_.push_back(
+            cat(group.origin, ": role verifier: it has no model to share; leave parallel out"));
     }
     for (const std::string& role : roles)
       if (needs(role) && !seen.contains(role))
-        problems_.push_back(cat(where_, ": ", config_.algorithm, " needs a group of the role ", role, "; add {role: ", role, "}"));
+        problems_.push_back(cat(where_, ": ", config_.algorithm, " needs a group of the role ",
+                                role, "; add {role: ", role, "}"));
   }
 
   Result<std::vector<GroupSpec>> finish() {
     if (problems_.empty()) {
       for (const GroupSpec& group : groups_)
         if (idle(group))
-          log_warning(cat(group.origin, ": role ", group.role, ": ", roles_of(config_).of(group.role).when, "; it is not started"));
+          log_warning(cat(group.origin, ": role ", group.role, ": ",
+                          roles_of(config_).of(group.role).when, "; it is not started"));
       std::erase_if(groups_, [this](const GroupSpec& group) { return idle(group); });
       return std::move(groups_);
     }
-    const std::string head =
-        problems_.size() == 1 ? "the cluster file has a problem:" : cat("the cluster file has ", problems_.size(), " problems:");
+    const std::string head = problems_.size() == 1
+                                 ? "the cluster file has a problem:"
+                                 : cat("the cluster file has ", problems_.size(), " problems:");
     return fail(Errc::usage, cat(head, "\n  - ", join(problems_, "\n  - ")));
   }
 
@@ -161,7 +179,8 @@ class Reader {
 
 }  // namespace
 
-Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::string& where, const RunConfig& config) {
+Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::string& where,
+                                             const RunConfig& config) {
   const auto root = parse_yaml(text, where);
   if (!root) return fail(root.error());
   return Reader(where, config).read(*root);
@@ -180,7 +199,8 @@ std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups) {
   for (const GroupSpec& group : groups)
     for (int i = 0; i < group.count; ++i) {
       const bool number = group.role == "rollout" && rollouts > 1;
-      nodes.push_back({number ? cat(group.role, '-', numbered++) : group.role, group.role, group.grid});
+      nodes.push_back(
+          {number ? cat(group.role, '-', numbered++) : group.role, group.role, group.grid});
     }
   return nodes;
 }

@@ -30,11 +30,13 @@ struct NodeSpec {
   engine::parallel::Grid grid;
 };
 
-/// Reads `groups:`. Errc::usage with every problem on a line of its own: unknown keys and words (and the nearest known one), values out
-/// of their range, roles that the algorithm of `config` needs and that are missing, or that it has no use for.
+/// Reads `groups:`. Errc::usage with every problem on a line of its own: unknown keys and words
+/// (and the nearest known one), values out of their range, roles that the algorithm of `config`
+/// needs and that are missing, or that it has no use for.
 Result<std::vector<GroupSpec>> read_cluster(const std::string& path, const RunConfig& config);
 /// The same for a text; `where` starts the messages.
-Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::string& where, const RunConfig& config);
+Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::string& where,
+                                             const RunConfig& config);
 
 /// Groups of a count above one are numbered; roles keep the order of the file.
 std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups);

@@ -33,11 +33,16 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std:
   if (node.grid.ranks() == 1) return std::vector<std::string>{self, "worker"};
   const std::string mpirun = in_path("mpirun");
   if (mpirun.empty())
-    return fail(Errc::not_found, cat("the group ", node.name, " has ", node.grid.ranks(),
-                                     " ranks and needs mpirun, which is not in PATH; install openmpi-bin"));
-  // As root and with more ranks than cores, too; when one rank dies the others are killed at once; ranks choose their own cores.
-  std::vector<std::string> words{mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"};
-  for (const auto& [name, value] : {std::pair<std::string, std::string>{"orte_tmpdir_base", scratch}, {"odls_base_sigkill_timeout", "0"}})
+    return fail(Errc::not_found,
+                cat("the group ", node.name, " has ", node.grid.ranks(),
+                    " ranks and needs mpirun, which is not in PATH; install openmpi-bin"));
+  // As root and with more ranks than cores, too; when one rank dies the others are killed at once;
+  // ranks choose their own cores.
+  std::vector<std::string> words{mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to",
+                                 "none", "--tag-output"};
+  for (const auto& [name, value] :
+       {std::pair<std::string, std::string>{"orte_tmpdir_base", scratch},
+        {"odls_base_sigkill_timeout", "0"}})
     words.insert(words.end(), {"--mca", name, value});
   words.insert(words.end(), {"-n", std::to_string(node.grid.ranks()), self, "worker"});
   return words;

@@ -31,8 +31,10 @@ std::string clock_of(std::time_t when) {
 }
 
 std::string one_of(const Fallen& f) {
-  const std::string words = f.last_words.empty() ? "it said nothing" : cat("its last words: ", quote(f.last_words, 600));
-  return cat(f.node, " (process ", f.pid, ") ", f.how, " at ", clock_of(f.when), ", ", words, " (", f.log, ")");
+  const std::string words =
+      f.last_words.empty() ? "it said nothing" : cat("its last words: ", quote(f.last_words, 600));
+  return cat(f.node, " (process ", f.pid, ") ", f.how, " at ", clock_of(f.when), ", ", words, " (",
+             f.log, ")");
 }
 
 }  // namespace
@@ -42,24 +44,29 @@ std::string sentence_of(const std::vector<Fallen>& fallen, const std::string& ou
   for (const Fallen& one : fallen) each.push_back(one_of(one));
   std::error_code none;
   const auto latest = std::filesystem::read_symlink(output + "/latest", none);
-  const std::string next =
-      none ? "no checkpoint is there yet, the same command starts the run anew" : cat("the same command goes on from ", latest.string());
+  const std::string next = none ? "no checkpoint is there yet, the same command starts the run anew"
+                                : cat("the same command goes on from ", latest.string());
   return cat(join(each, "; and "), ". All processes of the run have ended; ", next);
 }
 
-Crew::Crew(CrewOptions options) : options_(std::move(options)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Crew::Crew(CrewOptions options)
+    : options_(std::move(options)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   std::error_code failed;
   std::filesystem::create_directories(options_.output + "/logs", failed);
-  if (failed) throw Failure({Errc::io, cat(options_.output, "/logs: cannot create: ", failed.message())});
+  if (failed)
+    throw Failure({Errc::io, cat(options_.output, "/logs: cannot create: ", failed.message())});
   take_in_orphans();
 }
 
-void Crew::start(const std::string& node, const std::vector<std::string>& command, std::string_view line) {
+void Crew::start(const std::string& node, const std::vector<std::string>& command,
+                 std::string_view line) {
   ChildLog log(node, cat(options_.output, "/logs/", node, ".log"));
   auto child = value_or_throw(Child::start(command));
-  auto member = std::make_unique<Member>(Member{node, std::move(child), std::move(log), true, false, {}});
+  auto member =
+      std::make_unique<Member>(Member{node, std::move(child), std::move(log), true, false, {}});
   // One that died before it could listen is told by its death.
-  if (auto told = member->child.tell(line); !told && told.error().code != Errc::closed) throw Failure(told.error());
+  if (auto told = member->child.tell(line); !told && told.error().code != Errc::closed)
+    throw Failure(told.error());
   const std::lock_guard lock(mutex_);  // those that came first may be lost already
   members_.push_back(std::move(member));
   ++alive_;
@@ -83,8 +90,10 @@ void Crew::lost(const std::string& node, const std::string& why) {
 
 bool Crew::fallen_within(milliseconds wait) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, wait, [this] { return first_death_ || first_silence_; })) return false;
-  return changed_.wait_for(lock, options_.silence + options_.together + options_.patience, [this] { return told_.has_value(); });
+  if (!changed_.wait_for(lock, wait, [this] { return first_death_ || first_silence_; }))
+    return false;
+  return changed_.wait_for(lock, options_.silence + options_.together + options_.patience,
+                           [this] { return told_.has_value(); });
 }
 
 void Crew::watch_loop() {
@@ -134,26 +143,29 @@ void Crew::listen(Member& member) {
 }
 
 void Crew::bury(Member& member) {
-  const std::lock_guard lock(mutex_);  // who sends signals never meets a number that belongs to somebody else by now
+  const std::lock_guard lock(
+      mutex_);  // who sends signals never meets a number that belongs to somebody else by now
   const auto status = member.child.reap();
   if (!status) return;
   member.alive = false;
   --alive_;
-  const bool told = std::ranges::any_of(fallen_, [&](const Fallen& f) { return f.pid == member.child.pid(); });
+  const bool told =
+      std::ranges::any_of(fallen_, [&](const Fallen& f) { return f.pid == member.child.pid(); });
   if (!ending_ && !told) {
-    fallen_.push_back(
-        {member.node, member.child.pid(), ending_text(*status), std::time(nullptr), member.log.last_words(), member.log.path()});
+    fallen_.push_back({member.node, member.child.pid(), ending_text(*status), std::time(nullptr),
+                       member.log.last_words(), member.log.path()});
     if (!first_death_) first_death_ = steady_clock::now();
   }
   changed_.notify_all();
 }
 
-// A group that is silent but not dead is as good as dead: it is killed, which the next look finds out.
+// A group that is silent but not dead is as good as dead: it is killed, which the next look finds
+// out.
 void Crew::look_for_the_silent() {
   for (auto& member : members_) {
     if (!member->alive || !member->silent) continue;
-    fallen_.push_back(
-        {member->node, member->child.pid(), *member->silent, std::time(nullptr), member->log.last_words(), member->log.path()});
+    fallen_.push_back({member->node, member->child.pid(), *member->silent, std::time(nullptr),
+                       member->log.last_words(), member->log.path()});
     member->child.signal(SIGKILL);
   }
 }
@@ -162,7 +174,9 @@ void Crew::after_a_death() {
   std::unique_lock lock(mutex_);
   if (ending_) return;
   const auto now = steady_clock::now();
-  const auto passed = [now](const auto& since, milliseconds time) { return since && now - *since >= time; };
+  const auto passed = [now](const auto& since, milliseconds time) {
+    return since && now - *since >= time;
+  };
   if (told_) {
     lock.unlock();
     if (passed(told_, options_.patience)) give_up();
@@ -175,7 +189,8 @@ void Crew::after_a_death() {
   }
 }
 
-// Main is in the middle of something long. The dead are told, everybody else goes, and the kernel cleans up behind us.
+// Main is in the middle of something long. The dead are told, everybody else goes, and the kernel
+// cleans up behind us.
 void Crew::give_up() {
   sweep_children();
   const std::string text = cat("troupe: ", sentence_of(fallen_, options_.output), "\n");
@@ -210,7 +225,8 @@ std::vector<Fallen> Crew::end() {
     ending_ = true;
   }
   signal_all(SIGTERM);
-  if (watcher_.joinable() && !gone_within(std::chrono::seconds(1))) signal_all(SIGKILL), gone_within(std::chrono::seconds(1));
+  if (watcher_.joinable() && !gone_within(std::chrono::seconds(1)))
+    signal_all(SIGKILL), gone_within(std::chrono::seconds(1));
   {
     const std::lock_guard lock(mutex_);
     done_ = true;

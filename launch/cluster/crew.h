@@ -26,17 +26,20 @@ struct Fallen {
   std::string last_words, log;
 };
 
-/// One sentence for all of them: who, when, how, their last words, and what to do. `output` is the run's directory.
+/// One sentence for all of them: who, when, how, their last words, and what to do. `output` is the
+/// run's directory.
 std::string sentence_of(const std::vector<Fallen>& fallen, const std::string& output);
 
 struct CrewOptions {
-  std::string output;              ///< the run's directory; what the processes print goes to its folder logs
+  std::string output;  ///< the run's directory; what the processes print goes to its folder logs
   std::function<void()> on_death;  ///< called once, on the watcher's thread
   /// Deaths within this time of the first are told as one.
   std::chrono::milliseconds together{150};
-  /// A lost connection mostly is a death that will be seen in a moment (mpirun needs one for its ranks). If not so soon, it counts itself.
+  /// A lost connection mostly is a death that will be seen in a moment (mpirun needs one for its
+  /// ranks). If not so soon, it counts itself.
   std::chrono::milliseconds silence{1000};
-  /// When end() is not called so long after on_death, the watcher ends everybody and this process itself (exit_process_died).
+  /// When end() is not called so long after on_death, the watcher ends everybody and this process
+  /// itself (exit_process_died).
   std::chrono::milliseconds patience{1000};
 };
 
@@ -46,8 +49,10 @@ class Crew {
   explicit Crew(CrewOptions options);
   ~Crew() { end(); }
 
-  /// Starts a process and tells it `line`. All of them from one thread, which lives longer than they do, and before watch().
-  void start(const std::string& node, const std::vector<std::string>& command, std::string_view line);
+  /// Starts a process and tells it `line`. All of them from one thread, which lives longer than
+  /// they do, and before watch().
+  void start(const std::string& node, const std::vector<std::string>& command,
+             std::string_view line);
   void watch();
 
   /// From any thread: the group has not been heard for too long.
@@ -55,9 +60,11 @@ class Crew {
   /// True when somebody has died; waits so long for a sign of it, and then until on_death.
   bool fallen_within(std::chrono::milliseconds wait);
 
-  /// Lets everybody go: their input ends, and who has not left after `time` is made to. False when somebody had to be.
+  /// Lets everybody go: their input ends, and who has not left after `time` is made to. False when
+  /// somebody had to be.
   bool leave(std::chrono::milliseconds time = std::chrono::seconds(3));
-  /// Ends everybody, SIGTERM and a second later SIGKILL, until no process is left, children's children included. Returns who had fallen.
+  /// Ends everybody, SIGTERM and a second later SIGKILL, until no process is left, children's
+  /// children included. Returns who had fallen.
   std::vector<Fallen> end();
 
  private:
@@ -83,7 +90,8 @@ class Crew {
   std::vector<std::unique_ptr<Member>> members_;
   Descriptor wake_;
   std::thread watcher_;
-  std::mutex mutex_;  // guards all below, Member::alive and Member::silent, and members_ until watch()
+  std::mutex
+      mutex_;  // guards all below, Member::alive and Member::silent, and members_ until watch()
   std::condition_variable changed_;
   std::vector<Fallen> fallen_;
   std::optional<std::chrono::steady_clock::time_point> first_death_, first_silence_, told_;

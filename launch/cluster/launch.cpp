@@ -73,7 +73,8 @@ class Controller final : public Cast {
       text_ = value_or_throw(TextModel::load(config.model, config.chat_template, session_.spec()));
       const int code = conduct(session_, *text_, *this, journal_, stop_);
       if (crew_.fallen_within(milliseconds(0))) return tell_of_the_fallen();
-      if (!crew_.leave()) log_warning("not every process left by itself when the run was over; it was made to");
+      if (!crew_.leave())
+        log_warning("not every process left by itself when the run was over; it was made to");
       return code;
     } catch (const Failure&) {
       // A death shows first as an ask that fails; wait a moment for its cause.
@@ -97,8 +98,11 @@ class Controller final : public Cast {
 
  private:
   void open_hub() {
-    transports::HubOptions options{.name = "controller", .endpoints = {cat("ipc://", folder_.path(), "/hub")}, .keys = hub_keys_};
-    for (const NodeSpec& node : nodes_) options.spokes.emplace(keys_[node.name].public_key, node.name);
+    transports::HubOptions options{.name = "controller",
+                                   .endpoints = {cat("ipc://", folder_.path(), "/hub")},
+                                   .keys = hub_keys_};
+    for (const NodeSpec& node : nodes_)
+      options.spokes.emplace(keys_[node.name].public_key, node.name);
     options.link.linger = milliseconds(200);
     options.link.on_peer = [this](const transports::PeerEvent& event) {
       if (event.what == transports::PeerEvent::What::joined)
@@ -107,17 +111,23 @@ class Controller final : public Cast {
         crew_.lost(event.node, cat("is lost: ", event.why));
     };
     hub_ = value_or_throw(transports::Hub::bind(std::move(options)));
-    actors::NodeOptions watching{.on_answered = [this](const auto& ask) { journal_.answered(ask); }};
+    actors::NodeOptions watching{
+        .on_answered = [this](const auto& ask) { journal_.answered(ask); }};
     node_.emplace("controller", scheduler_, *hub_, std::move(watching));
     hub_->open();
   }
 
   void start(const NodeSpec& node) {
-    Assignment given{.role = node.role, .node = node.name, .endpoint = hub_->endpoints().front(), .server_key = hub_keys_.public_key};
+    Assignment given{.role = node.role,
+                     .node = node.name,
+                     .endpoint = hub_->endpoints().front(),
+                     .server_key = hub_keys_.public_key};
     given.public_key = keys_[node.name].public_key, given.secret_key = keys_[node.name].secret_key;
     given.grid = node.grid, given.config = session_.config(), given.from = session_.from();
     if (given.config.train.threads == 0) given.config.train.threads = threads_of(node, nodes_);
-    crew_.start(node.name, value_or_throw(worker_command(node, value_or_throw(folder_.part(node.name)))), to_line(given));
+    crew_.start(node.name,
+                value_or_throw(worker_command(node, value_or_throw(folder_.part(node.name)))),
+                to_line(given));
   }
 
   // Of the groups that have the role, once they have come. An actor has the name of its role.
@@ -137,8 +147,10 @@ class Controller final : public Cast {
     const auto deadline = std::chrono::steady_clock::now() + patience_to_join;
     while (!roll_.wait(node, milliseconds(20))) {
       if (stop_.requested()) throw Failure({Errc::cancelled, "stopped before the first step"});
-      if (crew_.fallen_within(milliseconds(0))) throw Failure({Errc::closed, "a process died before the first step"});
-      if (std::chrono::steady_clock::now() > deadline) throw Failure({Errc::timeout, cat(node, " was not ready within 10 minutes")});
+      if (crew_.fallen_within(milliseconds(0)))
+        throw Failure({Errc::closed, "a process died before the first step"});
+      if (std::chrono::steady_clock::now() > deadline)
+        throw Failure({Errc::timeout, cat(node, " was not ready within 10 minutes")});
     }
   }
 
@@ -167,15 +179,19 @@ class Controller final : public Cast {
   Crew crew_;
 };
 
-/// The cluster file says how the policy is shared; a run file that says something else is a mistake of one of them.
+/// The cluster file says how the policy is shared; a run file that says something else is a mistake
+/// of one of them.
 void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::string& cluster) {
   for (const NodeSpec& node : nodes) {
     if (node.role != "policy") continue;
     auto& ours = run.config.parallel;
-    const bool given = run.origins.at("parallel.tp") != "default" || run.origins.at("parallel.dp") != "default";
+    const bool given =
+        run.origins.at("parallel.tp") != "default" || run.origins.at("parallel.dp") != "default";
     if (given && (ours.tp != node.grid.tp || ours.dp != node.grid.dp))
-      throw Failure({Errc::usage, cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, " (", run.origins.at("parallel.tp"), ") and ",
-                                      cluster, " (policy: ", to_string(node.grid), ") contradict each other; say it in the cluster file")});
+      throw Failure({Errc::usage, cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, " (",
+                                      run.origins.at("parallel.tp"), ") and ", cluster,
+                                      " (policy: ", to_string(node.grid),
+                                      ") contradict each other; say it in the cluster file")});
     ours = {.tp = node.grid.tp, .dp = node.grid.dp};
   }
 }

@@ -38,7 +38,9 @@ Result<std::string> PrivateFolder::part(const std::string& name) const {
   return path;
 }
 
-PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+PrivateFolder::PrivateFolder(PrivateFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})) {
+}
 
 PrivateFolder::~PrivateFolder() {
   std::error_code ignored;

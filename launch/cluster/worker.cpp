@@ -34,10 +34,14 @@ Result<std::string> read_line() {
   std::string line;
   for (char c = 0; line.size() < longest_line;) {
     pollfd in{STDIN_FILENO, POLLIN, 0};
-    if (::poll(&in, 1, patience_ms) == 0) return fail(Errc::timeout, "no assignment came from launch within 30 s");
+    if (::poll(&in, 1, patience_ms) == 0)
+      return fail(Errc::timeout, "no assignment came from launch within 30 s");
     const ssize_t count = ::read(STDIN_FILENO, &c, 1);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return fail(Errc::closed, "launch went before it gave an assignment; `troupe worker` is started by `troupe launch`");
+    if (count <= 0)
+      return fail(Errc::closed,
+                  "launch went before it gave an assignment; `troupe worker` is started by `troupe "
+                  "launch`");
     if (c == '\n') return line;
     line += c;
   }
@@ -61,13 +65,15 @@ void when_the_hub_is_lost(const transports::PeerEvent& event) {
 }
 
 transports::SpokeOptions spoke_options(const Assignment& a) {
-  transports::SpokeOptions options{.name = a.node, .hub = "controller", .endpoint = a.endpoint, .hub_public_key = a.server_key};
+  transports::SpokeOptions options{
+      .name = a.node, .hub = "controller", .endpoint = a.endpoint, .hub_public_key = a.server_key};
   options.keys = {a.public_key, a.secret_key};
   options.link.on_peer = when_the_hub_is_lost;
   return options;
 }
 
-// One rank. Without a world it is the whole group; with one, rank 0 answers and the others follow it.
+// One rank. Without a world it is the whole group; with one, rank 0 answers and the others follow
+// it.
 class Worker {
  public:
   Worker(const Assignment& assignment, std::unique_ptr<Communicator> world)
@@ -82,7 +88,8 @@ class Worker {
     for_each_role([&]<Role R>() {
       if (assignment_.role == role_entry<R>().name) code = serve<R>();
     });
-    if (!code) throw Failure({Errc::unsupported, cat("no worker can be a ", quote(assignment_.role))});
+    if (!code)
+      throw Failure({Errc::unsupported, cat("no worker can be a ", quote(assignment_.role))});
     return *code;
   }
 
@@ -92,7 +99,8 @@ class Worker {
 
   std::shared_ptr<const TextModel> text() const {
     const RunConfig& config = assignment_.config;
-    return value_or_throw(TextModel::load(config.model, config.chat_template, spec_of_run(config, assignment_.from)));
+    return value_or_throw(
+        TextModel::load(config.model, config.chat_template, spec_of_run(config, assignment_.from)));
   }
 
   template <Role R>
@@ -106,18 +114,24 @@ class Worker {
   template <Role R>
   int serve_model() {
     using Actor = RoleActor<R>;
-    const std::shared_ptr<const TextModel> shared_text = role_entry<R>().reads_text ? text() : nullptr;
+    const std::shared_ptr<const TextModel> shared_text =
+        role_entry<R>().reads_text ? text() : nullptr;
     const auto made = [&](Mesh mesh) {
-      return housed<Actor>(cpu_of(assignment_.config, part_of_process(1)), std::move(mesh), profile_, [&](const House& house) {
-        const Mesh* ours = line_ ? house.mesh.get() : nullptr;
-        return role_entry<R>().make({assignment_.config, assignment_.from, *house.device, ours, leads() ? &output_ : nullptr, shared_text});
-      });
+      return housed<Actor>(
+          cpu_of(assignment_.config, part_of_process(1)), std::move(mesh), profile_,
+          [&](const House& house) {
+            const Mesh* ours = line_ ? house.mesh.get() : nullptr;
+            return role_entry<R>().make({assignment_.config, assignment_.from, *house.device, ours,
+                                         leads() ? &output_ : nullptr, shared_text});
+          });
     };
     if (!line_) return lead(made(Mesh()));
     std::unique_ptr<Housed<Actor>> role;
-    line_->together(cat("making the ", assignment_.role), [&] { role = made(value_or_throw(Mesh::create(split(), assignment_.grid))); });
+    line_->together(cat("making the ", assignment_.role),
+                    [&] { role = made(value_or_throw(Mesh::create(split(), assignment_.grid))); });
     if (leads())
-      return lead(std::make_unique<group::Sharded<Housed<Actor>>>(assignment_.role, std::exchange(line_, nullptr), std::move(role)));
+      return lead(std::make_unique<group::Sharded<Housed<Actor>>>(
+          assignment_.role, std::exchange(line_, nullptr), std::move(role)));
     group::Followed followed;
     followed.add(assignment_.role, *role);
     group::follow(*line_, followed);

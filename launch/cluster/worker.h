@@ -1,4 +1,5 @@
-// worker: one rank of one group of a launch. It reads its assignment from stdin and leaves when stdin ends.
+// worker: one rank of one group of a launch. It reads its assignment from stdin and leaves when
+// stdin ends.
 #pragma once
 
 namespace troupe::launch {

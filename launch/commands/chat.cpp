@@ -1,4 +1,5 @@
-// troupe chat: a dialogue in the terminal. Questions come from stdin, a line each; answers are printed as they come.
+// troupe chat: a dialogue in the terminal. Questions come from stdin, a line each; answers are
+// printed as they come.
 #include <unistd.h>
 
 #include <iostream>
@@ -14,14 +15,18 @@ namespace troupe::launch {
 
 namespace {
 
-Json message(const char* role, std::string content) { return Json::Object{{"role", role}, {"content", std::move(content)}}; }
+Json message(const char* role, std::string content) {
+  return Json::Object{{"role", role}, {"content", std::move(content)}};
+}
 
 }  // namespace
 
 int chat(const GenerateOptions& options) {
   const auto form = value_or_throw(engine::tokenizer::ChatTemplate::load(options.model.model));
   std::optional<engine::tokenizer::StreamDecoder> decoder;
-  Sampler sampler(options, [&](const engine::generate::TokenEvent& event) { std::cout << decoder->push(event.token) << std::flush; });
+  Sampler sampler(options, [&](const engine::generate::TokenEvent& event) {
+    std::cout << decoder->push(event.token) << std::flush;
+  });
   const auto& words = *value_or_throw(sampler.model().tokenizer());
   const TemplateTokens own = template_tokens(options.model.model);
   engine::tokenizer::RenderInput input;
@@ -32,7 +37,9 @@ int chat(const GenerateOptions& options) {
   sampling.beams.returned = 1;
   const bool person = ::isatty(STDIN_FILENO) == 1;
   std::string question;
-  for (std::uint64_t turn = 0; (person && std::cerr << "> "), std::getline(std::cin, question) && !question.empty(); ++turn) {
+  for (std::uint64_t turn = 0;
+       (person && std::cerr << "> "), std::getline(std::cin, question) && !question.empty();
+       ++turn) {
     messages.push_back(message("user", question));
     input.messages = messages;
     const auto rendered = value_or_throw(form.render(input));

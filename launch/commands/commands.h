@@ -1,4 +1,5 @@
-// The commands of the program, after their options were read. Each returns the process's exit code or throws Failure.
+// The commands of the program, after their options were read. Each returns the process's exit code
+// or throws Failure.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ struct GenerateOptions {
   ModelOptions model;
   std::string prompt;  ///< for a person: streamed; absent: JSON lines
   bool has_prompt = false;
-  Json settings = Json::Object{};  ///< of sampling, by transformers' names; over the model's generation_config.json
+  Json settings = Json::Object{};  ///< of sampling, by transformers' names; over the model's
+                                   ///< generation_config.json
   std::string generation_config;   ///< a file in its place; "none": neither
   std::string system;              ///< chat: the first message
   std::string weights = "full";    ///< full, int8
@@ -68,8 +70,9 @@ int merge(const MergeOptions& options);
 
 struct InfoOptions {
   std::string path;
-  std::vector<std::string> column_names;  ///< of csv and tsv files without a header: data.column_names
-  bool json = false;                      ///< one object for machines
+  std::vector<std::string>
+      column_names;   ///< of csv and tsv files without a header: data.column_names
+  bool json = false;  ///< one object for machines
 };
 int info(const InfoOptions& options);
 

@@ -22,8 +22,9 @@ void print_configuration(const Resolved& run) {
   std::cout << "Configuration (" << run.config.algorithm << ")\n";
   for (const Field& field : fields()) {
     if (!applies(field, run.config.algorithm)) continue;
-    std::cout << "  " << padded(std::string(field.key), 30) << padded(value_text(field, run.config), 28)
-              << run.origins.at(std::string(field.key)) << '\n';
+    std::cout << "  " << padded(std::string(field.key), 30)
+              << padded(value_text(field, run.config), 28) << run.origins.at(std::string(field.key))
+              << '\n';
   }
 }
 
@@ -38,10 +39,12 @@ std::string grouped(std::int64_t value) {
 }
 
 void print_model(const engine::models::DecoderSpec& spec) {
-  std::cout << "\nModel\n  " << spec.architecture << ", " << grouped(spec.parameter_count()) << " parameters: " << spec.layers
-            << " layers, width " << spec.width << ", " << spec.heads << " heads (" << spec.kv_heads << " for keys and values), inner width "
-            << spec.inner << ", vocabulary " << spec.vocabulary << (spec.tied ? " (head tied to the embedding)" : "") << ", "
-            << spec.max_positions << " positions\n";
+  std::cout << "\nModel\n  " << spec.architecture << ", " << grouped(spec.parameter_count())
+            << " parameters: " << spec.layers << " layers, width " << spec.width << ", "
+            << spec.heads << " heads (" << spec.kv_heads << " for keys and values), inner width "
+            << spec.inner << ", vocabulary " << spec.vocabulary
+            << (spec.tied ? " (head tied to the embedding)" : "") << ", " << spec.max_positions
+            << " positions\n";
 }
 
 void print_memory(const RunConfig& config, const engine::models::DecoderSpec& spec) {
@@ -55,8 +58,8 @@ void print_memory(const RunConfig& config, const engine::models::DecoderSpec& sp
   std::cout << "  " << padded("needed", 46) << bytes_text(total) << "\n  " << padded("present", 46)
             << (present ? bytes_text(present) : "not known") << '\n';
   if (present && total > present)
-    std::cout
-        << "  Too little: lower train.micro_batch_tokens, set train.recompute, or lower rollout.max_sequences or rollout.cache_tokens.\n";
+    std::cout << "  Too little: lower train.micro_batch_tokens, set train.recompute, or lower "
+                 "rollout.max_sequences or rollout.cache_tokens.\n";
 }
 
 std::string indented(const std::string& lines) {
@@ -82,7 +85,8 @@ int explain(const ExplainOptions& options) {
   print_model(spec);
   print_memory(run.config, spec);
   for (const std::string& warning : run.warnings)
-    std::cout << (&warning == &run.warnings.front() ? "\nWarnings\n" : "") << "  " << warning << '\n';
+    std::cout << (&warning == &run.warnings.front() ? "\nWarnings\n" : "") << "  " << warning
+              << '\n';
   return 0;
 }
 

@@ -1,4 +1,5 @@
-// troupe generate: {"prompt"} or {"ids"} to {"ids", "text", "logprobs", "finish_reason"}; or --prompt TEXT, streamed for a person.
+// troupe generate: {"prompt"} or {"ids"} to {"ids", "text", "logprobs", "finish_reason"}; or
+// --prompt TEXT, streamed for a person.
 #include <iostream>
 #include <optional>
 #include <utility>
@@ -14,9 +15,12 @@ namespace {
 
 int stream(const GenerateOptions& options) {
   std::optional<engine::tokenizer::StreamDecoder> decoder;
-  const auto on_token = [&](const engine::generate::TokenEvent& event) { std::cout << decoder->push(event.token) << std::flush; };
+  const auto on_token = [&](const engine::generate::TokenEvent& event) {
+    std::cout << decoder->push(event.token) << std::flush;
+  };
   Sampler sampler(options, on_token);
-  const auto tokens = value_or_throw(sampler.model().tokens_of(Json::Object{{"prompt", options.prompt}}, "prompt"));
+  const auto tokens =
+      value_or_throw(sampler.model().tokens_of(Json::Object{{"prompt", options.prompt}}, "prompt"));
   const auto& words = *value_or_throw(sampler.model().tokenizer());
   auto sampling = sampler.settings();
   if (sampling.beams.count > 1) {
@@ -46,7 +50,8 @@ int generate(const GenerateOptions& options) {
     if (auto read = read_settings(line, sampling); !read) return fail(read.error());
     const auto drawn = sampler.draw(*tokens, sampling);
     if (!drawn) return fail(drawn.error());
-    const bool has_text = sampler.model().tokenizer().has_value(), has_score = sampling.beams.count > 1;
+    const bool has_text = sampler.model().tokenizer().has_value(),
+               has_score = sampling.beams.count > 1;
     if (sampling.beams.returned == 1) return json_of(drawn->front(), has_text, has_score);
     Json::Array all;
     for (const auto& each : *drawn) all.push_back(json_of(each, has_text, has_score));

@@ -11,7 +11,8 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr std::size_t max_line = std::size_t{4} << 20;  // a text of four million tokens takes the memory of its ids
+constexpr std::size_t max_line =
+    std::size_t{4} << 20;  // a text of four million tokens takes the memory of its ids
 
 Json refusal(std::string_view why) {
   std::string text(why);
@@ -37,30 +38,37 @@ bool read_line(std::istream& in, std::string& line, bool& too_long) {
   return any;
 }
 
-Json answered(const std::string& line, bool too_long, std::size_t number, const std::function<Result<Json>(const Json&)>& answer) {
+Json answered(const std::string& line, bool too_long, std::size_t number,
+              const std::function<Result<Json>(const Json&)>& answer) {
   if (too_long) return refusal(cat("line ", number, ": longer than ", max_line, " bytes"));
   const auto parsed = parse_json(line, cat("line ", number));
   if (!parsed) return refusal(parsed.error().what);
-  if (!parsed->is_object()) return refusal(cat("line ", number, ": an object is expected, found ", parsed->type_name()));
+  if (!parsed->is_object())
+    return refusal(cat("line ", number, ": an object is expected, found ", parsed->type_name()));
   try {
     auto result = answer(*parsed);
     return result ? std::move(*result) : refusal(result.error().what);
-  } catch (const std::exception& error) { return refusal(error.what()); }
+  } catch (const std::exception& error) {
+    return refusal(error.what());
+  }
 }
 
 }  // namespace
 
-Result<> answer_lines(std::istream& in, std::ostream& out, const std::function<Result<Json>(const Json&)>& answer) {
+Result<> answer_lines(std::istream& in, std::ostream& out,
+                      const std::function<Result<Json>(const Json&)>& answer) {
   std::string line;
   bool too_long = false;
   try {
     for (std::size_t number = 1; read_line(in, line, too_long); ++number) {
       const std::string text = answered(line, too_long, number, answer).dump();
       if (!(out << text << '\n' << std::flush))
-        return fail(Errc::io, "the output cannot be written; its reader is gone or the disk is full");
+        return fail(Errc::io,
+                    "the output cannot be written; its reader is gone or the disk is full");
     }
   } catch (const std::ios_base::failure& failure) {  // the buffer of a directory, for one
-    return fail(Errc::io, cat("the input cannot be read: ", failure.what(), "; a file or pipe of lines is expected"));
+    return fail(Errc::io, cat("the input cannot be read: ", failure.what(),
+                              "; a file or pipe of lines is expected"));
   }
   return {};
 }
@@ -70,16 +78,19 @@ Json number_or_null(double value) {
   return nullptr;
 }
 
-Result<std::vector<std::int32_t>> ids_of(const Json& line, std::int64_t vocabulary, std::string_view key) {
+Result<std::vector<std::int32_t>> ids_of(const Json& line, std::int64_t vocabulary,
+                                         std::string_view key) {
   const Json* ids = line.find(key);
-  if (!ids || !ids->is_array()) return fail(Errc::bad_input, cat("the key ", key, " must be a list of token ids"));
-  const std::int64_t end = vocabulary > 0 ? vocabulary : std::int64_t{std::numeric_limits<std::int32_t>::max()};
+  if (!ids || !ids->is_array())
+    return fail(Errc::bad_input, cat("the key ", key, " must be a list of token ids"));
+  const std::int64_t end =
+      vocabulary > 0 ? vocabulary : std::int64_t{std::numeric_limits<std::int32_t>::max()};
   std::vector<std::int32_t> out;
   out.reserve(ids->array().size());
   for (const Json& id : ids->array()) {
     if (!id.is_integer() || id.integer() < 0 || id.integer() >= end) {
-      return fail(Errc::bad_input,
-                  cat(key, "[", out.size(), "]: a token id from 0 to ", end - 1, " is expected, found ", quote(id.dump())));
+      return fail(Errc::bad_input, cat(key, "[", out.size(), "]: a token id from 0 to ", end - 1,
+                                       " is expected, found ", quote(id.dump())));
     }
     out.push_back(static_cast<std::int32_t>(id.integer()));
   }

@@ -1,4 +1,5 @@
-// troupe logprobs: {"ids"} or {"text"} to {"logprobs": [null, ...], "nll"}; nll is the sum over the tokens, in nats.
+// troupe logprobs: {"ids"} or {"text"} to {"logprobs": [null, ...], "nll"}; nll is the sum over the
+// tokens, in nats.
 #include <iostream>
 
 #include "engine/base/text.h"
@@ -15,11 +16,13 @@ int logprobs(const ModelOptions& options) {
     const auto tokens = model.tokens_of(line, "text");
     if (!tokens) return fail(tokens.error());
     if (static_cast<std::int64_t>(tokens->size()) > model.spec().max_positions) {
-      return fail(Errc::bad_input, cat(tokens->size(), " tokens; the model has ", model.spec().max_positions, " positions"));
+      return fail(Errc::bad_input, cat(tokens->size(), " tokens; the model has ",
+                                       model.spec().max_positions, " positions"));
     }
     engine::data::Experience batch;
     batch.append(*tokens, std::vector<float>(tokens->size(), 1.0f));
-    const auto logp = engine::train::logprobs(model.decoder(), batch, {.precision = model.precision(), .every_token = true});
+    const auto logp = engine::train::logprobs(
+        model.decoder(), batch, {.precision = model.precision(), .every_token = true});
     Json::Array values;
     values.emplace_back(nullptr);
     double nll = 0;

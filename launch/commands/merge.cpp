@@ -28,10 +28,13 @@ int merge(const MergeOptions& options) {
   value_or_throw(engine::adapter::merge_adapter(*model, options.adapter));
   std::error_code failed;
   if (!std::filesystem::create_directory(options.output, failed))
-    throw Failure({failed ? Errc::io : Errc::usage,
-                   cat(options.output, ": ", failed ? failed.message() : "is there already; give --output a new directory")});
-  value_or_throw(checkpoint::save_parameters(options.output, model->parameters(),
-                                             {.source = options.model, .tied = model->spec().tied, .type = type}));
+    throw Failure(
+        {failed ? Errc::io : Errc::usage,
+         cat(options.output, ": ",
+             failed ? failed.message() : "is there already; give --output a new directory")});
+  value_or_throw(checkpoint::save_parameters(
+      options.output, model->parameters(),
+      {.source = options.model, .tied = model->spec().tied, .type = type}));
   std::cout << options.output << "\n";
   return 0;
 }

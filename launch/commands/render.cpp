@@ -17,24 +17,31 @@ Json member(const Json& line, std::string_view key) {
   return found ? *found : Json();
 }
 
-Result<std::optional<std::string>> text_or(const Json& line, std::string_view key, const std::optional<std::string>& otherwise) {
+Result<std::optional<std::string>> text_or(const Json& line, std::string_view key,
+                                           const std::optional<std::string>& otherwise) {
   const Json* found = line.find(key);
   if (!found || found->is_null()) return otherwise;
-  if (!found->is_string()) return fail(Errc::bad_input, cat(key, ": a text is expected, found ", found->type_name()));
+  if (!found->is_string())
+    return fail(Errc::bad_input, cat(key, ": a text is expected, found ", found->type_name()));
   return std::optional(found->string());
 }
 
 Result<engine::tokenizer::RenderInput> input_of(const Json& line, const TemplateTokens& own) {
   engine::tokenizer::RenderInput input;
   input.messages = member(line, "messages");
-  if (!input.messages.is_array()) return fail(Errc::bad_input, "messages: a list of messages is expected");
-  input.tools = member(line, "tools"), input.documents = member(line, "documents"), input.kwargs = member(line, "kwargs");
-  if (!input.kwargs.is_null() && !input.kwargs.is_object()) return fail(Errc::bad_input, "kwargs: an object is expected");
+  if (!input.messages.is_array())
+    return fail(Errc::bad_input, "messages: a list of messages is expected");
+  input.tools = member(line, "tools"), input.documents = member(line, "documents"),
+  input.kwargs = member(line, "kwargs");
+  if (!input.kwargs.is_null() && !input.kwargs.is_object())
+    return fail(Errc::bad_input, "kwargs: an object is expected");
   if (const Json* wanted = line.find("add_generation_prompt"); wanted && !wanted->is_null()) {
-    if (!wanted->is_bool()) return fail(Errc::bad_input, "add_generation_prompt: true or false is expected");
+    if (!wanted->is_bool())
+      return fail(Errc::bad_input, "add_generation_prompt: true or false is expected");
     input.add_generation_prompt = wanted->boolean();
   }
-  for (auto [key, otherwise, to] : {std::tuple{"bos_token", &own.bos, &input.bos_token}, {"eos_token", &own.eos, &input.eos_token}}) {
+  for (auto [key, otherwise, to] : {std::tuple{"bos_token", &own.bos, &input.bos_token},
+                                    {"eos_token", &own.eos, &input.eos_token}}) {
     auto text = text_or(line, key, *otherwise);
     if (!text) return fail(text.error());
     *to = std::move(*text);
@@ -49,8 +56,10 @@ Result<engine::tokenizer::RenderInput> input_of(const Json& line, const Template
 
 int render(const RenderOptions& options) {
   const bool folder = !options.model.empty();
-  auto found = !options.prompt_type.empty() ? engine::tokenizer::prompt_type(options.prompt_type)
-                                            : engine::tokenizer::ChatTemplate::load(folder ? options.model : options.template_file);
+  auto found =
+      !options.prompt_type.empty()
+          ? engine::tokenizer::prompt_type(options.prompt_type)
+          : engine::tokenizer::ChatTemplate::load(folder ? options.model : options.template_file);
   const auto chat = value_or_throw(std::move(found));
   const TemplateTokens own = folder ? template_tokens(options.model) : TemplateTokens{};
   const auto answer = [&](const Json& line) -> Result<Json> {
@@ -64,7 +73,8 @@ int render(const RenderOptions& options) {
     Json::Array spans;
     for (const auto& [begin, end] : rendered->assistant_spans) {
       Json::Array span;
-      span.emplace_back(static_cast<std::int64_t>(begin)), span.emplace_back(static_cast<std::int64_t>(end));
+      span.emplace_back(static_cast<std::int64_t>(begin)),
+          span.emplace_back(static_cast<std::int64_t>(end));
       spans.emplace_back(std::move(span));
     }
     out.set("assistant_spans", std::move(spans));

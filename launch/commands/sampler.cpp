@@ -20,23 +20,32 @@ namespace {
 
 constexpr std::int32_t default_new_tokens = 256;
 
-Model load(const ModelOptions& options) { return value_or_throw(Model::load(options)); }
+Model load(const ModelOptions& options) {
+  return value_or_throw(Model::load(options));
+}
 
-Json number(float value) { return number_or_null(static_cast<double>(value)); }
+Json number(float value) {
+  return number_or_null(static_cast<double>(value));
+}
 
 /// The file that the options name, else the model folder's, where there is one.
-GenerationConfig load_defaults(const GenerateOptions& options, const engine::models::DecoderSpec& spec) {
+GenerationConfig load_defaults(const GenerateOptions& options,
+                               const engine::models::DecoderSpec& spec) {
   const std::string own = options.model.model + "/generation_config.json";
   const bool named = !options.generation_config.empty();
   const std::string path = named ? options.generation_config : own;
   const bool none = path == "none" || (!named && !std::filesystem::exists(own));
-  auto config = engine::generate::read_generation_config(none ? Json(Json::Object{}) : value_or_throw(read_json(path)), path);
+  auto config = engine::generate::read_generation_config(
+      none ? Json(Json::Object{}) : value_or_throw(read_json(path)), path);
   if (!config) {
-    throw Failure(Error{config.error().code, cat(config.error().what, ", or give --generation-config none, or a file of your own")});
+    throw Failure(Error{
+        config.error().code,
+        cat(config.error().what, ", or give --generation-config none, or a file of your own")});
   }
   for (const std::string& key : config->ignored) log_warning(cat(path, ": ", key, " is not used"));
   SamplingParams whole = config->params;
-  if (whole.max_new_tokens == 0) whole.max_new_tokens = std::max(default_new_tokens, whole.min_new_tokens);
+  if (whole.max_new_tokens == 0)
+    whole.max_new_tokens = std::max(default_new_tokens, whole.min_new_tokens);
   whole.stop_tokens.insert(whole.stop_tokens.end(), config->eos_ids.begin(), config->eos_ids.end());
   if (auto ok = engine::generate::validate(whole, spec.vocabulary); !ok)
     throw Failure(Error{Errc::bad_input, cat(path, ": ", ok.error().what)});
@@ -45,7 +54,8 @@ GenerationConfig load_defaults(const GenerateOptions& options, const engine::mod
 }
 
 SamplingParams with_settings(SamplingParams params, const Json& over) {
-  if (auto read = read_settings(over, params); !read) throw Failure(Error{Errc::usage, read.error().what});
+  if (auto read = read_settings(over, params); !read)
+    throw Failure(Error{Errc::usage, read.error().what});
   return params;
 }
 
@@ -63,21 +73,24 @@ Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback
   config_.on_token = std::move(on_token);
 }
 
-Result<std::vector<Generation>> Sampler::draw(const std::vector<std::int32_t>& prompt, SamplingParams sampling,
-                                              std::uint64_t first_sample) {
+Result<std::vector<Generation>> Sampler::draw(const std::vector<std::int32_t>& prompt,
+                                              SamplingParams sampling, std::uint64_t first_sample) {
   if (!sampling.stop_strings.empty()) {
     if (const auto words = model_.tokenizer(); !words) return fail(words.error());
   }
-  auto complete = engine::generate::for_prompt(std::move(sampling), defaults_, prompt.size(), default_new_tokens);
+  auto complete = engine::generate::for_prompt(std::move(sampling), defaults_, prompt.size(),
+                                               default_new_tokens);
   if (!complete) return fail(complete.error());
   prompt_ = prompt;
   if (complete->beams.count > 1) {
-    return engine::generate::beam_search(model_.decoder(), {.id = next_id_++, .prompt = prompt, .params = *complete}, config_);
+    return engine::generate::beam_search(
+        model_.decoder(), {.id = next_id_++, .prompt = prompt, .params = *complete}, config_);
   }
   if (!generator_) generator_ = value_or_throw(Generator::create(model_.decoder(), config_));
   std::vector<engine::generate::Request> requests;
   for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(complete->beams.returned); ++k) {
-    requests.push_back({.id = next_id_++, .prompt = prompt, .params = *complete, .sample_id = first_sample + k});
+    requests.push_back(
+        {.id = next_id_++, .prompt = prompt, .params = *complete, .sample_id = first_sample + k});
   }
   return generator_->generate_all(std::move(requests));
 }
@@ -98,7 +111,8 @@ Json json_of(const Generation& drawn, bool has_text, bool has_score) {
   for (const float value : drawn.logp) logp.push_back(number(value));
   for (const auto& place : drawn.top) {
     Json::Array row;
-    for (const auto& each : place) row.push_back(Json::Object{{"id", std::int64_t{each.id}}, {"logprob", number(each.logp)}});
+    for (const auto& each : place)
+      row.push_back(Json::Object{{"id", std::int64_t{each.id}}, {"logprob", number(each.logp)}});
     top.emplace_back(std::move(row));
   }
   Json out;

@@ -1,4 +1,5 @@
-// troupe score: how well an outcome reward model orders the pairs of a file, and whether it is as sure as it may be.
+// troupe score: how well an outcome reward model orders the pairs of a file, and whether it is as
+// sure as it may be.
 #include <cmath>
 #include <iostream>
 
@@ -20,9 +21,11 @@ std::vector<double> scores_of(Model& model, const std::vector<engine::data::Pair
   for (const auto& batch : algorithms::in_batches(pairs, 64)) {
     const auto experience = engine::data::to_scored_pairs(batch);
     const auto scores =
-        engine::train::scores(model.decoder(), experience, engine::loss::ReadAt::token, {}, {.precision = model.precision()});
+        engine::train::scores(model.decoder(), experience, engine::loss::ReadAt::token, {},
+                              {.precision = model.precision()});
     for (std::size_t n = 1; n < experience.offsets.size(); ++n)
-      out.push_back(static_cast<double>(scores[static_cast<std::size_t>(experience.offsets[n]) - 1]));
+      out.push_back(
+          static_cast<double>(scores[static_cast<std::size_t>(experience.offsets[n]) - 1]));
   }
   return out;
 }
@@ -42,7 +45,8 @@ Json bins_of(const algorithms::Calibration& found) {
 Json summary(const std::vector<double>& scores, int bins) {
   std::vector<double> margins;
   double sum = 0, squares = 0, margin = 0;
-  for (std::size_t k = 0; k + 1 < scores.size(); k += 2) margins.push_back(scores[k] - scores[k + 1]), margin += margins.back();
+  for (std::size_t k = 0; k + 1 < scores.size(); k += 2)
+    margins.push_back(scores[k] - scores[k + 1]), margin += margins.back();
   for (const double score : scores) sum += score;
   const double count = static_cast<double>(scores.size()), mean = sum / count;
   for (const double score : scores) squares += (score - mean) * (score - mean);
@@ -61,12 +65,17 @@ Json summary(const std::vector<double>& scores, int bins) {
 int score(const ScoreOptions& options) {
   Model model = value_or_throw(Model::load(options.model));
   if (model.spec().labels != 1)
-    throw Failure({Errc::usage, cat(options.model.model, ": expected an outcome reward model, whose score head has one label, found ",
-                                    model.spec().labels == 0 ? std::string("a language model")
-                                                             : cat("a score head of ", model.spec().labels, " labels"))});
+    throw Failure(
+        {Errc::usage,
+         cat(options.model.model,
+             ": expected an outcome reward model, whose score head has one label, found ",
+             model.spec().labels == 0 ? std::string("a language model")
+                                      : cat("a score head of ", model.spec().labels, " labels"))});
   const auto text = value_or_throw(TextModel::load(options.model.model, "", model.spec()));
   engine::data::DataOptions data{.paths = options.data};
-  data.encode.max_length = options.max_length > 0 ? std::min(options.max_length, model.spec().max_positions) : model.spec().max_positions;
+  data.encode.max_length = options.max_length > 0
+                               ? std::min(options.max_length, model.spec().max_positions)
+                               : model.spec().max_positions;
   data.encode.leave_out_longer = true;
   const auto pairs = value_or_throw(engine::data::load_pairs(data, *text));
   std::cout << summary(scores_of(model, pairs.examples), options.bins).dump() << "\n";

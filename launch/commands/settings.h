@@ -1,4 +1,5 @@
-// Settings of sampling and beam search that the command line or a line of `troupe generate` carries.
+// Settings of sampling and beam search that the command line or a line of `troupe generate`
+// carries.
 #pragma once
 
 #include "engine/base/json.h"
@@ -6,8 +7,8 @@
 
 namespace troupe::launch {
 
-/// Takes every member of `object` that engine/generate/settings.h knows; others are not looked at. A temperature or a filter turns greedy
-/// off, unless do_sample stands beside it. Errc::bad_input.
+/// Takes every member of `object` that engine/generate/settings.h knows; others are not looked at.
+/// A temperature or a filter turns greedy off, unless do_sample stands beside it. Errc::bad_input.
 Result<> read_settings(const Json& object, engine::generate::SamplingParams& sampling);
 
 }  // namespace troupe::launch

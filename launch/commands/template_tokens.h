@@ -10,8 +10,9 @@ struct TemplateTokens {
   std::optional<std::string> bos, eos;
 };
 
-/// From tokenizer_config.json, and what that lacks from special_tokens_map.json; a text, or an object with "content". Files that are not
-/// there, or cannot be read, name nothing: a template that needs a token then says so itself.
+/// From tokenizer_config.json, and what that lacks from special_tokens_map.json; a text, or an
+/// object with "content". Files that are not there, or cannot be read, name nothing: a template
+/// that needs a token then says so itself.
 TemplateTokens template_tokens(const std::string& folder);
 
 }  // namespace troupe::launch

@@ -31,7 +31,8 @@ int tokenize(const TokenizeOptions& options) {
     return Json(Json::Object{{"text", tokenizer.decode(*ids, true)}});
   };
   std::ios::sync_with_stdio(false);
-  value_or_throw(options.decode ? answer_lines(std::cin, std::cout, decode) : answer_lines(std::cin, std::cout, encode));
+  value_or_throw(options.decode ? answer_lines(std::cin, std::cout, decode)
+                                : answer_lines(std::cin, std::cout, encode));
   return 0;
 }
 

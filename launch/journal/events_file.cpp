@@ -21,10 +21,13 @@ constexpr auto table = make_table();
 
 template <class Number>
 void put_little(std::string& to, Number value) {
-  for (std::size_t i = 0; i < sizeof(Number); ++i) to.push_back(static_cast<char>((value >> (8 * i)) & 0xFF));
+  for (std::size_t i = 0; i < sizeof(Number); ++i)
+    to.push_back(static_cast<char>((value >> (8 * i)) & 0xFF));
 }
 
-std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u; }
+std::uint32_t masked(std::uint32_t crc) {
+  return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
+}
 
 // Protocol buffers' wire format: a key (field number and kind), then the value.
 enum Wire : std::uint64_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
@@ -33,7 +36,9 @@ void put_varint(std::string& to, std::uint64_t value) {
   while (value >= 0x80) to.push_back(static_cast<char>(value | 0x80)), value >>= 7;
   to.push_back(static_cast<char>(value));
 }
-void put_key(std::string& to, std::uint64_t field, Wire wire) { put_varint(to, field << 3 | wire); }
+void put_key(std::string& to, std::uint64_t field, Wire wire) {
+  put_varint(to, field << 3 | wire);
+}
 void put_double(std::string& to, std::uint64_t field, double value) {
   put_key(to, field, fixed64);
   put_little(to, std::bit_cast<std::uint64_t>(value));

@@ -1,5 +1,6 @@
-// TensorBoard event files: TFRecord frames (length, masked CRC-32C, payload, masked CRC-32C) around Event messages.
-// Formats: tensorflow/core/lib/io/record_writer.h, tensorflow/core/util/event.proto, framework/summary.proto (field numbers below).
+// TensorBoard event files: TFRecord frames (length, masked CRC-32C, payload, masked CRC-32C) around
+// Event messages. Formats: tensorflow/core/lib/io/record_writer.h,
+// tensorflow/core/util/event.proto, framework/summary.proto (field numbers below).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,11 @@ std::string tf_record(std::string_view payload);
 
 /// Event{wall_time, file_version: "brain.Event:2"}, which a file starts with.
 std::string version_event(double wall_time);
-/// Event{wall_time, step, session_log: START}: TensorBoard forgets what earlier files said about `step` and later ones.
+/// Event{wall_time, step, session_log: START}: TensorBoard forgets what earlier files said about
+/// `step` and later ones.
 std::string restart_event(double wall_time, std::int64_t step);
-/// Event{wall_time, step, summary: one simple_value a metric}. Values are f32 there; what is not finite is left out.
+/// Event{wall_time, step, summary: one simple_value a metric}. Values are f32 there; what is not
+/// finite is left out.
 std::string metrics_event(double wall_time, std::int64_t step, const algorithms::Metrics& metrics);
 
 }  // namespace troupe::launch

@@ -15,11 +15,14 @@ namespace troupe::launch {
 
 Result<LineFile> LineFile::open(const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) return fail(Errc::io, cat(path, ": cannot open for writing: ", std::strerror(errno)));
+  if (file < 0)
+    return fail(Errc::io, cat(path, ": cannot open for writing: ", std::strerror(errno)));
   return LineFile(file, path);
 }
 
-LineFile::LineFile(LineFile&& other) noexcept : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {}
+LineFile::LineFile(LineFile&& other) noexcept
+    : file_(std::exchange(other.file_, -1)), path_(std::move(other.path_)) {
+}
 LineFile& LineFile::operator=(LineFile&& other) noexcept {
   std::swap(file_, other.file_);
   std::swap(path_, other.path_);
@@ -42,7 +45,8 @@ Result<> LineFile::append(std::string_view text) {
 std::string metrics_line(std::int64_t step, const algorithms::Metrics& metrics) {
   Json line;
   line.set("step", step);
-  for (const auto& [name, value] : metrics) line.set(name, std::isfinite(value) ? Json(value) : Json());
+  for (const auto& [name, value] : metrics)
+    line.set(name, std::isfinite(value) ? Json(value) : Json());
   return line.dump() + "\n";
 }
 

@@ -12,7 +12,8 @@
 
 namespace troupe::launch {
 
-/// A file that only grows, by whole lines: each goes to the operating system in one write, so a killed process leaves no half line behind.
+/// A file that only grows, by whole lines: each goes to the operating system in one write, so a
+/// killed process leaves no half line behind.
 class LineFile {
  public:
   static Result<LineFile> open(const std::string& path);
@@ -31,11 +32,14 @@ class LineFile {
 /// {"step":3,"loss":2.5,...}; what is not a finite number becomes null.
 std::string metrics_line(std::int64_t step, const algorithms::Metrics& metrics);
 
-/// Keeps the lines of a JSON-lines file whose "step" is at most `step`: whole lines, in order, and with `once` each step once. A missing
-/// file stays missing. Used when a run goes on from the checkpoint of `step`. Errc::io.
+/// Keeps the lines of a JSON-lines file whose "step" is at most `step`: whole lines, in order, and
+/// with `once` each step once. A missing file stays missing. Used when a run goes on from the
+/// checkpoint of `step`. Errc::io.
 Result<> cut_back(const std::string& path, std::int64_t step, bool once);
 
-/// Calls `visit` with each well-formed object of a JSON-lines file, skipping others. Nothing happens when there is no such file.
-void for_each_line(const std::string& path, const std::function<void(const Json&, std::string_view)>& visit);
+/// Calls `visit` with each well-formed object of a JSON-lines file, skipping others. Nothing
+/// happens when there is no such file.
+void for_each_line(const std::string& path,
+                   const std::function<void(const Json&, std::string_view)>& visit);
 
 }  // namespace troupe::launch

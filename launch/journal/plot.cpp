@@ -13,7 +13,8 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr double panel_width = 460, panel_height = 230, left = 62, right = 16, top = 34, bottom = 30, head = 40;
+constexpr double panel_width = 460, panel_height = 230, left = 62, right = 16, top = 34,
+                 bottom = 30, head = 40;
 constexpr std::size_t max_points = 800;
 
 std::string number(double value) {
@@ -25,14 +26,19 @@ std::string number(double value) {
 /// Ticks at 1, 2 or 5 times a power of ten.
 std::vector<double> ticks(double low, double high, int wanted) {
   const double raw = (high - low) / wanted, power = std::pow(10, std::floor(std::log10(raw)));
-  const double unit = raw / power, step = power * (unit <= 1 ? 1 : unit <= 2 ? 2 : unit <= 5 ? 5 : 10);
+  const double unit = raw / power, step = power * (unit <= 1   ? 1
+                                                   : unit <= 2 ? 2
+                                                   : unit <= 5 ? 5
+                                                               : 10);
   std::vector<double> out;
-  for (double at = std::ceil(low / step) * step; at <= high + step * 1e-9; at += step) out.push_back(std::abs(at) < step * 1e-9 ? 0 : at);
+  for (double at = std::ceil(low / step) * step; at <= high + step * 1e-9; at += step)
+    out.push_back(std::abs(at) < step * 1e-9 ? 0 : at);
   return out;
 }
 
 /// At most max_points means of neighbours: a long run stays a small file.
-std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points) {
+std::vector<std::pair<double, double>> thinned(
+    const std::vector<std::pair<double, double>>& points) {
   const std::size_t group = (points.size() + max_points - 1) / max_points;
   if (group <= 1) return points;
   std::vector<std::pair<double, double>> out;
@@ -46,7 +52,8 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
 }
 
 /// Means over a window around each point: unlike an exponential mean, it does not lag behind.
-std::vector<std::pair<double, double>> smoothed(const std::vector<std::pair<double, double>>& points) {
+std::vector<std::pair<double, double>> smoothed(
+    const std::vector<std::pair<double, double>>& points) {
   const std::size_t reach = points.size() / 40;
   auto out = points;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -60,11 +67,16 @@ std::vector<std::pair<double, double>> smoothed(const std::vector<std::pair<doub
 
 struct Scale {
   double x0, x1, y0, y1, left_edge, top_edge;
-  double x(double at) const { return left_edge + left + (at - x0) / (x1 - x0) * (panel_width - left - right); }
-  double y(double at) const { return top_edge + panel_height - bottom - (at - y0) / (y1 - y0) * (panel_height - top - bottom); }
+  double x(double at) const {
+    return left_edge + left + (at - x0) / (x1 - x0) * (panel_width - left - right);
+  }
+  double y(double at) const {
+    return top_edge + panel_height - bottom - (at - y0) / (y1 - y0) * (panel_height - top - bottom);
+  }
 };
 
-Scale scale_of(const std::vector<std::pair<double, double>>& points, double left_edge, double top_edge) {
+Scale scale_of(const std::vector<std::pair<double, double>>& points, double left_edge,
+               double top_edge) {
   Scale s{points.front().first, points.back().first, 1e300, -1e300, left_edge, top_edge};
   for (const auto& [x, y] : points) s.y0 = std::min(s.y0, y), s.y1 = std::max(s.y1, y);
   if (s.x1 <= s.x0) s.x0 -= 1, s.x1 += 1;
@@ -73,7 +85,8 @@ Scale scale_of(const std::vector<std::pair<double, double>>& points, double left
   return s;
 }
 
-std::string polyline(const Scale& s, const std::vector<std::pair<double, double>>& points, const char* look) {
+std::string polyline(const Scale& s, const std::vector<std::pair<double, double>>& points,
+                     const char* look) {
   std::string out = "<polyline fill=\"none\" " + std::string(look) + " points=\"";
   for (const auto& [x, y] : points) out += cat(to_text(s.x(x), 1), ',', to_text(s.y(y), 1), ' ');
   return out + "\"/>\n";
@@ -83,20 +96,23 @@ std::string panel(const Curve& curve, double left_edge, double top_edge) {
   const auto points = thinned(curve.points), smooth = smoothed(points);
   const Scale s = scale_of(points, left_edge, top_edge);
   std::string out = svg_text(left_edge + left, top_edge + 22, "class=\"t\"", curve.title);
-  out += svg_text(left_edge + panel_width - right, top_edge + 22, "class=\"v\"", cat("last ", number(curve.points.back().second)));
+  out += svg_text(left_edge + panel_width - right, top_edge + 22, "class=\"v\"",
+                  cat("last ", number(curve.points.back().second)));
   for (const double at : ticks(s.y0, s.y1, 4)) {
-    out += cat("<line class=\"g\" x1=\"", to_text(s.x(s.x0), 1), "\" x2=\"", to_text(s.x(s.x1), 1), "\" y1=\"", to_text(s.y(at), 1),
-               "\" y2=\"", to_text(s.y(at), 1), "\"/>\n");
+    out += cat("<line class=\"g\" x1=\"", to_text(s.x(s.x0), 1), "\" x2=\"", to_text(s.x(s.x1), 1),
+               "\" y1=\"", to_text(s.y(at), 1), "\" y2=\"", to_text(s.y(at), 1), "\"/>\n");
     out += svg_text(left_edge + left - 8, s.y(at) + 4, "class=\"y\"", number(at));
   }
   for (const double at : ticks(s.x0, s.x1, 5)) {
-    if (at == std::floor(at)) out += svg_text(s.x(at), top_edge + panel_height - bottom + 18, "class=\"x\"", number(at));
+    if (at == std::floor(at))
+      out += svg_text(s.x(at), top_edge + panel_height - bottom + 18, "class=\"x\"", number(at));
   }
   if (smooth.size() == 1) {
-    return out + cat("<circle cx=\"", to_text(s.x(points[0].first), 1), "\" cy=\"", to_text(s.y(points[0].second), 1),
-                     "\" r=\"3\" fill=\"#1f5fa8\"/>\n");
+    return out + cat("<circle cx=\"", to_text(s.x(points[0].first), 1), "\" cy=\"",
+                     to_text(s.y(points[0].second), 1), "\" r=\"3\" fill=\"#1f5fa8\"/>\n");
   }
-  return out + polyline(s, points, "stroke=\"#9dbfe6\" stroke-width=\"1\"") + polyline(s, smooth, "stroke=\"#1f5fa8\" stroke-width=\"2\"");
+  return out + polyline(s, points, "stroke=\"#9dbfe6\" stroke-width=\"1\"") +
+         polyline(s, smooth, "stroke=\"#1f5fa8\" stroke-width=\"2\"");
 }
 
 }  // namespace
@@ -107,13 +123,16 @@ std::string svg(const std::string& title, const std::vector<Curve>& curves) {
     if (!curve.points.empty()) shown.push_back(curve);
   }
   const std::size_t rows = (shown.size() + 1) / 2;
-  const double width = 2 * panel_width + 10, height = head + std::max<double>(1, static_cast<double>(rows)) * panel_height + 24;
+  const double width = 2 * panel_width + 10,
+               height = head + std::max<double>(1, static_cast<double>(rows)) * panel_height + 24;
   std::string out = svg_head(width, height,
-                             ".v{text-anchor:end;fill:#1f5fa8}.y{text-anchor:end;fill:#777}.x{text-anchor:middle;fill:#777}"
+                             ".v{text-anchor:end;fill:#1f5fa8}.y{text-anchor:end;fill:#777}.x{text-"
+                             "anchor:middle;fill:#777}"
                              ".g{stroke:#e4e4e4}");
   out += svg_text(20, 28, "class=\"h\"", title);
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    out += panel(shown[i], i % 2 == 0 ? 0 : panel_width, head + static_cast<double>(i / 2) * panel_height);
+    out += panel(shown[i], i % 2 == 0 ? 0 : panel_width,
+                 head + static_cast<double>(i / 2) * panel_height);
   }
   out += svg_text(width - right, height - 8, "class=\"v\"", "horizontal axes: optimizer steps");
   return out + "</svg>\n";
@@ -121,8 +140,8 @@ std::string svg(const std::string& title, const std::vector<Curve>& curves) {
 
 std::vector<Curve> curves_of(const std::string& metrics_file) {
   std::vector<Curve> curves;
-  for (const char* name :
-       {"loss", "reward", "rewards/accuracies", "rewards/margins", "kl", "entropy", "completions/mean_length", "grad_norm"}) {
+  for (const char* name : {"loss", "reward", "rewards/accuracies", "rewards/margins", "kl",
+                           "entropy", "completions/mean_length", "grad_norm"}) {
     curves.push_back({name, {}});
   }
   for_each_line(metrics_file, [&](const Json& line, std::string_view) {

@@ -18,8 +18,8 @@ struct Curve {
 /// Two panels a row, each with its own scale; the thick line is a moving mean of the thin one.
 std::string svg(const std::string& title, const std::vector<Curve>& curves);
 
-/// The curves that a person looks at first, from a run's metrics.jsonl: loss, reward, accuracies, margins, KL, entropy, lengths, gradient
-/// norm; those that the run has.
+/// The curves that a person looks at first, from a run's metrics.jsonl: loss, reward, accuracies,
+/// margins, KL, entropy, lengths, gradient norm; those that the run has.
 std::vector<Curve> curves_of(const std::string& metrics_file);
 
 /// Draws FOLDER/plot.svg from FOLDER/metrics.jsonl. Errc::io.

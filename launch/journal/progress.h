@@ -1,4 +1,5 @@
-// The progress display on stderr: one line that is redrawn on a terminal, plain lines now and then elsewhere.
+// The progress display on stderr: one line that is redrawn on a terminal, plain lines now and then
+// elsewhere.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,9 @@ namespace troupe::launch {
 
 namespace {
 
-// The terminal belongs to one thread at a time: to a log line from its first hook to its second, or to the progress. Hooks are plain
-// functions, so what is on the terminal has to be found from here; they stay when a journal goes, for a log line may be between them.
+// The terminal belongs to one thread at a time: to a log line from its first hook to its second, or
+// to the progress. Hooks are plain functions, so what is on the terminal has to be found from here;
+// they stay when a journal goes, for a log line may be between them.
 std::mutex terminal;
 Progress* on_terminal = nullptr;
 void hide_progress() {
@@ -32,8 +33,12 @@ void show_progress() {
   terminal.unlock();
 }
 
-double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-double steady_time() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+double steady_time() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// Unique within the folder: TensorBoard reads the files in the order of their names.
 std::string events_path(const std::string& folder) {
@@ -48,7 +53,8 @@ std::string events_path(const std::string& folder) {
 struct RunJournal::Files {
   LineFile metrics, events;
   Timeline timeline;
-  std::optional<LineFile> samples, texts;  // from the first sample on: a run without any has no such files
+  std::optional<LineFile> samples,
+      texts;  // from the first sample on: a run without any has no such files
 };
 
 RunJournal::RunJournal(std::string folder, std::string title, std::int64_t log_every)
@@ -75,8 +81,11 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
   value_or_throw(cut_back(folder_ + "/metrics.jsonl", done_steps, true));
   value_or_throw(cut_back_samples(folder_, done_steps));
   const auto open = [&](const std::string& path) { return value_or_throw(LineFile::open(path)); };
-  files_ =
-      std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"), open(events_path(folder_)), Timeline(folder_, done_steps), {}, {}});
+  files_ = std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"),
+                                         open(events_path(folder_)),
+                                         Timeline(folder_, done_steps),
+                                         {},
+                                         {}});
   value_or_throw(files_->events.append(tf_record(version_event(wall_time()))));
   value_or_throw(files_->events.append(tf_record(restart_event(wall_time(), done_steps + 1))));
   if (on_step_) on_step_(done_steps + 1);

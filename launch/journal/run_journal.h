@@ -12,9 +12,11 @@ namespace troupe::launch {
 
 class Progress;
 
-/// Writes metrics.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl, timeline.jsonl and two pictures, and shows the progress.
-/// begin() cuts the files back to the steps that are done. Record a step before its checkpoint is saved: then what a checkpoint knows, the
-/// files know too. Throws Failure (Errc::io) when a file cannot be written. One at a time: log lines find the progress line through it.
+/// Writes metrics.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl, timeline.jsonl and two
+/// pictures, and shows the progress. begin() cuts the files back to the steps that are done. Record
+/// a step before its checkpoint is saved: then what a checkpoint knows, the files know too. Throws
+/// Failure (Errc::io) when a file cannot be written. One at a time: log lines find the progress
+/// line through it.
 class RunJournal final : public algorithms::Journal {
  public:
   /// `folder` must exist. `title` stands over the plot.
@@ -29,8 +31,8 @@ class RunJournal final : public algorithms::Journal {
   void answered(const actors::Answered& ask);
   /// Called with the number of each step that begins, from now on.
   void on_step(std::function<void(std::int64_t step)> begins) { on_step_ = std::move(begins); }
-  /// Draws plot.svg and timeline.svg from what is written so far; also at the end. A plot that cannot be drawn is a warning, never the end
-  /// of a run.
+  /// Draws plot.svg and timeline.svg from what is written so far; also at the end. A plot that
+  /// cannot be drawn is a warning, never the end of a run.
   void plot();
 
  private:

@@ -27,11 +27,14 @@ algorithms::Sample from_line(const Json& line) {
   algorithms::Sample sample;
   const auto text = [&](const char* key) { return get_string(line, key, "sample").value_or(""); };
   const auto number = [&](const char* key) { return get_number(line, key, "sample").value_or(0); };
-  sample.sample_id = static_cast<std::uint64_t>(get_integer(line, "sample_id", "sample").value_or(0));
-  sample.prompt = text("prompt"), sample.completion = text("completion"), sample.finish_reason = text("finish_reason");
+  sample.sample_id =
+      static_cast<std::uint64_t>(get_integer(line, "sample_id", "sample").value_or(0));
+  sample.prompt = text("prompt"), sample.completion = text("completion"),
+  sample.finish_reason = text("finish_reason");
   sample.reward = number("reward"), sample.advantage = number("advantage");
   if (const Json* parts = line.find("parts"); parts && parts->is_object()) {
-    for (const auto& [name, value] : parts->object()) sample.parts.emplace_back(name, value.is_number() ? value.number() : 0);
+    for (const auto& [name, value] : parts->object())
+      sample.parts.emplace_back(name, value.is_number() ? value.number() : 0);
   }
   return sample;
 }
@@ -39,7 +42,8 @@ algorithms::Sample from_line(const Json& line) {
 /// JSON is UTF-8; what a model wrote may not be: wrong bytes become U+FFFD.
 std::string utf8(std::string_view text) {
   std::string out;
-  for (std::size_t bad = 0; !valid_utf8(text, &bad); text.remove_prefix(bad + 1)) out.append(text.substr(0, bad)).append("\xEF\xBF\xBD");
+  for (std::size_t bad = 0; !valid_utf8(text, &bad); text.remove_prefix(bad + 1))
+    out.append(text.substr(0, bad)).append("\xEF\xBF\xBD");
   return out.append(text);
 }
 
@@ -60,10 +64,12 @@ std::string sample_line(std::int64_t step, const algorithms::Sample& sample) {
 }
 
 std::string sample_text(std::int64_t step, const algorithms::Sample& sample) {
-  std::string out = cat("--- step ", step, ", sample ", sample.sample_id, ", reward ", to_text(sample.reward, 3), ", advantage ",
-                        to_text(sample.advantage, 3), ", ", sample.finish_reason);
+  std::string out =
+      cat("--- step ", step, ", sample ", sample.sample_id, ", reward ", to_text(sample.reward, 3),
+          ", advantage ", to_text(sample.advantage, 3), ", ", sample.finish_reason);
   for (const auto& [name, value] : sample.parts) out += cat(", ", name, ' ', to_text(value, 3));
-  return cat(out, "\n[prompt] ", printable(sample.prompt), "\n[completion] ", printable(sample.completion), "\n\n");
+  return cat(out, "\n[prompt] ", printable(sample.prompt), "\n[completion] ",
+             printable(sample.completion), "\n\n");
 }
 
 Result<> cut_back_samples(const std::string& folder, std::int64_t step) {

@@ -25,14 +25,17 @@ std::string escaped(std::string_view text) {
 
 std::string svg_head(double width, double height, std::string_view style) {
   const std::string w = to_text(width, 0), h = to_text(height, 0);
-  return cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", w, ' ', h, "\" width=\"", w, "\" height=\"", h, "\">\n",
-             "<style>text{font-family:sans-serif;fill:#333;font-size:12px}.h{font-size:17px;font-weight:bold}"
+  return cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", w, ' ', h, "\" width=\"",
+             w, "\" height=\"", h, "\">\n",
+             "<style>text{font-family:sans-serif;fill:#333;font-size:12px}.h{font-size:17px;font-"
+             "weight:bold}"
              ".t{font-size:14px;font-weight:bold}",
              style, "</style>\n<rect width=\"", w, "\" height=\"", h, "\" fill=\"white\"/>\n");
 }
 
 std::string svg_text(double x, double y, std::string_view look, std::string_view words) {
-  return cat("<text x=\"", to_text(x, 1), "\" y=\"", to_text(y, 1), "\" ", look, ">", escaped(words), "</text>\n");
+  return cat("<text x=\"", to_text(x, 1), "\" y=\"", to_text(y, 1), "\" ", look, ">",
+             escaped(words), "</text>\n");
 }
 
 }  // namespace troupe::launch

@@ -11,9 +11,11 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr std::size_t most_drawn = 4096;  // a step with more asks (scoring a whole data set) would make a picture that nobody can read
+constexpr std::size_t most_drawn = 4096;  // a step with more asks (scoring a whole data set) would
+                                          // make a picture that nobody can read
 constexpr double left = 150, width = 1000, right = 110, head = 74, row = 34, foot = 40;
-constexpr const char* colours[] = {"#1f5fa8", "#c8553d", "#3a8f5c", "#8a5fb0", "#c99a2e", "#4aa3a2", "#7a7a7a"};
+constexpr const char* colours[] = {"#1f5fa8", "#c8553d", "#3a8f5c", "#8a5fb0",
+                                   "#c99a2e", "#4aa3a2", "#7a7a7a"};
 
 // Actors from top to bottom in the order in which they were first asked.
 std::vector<std::string> rows_of(const std::vector<actors::Answered>& asks) {
@@ -26,15 +28,17 @@ std::vector<std::string> rows_of(const std::vector<actors::Answered>& asks) {
 }
 
 std::string bar(double x0, double x1, double y, double height, std::string_view look) {
-  return cat("<rect x=\"", to_text(x0, 1), "\" y=\"", to_text(y, 1), "\" width=\"", to_text(std::max(x1 - x0, 0.8), 1), "\" height=\"",
-             to_text(height, 1), "\" ", look, "/>\n");
+  return cat("<rect x=\"", to_text(x0, 1), "\" y=\"", to_text(y, 1), "\" width=\"",
+             to_text(std::max(x1 - x0, 0.8), 1), "\" height=\"", to_text(height, 1), "\" ", look,
+             "/>\n");
 }
 
 // The time in which at least one of an actor's handlers ran.
 double busy_seconds(const std::vector<actors::Answered>& asks, const std::string& actor) {
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   for (const auto& ask : asks) {
-    if (to_string(ask.by) == actor && ask.ended > ask.began) spans.emplace_back(ask.began, ask.ended);
+    if (to_string(ask.by) == actor && ask.ended > ask.began)
+      spans.emplace_back(ask.began, ask.ended);
   }
   std::ranges::sort(spans);
   std::int64_t sum = 0, until = 0;
@@ -53,21 +57,30 @@ std::string timeline_svg(std::int64_t step, const std::vector<actors::Answered>&
   const auto rows = rows_of(asks);
   std::int64_t first = asks.empty() ? 0 : asks.front().asked, last = first + 1;
   for (const auto& ask : asks) last = std::max(last, ask.answered);
-  const auto x = [&](std::int64_t at) { return left + width * static_cast<double>(at - first) / static_cast<double>(last - first); };
-  const double bottom = head + row * static_cast<double>(rows.size()), seconds = static_cast<double>(last - first) * 1e-9;
-  std::string out = svg_head(left + width + right, bottom + foot, ".r{text-anchor:end}.x{text-anchor:middle;fill:#777}.g{stroke:#e4e4e4}");
-  out += svg_text(20, 28, "class=\"h\"", cat("Step ", step, ": who works (dark), what is asked and not yet answered (pale)"));
+  const auto x = [&](std::int64_t at) {
+    return left + width * static_cast<double>(at - first) / static_cast<double>(last - first);
+  };
+  const double bottom = head + row * static_cast<double>(rows.size()),
+               seconds = static_cast<double>(last - first) * 1e-9;
+  std::string out =
+      svg_head(left + width + right, bottom + foot,
+               ".r{text-anchor:end}.x{text-anchor:middle;fill:#777}.g{stroke:#e4e4e4}");
+  out +=
+      svg_text(20, 28, "class=\"h\"",
+               cat("Step ", step, ": who works (dark), what is asked and not yet answered (pale)"));
   std::map<std::string, std::string> colour_of;
   for (const auto& ask : asks) {
-    const auto [entry, fresh] = colour_of.emplace(ask.type, colours[colour_of.size() % std::size(colours)]);
+    const auto [entry, fresh] =
+        colour_of.emplace(ask.type, colours[colour_of.size() % std::size(colours)]);
     if (!fresh) continue;
     const double at = left + 160 * static_cast<double>(colour_of.size() - 1);
-    out += bar(at, at + 12, 44, 12, cat("fill=\"", entry->second, "\"")) + svg_text(at + 18, 54, "", ask.type);
+    out += bar(at, at + 12, 44, 12, cat("fill=\"", entry->second, "\"")) +
+           svg_text(at + 18, 54, "", ask.type);
   }
   for (int tick = 0; tick <= 5; ++tick) {
     const double at = left + width * tick / 5;
-    out += cat("<line class=\"g\" x1=\"", to_text(at, 1), "\" x2=\"", to_text(at, 1), "\" y1=\"", head, "\" y2=\"", to_text(bottom, 1),
-               "\"/>\n");
+    out += cat("<line class=\"g\" x1=\"", to_text(at, 1), "\" x2=\"", to_text(at, 1), "\" y1=\"",
+               head, "\" y2=\"", to_text(bottom, 1), "\"/>\n");
     out += svg_text(at, bottom + 18, "class=\"x\"", cat(to_text(seconds * tick / 5, 3), " s"));
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -76,12 +89,14 @@ std::string timeline_svg(std::int64_t step, const std::vector<actors::Answered>&
     for (const bool dark : {false, true}) {
       for (const auto& ask : asks) {
         if (to_string(ask.by) != rows[i]) continue;
-        const std::string fill = cat("fill=\"", colour_of[ask.type], dark ? "\"" : "\" fill-opacity=\"0.15\"");
+        const std::string fill =
+            cat("fill=\"", colour_of[ask.type], dark ? "\"" : "\" fill-opacity=\"0.15\"");
         if (!dark) out += bar(x(ask.asked), x(ask.answered), y + 11, 12, fill);
         if (dark && ask.ended > ask.began) out += bar(x(ask.began), x(ask.ended), y + 6, 22, fill);
       }
     }
-    out += svg_text(left + width + 10, y + 21, "", cat("at work ", to_text(100 * busy_seconds(asks, rows[i]) / seconds, 0), " %"));
+    out += svg_text(left + width + 10, y + 21, "",
+                    cat("at work ", to_text(100 * busy_seconds(asks, rows[i]) / seconds, 0), " %"));
   }
   return out + "</svg>\n";
 }
@@ -90,14 +105,19 @@ Timeline::Timeline(const std::string& folder, std::int64_t done_steps)
     : folder_(folder),
       file_((value_or_throw(cut_back(folder + "/timeline.jsonl", done_steps, false)),
              value_or_throw(LineFile::open(folder + "/timeline.jsonl")))),
-      next_step_(done_steps + 1) {}
+      next_step_(done_steps + 1) {
+}
 
 void Timeline::answered(const actors::Answered& ask) {
   if (!origin_) origin_ = ask.asked;
-  const auto seconds = [&](std::int64_t at) { return at == 0 ? Json() : Json(static_cast<double>(at - *origin_) * 1e-9); };
+  const auto seconds = [&](std::int64_t at) {
+    return at == 0 ? Json() : Json(static_cast<double>(at - *origin_) * 1e-9);
+  };
   Json line;
   line.set("step", next_step_).set("actor", to_string(ask.by)).set("message", ask.type);
-  line.set("asked", seconds(ask.asked)).set("began", seconds(ask.began)).set("ended", seconds(ask.ended));
+  line.set("asked", seconds(ask.asked))
+      .set("began", seconds(ask.began))
+      .set("ended", seconds(ask.ended));
   line.set("answered", seconds(ask.answered));
   if (ask.error) line.set("error", true);
   value_or_throw(file_.append(line.dump() + "\n"));

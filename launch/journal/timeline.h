@@ -14,11 +14,13 @@ namespace troupe::launch {
 
 class Timeline {
  public:
-  /// Cuts FOLDER/timeline.jsonl back to the steps that are done and goes on after them. Throws Failure (Errc::io).
+  /// Cuts FOLDER/timeline.jsonl back to the steps that are done and goes on after them. Throws
+  /// Failure (Errc::io).
   Timeline(const std::string& folder, std::int64_t done_steps);
 
-  /// Writes one line: {"step", "actor", "message", "asked", "began", "ended", "answered"}, in seconds since the first ask. What comes
-  /// after record(n) belongs to step n + 1: so does the saving of the checkpoint of step n.
+  /// Writes one line: {"step", "actor", "message", "asked", "began", "ended", "answered"}, in
+  /// seconds since the first ask. What comes after record(n) belongs to step n + 1: so does the
+  /// saving of the checkpoint of step n.
   void answered(const actors::Answered& ask);
   /// The step is over.
   void record(std::int64_t step);
@@ -33,7 +35,8 @@ class Timeline {
   std::vector<actors::Answered> current_, last_;
 };
 
-/// A row for each actor: the dark bar is its handler at work, the pale one from the ask to the answer. Ask times are nanoseconds.
+/// A row for each actor: the dark bar is its handler at work, the pale one from the ask to the
+/// answer. Ask times are nanoseconds.
 std::string timeline_svg(std::int64_t step, const std::vector<actors::Answered>& asks);
 
 }  // namespace troupe::launch

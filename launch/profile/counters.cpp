@@ -14,7 +14,8 @@
 namespace troupe::launch {
 namespace {
 
-constexpr std::uint64_t events[] = {PERF_COUNT_HW_INSTRUCTIONS, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_CACHE_MISSES};
+constexpr std::uint64_t events[] = {PERF_COUNT_HW_INSTRUCTIONS, PERF_COUNT_HW_CPU_CYCLES,
+                                    PERF_COUNT_HW_CACHE_MISSES};
 constexpr std::size_t most_threads = 1024;
 
 int open_event(std::uint64_t event, int thread, int group) {
@@ -25,7 +26,8 @@ int open_event(std::uint64_t event, int thread, int group) {
   wanted.read_format = PERF_FORMAT_GROUP;
   wanted.exclude_kernel = 1;
   wanted.exclude_hv = 1;
-  return static_cast<int>(::syscall(SYS_perf_event_open, &wanted, thread, -1, group, PERF_FLAG_FD_CLOEXEC));
+  return static_cast<int>(
+      ::syscall(SYS_perf_event_open, &wanted, thread, -1, group, PERF_FLAG_FD_CLOEXEC));
 }
 
 }  // namespace
@@ -36,7 +38,8 @@ Result<> Counters::add(int thread) {
     const int file = open_event(event, thread, group);
     if (file < 0 && errno == ESRCH) return {};  // it ended meanwhile
     if (file < 0)
-      return fail(Errc::unsupported, cat("the kernel gives no hardware counters (perf_event_open: ", std::strerror(errno), ")"));
+      return fail(Errc::unsupported, cat("the kernel gives no hardware counters (perf_event_open: ",
+                                         std::strerror(errno), ")"));
     if (group < 0) groups_.push_back(group = file);
     files_.push_back(file);
   }
@@ -50,7 +53,9 @@ Result<std::unique_ptr<Counters>> Counters::open() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", failed)) {
     const std::string name = entry.path().filename().string();
     int thread = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), thread).ec != std::errc() || ++threads > most_threads) continue;
+    if (std::from_chars(name.data(), name.data() + name.size(), thread).ec != std::errc() ||
+        ++threads > most_threads)
+      continue;
     if (auto added = made->add(thread); !added) return fail(added.error());
   }
   if (made->groups_.empty()) return fail(Errc::unsupported, "/proc/self/task lists no threads");
@@ -66,7 +71,8 @@ Counts Counters::read() const {
   for (const int group : groups_) {
     std::uint64_t values[1 + std::size(events)] = {};  // their number, then they
     if (::read(group, values, sizeof(values)) != sizeof(values)) continue;
-    all += {static_cast<std::int64_t>(values[1]), static_cast<std::int64_t>(values[2]), static_cast<std::int64_t>(values[3])};
+    all += {static_cast<std::int64_t>(values[1]), static_cast<std::int64_t>(values[2]),
+            static_cast<std::int64_t>(values[3])};
   }
   return all;
 }

@@ -4,8 +4,10 @@
 
 namespace troupe::launch {
 
-Recorder::Recorder(RecorderOptions options, RecorderSources sources, std::function<void(const Recorder&)> closed)
-    : options_(options), sources_(std::move(sources)), closed_(std::move(closed)) {}
+Recorder::Recorder(RecorderOptions options, RecorderSources sources,
+                   std::function<void(const Recorder&)> closed)
+    : options_(options), sources_(std::move(sources)), closed_(std::move(closed)) {
+}
 
 bool Recorder::recording() {
   if (!open_.empty()) return true;  // what began in a profiled step is recorded to its end
@@ -24,7 +26,8 @@ bool Recorder::recording() {
 void Recorder::begin(SpanStart span) {
   Event event{.span = std::move(span), .step = step_};
   if (options_.stack)
-    for (const Event& around : open_) event.stack.append(event.stack.empty() ? "" : "/").append(around.span.name);
+    for (const Event& around : open_)
+      event.stack.append(event.stack.empty() ? "" : "/").append(around.span.name);
   look_at_memory();
   // What is read last and first is the time, so that the span has none of the reading.
   if (sources_.busy) event.spent.busy = sources_.busy();
@@ -61,7 +64,8 @@ void Recorder::add(const Event& event) {
   const SpanStart& span = event.span;
   const bool op = span.kind == SpanKind::op;
   Key key{span.kind, std::string(span.name), event.stack, op ? span.detail : std::string()};
-  Sum& sum = sums_.try_emplace(key, Sum{span.kind, key.name, key.stack, key.shapes, 0, {}, 0, {}}).first->second;
+  Sum& sum = sums_.try_emplace(key, Sum{span.kind, key.name, key.stack, key.shapes, 0, {}, 0, {}})
+                 .first->second;
   ++sum.calls;
   sum.work.flops += span.work.flops;
   sum.work.bytes += span.work.bytes;
@@ -73,7 +77,8 @@ void Recorder::add(const Event& event) {
 std::vector<Sum> Recorder::sums() const {
   std::vector<Sum> all;
   for (const auto& [key, sum] : sums_) all.push_back(sum);
-  std::ranges::stable_sort(all, [](const Sum& a, const Sum& b) { return a.spent.nanoseconds > b.spent.nanoseconds; });
+  std::ranges::stable_sort(
+      all, [](const Sum& a, const Sum& b) { return a.spent.nanoseconds > b.spent.nanoseconds; });
   return all;
 }
 

@@ -18,7 +18,8 @@ namespace troupe::launch {
 struct RecorderOptions {
   std::int64_t step_start = 10, step_end = 12;  ///< [start, end)
   bool stack = false, shapes = false;
-  std::size_t most_events = std::size_t{1} << 20;  ///< that are kept one by one; what comes after them is still summed up
+  std::size_t most_events =
+      std::size_t{1} << 20;  ///< that are kept one by one; what comes after them is still summed up
 };
 
 /// What a recorder reads. `counts`, `busy` and `memory` may be absent.
@@ -35,7 +36,9 @@ struct RecorderSources {
 struct Spent {
   std::int64_t nanoseconds = 0, busy = 0;
   Counts counts;
-  Spent& operator+=(const Spent& more) { return nanoseconds += more.nanoseconds, busy += more.busy, counts += more.counts, *this; }
+  Spent& operator+=(const Spent& more) {
+    return nanoseconds += more.nanoseconds, busy += more.busy, counts += more.counts, *this;
+  }
 };
 
 struct Event {
@@ -46,7 +49,8 @@ struct Event {
   std::int64_t tensor_bytes = 0;  ///< at its end
 };
 
-/// A row of the table: all spans of one name, and of one stack or one shape where those are recorded.
+/// A row of the table: all spans of one name, and of one stack or one shape where those are
+/// recorded.
 struct Sum {
   SpanKind kind;
   std::string name, stack, shapes;
@@ -64,7 +68,8 @@ struct StepTime {
 class Recorder final : public Spans {
  public:
   /// `closed` is called once, when a step after the last is under way and no span is open.
-  Recorder(RecorderOptions options, RecorderSources sources, std::function<void(const Recorder&)> closed);
+  Recorder(RecorderOptions options, RecorderSources sources,
+           std::function<void(const Recorder&)> closed);
 
   bool recording() override;
   void begin(SpanStart span) override;

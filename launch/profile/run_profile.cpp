@@ -21,7 +21,10 @@ std::int64_t processor_nanoseconds() {
 }
 
 RecorderOptions options_of(const ProfileConfig& p) {
-  return {.step_start = p.step_start, .step_end = p.step_end, .stack = p.with_stack, .shapes = p.record_shapes};
+  return {.step_start = p.step_start,
+          .step_end = p.step_end,
+          .stack = p.with_stack,
+          .shapes = p.record_shapes};
 }
 
 std::string folder_of(const RunConfig& config) {
@@ -31,16 +34,25 @@ std::string folder_of(const RunConfig& config) {
 }  // namespace
 
 Profiler::Profiler(const RunConfig& config, const StepBoard& board, ReportOf of, std::string files)
-    : of_(std::move(of)), files_(std::move(files)), bf16_(config.train.dtype == "bf16"), wants_counts_(config.profile.level == "level2") {
-  RecorderSources sources{.step = [&board] { return board.step(); }, .now = steady_nanoseconds, .ceiling = [this] { return measure(); }};
+    : of_(std::move(of)),
+      files_(std::move(files)),
+      bf16_(config.train.dtype == "bf16"),
+      wants_counts_(config.profile.level == "level2") {
+  RecorderSources sources{.step = [&board] { return board.step(); },
+                          .now = steady_nanoseconds,
+                          .ceiling = [this] { return measure(); }};
   if (config.profile.with_memory) sources.memory = [this] { return memory(); };
   if (config.profile.with_cpu) sources.busy = processor_nanoseconds;
-  if (wants_counts_ && Counters::open()) sources.counts = [this] { return counters_ ? counters_->read() : Counts(); };
+  if (wants_counts_ && Counters::open())
+    sources.counts = [this] { return counters_ ? counters_->read() : Counts(); };
   wants_counts_ = static_cast<bool>(sources.counts);
-  recorder_.emplace(options_of(config.profile), std::move(sources), [this](const Recorder& recorder) { write(recorder); });
+  recorder_.emplace(options_of(config.profile), std::move(sources),
+                    [this](const Recorder& recorder) { write(recorder); });
 }
 
-Profiler::~Profiler() { finish(); }
+Profiler::~Profiler() {
+  finish();
+}
 
 std::unique_ptr<engine::ops::Device> Profiler::watch(std::unique_ptr<engine::ops::Device> device) {
   const std::shared_ptr<engine::ops::Device> inner = std::move(device);
@@ -48,7 +60,8 @@ std::unique_ptr<engine::ops::Device> Profiler::watch(std::unique_ptr<engine::ops
   return engine::ops::make_profiled_device(inner, *recorder_);
 }
 
-std::unique_ptr<engine::parallel::Communicator> Profiler::watch(std::unique_ptr<engine::parallel::Communicator> communicator) {
+std::unique_ptr<engine::parallel::Communicator> Profiler::watch(
+    std::unique_ptr<engine::parallel::Communicator> communicator) {
   return engine::parallel::make_profiled(std::move(communicator), *recorder_);
 }
 
@@ -71,10 +84,12 @@ std::int64_t Profiler::memory() const {
 
 void Profiler::write(const Recorder& recorder) {
   table_ = table_text(recorder, of_);
-  const std::pair<const char*, std::string> files[] = {
-      {"trace.json", trace_json(recorder, of_)}, {"operators.csv", table_csv(recorder)}, {"operators.txt", table_}};
+  const std::pair<const char*, std::string> files[] = {{"trace.json", trace_json(recorder, of_)},
+                                                       {"operators.csv", table_csv(recorder)},
+                                                       {"operators.txt", table_}};
   for (const auto& [name, content] : files)
-    if (auto written = write_file_durably(files_ + name, content); !written) log_warning(cat("profile: ", written.error().what));
+    if (auto written = write_file_durably(files_ + name, content); !written)
+      log_warning(cat("profile: ", written.error().what));
   counters_.reset();
 }
 
@@ -83,30 +98,36 @@ std::string Profiler::finish() {
   return table_;
 }
 
-std::unique_ptr<engine::ops::Device> watched(Profiler* by, std::unique_ptr<engine::ops::Device> device) {
+std::unique_ptr<engine::ops::Device> watched(Profiler* by,
+                                             std::unique_ptr<engine::ops::Device> device) {
   return by ? by->watch(std::move(device)) : std::move(device);
 }
 
-RunProfile::RunProfile(const RunConfig& config, std::string node, bool leads) : config_(config), node_(std::move(node)) {
+RunProfile::RunProfile(const RunConfig& config, std::string node, bool leads)
+    : config_(config), node_(std::move(node)) {
   if (!config_.profile.enabled) return;
   std::error_code failed;
   std::filesystem::create_directories(folder_of(config_), failed);
-  if (failed) throw Failure({Errc::io, cat("profile.save_path: ", folder_of(config_), ": cannot create: ", failed.message())});
+  if (failed)
+    throw Failure({Errc::io, cat("profile.save_path: ", folder_of(config_),
+                                 ": cannot create: ", failed.message())});
   const std::string board = config_.output + "/.profile_steps";
   board_.emplace(value_or_throw(leads ? StepBoard::create(board) : StepBoard::open(board)));
   if (config_.profile.level != "level2" || !leads) return;
-  if (const auto counters = Counters::open(); !counters) log_warning(cat("profile.level level2: ", counters.error().what, "; as level1"));
+  if (const auto counters = Counters::open(); !counters)
+    log_warning(cat("profile.level level2: ", counters.error().what, "; as level1"));
 }
 
 RunProfile::~RunProfile() {
   if (!board_) return;
   const auto& chosen = config_.profile.ranks;
-  const auto speaker = ranks_.find(chosen.front() < 0 ? 0 : static_cast<int>(std::ranges::min(chosen)));
+  const auto speaker =
+      ranks_.find(chosen.front() < 0 ? 0 : static_cast<int>(std::ranges::min(chosen)));
   if (speaker == ranks_.end()) return;
   const std::string table = speaker->second->finish();
   if (table.empty())
-    log_warning(
-        cat("profile: the run ended before step ", config_.profile.step_start, ", so nothing was profiled; lower profile.step_start"));
+    log_warning(cat("profile: the run ended before step ", config_.profile.step_start,
+                    ", so nothing was profiled; lower profile.step_start"));
   else
     std::fprintf(stderr, "%s(files: %s)\n", table.c_str(), folder_of(config_).c_str());
 }
@@ -126,8 +147,10 @@ Profiler* RunProfile::rank(int rank) {
   auto& profiler = ranks_[rank];
   if (!profiler) {
     const std::string name = cat(node_, node_.empty() ? "" : " ", "rank ", rank);
-    const std::string files = cat(folder_of(config_), "/", node_, node_.empty() ? "" : ".", "rank", rank, ".");
-    profiler = std::make_unique<Profiler>(config_, *board_, ReportOf{name, rank, board_->origin()}, files);
+    const std::string files =
+        cat(folder_of(config_), "/", node_, node_.empty() ? "" : ".", "rank", rank, ".");
+    profiler =
+        std::make_unique<Profiler>(config_, *board_, ReportOf{name, rank, board_->origin()}, files);
   }
   return profiler.get();
 }
@@ -137,7 +160,8 @@ engine::parallel::Mesh RunProfile::watched(engine::parallel::Mesh given) {
   const int place = given.world().rank();
   auto world = given.world().split(0, place);
   Profiler* profiler = rank(place);
-  return value_or_throw(engine::parallel::Mesh::create(profiler ? profiler->watch(std::move(world)) : std::move(world), given.grid()));
+  return value_or_throw(engine::parallel::Mesh::create(
+      profiler ? profiler->watch(std::move(world)) : std::move(world), given.grid()));
 }
 
 }  // namespace troupe::launch

@@ -27,7 +27,8 @@ class Profiler {
   ~Profiler();
 
   std::unique_ptr<engine::ops::Device> watch(std::unique_ptr<engine::ops::Device> device);
-  std::unique_ptr<engine::parallel::Communicator> watch(std::unique_ptr<engine::parallel::Communicator> communicator);
+  std::unique_ptr<engine::parallel::Communicator> watch(
+      std::unique_ptr<engine::parallel::Communicator> communicator);
   /// Of a rank that ends; the text of its table, or "" where nothing was recorded.
   std::string finish();
 
@@ -47,13 +48,15 @@ class Profiler {
 };
 
 /// The device of a rank that is profiled (`by` is there), or as it was.
-std::unique_ptr<engine::ops::Device> watched(Profiler* by, std::unique_ptr<engine::ops::Device> device);
+std::unique_ptr<engine::ops::Device> watched(Profiler* by,
+                                             std::unique_ptr<engine::ops::Device> device);
 
 class RunProfile {
  public:
-  /// `leads`: this process runs the algorithm, and makes the board before the others look for it. `node`: what this process is called
-  /// where there are several groups, or "". Outlives every device that is watched. Throws Failure (Errc::io). Does nothing where
-  /// profile.enabled is false.
+  /// `leads`: this process runs the algorithm, and makes the board before the others look for it.
+  /// `node`: what this process is called where there are several groups, or "". Outlives every
+  /// device that is watched. Throws Failure (Errc::io). Does nothing where profile.enabled is
+  /// false.
   RunProfile(const RunConfig& config, std::string node, bool leads);
   /// Writes what is not written yet, and the table of the first profiled rank to stderr.
   ~RunProfile();
@@ -62,7 +65,8 @@ class RunProfile {
   void at_step(std::int64_t step);
   /// nullptr: it is not profiled. From any thread; the same for the same rank.
   Profiler* rank(int rank);
-  /// Its communicators watched, where communication is recorded. Collective: every rank calls it, profiled or not.
+  /// Its communicators watched, where communication is recorded. Collective: every rank calls it,
+  /// profiled or not.
   engine::parallel::Mesh watched(engine::parallel::Mesh given);
 
  private:

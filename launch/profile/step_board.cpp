@@ -21,20 +21,27 @@ struct StepBoard::Page {
 };
 
 std::int64_t steady_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 Result<StepBoard> StepBoard::map(const std::string& path, int flags) {
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
   const bool fresh = (flags & O_CREAT) != 0;
   const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
-  if (file < 0) return fail(errno == ENOENT ? Errc::not_found : Errc::io, cat(path, ": cannot open: ", std::strerror(errno)));
+  if (file < 0)
+    return fail(errno == ENOENT ? Errc::not_found : Errc::io,
+                cat(path, ": cannot open: ", std::strerror(errno)));
   struct stat found {};
   const bool sized =
-      fresh ? ::ftruncate(file, sizeof(Page)) == 0 : ::fstat(file, &found) == 0 && found.st_size == static_cast<off_t>(sizeof(Page));
-  void* page = sized ? ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+      fresh ? ::ftruncate(file, sizeof(Page)) == 0
+            : ::fstat(file, &found) == 0 && found.st_size == static_cast<off_t>(sizeof(Page));
+  void* page = sized ? ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+                     : MAP_FAILED;
   ::close(file);
-  if (page == MAP_FAILED) return fail(Errc::io, cat(path, ": the board of the run's steps cannot be mapped"));
+  if (page == MAP_FAILED)
+    return fail(Errc::io, cat(path, ": the board of the run's steps cannot be mapped"));
   return StepBoard(static_cast<Page*>(page), fresh ? path : "");
 }
 
@@ -45,17 +52,27 @@ Result<StepBoard> StepBoard::create(const std::string& path) {
   return board;
 }
 
-Result<StepBoard> StepBoard::open(const std::string& path) { return map(path, O_RDWR); }
+Result<StepBoard> StepBoard::open(const std::string& path) {
+  return map(path, O_RDWR);
+}
 
-StepBoard::StepBoard(StepBoard&& other) noexcept : page_(std::exchange(other.page_, nullptr)), owned_(std::exchange(other.owned_, {})) {}
+StepBoard::StepBoard(StepBoard&& other) noexcept
+    : page_(std::exchange(other.page_, nullptr)), owned_(std::exchange(other.owned_, {})) {
+}
 
 StepBoard::~StepBoard() {
   if (page_) ::munmap(page_, sizeof(Page));
   if (!owned_.empty()) ::unlink(owned_.c_str());
 }
 
-std::int64_t StepBoard::step() const { return page_->step.load(std::memory_order_relaxed); }
-void StepBoard::show(std::int64_t step) { page_->step.store(step, std::memory_order_relaxed); }
-std::int64_t StepBoard::origin() const { return page_->origin; }
+std::int64_t StepBoard::step() const {
+  return page_->step.load(std::memory_order_relaxed);
+}
+void StepBoard::show(std::int64_t step) {
+  page_->step.store(step, std::memory_order_relaxed);
+}
+std::int64_t StepBoard::origin() const {
+  return page_->origin;
+}
 
 }  // namespace troupe::launch

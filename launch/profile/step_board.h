@@ -1,5 +1,6 @@
-// StepBoard: where the process that runs the algorithm shows all others of the run (of this machine) which step is the present one. A page
-// of a file that all of them map: looking costs no more than a read of memory.
+// StepBoard: where the process that runs the algorithm shows all others of the run (of this
+// machine) which step is the present one. A page of a file that all of them map: looking costs no
+// more than a read of memory.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,9 @@ namespace {
 
 constexpr const char* kinds[] = {"phase", "operator", "communication"};
 
-double seconds_of(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
+double seconds_of(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e9;
+}
 
 /// Nanoseconds of all recorded steps.
 std::int64_t whole_of(const Recorder& recorder) {
@@ -39,8 +41,12 @@ struct Line {
   }
 };
 
-std::string rate(double amount, double seconds) { return amount > 0 && seconds > 0 ? to_text(amount / seconds * 1e-9, 1) : ""; }
-std::string percent(double share) { return to_text(100 * share, 1) + " %"; }
+std::string rate(double amount, double seconds) {
+  return amount > 0 && seconds > 0 ? to_text(amount / seconds * 1e-9, 1) : "";
+}
+std::string percent(double share) {
+  return to_text(100 * share, 1) + " %";
+}
 
 std::string label_of(const Sum& sum) {
   std::string label = sum.stack.empty() ? sum.name : cat(sum.stack, "/", sum.name);
@@ -50,13 +56,21 @@ std::string label_of(const Sum& sum) {
 std::string row_text(const Recorder& recorder, const Sum& sum, double whole, std::size_t width) {
   const double seconds = seconds_of(sum.spent.nanoseconds);
   Line line;
-  line.left(label_of(sum), width).right(std::to_string(sum.calls), 8).right(to_text(seconds * 1e3, 2));
-  line.right(whole > 0 ? percent(seconds / whole) : "").right(rate(sum.work.flops, seconds)).right(rate(sum.work.bytes, seconds));
+  line.left(label_of(sum), width)
+      .right(std::to_string(sum.calls), 8)
+      .right(to_text(seconds * 1e3, 2));
+  line.right(whole > 0 ? percent(seconds / whole) : "")
+      .right(rate(sum.work.flops, seconds))
+      .right(rate(sum.work.bytes, seconds));
   line.right(sum.bound_seconds > 0 && seconds > 0 ? percent(sum.bound_seconds / seconds) : "");
-  if (recorder.has_busy()) line.right(seconds > 0 ? to_text(seconds_of(sum.spent.busy) / seconds, 2) : "");
+  if (recorder.has_busy())
+    line.right(seconds > 0 ? to_text(seconds_of(sum.spent.busy) / seconds, 2) : "");
   if (recorder.has_counts()) {
     const Counts& counts = sum.spent.counts;
-    line.right(counts.cycles > 0 ? to_text(static_cast<double>(counts.instructions) / static_cast<double>(counts.cycles), 2) : "");
+    line.right(counts.cycles > 0 ? to_text(static_cast<double>(counts.instructions) /
+                                               static_cast<double>(counts.cycles),
+                                           2)
+                                 : "");
     line.right(to_text(static_cast<double>(counts.cache_misses) * 1e-6, 3), 14);
   }
   return line.text + "\n";
@@ -64,7 +78,13 @@ std::string row_text(const Recorder& recorder, const Sum& sum, double whole, std
 
 std::string header_text(const Recorder& recorder, std::size_t width) {
   Line line;
-  line.left("operator", width).right("calls", 8).right("ms").right("of step").right("GFLOP/s").right("GB/s").right("of ceiling");
+  line.left("operator", width)
+      .right("calls", 8)
+      .right("ms")
+      .right("of step")
+      .right("GFLOP/s")
+      .right("GB/s")
+      .right("of ceiling");
   if (recorder.has_busy()) line.right("cores");
   if (recorder.has_counts()) line.right("instr/cyc").right("M cache misses", 14);
   return line.text + "\n";
@@ -75,22 +95,33 @@ std::string header_text(const Recorder& recorder, std::size_t width) {
 std::string table_csv(const Recorder& recorder) {
   const auto whole = static_cast<double>(whole_of(recorder));
   std::string out =
-      "kind,name,stack,shapes,calls,seconds,share_of_step,flops,gflops_per_second,bytes,gb_per_second,share_of_ceiling,cores,instructions,"
+      "kind,name,stack,shapes,calls,seconds,share_of_step,flops,gflops_per_second,bytes,gb_per_"
+      "second,share_of_ceiling,cores,instructions,"
       "cycles,cache_misses\n";
-  const auto share = [&](double part, double all) { return all > 0 ? to_text(part / all) : std::string(); };
+  const auto share = [&](double part, double all) {
+    return all > 0 ? to_text(part / all) : std::string();
+  };
   for (const Sum& sum : recorder.sums()) {
     const double seconds = seconds_of(sum.spent.nanoseconds);
-    const auto spent = static_cast<double>(sum.spent.nanoseconds);  // whole numbers, so that shares are exact
-    const auto a_second = [&](double amount) { return amount > 0 ? share(amount, spent) : std::string(); };  // 1e9 a second
-    out += cat(kinds[static_cast<std::size_t>(sum.kind)], ",", sum.name, ",", sum.stack, ",\"", sum.shapes, "\",", sum.calls, ",", seconds,
-               ",", share(spent, whole), ",", sum.work.flops, ",", a_second(sum.work.flops), ",", sum.work.bytes, ",");
-    out += cat(a_second(sum.work.bytes), ",", sum.bound_seconds > 0 ? share(sum.bound_seconds, seconds) : "", ",",
+    const auto spent =
+        static_cast<double>(sum.spent.nanoseconds);  // whole numbers, so that shares are exact
+    const auto a_second = [&](double amount) {
+      return amount > 0 ? share(amount, spent) : std::string();
+    };  // 1e9 a second
+    out += cat(kinds[static_cast<std::size_t>(sum.kind)], ",", sum.name, ",", sum.stack, ",\"",
+               sum.shapes, "\",", sum.calls, ",", seconds, ",", share(spent, whole), ",",
+               sum.work.flops, ",", a_second(sum.work.flops), ",", sum.work.bytes, ",");
+    out += cat(a_second(sum.work.bytes), ",",
+               sum.bound_seconds > 0 ? share(sum.bound_seconds, seconds) : "", ",",
                recorder.has_busy() ? share(seconds_of(sum.spent.busy), seconds) : "", ",");
     const Counts& counts = sum.spent.counts;
-    out += recorder.has_counts() ? cat(counts.instructions, ",", counts.cycles, ",", counts.cache_misses, "\n") : ",,\n";
+    out += recorder.has_counts()
+               ? cat(counts.instructions, ",", counts.cycles, ",", counts.cache_misses, "\n")
+               : ",,\n";
   }
   const std::int64_t rest = rest_of(recorder);
-  return out + cat("rest,,,\"\",,", seconds_of(rest), ",", share(static_cast<double>(rest), whole), ",,,,,,,,,\n");
+  return out + cat("rest,,,\"\",,", seconds_of(rest), ",", share(static_cast<double>(rest), whole),
+                   ",,,,,,,,,\n");
 }
 
 std::string table_text(const Recorder& recorder, const ReportOf& of) {
@@ -98,22 +129,33 @@ std::string table_text(const Recorder& recorder, const ReportOf& of) {
   const auto& steps = recorder.steps();
   const auto& ceiling = recorder.ceiling();
   const auto giga = [](double rate) { return to_text(rate * 1e-9, 1); };
-  std::string out = cat("Profile of ", of.name, ": ", steps.size(), steps.size() == 1 ? " step" : " steps");
-  if (!steps.empty()) out += cat(" (", steps.begin()->first, " to ", steps.rbegin()->first, "), ", to_text(whole, 3), " s");
-  out +=
-      cat(". Ceilings: a square product ", giga(ceiling.f32_flops), " GFLOP/s in f32",
-          ceiling.bf16_flops > 0 ? cat(", ", giga(ceiling.bf16_flops), " in bf16") : "", "; reading ", giga(ceiling.read_bytes), " GB/s.");
+  std::string out =
+      cat("Profile of ", of.name, ": ", steps.size(), steps.size() == 1 ? " step" : " steps");
+  if (!steps.empty())
+    out += cat(" (", steps.begin()->first, " to ", steps.rbegin()->first, "), ", to_text(whole, 3),
+               " s");
+  out += cat(". Ceilings: a square product ", giga(ceiling.f32_flops), " GFLOP/s in f32",
+             ceiling.bf16_flops > 0 ? cat(", ", giga(ceiling.bf16_flops), " in bf16") : "",
+             "; reading ", giga(ceiling.read_bytes), " GB/s.");
   if (recorder.has_memory())
-    out += cat(" Tensors: at most ", to_text(static_cast<double>(recorder.peak_tensor_bytes()) / 1048576.0, 1), " MiB.");
-  if (recorder.dropped() > 0) out += cat(" The trace lacks the last ", recorder.dropped(), " spans; the table has them.");
+    out += cat(" Tensors: at most ",
+               to_text(static_cast<double>(recorder.peak_tensor_bytes()) / 1048576.0, 1), " MiB.");
+  if (recorder.dropped() > 0)
+    out += cat(" The trace lacks the last ", recorder.dropped(), " spans; the table has them.");
   const auto sums = recorder.sums();
   std::size_t width = 22;
-  for (const Sum& sum : sums) width = std::min<std::size_t>(96, std::max(width, label_of(sum).size() + 1));
+  for (const Sum& sum : sums)
+    width = std::min<std::size_t>(96, std::max(width, label_of(sum).size() + 1));
   out += "\n" + header_text(recorder, width);
   for (const Sum& sum : sums)
     if (sum.kind != SpanKind::phase) out += row_text(recorder, sum, whole, width);
   const double rest = seconds_of(rest_of(recorder));
-  out += Line().left("(between them)", width).right("", 8).right(to_text(rest * 1e3, 2)).right(whole > 0 ? percent(rest / whole) : "").text;
+  out += Line()
+             .left("(between them)", width)
+             .right("", 8)
+             .right(to_text(rest * 1e3, 2))
+             .right(whole > 0 ? percent(rest / whole) : "")
+             .text;
   out += "\nphases, with all within them\n";
   for (const Sum& sum : sums)
     if (sum.kind == SpanKind::phase) out += row_text(recorder, sum, whole, width);

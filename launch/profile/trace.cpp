@@ -8,10 +8,17 @@ namespace {
 
 constexpr const char* categories[] = {"phase", "operator", "communication"};
 
-Json event_json(std::string_view name, const char* category, const ReportOf& of, int thread, std::int64_t begin, std::int64_t end) {
-  const auto microseconds = [](std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-3; };
+Json event_json(std::string_view name, const char* category, const ReportOf& of, int thread,
+                std::int64_t begin, std::int64_t end) {
+  const auto microseconds = [](std::int64_t nanoseconds) {
+    return static_cast<double>(nanoseconds) * 1e-3;
+  };
   Json event;
-  event.set("name", std::string(name)).set("cat", category).set("ph", "X").set("pid", of.rank).set("tid", thread);
+  event.set("name", std::string(name))
+      .set("cat", category)
+      .set("ph", "X")
+      .set("pid", of.rank)
+      .set("tid", thread);
   event.set("ts", microseconds(begin - of.origin)).set("dur", microseconds(end - begin));
   return event;
 }
@@ -26,7 +33,8 @@ Json arguments_of(const Recorder& recorder, const Event& event) {
   if (!event.stack.empty()) out.set("stack", event.stack);
   if (recorder.has_busy()) out.set("cpu_us", static_cast<double>(event.spent.busy) * 1e-3);
   if (recorder.has_counts()) {
-    out.set("instructions", event.spent.counts.instructions).set("cycles", event.spent.counts.cycles);
+    out.set("instructions", event.spent.counts.instructions)
+        .set("cycles", event.spent.counts.cycles);
     out.set("cache_misses", event.spent.counts.cache_misses);
   }
   return out;
@@ -58,15 +66,17 @@ std::string trace_json(const Recorder& recorder, const ReportOf& of) {
   }
   std::int64_t shown = -1;
   for (const Event& event : recorder.events()) {
-    Json whole = event_json(event.span.name, categories[static_cast<std::size_t>(event.span.kind)], of, 0, event.begin,
-                            event.begin + event.spent.nanoseconds);
+    Json whole = event_json(event.span.name, categories[static_cast<std::size_t>(event.span.kind)],
+                            of, 0, event.begin, event.begin + event.spent.nanoseconds);
     line(whole.set("args", arguments_of(recorder, event)));
-    if (recorder.has_memory() && event.tensor_bytes != std::exchange(shown, event.tensor_bytes)) line(memory_json(event, of));
+    if (recorder.has_memory() && event.tensor_bytes != std::exchange(shown, event.tensor_bytes))
+      line(memory_json(event, of));
   }
   out.resize(out.size() - 2);
   Json about;
   const auto& ceiling = recorder.ceiling();
-  about.set("f32_flops_per_second", ceiling.f32_flops).set("bf16_flops_per_second", ceiling.bf16_flops);
+  about.set("f32_flops_per_second", ceiling.f32_flops)
+      .set("bf16_flops_per_second", ceiling.bf16_flops);
   about.set("read_bytes_per_second", ceiling.read_bytes).set("events_left_out", recorder.dropped());
   return out + "\n],\"otherData\":" + about.dump() + "}\n";
 }

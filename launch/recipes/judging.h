@@ -17,7 +17,8 @@ struct Findings {
 
 class Judging {
  public:
-  Judging(const RunConfig& judged, const Origins& origins, Findings& findings) : config(judged), origins_(origins), findings_(findings) {}
+  Judging(const RunConfig& judged, const Origins& origins, Findings& findings)
+      : config(judged), origins_(origins), findings_(findings) {}
 
   const RunConfig& config;
 

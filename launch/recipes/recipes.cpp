@@ -14,8 +14,9 @@
 namespace troupe::launch {
 
 std::span<const Recipe> recipes() {
-  static const std::vector<Recipe> table{sft_recipe(), dpo_recipe(), simpo_recipe(), cpo_recipe(), orpo_recipe(),
-                                         kto_recipe(), orm_recipe(), prm_recipe(),   ppo_recipe(), grpo_recipe()};
+  static const std::vector<Recipe> table{sft_recipe(),  dpo_recipe(), simpo_recipe(), cpo_recipe(),
+                                         orpo_recipe(), kto_recipe(), orm_recipe(),   prm_recipe(),
+                                         ppo_recipe(),  grpo_recipe()};
   return table;
 }
 
@@ -60,7 +61,8 @@ const Recipe& recipe_of(const RunConfig& config) {
 
 RolesNeeded roles_of(const RunConfig& config) {
   RolesNeeded roles = recipe_of(config).roles(config);
-  if (base_is_reference(config)) roles.reference = {false, "without an adapter (lora.rank), whose base is the reference"};
+  if (base_is_reference(config))
+    roles.reference = {false, "without an adapter (lora.rank), whose base is the reference"};
   return roles;
 }
 

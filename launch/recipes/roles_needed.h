@@ -7,7 +7,8 @@ namespace troupe::launch {
 
 struct RoleUse {
   bool needed = false;
-  /// Of a role that the algorithm has a use for, but not with these settings: when it would be needed. Empty: never.
+  /// Of a role that the algorithm has a use for, but not with these settings: when it would be
+  /// needed. Empty: never.
   std::string_view when = {};
 };
 

@@ -11,27 +11,36 @@ namespace {
 
 constexpr Field table[] = {
     {"sft.loss", [](RunConfig& c) { return Slot(&c.sft.loss); },
-     "nll: negative log-likelihood; dft: weighted by the token's own probability (dynamic fine-tuning)", "nll|dft", any},
+     "nll: negative log-likelihood; dft: weighted by the token's own probability (dynamic "
+     "fine-tuning)",
+     "nll|dft", any},
     {"sft.mask_prompt", [](RunConfig& c) { return Slot(&c.sft.mask_prompt); },
      "train on the answers only (every assistant turn); false: on every token", "", any},
 };
 
-RolesNeeded roles(const RunConfig&) { return {}; }
+RolesNeeded roles(const RunConfig&) {
+  return {};
+}
 
-void judge(Judging& j) { judge_eval(j); }
+void judge(Judging& j) {
+  judge_eval(j);
+}
 
 std::string formula(const RunConfig& config) {
-  return cat(
-      "L = - sum over trained tokens t of ", config.sft.loss == "dft" ? "sg(p(t)) " : "",
-      "log p(t | the tokens before it)  /  trained tokens of the batch\n", "trained: ",
-      config.sft.mask_prompt ? "the answers (every assistant turn); prompts only condition them" : "every token but the first of each row");
+  return cat("L = - sum over trained tokens t of ", config.sft.loss == "dft" ? "sg(p(t)) " : "",
+             "log p(t | the tokens before it)  /  trained tokens of the batch\n", "trained: ",
+             config.sft.mask_prompt
+                 ? "the answers (every assistant turn); prompts only condition them"
+                 : "every token but the first of each row");
 }
 
 int run(Stage& stage) {
   const auto loss = value_or_throw(sft_settings(stage.config()));
   auto data = stage.loader<engine::data::SftExample>(stage.data_options());
   const auto batch_of = [](const auto& batch) { return engine::data::to_experience(batch); };
-  return run_on_rows(stage, data, loss, held_out_batches(stage, eval_options(stage), engine::data::load_sft, batch_of), algorithms::sft);
+  return run_on_rows(stage, data, loss,
+                     held_out_batches(stage, eval_options(stage), engine::data::load_sft, batch_of),
+                     algorithms::sft);
 }
 
 }  // namespace
@@ -52,7 +61,9 @@ Recipe sft_recipe() {
           formula,
           run,
           nullptr,
-          [](const RunConfig& config) { return value_or_throw(sft_settings(config)).needs().constant_slopes; }};
+          [](const RunConfig& config) {
+            return value_or_throw(sft_settings(config)).needs().constant_slopes;
+          }};
 }
 
 }  // namespace troupe::launch

@@ -8,7 +8,8 @@
 
 namespace troupe::launch {
 
-/// `fields` as the loss names them; absent ones keep their defaults. Errc::usage: a word or a number that the loss refuses.
+/// `fields` as the loss names them; absent ones keep their defaults. Errc::usage: a word or a
+/// number that the loss refuses.
 template <class L>
 Result<L> valid_loss(const Json& fields, const std::string& where) {
   auto loss = fields_from_json<L>(fields, where);

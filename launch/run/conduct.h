@@ -1,4 +1,5 @@
-// conduct: an algorithm from its configuration: data, plan and journal, over actors that may live anywhere.
+// conduct: an algorithm from its configuration: data, plan and journal, over actors that may live
+// anywhere.
 #pragma once
 
 #include <vector>
@@ -23,11 +24,14 @@ class Cast {
   virtual algorithms::VerifierRef verifier() = 0;
   virtual algorithms::RewardRef reward() = 0;
   virtual algorithms::CriticRef critic() = 0;
-  /// algorithms::Cluster::pieces: more than 1 where the rollouts and the reference can work at the same time.
+  /// algorithms::Cluster::pieces: more than 1 where the rollouts and the reference can work at the
+  /// same time.
   virtual std::size_t pieces() const = 0;
 };
 
-/// Reads the data, runs the algorithm to its end or until `stop`, and returns the process's exit code. Throws Failure.
-int conduct(const Session& session, const TextModel& text, Cast& cast, RunJournal& journal, const actors::Stop& stop);
+/// Reads the data, runs the algorithm to its end or until `stop`, and returns the process's exit
+/// code. Throws Failure.
+int conduct(const Session& session, const TextModel& text, Cast& cast, RunJournal& journal,
+            const actors::Stop& stop);
 
 }  // namespace troupe::launch

@@ -1,5 +1,5 @@
-// A reference that follows the policy (TR-DPO): a scorer whose weights move, and are saved in the folder `reference` of the run's output
-// under the step of the policy's checkpoint, before it.
+// A reference that follows the policy (TR-DPO): a scorer whose weights move, and are saved in the
+// folder `reference` of the run's output under the step of the policy's checkpoint, before it.
 #pragma once
 
 #include "launch/run/roles.h"

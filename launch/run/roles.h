@@ -1,4 +1,5 @@
-// The roles of a run, made from its configuration: the same code whether all live in one process or each in its own.
+// The roles of a run, made from its configuration: the same code whether all live in one process or
+// each in its own.
 #pragma once
 
 #include <memory>
@@ -20,18 +21,23 @@ struct RoleParts {
   const RunConfig& config;
   const std::string& from;
   engine::ops::Device& device;                   ///< outlives the role
-  const engine::parallel::Mesh* mesh = nullptr;  ///< of a role that is a group; outlives it. Each rank makes its part, all at the same time
-  const engine::checkpoint::DirectoryLock* output = nullptr;  ///< of the policy's leader: the run's directory; outlives the role
-  std::shared_ptr<const TextModel> text = nullptr;            ///< turns the policy's tokens into text, for the roles that read it
+  const engine::parallel::Mesh* mesh = nullptr;  ///< of a role that is a group; outlives it. Each
+                                                 ///< rank makes its part, all at the same time
+  const engine::checkpoint::DirectoryLock* output =
+      nullptr;  ///< of the policy's leader: the run's directory; outlives the role
+  std::shared_ptr<const TextModel> text =
+      nullptr;  ///< turns the policy's tokens into text, for the roles that read it
 };
 
-/// The model as it is to be trained on: the checkpoint's weights and moments, or the starting weights. Its checkpoints go to
-/// `parts.output`.
+/// The model as it is to be trained on: the checkpoint's weights and moments, or the starting
+/// weights. Its checkpoints go to `parts.output`.
 actors::roles::Trainer make_policy(const RoleParts& parts);
-/// PPO's critic: weights and optimizer of its own, from critic.model, the starting weights or its checkpoint of the same step as the
-/// policy's. Its checkpoints go to the folder `critic` of the run's output; the leader writes.
+/// PPO's critic: weights and optimizer of its own, from critic.model, the starting weights or its
+/// checkpoint of the same step as the policy's. Its checkpoints go to the folder `critic` of the
+/// run's output; the leader writes.
 actors::roles::Trainer make_critic(const RoleParts& parts);
-/// The model that the algorithm compares with: Recipe::reference, or the one that training began from.
+/// The model that the algorithm compares with: Recipe::reference, or the one that training began
+/// from.
 actors::roles::Scorer make_reference(const RoleParts& parts);
 /// A model of the trained one's shape, whose weights come by message. Reads `parts.text`.
 actors::roles::Rollout make_rollout(const RoleParts& parts);

@@ -12,7 +12,8 @@ namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
 
 engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from) {
-  const bool from_base = from.empty() || adapts(config);  // an adapter's checkpoint does not hold its base
+  const bool from_base =
+      from.empty() || adapts(config);  // an adapter's checkpoint does not hold its base
   return value_or_throw(checkpoint::read_folder_spec(from_base ? config.model : from));
 }
 
@@ -28,15 +29,18 @@ std::string starting_point(const RunConfig& config) {
   if (!found) return "";
   for (const auto& warning : found->warnings) log_warning(warning);
   if (config.resume == "never")
-    throw Failure({Errc::usage, cat(config.output, " holds a run already (", found->path,
-                                    "), and resume is \"never\": choose another output, remove it, or resume")});
+    throw Failure({Errc::usage,
+                   cat(config.output, " holds a run already (", found->path,
+                       "), and resume is \"never\": choose another output, remove it, or resume")});
   return found->path;
 }
 
 }  // namespace
 
 Session::Session(const RunConfig& config)
-    : config_(config), lock_(value_or_throw(checkpoint::DirectoryLock::take(config.output))), from_(starting_point(config)) {
+    : config_(config),
+      lock_(value_or_throw(checkpoint::DirectoryLock::take(config.output))),
+      from_(starting_point(config)) {
   value_or_throw(write_file_durably(config.output + "/config.yaml", to_yaml(config)));
   if (from_.empty()) return;
   auto found = value_or_throw(checkpoint::read_training_state(from_));
@@ -44,11 +48,15 @@ Session::Session(const RunConfig& config)
   state_ = std::move(found.state);
   const Json* algorithm = state_.find("algorithm");
   if (!algorithm || *algorithm != Json(config_.algorithm))
-    throw Failure({Errc::usage, cat(from_, " was written by algorithm ", algorithm ? algorithm->dump() : "null", ", this run is ",
-                                    quote(config_.algorithm), ": give it another output directory")});
+    throw Failure(
+        {Errc::usage,
+         cat(from_, " was written by algorithm ", algorithm ? algorithm->dump() : "null",
+             ", this run is ", quote(config_.algorithm), ": give it another output directory")});
   log_info(cat("going on from ", from_, " (step ", done_, ")"));
 }
 
-engine::models::DecoderSpec Session::spec() const { return spec_of_run(config_, from_); }
+engine::models::DecoderSpec Session::spec() const {
+  return spec_of_run(config_, from_);
+}
 
 }  // namespace troupe::launch

@@ -1,4 +1,5 @@
-// Session: a run's place on disk: its lock, and where it goes on from. No tensor is loaded here (launch/run/roles.h does that).
+// Session: a run's place on disk: its lock, and where it goes on from. No tensor is loaded here
+// (launch/run/roles.h does that).
 #pragma once
 
 #include <string>
@@ -9,13 +10,15 @@
 
 namespace troupe::launch {
 
-/// The shape of the trained model; `from`: the checkpoint that the run goes on from, or "". Throws Failure.
+/// The shape of the trained model; `from`: the checkpoint that the run goes on from, or "". Throws
+/// Failure.
 engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from);
 
 class Session {
  public:
-  /// Takes the output directory's lock, writes the resolved configuration there, and finds what the run goes on from.
-  /// Throws Failure: another run has the directory, every checkpoint is damaged, train.resume is "never" and there is one, ...
+  /// Takes the output directory's lock, writes the resolved configuration there, and finds what the
+  /// run goes on from. Throws Failure: another run has the directory, every checkpoint is damaged,
+  /// train.resume is "never" and there is one, ...
   explicit Session(const RunConfig& config);
 
   const RunConfig& config() const { return config_; }

@@ -11,18 +11,23 @@ namespace troupe::launch {
 namespace {
 
 /// The configuration was judged before: its dtype is one of those that there are.
-engine::ops::Precision precision_of_run(const RunConfig& config) { return precision_of(config.train.dtype).value(); }
+engine::ops::Precision precision_of_run(const RunConfig& config) {
+  return precision_of(config.train.dtype).value();
+}
 
 Result<engine::data::Layout> layout_of(const std::string& format) {
-  return format == "auto" ? Result<engine::data::Layout>(engine::data::Layout::automatic) : engine::data::layout_from(format);
+  return format == "auto" ? Result<engine::data::Layout>(engine::data::Layout::automatic)
+                          : engine::data::layout_from(format);
 }
 
 }  // namespace
 
-engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
+                                                     const engine::models::DecoderSpec& spec) {
   engine::generate::GeneratorConfig out;
   out.max_sequences = static_cast<std::int32_t>(config.rollout.max_sequences);
-  out.pages = static_cast<std::int32_t>((config.rollout.cache_tokens + out.page_size - 1) / out.page_size);
+  out.pages =
+      static_cast<std::int32_t>((config.rollout.cache_tokens + out.page_size - 1) / out.page_size);
   out.longest = config.train.max_length;
   out.precision = precision_of_run(config);
   if (draws_in_8_bits(config)) out.weights = engine::models::WeightsRead::int8;
@@ -36,7 +41,9 @@ engine::parallel::Grid policy_grid(const RunConfig& config) {
 
 engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
   const auto& words = config.train.recompute;
-  const auto has = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
+  const auto has = [&](std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  };
   return {has("full"), has("attention"), has("activation"), has("norm")};
 }
 
@@ -44,22 +51,27 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   engine::train::TrainerOptions out;
   out.precision = precision_of_run(config);
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
-  out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps, config.train.weight_decay, config.train.max_grad_norm};
-  if (config.train.stochastic_rounding) out.optimizer.rounding_seed = static_cast<std::uint64_t>(config.train.seed);
+  out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps,
+                   config.train.weight_decay, config.train.max_grad_norm};
+  if (config.train.stochastic_rounding)
+    out.optimizer.rounding_seed = static_cast<std::uint64_t>(config.train.seed);
   out.recomputed = recomputed_settings(config);
   out.share_prefixes = config.train.share_prefixes;
   return out;
 }
 
 engine::train::ScoringOptions scoring_settings(const RunConfig& config) {
-  return {.precision = precision_of_run(config), .micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens)};
+  return {.precision = precision_of_run(config),
+          .micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens)};
 }
 
 std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec) {
-  return config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions) : spec.max_positions;
+  return config.train.max_length > 0 ? std::min(config.train.max_length, spec.max_positions)
+                                     : spec.max_positions;
 }
 
-Result<engine::data::DataOptions> data_settings(const RunConfig& config, const engine::models::DecoderSpec& spec,
+Result<engine::data::DataOptions> data_settings(const RunConfig& config,
+                                                const engine::models::DecoderSpec& spec,
                                                 const std::vector<std::string>& paths) {
   engine::data::DataOptions out;
   out.paths = paths;
@@ -73,18 +85,22 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config, const e
   out.reading = {*by, config.data.separator, config.data.column_names};
   for (const auto& source : config.data.mix) {
     const auto of_source = layout_of(source.format);
-    if (!of_source) return fail(of_source.error().code, cat("data.mix: format: ", of_source.error().what));
+    if (!of_source)
+      return fail(of_source.error().code, cat("data.mix: format: ", of_source.error().what));
     out.mix.push_back({source.path, source.weight, source.epochs, *of_source, source.columns});
   }
   using engine::data::ChatUse;
-  out.chat = config.data.chat == "always" ? ChatUse::always : config.data.chat == "never" ? ChatUse::never : ChatUse::automatic;
+  out.chat = config.data.chat == "always"  ? ChatUse::always
+             : config.data.chat == "never" ? ChatUse::never
+                                           : ChatUse::automatic;
   out.bad_row_limit = config.data.max_bad_rows;
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;
   if (roles_of(config).rollout.needed) out.encode.max_length -= config.rollout.max_new_tokens;
   if (out.encode.max_length < 1)
     return fail(Errc::usage,
-                cat("rollout.max_new_tokens ", config.rollout.max_new_tokens, " leaves no room for a prompt: sequences have at most ",
+                cat("rollout.max_new_tokens ", config.rollout.max_new_tokens,
+                    " leaves no room for a prompt: sequences have at most ",
                     max_length(config, spec), " tokens (train.max_length, or the model's)"));
   return out;
 }
@@ -97,17 +113,21 @@ engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_
           .stream_rows = config.data.stream ? config.data.shuffle_buffer : 0};
 }
 
-Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches, std::int64_t updates, std::int64_t done) {
+Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches,
+                                       std::int64_t updates, std::int64_t done) {
   // A mix whose sources are all limited may end before train.steps.
   const std::int64_t given = config.train.steps, made = batches * updates;
-  const std::int64_t steps = given > 0 && made > 0 ? std::min(given, made) : given > 0 ? given : made;
+  const std::int64_t steps = given > 0 && made > 0 ? std::min(given, made)
+                             : given > 0           ? given
+                                                   : made;
   const engine::optim::ScheduleOptions options{.total_steps = steps,
                                                .warmup_steps = config.train.warmup_steps,
                                                .min_ratio = config.train.min_lr_ratio,
                                                .decay_steps = config.train.decay_steps};
   auto schedule = engine::optim::make_schedule(config.train.schedule, options);
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
-  return algorithms::Plan{steps, done, config.train.save_every, config.train.learning_rate, *schedule};
+  return algorithms::Plan{steps, done, config.train.save_every, config.train.learning_rate,
+                          *schedule};
 }
 
 }  // namespace troupe::launch

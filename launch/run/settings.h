@@ -1,4 +1,5 @@
-// From the run's configuration to the settings of the libraries: pure functions, so that a test can look at each.
+// From the run's configuration to the settings of the libraries: pure functions, so that a test can
+// look at each.
 #pragma once
 
 #include "algorithms/plan.h"
@@ -12,7 +13,8 @@
 
 namespace troupe::launch {
 
-engine::generate::GeneratorConfig generator_settings(const RunConfig& config, const engine::models::DecoderSpec& spec);
+engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
+                                                     const engine::models::DecoderSpec& spec);
 /// parallel.*: how the ranks of the policy share it.
 engine::parallel::Grid policy_grid(const RunConfig& config);
 /// train.recompute.
@@ -23,12 +25,16 @@ engine::train::ScoringOptions scoring_settings(const RunConfig& config);
 /// Tokens of a sequence: train.max_length, or the model's.
 std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec);
 /// Errc::usage for an unknown data.format.
-Result<engine::data::DataOptions> data_settings(const RunConfig& config, const engine::models::DecoderSpec& spec,
+Result<engine::data::DataOptions> data_settings(const RunConfig& config,
+                                                const engine::models::DecoderSpec& spec,
                                                 const std::vector<std::string>& paths);
-/// `updates`: optimizer steps that share one batch (1, or grpo's epochs * minibatches). Batches hold `batches_of` times train.batch_size.
+/// `updates`: optimizer steps that share one batch (1, or grpo's epochs * minibatches). Batches
+/// hold `batches_of` times train.batch_size.
 engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_t batches_of);
 
-/// `batches`: what one run over the loader gives (0: without end). Errc::usage when nothing says how long the run is.
-Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches, std::int64_t updates, std::int64_t done);
+/// `batches`: what one run over the loader gives (0: without end). Errc::usage when nothing says
+/// how long the run is.
+Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches,
+                                       std::int64_t updates, std::int64_t done);
 
 }  // namespace troupe::launch

@@ -22,11 +22,18 @@ algorithms::Cluster Stage::cluster() {
   if (roles.rollout.needed) rollouts = cast_.rollouts();
   if (roles.verifier.needed) verifier = cast_.verifier();
   const std::chrono::seconds patience(config().train.patience);
-  algorithms::Cluster cluster{
-      cast_.policy(), std::move(reference), std::move(rollouts), std::move(verifier), journal_, stop_, cast_.pieces(), patience};
+  algorithms::Cluster cluster{cast_.policy(),
+                              std::move(reference),
+                              std::move(rollouts),
+                              std::move(verifier),
+                              journal_,
+                              stop_,
+                              cast_.pieces(),
+                              patience};
   if (roles.critic.needed) cluster.critic = cast_.critic();
   if (roles.reward.needed) cluster.reward = cast_.reward();
-  if (roles.reference_follows) cluster.follower.emplace(cluster.reference->asker(), cluster.reference->address());
+  if (roles.reference_follows)
+    cluster.follower.emplace(cluster.reference->asker(), cluster.reference->address());
   return cluster;
 }
 
@@ -38,7 +45,8 @@ algorithms::Plan Stage::begin(std::int64_t batches, std::int64_t updates) {
 
 int Stage::drive(actors::Task<void> algorithm, const algorithms::Plan& plan) {
   if (plan.done >= plan.steps) {
-    log_info(cat(config().output, ": all ", plan.steps, " steps are done already; raise train.steps to go on"));
+    log_info(cat(config().output, ": all ", plan.steps,
+                 " steps are done already; raise train.steps to go on"));
     return 0;
   }
   actors::run(cast_.node(), std::move(algorithm), &stop_);
@@ -46,7 +54,8 @@ int Stage::drive(actors::Task<void> algorithm, const algorithms::Plan& plan) {
   return stop_.requested() ? exit_interrupted : 0;
 }
 
-int conduct(const Session& session, const TextModel& text, Cast& cast, RunJournal& journal, const actors::Stop& stop) {
+int conduct(const Session& session, const TextModel& text, Cast& cast, RunJournal& journal,
+            const actors::Stop& stop) {
   Stage stage(session, text, cast, journal, stop);
   return recipe_of(session.config()).run(stage);
 }

@@ -10,8 +10,8 @@ namespace tokenizer = engine::tokenizer;
 namespace {
 
 // Code points to bytes: the template engine counts as Python does.
-std::vector<std::pair<std::size_t, std::size_t>> byte_spans(const std::string& text,
-                                                            const std::vector<std::pair<std::size_t, std::size_t>>& spans) {
+std::vector<std::pair<std::size_t, std::size_t>> byte_spans(
+    const std::string& text, const std::vector<std::pair<std::size_t, std::size_t>>& spans) {
   std::vector<std::size_t> starts;
   if (spans.empty()) return {};
   for (std::size_t i = 0; i < text.size(); ++i)
@@ -28,7 +28,8 @@ std::optional<std::string> text_of(const std::optional<tokenizer::NamedToken>& t
 
 }  // namespace
 
-Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder, const std::string& template_file,
+Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
+                                                   const std::string& template_file,
                                                    const engine::models::DecoderSpec& spec) {
   auto model = std::make_shared<TextModel>();
   model->folder_ = folder;
@@ -37,13 +38,14 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder, co
     auto loaded = tokenizer::Tokenizer::load(folder);
     if (!loaded) return fail(loaded.error());
     if (static_cast<std::int64_t>(loaded->vocab_size()) > spec.vocabulary)
-      log_warning(cat(folder, ": the tokenizer knows ", loaded->vocab_size(), " tokens, the model ", spec.vocabulary,
-                      "; a row that needs one of the others is refused"));
+      log_warning(cat(folder, ": the tokenizer knows ", loaded->vocab_size(), " tokens, the model ",
+                      spec.vocabulary, "; a row that needs one of the others is refused"));
     model->tokenizer_ = std::move(*loaded);
     model->end_ = model->tokenizer_->eos_id();
   }
   if (!model->end_ && !spec.eos_ids.empty()) model->end_ = spec.eos_ids.front();
-  auto found = template_file.empty() ? tokenizer::ChatTemplate::load(folder) : tokenizer::load_file_or_prompt_type(template_file);
+  auto found = template_file.empty() ? tokenizer::ChatTemplate::load(folder)
+                                     : tokenizer::load_file_or_prompt_type(template_file);
   if (found) {
     model->template_ = std::move(*found);
   } else if (found.error().code != Errc::not_found || !template_file.empty()) {
@@ -54,19 +56,28 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder, co
 
 Result<std::vector<std::int32_t>> TextModel::encode(std::string_view text, bool add_special) const {
   if (!tokenizer_)
-    return fail(Errc::not_found, cat(folder_, " has no tokenizer, and the data is text: add one, or give rows of token ids"));
+    return fail(Errc::not_found,
+                cat(folder_,
+                    " has no tokenizer, and the data is text: add one, or give rows of token ids"));
   return tokenizer_->encode(text, add_special);
 }
 
-Result<engine::data::RenderedChat> TextModel::render_chat(const Json& messages, bool add_generation_prompt, const Json& tools) const {
+Result<engine::data::RenderedChat> TextModel::render_chat(const Json& messages,
+                                                          bool add_generation_prompt,
+                                                          const Json& tools) const {
   if (!template_)
-    return fail(Errc::not_found, cat(folder_, " has no chat template, and the rows are dialogues: set chat_template to a Jinja file"));
+    return fail(Errc::not_found, cat(folder_,
+                                     " has no chat template, and the rows are dialogues: set "
+                                     "chat_template to a Jinja file"));
   tokenizer::RenderInput input;
-  input.messages = messages, input.tools = tools, input.add_generation_prompt = add_generation_prompt;
-  if (tokenizer_) input.bos_token = text_of(tokenizer_->bos()), input.eos_token = text_of(tokenizer_->eos());
+  input.messages = messages, input.tools = tools,
+  input.add_generation_prompt = add_generation_prompt;
+  if (tokenizer_)
+    input.bos_token = text_of(tokenizer_->bos()), input.eos_token = text_of(tokenizer_->eos());
   const auto rendered = template_->render(input);
   if (!rendered) return fail(rendered.error());
-  return engine::data::RenderedChat{rendered->text, byte_spans(rendered->text, rendered->assistant_spans)};
+  return engine::data::RenderedChat{rendered->text,
+                                    byte_spans(rendered->text, rendered->assistant_spans)};
 }
 
 std::string TextModel::decode(std::span<const std::int32_t> ids) const {

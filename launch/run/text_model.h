@@ -1,4 +1,5 @@
-// TextModel: a model folder's tokenizer and chat template, as the data library and the rollouts want them.
+// TextModel: a model folder's tokenizer and chat template, as the data library and the rollouts
+// want them.
 #pragma once
 
 #include <memory>
@@ -15,13 +16,16 @@ namespace troupe::launch {
 
 class TextModel final : public engine::data::TextEncoder {
  public:
-  /// `template_file`: a chat template instead of the folder's own; may be empty. A folder without a tokenizer is fine as long as all
-  /// rows are ids: encode() and render_chat() then say what is missing. Errc as the loaders give it.
-  static Result<std::shared_ptr<TextModel>> load(const std::string& folder, const std::string& template_file,
+  /// `template_file`: a chat template instead of the folder's own; may be empty. A folder without a
+  /// tokenizer is fine as long as all rows are ids: encode() and render_chat() then say what is
+  /// missing. Errc as the loaders give it.
+  static Result<std::shared_ptr<TextModel>> load(const std::string& folder,
+                                                 const std::string& template_file,
                                                  const engine::models::DecoderSpec& spec);
 
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special) const override;
-  Result<engine::data::RenderedChat> render_chat(const Json& messages, bool add_generation_prompt, const Json& tools) const override;
+  Result<engine::data::RenderedChat> render_chat(const Json& messages, bool add_generation_prompt,
+                                                 const Json& tools) const override;
   bool has_chat_template() const override { return template_.has_value(); }
   std::optional<std::int32_t> end_token() const override { return end_; }
   std::int64_t vocabulary() const override { return vocabulary_; }

@@ -20,13 +20,17 @@ struct Double {
   static constexpr std::string_view name = "double";
   std::vector<float> values;
 };
-inline auto fields(Double& m) { return std::tie(m.values); }
+inline auto fields(Double& m) {
+  return std::tie(m.values);
+}
 struct Refuse {
   using Reply = void;
   static constexpr std::string_view name = "refuse";
   std::string why;
 };
-inline auto fields(Refuse& m) { return std::tie(m.why); }
+inline auto fields(Refuse& m) {
+  return std::tie(m.why);
+}
 /// Named as Double, but another thing.
 struct FalseDouble {
   using Reply = std::vector<float>;
@@ -34,7 +38,9 @@ struct FalseDouble {
   std::string text;
   bool more = false;
 };
-inline auto fields(FalseDouble& m) { return std::tie(m.text, m.more); }
+inline auto fields(FalseDouble& m) {
+  return std::tie(m.text, m.more);
+}
 
 struct Worker {
   using Handled = Messages<Double, Refuse>;
@@ -67,14 +73,16 @@ struct Cluster {
 };
 
 class OverZmq : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Nodes, OverZmq, testing::Bool(), [](const auto& each) { return each.param ? "Tcp" : "Ipc"; });
+INSTANTIATE_TEST_SUITE_P(Nodes, OverZmq, testing::Bool(),
+                         [](const auto& each) { return each.param ? "Tcp" : "Ipc"; });
 
 TEST_P(OverZmq, AskedWorkersAnswer) {
   Cluster cluster(GetParam());
   auto worker = cluster.worker();
   const auto story = [&]() -> Task<void> {
     std::vector<Reply<std::vector<float>>> replies;
-    for (int i = 0; i < 20; ++i) replies.push_back(worker.ask(Double{std::vector<float>(1 + 5000 * i, 1.5f)}));
+    for (int i = 0; i < 20; ++i)
+      replies.push_back(worker.ask(Double{std::vector<float>(1 + 5000 * i, 1.5f)}));
     for (int i = 0; i < 20; ++i) {
       auto& reply = replies[i];
       const auto values = co_await reply.get();
@@ -97,7 +105,8 @@ TEST_P(OverZmq, ErrorsComeBackWithTheirKind) {
     auto lying = liar.ask(FalseDouble{"x"});
     const auto malformed = co_await lying.try_get();
     EXPECT_EQ(malformed.error().code, Errc::bad_input);
-    EXPECT_EQ(malformed.error().what, "message 'double' from node 'hub': expected a list of 1 fields, found a list of 2");
+    EXPECT_EQ(malformed.error().what,
+              "message 'double' from node 'hub': expected a list of 1 fields, found a list of 2");
     auto missing = nobody.ask(Double{});
     const auto absent = co_await missing.try_get();
     EXPECT_EQ(absent.error().code, Errc::not_found);
@@ -135,7 +144,8 @@ TEST_P(OverZmq, AnAskOfAWorkerThatGoesEndsAtOnce) {
     cluster.star.spokes["one"]->close();
     const auto lost = co_await reply.try_get();
     EXPECT_EQ(lost.error().code, Errc::closed);
-    EXPECT_EQ(lost.error().what, "'double' of one/worker will not be answered: node 'one' is gone: it left");
+    EXPECT_EQ(lost.error().what,
+              "'double' of one/worker will not be answered: node 'one' is gone: it left");
     go.set_value();
   };
   run(cluster.controller, story());

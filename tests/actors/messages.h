@@ -16,21 +16,27 @@ struct Add {
   static constexpr std::string_view name = "add";
   std::vector<int> numbers;
 };
-inline auto fields(Add& m) { return std::tie(m.numbers); }
+inline auto fields(Add& m) {
+  return std::tie(m.numbers);
+}
 
 struct Fail {
   using Reply = void;
   static constexpr std::string_view name = "fail";
   std::string how;
 };
-inline auto fields(Fail& m) { return std::tie(m.how); }
+inline auto fields(Fail& m) {
+  return std::tie(m.how);
+}
 
 struct Wait {
   using Reply = int;
   static constexpr std::string_view name = "wait";
   int seconds = 0;
 };
-inline auto fields(Wait& m) { return std::tie(m.seconds); }
+inline auto fields(Wait& m) {
+  return std::tie(m.seconds);
+}
 
 /// Computes.
 struct Adder {

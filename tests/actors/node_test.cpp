@@ -50,7 +50,8 @@ TEST_F(NodeTest, AnAskIsAnswered) {
 
 TEST_F(NodeTest, EveryAnswerLeavesTheTimesOfItsHandler) {
   std::vector<Answered> seen;
-  Node watched("watched", scheduler, network, {.on_answered = [&](const Answered& ask) { seen.push_back(ask); }});
+  Node watched("watched", scheduler, network,
+               {.on_answered = [&](const Answered& ask) { seen.push_back(ask); }});
   auto sleeper = watched.spawn("sleeper", Sleeper{&watched});
   EXPECT_EQ(run(watched, outcome(sleeper, Wait{10})).value(), 10);
   ASSERT_EQ(seen.size(), 1u) << "time passing is nobody's answer";
@@ -111,12 +112,15 @@ TEST_F(NodeTest, GetThrowsTheErrorThatTryGetReturns) {
   try {
     run(node, ask(adder));
     FAIL() << "no Failure";
-  } catch (const Failure& failure) { EXPECT_EQ(failure.error().code, Errc::bad_input); }
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.error().code, Errc::bad_input);
+  }
 }
 
 TEST_F(NodeTest, ABugEndsTheActorAndItsLastWordsAreRepeated) {
   std::vector<Death> deaths;
-  Node other("other", scheduler, network, {.on_death = [&](const Death& death) { deaths.push_back(death); }});
+  Node other("other", scheduler, network,
+             {.on_death = [&](const Death& death) { deaths.push_back(death); }});
   auto adder = other.spawn("adder", Adder{});
   auto waiting_behind = [](Adding to) -> Task<Error> {
     auto killing = to.ask(Fail{"bug"});
@@ -177,14 +181,17 @@ TEST_F(NodeTest, AForgottenReplyIsDroppedWhenItComes) {
 
 TEST_F(NodeTest, WhoIsNotThereIsNamed) {
   auto adder = node.spawn("adder", Adder{});
-  const Error wrong_actor = run(node, outcome(node.ref(Address{"main", "addder"}, Adder::Handled{}), Add{{1}})).error();
+  const Error wrong_actor =
+      run(node, outcome(node.ref(Address{"main", "addder"}, Adder::Handled{}), Add{{1}})).error();
   EXPECT_EQ(wrong_actor.code, Errc::not_found);
   EXPECT_THAT(wrong_actor.what, HasSubstr("addder"));
   EXPECT_THAT(wrong_actor.what, HasSubstr("on this node live: adder"));
-  const Error wrong_node = run(node, outcome(node.ref(Address{"moon", "adder"}, Adder::Handled{}), Add{{1}})).error();
+  const Error wrong_node =
+      run(node, outcome(node.ref(Address{"moon", "adder"}, Adder::Handled{}), Add{{1}})).error();
   EXPECT_EQ(wrong_node.code, Errc::closed);
   EXPECT_THAT(wrong_node.what, HasSubstr("'add' could not be sent to moon/adder"));
-  const Error wrong_message = run(node, outcome(node.ref(adder.address(), Sleeper::Handled{}), Wait{1})).error();
+  const Error wrong_message =
+      run(node, outcome(node.ref(adder.address(), Sleeper::Handled{}), Wait{1})).error();
   EXPECT_EQ(wrong_message.code, Errc::unsupported);
   EXPECT_THAT(wrong_message.what, HasSubstr("it handles: add, fail"));
 }
@@ -234,7 +241,8 @@ TEST_F(NodeTest, AnUrgentStopCancelsARun) {
   auto sleeper = node.spawn("sleeper", Sleeper{&node});
   Stop stop;
   stop.request();
-  EXPECT_EQ(run(node, outcome(sleeper, Wait{1}), &stop).value(), 1) << "the first request is for the algorithm to see";
+  EXPECT_EQ(run(node, outcome(sleeper, Wait{1}), &stop).value(), 1)
+      << "the first request is for the algorithm to see";
   stop.request();
   EXPECT_EQ(run(node, outcome(sleeper, Wait{1}), &stop).error().code, Errc::cancelled);
 }

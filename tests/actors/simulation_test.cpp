@@ -1,4 +1,5 @@
-// The runtime over the hostile transport: what is lost ends in a timeout, what is repeated counts once, the same seed is the same run.
+// The runtime over the hostile transport: what is lost ends in a timeout, what is repeated counts
+// once, the same seed is the same run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,9 @@ using testing::HasSubstr;
 
 struct World {
   explicit World(std::uint64_t seed, transports::Faults faults = {})
-      : scheduler(seed), network(seed, faults, [this](Duration delay, Job job) { scheduler.later(delay, std::move(job)); }) {}
+      : scheduler(seed), network(seed, faults, [this](Duration delay, Job job) {
+          scheduler.later(delay, std::move(job));
+        }) {}
   VirtualScheduler scheduler;
   transports::Simulated network;
   Node home{"home", scheduler, network};
@@ -36,16 +39,19 @@ ActorRef<Add> adder_away(World& world) {
 TEST(Simulation, ALostRequestEndsInATimeoutThatNamesTheAsk) {
   World world(1);
   auto adder = adder_away(world);
-  world.network.set_filter([](const transports::Frame& frame) { return frame.kind != transports::Kind::request; });
+  world.network.set_filter(
+      [](const transports::Frame& frame) { return frame.kind != transports::Kind::request; });
   const Result<int> sum = run(world.home, add(adder, 1, 2, seconds(30)));
   EXPECT_EQ(sum.error().code, Errc::timeout);
-  EXPECT_THAT(sum.error().what, HasSubstr("away/adder did not answer 'add' within 30 s (asked by home)"));
+  EXPECT_THAT(sum.error().what,
+              HasSubstr("away/adder did not answer 'add' within 30 s (asked by home)"));
 }
 
 TEST(Simulation, ALostReplyEndsInATimeoutToo) {
   World world(1);
   auto adder = adder_away(world);
-  world.network.set_filter([](const transports::Frame& frame) { return frame.kind == transports::Kind::request; });
+  world.network.set_filter(
+      [](const transports::Frame& frame) { return frame.kind == transports::Kind::request; });
   EXPECT_EQ(run(world.home, add(adder, 1, 2, seconds(30))).error().code, Errc::timeout);
 }
 
@@ -60,7 +66,8 @@ TEST(Simulation, ADeadNodeEndsInATimeout) {
 TEST(Simulation, RepeatedFramesAreHandledOnceAndAnsweredOnce) {
   World world(3, {.most_delay = milliseconds(5), .repeat = 1});
   auto adder = adder_away(world);
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(run(world.home, add(adder, i, i, seconds(30))).value(), 2 * i);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(run(world.home, add(adder, i, i, seconds(30))).value(), 2 * i);
   world.scheduler.advance(seconds(1));
   EXPECT_EQ(world.away.stats().duplicate_requests, 20u);
   EXPECT_EQ(world.home.stats().unexpected_answers, 20u);
@@ -68,7 +75,9 @@ TEST(Simulation, RepeatedFramesAreHandledOnceAndAnsweredOnce) {
 
 // Asks and sums many at once over a bad network; returns a trace of what came back and when.
 std::string trace(std::uint64_t seed) {
-  World world(seed, {.least_delay = milliseconds(1), .most_delay = milliseconds(50), .loss = 0.2, .repeat = 0.2});
+  World world(
+      seed,
+      {.least_delay = milliseconds(1), .most_delay = milliseconds(50), .loss = 0.2, .repeat = 0.2});
   auto adder = adder_away(world);
   std::vector<std::shared_ptr<Started<Result<int>>>> all;
   for (int i = 0; i < 40; ++i) all.push_back(start(world.home, add(adder, i, 1000, seconds(2))));
@@ -81,7 +90,8 @@ std::string trace(std::uint64_t seed) {
   }
   const auto counts = world.network.counts();
   EXPECT_EQ(counts.sent + counts.repeated, counts.lost + counts.delivered);
-  return text + std::to_string(counts.delivered) + "/" + std::to_string(world.home.stats().unexpected_answers);
+  return text + std::to_string(counts.delivered) + "/" +
+         std::to_string(world.home.stats().unexpected_answers);
 }
 
 TEST(Simulation, TheSameSeedIsTheSameRunAndNothingIsLostSilently) {
@@ -95,7 +105,9 @@ TEST(Simulation, TheSameSeedIsTheSameRunAndNothingIsLostSilently) {
 TEST(Simulation, ARestartedNodeIsNotTakenForItsPredecessor) {
   World world(5);
   auto adder = world.away.spawn("adder", Adder{});
-  auto asks = [&](Node& node) { return run(node, add(node.ref(adder.address(), Messages<Add>{}), 1, 2, seconds(5))).value(); };
+  auto asks = [&](Node& node) {
+    return run(node, add(node.ref(adder.address(), Messages<Add>{}), 1, 2, seconds(5))).value();
+  };
   for (int life = 0; life < 3; ++life) {
     Node guest("guest", world.scheduler, world.network);
     EXPECT_EQ(asks(guest), 3);

@@ -19,8 +19,12 @@ struct TaskTest : testing::Test {
   Node node{"main", scheduler, network};
 };
 
-Task<int> one() { co_return 1; }
-Task<std::unique_ptr<int>> boxed(int value) { co_return std::make_unique<int>(value); }
+Task<int> one() {
+  co_return 1;
+}
+Task<std::unique_ptr<int>> boxed(int value) {
+  co_return std::make_unique<int>(value);
+}
 Task<void> failing() {
   throw Failure({Errc::io, "no disk"});
   co_return;
@@ -54,7 +58,9 @@ TEST_F(TaskTest, ExceptionsReachTheAwaiterThroughEveryFrame) {
   auto catching = []() -> Task<Errc> {
     try {
       co_await failing();
-    } catch (const Failure& failure) { co_return failure.error().code; }
+    } catch (const Failure& failure) {
+      co_return failure.error().code;
+    }
     co_return Errc::internal;
   };
   EXPECT_EQ(run(node, catching()), Errc::io);

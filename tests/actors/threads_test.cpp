@@ -175,7 +175,8 @@ TEST_F(Threads, ASignalHandlerStopsARun) {
 
 TEST_F(Threads, ManyNodesTalkAllAtOnce) {
   Node left("left", scheduler, network), right("right", scheduler, network);
-  auto a = left.spawn("adder", Adder{}, {.mailbox = 1000}), b = right.spawn("adder", Adder{}, {.mailbox = 1000});
+  auto a = left.spawn("adder", Adder{}, {.mailbox = 1000}),
+       b = right.spawn("adder", Adder{}, {.mailbox = 1000});
   auto chatter = [](Node& from, ActorRef<Add, Fail> to) -> Task<long> {
     const ActorRef<Add> ref = from.ref(to.address(), Messages<Add>{});
     long total = 0;
@@ -189,7 +190,8 @@ TEST_F(Threads, ManyNodesTalkAllAtOnce) {
     }
     co_return total;
   };
-  auto one = start(left, chatter(left, b)), two = start(right, chatter(right, a)), three = start(node, chatter(node, a));
+  auto one = start(left, chatter(left, b)), two = start(right, chatter(right, a)),
+       three = start(node, chatter(node, a));
   for (auto* started : {&one, &two, &three}) {
     (*started)->done.wait();
     EXPECT_EQ(finish(**started), 20 * 190 + 20 * 190);
@@ -218,7 +220,10 @@ TEST_F(Threads, JobsRunInTheOrderPostedFromInsideTheLaneAndOutside) {
 TEST_F(Threads, AMessageIsMovedNotCopied) {
   struct Where {
     using Handled = Messages<Add>;
-    int on(Add m) { return m.numbers.data() == reinterpret_cast<int*>(static_cast<std::intptr_t>(expected)) ? 1 : 0; }
+    int on(Add m) {
+      return m.numbers.data() == reinterpret_cast<int*>(static_cast<std::intptr_t>(expected)) ? 1
+                                                                                              : 0;
+    }
     std::intptr_t expected;
   };
   Add message{{1, 2, 3}};

@@ -12,7 +12,9 @@ struct AskTwice {
   static constexpr std::string_view name = "ask twice";
   int first = 0, second = 0;
 };
-[[maybe_unused]] auto fields(AskTwice& m) { return std::tie(m.first, m.second); }
+[[maybe_unused]] auto fields(AskTwice& m) {
+  return std::tie(m.first, m.second);
+}
 
 /// A coroutine handler that asks another actor.
 struct Manager {
@@ -30,7 +32,8 @@ struct Manager {
 struct Office : test::Transcript {
   Node home{"home", scheduler, network}, away{"away", scheduler, network};
   ActorRef<Add, Fail> worker = away.spawn("worker", Adder{});
-  ActorRef<AskTwice> manager = home.spawn("manager", Manager{home.ref(worker.address(), Messages<Add>{})});
+  ActorRef<AskTwice> manager =
+      home.spawn("manager", Manager{home.ref(worker.address(), Messages<Add>{})});
 };
 
 Task<int> ask_twice(ActorRef<AskTwice> manager) {

@@ -7,7 +7,9 @@
 namespace troupe::algorithms {
 namespace {
 
-double margin_of(double confidence) { return std::log(confidence / (1 - confidence)); }
+double margin_of(double confidence) {
+  return std::log(confidence / (1 - confidence));
+}
 
 TEST(Calibration, OfAModelThatIsRightAsOftenAsItSaysIsZero) {
   std::vector<double> margins;
@@ -19,7 +21,9 @@ TEST(Calibration, OfAModelThatIsRightAsOftenAsItSaysIsZero) {
 
 TEST(Calibration, WeighsEachBinByItsPairs) {
   // Three pairs at confidence 0.62, of which one is right; one at 0.96, right.
-  const auto found = calibration(std::vector<double>{margin_of(0.62), -margin_of(0.62), -margin_of(0.62), margin_of(0.96)}, 10);
+  const auto found = calibration(
+      std::vector<double>{margin_of(0.62), -margin_of(0.62), -margin_of(0.62), margin_of(0.96)},
+      10);
   EXPECT_NEAR(found.error, 0.75 * std::abs(1.0 / 3 - 0.62) + 0.25 * 0.04, 1e-12);
   EXPECT_EQ(found.bins[2].pairs, 3u);
   EXPECT_NEAR(found.bins[2].low, 0.6, 1e-12);

@@ -1,4 +1,5 @@
-// Actors that answer an algorithm with arithmetic instead of a network, and a journal that remembers.
+// Actors that answer an algorithm with arithmetic instead of a network, and a journal that
+// remembers.
 #pragma once
 
 #include <string>
@@ -24,7 +25,8 @@ inline double digest(const engine::data::Experience& b) {
 
 /// Its only weight is the number of updates it has seen and their digest.
 struct FakePolicy {
-  using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score, protocol::Publish, protocol::Save>;
+  using Handled = actors::Messages<protocol::TrainStep, protocol::Logprobs, protocol::Score,
+                                   protocol::Publish, protocol::Save>;
   std::vector<std::string>* saved;
   std::uint64_t version = 0;
   double weight = 1;
@@ -33,7 +35,9 @@ struct FakePolicy {
     weight = weight * 0.75 + digest(m.batch) * m.learning_rate;
     return {weight, 1, m.learning_rate, static_cast<double>(m.batch.token_count()), ++version, {}};
   }
-  std::vector<float> on(protocol::Logprobs m) { return std::vector<float>(m.batch.tokens.size(), static_cast<float>(weight)); }
+  std::vector<float> on(protocol::Logprobs m) {
+    return std::vector<float>(m.batch.tokens.size(), static_cast<float>(weight));
+  }
   /// One number a token, or two where classes are judged: the token's own, and 0.
   std::vector<float> on(protocol::Score m) {
     std::vector<float> scores;
@@ -44,7 +48,10 @@ struct FakePolicy {
     return scores;
   }
   protocol::Weights on(protocol::Publish) {
-    return {version, std::make_shared<const std::vector<float>>(1, static_cast<float>(weight)), {}, {{}, {static_cast<float>(weight)}}};
+    return {version,
+            std::make_shared<const std::vector<float>>(1, static_cast<float>(weight)),
+            {},
+            {{}, {static_cast<float>(weight)}}};
   }
   std::string on(protocol::Save m) {
     saved->push_back(cat(m.step, ' ', m.state.dump()));
@@ -77,7 +84,8 @@ struct FakeCritic {
   std::vector<float> on(protocol::Score m) {
     std::vector<float> values;
     for (std::size_t t = 0; t < m.batch.tokens.size(); ++t)
-      values.push_back(m.batch.mask[t] * static_cast<float>(trained.weight) * 0.01f * static_cast<float>(m.batch.tokens[t]));
+      values.push_back(m.batch.mask[t] * static_cast<float>(trained.weight) * 0.01f *
+                       static_cast<float>(m.batch.tokens[t]));
     return values;
   }
   std::string on(protocol::Save m) {
@@ -87,14 +95,21 @@ struct FakeCritic {
 };
 
 struct FakeRollout {
-  using Handled = actors::Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
+  using Handled =
+      actors::Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
   protocol::Weights weights, prepared;
   float probe_error = 0;  ///< what is wrong with the weights that arrive
   std::vector<protocol::Drawn> on(protocol::Generate m) {
     std::vector<protocol::Drawn> drawn;
     for (const auto& draw : m.draws) {
-      const auto token = static_cast<std::int32_t>((draw.sample_id * 7 + static_cast<std::uint64_t>(draw.prompt.at(0))) % 31);
-      drawn.push_back({draw.sample_id, {token, 3}, {-weights.values->front(), -1.0f}, cat(token), "stop", weights.version});
+      const auto token = static_cast<std::int32_t>(
+          (draw.sample_id * 7 + static_cast<std::uint64_t>(draw.prompt.at(0))) % 31);
+      drawn.push_back({draw.sample_id,
+                       {token, 3},
+                       {-weights.values->front(), -1.0f},
+                       cat(token),
+                       "stop",
+                       weights.version});
     }
     return drawn;
   }
@@ -112,7 +127,8 @@ struct FakeVerifier {
   using Handled = actors::Messages<protocol::Judge>;
   std::vector<protocol::Verdict> on(protocol::Judge m) {
     std::vector<protocol::Verdict> verdicts;
-    for (const auto& s : m.submissions) verdicts.push_back({static_cast<double>(s.completion.size() + s.completion[0] % 3u), {}, ""});
+    for (const auto& s : m.submissions)
+      verdicts.push_back({static_cast<double>(s.completion.size() + s.completion[0] % 3u), {}, ""});
     return verdicts;
   }
 };
@@ -126,7 +142,8 @@ class Remembering final : public Journal {
     lines.push_back(line);
   }
   void sample(std::int64_t step, const Sample& s) override {
-    lines.push_back(cat("sample of ", step, ": ", s.sample_id, ' ', s.prompt, ' ', s.completion, ' ', s.reward, ' ', s.advantage));
+    lines.push_back(cat("sample of ", step, ": ", s.sample_id, ' ', s.prompt, ' ', s.completion,
+                        ' ', s.reward, ' ', s.advantage));
   }
   void status(std::string_view) override {}
   std::vector<std::string> lines;

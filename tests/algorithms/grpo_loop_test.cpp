@@ -1,4 +1,5 @@
-// GRPO's loop over actors that only count: rounds that are refilled, greedy baselines, log-probabilities that are asked for again.
+// GRPO's loop over actors that only count: rounds that are refilled, greedy baselines,
+// log-probabilities that are asked for again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,8 @@ using testing::HasSubstr;
 
 Loader<PromptRow> rows(engine::data::LoaderOptions options = three_a_step) {
   engine::data::Dataset<PromptRow> out;
-  for (int i = 0; i < 40; ++i) out.examples.push_back({{i + 4, 9}, cat("prompt ", i), Json(i), Json()});
+  for (int i = 0; i < 40; ++i)
+    out.examples.push_back({{i + 4, 9}, cat("prompt ", i), Json(i), Json()});
   return {std::move(out), options};
 }
 
@@ -46,10 +48,13 @@ struct World {
   actors::VirtualScheduler scheduler;
   transports::Loopback transport;
   Stage stage;
-  explicit World(int right_of = 3, int rollouts = 1, int unsolved = -1) : stage(scheduler, transport, rollouts) {
-    stage.cluster.verifier = stage.home.ref(stage.away.spawn("marker", Marker{right_of, unsolved}).address(), Marker::Handled{});
+  explicit World(int right_of = 3, int rollouts = 1, int unsolved = -1)
+      : stage(scheduler, transport, rollouts) {
+    stage.cluster.verifier = stage.home.ref(
+        stage.away.spawn("marker", Marker{right_of, unsolved}).address(), Marker::Handled{});
   }
-  std::vector<std::string> grpo(Loader<PromptRow>& data, const Plan& plan, const GrpoConfig& config) {
+  std::vector<std::string> grpo(Loader<PromptRow>& data, const Plan& plan,
+                                const GrpoConfig& config) {
     actors::run(stage.home, algorithms::grpo(stage.cluster, data, plan, config));
     return stage.journal.lines;
   }
@@ -62,10 +67,12 @@ TEST(DynamicSampling, FillsTheRoundWithGroupsThatTeach) {
   const auto lines = World().grpo(data, plan_of(4), config);
   ASSERT_EQ(lines.size(), 4u);
   for (const auto& line : lines) {
-    EXPECT_THAT(line, HasSubstr(" reward=0.5 ")) << "every group has one right and one wrong answer";
+    EXPECT_THAT(line, HasSubstr(" reward=0.5 "))
+        << "every group has one right and one wrong answer";
     EXPECT_THAT(line, HasSubstr(" frac_reward_zero_std=0 "));
   }
-  EXPECT_THAT(lines, Contains(testing::Not(HasSubstr("filter_groups/refills=0")))) << "some round had to be filled up";
+  EXPECT_THAT(lines, Contains(testing::Not(HasSubstr("filter_groups/refills=0"))))
+      << "some round had to be filled up";
 }
 
 TEST(DynamicSampling, DoesNotDependOnHowManyRolloutsDraw) {
@@ -96,7 +103,9 @@ TEST(DynamicSampling, WithoutAnyDifferenceIsRefusedInWords) {
     FAIL() << "there was nothing to learn from";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.error().code, Errc::bad_input);
-    EXPECT_THAT(failure.error().what, HasSubstr("of 9 groups of 2 samples, 2 refills included, not one has different rewards"));
+    EXPECT_THAT(
+        failure.error().what,
+        HasSubstr("of 9 groups of 2 samples, 2 refills included, not one has different rewards"));
   }
 }
 
@@ -109,7 +118,8 @@ TEST(DynamicSampling, ARunThatHasLearnedEverythingIsSavedAndEnds) {
   ASSERT_FALSE(lines.empty());
   ASSERT_LT(lines.size(), 5u);
   EXPECT_EQ(world.stage.saved.size(), 1u) << "once, at the step where nothing was left";
-  EXPECT_THAT(lines.back(), Not(HasSubstr("filter_groups/reward=1 "))) << "it is the mean of all samples, and some were wrong";
+  EXPECT_THAT(lines.back(), Not(HasSubstr("filter_groups/reward=1 ")))
+      << "it is the mean of all samples, and some were wrong";
 }
 
 TEST(DynamicSampling, MakesDoWithFewerGroupsWhenItMayNotRefillFurther) {
@@ -156,7 +166,8 @@ TEST(Recomputed, LogProbabilitiesOfThePolicyStandBesideThoseOfTheRollouts) {
   const auto given = World().grpo(first, plan_of(2), config);
   config.recompute_old = true;
   const auto asked = World().grpo(second, plan_of(2), config);
-  EXPECT_NE(asked, given) << "the fake policy's log-probabilities are others than the fake rollout's";
+  EXPECT_NE(asked, given)
+      << "the fake policy's log-probabilities are others than the fake rollout's";
   EXPECT_THAT(asked, testing::Contains(HasSubstr("sampling/sampling_logp_difference/mean=")));
   EXPECT_THAT(given, testing::Each(testing::Not(HasSubstr("sampling/"))));
 }
@@ -165,7 +176,8 @@ TEST(Recomputed, TheDistanceIsReportedOnceWhereACorrectionSaysItToo) {
   auto config = pairs_of_answers();
   config.recompute_old = true, config.loss.correction.weight = Over::token;
   auto data = rows();
-  const std::string step = World().grpo(data, plan_of(1), config).at(0), name = "sampling/sampling_logp_difference/mean=";
+  const std::string step = World().grpo(data, plan_of(1), config).at(0),
+                    name = "sampling/sampling_logp_difference/mean=";
   EXPECT_EQ(step.find(name), step.rfind(name)) << step;
 }
 
@@ -173,11 +185,12 @@ TEST(Mismatch, IsThatOfTheTrainedTokens) {
   engine::data::Experience b;
   b.append({1, 2, 3, 4}, {0, 1, 1, 0});
   b.old_logp = {0, -1, -2, -9}, b.rollout_logp = {5, -1.5F, -1.75F, 0};
-  const Metrics expected{{"sampling/sampling_logp_difference/mean", 0.375},
-                         {"sampling/sampling_logp_difference/max", 0.5},
-                         {"sampling/importance_sampling_ratio/min", std::exp(-0.25)},
-                         {"sampling/importance_sampling_ratio/mean", (std::exp(0.5) + std::exp(-0.25)) / 2},
-                         {"sampling/importance_sampling_ratio/max", std::exp(0.5)}};
+  const Metrics expected{
+      {"sampling/sampling_logp_difference/mean", 0.375},
+      {"sampling/sampling_logp_difference/max", 0.5},
+      {"sampling/importance_sampling_ratio/min", std::exp(-0.25)},
+      {"sampling/importance_sampling_ratio/mean", (std::exp(0.5) + std::exp(-0.25)) / 2},
+      {"sampling/importance_sampling_ratio/max", std::exp(0.5)}};
   EXPECT_EQ(mismatch_metrics(b), expected);
   b.mask = {0, 0, 0, 0};
   EXPECT_EQ(mismatch_metrics(b), Metrics{});

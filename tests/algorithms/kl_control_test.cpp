@@ -1,4 +1,5 @@
-// Controllers of coefficients: KL against published numbers (float64, computed independently), to 1e-9.
+// Controllers of coefficients: KL against published numbers (float64, computed independently), to
+// 1e-9.
 #include "algorithms/kl_control.h"
 
 #include "algorithms/entropy_control.h"
@@ -15,7 +16,9 @@ TEST(KlControl, AdaptiveHasThePublishedValues) {
   EXPECT_NEAR(control.next(0.2012813107, 3.0, 256), 0.2002507504, 1e-9);
 }
 
-TEST(KlControl, AdaptiveHasMindSpeedsOwnValue) { EXPECT_NEAR((KlControl{KlSchedule::adaptive, 3, 1000}.next(0.2, 6, 16)), 0.20064, 1e-12); }
+TEST(KlControl, AdaptiveHasMindSpeedsOwnValue) {
+  EXPECT_NEAR((KlControl{KlSchedule::adaptive, 3, 1000}.next(0.2, 6, 16)), 0.20064, 1e-12);
+}
 
 TEST(EntropyControl, StepsTowardsItsTargetWithinItsBounds) {
   const EntropyControl control{EntropySchedule::adaptive, 0.2, 0.005, 0, 0.02};
@@ -34,7 +37,9 @@ TEST(EntropyControl, GivesNoBonusAboveItsTarget) {
   EXPECT_EQ(EntropyControl{}.next(0.3, 5), 0.3);
 }
 
-TEST(KlControl, FixedStays) { EXPECT_EQ(KlControl{}.next(0.05, 1e6, 256), 0.05); }
+TEST(KlControl, FixedStays) {
+  EXPECT_EQ(KlControl{}.next(0.05, 1e6, 256), 0.05);
+}
 
 }  // namespace
 }  // namespace troupe::algorithms

@@ -1,5 +1,6 @@
-// The loops of the algorithms over actors that only count: the journal does not depend on threads, delays, repetition, the number of
-// rollouts or an interruption, and checkpoints come when the plan says.
+// The loops of the algorithms over actors that only count: the journal does not depend on threads,
+// delays, repetition, the number of rollouts or an interruption, and checkpoints come when the plan
+// says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,8 @@ Loader<SftExample> sft_rows() {
 }
 Loader<PairExample> pairs() {
   engine::data::Dataset<PairExample> rows;
-  for (int i = 0; i < 8; ++i) rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
+  for (int i = 0; i < 8; ++i)
+    rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
   return {std::move(rows), three_a_step};
 }
 
@@ -45,7 +47,8 @@ std::vector<std::string> grpo_over_threads(int rollouts, std::size_t pieces = 1)
 
 std::vector<std::string> grpo_over_simulation(std::uint64_t seed, transports::Faults faults) {
   actors::VirtualScheduler scheduler(seed);
-  transports::Simulated network(seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
+  transports::Simulated network(
+      seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
   Stage stage(scheduler, network, 2);
   auto data = prompts();
   actors::run(stage.home, grpo(stage.cluster, data, plan_of(6), grpo_config()));
@@ -70,7 +73,8 @@ TEST(Loops, TheNumberOfRolloutsChangesNothing) {
 
 TEST(Loops, ScoringInPiecesChangesNothing) {
   const auto one = grpo_over_threads(1);
-  for (const std::size_t pieces : {2, 3, 50}) EXPECT_EQ(grpo_over_threads(2, pieces), one) << pieces << " pieces";
+  for (const std::size_t pieces : {2, 3, 50})
+    EXPECT_EQ(grpo_over_threads(2, pieces), one) << pieces << " pieces";
 }
 
 TEST(Loops, ARolloutThatDisagreesOnTheProbeIsNamedAndNoneTakesTheWeights) {
@@ -79,7 +83,8 @@ TEST(Loops, ARolloutThatDisagreesOnTheProbeIsNamedAndNoneTakesTheWeights) {
   Stage stage(scheduler, transport, 1);
   FakeRollout wrong;
   wrong.probe_error = 1;
-  stage.cluster.rollouts.push_back(stage.home.ref(stage.away.spawn("wrong", std::move(wrong)).address(), FakeRollout::Handled{}));
+  stage.cluster.rollouts.push_back(stage.home.ref(
+      stage.away.spawn("wrong", std::move(wrong)).address(), FakeRollout::Handled{}));
   auto data = prompts();
   try {
     actors::run(stage.home, grpo(stage.cluster, data, plan_of(6), grpo_config()));
@@ -95,7 +100,9 @@ TEST(Loops, ALostMessageEndsGrpoWithATimeoutThatNamesIt) {
   try {
     grpo_over_simulation(1, {.loss = 1});
     FAIL() << "nothing can have been answered";
-  } catch (const Failure& failure) { EXPECT_EQ(failure.error().code, Errc::timeout); }
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.error().code, Errc::timeout);
+  }
 }
 
 TEST(Loops, CheckpointsComeWhenThePlanSaysAndAtTheEnd) {

@@ -1,4 +1,5 @@
-// The arithmetic of a PPO round: what a judge, a process reward, a reference and a critic said becomes advantages and returns.
+// The arithmetic of a PPO round: what a judge, a process reward, a reference and a critic said
+// becomes advantages and returns.
 #include "algorithms/ppo_batch.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,8 @@
 namespace troupe::algorithms {
 namespace {
 
-/// Two samples of prompts of two tokens: one of three tokens that ended, one of two that was cut. max_new_tokens is 4.
+/// Two samples of prompts of two tokens: one of three tokens that ended, one of two that was cut.
+/// max_new_tokens is 4.
 struct Round {
   Sampled sampled;
   std::vector<float> judged;
@@ -44,7 +46,8 @@ struct Round {
 };
 
 std::vector<float> slice(const std::vector<float>& column, std::size_t begin, std::size_t end) {
-  return {column.begin() + static_cast<std::ptrdiff_t>(begin), column.begin() + static_cast<std::ptrdiff_t>(end)};
+  return {column.begin() + static_cast<std::ptrdiff_t>(begin),
+          column.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
 // With lambda 1 and gamma 1 a return is what is still to come, whatever the critic thinks.
@@ -54,14 +57,16 @@ TEST(PpoBatch, AScoreIsTheReturnOfEveryTokenOfItsSample) {
   const auto& b = r.settle().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{1, 1, 1}));
   EXPECT_EQ(slice(b.returns, 7, 9), (std::vector<float>{-1, -1}));
-  EXPECT_EQ(slice(b.value, 2, 5), (std::vector<float>{.125f, .25f, .5f})) << "the value of a token is that of the state before it";
+  EXPECT_EQ(slice(b.value, 2, 5), (std::vector<float>{.125f, .25f, .5f}))
+      << "the value of a token is that of the state before it";
   EXPECT_EQ(slice(b.advantage, 7, 9), (std::vector<float>{-1.5f, -1.25f}));
 }
 
 TEST(PpoBatch, StepsPayWhereTheyEndAndTheScoreIsWhatIsLeft) {
   Round r;
   r.config.gae.lambda = 1;
-  r.sampled.verdicts[0] = {0.5, {}, "", {{0, .25}, {1, -.75}}, -0.5};  // outcome 1, steps -0.5 together
+  r.sampled.verdicts[0] = {
+      0.5, {}, "", {{0, .25}, {1, -.75}}, -0.5};  // outcome 1, steps -0.5 together
   const auto& b = r.settle().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.5f, .25f, 1}));
   EXPECT_DOUBLE_EQ(r.metric("critic/score/max"), 0.5);
@@ -79,7 +84,8 @@ TEST(PpoBatch, UnderTheMinFormOnlyTheWorstStepPays) {
   r.config.gae.lambda = 1, r.config.credit = Credit::min, r.config.credit_temperature = 1e-3;
   r.sampled.verdicts[0] = {.25, {}, "", {{0, .75}, {1, .25}, {2, .5}}, .25};
   const auto& b = r.settle().batch;
-  EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.25f, .25f, 0})) << "nothing is earned or lost after the worst step";
+  EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.25f, .25f, 0}))
+      << "nothing is earned or lost after the worst step";
 }
 
 TEST(PpoBatch, TheDistanceToTheReferenceIsPaidForTokenByToken) {
@@ -108,14 +114,16 @@ TEST(PpoBatch, ACutSampleMayBootstrapFromTheCritic) {
   r.config.gae.lambda = 1, r.config.truncated = Bootstrap::value;
   const auto& b = r.settle().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{1, 1, 1})) << "this one ended by itself";
-  EXPECT_EQ(slice(b.returns, 7, 9), (std::vector<float>{0, 0})) << "score -1 and the value 1 of the state behind the cut";
+  EXPECT_EQ(slice(b.returns, 7, 9), (std::vector<float>{0, 0}))
+      << "score -1 and the value 1 of the state behind the cut";
 }
 
 TEST(PpoBatch, AScoreBehindTheEndIsOneStepLaterWhereThereIsRoom) {
   Round r;
   r.config.gae.lambda = 0, r.config.gae.gamma = .5, r.config.place = ScorePlace::after_end;
   const auto& b = r.settle().batch;
-  EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.125f, .25f, .375f})) << "the last token looks at the state behind the end";
+  EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.125f, .25f, .375f}))
+      << "the last token looks at the state behind the end";
   EXPECT_EQ(b.returns[8], -1) << "a cut sample has no state behind its end";
 }
 
@@ -142,7 +150,10 @@ TEST(PpoBatch, FailuresOfRewardProgramsAreCountedByTheirKind) {
   Round r;
   auto verdicts = r.sampled.verdicts;
   verdicts[0] = {std::nullopt, {}, "manners: timeout: no answer after 5 s"};
-  verdicts[1] = {std::nullopt, {}, "manners: timeout: no answer after 5 s; tests: crash: it exited with 3 without an answer"};
+  verdicts[1] = {
+      std::nullopt,
+      {},
+      "manners: timeout: no answer after 5 s; tests: crash: it exited with 3 without an answer"};
   accept(r.sampled, verdicts);
   const auto found = part_metrics(r.sampled);
   const std::map<std::string, double> counts(found.begin(), found.end());
@@ -157,7 +168,8 @@ TEST(PpoBatch, WhitenedAdvantagesHaveNoMeanAndReturnsAreLeftAsTheyAre) {
   const auto &raw = plain.settle().batch, &b = white.settle().batch;
   EXPECT_EQ(raw.returns, b.returns);
   double sum = 0;
-  for (std::size_t t = 0; t < b.tokens.size(); ++t) sum += b.mask[t] != 0 ? static_cast<double>(b.advantage[t]) : 0;
+  for (std::size_t t = 0; t < b.tokens.size(); ++t)
+    sum += b.mask[t] != 0 ? static_cast<double>(b.advantage[t]) : 0;
   EXPECT_NEAR(sum, 0, 1e-6);
 }
 
@@ -173,8 +185,8 @@ TEST(PpoBatch, EveryEpochTrainsOnEverySampleOnceInAnotherOrder) {
   for (std::size_t n = 0; n < r.sampled.drawn.size(); ++n) r.sampled.batch.sample_id.push_back(n);
   r.settle();
   r.config.epochs = 3, r.config.minibatches = 2;
-  const auto updates = updates_of(r.sampled, r.config, 4), again = updates_of(r.sampled, r.config, 4),
-             other = updates_of(r.sampled, r.config, 5);
+  const auto updates = updates_of(r.sampled, r.config, 4),
+             again = updates_of(r.sampled, r.config, 4), other = updates_of(r.sampled, r.config, 5);
   ASSERT_EQ(updates.size(), 6u);
   std::map<std::uint64_t, int> seen;
   bool moved = false;

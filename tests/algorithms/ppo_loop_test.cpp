@@ -1,5 +1,6 @@
-// PPO's loop over actors that only count: what it writes down does not depend on threads, delays or the number of rollouts, a run that was
-// cut goes on as if it had not been, and the critic's checkpoint comes before the policy's.
+// PPO's loop over actors that only count: what it writes down does not depend on threads, delays or
+// the number of rollouts, a run that was cut goes on as if it had not been, and the critic's
+// checkpoint comes before the policy's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,18 +17,22 @@ using testing::StartsWith;
 
 PpoConfig ppo_config() {
   PpoConfig config;
-  config.epochs = 2, config.sampling.max_new_tokens = 8, config.control.schedule = KlSchedule::adaptive, config.control.horizon = 40;
+  config.epochs = 2, config.sampling.max_new_tokens = 8,
+  config.control.schedule = KlSchedule::adaptive, config.control.horizon = 40;
   return config;
 }
 
-CriticPlan critic_plan() { return {.learning_rate = 0.02, .schedule = plan_of(1).schedule}; }
+CriticPlan critic_plan() {
+  return {.learning_rate = 0.02, .schedule = plan_of(1).schedule};
+}
 
 /// Runs PPO on a stage with a critic, and keeps what became of it.
 struct Kept {
   std::vector<std::string> lines, saved;
 };
 
-Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_config(), std::size_t pieces = 1) {
+Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_config(),
+                  std::size_t pieces = 1) {
   actors::ThreadScheduler scheduler;
   transports::Loopback transport;
   Stage stage(scheduler, transport, rollouts);
@@ -40,10 +45,12 @@ Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_c
 
 std::vector<std::string> over_simulation(std::uint64_t seed, transports::Faults faults) {
   actors::VirtualScheduler scheduler(seed);
-  transports::Simulated network(seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
+  transports::Simulated network(
+      seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
   Stage stage(scheduler, network, 2);
-  stage.cluster.critic =
-      stage.home.ref(stage.away.spawn("critic", FakeCritic{{&stage.saved}}, {.lane = "critic"}).address(), FakeCritic::Handled{});
+  stage.cluster.critic = stage.home.ref(
+      stage.away.spawn("critic", FakeCritic{{&stage.saved}}, {.lane = "critic"}).address(),
+      FakeCritic::Handled{});
   auto data = prompts();
   actors::run(stage.home, ppo(stage.cluster, data, plan_of(6), critic_plan(), ppo_config()));
   return stage.journal.lines;
@@ -66,7 +73,8 @@ TEST(PpoLoop, TheNumberOfRolloutsAndPiecesChangesNothing) {
 
 TEST(PpoLoop, TheCriticIsSavedBeforeThePolicyThatCommitsTheStep) {
   const auto kept = over_threads(1, plan_of(6, 4));
-  EXPECT_THAT(kept.saved, ElementsAre("critic 4", StartsWith("4 {"), "critic 6", StartsWith("6 {")));
+  EXPECT_THAT(kept.saved,
+              ElementsAre("critic 4", StartsWith("4 {"), "critic 6", StartsWith("6 {")));
   EXPECT_THAT(kept.saved[1], HasSubstr("\"kl_coef\""));
 }
 
@@ -80,12 +88,15 @@ TEST(PpoLoop, WhileTheCriticWarmsUpThePolicyStays) {
   ASSERT_EQ(steps.size(), 6u);
   const auto without_change = over_threads(1, plan_of(6), ppo_config()).lines;
   EXPECT_NE(lines, without_change);
-  // Two rounds of two updates: only the critic's numbers are written down, then the policy's come beside them.
+  // Two rounds of two updates: only the critic's numbers are written down, then the policy's come
+  // beside them.
   for (std::size_t i = 0; i < 6; ++i) {
     const auto first = steps[i].find("loss/value_avg="), loss = steps[i].find(" loss=");
     ASSERT_NE(first, std::string::npos);
     const auto number = [&](std::size_t at) {
-      return steps[i].substr(steps[i].find('=', at) + 1, steps[i].find(' ', steps[i].find('=', at)) - steps[i].find('=', at) - 1);
+      return steps[i].substr(
+          steps[i].find('=', at) + 1,
+          steps[i].find(' ', steps[i].find('=', at)) - steps[i].find('=', at) - 1);
     };
     EXPECT_EQ(number(first) == number(loss), i < 4) << steps[i];
   }
@@ -110,7 +121,8 @@ TEST(PpoLoop, RecomputedLogProbabilitiesSayHowFarTheRolloutsAre) {
   const auto given = over_threads(1, plan_of(2), config).lines;
   config.recompute_old = true;
   const auto asked = over_threads(1, plan_of(2), config).lines;
-  EXPECT_NE(asked, given) << "the fake policy's log-probabilities are others than the fake rollout's";
+  EXPECT_NE(asked, given)
+      << "the fake policy's log-probabilities are others than the fake rollout's";
   EXPECT_THAT(asked, testing::Contains(HasSubstr("sampling/sampling_logp_difference/mean=")));
   EXPECT_THAT(given, testing::Each(testing::Not(HasSubstr("sampling/"))));
 }

@@ -1,5 +1,5 @@
-// The loops over pairs and over single answers, with actors that only count: when held-out rows are looked at, when a reference moves and
-// is saved, what KTO's KL is measured on.
+// The loops over pairs and over single answers, with actors that only count: when held-out rows are
+// looked at, when a reference moves and is saved, what KTO's KL is measured on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ using testing::StartsWith;
 
 Loader<PairExample> pairs() {
   engine::data::Dataset<PairExample> rows;
-  for (int i = 0; i < 8; ++i) rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
+  for (int i = 0; i < 8; ++i)
+    rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
   return {std::move(rows), three_a_step};
 }
 
@@ -36,18 +37,24 @@ Loader<UnpairedExample> answers() {
 HeldOut held_out(std::int64_t every, bool nll_on_prompt = false) {
   const auto data = pairs();
   HeldOut out{.batches = {}, .every = every};
-  for (const auto& batch : in_batches(data.dataset().examples, 3)) out.batches.push_back(pair_batch(batch, nll_on_prompt));
+  for (const auto& batch : in_batches(data.dataset().examples, 3))
+    out.batches.push_back(pair_batch(batch, nll_on_prompt));
   return out;
 }
 
-std::string without_eval(const std::string& line) { return line.substr(0, line.find(" eval/")); }
+std::string without_eval(const std::string& line) {
+  return line.substr(0, line.find(" eval/"));
+}
 
 /// A reference whose one weight moves as TR-DPO's does.
 struct FakeFollower {
-  using Handled = actors::Messages<protocol::Logprobs, protocol::Release, protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
+  using Handled = actors::Messages<protocol::Logprobs, protocol::Release, protocol::PrepareWeights,
+                                   protocol::MixWeights, protocol::Save>;
   std::vector<std::string>* log;
   double weight = 1, prepared = 0;
-  std::vector<float> on(protocol::Logprobs m) { return std::vector<float>(m.batch.tokens.size(), static_cast<float>(-weight)); }
+  std::vector<float> on(protocol::Logprobs m) {
+    return std::vector<float>(m.batch.tokens.size(), static_cast<float>(-weight));
+  }
   void on(protocol::Release) {}
   std::vector<float> on(protocol::PrepareWeights m) {
     prepared = static_cast<double>(m.weights.values->front());
@@ -81,7 +88,8 @@ TEST(PreferenceLoops, LookAtHeldOutPairsWhenTheyAreDueAndChangeNothingByIt) {
   ASSERT_EQ(found.size(), 5u);
   for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(without_eval(found[i]), expected[i]);
-    EXPECT_EQ(found[i].find("eval/loss") != std::string::npos, i == 1 || i == 3 || i == 4) << found[i];
+    EXPECT_EQ(found[i].find("eval/loss") != std::string::npos, i == 1 || i == 3 || i == 4)
+        << found[i];
   }
   EXPECT_THAT(found[1], HasSubstr("eval/rewards/margins="));
 }
@@ -90,8 +98,10 @@ TEST(PreferenceLoops, AHeldOutLossIsTheMeanOverPairsOfUnequalBatches) {
   OneThread world;
   auto data = pairs();
   world.run(simpo(world.stage.cluster, data, plan_of(1), {}, held_out(0)));
-  // Every token's log-probability is the policy's weight: all pairs have z = -gamma_beta_ratio, whatever the batch they stand in.
-  EXPECT_THAT(world.stage.journal.lines.back(), HasSubstr(cat("eval/loss=", std::log1p(std::exp(0.5)))));
+  // Every token's log-probability is the policy's weight: all pairs have z = -gamma_beta_ratio,
+  // whatever the batch they stand in.
+  EXPECT_THAT(world.stage.journal.lines.back(),
+              HasSubstr(cat("eval/loss=", std::log1p(std::exp(0.5)))));
 }
 
 TEST(PreferenceLoops, EveryAlgorithmOverPairsRuns) {
@@ -121,9 +131,11 @@ TEST(PreferenceLoops, AFollowingReferenceMovesEveryFewStepsAndIsSavedBeforeThePo
   OneThread world;
   auto& follower = follow(world);
   auto data = pairs();
-  world.run(dpo(world.stage.cluster, data, plan_of(5, 2), {.loss = {}, .following = {.every = 2, .share = 0.5}}));
-  EXPECT_THAT(world.stage.saved, ElementsAre("mixed 2", "reference 2", StartsWith("2 "), "mixed 4", "reference 4", StartsWith("4 "),
-                                             "reference 5", StartsWith("5 ")));
+  world.run(dpo(world.stage.cluster, data, plan_of(5, 2),
+                {.loss = {}, .following = {.every = 2, .share = 0.5}}));
+  EXPECT_THAT(world.stage.saved,
+              ElementsAre("mixed 2", "reference 2", StartsWith("2 "), "mixed 4", "reference 4",
+                          StartsWith("4 "), "reference 5", StartsWith("5 ")));
   EXPECT_NE(follower.weight, 1);
 }
 
@@ -136,7 +148,9 @@ TEST(PreferenceLoops, AReferenceThatCannotBeTheSameModelDoesNotMove) {
   OneThread world;
   world.stage.cluster.follower = world.stage.home.spawn("stranger", Stranger{{&world.stage.saved}});
   auto data = pairs();
-  EXPECT_THROW(world.run(dpo(world.stage.cluster, data, plan_of(2), {.loss = {}, .following = {.every = 1}})), Failure);
+  EXPECT_THROW(world.run(dpo(world.stage.cluster, data, plan_of(2),
+                             {.loss = {}, .following = {.every = 1}})),
+               Failure);
   EXPECT_THAT(world.stage.saved, Not(Contains(StartsWith("mixed"))));
 }
 
@@ -158,7 +172,8 @@ TEST(PreferenceLoops, KtoMeasuresItsKlOnOtherAnswersAndReportsTheMargin) {
 TEST(PreferenceLoops, KtoOverTheSimulatorKeepsTheJournalThatOneThreadKeeps) {
   const auto over = [](transports::Faults faults, std::uint64_t seed) {
     actors::VirtualScheduler scheduler(seed);
-    transports::Simulated network(seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
+    transports::Simulated network(
+        seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
     Stage stage(scheduler, network, 1);
     auto data = answers();
     actors::run(stage.home, kto(stage.cluster, data, plan_of(4), {}));
@@ -166,7 +181,8 @@ TEST(PreferenceLoops, KtoOverTheSimulatorKeepsTheJournalThatOneThreadKeeps) {
   };
   const auto calm = over({}, 0);
   for (std::uint64_t seed = 1; seed < 10; ++seed)
-    EXPECT_EQ(over({.most_delay = std::chrono::milliseconds(50), .repeat = 0.3}, seed), calm) << "seed " << seed;
+    EXPECT_EQ(over({.most_delay = std::chrono::milliseconds(50), .repeat = 0.3}, seed), calm)
+        << "seed " << seed;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The loops of reward models over actors that only count, and rewards by models beside those by rules.
+// The loops of reward models over actors that only count, and rewards by models beside those by
+// rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +28,8 @@ struct FakeReward {
   std::vector<protocol::Verdict> on(protocol::Rate m) {
     std::vector<protocol::Verdict> verdicts;
     for (const auto& sample : m.samples)
-      verdicts.push_back({static_cast<double>(sample.completion.front()), {{"model", 1}}, "", {{0, 0.5}}, 0.5});
+      verdicts.push_back(
+          {static_cast<double>(sample.completion.front()), {{"model", 1}}, "", {{0, 0.5}}, 0.5});
     return verdicts;
   }
 };
@@ -44,13 +46,15 @@ struct World {
 };
 
 Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
-  const auto schedule = value_or_throw(engine::optim::make_schedule("constant", {.total_steps = steps}));
+  const auto schedule =
+      value_or_throw(engine::optim::make_schedule("constant", {.total_steps = steps}));
   return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};
 }
 
 Loader<PairExample> pairs() {
   engine::data::Dataset<PairExample> rows;
-  for (int i = 0; i < 8; ++i) rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
+  for (int i = 0; i < 8; ++i)
+    rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
   return {std::move(rows), {.batch_size = 3, .seed = 5}};
 }
 
@@ -63,15 +67,19 @@ Loader<StepExample> solutions() {
 TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndJudgedOnHeldOutPairs) {
   World world;
   auto data = pairs();
-  const PairExample better{{{1, 9}, {0, 1}}, {{1, 4}, {0, 1}}}, worse{{{1, 2}, {0, 1}}, {{1, 6}, {0, 1}}};
-  HeldOut held_out{.batches = {engine::data::to_scored_pairs({{&better}, {0}}), engine::data::to_scored_pairs({{&worse}, {1}})},
+  const PairExample better{{{1, 9}, {0, 1}}, {{1, 4}, {0, 1}}},
+      worse{{{1, 2}, {0, 1}}, {{1, 6}, {0, 1}}};
+  HeldOut held_out{.batches = {engine::data::to_scored_pairs({{&better}, {0}}),
+                               engine::data::to_scored_pairs({{&worse}, {1}})},
                    .every = 2};
   world.run(orm(world.cluster, data, plan_of(5, 2), OrmLoss{}, held_out));
   EXPECT_THAT(world.saved, ElementsAre(StartsWith("2 "), StartsWith("4 "), StartsWith("5 ")));
   ASSERT_EQ(world.journal.lines.size(), 5u);
   EXPECT_THAT(world.journal.lines[0], Not(HasSubstr("eval/")));
   // Its fake scores are the last tokens: 9 above 4, 2 below 6.
-  EXPECT_THAT(world.journal.lines[1], AllOf(HasSubstr("eval/accuracy=0.5"), HasSubstr("eval/margin=0.5"), HasSubstr("eval/max_reward=9")));
+  EXPECT_THAT(world.journal.lines[1],
+              AllOf(HasSubstr("eval/accuracy=0.5"), HasSubstr("eval/margin=0.5"),
+                    HasSubstr("eval/max_reward=9")));
   EXPECT_THAT(world.journal.lines[4], HasSubstr("eval/loss=")) << "the last step is looked at";
 }
 
@@ -79,7 +87,8 @@ TEST(RewardLoops, AProcessModelIsTrainedAndJudgedOnEveryStepOfHeldOutRows) {
   World world;
   auto data = solutions();
   const StepExample row{{1, 3, 0}, {-1, 0, 1}};
-  world.run(prm(world.cluster, data, plan_of(3), PrmLoss{}, {.batches = {engine::data::to_experience({{&row}, {0}})}}));
+  world.run(prm(world.cluster, data, plan_of(3), PrmLoss{},
+                {.batches = {engine::data::to_experience({{&row}, {0}})}}));
   ASSERT_EQ(world.journal.lines.size(), 3u);
   EXPECT_THAT(world.journal.lines[1], Not(HasSubstr("eval/")));
   // Token 3 scores (3, 0), and is of class 0; token 0 scores (0, 0), a tie.
@@ -111,7 +120,8 @@ Sampled sampled_with(bool rules, bool models) {
   config.group = 2;
   Sampled out;
   const auto round = [&]() -> Task<void> {
-    protocol::Weights weights{1, std::make_shared<const std::vector<float>>(1, 1.0f), {}, {{}, {1.0f}}};
+    protocol::Weights weights{
+        1, std::make_shared<const std::vector<float>>(1, 1.0f), {}, {{}, {1.0f}}};
     protocol::PrepareWeights prepare{weights};
     auto preparing = rollout.ask(std::move(prepare));
     co_await preparing.get();
@@ -126,7 +136,8 @@ Sampled sampled_with(bool rules, bool models) {
 }
 
 TEST(RewardLoops, ModelsRewardBesideRulesOrInsteadOfThem) {
-  const auto by_rules = sampled_with(true, false).verdicts, by_models = sampled_with(false, true).verdicts,
+  const auto by_rules = sampled_with(true, false).verdicts,
+             by_models = sampled_with(false, true).verdicts,
              by_both = sampled_with(true, true).verdicts;
   ASSERT_EQ(by_both.size(), 2u);
   for (std::size_t n = 0; n < by_both.size(); ++n) {

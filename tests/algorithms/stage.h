@@ -23,7 +23,8 @@ inline constexpr LoaderOptions three_a_step{.batch_size = 3, .seed = 5};
 
 inline Loader<PromptRow> prompts(LoaderOptions options = three_a_step) {
   engine::data::Dataset<PromptRow> rows;
-  for (int i = 0; i < 8; ++i) rows.examples.push_back({{i + 4, 9}, cat("prompt ", i), Json(i), Json()});
+  for (int i = 0; i < 8; ++i)
+    rows.examples.push_back({{i + 4, 9}, cat("prompt ", i), Json(i), Json()});
   return {std::move(rows), options};
 }
 /// A controller and its actors, on one node or two, over any scheduler and transport.
@@ -42,13 +43,15 @@ struct Stage {
   Cluster cluster{home.spawn("policy", FakePolicy{&saved}),
                   home.spawn("reference", FakeReference{}),
                   {},
-                  home.ref(away.spawn("verifier", FakeVerifier{}, {.lane = "verifier"}).address(), FakeVerifier::Handled{}),
+                  home.ref(away.spawn("verifier", FakeVerifier{}, {.lane = "verifier"}).address(),
+                           FakeVerifier::Handled{}),
                   journal,
                   stop};
 };
 
 inline Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
-  const auto schedule = value_or_throw(engine::optim::make_schedule("constant", {.total_steps = steps}));
+  const auto schedule =
+      value_or_throw(engine::optim::make_schedule("constant", {.total_steps = steps}));
   return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};
 }
 

@@ -17,17 +17,20 @@ const std::vector<float> all(4, 1.0f);
 
 void expect_near(const Numbers& found, const Numbers& expected) {
   ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t t = 0; t < found.size(); ++t) EXPECT_NEAR(found[t], expected[t], 1e-9) << "token " << t;
+  for (std::size_t t = 0; t < found.size(); ++t)
+    EXPECT_NEAR(found[t], expected[t], 1e-9) << "token " << t;
 }
 
 TEST(Whitening, HasThePublishedValuesBothWays) {
   expect_near(whitened(advantages, all), {1.1418370222, .4067444408, -.3670372238, -1.1815442392});
-  expect_near(whitened(advantages, all, {.variance = Variance::biased}), {1.3184795268, .4696679188, -.4238179843, -1.3643294613});
+  expect_near(whitened(advantages, all, {.variance = Variance::biased}),
+              {1.3184795268, .4696679188, -.4238179843, -1.3643294613});
 }
 
 TEST(Whitening, MayKeepTheMean) {
   const auto out = whitened(Numbers{0, 0, 0, 1}, all, {.shift_mean = false});
-  for (std::size_t t = 0; t < 4; ++t) EXPECT_NEAR(out[t], (Numbers{-.24999999, -.24999999, -.24999999, 1.7499999700}[t]), 1e-8);
+  for (std::size_t t = 0; t < 4; ++t)
+    EXPECT_NEAR(out[t], (Numbers{-.24999999, -.24999999, -.24999999, 1.7499999700}[t]), 1e-8);
 }
 
 TEST(Whitening, DoesNotLookAtWhatIsNotTrainedOn) {

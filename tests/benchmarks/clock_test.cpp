@@ -13,7 +13,8 @@ namespace {
 Pairs of_rounds(int wanted, const std::vector<bool>& disturbed) {
   Pairs pairs(wanted);
   for (std::size_t i = 0; i < disturbed.size() && pairs.wants_more(); ++i)
-    pairs.add(disturbed[i] ? 50 : 100, disturbed[i] ? 8 : 2 + 0.125 * static_cast<double>(i), disturbed[i]);
+    pairs.add(disturbed[i] ? 50 : 100, disturbed[i] ? 8 : 2 + 0.125 * static_cast<double>(i),
+              disturbed[i]);
   return pairs;
 }
 
@@ -73,7 +74,8 @@ TEST(Disturbance, IsSeenWhereThreadsWaitForAProcessor) {
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i)
     threads.emplace_back([&] {
-      while (!done) {}
+      while (!done) {
+      }
     });
   bool seen = false;
   for (int i = 0; i < 3000 && !seen; ++i) {

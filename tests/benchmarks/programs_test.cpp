@@ -30,10 +30,13 @@ struct Said {
 // A program of the build with both its streams.
 Said run(const std::string& environment, const std::string& name, const std::string& arguments) {
   Said said;
-  FILE* pipe =
-      ::popen(cat("env -u TROUPE_PEER ", environment, " " TROUPE_BENCHMARK_PROGRAMS "/", name, " ", arguments, " 2>&1").c_str(), "r");
+  FILE* pipe = ::popen(cat("env -u TROUPE_PEER ", environment, " " TROUPE_BENCHMARK_PROGRAMS "/",
+                           name, " ", arguments, " 2>&1")
+                           .c_str(),
+                       "r");
   std::array<char, 4096> part{};
-  while (const std::size_t count = std::fread(part.data(), 1, part.size(), pipe)) said.out.append(part.data(), count);
+  while (const std::size_t count = std::fread(part.data(), 1, part.size(), pipe))
+    said.out.append(part.data(), count);
   said.code = WEXITSTATUS(::pclose(pipe));
   return said;
 }
@@ -50,14 +53,17 @@ std::vector<std::string> keys(const Json& object) {
   return out;
 }
 
-const std::vector<std::string> fixed{"name", "shape", "dtype", "threads", "value", "unit", "ceiling", "ratio", "peak_rss_mib"};
-const std::vector<std::string> with_peer{"name",    "shape", "dtype",        "threads", "value",      "unit",
-                                         "ceiling", "ratio", "peak_rss_mib", "peer",    "peer_value", "peer_ratio"};
+const std::vector<std::string> fixed{"name", "shape",   "dtype", "threads",     "value",
+                                     "unit", "ceiling", "ratio", "peak_rss_mib"};
+const std::vector<std::string> with_peer{"name",         "shape", "dtype",      "threads",
+                                         "value",        "unit",  "ceiling",    "ratio",
+                                         "peak_rss_mib", "peer",  "peer_value", "peer_ratio"};
 
 class Programs : public testing::TestWithParam<const char*> {};
 
 TEST_P(Programs, EndWithTheFixedObject) {
-  const Said said = run("", GetParam(), "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2");
+  const Said said =
+      run("", GetParam(), "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2");
   ASSERT_EQ(said.code, 0) << said.out;
   const Json line = last_line(said.out);
   EXPECT_THAT(keys(line), ElementsAreArray(fixed));
@@ -65,20 +71,24 @@ TEST_P(Programs, EndWithTheFixedObject) {
   EXPECT_EQ(line.find("shape")->string(), "tiny");
   EXPECT_EQ(line.find("dtype")->string(), "bf16");
   EXPECT_EQ(line.find("threads")->integer(), 1);
-  for (const char* key : {"value", "ceiling", "ratio", "peak_rss_mib"}) EXPECT_GT(line.find(key)->number(), 0) << key;
+  for (const char* key : {"value", "ceiling", "ratio", "peak_rss_mib"})
+    EXPECT_GT(line.find(key)->number(), 0) << key;
 }
 
 TEST_P(Programs, SayWhyThereIsNoPeer) {
-  const Said said = run("TROUPE_PYTHON=/bin/false", GetParam(), "--shape=tiny --threads=1 --rounds=1 --peer");
+  const Said said =
+      run("TROUPE_PYTHON=/bin/false", GetParam(), "--shape=tiny --threads=1 --rounds=1 --peer");
   ASSERT_EQ(said.code, 0) << said.out;
   const Json line = last_line(said.out);
   EXPECT_THAT(keys(line), ElementsAreArray(with_peer));
-  EXPECT_TRUE(line.find("peer")->is_null() && line.find("peer_value")->is_null() && line.find("peer_ratio")->is_null());
+  EXPECT_TRUE(line.find("peer")->is_null() && line.find("peer_value")->is_null() &&
+              line.find("peer_ratio")->is_null());
   EXPECT_THAT(said.out, HasSubstr("peer: no peer: "));
 }
 
 TEST_P(Programs, RefuseUnknownWordsInOneSentence) {
-  for (const char* wrong : {"--shapes a", "--shape d", "--dtype f16", "--threads 0", "--batch x", "--rounds"}) {
+  for (const char* wrong :
+       {"--shapes a", "--shape d", "--dtype f16", "--threads 0", "--batch x", "--rounds"}) {
     const Said said = run("", GetParam(), wrong);
     EXPECT_EQ(said.code, 2) << wrong;
     EXPECT_EQ(said.out.find('\n'), said.out.size() - 1) << said.out;
@@ -87,7 +97,8 @@ TEST_P(Programs, RefuseUnknownWordsInOneSentence) {
 
 TEST(WeightsIn8Bits, AreReadByDecodeAndGenerate) {
   for (const char* name : {"decode", "generate"}) {
-    const Said said = run("", name, "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2 --int8");
+    const Said said =
+        run("", name, "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2 --int8");
     ASSERT_EQ(said.code, 0) << said.out;
     EXPECT_EQ(last_line(said.out).find("weights")->string(), "int8");
   }
@@ -95,29 +106,37 @@ TEST(WeightsIn8Bits, AreReadByDecodeAndGenerate) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Programs,
-                         testing::Values("adamw", "attention", "decode", "dpo_step", "gemm", "generate", "grpo_step", "head", "load",
-                                         "tokenize", "train_step"),
+                         testing::Values("adamw", "attention", "decode", "dpo_step", "gemm",
+                                         "generate", "grpo_step", "head", "load", "tokenize",
+                                         "train_step"),
                          [](const auto& program) { return std::string(program.param); });
 
 // What stands behind --peer is a program that answers as torch_lm.py does.
 TEST(Peer, IsReadFromItsLine) {
   const std::string script = testing::TempDir() + "/peer.sh";
   FILE* file = std::fopen(script.c_str(), "w");
-  std::fputs("echo \"$1 $2 $3 threads=$4: step 0.161s (best 0.150s) 199 tok/s  1.5 GFLOP/s  peak RSS 10 MiB\"\n", file);
+  std::fputs(
+      "echo \"$1 $2 $3 threads=$4: step 0.161s (best 0.150s) 199 tok/s  1.5 GFLOP/s  peak RSS 10 "
+      "MiB\"\n",
+      file);
   std::fclose(file);
-  const Said said =
-      run(cat("TROUPE_PEER=", script, " TROUPE_PEER_PYTHON=/bin/sh"), "train_step", "--shape tiny --threads 1 --rounds 1 --peer");
+  const Said said = run(cat("TROUPE_PEER=", script, " TROUPE_PEER_PYTHON=/bin/sh"), "train_step",
+                        "--shape tiny --threads 1 --rounds 1 --peer");
   ASSERT_EQ(said.code, 0) << said.out;
   const Json line = last_line(said.out);
-  if (line.find("peer")->is_null()) GTEST_SKIP() << "the settings of the peer need the package libopenblas0-openmp";
+  if (line.find("peer")->is_null())
+    GTEST_SKIP() << "the settings of the peer need the package libopenblas0-openmp";
   EXPECT_THAT(line.find("peer")->string(), HasSubstr("train tiny fp32 threads=1"));
-  const double peers = 32 / 0.161;  // its tokens over its step: the rate that it prints has fewer digits
+  const double peers =
+      32 / 0.161;  // its tokens over its step: the rate that it prints has fewer digits
   EXPECT_NEAR(line.find("peer_value")->number(), peers, 0.01);
-  EXPECT_NEAR(line.find("peer_ratio")->number(), line.find("value")->number() / peers, 0.001 * line.find("value")->number());
+  EXPECT_NEAR(line.find("peer_ratio")->number(), line.find("value")->number() / peers,
+              0.001 * line.find("value")->number());
   EXPECT_THAT(said.out, HasSubstr("our peak memory over the peer's"));
 }
 
-// Programs that answer as llama.cpp's do, of which the better of two rows counts, and the middle one of three.
+// Programs that answer as llama.cpp's do, of which the better of two rows counts, and the middle
+// one of three.
 TEST(Llama, IsAskedForOneSequenceOrForMany) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "llama";
@@ -128,19 +147,24 @@ TEST(Llama, IsAskedForOneSequenceOrForMany) {
   };
   program("llama-bench",
           "[ \"$2 $6\" = 'some.gguf 16' ] || exit 1\n"
-          "echo '[{\"n_gen\": 0, \"avg_ts\": 7.0}, {\"n_gen\": 0, \"avg_ts\": 5.0}, {\"n_gen\": 8, \"avg_ts\": 3.0}]'\n");
-  program("llama-batched-bench",
-          "case \"$*\" in *'-npl 2,2,2 '*) ;; *) exit 1 ;; esac\n"
-          "echo; for rate in 11 13 12; do echo \"{\\\"speed_tg\\\": $rate.0}\"; done; echo timings\n");
-  const std::string environment = cat("TROUPE_LLAMA_MODEL=some.gguf TROUPE_LLAMA_BENCH=", (folder / "llama-bench").string());
+          "echo '[{\"n_gen\": 0, \"avg_ts\": 7.0}, {\"n_gen\": 0, \"avg_ts\": 5.0}, {\"n_gen\": 8, "
+          "\"avg_ts\": 3.0}]'\n");
+  program(
+      "llama-batched-bench",
+      "case \"$*\" in *'-npl 2,2,2 '*) ;; *) exit 1 ;; esac\n"
+      "echo; for rate in 11 13 12; do echo \"{\\\"speed_tg\\\": $rate.0}\"; done; echo timings\n");
+  const std::string environment =
+      cat("TROUPE_LLAMA_MODEL=some.gguf TROUPE_LLAMA_BENCH=", (folder / "llama-bench").string());
   const std::string arguments = "--shape tiny --threads 1 --rounds 3 --batch ";
-  const Said one = run(environment, "decode", arguments + "1"), many = run(environment, "decode", arguments + "2");
+  const Said one = run(environment, "decode", arguments + "1"),
+             many = run(environment, "decode", arguments + "2");
   EXPECT_THAT(one.out, HasSubstr("llama.cpp: 3.0 new tokens/s, ours over it "));
   EXPECT_THAT(one.out, HasSubstr("llama.cpp: 7.0 prompt tokens/s, ours over it "));
   EXPECT_THAT(many.out, HasSubstr("llama.cpp: 12.0 new tokens/s, ours over it "));
   EXPECT_EQ(one.code, 0);
-  EXPECT_THAT(run("TROUPE_LLAMA_MODEL=x TROUPE_LLAMA_BENCH=/bin/false", "decode", arguments + "1").out,
-              HasSubstr("llama.cpp: no answer for new tokens/s"));
+  EXPECT_THAT(
+      run("TROUPE_LLAMA_MODEL=x TROUPE_LLAMA_BENCH=/bin/false", "decode", arguments + "1").out,
+      HasSubstr("llama.cpp: no answer for new tokens/s"));
 }
 
 TEST(Isa, IsTheOneThatIsNamed) {
@@ -152,13 +176,15 @@ TEST(Isa, IsTheOneThatIsNamed) {
 
 TEST(Distance, OfTheCoresIsToldWhereThereAreTwo) {
   const std::string flags = "--shape tiny --dtype f32 --threads 2 --batch 1 --rounds 1";
-  const std::string first = "$(awk '/Cpus_allowed_list/ { split($2, of, /[-,]/); print of[1] }' /proc/self/status)";
+  const std::string first =
+      "$(awk '/Cpus_allowed_list/ { split($2, of, /[-,]/); print of[1] }' /proc/self/status)";
   const Said one = run("taskset -c " + first, "gemm", flags);
   EXPECT_EQ(one.code, 0) << one.out;
   EXPECT_THAT(one.out, Not(HasSubstr("from core to core")));
   if (engine::usable_processors() < 2) GTEST_SKIP() << "this process may use one processor";
   EXPECT_THAT(run("", "gemm", flags).out,
-              testing::ContainsRegex("a cache line takes [0-9]+ ns from core to core before the run, [0-9]+ after"));
+              testing::ContainsRegex(
+                  "a cache line takes [0-9]+ ns from core to core before the run, [0-9]+ after"));
 }
 
 }  // namespace

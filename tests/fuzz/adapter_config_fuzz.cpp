@@ -1,5 +1,5 @@
-// Any text as an adapter_config.json: refused with a reason, or it names modules of a small model, and is written and read back as the
-// same. Input: the file.
+// Any text as an adapter_config.json: refused with a reason, or it names modules of a small model,
+// and is written and read back as the same. Input: the file.
 #include <cstdint>
 #include <cstdlib>
 
@@ -11,9 +11,10 @@ namespace {
 using namespace troupe;  // NOLINT: a program of one page
 
 engine::models::DecoderSpec small_model() {
-  const auto config = parse_json(R"({"architectures":["LlamaForCausalLM"],"vocab_size":32,"hidden_size":16,"num_hidden_layers":2,
+  const auto config = parse_json(
+      R"({"architectures":["LlamaForCausalLM"],"vocab_size":32,"hidden_size":16,"num_hidden_layers":2,
       "num_attention_heads":2,"intermediate_size":24})",
-                                 "a small model");
+      "a small model");
   return value_or_throw(engine::models::read_spec(*config, "a small model"));
 }
 
@@ -26,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!json) return 0;
   const auto config = read_peft_config(*json, "fuzz");
   if (!config) {
-    if (config.error().code != Errc::bad_input && config.error().code != Errc::unsupported) std::abort();
+    if (config.error().code != Errc::bad_input && config.error().code != Errc::unsupported)
+      std::abort();
     return 0;
   }
   const auto lora = settle(*config, base, "fuzz: ");

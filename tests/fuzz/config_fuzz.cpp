@@ -1,5 +1,5 @@
-// Any text as a config.json: refused with a reason, or its files hold every row of every parameter once, and its numbers are numbers.
-// Input: the file.
+// Any text as a config.json: refused with a reason, or its files hold every row of every parameter
+// once, and its numbers are numbers. Input: the file.
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -26,7 +26,8 @@ void check_rotary(const DecoderSpec& spec) {
 // Each row of each parameter stands in one place of one tensor.
 void check_storage(const DecoderSpec& spec) {
   std::map<std::string, std::vector<bool>> seen;
-  for (const auto& wanted : parameter_list(spec)) seen[wanted.name].resize(static_cast<std::size_t>(wanted.shape[0]));
+  for (const auto& wanted : parameter_list(spec))
+    seen[wanted.name].resize(static_cast<std::size_t>(wanted.shape[0]));
   for (const StoredTensor& tensor : stored_tensors(spec))
     for (const Rows& block : tensor.rows) {
       auto& rows = seen.at(block.parameter);
@@ -48,12 +49,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!json) return 0;
   const auto spec = read_spec(*json, "fuzz");
   if (!spec) {
-    if (spec.error().code != Errc::bad_input && spec.error().code != Errc::unsupported) std::abort();
+    if (spec.error().code != Errc::bad_input && spec.error().code != Errc::unsupported)
+      std::abort();
     return 0;
   }
   if (spec->parameter_count() <= 0 || spec->heads % spec->kv_heads != 0) std::abort();
   check_rotary(*spec);
-  const std::int64_t rows = spec->vocabulary + spec->layers * (spec->inner + 2 * std::int64_t{spec->heads} * spec->head_size + spec->width);
+  const std::int64_t rows =
+      spec->vocabulary +
+      spec->layers * (spec->inner + 2 * std::int64_t{spec->heads} * spec->head_size + spec->width);
   if (rows < most_rows && spec->max_positions < most_rows) check_storage(*spec);
   return 0;
 }

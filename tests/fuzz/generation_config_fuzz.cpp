@@ -1,5 +1,5 @@
-// Any text as a generation_config.json: refused with a reason, or settings for a prompt of any length, or a reason why not.
-// Input: the file.
+// Any text as a generation_config.json: refused with a reason, or settings for a prompt of any
+// length, or a reason why not. Input: the file.
 #include <cstdint>
 #include <cstdlib>
 
@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!json) return 0;
   const auto config = read_generation_config(*json, "fuzz");
   if (!config) {
-    if (config.error().code != Errc::bad_input && config.error().code != Errc::unsupported) std::abort();
+    if (config.error().code != Errc::bad_input && config.error().code != Errc::unsupported)
+      std::abort();
     return 0;
   }
   for (const std::size_t length : {std::size_t{0}, std::size_t{7}, std::size_t{1} << 40}) {

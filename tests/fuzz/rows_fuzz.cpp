@@ -1,6 +1,7 @@
-// Any text as a data file: JSON lines, a list of rows, a table, plain text, each also inside gzip, of any layout, for any purpose. Every
-// row is used, counted or the reason to stop; a reader that is sent to a row answers that row. Input: a byte for the format, a byte for the
-// purpose, a byte for the options of plain text and tables, then the file.
+// Any text as a data file: JSON lines, a list of rows, a table, plain text, each also inside gzip,
+// of any layout, for any purpose. Every row is used, counted or the reason to stop; a reader that
+// is sent to a row answers that row. Input: a byte for the format, a byte for the purpose, a byte
+// for the options of plain text and tables, then the file.
 #include <cstdint>
 #include <cstdlib>
 
@@ -18,7 +19,9 @@ template <class T>
 void check_account(const Result<Dataset<T>>& loaded) {
   if (!loaded) return;
   const DataReport& report = loaded->report;
-  if (report.rows != static_cast<std::int64_t>(loaded->examples.size()) + report.bad + report.untrainable) std::abort();
+  if (report.rows !=
+      static_cast<std::int64_t>(loaded->examples.size()) + report.bad + report.untrainable)
+    std::abort();
 }
 
 // Rows that are pairs give two examples.
@@ -57,7 +60,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   options.paths = {folder.write(names[data[0] / 16 % 8], fuzz::text_of(data + 3, size - 3))};
   options.reading.sample_by = static_cast<SampleBy>(data[2] % 4);
   if (data[2] / 4 % 2 == 1) options.reading.column_names = {"prompt", "completion", "label"};
-  if (data[2] / 8 % 2 == 1) options.tags = {{"role_tag", "a"}, {"content_tag", "b"}, {"user_tag", "c"}, {"function_tag", "d"}};
+  if (data[2] / 8 % 2 == 1)
+    options.tags = {
+        {"role_tag", "a"}, {"content_tag", "b"}, {"user_tag", "c"}, {"function_tag", "d"}};
   options.bad_row_limit = 100;
   options.encode.max_length = 64;
   const ByteEncoder encoder(static_cast<ByteEncoder::Template>(data[1] / 3 % 5));

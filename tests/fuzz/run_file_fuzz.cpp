@@ -1,5 +1,5 @@
-// Any text as a run file: refused with Errc::usage, or it is a configuration that is written and read back as the same one.
-// Input: the YAML text.
+// Any text as a run file: refused with Errc::usage, or it is a configuration that is written and
+// read back as the same one. Input: the YAML text.
 #include <cstdint>
 #include <cstdlib>
 

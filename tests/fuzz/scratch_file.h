@@ -11,7 +11,8 @@ namespace troupe::fuzz {
 
 class ScratchFolder {
  public:
-  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "troupe-fuzz-XXXXXX").string()) {
+  ScratchFolder()
+      : path_((std::filesystem::temp_directory_path() / "troupe-fuzz-XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr) std::abort();
   }
   ScratchFolder(const ScratchFolder&) = delete;
@@ -31,6 +32,8 @@ class ScratchFolder {
   std::string path_;
 };
 
-inline std::string_view text_of(const unsigned char* data, std::size_t size) { return {reinterpret_cast<const char*>(data), size}; }
+inline std::string_view text_of(const unsigned char* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
 
 }  // namespace troupe::fuzz

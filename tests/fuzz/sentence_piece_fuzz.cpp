@@ -1,5 +1,5 @@
-// Any bytes as a SentencePiece model: refused with a reason, or it encodes texts into ids of its pieces, and decodes these.
-// Input: the file.
+// Any bytes as a SentencePiece model: refused with a reason, or it encodes texts into ids of its
+// pieces, and decodes these. Input: the file.
 #include <cstdint>
 #include <cstdlib>
 
@@ -9,13 +9,16 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe;  // NOLINT: a program of one page
   static const fuzz::ScratchFolder folder;
-  const auto tokenizer = engine::tokenizer::Tokenizer::load(folder.write("tokenizer.model", fuzz::text_of(data, size)));
+  const auto tokenizer = engine::tokenizer::Tokenizer::load(
+      folder.write("tokenizer.model", fuzz::text_of(data, size)));
   if (!tokenizer) {
-    if (tokenizer.error().code != Errc::bad_input && tokenizer.error().code != Errc::unsupported) std::abort();
+    if (tokenizer.error().code != Errc::bad_input && tokenizer.error().code != Errc::unsupported)
+      std::abort();
     return 0;
   }
   for (const char* text :
-       {"", "Hello, world 123\n\n  \t<s>", "h\xc3\xa9llo \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x99\x82", "aaaaaaaaaaaaaaaa"}) {
+       {"", "Hello, world 123\n\n  \t<s>", "h\xc3\xa9llo \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x99\x82",
+        "aaaaaaaaaaaaaaaa"}) {
     const auto ids = tokenizer->encode(text, true);
     for (const auto id : ids)
       if (id < 0 || static_cast<std::size_t>(id) >= tokenizer->vocab_size()) std::abort();

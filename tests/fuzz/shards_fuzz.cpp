@@ -1,5 +1,5 @@
-// Any text as a model.safetensors.index.json beside two shards: refused with a reason, or it lists each tensor where it is.
-// Input: the index.
+// Any text as a model.safetensors.index.json beside two shards: refused with a reason, or it lists
+// each tensor where it is. Input: the index.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -23,7 +23,8 @@ std::string shard(const std::string& name) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe::engine::checkpoint;
   static const troupe::fuzz::ScratchFolder folder;
-  static const std::string first = folder.write("a.safetensors", shard("x")), second = folder.write("b.safetensors", shard("y"));
+  static const std::string first = folder.write("a.safetensors", shard("x")),
+                           second = folder.write("b.safetensors", shard("y"));
   folder.write(std::string(index_file), troupe::fuzz::text_of(data, size));
   const auto opened = SafetensorsFolder::open(folder.path());
   if (!opened) return 0;

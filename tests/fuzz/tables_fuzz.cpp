@@ -1,4 +1,5 @@
-// Any bytes as a parquet or Arrow file: refused or read, and a reader that is sent to a row answers that row. Input: the file.
+// Any bytes as a parquet or Arrow file: refused or read, and a reader that is sent to a row answers
+// that row. Input: the file.
 #include <cstdint>
 #include <cstdlib>
 

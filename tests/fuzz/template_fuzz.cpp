@@ -1,5 +1,5 @@
-// Any text as a chat template: refused with the line, or it writes a conversation, or it says why not. Within its limits of time and size.
-// Input: the template.
+// Any text as a chat template: refused with the line, or it writes a conversation, or it says why
+// not. Within its limits of time and size. Input: the template.
 #include <cstdint>
 #include <cstdlib>
 
@@ -9,10 +9,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe;  // NOLINT: a program of one page
   using engine::tokenizer::ChatTemplate;
-  static const Json messages = *parse_json(R"([{"role":"system","content":"Be short."},{"role":"user","content":"2 + 2?"},
+  static const Json messages =
+      *parse_json(R"([{"role":"system","content":"Be short."},{"role":"user","content":"2 + 2?"},
         {"role":"assistant","content":" 4 ","tool_calls":[{"type":"function","function":{"name":"add","arguments":{"a":2.5,"b":[1,null,true]}}}]}])",
-                                           "messages");
-  static const Json tools = *parse_json(R"([{"type":"function","function":{"name":"add","parameters":{"type":"object"}}}])", "tools");
+                  "messages");
+  static const Json tools = *parse_json(
+      R"([{"type":"function","function":{"name":"add","parameters":{"type":"object"}}}])", "tools");
   const auto parsed = ChatTemplate::parse(std::string(fuzz::text_of(data, size)), "fuzz");
   if (!parsed) {
     if (parsed.error().code != Errc::bad_input) std::abort();

@@ -1,5 +1,5 @@
-// Any text as a tokenizer.json: refused with a reason, or it encodes and decodes, and a stream of ids is decoded as all of them at once.
-// Input: the file.
+// Any text as a tokenizer.json: refused with a reason, or it encodes and decodes, and a stream of
+// ids is decoded as all of them at once. Input: the file.
 #include <cstdint>
 #include <cstdlib>
 
@@ -22,10 +22,12 @@ void check_decode(const Tokenizer& tokenizer, std::span<const TokenId> ids, bool
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const troupe::fuzz::ScratchFolder folder;
-  const auto tokenizer = Tokenizer::load(folder.write("tokenizer.json", troupe::fuzz::text_of(data, size)));
+  const auto tokenizer =
+      Tokenizer::load(folder.write("tokenizer.json", troupe::fuzz::text_of(data, size)));
   if (!tokenizer) return 0;
   for (const std::string_view text :
-       {"", "Hello, world 123\n\n  \t<s>", "h\xc3\xa9llo \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x99\x82", "\xff\xc3 a\xcc\x81 \xe2\x96\x81x"}) {
+       {"", "Hello, world 123\n\n  \t<s>", "h\xc3\xa9llo \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x99\x82",
+        "\xff\xc3 a\xcc\x81 \xe2\x96\x81x"}) {
     try {
       const auto ids = tokenizer->encode(text, true);
       for (const TokenId id : ids)

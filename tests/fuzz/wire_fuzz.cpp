@@ -1,6 +1,7 @@
-// Any bytes as a body of any type: they are refused with a Failure, or taken; what is taken can be sent again and comes back the same.
-// Input: a byte for the type (from 128 on: a message with its frame), a byte for the number of parts, then (a length of 2 bytes, the bytes)
-// for each part, then the header.
+// Any bytes as a body of any type: they are refused with a Failure, or taken; what is taken can be
+// sent again and comes back the same. Input: a byte for the type (from 128 on: a message with its
+// frame), a byte for the number of parts, then (a length of 2 bytes, the bytes) for each part, then
+// the header.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -35,7 +36,8 @@ void try_as(const transports::WireBody& body) {
     if (taken.error().code != Errc::bad_input) std::abort();
     return;
   }
-  transports::Body resent = transports::Body::of_wire(transports::Body::of(*taken).to_wire(), "fuzz");
+  transports::Body resent =
+      transports::Body::of_wire(transports::Body::of(*taken).to_wire(), "fuzz");
   const auto again = resent.template try_take<T>();
   if (!again || !transports::same(*taken, *again)) std::abort();
 }
@@ -63,12 +65,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   body.header = input.bytes;
   if (type >= 128) {  // a whole message, as it comes from a socket
-    if (const auto several = transports::wire::unbundle(body, "fuzz"); !several && several.error().code != Errc::bad_input) std::abort();
+    if (const auto several = transports::wire::unbundle(body, "fuzz");
+        !several && several.error().code != Errc::bad_input)
+      std::abort();
     const auto message = transports::wire::decode_message(body, "fuzz");
     if (!message && message.error().code != Errc::bad_input) std::abort();
     return 0;
   }
-  try_nth<TrainStep, StepStats, Logprobs, std::vector<float>, Save, Weights, Score, Generate, std::vector<Drawn>, Judge,
-          std::vector<Verdict>, Error, Json, std::vector<std::optional<std::string>>>(type, body);
+  try_nth<TrainStep, StepStats, Logprobs, std::vector<float>, Save, Weights, Score, Generate,
+          std::vector<Drawn>, Judge, std::vector<Verdict>, Error, Json,
+          std::vector<std::optional<std::string>>>(type, body);
   return 0;
 }

@@ -1,5 +1,5 @@
-// golden/generation: the distributions that transformers' sampling settings leave, step by step, and the sequences that its beam
-// searches find, on stories260k. Every setting of the file.
+// golden/generation: the distributions that transformers' sampling settings leave, step by step,
+// and the sequences that its beam searches find, on stories260k. Every setting of the file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ std::vector<std::int32_t> integers(const Json& list) {
 class GoldenGeneration : public testing::Test {
  protected:
   /// One list of the file, and the settings of each entry, all of which must be known.
-  void for_each_entry(std::string_view list, const std::function<void(const Json& entry, const SamplingParams&)>& visit) {
+  void for_each_entry(std::string_view list,
+                      const std::function<void(const Json& entry, const SamplingParams&)>& visit) {
     const Json golden = value_or_throw(read_json(test::golden_folder() + "/" + file));
     const Json* entries = golden.find(list);
     ASSERT_TRUE(entries && !entries->array().empty());
@@ -54,31 +55,36 @@ class GoldenGeneration : public testing::Test {
     std::vector<std::int32_t> tokens = integers(*row.find("ids"));
     const std::size_t prompt = tokens.size();
     const auto& steps = row.find("steps")->array();
-    for (const Json& step : steps) tokens.push_back(static_cast<std::int32_t>(step.find("sampled")->integer()));
+    for (const Json& step : steps)
+      tokens.push_back(static_cast<std::int32_t>(step.find("sampled")->integer()));
     const std::vector<float> z = logits(tokens);
     const auto width = static_cast<std::size_t>(model_->spec().vocabulary);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       SCOPED_TRACE("prompt " + row.find("prompt")->string() + ", step " + std::to_string(i));
       const std::size_t known = prompt + i;
       const Context context{params, std::span(tokens).first(known), prompt, model_->spec().eos_ids};
-      expect_step(steps[i], normalise(process(std::span(z).subspan((known - 1) * width, width), context)));
+      expect_step(steps[i],
+                  normalise(process(std::span(z).subspan((known - 1) * width, width), context)));
     }
   }
 
   static void expect_step(const Json& step, const Distribution& found) {
-    EXPECT_EQ(std::ranges::count_if(found.probabilities, [](double p) { return p > 0; }), step.find("kept")->integer());
+    EXPECT_EQ(std::ranges::count_if(found.probabilities, [](double p) { return p > 0; }),
+              step.find("kept")->integer());
     const std::vector<std::int32_t> ids = integers(*step.find("ids"));
     const auto& probabilities = step.find("probabilities")->array();
     for (std::size_t k = 0; k < ids.size(); ++k) {
       const auto place = std::ranges::find(found.ids, ids[k]);
       ASSERT_NE(place, found.ids.end()) << "token " << ids[k] << " is missing";
-      EXPECT_NEAR(found.probabilities[place - found.ids.begin()], probabilities[k].number(), 1e-5) << "token " << ids[k];
+      EXPECT_NEAR(found.probabilities[place - found.ids.begin()], probabilities[k].number(), 1e-5)
+          << "token " << ids[k];
     }
-    const double rest =
-        std::accumulate(probabilities.begin(), probabilities.end(), 1.0, [](double sum, const Json& p) { return sum - p.number(); });
+    const double rest = std::accumulate(probabilities.begin(), probabilities.end(), 1.0,
+                                        [](double sum, const Json& p) { return sum - p.number(); });
     for (std::size_t i = 0; i < found.ids.size(); ++i) {
       if (std::ranges::find(ids, found.ids[i]) != ids.end()) continue;
-      EXPECT_LE(found.probabilities[i], std::min(rest, probabilities.back().number()) + 1e-5) << "token " << found.ids[i];
+      EXPECT_LE(found.probabilities[i], std::min(rest, probabilities.back().number()) + 1e-5)
+          << "token " << found.ids[i];
     }
   }
 
@@ -97,13 +103,14 @@ class GoldenGeneration : public testing::Test {
       ASSERT_LE(whole.size(), expected.size());
       whole.resize(expected.size(), full_stop);
       EXPECT_EQ(whole, expected);
-      EXPECT_NEAR(found[i].score, scores[i].number(), 1e-5 * std::max(1.0, std::abs(scores[i].number())));
+      EXPECT_NEAR(found[i].score, scores[i].number(),
+                  1e-5 * std::max(1.0, std::abs(scores[i].number())));
     }
   }
 
   std::unique_ptr<ops::Device> device_ = ops::make_cpu_device();
-  std::unique_ptr<models::Decoder> model_ =
-      value_or_throw(checkpoint::load_decoder(*device_, TROUPE_TEST_DATA "/models/stories260k/hf", false));
+  std::unique_ptr<models::Decoder> model_ = value_or_throw(
+      checkpoint::load_decoder(*device_, TROUPE_TEST_DATA "/models/stories260k/hf", false));
 };
 
 TEST_F(GoldenGeneration, EverySamplingSettingLeavesTransformersDistribution) {
@@ -123,7 +130,9 @@ TEST_F(GoldenGeneration, EveryBeamSearchFindsTransformersSequencesAndScores) {
   });
 }
 
-TEST_F(GoldenGeneration, TheFolderHasSomeOfIt) { test::expect_some_golden({file}); }
+TEST_F(GoldenGeneration, TheFolderHasSomeOfIt) {
+  test::expect_some_golden({file});
+}
 
 }  // namespace
 }  // namespace troupe::engine::generate

@@ -26,14 +26,16 @@ TEST_P(GoldenLogprobs, TheProgramGivesThem) {
   std::string rows;
   int sequences = 0;
   for (; golden.find(cat("tokens.", sequences)); ++sequences) {
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(golden.find(cat("tokens.", sequences))->count()));
+    std::vector<std::int32_t> ids(
+        static_cast<std::size_t>(golden.find(cat("tokens.", sequences))->count()));
     value_or_throw(golden.read_i32(cat("tokens.", sequences), ids));
     Json::Array list;
     for (const auto id : ids) list.emplace_back(id);
     rows += Json(Json::Object{{"ids", std::move(list)}}).dump() + "\n";
   }
   put(scratch / "rows.jsonl", rows);
-  const auto command = cat(TROUPE_PROGRAM " logprobs --model ", folder, " < ", scratch / "rows.jsonl", " > ", scratch / "answers.jsonl");
+  const auto command = cat(TROUPE_PROGRAM " logprobs --model ", folder, " < ",
+                           scratch / "rows.jsonl", " > ", scratch / "answers.jsonl");
   ASSERT_EQ(std::system(command.c_str()), 0);
   std::istringstream answers(slurp(scratch / "answers.jsonl"));
   std::string line;
@@ -43,15 +45,17 @@ TEST_P(GoldenLogprobs, TheProgramGivesThem) {
     std::vector<double> wanted(static_cast<std::size_t>(golden.find(cat("logp.", i))->count()));
     value_or_throw(golden.read_f64(cat("logp.", i), wanted));
     ASSERT_EQ(found.find("logprobs")->array().size(), wanted.size() + 1);
-    for (std::size_t t = 0; t < wanted.size(); ++t) EXPECT_NEAR(found.find("logprobs")->array()[t + 1].number(), wanted[t], 2e-5);
+    for (std::size_t t = 0; t < wanted.size(); ++t)
+      EXPECT_NEAR(found.find("logprobs")->array()[t + 1].number(), wanted[t], 2e-5);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenLogprobs, testing::ValuesIn(test::dense_models), [](const auto& param) {
-  std::string name = param.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, GoldenLogprobs, testing::ValuesIn(test::dense_models),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace troupe::engine::checkpoint

@@ -1,5 +1,5 @@
-// The models of golden/models: logits, log-probabilities, gradients, AdamW steps and greedy tokens as transformers computes them in
-// float64.
+// The models of golden/models: logits, log-probabilities, gradients, AdamW steps and greedy tokens
+// as transformers computes them in float64.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,9 @@
 namespace troupe::engine {
 namespace {
 
-std::string file_of(const std::string& name) { return "models/" + name + "/golden.safetensors"; }
+std::string file_of(const std::string& name) {
+  return "models/" + name + "/golden.safetensors";
+}
 
 double relative_distance(const std::vector<float>& found, const std::vector<double>& wanted) {
   double distance = 0, size = 0;
@@ -34,7 +36,8 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
     SKIP_WITHOUT_GOLDEN(file_of(GetParam()));
     folder_ = test::golden_folder() + "/models/" + GetParam();
     stored_ = models::stored_tensors(value_or_throw(checkpoint::read_folder_spec(folder_)));
-    golden_.emplace(value_or_throw(checkpoint::SafetensorsFile::open(folder_ + "/golden.safetensors")));
+    golden_.emplace(
+        value_or_throw(checkpoint::SafetensorsFile::open(folder_ + "/golden.safetensors")));
     for (int i = 0; golden_->find("tokens." + std::to_string(i)); ++i) {
       tokens_.push_back(integers("tokens." + std::to_string(i)));
       batch_.append(tokens_.back(), std::vector<float>(tokens_.back().size(), 1.0f));
@@ -47,12 +50,15 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
   }
   std::unique_ptr<train::Trainer> trainer_of(std::unique_ptr<models::Decoder> model) {
     optim::AdamWConfig adamw;
-    adamw.beta1 = 0.9, adamw.beta2 = 0.95, adamw.eps = 1e-8, adamw.weight_decay = 0.1, adamw.max_grad_norm = 1;
-    return std::make_unique<train::Trainer>(std::move(model), train::TrainerOptions{.optimizer = adamw});
+    adamw.beta1 = 0.9, adamw.beta2 = 0.95, adamw.eps = 1e-8, adamw.weight_decay = 0.1,
+    adamw.max_grad_norm = 1;
+    return std::make_unique<train::Trainer>(std::move(model),
+                                            train::TrainerOptions{.optimizer = adamw});
   }
-  /// transformers' dynamic positions remember the longest sequence that they have seen, 24 tokens here, and turn every later one that is
-  /// beyond the trained length by it, until a shorter one comes. Here a sequence turns by its own length, always; what transformers does
-  /// from the second step on is the same model with these frequencies for all that are longer.
+  /// transformers' dynamic positions remember the longest sequence that they have seen, 24 tokens
+  /// here, and turn every later one that is beyond the trained length by it, until a shorter one
+  /// comes. Here a sequence turns by its own length, always; what transformers does from the second
+  /// step on is the same model with these frequencies for all that are longer.
   std::unique_ptr<train::Trainer> remembering(train::Trainer& before) {
     models::DecoderSpec spec = before.model().spec();
     spec.rotary[0].longer = spec.rotary[0].frequencies(24);
@@ -60,7 +66,8 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
     device_->copy(before.model().parameters().values(), model->parameters().values());
     auto after = trainer_of(std::move(model));
     auto& moments = before.optimizer();
-    after->optimizer().restore(ops::to_host(*device_, moments.exp_avg()), ops::to_host(*device_, moments.exp_avg_sq()), moments.steps());
+    after->optimizer().restore(ops::to_host(*device_, moments.exp_avg()),
+                               ops::to_host(*device_, moments.exp_avg_sq()), moments.steps());
     return after;
   }
   std::vector<double> doubles(const std::string& name) {
@@ -74,26 +81,34 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
     return values;
   }
 
-  /// Softmax does not feel what all keys have in common: in channels that positions do not turn, or hardly turn, the gradient of a bias of
-  /// keys is 0, or far below the rounding of a float32 sum, and AdamW makes steps of that rounding. (torch in float32 is as far from the
-  /// golden numbers there.) These elements of `tensor`, a vector, where the float64 gradient is that small.
+  /// Softmax does not feel what all keys have in common: in channels that positions do not turn, or
+  /// hardly turn, the gradient of a bias of keys is 0, or far below the rounding of a float32 sum,
+  /// and AdamW makes steps of that rounding. (torch in float32 is as far from the golden numbers
+  /// there.) These elements of `tensor`, a vector, where the float64 gradient is that small.
   std::vector<bool> lost(const models::StoredTensor& tensor) {
-    const std::vector<float> one(static_cast<std::size_t>(tensor.row_count()), 1.0f), none(one.size(), 0.0f);
-    const auto keys = models::pack(tensor, [&](const std::string& name) { return (name.ends_with("k_proj.bias") ? one : none).data(); });
+    const std::vector<float> one(static_cast<std::size_t>(tensor.row_count()), 1.0f),
+        none(one.size(), 0.0f);
+    const auto keys = models::pack(tensor, [&](const std::string& name) {
+      return (name.ends_with("k_proj.bias") ? one : none).data();
+    });
     const auto gradient = doubles("grad." + tensor.name);
     double largest = 0;
     for (const double g : gradient) largest = std::max(largest, std::abs(g));
     std::vector<bool> out;
-    for (std::size_t i = 0; i < keys.size(); ++i) out.push_back(keys[i] == 1.0f && std::abs(gradient[i]) < 64 * 0x1p-24 * largest);
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      out.push_back(keys[i] == 1.0f && std::abs(gradient[i]) < 64 * 0x1p-24 * largest);
     return out;
   }
 
-  /// What the file calls `prefix`NAME against the gradients or the values of the parameters, tensor by tensor of the file.
-  void expect_stored(train::Trainer& trained, const std::string& prefix, Tensor nn::Parameter::*which) {
+  /// What the file calls `prefix`NAME against the gradients or the values of the parameters, tensor
+  /// by tensor of the file.
+  void expect_stored(train::Trainer& trained, const std::string& prefix,
+                     Tensor nn::Parameter::*which) {
     for (const auto& tensor : stored_) {
       std::map<std::string, std::vector<float>> parts;
       const auto found = models::pack(tensor, [&](const std::string& name) {
-        if (!parts.contains(name)) parts[name] = ops::to_host(*device_, trained.model().parameters().at(name).*which);
+        if (!parts.contains(name))
+          parts[name] = ops::to_host(*device_, trained.model().parameters().at(name).*which);
         return parts[name].data();
       });
       ASSERT_TRUE(golden_->find(prefix + tensor.name)) << tensor.name;
@@ -119,14 +134,16 @@ TEST_P(GoldenModel, Logits) {
   auto model = load(false);
   const auto layout = train::layout_of(batch_);
   nn::Saved nothing = nn::Saved::nothing();
-  const auto logits =
-      ops::to_host(*device_, model->head().logits(model->forward(batch_.tokens, {*device_, layout}, nothing), ops::Precision::f32));
+  const auto logits = ops::to_host(
+      *device_, model->head().logits(model->forward(batch_.tokens, {*device_, layout}, nothing),
+                                     ops::Precision::f32));
   std::size_t at = 0;
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     double largest = 0;
     const auto wanted = doubles("logits." + std::to_string(i));
     for (const double z : wanted) largest = std::max(largest, std::abs(z));
-    for (const double z : wanted) ASSERT_NEAR(static_cast<double>(logits[at++]), z, 2e-5 * largest) << "sequence " << i;
+    for (const double z : wanted)
+      ASSERT_NEAR(static_cast<double>(logits[at++]), z, 2e-5 * largest) << "sequence " << i;
   }
 }
 
@@ -135,7 +152,8 @@ TEST_P(GoldenModel, LogProbabilities) {
   const auto logp = train::logprobs(*model, batch_, {.every_token = true});
   for (std::size_t i = 0, at = 0; i < tokens_.size(); ++i) {
     at += 1;
-    for (const double wanted : doubles("logp." + std::to_string(i))) ASSERT_NEAR(static_cast<double>(logp[at++]), wanted, 2e-5);
+    for (const double wanted : doubles("logp." + std::to_string(i)))
+      ASSERT_NEAR(static_cast<double>(logp[at++]), wanted, 2e-5);
   }
 }
 
@@ -149,10 +167,12 @@ TEST_P(GoldenModel, FiveAdamWSteps) {
   auto trained = trainer_of(load(true));
   const auto losses = doubles("adamw_losses"), norms = doubles("adamw_grad_norms");
   for (std::size_t step = 0; step < losses.size(); ++step) {
-    EXPECT_NEAR(trained->forward_backward(batch_, algorithms::SftLoss{}).loss, losses[step], 1e-5) << "step " << step;
+    EXPECT_NEAR(trained->forward_backward(batch_, algorithms::SftLoss{}).loss, losses[step], 1e-5)
+        << "step " << step;
     const auto update = value_or_throw(trained->update(1e-3));
     EXPECT_NEAR(update.grad_norm, norms[step], 1e-4 * norms[step]) << "step " << step;
-    if (step == 0 && std::string_view(GetParam()) == "llama-dynamic-rope") trained = remembering(*trained);
+    if (step == 0 && std::string_view(GetParam()) == "llama-dynamic-rope")
+      trained = remembering(*trained);
   }
   expect_stored(*trained, "after5.", &nn::Parameter::value);
 }
@@ -164,23 +184,26 @@ TEST_P(GoldenModel, GreedyTokens) {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     const auto wanted = integers("greedy." + std::to_string(i));
     generate::Request request{.id = i, .prompt = {wanted.begin(), wanted.begin() + 6}};
-    request.params.greedy = true, request.params.max_new_tokens = 16, request.params.ignore_eos = true;
+    request.params.greedy = true, request.params.max_new_tokens = 16,
+    request.params.ignore_eos = true;
     requests.push_back(std::move(request));
   }
   const auto done = value_or_throw(generator.generate_all(std::move(requests)));
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (doubles("greedy_margin." + std::to_string(i))[0] < 1e-4) continue;
     const auto wanted = integers("greedy." + std::to_string(i));
-    EXPECT_EQ(done[i].ids, std::vector<std::int32_t>(wanted.begin() + 6, wanted.end())) << "prompt " << i;
+    EXPECT_EQ(done[i].ids, std::vector<std::int32_t>(wanted.begin() + 6, wanted.end()))
+        << "prompt " << i;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenModel, ::testing::ValuesIn(test::dense_models), [](const auto& param) {
-  std::string name = param.param;
-  for (char& c : name)
-    if (c == '-') c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, GoldenModel, ::testing::ValuesIn(test::dense_models),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           for (char& c : name)
+                             if (c == '-') c = '_';
+                           return name;
+                         });
 
 TEST(GoldenModels, SomeOfThemAreThere) {
   std::vector<std::string> files;

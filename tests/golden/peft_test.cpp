@@ -1,4 +1,5 @@
-// The adapters of golden/peft over golden/models: logits, merged weights and AdamW steps of the adapter alone, as PEFT computes them.
+// The adapters of golden/peft over golden/models: logits, merged weights and AdamW steps of the
+// adapter alone, as PEFT computes them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,10 +15,13 @@
 namespace troupe::engine {
 namespace {
 
-constexpr const char* names[] = {"llama-q-v",     "llama-rslora",     "llama-dora",        "llama-layer-1-only",
-                                 "llama-lm-head", "qwen2-all-linear", "qwen3-rank-pattern"};
+constexpr const char* names[] = {"llama-q-v",          "llama-rslora",  "llama-dora",
+                                 "llama-layer-1-only", "llama-lm-head", "qwen2-all-linear",
+                                 "qwen3-rank-pattern"};
 
-std::string file_of(const std::string& name) { return "peft/" + name + "/golden.safetensors"; }
+std::string file_of(const std::string& name) {
+  return "peft/" + name + "/golden.safetensors";
+}
 
 class GoldenAdapter : public ::testing::TestWithParam<const char*> {
  protected:
@@ -25,8 +29,10 @@ class GoldenAdapter : public ::testing::TestWithParam<const char*> {
     SKIP_WITHOUT_GOLDEN(file_of(GetParam()));
     folder_ = test::golden_folder() + "/peft/" + GetParam();
     const auto config = value_or_throw(read_json(folder_ + "/adapter_config.json"));
-    base_ = test::golden_folder() + "/models/" + value_or_throw(get_string(config, "base_model_name_or_path", folder_));
-    golden_.emplace(value_or_throw(checkpoint::SafetensorsFile::open(folder_ + "/golden.safetensors")));
+    base_ = test::golden_folder() + "/models/" +
+            value_or_throw(get_string(config, "base_model_name_or_path", folder_));
+    golden_.emplace(
+        value_or_throw(checkpoint::SafetensorsFile::open(folder_ + "/golden.safetensors")));
     for (int i = 0; golden_->find("tokens." + std::to_string(i)); ++i) {
       const std::string name = "tokens." + std::to_string(i);
       std::vector<std::int32_t> ids(static_cast<std::size_t>(golden_->find(name)->count()));
@@ -46,7 +52,9 @@ class GoldenAdapter : public ::testing::TestWithParam<const char*> {
   std::vector<float> logits(models::Decoder& model) {
     const auto layout = train::layout_of(batch_);
     nn::Saved nothing = nn::Saved::nothing();
-    return ops::to_host(*device_, model.head().logits(model.forward(batch_.tokens, {*device_, layout}, nothing), ops::Precision::f32));
+    return ops::to_host(
+        *device_, model.head().logits(model.forward(batch_.tokens, {*device_, layout}, nothing),
+                                      ops::Precision::f32));
   }
   void expect_golden_logits(const std::vector<float>& found) {
     std::size_t at = 0;
@@ -54,7 +62,8 @@ class GoldenAdapter : public ::testing::TestWithParam<const char*> {
       const auto wanted = doubles("logits." + std::to_string(i));
       double largest = 0;
       for (const double z : wanted) largest = std::max(largest, std::abs(z));
-      for (const double z : wanted) ASSERT_NEAR(static_cast<double>(found.at(at++)), z, 2e-5 * largest) << "sequence " << i;
+      for (const double z : wanted)
+        ASSERT_NEAR(static_cast<double>(found.at(at++)), z, 2e-5 * largest) << "sequence " << i;
     }
     EXPECT_EQ(at, found.size());
   }
@@ -70,7 +79,9 @@ class GoldenAdapter : public ::testing::TestWithParam<const char*> {
   data::Experience batch_;
 };
 
-TEST_P(GoldenAdapter, Logits) { expect_golden_logits(logits(*load(false))); }
+TEST_P(GoldenAdapter, Logits) {
+  expect_golden_logits(logits(*load(false)));
+}
 
 TEST_P(GoldenAdapter, TheBaseAloneAnswersAsTheBaseDoes) {
   auto model = load(false);
@@ -85,34 +96,40 @@ TEST_P(GoldenAdapter, MergedWeights) {
   for (const auto& tensor : golden_->tensors()) {
     if (!tensor.name.starts_with("merged.")) continue;
     const nn::Parameter* stored = model->parameters().find(tensor.name.substr(7));
-    if (!stored && model->spec().tied) stored = model->parameters().find("model.embed_tokens.weight");
+    if (!stored && model->spec().tied)
+      stored = model->parameters().find("model.embed_tokens.weight");
     ASSERT_TRUE(stored) << tensor.name;
     const auto found = ops::to_host(*device_, stored->value);
     const auto wanted = doubles(tensor.name);
-    for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(static_cast<double>(found.at(i)), wanted[i], 1e-6) << tensor.name;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      ASSERT_NEAR(static_cast<double>(found.at(i)), wanted[i], 1e-6) << tensor.name;
   }
   expect_golden_logits(logits(*model));
 }
 
 TEST_P(GoldenAdapter, FiveAdamWSteps) {
   optim::AdamWConfig adamw;
-  adamw.beta1 = 0.9, adamw.beta2 = 0.95, adamw.eps = 1e-8, adamw.weight_decay = 0, adamw.max_grad_norm = 1;
+  adamw.beta1 = 0.9, adamw.beta2 = 0.95, adamw.eps = 1e-8, adamw.weight_decay = 0,
+  adamw.max_grad_norm = 1;
   train::Trainer trained(load(true), {.optimizer = adamw});
   const auto losses = doubles("adamw_losses"), norms = doubles("adamw_grad_norms");
   ASSERT_EQ(losses.size(), 5u);
   for (std::size_t step = 0; step < losses.size(); ++step) {
-    EXPECT_NEAR(trained.forward_backward(batch_, algorithms::SftLoss{}).loss, losses[step], 1e-5) << "step " << step;
+    EXPECT_NEAR(trained.forward_backward(batch_, algorithms::SftLoss{}).loss, losses[step], 1e-5)
+        << "step " << step;
     const auto update = value_or_throw(trained.update(5e-3));
-    EXPECT_NEAR(update.grad_norm, norms[step], 1e-5 * std::max(1.0, norms[step])) << "step " << step;
+    EXPECT_NEAR(update.grad_norm, norms[step], 1e-5 * std::max(1.0, norms[step]))
+        << "step " << step;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Adapters, GoldenAdapter, ::testing::ValuesIn(names), [](const auto& param) {
-  std::string name = param.param;
-  for (char& c : name)
-    if (c == '-') c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Adapters, GoldenAdapter, ::testing::ValuesIn(names),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           for (char& c : name)
+                             if (c == '-') c = '_';
+                           return name;
+                         });
 
 TEST(GoldenAdapters, SomeOfThemAreThere) {
   std::vector<std::string> files;

@@ -1,4 +1,5 @@
-// Every family's files: read, written and read again they are the same to the bit, whole or in shards, and so are the files.
+// Every family's files: read, written and read again they are the same to the bit, whole or in
+// shards, and so are the files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,8 @@ struct EveryFamily : testing::TestWithParam<const char*> {
     source = cat(test::golden_folder(), "/models/", GetParam());
   }
   std::vector<float> values(const std::string& folder) {
-    return ops::to_host(*device, value_or_throw(load_decoder(*device, folder, false))->parameters().values());
+    return ops::to_host(
+        *device, value_or_throw(load_decoder(*device, folder, false))->parameters().values());
   }
   std::string save(const Scratch& to, const std::string& from, SaveOptions options) {
     const auto model = value_or_throw(load_decoder(*device, from, false));
@@ -38,13 +40,16 @@ struct EveryFamily : testing::TestWithParam<const char*> {
 TEST_P(EveryFamily, IsSavedUnderTheNamesAndWithTheBytesThatItWasReadFrom) {
   const Scratch scratch;
   save(scratch, source, {});
-  const auto before = value_or_throw(SafetensorsFolder::open(source)), after = value_or_throw(SafetensorsFolder::open(scratch.path()));
+  const auto before = value_or_throw(SafetensorsFolder::open(source)),
+             after = value_or_throw(SafetensorsFolder::open(scratch.path()));
   ASSERT_EQ(before.all().size(), after.all().size());
   for (const auto& place : before.all()) {
     const auto again = after.find(place.tensor->name);
     ASSERT_TRUE(again) << place.tensor->name;
     EXPECT_EQ(again->tensor->shape, place.tensor->shape) << place.tensor->name;
-    EXPECT_TRUE(std::ranges::equal(again->file->bytes(*again->tensor), place.file->bytes(*place.tensor))) << place.tensor->name;
+    EXPECT_TRUE(
+        std::ranges::equal(again->file->bytes(*again->tensor), place.file->bytes(*place.tensor)))
+        << place.tensor->name;
   }
 }
 
@@ -64,7 +69,8 @@ TEST_P(EveryFamily, RoundsOnceToSixteenBits) {
   }
 }
 
-// As openai-community/gpt2 stores it: without the prefix, with the mask of causal attention that transformers once kept as a buffer.
+// As openai-community/gpt2 stores it: without the prefix, with the mask of causal attention that
+// transformers once kept as a buffer.
 TEST(Storage, FilesOfABaseModelWithBuffersLoad) {
   SKIP_WITHOUT_GOLDEN("models/gpt2/config.json");
   const std::string source = cat(test::golden_folder(), "/models/gpt2");
@@ -79,19 +85,25 @@ TEST(Storage, FilesOfABaseModelWithBuffersLoad) {
   }
   const Scratch scratch;
   auto writer = value_or_throw(SafetensorsWriter::create(scratch / "model.safetensors", plans));
-  for (const auto& tensor : writer.tensors()) value_or_throw(writer.write(tensor.name, values.at(tensor.name)));
+  for (const auto& tensor : writer.tensors())
+    value_or_throw(writer.write(tensor.name, values.at(tensor.name)));
   value_or_throw(writer.finish());
   put(scratch / "config.json", slurp(source + "/config.json"));
   const auto device = ops::make_cpu_device({.threads = 1});
-  EXPECT_EQ(ops::to_host(*device, value_or_throw(load_decoder(*device, scratch.path(), false))->parameters().values()),
-            ops::to_host(*device, value_or_throw(load_decoder(*device, source, false))->parameters().values()));
+  EXPECT_EQ(
+      ops::to_host(
+          *device,
+          value_or_throw(load_decoder(*device, scratch.path(), false))->parameters().values()),
+      ops::to_host(*device,
+                   value_or_throw(load_decoder(*device, source, false))->parameters().values()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryFamily, testing::ValuesIn(test::dense_models), [](const auto& param) {
-  std::string name = param.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, EveryFamily, testing::ValuesIn(test::dense_models),
+                         [](const auto& param) {
+                           std::string name = param.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace troupe::engine::checkpoint

@@ -1,4 +1,5 @@
-// What real models think of real stories, next to a float64 forward pass: TinyStories' first twelve, the start token first.
+// What real models think of real stories, next to a float64 forward pass: TinyStories' first
+// twelve, the start token first.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace troupe::engine {
 namespace {
 
 std::vector<std::string> stories() {
-  const std::string text = value_or_throw(read_file(TROUPE_TEST_DATA "/datasets/pretrain/tinystories_train_head.txt"));
+  const std::string text =
+      value_or_throw(read_file(TROUPE_TEST_DATA "/datasets/pretrain/tinystories_train_head.txt"));
   const std::string separator = "<|endoftext|>", space = " \n";
   std::vector<std::string> all;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -29,7 +31,9 @@ std::vector<std::string> stories() {
 struct Model {
   const char *title, *name, *folder;
 };
-void PrintTo(const Model& model, std::ostream* out) { *out << model.name; }
+void PrintTo(const Model& model, std::ostream* out) {
+  *out << model.name;
+}
 
 class GoldenStories : public testing::TestWithParam<Model> {
  protected:
@@ -55,13 +59,15 @@ class GoldenStories : public testing::TestWithParam<Model> {
 TEST_P(GoldenStories, EachOnesLogLikelihoodIsThatOfAFloat64Pass) {
   const auto device = ops::make_cpu_device();
   const auto model = value_or_throw(checkpoint::load_decoder(*device, folder_, false));
-  const auto logp = train::logprobs(*model, batch_, {.micro_batch_tokens = 1000, .every_token = true});
+  const auto logp =
+      train::logprobs(*model, batch_, {.micro_batch_tokens = 1000, .every_token = true});
   const auto &tokens = expected_.find("tokens")->array(), &nll = expected_.find("nll")->array();
   ASSERT_EQ(static_cast<std::size_t>(batch_.sequences()), nll.size());
   double sum = 0, count = 0;
   for (std::size_t n = 0; n < nll.size(); ++n) {
     const auto begin = logp.begin() + batch_.offsets[n], end = logp.begin() + batch_.offsets[n + 1];
-    const double story = -std::accumulate(begin, end, 0.0), length = static_cast<double>(end - begin) - 1;
+    const double story = -std::accumulate(begin, end, 0.0),
+                 length = static_cast<double>(end - begin) - 1;
     EXPECT_EQ(length, tokens[n].number()) << "story " << n;
     EXPECT_NEAR(story / length, nll[n].number() / length, 1e-5) << "story " << n;
     sum += story, count += length;
@@ -71,7 +77,8 @@ TEST_P(GoldenStories, EachOnesLogLikelihoodIsThatOfAFloat64Pass) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenStories,
                          testing::Values(Model{"Stories260k", "stories260k", "stories260k/hf"},
-                                         Model{"Tinystories656k", "tinystories-656k", "tinystories-656k"}),
+                                         Model{"Tinystories656k", "tinystories-656k",
+                                               "tinystories-656k"}),
                          [](const auto& each) { return each.param.title; });
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What troupe saves loads in transformers with the same logits: every family, with a language head and with both score heads.
+// What troupe saves loads in transformers with the same logits: every family, with a language head
+// and with both score heads.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -18,7 +19,9 @@ namespace {
 
 constexpr int cannot = 77;  // the script's word for "nothing to compare with"
 
-std::string folder_of(const char* name) { return cat(test::golden_folder(), "/models/", name); }
+std::string folder_of(const char* name) {
+  return cat(test::golden_folder(), "/models/", name);
+}
 
 struct Saver {
   explicit Saver(std::string to) : root(std::move(to)) {}
@@ -32,27 +35,32 @@ struct Saver {
     if (labels > 0) draw_score_head(*model, 0.5, 11);
     const std::string folder = cat(root, "/", name);
     std::filesystem::create_directories(folder);
-    value_or_throw(save_parameters(folder, model->parameters(), {.source = source, .tied = model->spec().tied}));
+    value_or_throw(save_parameters(folder, model->parameters(),
+                                   {.source = source, .tied = model->spec().tied}));
     ops::Layout layout{{0, static_cast<std::int32_t>(tokens.size())}, {}};
     for (std::int32_t t = 0; t < layout.rows(); ++t) layout.positions.push_back(t);
     nn::Saved nothing = nn::Saved::nothing();
     const Tensor hidden = model->forward(tokens, {*device, layout}, nothing);
-    const Tensor logits = labels > 0 ? model->score().forward(hidden) : model->head().logits(hidden, ops::Precision::f32);
+    const Tensor logits = labels > 0 ? model->score().forward(hidden)
+                                     : model->head().logits(hidden, ops::Precision::f32);
     write(cat(folder, "/troupe.safetensors"), logits);
   }
 
   void write(const std::string& path, const Tensor& logits) {
     auto writer = value_or_throw(SafetensorsWriter::create(
-        path, {{"logits", StoredType::f32, {logits.shape()[0], logits.shape()[1]}}, {"tokens", StoredType::i32, {std::ssize(tokens)}}}));
+        path, {{"logits", StoredType::f32, {logits.shape()[0], logits.shape()[1]}},
+               {"tokens", StoredType::i32, {std::ssize(tokens)}}}));
     for (const auto& tensor : writer.tensors())
-      value_or_throw(tensor.name == "logits" ? writer.write(tensor.name, ops::to_host(*device, logits))
-                                             : writer.write_bytes(tensor.name, std::as_bytes(std::span(tokens))));
+      value_or_throw(tensor.name == "logits"
+                         ? writer.write(tensor.name, ops::to_host(*device, logits))
+                         : writer.write_bytes(tensor.name, std::as_bytes(std::span(tokens))));
     value_or_throw(writer.finish());
   }
 
   std::string root;
   std::unique_ptr<ops::Device> device = ops::make_cpu_device();
-  std::vector<std::int32_t> tokens{17, 3, 99, 250, 41, 41, 8, 120, 77, 5, 200, 13, 64, 31, 90, 2, 155, 7, 66, 180};
+  std::vector<std::int32_t> tokens{17,  3,  99, 250, 41, 41, 8,   120, 77, 5,
+                                   200, 13, 64, 31,  90, 2,  155, 7,   66, 180};
 };
 
 TEST(TransformersInterop, LoadsWhatTroupeSavesWithTheSameLogits) {
@@ -66,9 +74,11 @@ TEST(TransformersInterop, LoadsWhatTroupeSavesWithTheSameLogits) {
     saver.save(folder_of(name), cat(name, "-tokens"), 2, true);
   }
   const char* python = std::getenv("TROUPE_PYTHON");
-  const int status = std::system(cat(python ? python : "python3", " " TROUPE_SCRIPT " ", scratch.path()).c_str());
+  const int status =
+      std::system(cat(python ? python : "python3", " " TROUPE_SCRIPT " ", scratch.path()).c_str());
   if (WIFEXITED(status) && (WEXITSTATUS(status) == cannot || WEXITSTATUS(status) == 127))
-    GTEST_SKIP() << "not compared: " << (python ? python : "python3") << " has no transformers; TROUPE_PYTHON may name one that has";
+    GTEST_SKIP() << "not compared: " << (python ? python : "python3")
+                 << " has no transformers; TROUPE_PYTHON may name one that has";
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "see the lines above";
 }
 

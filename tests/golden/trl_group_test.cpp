@@ -27,27 +27,35 @@ void set_loss_type(GrpoLoss& loss, const std::string& type) {
 }
 
 GrpoLoss grpo_loss(const Json& settings) {
-  const auto number = [&](const char* key, double otherwise) { return settings.find(key) ? settings.find(key)->number() : otherwise; };
+  const auto number = [&](const char* key, double otherwise) {
+    return settings.find(key) ? settings.find(key)->number() : otherwise;
+  };
   GrpoLoss loss;
   set_loss_type(loss, settings.find("loss_type")->string());
   auto& s = loss.surrogate;
-  s.clip_low = number("epsilon", 0.2), s.clip_high = number("epsilon_high", s.clip_low), s.delta = number("delta", 0);
-  s.sapo_temperature_pos = number("sapo_temperature_pos", 1), s.sapo_temperature_neg = number("sapo_temperature_neg", 1.05);
+  s.clip_low = number("epsilon", 0.2), s.clip_high = number("epsilon_high", s.clip_low),
+  s.delta = number("delta", 0);
+  s.sapo_temperature_pos = number("sapo_temperature_pos", 1),
+  s.sapo_temperature_neg = number("sapo_temperature_neg", 1.05);
   s.vespo_k_pos = number("vespo_k_pos", 2), s.vespo_lambda_pos = number("vespo_lambda_pos", 3);
   s.vespo_k_neg = number("vespo_k_neg", 3), s.vespo_lambda_neg = number("vespo_lambda_neg", 2);
-  loss.beta = number("beta", 0), loss.kl_times_ratio = settings.find("use_bias_correction_kl")->boolean();
+  loss.beta = number("beta", 0),
+  loss.kl_times_ratio = settings.find("use_bias_correction_kl")->boolean();
   loss.entropy_coef = number("entropy_coef", 0), loss.temperature = number("temperature", 1);
   loss.top_entropy_quantile = number("top_entropy_quantile", 1);
-  if (settings.find("importance_sampling_level")->string() == "sequence") loss.ratio = RatioLevel::sequence;
+  if (settings.find("importance_sampling_level")->string() == "sequence")
+    loss.ratio = RatioLevel::sequence;
   return loss;
 }
 
-// Rows of one prompt are a group, in any order; what we compute from the rewards must be what TRL computed.
+// Rows of one prompt are a group, in any order; what we compute from the rewards must be what TRL
+// computed.
 template <class F>
 void expect_advantages(const Json& given, const std::vector<double>& rewards, F&& advantages_of) {
   std::map<std::vector<std::int32_t>, std::vector<std::size_t>> groups;
   const auto& prompts = given.find("prompts")->array();
-  for (std::size_t n = 0; n < prompts.size(); ++n) groups[numbers<std::int32_t>(prompts[n])].push_back(n);
+  for (std::size_t n = 0; n < prompts.size(); ++n)
+    groups[numbers<std::int32_t>(prompts[n])].push_back(n);
   std::vector<std::size_t> order;
   for (const auto& [prompt, rows] : groups) {
     if (rows.size() != 4) return;  // the same prompt twice: which rows belong together is not known
@@ -57,16 +65,20 @@ void expect_advantages(const Json& given, const std::vector<double>& rewards, F&
   for (const auto row : order) grouped.push_back(rewards[row]);
   const auto found = advantages_of(grouped);
   const auto expected = numbers<double>(*given.find("advantages"));
-  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_NEAR(found[i], expected[order[i]], 2e-5) << "row " << order[i];
+  for (std::size_t i = 0; i < order.size(); ++i)
+    EXPECT_NEAR(found[i], expected[order[i]], 2e-5) << "row " << order[i];
 }
 
-Experience grpo_batch(const Json& given, const Json& settings, const GrpoLoss& loss, double longest) {
-  const auto &prompts = given.find("prompts")->array(), &completions = given.find("completions")->array();
+Experience grpo_batch(const Json& given, const Json& settings, const GrpoLoss& loss,
+                      double longest) {
+  const auto &prompts = given.find("prompts")->array(),
+             &completions = given.find("completions")->array();
   const auto advantages = numbers<double>(*given.find("advantages"));
   const bool drop_truncated = settings.find("mask_truncated_completions")->boolean();
   constexpr std::int32_t stop_token = 426;
   Experience b;
-  const auto column = [&](const char* key, std::size_t n, std::size_t prompt, std::vector<float>& into) {
+  const auto column = [&](const char* key, std::size_t n, std::size_t prompt,
+                          std::vector<float>& into) {
     if (given.find(key) == nullptr) return;
     into.insert(into.end(), prompt, 0.0f);
     for (const auto x : numbers<float>(given.find(key)->array()[n])) into.push_back(x);
@@ -92,21 +104,30 @@ TEST_P(GoldenGrpo, EveryStepIsReproduced) {
   const GrpoLoss loss = grpo_loss(settings);
   const double longest = settings.find("max_completion_length")->number();
   const std::string& scaled_by = settings.find("scale_rewards")->string();
-  const auto scale = scaled_by == "group" ? GroupScale::group : scaled_by == "batch" ? GroupScale::batch : GroupScale::none;
+  const auto scale = scaled_by == "group"   ? GroupScale::group
+                     : scaled_by == "batch" ? GroupScale::batch
+                                            : GroupScale::none;
   replay(loss, [&](const Json& given) {
     expect_advantages(given, numbers<double>(*given.find("rewards")),
-                      [&](const std::vector<double>& grouped) { return group_advantages(grouped, 4, scale).values; });
+                      [&](const std::vector<double>& grouped) {
+                        return group_advantages(grouped, 4, scale).values;
+                      });
     return grpo_batch(given, settings, loss, longest);
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Trl, GoldenGrpo,
-    ::testing::Values(Run{"Grpo", "grpo"}, Run{"Bnpo", "bnpo"}, Run{"DrGrpo", "dr_grpo"}, Run{"Dapo", "dapo"}, Run{"Cispo", "cispo"},
-                      Run{"Sapo", "sapo"}, Run{"Luspo", "luspo"}, Run{"Vespo", "vespo"}, Run{"TopEntropy", "entropy mask top 20 %"},
-                      Run{"PlainK3", "grpo, KL not bias-corrected (plain k3)"}, Run{"EntropyBonus", "dapo, entropy bonus 0.01"},
-                      Run{"TruncatedMasked", "dapo, truncated completions masked"}, Run{"TwoSidedClip", "grpo, two-sided clip delta"},
-                      Run{"SequenceRatio", "gspo: sequence-level ratio"}, Run{"ScaledByBatch", "advantages scaled by batch"},
+    ::testing::Values(Run{"Grpo", "grpo"}, Run{"Bnpo", "bnpo"}, Run{"DrGrpo", "dr_grpo"},
+                      Run{"Dapo", "dapo"}, Run{"Cispo", "cispo"}, Run{"Sapo", "sapo"},
+                      Run{"Luspo", "luspo"}, Run{"Vespo", "vespo"},
+                      Run{"TopEntropy", "entropy mask top 20 %"},
+                      Run{"PlainK3", "grpo, KL not bias-corrected (plain k3)"},
+                      Run{"EntropyBonus", "dapo, entropy bonus 0.01"},
+                      Run{"TruncatedMasked", "dapo, truncated completions masked"},
+                      Run{"TwoSidedClip", "grpo, two-sided clip delta"},
+                      Run{"SequenceRatio", "gspo: sequence-level ratio"},
+                      Run{"ScaledByBatch", "advantages scaled by batch"},
                       Run{"NotScaled", "advantages not scaled"}),
     title_of);
 
@@ -118,13 +139,15 @@ class GoldenRloo : public GoldenCurve {
 
 double sum_over(const std::vector<float>& x, const Experience& b, std::size_t n) {
   double sum = 0;
-  for (auto t = static_cast<std::size_t>(b.offsets[n]); t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
+  for (auto t = static_cast<std::size_t>(b.offsets[n]);
+       t < static_cast<std::size_t>(b.offsets[n + 1]); ++t)
     sum += b.mask[t] != 0 ? static_cast<double>(x[t]) : 0;
   return sum;
 }
 
 Experience rloo_batch(const Json& given) {
-  const auto &prompts = given.find("prompts")->array(), &completions = given.find("completions")->array();
+  const auto &prompts = given.find("prompts")->array(),
+             &completions = given.find("completions")->array();
   const auto old = numbers<float>(*given.find("old_logps"));
   Experience b;
   for (std::size_t n = 0; n < prompts.size(); ++n) {
@@ -133,7 +156,8 @@ Experience rloo_batch(const Json& given) {
     std::vector<float> mask(ids.size(), 0.0f);
     mask.insert(mask.end(), completion.size(), 1.0f);
     b.old_logp.resize(b.old_logp.size() + mask.size(), 0.0f);
-    b.old_logp[b.old_logp.size() - completion.size()] = old[n];  // only the sum over the answer is given, and only it is read
+    b.old_logp[b.old_logp.size() - completion.size()] =
+        old[n];  // only the sum over the answer is given, and only it is read
     ids.insert(ids.end(), completion.begin(), completion.end());
     b.append(ids, mask);
   }
@@ -147,7 +171,8 @@ TEST_P(GoldenRloo, EveryStepIsReproduced) {
   const double beta = settings.find("beta")->number();
   const bool normalised = settings.find("normalize_advantages")->boolean();
   const auto iterations = static_cast<std::size_t>(settings.find("num_iterations")->number());
-  auto reference = value_or_throw(engine::checkpoint::load_decoder(*curve_->device, model_folder, true));
+  auto reference =
+      value_or_throw(engine::checkpoint::load_decoder(*curve_->device, model_folder, true));
   const GrpoLoss loss{.ratio = RatioLevel::sequence_sum, .aggregation = Aggregation::sequence};
   auto trained = curve_->trainer();
   std::size_t step = 0;
@@ -155,24 +180,30 @@ TEST_P(GoldenRloo, EveryStepIsReproduced) {
     auto b = rloo_batch(given);
     const auto reference_logp = engine::train::logprobs(*reference, b, {});
     auto rewards = numbers<double>(*given.find("rewards"));
-    for (std::size_t n = 0; n < rewards.size(); ++n) rewards[n] -= beta * (sum_over(b.old_logp, b, n) - sum_over(reference_logp, b, n));
+    for (std::size_t n = 0; n < rewards.size(); ++n)
+      rewards[n] -= beta * (sum_over(b.old_logp, b, n) - sum_over(reference_logp, b, n));
     expect_advantages(given, rewards, [&](const std::vector<double>& grouped) {
       auto found = leave_one_out(grouped, 4).values;
       return normalised ? normalised_over_batch(found, 1e-4) : found;
     });
-    // In a batch's first step the trained weights are those that sampled: the run's ratios were exactly 1. The sums of the file, in
-    // float32, would make them 1 + 1e-5. They must be ours all the same.
+    // In a batch's first step the trained weights are those that sampled: the run's ratios were
+    // exactly 1. The sums of the file, in float32, would make them 1 + 1e-5. They must be ours all
+    // the same.
     if (step++ % iterations == 0) {
       const auto own = engine::train::logprobs(trained.model(), b, {});
       for (std::size_t n = 0; n < rewards.size(); ++n)
-        EXPECT_NEAR(sum_over(own, b, n), sum_over(b.old_logp, b, n), 1e-5 * (1 + std::abs(sum_over(own, b, n)))) << "answer " << n;
+        EXPECT_NEAR(sum_over(own, b, n), sum_over(b.old_logp, b, n),
+                    1e-5 * (1 + std::abs(sum_over(own, b, n))))
+            << "answer " << n;
       b.old_logp.clear();
     }
     return b;
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Trl, GoldenRloo, ::testing::Values(Run{"Rloo", "rloo"}, Run{"Normalised", "rloo, normalised advantages"}),
+INSTANTIATE_TEST_SUITE_P(Trl, GoldenRloo,
+                         ::testing::Values(Run{"Rloo", "rloo"},
+                                           Run{"Normalised", "rloo, normalised advantages"}),
                          title_of);
 
 }  // namespace

@@ -1,5 +1,6 @@
-// TRL's PPOTrainer, replayed (curve.h): the sampled sequences are given; scores, log-probabilities, values, advantages, returns and three
-// epochs of updates are ours. Metrics are those of the log, means over an update's epochs, within 2e-5 (relative above 1).
+// TRL's PPOTrainer, replayed (curve.h): the sampled sequences are given; scores, log-probabilities,
+// values, advantages, returns and three epochs of updates are ours. Metrics are those of the log,
+// means over an update's epochs, within 2e-5 (relative above 1).
 #include <numeric>
 
 #include "algorithms/ppo_batch.h"
@@ -12,13 +13,17 @@ PpoConfig config_of(const Curve& curve) {
   const Json& settings = curve.settings();
   const auto number = [&](const char* key) { return settings.find(key)->number(); };
   PpoConfig config;
-  config.epochs = static_cast<int>(curve.hyper("epochs")), config.minibatches = static_cast<int>(curve.hyper("mini_batches"));
+  config.epochs = static_cast<int>(curve.hyper("epochs")),
+  config.minibatches = static_cast<int>(curve.hyper("mini_batches"));
   config.kl = settings.find("kl_estimator")->string() == "k1" ? KlEstimator::k1 : KlEstimator::k3;
-  config.kl_coef = number("kl_coef"), config.gae = {.gamma = number("gamma"), .lambda = number("lam")};
-  config.whiten_rewards = settings.find("whiten_rewards") && settings.find("whiten_rewards")->boolean();
+  config.kl_coef = number("kl_coef"),
+  config.gae = {.gamma = number("gamma"), .lambda = number("lam")};
+  config.whiten_rewards =
+      settings.find("whiten_rewards") && settings.find("whiten_rewards")->boolean();
   config.policy.surrogate.clip_low = config.policy.surrogate.clip_high = number("cliprange");
   config.value = {.clip = number("cliprange_value"), .coef = number("vf_coef")};
-  config.sampling.max_new_tokens = static_cast<std::int32_t>(curve.file.find("response_tokens")->number());
+  config.sampling.max_new_tokens =
+      static_cast<std::int32_t>(curve.file.find("response_tokens")->number());
   return config;
 }
 
@@ -32,7 +37,8 @@ class GoldenPpo : public GoldenCurve {
   engine::train::Trainer trainer(std::unique_ptr<engine::models::Decoder> model) const {
     engine::train::TrainerOptions options;
     options.micro_batch_tokens = 100;  // several micro-batches an update
-    options.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0, .max_grad_norm = 0};
+    options.optimizer = {
+        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0, .max_grad_norm = 0};
     return {std::move(model), options};
   }
   Sampled sampled(const Json::Array& sequences) const {
@@ -51,7 +57,8 @@ class GoldenPpo : public GoldenCurve {
   std::vector<double> scores(engine::models::Decoder& judge, Experience batch) const {
     std::ranges::fill(batch.mask, 0.0f);
     std::vector<double> out;
-    for (std::size_t n = 1; n < batch.offsets.size(); ++n) batch.mask[static_cast<std::size_t>(batch.offsets[n]) - 1] = 1;
+    for (std::size_t n = 1; n < batch.offsets.size(); ++n)
+      batch.mask[static_cast<std::size_t>(batch.offsets[n]) - 1] = 1;
     const auto all = engine::train::scores(judge, batch, engine::loss::ReadAt::token, {}, {});
     for (std::size_t n = 1; n < batch.offsets.size(); ++n)
       out.push_back(static_cast<double>(all[static_cast<std::size_t>(batch.offsets[n]) - 1]));
@@ -60,7 +67,8 @@ class GoldenPpo : public GoldenCurve {
   void expect(std::size_t step, const Log& found) const {
     for (const auto& [name, logged] : curve_->logged(step).object()) {
       ASSERT_TRUE(found.contains(name)) << name;
-      EXPECT_NEAR(found.at(name), logged.number(), 2e-5 * std::max(1.0, std::abs(logged.number()))) << name << " of update " << step;
+      EXPECT_NEAR(found.at(name), logged.number(), 2e-5 * std::max(1.0, std::abs(logged.number())))
+          << name << " of update " << step;
     }
   }
 };
@@ -70,7 +78,8 @@ Log log_of(const std::vector<Log>& epochs, const Metrics& round) {
   for (const Log& epoch : epochs)
     for (const auto& [name, value] : epoch) log[name] += value / static_cast<double>(epochs.size());
   double squares = 0;
-  for (const Log& epoch : epochs) squares += std::pow(epoch.at("val/ratio") - log.at("val/ratio"), 2);
+  for (const Log& epoch : epochs)
+    squares += std::pow(epoch.at("val/ratio") - log.at("val/ratio"), 2);
   log["val/ratio_var"] = squares / static_cast<double>(epochs.size() - 1);
   for (const auto& [name, value] : round) log[name] = value;
   return log;
@@ -79,17 +88,22 @@ Log log_of(const std::vector<Log>& epochs, const Metrics& round) {
 TEST_P(GoldenPpo, EveryUpdateIsReproduced) {
   const PpoConfig config = config_of(*curve_);
   auto& device = *curve_->device;
-  auto policy = trainer(value_or_throw(engine::checkpoint::load_decoder(device, model_folder, true)));
+  auto policy =
+      trainer(value_or_throw(engine::checkpoint::load_decoder(device, model_folder, true)));
   auto critic = trainer(with_score_head(device, 1, false, 0.1));
   const auto judge = with_score_head(device, 1, false, 0.5);
-  const auto reference = value_or_throw(engine::checkpoint::load_decoder(device, model_folder, false));
+  const auto reference =
+      value_or_throw(engine::checkpoint::load_decoder(device, model_folder, false));
   const auto& rounds = curve_->run.find("sequences")->array();
   for (std::size_t step = 0; step < rounds.size(); ++step) {
     Sampled round = sampled(rounds[step].array());
     round.batch.old_logp = policy.logprobs(round.batch, config.sampling.temperature);
-    round.batch.reference_logp = engine::train::logprobs(*reference, round.batch, {.temperature = config.sampling.temperature});
-    for (const double score : scores(*judge, round.batch)) round.verdicts.push_back({score, {}, ""});
-    settle(round, critic.scores(states_of(round.batch), engine::loss::ReadAt::token, {}), config.kl_coef, config);
+    round.batch.reference_logp = engine::train::logprobs(
+        *reference, round.batch, {.temperature = config.sampling.temperature});
+    for (const double score : scores(*judge, round.batch))
+      round.verdicts.push_back({score, {}, ""});
+    settle(round, critic.scores(states_of(round.batch), engine::loss::ReadAt::token, {}),
+           config.kl_coef, config);
     std::vector<Log> epochs;
     for (const auto& update : updates_of(round, config, step)) {
       const auto valued = critic.forward_backward(update.critic, config.value);

@@ -1,5 +1,5 @@
-// TRL's reward models, replayed (curve.h): RewardTrainer's outcome models and PRMTrainer's process models, whose score heads are given by
-// a formula.
+// TRL's reward models, replayed (curve.h): RewardTrainer's outcome models and PRMTrainer's process
+// models, whose score heads are given by a formula.
 #include "algorithms/losses/orm_loss.h"
 #include "algorithms/losses/prm_loss.h"
 #include "tests/golden/scored.h"
@@ -30,7 +30,9 @@ TEST_P(GoldenReward, EveryStepIsReproduced) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Trl, GoldenReward, ::testing::Values(Run{"BradleyTerry", "bradley_terry"}, Run{"Centred", "centred 0.01"}),
+INSTANTIATE_TEST_SUITE_P(Trl, GoldenReward,
+                         ::testing::Values(Run{"BradleyTerry", "bradley_terry"},
+                                           Run{"Centred", "centred 0.01"}),
                          title_of);
 
 class GoldenPrm : public GoldenCurve {
@@ -57,20 +59,23 @@ TEST_P(GoldenPrm, EveryStepIsReproduced) {
   replay(trained, PrmLoss{}, steps_of);
 }
 
-// PRMTrainer's losses were logged to four decimals. `last_step_only` has steps of loss 2e-6 and 6e-6, whose gradients TRL knows to three
-// digits only, because its 1 - p is a difference of float32 numbers; what its optimizer makes of them shows up to the end. TRL's own model
-// and loss in float64 are as far from its log as this is.
+// PRMTrainer's losses were logged to four decimals. `last_step_only` has steps of loss 2e-6 and
+// 6e-6, whose gradients TRL knows to three digits only, because its 1 - p is a difference of
+// float32 numbers; what its optimizer makes of them shows up to the end. TRL's own model and loss
+// in float64 are as far from its log as this is.
 constexpr Noise four_decimals{.loss = 1e-4}, saturated{.loss = 3e-4, .norm = 1.2e-3};
 
 INSTANTIATE_TEST_SUITE_P(Trl, GoldenPrm,
-                         ::testing::Values(Run{"TwoClass", "two_class", four_decimals}, Run{"LastStepOnly", "last_step_only", saturated}),
+                         ::testing::Values(Run{"TwoClass", "two_class", four_decimals},
+                                           Run{"LastStepOnly", "last_step_only", saturated}),
                          title_of);
 
 class GoldenPrmOfItsDialect : public GoldenPrm {};
 
-// The dialect trl. The network is summed in float64, because those steps make too much of float32's noise in it as well: torch's own
-// float32 runs, one thread or two, leave the recorded losses by up to 1.8e-4, and by 4.6e-4 (norms 2.7e-4) where each weight is moved by
-// half a unit of its last place. The fast device's losses are 1.3e-4 from them, its norms 1.4e-4.
+// The dialect trl. The network is summed in float64, because those steps make too much of float32's
+// noise in it as well: torch's own float32 runs, one thread or two, leave the recorded losses by up
+// to 1.8e-4, and by 4.6e-4 (norms 2.7e-4) where each weight is moved by half a unit of its last
+// place. The fast device's losses are 1.3e-4 from them, its norms 1.4e-4.
 TEST_P(GoldenPrmOfItsDialect, EveryStepIsReproduced) {
   curve_->device = engine::ops::make_reference_device();
   auto trained = curve_->trainer(with_score_head(*curve_->device, 2, true, 0.5));
@@ -82,7 +87,9 @@ INSTANTIATE_TEST_SUITE_P(Trl, GoldenPrmOfItsDialect,
                                            Run{"LastStepOnly", "last_step_only", four_decimals}),
                          title_of);
 
-TEST(GoldenTrlReward, SomeFilesAreThere) { test::expect_some_golden({"trl/reward.json", "trl/prm.json"}); }
+TEST(GoldenTrlReward, SomeFilesAreThere) {
+  test::expect_some_golden({"trl/reward.json", "trl/prm.json"});
+}
 
 }  // namespace
 }  // namespace troupe::algorithms

@@ -20,7 +20,9 @@ struct Case {
   std::string input = {};                   ///< stdin
   Surroundings surroundings = {};           ///< "@" in its disk is the folder
 };
-inline void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+inline void PrintTo(const Case& each, std::ostream* out) {
+  *out << each.name;
+}
 
 /// What reads a whole model folder.
 inline constexpr const char* score_ids = "logprobs --model @";

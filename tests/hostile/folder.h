@@ -1,4 +1,5 @@
-// Hostile files are made where they are needed, from small recipes. The calls can be chained: folder.model().cut("config.json", 20).
+// Hostile files are made where they are needed, from small recipes. The calls can be chained:
+// folder.model().cut("config.json", 20).
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,10 @@ class Folder {
   const Folder& model() const;
 
   const Folder& write(const std::string& name, std::string_view bytes) const;
-  /// head, then `piece` so many times, then tail; written bit by bit, so that this process stays small.
-  const Folder& repeat(const std::string& name, std::string_view head, std::string_view piece, std::int64_t times,
-                       std::string_view tail) const;
+  /// head, then `piece` so many times, then tail; written bit by bit, so that this process stays
+  /// small.
+  const Folder& repeat(const std::string& name, std::string_view head, std::string_view piece,
+                       std::int64_t times, std::string_view tail) const;
   const Folder& append(const std::string& name, std::string_view bytes) const;
   /// Only the first `size` bytes stay; of a negative size, all but so many.
   const Folder& cut(const std::string& name, std::int64_t size) const;
@@ -37,7 +39,8 @@ class Folder {
   /// Any change of a JSON file.
   const Folder& edit(const std::string& name, const std::function<void(Json&)>& change) const;
   /// A safetensors file: this header, then so many zeros.
-  const Folder& tensors(const std::string& name, std::string_view header, std::int64_t data_bytes) const;
+  const Folder& tensors(const std::string& name, std::string_view header,
+                        std::int64_t data_bytes) const;
 
   const Folder& directory(const std::string& name) const;
   const Folder& pipe(const std::string& name) const;

@@ -1,4 +1,5 @@
-// Every hostile file ends with one sentence and its exit code, soon and in little memory: no crash, no hang, no mistake of ours.
+// Every hostile file ends with one sentence and its exit code, soon and in little memory: no crash,
+// no hang, no mistake of ours.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,14 +29,17 @@ constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
 #endif
-constexpr double most_seconds = sanitized ? 20 : 2;  // of processors, which a machine with much to do does not stretch
+constexpr double most_seconds =
+    sanitized ? 20 : 2;  // of processors, which a machine with much to do does not stretch
 constexpr double most_mib = 200;
 constexpr std::size_t longest_sentence = 900;
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto* table : {&safetensors_cases(), &shard_cases(), &config_cases(), &tokenizer_cases(), &template_cases(), &row_cases(),
-                            &reader_cases(), &piece_cases(), &run_file_cases(), &adapter_cases(), &run_folder_cases(), &place_cases()})
+  for (const auto* table :
+       {&safetensors_cases(), &shard_cases(), &config_cases(), &tokenizer_cases(),
+        &template_cases(), &row_cases(), &reader_cases(), &piece_cases(), &run_file_cases(),
+        &adapter_cases(), &run_folder_cases(), &place_cases()})
     all.insert(all.end(), table->begin(), table->end());
   return all;
 }
@@ -52,7 +56,8 @@ std::string line_with(const std::string& text, const std::string& words) {
 // At the beginnings of lines.
 int times_said(const std::string& text, const std::string& words) {
   int times = 0;
-  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) times += at == 0 || text[at - 1] == '\n';
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1))
+    times += at == 0 || text[at - 1] == '\n';
   return times;
 }
 
@@ -64,15 +69,21 @@ TEST_P(HostileFile, EndsWithOneSentence) {
   given.make(folder);
   Surroundings surroundings = given.surroundings;
   surroundings.disk = placed(surroundings.disk, folder.path());
-  const Ended ended = run_hostile(folder.path() + ".run", placed(given.command, folder.path()), given.input, surroundings);
+  const Ended ended = run_hostile(folder.path() + ".run", placed(given.command, folder.path()),
+                                  given.input, surroundings);
   if (!ended.started) GTEST_SKIP() << "this machine does not let a test mount a disk of its own";
-  const std::string said = ended.out + ended.err, sentence = line_with(said, placed(given.says, folder.path()));
+  const std::string said = ended.out + ended.err,
+                    sentence = line_with(said, placed(given.says, folder.path()));
   EXPECT_TRUE(ended.in_time) << "it had to be killed";
   EXPECT_EQ(ended.code, given.code) << said;
-  EXPECT_NE(sentence, "") << "expected: " << placed(given.says, folder.path()) << "\nsaid: " << said.substr(0, 3000);
-  EXPECT_TRUE(sentence.size() <= longest_sentence || sentence.starts_with("{\"ids\":")) << sentence.substr(0, 2000);
+  EXPECT_NE(sentence, "") << "expected: " << placed(given.says, folder.path())
+                          << "\nsaid: " << said.substr(0, 3000);
+  EXPECT_TRUE(sentence.size() <= longest_sentence || sentence.starts_with("{\"ids\":"))
+      << sentence.substr(0, 2000);
   EXPECT_TRUE(valid_utf8(said));
-  EXPECT_TRUE(std::none_of(said.begin(), said.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; })) << said;
+  EXPECT_TRUE(std::none_of(said.begin(), said.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\n';
+  })) << said;
   EXPECT_THAT(said, Not(HasSubstr("a mistake in troupe itself")));
   EXPECT_LE(times_said(ended.err, "troupe: "), 1) << ended.err;
   EXPECT_LE(ended.processor_seconds, most_seconds);
@@ -83,7 +94,8 @@ TEST_P(HostileFile, EndsWithOneSentence) {
   std::filesystem::remove_all(folder.path());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostileFile, testing::ValuesIn(all_cases()), [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, HostileFile, testing::ValuesIn(all_cases()),
+                         [](const auto& each) { return each.param.name; });
 
 TEST(HostileFiles, AreAtLeastAHundredAndTenWithNamesOfTheirOwn) {
   std::set<std::string> names;
@@ -92,7 +104,9 @@ TEST(HostileFiles, AreAtLeastAHundredAndTenWithNamesOfTheirOwn) {
 }
 
 TEST(HostileFiles, AreMeasuredAlone) {
-  if (sanitized) GTEST_SKIP() << "the shadow memory of a sanitizer is not troupe's own: the bound of 200 MB is not looked at here";
+  if (sanitized)
+    GTEST_SKIP() << "the shadow memory of a sanitizer is not troupe's own: the bound of 200 MB is "
+                    "not looked at here";
   const Ended ended = run_hostile(testing::TempDir() + "hostile_version", "--version", "", {});
   EXPECT_EQ(ended.out.substr(0, 7), "troupe ");
   EXPECT_GT(ended.peak_mib, 1);

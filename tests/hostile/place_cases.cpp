@@ -9,10 +9,13 @@ namespace {
 
 constexpr const char* hello = R"({"text":"hello"})";
 const std::string train =
-    "train --algorithm sft --set model=@ --set data.path=@/rows.jsonl --set train.batch_size=1 --set train.steps=1 --set output=";
+    "train --algorithm sft --set model=@ --set data.path=@/rows.jsonl --set train.batch_size=1 "
+    "--set train.steps=1 --set output=";
 const std::string merge = "merge --model @/base --adapter @/adapter --output @/disk/out";
 
-const Folder& rows(const Folder& folder) { return folder.model().write("rows.jsonl", "{\"prompt\":\"a\",\"response\":\"b\"}\n"); }
+const Folder& rows(const Folder& folder) {
+  return folder.model().write("rows.jsonl", "{\"prompt\":\"a\",\"response\":\"b\"}\n");
+}
 const Folder& adapter(const Folder& folder) {
   return folder.directory("disk")
       .directory("base")
@@ -28,42 +31,52 @@ const std::vector<Case> cases = {
      "@/model/config.json: cannot open for reading: Not a directory"},
     {"ModelADevice", [](const Folder&) {}, "logprobs --model /dev/zero", 7,
      "/dev/zero/config.json: cannot open for reading: Not a directory"},
-    {"ConfigADirectory", [](const Folder& f) { f.model().remove("config.json").directory("config.json"); }, score_ids, 7,
-     "@/config.json: expected a regular file, found a directory"},
+    {"ConfigADirectory",
+     [](const Folder& f) { f.model().remove("config.json").directory("config.json"); }, score_ids,
+     7, "@/config.json: expected a regular file, found a directory"},
     {"ConfigAPipe", [](const Folder& f) { f.model().pipe("config.json"); }, score_ids, 7,
      "@/config.json: expected a regular file, found a device or pipe"},
-    {"ConfigADevice", [](const Folder& f) { f.model().link("config.json", "/dev/zero"); }, score_ids, 7,
-     "@/config.json: expected a regular file, found a device or pipe"},
-    {"ConfigALinkToItself", [](const Folder& f) { f.model().link("config.json", "config.json"); }, score_ids, 7,
-     "@/config.json: cannot open for reading: Too many levels of symbolic links"},
-    {"WeightsADirectory", [](const Folder& f) { f.model().remove("model.safetensors").directory("model.safetensors"); }, score_ids, 7,
-     "@/model.safetensors: expected a regular file, found a directory"},
+    {"ConfigADevice", [](const Folder& f) { f.model().link("config.json", "/dev/zero"); },
+     score_ids, 7, "@/config.json: expected a regular file, found a device or pipe"},
+    {"ConfigALinkToItself", [](const Folder& f) { f.model().link("config.json", "config.json"); },
+     score_ids, 7, "@/config.json: cannot open for reading: Too many levels of symbolic links"},
+    {"WeightsADirectory",
+     [](const Folder& f) { f.model().remove("model.safetensors").directory("model.safetensors"); },
+     score_ids, 7, "@/model.safetensors: expected a regular file, found a directory"},
     {"WeightsAPipe", [](const Folder& f) { f.model().pipe("model.safetensors"); }, score_ids, 7,
      "@/model.safetensors: expected a regular file, found a device or pipe"},
-    {"WeightsADevice", [](const Folder& f) { f.model().link("model.safetensors", "/dev/zero"); }, score_ids, 7,
-     "@/model.safetensors: expected a regular file, found a device or pipe"},
-    {"TokenizerAPipe", [](const Folder& f) { f.model().pipe("tokenizer.json"); }, "tokenize --model @", 7,
-     "@/tokenizer.json: expected a regular file, found a device or pipe", hello},
-    {"TemplateAPipe", [](const Folder& f) { f.pipe("chat.jinja"); }, "render --template @/chat.jinja", 7,
+    {"WeightsADevice", [](const Folder& f) { f.model().link("model.safetensors", "/dev/zero"); },
+     score_ids, 7, "@/model.safetensors: expected a regular file, found a device or pipe"},
+    {"TokenizerAPipe", [](const Folder& f) { f.model().pipe("tokenizer.json"); },
+     "tokenize --model @", 7, "@/tokenizer.json: expected a regular file, found a device or pipe",
+     hello},
+    {"TemplateAPipe", [](const Folder& f) { f.pipe("chat.jinja"); },
+     "render --template @/chat.jinja", 7,
      "@/chat.jinja: expected a regular file, found a device or pipe"},
     {"RowsAPipe", [](const Folder& f) { rows(f).pipe("rows.jsonl"); }, train + "@/out", 7,
      "@/rows.jsonl: expected a regular file, found a device or pipe"},
-    {"RowsADevice", [](const Folder& f) { rows(f).link("rows.jsonl", "/dev/zero"); }, train + "@/out", 7,
-     "@/rows.jsonl: expected a regular file, found a device or pipe"},
-    {"RowsALinkToItself", [](const Folder& f) { rows(f).link("rows.jsonl", "rows.jsonl"); }, train + "@/out", 2,
-     "data.path: no file or folder \"@/rows.jsonl\""},
-    {"RowsADirectoryOfNothing", [](const Folder& f) { rows(f).remove("rows.jsonl").directory("rows.jsonl"); }, train + "@/out", 4,
-     "@/rows.jsonl: a folder without data files; known formats: .jsonl, .ndjson, .json, .csv, .tsv, .txt (each also with .gz), .parquet, "
+    {"RowsADevice", [](const Folder& f) { rows(f).link("rows.jsonl", "/dev/zero"); },
+     train + "@/out", 7, "@/rows.jsonl: expected a regular file, found a device or pipe"},
+    {"RowsALinkToItself", [](const Folder& f) { rows(f).link("rows.jsonl", "rows.jsonl"); },
+     train + "@/out", 2, "data.path: no file or folder \"@/rows.jsonl\""},
+    {"RowsADirectoryOfNothing",
+     [](const Folder& f) { rows(f).remove("rows.jsonl").directory("rows.jsonl"); }, train + "@/out",
+     4,
+     "@/rows.jsonl: a folder without data files; known formats: .jsonl, .ndjson, .json, .csv, "
+     ".tsv, .txt (each also with .gz), .parquet, "
      ".arrow"},
     {"LookAtAPipe", [](const Folder& f) { f.pipe("rows.jsonl"); }, "info @/rows.jsonl", 7,
      "@/rows.jsonl: expected a regular file, found a device or pipe"},
-    {"LookAtADevice", [](const Folder&) {}, "info /dev/zero", 6, "cannot be used: troupe knows no file like this"},
-    {"LookAtALinkToItself", [](const Folder& f) { f.link("loop", "loop"); }, "info @/loop", 7, "@/loop: Too many levels of symbolic links"},
+    {"LookAtADevice", [](const Folder&) {}, "info /dev/zero", 6,
+     "cannot be used: troupe knows no file like this"},
+    {"LookAtALinkToItself", [](const Folder& f) { f.link("loop", "loop"); }, "info @/loop", 7,
+     "@/loop: Too many levels of symbolic links"},
     {"LookAtNothing", [](const Folder& f) { f.directory("empty"); }, "info @/empty", 6,
      "neither a model (config.json), a tokenizer (tokenizer.json, "},
-    {"OutputAFile", [](const Folder& f) { rows(f).write("out", "x"); }, train + "@/out", 7, "@/out: cannot create: Not a directory"},
-    {"OutputUnderAFile", [](const Folder& f) { rows(f).write("file", "x"); }, train + "@/file/out", 7,
-     "@/file/out: cannot create: Not a directory"},
+    {"OutputAFile", [](const Folder& f) { rows(f).write("out", "x"); }, train + "@/out", 7,
+     "@/out: cannot create: Not a directory"},
+    {"OutputUnderAFile", [](const Folder& f) { rows(f).write("file", "x"); }, train + "@/file/out",
+     7, "@/file/out: cannot create: Not a directory"},
     {"OutputOnAReadOnlyDisk",
      [](const Folder& f) { rows(f).directory("disk"); },
      train + "@/disk/out",
@@ -105,11 +118,14 @@ const std::vector<Case> cases = {
      "the output cannot be written; its reader is gone or the disk is full"},
     {"ExplanationOnAFullDisk", [](const Folder&) {}, "explain --reference >/dev/full", 7,
      "the output cannot be written; its reader is gone or the disk is full"},
-    {"InputADirectory", [](const Folder& f) { f.model(); }, "tokenize --model @ <@", 7, "the input cannot be read: "},
+    {"InputADirectory", [](const Folder& f) { f.model(); }, "tokenize --model @ <@", 7,
+     "the input cannot be read: "},
 };
 
 }  // namespace
 
-const std::vector<Case>& place_cases() { return cases; }
+const std::vector<Case>& place_cases() {
+  return cases;
+}
 
 }  // namespace troupe::hostile

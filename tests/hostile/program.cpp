@@ -36,11 +36,13 @@ void mount_disk(const Surroundings& surroundings) {
   if (user != 0) write_text("/proc/self/uid_map", cat(user, " ", user, " 1"));
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(cannot_start);
   const unsigned long flags = surroundings.read_only ? MS_RDONLY : 0;
-  if (::mount("tmpfs", surroundings.disk.c_str(), "tmpfs", flags, "size=64k") != 0) _exit(cannot_start);
+  if (::mount("tmpfs", surroundings.disk.c_str(), "tmpfs", flags, "size=64k") != 0)
+    _exit(cannot_start);
 }
 
 // The child: never returns.
-[[noreturn]] void become(const std::string& files, const std::string& arguments, const Surroundings& surroundings) {
+[[noreturn]] void become(const std::string& files, const std::string& arguments,
+                         const Surroundings& surroundings) {
   if (!surroundings.disk.empty()) mount_disk(surroundings);
   if (surroundings.longest_file >= 0) {
     const auto bytes = static_cast<rlim_t>(surroundings.longest_file);
@@ -48,7 +50,8 @@ void mount_disk(const Surroundings& surroundings) {
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
   ::signal(SIGXFSZ, SIG_DFL);  // as a person's shell has it
-  const std::string line = cat("exec '" TROUPE_PROGRAM "' <'", files, ".in' >'", files, ".out' 2>'", files, ".err' ", arguments);
+  const std::string line = cat("exec '" TROUPE_PROGRAM "' <'", files, ".in' >'", files, ".out' 2>'",
+                               files, ".err' ", arguments);
   ::execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
   _exit(cannot_start);
 }
@@ -74,7 +77,8 @@ std::string beginning_of(const std::string& path) {
 
 }  // namespace
 
-Ended run_hostile(const std::string& files, const std::string& arguments, const std::string& input, const Surroundings& surroundings) {
+Ended run_hostile(const std::string& files, const std::string& arguments, const std::string& input,
+                  const Surroundings& surroundings) {
   std::ofstream(files + ".in", std::ios::binary | std::ios::trunc) << input;
   const auto start = std::chrono::steady_clock::now();
   const pid_t child = ::fork();
@@ -87,7 +91,9 @@ Ended run_hostile(const std::string& files, const std::string& arguments, const 
   ended.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ended.code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
   ended.started = ended.code != cannot_start;
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
   ended.processor_seconds = seconds(used.ru_utime) + seconds(used.ru_stime);
   ended.peak_mib = static_cast<double>(used.ru_maxrss) / 1024;
   ended.out = beginning_of(files + ".out"), ended.err = beginning_of(files + ".err");

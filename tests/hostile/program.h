@@ -1,4 +1,5 @@
-// Runs the built program under watch: how it ended, how long it took, how much memory it had at most.
+// Runs the built program under watch: how it ended, how long it took, how much memory it had at
+// most.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,10 @@ namespace troupe::hostile {
 
 /// What the program's surroundings refuse it.
 struct Surroundings {
-  std::int64_t longest_file = -1;  ///< bytes; a write beyond ends with EFBIG, as on a disk that is full for this file
-  std::string disk;                ///< a folder that lies on a disk of its own, of 64 KiB
-  bool read_only = false;          ///< nothing can be written to that disk
+  std::int64_t longest_file =
+      -1;  ///< bytes; a write beyond ends with EFBIG, as on a disk that is full for this file
+  std::string disk;        ///< a folder that lies on a disk of its own, of 64 KiB
+  bool read_only = false;  ///< nothing can be written to that disk
 };
 
 struct Ended {
@@ -23,8 +25,9 @@ struct Ended {
   std::string out, err;          ///< at most 1 MiB of each
 };
 
-/// The program with `arguments` as a shell reads them, in a shell that it replaces; `input` is its stdin. Files of its own begin with
-/// `files`.
-Ended run_hostile(const std::string& files, const std::string& arguments, const std::string& input, const Surroundings& surroundings);
+/// The program with `arguments` as a shell reads them, in a shell that it replaces; `input` is its
+/// stdin. Files of its own begin with `files`.
+Ended run_hostile(const std::string& files, const std::string& arguments, const std::string& input,
+                  const Surroundings& surroundings);
 
 }  // namespace troupe::hostile

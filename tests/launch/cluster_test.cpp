@@ -49,14 +49,16 @@ TEST(ClusterFile, GroupsBecomeNodesWithNames) {
   ASSERT_TRUE(groups) << groups.error().what;
   std::vector<std::string> names;
   for (const NodeSpec& node : nodes_of(*groups)) names.push_back(node.name);
-  EXPECT_THAT(names, testing::ElementsAre("policy", "reference", "rollout-0", "rollout-1", "verifier"));
+  EXPECT_THAT(names,
+              testing::ElementsAre("policy", "reference", "rollout-0", "rollout-1", "verifier"));
   EXPECT_EQ(groups->front().grid, (engine::parallel::Grid{.dp = 3, .tp = 2}));
   EXPECT_EQ(groups->back().grid, (engine::parallel::Grid{}));
   EXPECT_EQ(groups->front().origin, "cluster.yaml:2");
 }
 
 TEST(ClusterFile, OneRolloutHasNoNumber) {
-  const auto groups = parse_cluster("groups: [{role: policy}, {role: rollout}, {role: verifier}]", "c", grpo(0));
+  const auto groups =
+      parse_cluster("groups: [{role: policy}, {role: rollout}, {role: verifier}]", "c", grpo(0));
   ASSERT_TRUE(groups) << groups.error().what;
   EXPECT_EQ(nodes_of(*groups)[1].name, "rollout");
 }
@@ -76,7 +78,8 @@ class RefusedCluster : public testing::TestWithParam<Refusal> {};
 
 TEST_P(RefusedCluster, SaysWhereAndWhatWouldBeValid) {
   const Refusal& r = GetParam();
-  const auto groups = parse_cluster(r.text, "c.yaml", std::string(r.algorithm) == "grpo+kl" ? grpo() : of(r.algorithm));
+  const auto groups = parse_cluster(
+      r.text, "c.yaml", std::string(r.algorithm) == "grpo+kl" ? grpo() : of(r.algorithm));
   ASSERT_FALSE(groups) << r.text;
   EXPECT_EQ(groups.error().code, Errc::usage);
   EXPECT_THAT(groups.error().what, HasSubstr(r.said));
@@ -90,34 +93,54 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"group: []", "sft", "unknown key \"group\"; did you mean groups?"},
         Refusal{"groups: []", "sft", "groups: a list of groups is expected"},
         Refusal{"groups: 3", "sft", "groups: a list of groups is expected"},
-        Refusal{"groups: [policy]", "sft", "a group is a map, such as {role: policy}; found a single value"},
-        Refusal{"groups:\n- {role: policy}\n- {rol: rollout}", "sft", "c.yaml:3: unknown key \"rol\"; did you mean role?"},
+        Refusal{"groups: [policy]", "sft",
+                "a group is a map, such as {role: policy}; found a single value"},
+        Refusal{"groups:\n- {role: policy}\n- {rol: rollout}", "sft",
+                "c.yaml:3: unknown key \"rol\"; did you mean role?"},
         Refusal{"groups:\n- {count: 2}", "sft", "c.yaml:2: a group needs the key role"},
-        Refusal{"groups: [{}]", "sft", "a group needs the key role: policy, critic, reward, reference, rollout, verifier"},
+        Refusal{"groups: [{}]", "sft",
+                "a group needs the key role: policy, critic, reward, reference, rollout, verifier"},
         Refusal{"groups: [{role: polcy}]", "sft", "found \"polcy\"; did you mean policy?"},
         Refusal{"groups: [{role: [policy]}]", "sft", "found a list"},
-        Refusal{"groups: [{role: policy, count: two}]", "sft", "count: a whole number from 1 to 1024 is expected, found \"two\""},
-        Refusal{"groups: [{role: policy, count: 0}]", "sft", "count: a whole number from 1 to 1024 is expected, found \"0\""},
+        Refusal{"groups: [{role: policy, count: two}]", "sft",
+                "count: a whole number from 1 to 1024 is expected, found \"two\""},
+        Refusal{"groups: [{role: policy, count: 0}]", "sft",
+                "count: a whole number from 1 to 1024 is expected, found \"0\""},
         Refusal{"groups: [{role: policy, count: 99999999999}]", "sft", "found \"99999999999\""},
-        Refusal{"groups: [{role: policy, count: 2}]", "sft", "a run has one policy; only rollout can be there more than once (more ranks"},
-        Refusal{"groups: [{role: policy, parallel: 2}]", "sft", "parallel: a map of tp and dp is expected, found a single value"},
-        Refusal{"groups: [{role: policy, parallel: {pp: 2}}]", "sft", "unknown key \"pp\"; did you mean tp?"},
+        Refusal{"groups: [{role: policy, count: 2}]", "sft",
+                "a run has one policy; only rollout can be there more than once (more ranks"},
+        Refusal{"groups: [{role: policy, parallel: 2}]", "sft",
+                "parallel: a map of tp and dp is expected, found a single value"},
+        Refusal{"groups: [{role: policy, parallel: {pp: 2}}]", "sft",
+                "unknown key \"pp\"; did you mean tp?"},
         Refusal{"groups: [{role: policy, parallel: {tp: -1}}]", "sft",
                 "parallel.tp: a whole number from 1 to 1024 is expected, found \"-1\""},
-        Refusal{"groups: [{role: policy, parallel: {tp: 64, dp: 64}}]", "sft", "a group has at most 1024 ranks, dp 64 x tp 64 are 4096"},
-        Refusal{"groups: [{role: policy}, {role: policy}]", "sft", "c.yaml:1: role policy stands in c.yaml:1 already"},
-        Refusal{"groups: [{role: policy}, {role: critic}]", "grpo", "role critic: grpo has no use for this role; take the group out"},
-        Refusal{"groups: [{role: policy}, {role: critic}]", "grpo", "role critic: grpo has no use for this role"},
-        Refusal{"groups: [{role: policy}, {role: rollout}]", "dpo", "role rollout: dpo has no use for this role"},
-        Refusal{"groups: [{role: policy}]", "dpo", "c.yaml: dpo needs a group of the role reference; add {role: reference}"},
-        Refusal{"groups: [{role: policy}, {role: verifier}]", "grpo", "grpo needs a group of the role rollout"},
-        Refusal{"groups: [{role: policy}, {role: rollout}]", "grpo", "grpo needs a group of the role verifier"},
-        Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier}]", "grpo+kl", "grpo needs a group of the role reference"},
-        Refusal{"groups: [{role: rollout}, {role: verifier}]", "grpo", "grpo needs a group of the role policy"},
-        Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier, parallel: {tp: 2}}]", "grpo", "it has no model to share"}));
+        Refusal{"groups: [{role: policy, parallel: {tp: 64, dp: 64}}]", "sft",
+                "a group has at most 1024 ranks, dp 64 x tp 64 are 4096"},
+        Refusal{"groups: [{role: policy}, {role: policy}]", "sft",
+                "c.yaml:1: role policy stands in c.yaml:1 already"},
+        Refusal{"groups: [{role: policy}, {role: critic}]", "grpo",
+                "role critic: grpo has no use for this role; take the group out"},
+        Refusal{"groups: [{role: policy}, {role: critic}]", "grpo",
+                "role critic: grpo has no use for this role"},
+        Refusal{"groups: [{role: policy}, {role: rollout}]", "dpo",
+                "role rollout: dpo has no use for this role"},
+        Refusal{"groups: [{role: policy}]", "dpo",
+                "c.yaml: dpo needs a group of the role reference; add {role: reference}"},
+        Refusal{"groups: [{role: policy}, {role: verifier}]", "grpo",
+                "grpo needs a group of the role rollout"},
+        Refusal{"groups: [{role: policy}, {role: rollout}]", "grpo",
+                "grpo needs a group of the role verifier"},
+        Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier}]", "grpo+kl",
+                "grpo needs a group of the role reference"},
+        Refusal{"groups: [{role: rollout}, {role: verifier}]", "grpo",
+                "grpo needs a group of the role policy"},
+        Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier, parallel: {tp: 2}}]",
+                "grpo", "it has no model to share"}));
 
 TEST(ClusterFile, AReferenceThatNobodyComparesWithIsNotStarted) {
-  const char* text = "groups: [{role: policy}, {role: reference}, {role: rollout}, {role: verifier}]";
+  const char* text =
+      "groups: [{role: policy}, {role: reference}, {role: rollout}, {role: verifier}]";
   EXPECT_EQ(value_or_throw(parse_cluster(text, "c", grpo(0.1))).size(), 4u);
   const auto groups = value_or_throw(parse_cluster(text, "c", grpo(0)));
   ASSERT_EQ(groups.size(), 3u);
@@ -125,7 +148,8 @@ TEST(ClusterFile, AReferenceThatNobodyComparesWithIsNotStarted) {
 }
 
 TEST(ClusterFile, AllProblemsAreToldAtOnce) {
-  const auto groups = parse_cluster("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());
+  const auto groups =
+      parse_cluster("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());
   ASSERT_FALSE(groups);
   EXPECT_THAT(groups.error().what, HasSubstr("the cluster file has 2 problems:"));
 }
@@ -137,8 +161,9 @@ TEST(Launch, RefusesWhatIsNoRun) {
   const Said other = run_program(launched + "generate --model x");
   EXPECT_EQ(other.code, exit_usage);
   EXPECT_THAT(other.err, HasSubstr("launch starts train and nothing else; found \"generate\""));
-  const std::string sft = cat("train --algorithm sft --set model='", data("models/digit-completion"), "' --set data.path='", file,
-                              "' --set output='", testing::TempDir(), "/never' ");
+  const std::string sft =
+      cat("train --algorithm sft --set model='", data("models/digit-completion"),
+          "' --set data.path='", file, "' --set output='", testing::TempDir(), "/never' ");
   const Said contradicts = run_program(cat(launched, sft, "--set parallel.tp=4"));
   EXPECT_EQ(contradicts.code, exit_usage);
   EXPECT_THAT(contradicts.err, HasSubstr("parallel.tp 4, parallel.dp 1 (--set) and "));
@@ -146,7 +171,8 @@ TEST(Launch, RefusesWhatIsNoRun) {
   const Said none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
   EXPECT_EQ(none.code, exit_usage);
   EXPECT_THAT(none.err, HasSubstr("--cluster: nowhere.yaml"));
-  EXPECT_FALSE(std::filesystem::exists(testing::TempDir() + "/never")) << "nothing is made before all is known to fit";
+  EXPECT_FALSE(std::filesystem::exists(testing::TempDir() + "/never"))
+      << "nothing is made before all is known to fit";
 }
 
 TEST(Worker, WithoutALaunchSaysWhatItIs) {
@@ -156,7 +182,8 @@ TEST(Worker, WithoutALaunchSaysWhatItIs) {
 }
 
 TEST(Assignment, ComesBackAsItWasWritten) {
-  Assignment given{"rollout", "rollout-1", "ipc:///x", "S", "P", "Q", {.dp = 2, .tp = 4}, grpo(), "runs/a/checkpoint-3"};
+  Assignment given{"rollout",          "rollout-1", "ipc:///x",           "S", "P", "Q",
+                   {.dp = 2, .tp = 4}, grpo(),      "runs/a/checkpoint-3"};
   given.config.train.learning_rate = 0.1 + 0.2;
   given.config.rollout.stop = {"\n", "Question:"};
   const auto back = assignment_of(to_line(given));
@@ -191,7 +218,9 @@ TEST(PrintedLine, LosesTagTimeAndLevel) {
 TEST(ChildLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
   ChildLog log("rollout-0", testing::TempDir() + "merged.log");
   testing::internal::CaptureStderr();
-  log.add("12:00:00 I all is well\n12:00:01 W three rows were left out\n[1,1]<stderr>:12:00:02 E the disk is full\n");
+  log.add(
+      "12:00:00 I all is well\n12:00:01 W three rows were left out\n[1,1]<stderr>:12:00:02 E the "
+      "disk is full\n");
   const std::string shown = testing::internal::GetCapturedStderr();
   EXPECT_THAT(shown, HasSubstr(" W rollout-0: three rows were left out\n"));
   EXPECT_THAT(shown, HasSubstr(" E rollout-0: rank 1: the disk is full\n"));
@@ -205,12 +234,15 @@ TEST(ChildLog, PutsLinesTogetherAndKeepsTheLastWords) {
   log.add("12:00:00 I one\n[1,1]<stderr>:12:00:01 I tw");
   log.add("o\n\n-----\nPrimary job terminated normally\n[1,1]<stdout>:one word more");
   log.finish();
-  EXPECT_EQ(*read_file(path), "12:00:00 I one\nrank 1: 12:00:01 I two\n\n-----\nPrimary job terminated normally\nrank 1: one word more\n");
+  EXPECT_EQ(*read_file(path),
+            "12:00:00 I one\nrank 1: 12:00:01 I two\n\n-----\nPrimary job terminated "
+            "normally\nrank 1: one word more\n");
   EXPECT_EQ(log.last_words(), "one | rank 1: two | rank 1: one word more");
 }
 
 TEST(Threads, GroupsOfOneRoleShareTheCores) {
-  const std::vector<NodeSpec> all{{"policy", "policy", {.tp = 1}}, {"rollout-0", "rollout", {}}, {"rollout-1", "rollout", {}}};
+  const std::vector<NodeSpec> all{
+      {"policy", "policy", {.tp = 1}}, {"rollout-0", "rollout", {}}, {"rollout-1", "rollout", {}}};
   const int cores = threads_of(all[0], all);
   EXPECT_GE(cores, 1);
   EXPECT_EQ(threads_of(all[1], all), std::max(1, cores / 2));
@@ -219,13 +251,17 @@ TEST(Threads, GroupsOfOneRoleShareTheCores) {
 class CrewTest : public testing::Test {
  protected:
   ~CrewTest() override { std::filesystem::remove_all(folder_); }
-  std::string log(const std::string& node) { return read_file(folder_ + "/logs/" + node + ".log").value_or(""); }
+  std::string log(const std::string& node) {
+    return read_file(folder_ + "/logs/" + node + ".log").value_or("");
+  }
   std::string folder_ = scratch_folder();
   std::atomic<int> told_ = 0;
   Crew crew_{{.output = folder_, .on_death = [this] { ++told_; }}};
 };
 
-std::vector<std::string> shell(const std::string& script) { return {"/bin/bash", "-c", script}; }
+std::vector<std::string> shell(const std::string& script) {
+  return {"/bin/bash", "-c", script};
+}
 
 TEST_F(CrewTest, LeavesWhenItsInputEnds) {
   crew_.start("a", shell("read line; echo got $line; cat >/dev/null; echo bye"), "hello\n");
@@ -257,7 +293,8 @@ TEST_F(CrewTest, ADeathIsToldOnceWithItsLastWords) {
 
 TEST_F(CrewTest, NobodyIsLeftBehindNotEvenGrandchildrenThatIgnoreSignals) {
   crew_.start("a",
-              shell("trap '' TERM; (setsid bash -c 'trap \"\" TERM; while true; do sleep 0.05; done' & echo $!); cat >/dev/null; "
+              shell("trap '' TERM; (setsid bash -c 'trap \"\" TERM; while true; do sleep 0.05; "
+                    "done' & echo $!); cat >/dev/null; "
                     "while true; do sleep 0.05; done"),
               "x\n");
   crew_.watch();
@@ -278,7 +315,8 @@ TEST(CrewDeathTest, EndsThisProcessWhenNobodyElseDoes) {
     crew.watch();
     ::pause();
   };
-  EXPECT_EXIT(sleepy(), testing::ExitedWithCode(exit_process_died), "troupe: a .process [0-9]+. ended with exit code 3 at ");
+  EXPECT_EXIT(sleepy(), testing::ExitedWithCode(exit_process_died),
+              "troupe: a .process [0-9]+. ended with exit code 3 at ");
   std::filesystem::remove_all(folder);
 }
 

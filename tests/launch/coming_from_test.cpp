@@ -10,7 +10,9 @@
 namespace troupe::launch {
 namespace {
 
-std::string page(const std::string& name) { return value_or_throw(read_file(std::string(TROUPE_DOCS) + "/" + name)); }
+std::string page(const std::string& name) {
+  return value_or_throw(read_file(std::string(TROUPE_DOCS) + "/" + name));
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> out;
@@ -42,9 +44,14 @@ std::string word_at(const std::string& text, std::size_t at) {
 /// The key that text sets or names ("grpo.beta", "grpo.beta: 0.1"), or nothing.
 std::string key_of(const std::string& text) {
   const std::string section = word_at(text, 0);
-  if (section.empty() || section.find('_') != std::string::npos || text.substr(section.size(), 1) != ".") return {};
-  const std::string key = section + "." + word_at(text, section.size() + 1), rest = text.substr(key.size());
-  return key.size() > section.size() + 1 && (rest.empty() || rest.starts_with(": ")) ? key : std::string();
+  if (section.empty() || section.find('_') != std::string::npos ||
+      text.substr(section.size(), 1) != ".")
+    return {};
+  const std::string key = section + "." + word_at(text, section.size() + 1),
+                    rest = text.substr(key.size());
+  return key.size() > section.size() + 1 && (rest.empty() || rest.starts_with(": "))
+             ? key
+             : std::string();
 }
 
 /// The algorithm that text chooses ("--algorithm dapo ...", "algorithm: dapo"), or nothing.
@@ -64,11 +71,13 @@ std::vector<std::string> cells_of(const std::string& row) {
   return out;
 }
 
-/// What the reference page names: the first cells of its tables (keys and algorithms), and keys in its sentences (data.map_keys).
+/// What the reference page names: the first cells of its tables (keys and algorithms), and keys in
+/// its sentences (data.map_keys).
 std::set<std::string> reference() {
   std::set<std::string> out;
   for (const auto& line : lines_of(page("configuration.md"))) {
-    const auto names = line.starts_with("| `") ? in_backticks(cells_of(line).at(0)) : std::vector<std::string>{};
+    const auto names =
+        line.starts_with("| `") ? in_backticks(cells_of(line).at(0)) : std::vector<std::string>{};
     if (!names.empty()) out.insert(names[0]);
     for (auto at = line.find("data."); at != std::string::npos; at = line.find("data.", at + 1))
       if (const auto key = word_at(line, at + 5); !key.empty()) out.insert("data." + key);
@@ -94,7 +103,8 @@ std::vector<std::string> ours(const std::string& name) {
   return out;
 }
 
-const std::vector<std::string> pages = {"coming-from-trl.md", "coming-from-openrlhf.md", "coming-from-verl.md", "coming-from-mindspeed.md"};
+const std::vector<std::string> pages = {"coming-from-trl.md", "coming-from-openrlhf.md",
+                                        "coming-from-verl.md", "coming-from-mindspeed.md"};
 
 TEST(ComingFrom, EveryKeyOfOursIsInTheReference) {
   const auto known = reference();
@@ -108,7 +118,9 @@ TEST(ComingFrom, EveryKeyOfOursIsInTheReference) {
         EXPECT_TRUE(known.contains(key)) << name << ": " << text;
         ++keys;
       }
-      if (const auto chosen = algorithm_of(text); !chosen.empty()) { EXPECT_TRUE(known.contains(chosen)) << name << ": " << text; }
+      if (const auto chosen = algorithm_of(text); !chosen.empty()) {
+        EXPECT_TRUE(known.contains(chosen)) << name << ": " << text;
+      }
     }
   EXPECT_GT(keys, 200u);
 }

@@ -20,9 +20,13 @@ using testing::HasSubstr;
 
 const std::vector<std::string> enough{"model=M", "data.path=D", "output=O"};
 
-Result<Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft", std::string file = "") {
+Result<Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft",
+                      std::string file = "") {
   sets.insert(sets.begin(), enough.begin(), enough.end());
-  return resolve({.algorithm = std::move(algorithm), .file = std::move(file), .sets = std::move(sets), .check_files = false});
+  return resolve({.algorithm = std::move(algorithm),
+                  .file = std::move(file),
+                  .sets = std::move(sets),
+                  .check_files = false});
 }
 
 std::string file_with(const std::string& name, const std::string& text) {
@@ -44,7 +48,8 @@ TEST(Config, EveryKeyButThreeHasADefault) {
 }
 
 TEST(Config, SetWinsOverTheFileAndTheFileOverDefaults) {
-  const std::string path = file_with("wins.yaml", "train:\n  steps: 7\n  learning_rate: 1e-4\ntrain.eps: 1e-6\n");
+  const std::string path =
+      file_with("wins.yaml", "train:\n  steps: 7\n  learning_rate: 1e-4\ntrain.eps: 1e-6\n");
   const auto got = with({"train.steps=9"}, "sft", path);
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.train.steps, 9);
@@ -60,12 +65,14 @@ TEST(Config, AGridOfMoreRanksThanAGroupCanHaveIsRefused) {
   EXPECT_THAT(got.error().what, HasSubstr("parallel.dp = 32 (--set) x parallel.tp = 64 (--set)"));
   const auto none = with({"parallel.tp=0"});
   ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().what, HasSubstr("parallel.tp = 0 (--set): must be at least 1, at most 1024; the nearest valid value is 1"));
+  EXPECT_THAT(none.error().what, HasSubstr("parallel.tp = 0 (--set): must be at least 1, at most "
+                                           "1024; the nearest valid value is 1"));
   EXPECT_TRUE(with({"parallel.tp=4", "parallel.dp=2"}));
 }
 
 TEST(Config, JsonIsReadEvenWithTabs) {
-  const std::string path = file_with("tabs.json", "{\n\t\"train\": {\n\t\t\"steps\": 3,\n\t\t\"betas\": [0.9, 0.95]}}\n");
+  const std::string path = file_with(
+      "tabs.json", "{\n\t\"train\": {\n\t\t\"steps\": 3,\n\t\t\"betas\": [0.9, 0.95]}}\n");
   const auto got = with({}, "sft", path);
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.train.steps, 3);
@@ -73,10 +80,11 @@ TEST(Config, JsonIsReadEvenWithTabs) {
 }
 
 TEST(Config, ListsAndMapsCanBeSet) {
-  const auto got =
-      with({"data.path=[a.jsonl, b.jsonl]", "data.columns.prompt=question", "data.columns.answer=solution", "train.betas=[0.8, 0.9]",
-            "rollout.stop=[\"\\n\\n\", END]", "reward=[{rule: boxed, weight: 2}, {rule: length, max: 9}]"},
-           "grpo");
+  const auto got = with(
+      {"data.path=[a.jsonl, b.jsonl]", "data.columns.prompt=question",
+       "data.columns.answer=solution", "train.betas=[0.8, 0.9]", "rollout.stop=[\"\\n\\n\", END]",
+       "reward=[{rule: boxed, weight: 2}, {rule: length, max: 9}]"},
+      "grpo");
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.data.path, (std::vector<std::string>{"a.jsonl", "b.jsonl"}));
   EXPECT_EQ(got->config.data.columns.at("prompt"), "question");
@@ -95,7 +103,8 @@ TEST(Config, TextMayLookLikeYaml) {
 }
 
 TEST(Config, WordsOfOtherProgramsAreUnderstood) {
-  const auto got = with({"train.schedule=inverse-square-root", "train.dtype=BF16", "train.betas=0.8,0.9"});
+  const auto got =
+      with({"train.schedule=inverse-square-root", "train.dtype=BF16", "train.betas=0.8,0.9"});
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.train.betas, (std::vector<double>{0.8, 0.9}));
   EXPECT_EQ(got->config.train.schedule, "inverse_sqrt");
@@ -110,7 +119,8 @@ struct Wrong {
 
 /// ctest names each case after its parameter: letters, digits and underscores only.
 void PrintTo(const Wrong& wrong, std::ostream* out) {
-  for (const char* c = wrong.set; *c; ++c) *out << (std::isalnum(static_cast<unsigned char>(*c)) ? *c : '_');
+  for (const char* c = wrong.set; *c; ++c)
+    *out << (std::isalnum(static_cast<unsigned char>(*c)) ? *c : '_');
   if (*wrong.algorithm) *out << '_' << wrong.algorithm;
 }
 
@@ -127,27 +137,39 @@ INSTANTIATE_TEST_SUITE_P(
     Table, ConfigErrors,
     testing::Values(
         Wrong{"train.step=3", "unknown key train.step (--set); did you mean train.steps?"},
-        Wrong{"learning_rate=1", "unknown key learning_rate (--set); did you mean train.learning_rate?"},
+        Wrong{"learning_rate=1",
+              "unknown key learning_rate (--set); did you mean train.learning_rate?"},
         Wrong{"trian.lerning_rate=1", "did you mean train.learning_rate?"},
-        Wrong{"zzzzzzzz=1", "troupe explain --reference lists all keys"}, Wrong{"train=1", "is a section"},
-        Wrong{"train.steps", "key=value is expected"},
-        Wrong{"train.steps=many", "train.steps (--set): a whole number is expected, found \"many\""},
-        Wrong{"train.steps=1.5", "a whole number is expected"}, Wrong{"train.steps=99999999999999999999", "a whole number is expected"},
+        Wrong{"zzzzzzzz=1", "troupe explain --reference lists all keys"},
+        Wrong{"train=1", "is a section"}, Wrong{"train.steps", "key=value is expected"},
+        Wrong{"train.steps=many",
+              "train.steps (--set): a whole number is expected, found \"many\""},
+        Wrong{"train.steps=1.5", "a whole number is expected"},
+        Wrong{"train.steps=99999999999999999999", "a whole number is expected"},
         Wrong{"train.steps=-1", "must be at least 0; the nearest valid value is 0"},
-        Wrong{"train.keep_last=1", "the nearest valid value is 2"}, Wrong{"train.eps=0", "must be above 0"},
-        Wrong{"train.eps=nan", "a finite number is expected"}, Wrong{"train.eps=inf", "a finite number is expected"},
-        Wrong{"train.batch_size=0", "train.batch_size = 0 (--set): must be at least 1, at most 1048576; the nearest valid value is 1"},
-        Wrong{"train.betas=[0.9]", "must have 2 numbers, has 1"}, Wrong{"train.betas=[0.9, 1]", "must be at least 0, below 1"},
-        Wrong{"train.schedule=cosin", "did you mean cosine?"}, Wrong{"train.dtype=fp8", "must be one of f32, bf16"},
-        Wrong{"data.shuffle=yes", "true or false is expected, found \"yes\""}, Wrong{"output=M", "is the model's own directory"},
+        Wrong{"train.keep_last=1", "the nearest valid value is 2"},
+        Wrong{"train.eps=0", "must be above 0"},
+        Wrong{"train.eps=nan", "a finite number is expected"},
+        Wrong{"train.eps=inf", "a finite number is expected"},
+        Wrong{"train.batch_size=0",
+              "train.batch_size = 0 (--set): must be at least 1, at most 1048576; the nearest "
+              "valid value is 1"},
+        Wrong{"train.betas=[0.9]", "must have 2 numbers, has 1"},
+        Wrong{"train.betas=[0.9, 1]", "must be at least 0, below 1"},
+        Wrong{"train.schedule=cosin", "did you mean cosine?"},
+        Wrong{"train.dtype=fp8", "must be one of f32, bf16"},
+        Wrong{"data.shuffle=yes", "true or false is expected, found \"yes\""},
+        Wrong{"output=M", "is the model's own directory"},
         Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},
         Wrong{"reward=exact_mach", "did you mean exact_match?", "grpo"},
         Wrong{"reward=regex", "pattern: expected a regular expression", "grpo"},
         Wrong{"reward=[{rule: length, min: 9, max: 3}]", "found min 9, max 3", "grpo"},
         Wrong{"reward=[{rule: exact_match, stripp: true}]", "did you mean strip?", "grpo"},
         Wrong{"reward=[{rule: boxed, weight: 0}]", "every reward is 0", "grpo"},
-        Wrong{"reward=[{rull: boxed}]", "needs the key rule", "grpo"}, Wrong{"data.shuffle=true", "reward is not set", "grpo"},
-        Wrong{"train.steps=1", "algorithm is not set", ""}, Wrong{"train.steps=1", "did you mean grpo?", "grop"}));
+        Wrong{"reward=[{rull: boxed}]", "needs the key rule", "grpo"},
+        Wrong{"data.shuffle=true", "reward is not set", "grpo"},
+        Wrong{"train.steps=1", "algorithm is not set", ""},
+        Wrong{"train.steps=1", "did you mean grpo?", "grop"}));
 
 TEST(Config, NonsenseIsRefusedWithTheNearestSense) {
   const auto refused = [](std::vector<std::string> sets, const char* message) {
@@ -161,25 +183,33 @@ TEST(Config, NonsenseIsRefusedWithTheNearestSense) {
   refused({"grpo.constant_length=5"}, "aggregation = dr_grpo only");
   const auto hinge = with({"dpo.loss=hinge", "dpo.label_smoothing=0.1"}, "dpo");
   ASSERT_FALSE(hinge);
-  EXPECT_THAT(hinge.error().what,
-              HasSubstr("dpo.label_smoothing: hinge does not use it (found 0.1); choose the kind cdpo or robust, or 0"));
+  EXPECT_THAT(hinge.error().what, HasSubstr("dpo.label_smoothing: hinge does not use it (found "
+                                            "0.1); choose the kind cdpo or robust, or 0"));
 }
 
 TEST(Config, StepsThatCutARoundAreWarnedOf) {
   const auto warnings = [](const char* steps) {
-    return with({steps, "grpo.epochs=3", "grpo.minibatches=2", "reward=exact_match"}, "grpo").value().warnings;
+    return with({steps, "grpo.epochs=3", "grpo.minibatches=2", "reward=exact_match"}, "grpo")
+        .value()
+        .warnings;
   };
-  EXPECT_THAT(warnings("train.steps=13"), testing::Contains(HasSubstr("one batch of samples makes 6 steps")));
-  EXPECT_THAT(warnings("train.steps=12"), Not(testing::Contains(HasSubstr("one batch of samples"))));
+  EXPECT_THAT(warnings("train.steps=13"),
+              testing::Contains(HasSubstr("one batch of samples makes 6 steps")));
+  EXPECT_THAT(warnings("train.steps=12"),
+              Not(testing::Contains(HasSubstr("one batch of samples"))));
 }
 
 TEST(Config, AllProblemsAreListedAtOnce) {
-  const std::string path = file_with("bad.yaml", "modle: x\ntrain:\n  steps: soon\n  betas: [2, 0.9]\ndata: 5\n");
-  const auto got = resolve({.algorithm = "sft", .file = path, .sets = {"output=O"}, .check_files = false});
+  const std::string path =
+      file_with("bad.yaml", "modle: x\ntrain:\n  steps: soon\n  betas: [2, 0.9]\ndata: 5\n");
+  const auto got =
+      resolve({.algorithm = "sft", .file = path, .sets = {"output=O"}, .check_files = false});
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().what, HasSubstr("the configuration has 6 problems:"));
-  EXPECT_THAT(got.error().what, HasSubstr(cat("unknown key modle (", path, ":1); did you mean model?")));
-  EXPECT_THAT(got.error().what, HasSubstr(cat("train.steps (", path, ":3): a whole number is expected, found \"soon\"")));
+  EXPECT_THAT(got.error().what,
+              HasSubstr(cat("unknown key modle (", path, ":1); did you mean model?")));
+  EXPECT_THAT(got.error().what, HasSubstr(cat("train.steps (", path,
+                                              ":3): a whole number is expected, found \"soon\"")));
   EXPECT_THAT(got.error().what, HasSubstr("data is a section"));
   EXPECT_THAT(got.error().what, HasSubstr("model is not set"));
   EXPECT_THAT(got.error().what, HasSubstr("data.path is not set"));
@@ -190,7 +220,8 @@ TEST(Config, OneMistakeIsOneProblem) {
   const auto number = with({"train.learning_rate=nan", "train.steps=-1x"});
   ASSERT_FALSE(number);
   EXPECT_THAT(number.error().what, HasSubstr("the configuration has 2 problems:"));
-  for (const std::string& path : {std::string("/no/such.yaml"), file_with("no.yaml", "train: [1, 2\n")}) {
+  for (const std::string& path :
+       {std::string("/no/such.yaml"), file_with("no.yaml", "train: [1, 2\n")}) {
     const auto file = resolve({.algorithm = "", .file = path, .sets = {}, .check_files = false});
     ASSERT_FALSE(file);
     EXPECT_THAT(file.error().what, HasSubstr("the configuration has a problem:"));
@@ -214,12 +245,15 @@ TEST(Config, HarmlessOdditiesAreWarnings) {
 }
 
 TEST(Config, TheResolvedFileReadsBackTheSame) {
-  const auto first = with({"reward=[{rule: regex, weight: 0.5, pattern: \"a: [b]\\n\"}]", "rollout.stop=[\"#: x\", 'null', '']",
-                           "data.columns.prompt=the question", "train.learning_rate=0.00012345678901234567", "train.betas=[0.1, 0.2]"},
-                          "grpo");
+  const auto first =
+      with({"reward=[{rule: regex, weight: 0.5, pattern: \"a: [b]\\n\"}]",
+            "rollout.stop=[\"#: x\", 'null', '']", "data.columns.prompt=the question",
+            "train.learning_rate=0.00012345678901234567", "train.betas=[0.1, 0.2]"},
+           "grpo");
   ASSERT_TRUE(first) << first.error().what;
   const std::string text = to_yaml(first->config);
-  const auto again = resolve({.algorithm = "", .file = file_with("again.yaml", text), .sets = {}, .check_files = false});
+  const auto again = resolve(
+      {.algorithm = "", .file = file_with("again.yaml", text), .sets = {}, .check_files = false});
   ASSERT_TRUE(again) << again.error().what << text;
   EXPECT_EQ(to_yaml(again->config), text);
   EXPECT_EQ(again->config.train.learning_rate, first->config.train.learning_rate);
@@ -234,7 +268,8 @@ TEST(Config, TheReferencePageIsCurrent) {
 }
 
 TEST(Config, DefaultsAreInTheirOwnRanges) {
-  for (const Field& field : fields()) EXPECT_EQ(find_field(field.key), &field) << "two fields are called " << field.key;
+  for (const Field& field : fields())
+    EXPECT_EQ(find_field(field.key), &field) << "two fields are called " << field.key;
   const auto got = with({"reward=exact_match"}, "grpo");
   EXPECT_TRUE(got) << got.error().what;
 }
@@ -250,13 +285,15 @@ TEST(Config, ChoicesAreTheAlgorithmsOwnNames) {
   EXPECT_EQ(find_field("sft.loss")->choices, joined(names_of(algorithms::SftLoss::Kind{})));
   EXPECT_EQ(find_field("grpo.kl")->choices, joined(names_of(algorithms::KlEstimator{})));
   EXPECT_EQ(find_field("dpo.loss")->choices, joined(names_of(algorithms::DpoLoss::Kind{})));
-  EXPECT_EQ(find_field("grpo.aggregation")->choices, joined(names_of(algorithms::GrpoLoss::Aggregation{})));
+  EXPECT_EQ(find_field("grpo.aggregation")->choices,
+            joined(names_of(algorithms::GrpoLoss::Aggregation{})));
   EXPECT_EQ(find_field("grpo.scale_rewards")->choices, joined(names_of(algorithms::GroupScale{})));
 }
 
 TEST(ExitCode, EveryKindHasItsOwn) {
   std::vector<int> codes;
-  for (int code = 0; code <= static_cast<int>(Errc::internal); ++code) codes.push_back(exit_code(static_cast<Errc>(code)));
+  for (int code = 0; code <= static_cast<int>(Errc::internal); ++code)
+    codes.push_back(exit_code(static_cast<Errc>(code)));
   std::sort(codes.begin(), codes.end());
   EXPECT_EQ(std::adjacent_find(codes.begin(), codes.end()), codes.end());
   EXPECT_GT(codes.front(), 1);

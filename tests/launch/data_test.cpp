@@ -1,4 +1,5 @@
-// What a run file can say of data, and whole runs over streams and mixes: the bytes of a run do not depend on how its data was held.
+// What a run file can say of data, and whole runs over streams and mixes: the bytes of a run do not
+// depend on how its data was held.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,11 +17,16 @@ using Map = std::map<std::string, std::string>;
 
 Result<Resolved> with(std::vector<std::string> sets, std::string algorithm = "sft") {
   sets.insert(sets.begin(), {"model=M", "output=O"});
-  return resolve({.algorithm = std::move(algorithm), .file = "", .sets = std::move(sets), .check_files = false});
+  return resolve({.algorithm = std::move(algorithm),
+                  .file = "",
+                  .sets = std::move(sets),
+                  .check_files = false});
 }
 
 TEST(DataKeys, AMixIsAListOfSources) {
-  const auto got = with({"data.mix=[{path: a.jsonl, weight: 3, epochs: 2}, {path: [b.csv, c.csv], format: sharegpt, columns: {text: t}}]"});
+  const auto got =
+      with({"data.mix=[{path: a.jsonl, weight: 3, epochs: 2}, {path: [b.csv, c.csv], format: "
+            "sharegpt, columns: {text: t}}]"});
   ASSERT_TRUE(got) << got.error().what;
   const auto& mix = got->config.data.mix;
   ASSERT_EQ(mix.size(), 2u);
@@ -49,30 +55,42 @@ TEST(DataKeys, AMixThatMakesNoSenseIsRefused) {
     ASSERT_FALSE(got) << mix;
     EXPECT_THAT(got.error().what, HasSubstr(words));
   }
-  EXPECT_THAT(with({"data.path=D", "data.mix=[{path: a}]"}).error().what, HasSubstr("data.path is set, too"));
+  EXPECT_THAT(with({"data.path=D", "data.mix=[{path: a}]"}).error().what,
+              HasSubstr("data.path is set, too"));
   EXPECT_THAT(with({}).error().what, HasSubstr("data.path is not set"));
 }
 
 TEST(DataKeys, AStreamNeedsANumberOfSteps) {
-  EXPECT_THAT(with({"data.path=D", "data.stream=true"}).error().what, HasSubstr("--set train.steps=N"));
+  EXPECT_THAT(with({"data.path=D", "data.stream=true"}).error().what,
+              HasSubstr("--set train.steps=N"));
   EXPECT_TRUE(with({"data.path=D", "data.stream=true", "train.steps=9"}));
-  EXPECT_THAT(with({"data.path=D", "data.stream=true", "train.steps=9", "dpo.precompute_reference=true"}, "dpo").error().what,
-              HasSubstr("scores every pair before the first step"));
+  EXPECT_THAT(
+      with({"data.path=D", "data.stream=true", "train.steps=9", "dpo.precompute_reference=true"},
+           "dpo")
+          .error()
+          .what,
+      HasSubstr("scores every pair before the first step"));
 }
 
 TEST(DataKeys, MindSpeedsColumnMapsAreUnderstood) {
-  const auto alpaca = with({"data.path=D", R"(data.map_keys={"prompt":"problem","query":"","response":"answer","system":null})"});
+  const auto alpaca =
+      with({"data.path=D",
+            R"(data.map_keys={"prompt":"problem","query":"","response":"answer","system":null})"});
   ASSERT_TRUE(alpaca) << alpaca.error().what;
-  EXPECT_EQ(alpaca->config.data.columns, (Map{{"instruction", "problem"}, {"input", ""}, {"output", "answer"}, {"system", ""}}));
-  const auto sharegpt =
-      with({"data.path=D", R"(data.map_keys={"messages":"talk","tags":{"role_tag":"who","user_tag":"client"},"kto_tag":"ok"})"});
+  EXPECT_EQ(alpaca->config.data.columns,
+            (Map{{"instruction", "problem"}, {"input", ""}, {"output", "answer"}, {"system", ""}}));
+  const auto sharegpt = with(
+      {"data.path=D",
+       R"(data.map_keys={"messages":"talk","tags":{"role_tag":"who","user_tag":"client"},"kto_tag":"ok"})"});
   ASSERT_TRUE(sharegpt) << sharegpt.error().what;
   EXPECT_EQ(sharegpt->config.data.columns, (Map{{"messages", "talk"}, {"label", "ok"}}));
   EXPECT_EQ(sharegpt->config.data.tags, (Map{{"role_tag", "who"}, {"user_tag", "client"}}));
-  EXPECT_EQ(with({"data.path=D", "data.tags.user_tag=client"})->config.data.tags, (Map{{"user_tag", "client"}}));
+  EXPECT_EQ(with({"data.path=D", "data.tags.user_tag=client"})->config.data.tags,
+            (Map{{"user_tag", "client"}}));
   EXPECT_THAT(with({"data.path=D", R"(data.map_keys={"promt":"x"})"}).error().what,
               AllOf(HasSubstr("data.map_keys (--set)"), HasSubstr("did you mean prompt?")));
-  EXPECT_THAT(with({"data.path=D", "data.map_keys=x"}).error().what, HasSubstr("a map is expected"));
+  EXPECT_THAT(with({"data.path=D", "data.map_keys=x"}).error().what,
+              HasSubstr("a map is expected"));
 }
 
 class DataRuns : public testing::Test {
@@ -80,22 +98,33 @@ class DataRuns : public testing::Test {
   DataRuns() {
     std::string one, two = "prompt,completion\n";
     for (int i = 0; i < 14; ++i)
-      one += cat("{\"prompt\":\"Tell a story, number ", i, ".\",\"completion\":\" There were ", i, " cats.\"}\n");
+      one += cat("{\"prompt\":\"Tell a story, number ", i, ".\",\"completion\":\" There were ", i,
+                 " cats.\"}\n");
     for (int i = 0; i < 6; ++i) two += cat("\"Say, ", i, "\",\" No, ", i, ".\"\n");
     EXPECT_TRUE(write_file_durably(folder_ + "/one.jsonl", one));
     EXPECT_TRUE(write_file_durably(folder_ + "/two.csv", two));
   }
 
   std::string arguments(const std::string& output, const std::string& more) const {
-    return cat("train --algorithm sft --set model=", data("models/stories260k/hf"), " --set output=", folder_, '/', output,
-               " --set train.steps=8 --set train.batch_size=4 --set train.max_length=64 --set train.learning_rate=1e-3 "
+    return cat("train --algorithm sft --set model=", data("models/stories260k/hf"),
+               " --set output=", folder_, '/', output,
+               " --set train.steps=8 --set train.batch_size=4 --set train.max_length=64 --set "
+               "train.learning_rate=1e-3 "
                "--set train.save_every=2 --set train.keep_last=0 --set train.threads=1 ",
                more);
   }
-  std::string rows() const { return cat("--set 'data.path=[", folder_, "/*.jsonl, ", folder_, "/two.csv]' "); }
-  std::string mix() const { return cat("--set 'data.mix=[{path: ", folder_, "/one.jsonl, weight: 2}, {path: ", folder_, "/two.csv}]' "); }
-  std::string text(const std::string& path) const { return read_file(cat(folder_, '/', path)).value_or("no file"); }
-  void expect_equal(const std::string& one, const std::string& other, std::vector<const char*> files) const {
+  std::string rows() const {
+    return cat("--set 'data.path=[", folder_, "/*.jsonl, ", folder_, "/two.csv]' ");
+  }
+  std::string mix() const {
+    return cat("--set 'data.mix=[{path: ", folder_, "/one.jsonl, weight: 2}, {path: ", folder_,
+               "/two.csv}]' ");
+  }
+  std::string text(const std::string& path) const {
+    return read_file(cat(folder_, '/', path)).value_or("no file");
+  }
+  void expect_equal(const std::string& one, const std::string& other,
+                    std::vector<const char*> files) const {
     for (const char* file : files) {
       EXPECT_TRUE(text(one + file) == text(other + file)) << file;
       EXPECT_NE(text(one + file), "no file") << file;
@@ -106,16 +135,18 @@ class DataRuns : public testing::Test {
     ASSERT_EQ(said.code, 0) << said.err;
   }
   void run_with_kills(const std::string& output, const std::string& more) const {
-    const std::string command = cat("'" TROUPE_PROGRAM "' ", arguments(output, more), " >", folder_, "/log 2>&1");
+    const std::string command =
+        cat("'" TROUPE_PROGRAM "' ", arguments(output, more), " >", folder_, "/log 2>&1");
     int kills = 0;
     for (double seconds = 0.02; kills < 40; seconds += 0.03, ++kills)
-      if (std::system(cat("timeout -s KILL ", to_text(seconds, 2), " ", command).c_str()) == 0) break;
+      if (std::system(cat("timeout -s KILL ", to_text(seconds, 2), " ", command).c_str()) == 0)
+        break;
     ASSERT_EQ(std::system(command.c_str()), 0) << text("log");
   }
 
   static constexpr const char* weights = "/checkpoint-8/model.safetensors";
-  const std::vector<const char*> all{weights, "/checkpoint-8/training/optimizer.safetensors", "/checkpoint-8/training/state.json",
-                                     "/metrics.jsonl"};
+  const std::vector<const char*> all{weights, "/checkpoint-8/training/optimizer.safetensors",
+                                     "/checkpoint-8/training/state.json", "/metrics.jsonl"};
   std::string folder_ = scratch_folder();
 };
 

@@ -1,4 +1,5 @@
-// troupe generate: generation_config.json, options and lines, each over the one before; beam search.
+// troupe generate: generation_config.json, options and lines, each over the one before; beam
+// search.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,24 +33,32 @@ Json first(const std::string& arguments, const std::string& input = line) {
   return lines.empty() ? Json() : lines[0];
 }
 
-std::size_t length(const Json& answer) { return answer.find("ids")->array().size(); }
+std::size_t length(const Json& answer) {
+  return answer.find("ids")->array().size();
+}
 
 TEST(GenerationDefaults, ComeFromTheModelsFileAndYieldToOptionsAndLines) {
-  const std::string model = "--model " + model_with(R"({"max_new_tokens": 5, "do_sample": true, "temperature": 30, "top_k": 0})");
+  const std::string model =
+      "--model " +
+      model_with(R"({"max_new_tokens": 5, "do_sample": true, "temperature": 30, "top_k": 0})");
   const Json drawn = first(model + " --seed 3");
   EXPECT_EQ(length(drawn), 5U);
   const Json greedy = first(model + " --greedy");
   EXPECT_NE(drawn.find("ids")->dump(), greedy.find("ids")->dump());
-  EXPECT_EQ(greedy.find("ids")->dump(), first(model + " --generation-config none --max-new-tokens 5").find("ids")->dump());
+  EXPECT_EQ(greedy.find("ids")->dump(),
+            first(model + " --generation-config none --max-new-tokens 5").find("ids")->dump());
   EXPECT_EQ(length(first(model + " --max-new-tokens 3")), 3U);
-  EXPECT_EQ(length(first(model + " --max-new-tokens 3", "{\"ids\":[1,403],\"max_new_tokens\":2}\n")), 2U);
-  EXPECT_EQ(first(model, "{\"ids\":[1,403,407],\"do_sample\":false}\n").find("ids")->dump(), greedy.find("ids")->dump());
+  EXPECT_EQ(
+      length(first(model + " --max-new-tokens 3", "{\"ids\":[1,403],\"max_new_tokens\":2}\n")), 2U);
+  EXPECT_EQ(first(model, "{\"ids\":[1,403,407],\"do_sample\":false}\n").find("ids")->dump(),
+            greedy.find("ids")->dump());
 }
 
 TEST(GenerationDefaults, MaxLengthCountsThePrompt) {
   const std::string model = "--model " + model_with(R"({"max_length": 8})");
   EXPECT_EQ(length(first(model)), 5U);
-  EXPECT_THAT(first(model, "{\"ids\":[1,2,3,4,5,6,7,8]}\n").find("error")->string(), HasSubstr("max_length"));
+  EXPECT_THAT(first(model, "{\"ids\":[1,2,3,4,5,6,7,8]}\n").find("error")->string(),
+              HasSubstr("max_length"));
 }
 
 TEST(GenerationDefaults, WhatWouldChangeTheOutputIsRefusedByName) {
@@ -59,14 +68,17 @@ TEST(GenerationDefaults, WhatWouldChangeTheOutputIsRefusedByName) {
   EXPECT_THAT(said.err, HasSubstr("guidance_scale is 1.5; troupe does not have it"));
   EXPECT_THAT(said.err, HasSubstr("--generation-config none"));
   EXPECT_EQ(length(first("--generation-config none --max-new-tokens 2 --model " + model)), 2U);
-  EXPECT_TRUE(write_file_durably(model + "/mine.json", R"({"max_new_tokens": 4, "chat_format": "x"})"));
-  const Said other = run_program("generate --threads 1 --generation-config " + model + "/mine.json --model " + model, line);
+  EXPECT_TRUE(
+      write_file_durably(model + "/mine.json", R"({"max_new_tokens": 4, "chat_format": "x"})"));
+  const Said other = run_program(
+      "generate --threads 1 --generation-config " + model + "/mine.json --model " + model, line);
   EXPECT_EQ(length(json_lines(other.out).at(0)), 4U);
   EXPECT_THAT(other.err, HasSubstr("chat_format is not used"));
 }
 
 TEST(GenerationDefaults, ValuesThatMeanNothingAreRefusedWithTheirFile) {
-  const Said said = run_program("generate --model " + model_with(R"({"top_p": 7, "do_sample": true})"), line);
+  const Said said =
+      run_program("generate --model " + model_with(R"({"top_p": 7, "do_sample": true})"), line);
   EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.err, HasSubstr("generation_config.json: top_p is 7"));
   const Said eos = run_program("generate --model " + model_with(R"({"eos_token_id": 512})"), line);
@@ -76,12 +88,16 @@ TEST(GenerationDefaults, ValuesThatMeanNothingAreRefusedWithTheirFile) {
 
 TEST(WeightsIn8Bits, GiveOtherLogProbabilitiesAndNoOtherAnswer) {
   const std::string model = "--max-new-tokens 12 --model " + data("models/stories260k/hf");
-  const Json full = first(model), int8 = first(model + " --weights int8"), bf16 = first(model + " --weights int8 --dtype bf16");
-  EXPECT_EQ(int8.find("ids")->dump(), full.find("ids")->dump()) << "greedily, where the model is sure";
+  const Json full = first(model), int8 = first(model + " --weights int8"),
+             bf16 = first(model + " --weights int8 --dtype bf16");
+  EXPECT_EQ(int8.find("ids")->dump(), full.find("ids")->dump())
+      << "greedily, where the model is sure";
   EXPECT_NE(int8.find("logprobs")->dump(), full.find("logprobs")->dump());
-  EXPECT_NE(bf16.find("logprobs")->dump(), int8.find("logprobs")->dump()) << "attention is in bf16 too";
+  EXPECT_NE(bf16.find("logprobs")->dump(), int8.find("logprobs")->dump())
+      << "attention is in bf16 too";
   for (std::size_t i = 0; i < 12; ++i)
-    EXPECT_NEAR(int8.find("logprobs")->array()[i].number(), full.find("logprobs")->array()[i].number(), 0.2);
+    EXPECT_NEAR(int8.find("logprobs")->array()[i].number(),
+                full.find("logprobs")->array()[i].number(), 0.2);
   const Said wrong = run_program("generate --weights int4 " + model, line);
   EXPECT_EQ(wrong.code, 2) << wrong.err;
   EXPECT_THAT(wrong.err, HasSubstr("int8"));
@@ -97,12 +113,14 @@ TEST(Beams, AreSearchedFromOptionsAndLines) {
   EXPECT_EQ(same.dump(), best.dump());
   const Json several = first(model + " --num-beams 4 --early-stopping never --n 3");
   ASSERT_EQ(several.find("samples")->array().size(), 3U);
-  EXPECT_GE(several.find("samples")->array()[0].find("score")->number(), several.find("samples")->array()[1].find("score")->number());
+  EXPECT_GE(several.find("samples")->array()[0].find("score")->number(),
+            several.find("samples")->array()[1].find("score")->number());
 }
 
 TEST(Beams, ArePrintedForAPersonOnceTheyAreFound) {
-  const Said said = run_program("generate --threads 1 --num-beams 3 --n 2 --max-new-tokens 5 --model " + data("models/stories260k/hf") +
-                                " --prompt 'Once upon'");
+  const Said said =
+      run_program("generate --threads 1 --num-beams 3 --n 2 --max-new-tokens 5 --model " +
+                  data("models/stories260k/hf") + " --prompt 'Once upon'");
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("Once upon a time"));
   EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 2);
@@ -110,21 +128,36 @@ TEST(Beams, ArePrintedForAPersonOnceTheyAreFound) {
 
 TEST(Beams, WhatTheyAreNotCombinedWithIsSaid) {
   const std::string model = "--num-beams 2 --model " + data("models/stories260k/hf");
-  EXPECT_THAT(first(model + " --temperature 1").find("error")->string(), HasSubstr("beams are searched, not drawn"));
-  EXPECT_THAT(first(model + " --top-logprobs 2").find("error")->string(), HasSubstr("no top_logprobs"));
-  EXPECT_THAT(first(model + " --n 3").find("error")->string(), HasSubstr("num_return_sequences is 3; allowed: 1 to num_beams"));
+  EXPECT_THAT(first(model + " --temperature 1").find("error")->string(),
+              HasSubstr("beams are searched, not drawn"));
+  EXPECT_THAT(first(model + " --top-logprobs 2").find("error")->string(),
+              HasSubstr("no top_logprobs"));
+  EXPECT_THAT(first(model + " --n 3").find("error")->string(),
+              HasSubstr("num_return_sequences is 3; allowed: 1 to num_beams"));
 }
 
 TEST(Words, AreBannedForcedAndBiasedByLines) {
   const std::string model = "--max-new-tokens 3 --model " + data("models/stories260k/hf");
   const std::string first_token = first(model).find("ids")->array()[0].dump();
-  EXPECT_NE(first(model, "{\"ids\":[1,403,407],\"suppress_tokens\":[" + first_token + "]}\n").find("ids")->array()[0].dump(), first_token);
-  EXPECT_NE(first(model, "{\"ids\":[1,403,407],\"logit_bias\":{\"" + first_token + "\":-100}}\n").find("ids")->array()[0].dump(),
+  EXPECT_NE(first(model, "{\"ids\":[1,403,407],\"suppress_tokens\":[" + first_token + "]}\n")
+                .find("ids")
+                ->array()[0]
+                .dump(),
             first_token);
-  EXPECT_EQ(first(model, "{\"ids\":[1,403,407],\"forced_eos_token_id\":7}\n").find("ids")->array()[2].dump(), "7");
+  EXPECT_NE(first(model, "{\"ids\":[1,403,407],\"logit_bias\":{\"" + first_token + "\":-100}}\n")
+                .find("ids")
+                ->array()[0]
+                .dump(),
+            first_token);
+  EXPECT_EQ(first(model, "{\"ids\":[1,403,407],\"forced_eos_token_id\":7}\n")
+                .find("ids")
+                ->array()[2]
+                .dump(),
+            "7");
   EXPECT_THAT(first(model, "{\"ids\":[1],\"suppress_tokens\":[512]}\n").find("error")->string(),
               HasSubstr("512 is not a token of this model"));
-  EXPECT_THAT(first(model, "{\"ids\":[1],\"max_new_tokens\":0}\n").find("error")->string(), HasSubstr("max_new_tokens is 0"));
+  EXPECT_THAT(first(model, "{\"ids\":[1],\"max_new_tokens\":0}\n").find("error")->string(),
+              HasSubstr("max_new_tokens is 0"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The grpo recipe: its presets are what their papers say, its dialects what the tools do, and contradictions are told in words.
+// The grpo recipe: its presets are what their papers say, its dialects what the tools do, and
+// contradictions are told in words.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +20,10 @@ using testing::HasSubstr;
 using testing::Not;
 
 Result<Resolved> with(const std::string& algorithm, std::vector<std::string> sets = {}) {
-  for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"}) sets.insert(sets.begin(), needed);
-  return resolve({.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
+  for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"})
+    sets.insert(sets.begin(), needed);
+  return resolve(
+      {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
 }
 algorithms::GrpoConfig settings(const std::string& algorithm, std::vector<std::string> sets = {}) {
   return value_or_throw(grpo_settings(value_or_throw(with(algorithm, std::move(sets))).config));
@@ -36,7 +39,8 @@ TEST(GrpoPresets, AreWhatTheirPapersSay) {
   EXPECT_EQ(settings("sapo").loss.surrogate.kind, Surrogate::Kind::sapo);
   EXPECT_EQ(settings("vespo").loss.surrogate.kind, Surrogate::Kind::vespo);
   EXPECT_EQ(settings("luspo").loss.aggregation, Aggregation::sequence_sum);
-  const auto rloo = settings("rloo"), plus = settings("reinforce_pp"), baseline = settings("reinforce_pp_baseline");
+  const auto rloo = settings("rloo"), plus = settings("reinforce_pp"),
+             baseline = settings("reinforce_pp_baseline");
   EXPECT_EQ(rloo.advantage.estimator, Estimator::rloo);
   EXPECT_EQ(rloo.loss.ratio, RatioLevel::sequence_sum);
   EXPECT_TRUE(rloo.compares());
@@ -51,9 +55,11 @@ TEST(GrpoPresets, GoTogetherWithEveryDialect) {
   for (const Preset& preset : grpo_presets()) {
     for (const Preset& dialect : grpo_dialects()) {
       const auto got = with(std::string(preset.name), {cat("dialect=", dialect.name)});
-      ASSERT_TRUE(got) << preset.name << " in the dialect of " << dialect.name << ": " << got.error().what;
+      ASSERT_TRUE(got) << preset.name << " in the dialect of " << dialect.name << ": "
+                       << got.error().what;
       const auto made = grpo_settings(got->config);
-      EXPECT_TRUE(made) << preset.name << " in the dialect of " << dialect.name << ": " << made.error().what;
+      EXPECT_TRUE(made) << preset.name << " in the dialect of " << dialect.name << ": "
+                        << made.error().what;
     }
   }
 }
@@ -64,51 +70,65 @@ TEST(GrpoDialects, AreTheToolsDefaults) {
   EXPECT_EQ(verl.advantage.eps, 1e-6);
   EXPECT_EQ(verl.loss.surrogate.dual_clip, 3);
   EXPECT_FALSE(verl.counting.empty_sequences);
-  EXPECT_EQ(settings("grpo", {"dialect=openrlhf"}).advantage.variance, algorithms::Variance::biased);
+  EXPECT_EQ(settings("grpo", {"dialect=openrlhf"}).advantage.variance,
+            algorithms::Variance::biased);
   EXPECT_EQ(settings("grpo", {"dialect=mindspeed"}).loss.kl_clamp, algorithms::KlClamp::verl);
 }
 
 TEST(GrpoKeys, OfferTheWordsThatTheAlgorithmKnows) {
-  const auto joined = [](const auto& names) { return join(std::vector<std::string>(names.begin(), names.end()), "|"); };
+  const auto joined = [](const auto& names) {
+    return join(std::vector<std::string>(names.begin(), names.end()), "|");
+  };
   EXPECT_EQ(find_field("grpo.policy_loss")->choices, joined(names_of(Surrogate::Kind{})));
   EXPECT_EQ(find_field("grpo.ratio")->choices, joined(names_of(RatioLevel{})));
   EXPECT_EQ(find_field("grpo.estimator")->choices, joined(names_of(Estimator{})));
-  EXPECT_EQ(find_field("grpo.normalize_advantages")->choices, joined(names_of(algorithms::Normalise{})));
+  EXPECT_EQ(find_field("grpo.normalize_advantages")->choices,
+            joined(names_of(algorithms::Normalise{})));
   EXPECT_EQ(find_field("grpo.variance")->choices, joined(names_of(algorithms::Variance{})));
   EXPECT_EQ(find_field("grpo.kl_clamp")->choices, joined(names_of(algorithms::KlClamp{})));
   EXPECT_EQ(find_field("grpo.correction")->choices, joined(names_of(algorithms::Over{})));
-  EXPECT_EQ(find_field("grpo.correction_outside")->choices, joined(names_of(algorithms::Outside{})));
+  EXPECT_EQ(find_field("grpo.correction_outside")->choices,
+            joined(names_of(algorithms::Outside{})));
   EXPECT_EQ(find_field("grpo.filter")->choices, joined(names_of(algorithms::FilterOver{})));
   EXPECT_EQ(find_field("grpo.filter_by")->choices, joined(names_of(algorithms::FilterBy{})));
   EXPECT_EQ(find_field("grpo.proximal")->choices, joined(names_of(algorithms::Proximal{})));
-  EXPECT_EQ(find_field("grpo.entropy_schedule")->choices, joined(names_of(algorithms::EntropySchedule{})));
+  EXPECT_EQ(find_field("grpo.entropy_schedule")->choices,
+            joined(names_of(algorithms::EntropySchedule{})));
 }
 
 TEST(GrpoJudge, RefusesWhatCannotWork) {
-  const auto refused = [](const std::string& algorithm, std::vector<std::string> sets, const char* message) {
+  const auto refused = [](const std::string& algorithm, std::vector<std::string> sets,
+                          const char* message) {
     const auto got = with(algorithm, std::move(sets));
     ASSERT_FALSE(got) << message;
     EXPECT_THAT(got.error().what, HasSubstr(message));
   };
   refused("rloo", {"grpo.group_size=1"}, "the nearest valid value is 2");
-  refused("grpo", {"grpo.estimator=loo_scaled", "grpo.group_size=2"}, "the nearest valid value is 3");
+  refused("grpo", {"grpo.estimator=loo_scaled", "grpo.group_size=2"},
+          "the nearest valid value is 3");
   refused("remax", {"grpo.dynamic_sampling=true"}, "refilled for ever");
   refused("dapo", {"grpo.dynamic_bounds=[1, 0]"}, "the lower one first");
-  refused("dapo", {"grpo.overlong_buffer=300", "rollout.max_new_tokens=256"}, "every answer would be punished");
+  refused("dapo", {"grpo.overlong_buffer=300", "rollout.max_new_tokens=256"},
+          "every answer would be punished");
   refused("rloo", {"grpo.normalize_each_reward=true"}, "for grpo.estimator = group only");
   refused("vespo", {"grpo.ratio=sequence"}, "expected token");
   refused("cispo", {"grpo.dual_clip=3"}, "policy_loss is not clip");
-  refused("grpo", {"grpo.policy_loss=kl_cov", "grpo.ratio=sequence"}, "kl_cov starts from the ratios of tokens");
-  refused("grpo", {"grpo.policy_loss=clip_cov", "grpo.cov_low=6"}, "expected a number below cov_high");
+  refused("grpo", {"grpo.policy_loss=kl_cov", "grpo.ratio=sequence"},
+          "kl_cov starts from the ratios of tokens");
+  refused("grpo", {"grpo.policy_loss=clip_cov", "grpo.cov_low=6"},
+          "expected a number below cov_high");
   refused("grpo", {"grpo.filter=greatest"}, "set filter_by to k2 or k3");
   refused("grpo", {"grpo.proximal=loglinear", "grpo.recompute_old_logp=true"}, "set one of them");
-  refused("grpo", {"grpo.proximal=loglinear", "rollout.weights=int8"}, "it guesses what rollout.weights");
+  refused("grpo", {"grpo.proximal=loglinear", "rollout.weights=int8"},
+          "it guesses what rollout.weights");
   refused("grpo", {"rollout.weights=int4"}, "must be one of full, int8");
-  refused("grpo", {"grpo.entropy_schedule=adaptive", "grpo.entropy_coef=2"}, "grpo.entropy_coef_max, found 0 and 1");
+  refused("grpo", {"grpo.entropy_schedule=adaptive", "grpo.entropy_coef=2"},
+          "grpo.entropy_coef_max, found 0 and 1");
 }
 
 TEST(GrpoJudge, WarnsOfWhatIsOdd) {
-  const auto warned = [](const std::string& algorithm, std::vector<std::string> sets, const char* message) {
+  const auto warned = [](const std::string& algorithm, std::vector<std::string> sets,
+                         const char* message) {
     const auto got = with(algorithm, std::move(sets));
     ASSERT_TRUE(got) << got.error().what;
     EXPECT_THAT(got->warnings, Contains(HasSubstr(message)));
@@ -118,7 +138,8 @@ TEST(GrpoJudge, WarnsOfWhatIsOdd) {
   warned("grpo", {"grpo.correction=token"}, "every weight is exactly 1");
   warned("grpo", {"grpo.recompute_old_logp=true"}, "no correction makes use of the difference");
   warned("grpo", {"grpo.clip_high=0.3"}, "all ratios are exactly 1");
-  warned("grpo", {"grpo.ratio=sequence", "grpo.epochs=2"}, "3e-4 and a clip_high of 4e-4 are GSPO's");
+  warned("grpo", {"grpo.ratio=sequence", "grpo.epochs=2"},
+         "3e-4 and a clip_high of 4e-4 are GSPO's");
   warned("grpo", {"grpo.max_refills=3"}, "grpo.dynamic_sampling is off");
   warned("dapo", {"train.batch_size=1"}, "a round of one prompt");
   warned("grpo", {"grpo.group_size=2"}, "plus and minus 0.71");
@@ -127,7 +148,8 @@ TEST(GrpoJudge, WarnsOfWhatIsOdd) {
   warned("grpo", {"grpo.entropy_target=0.3"}, "grpo.entropy_schedule is fixed");
   warned("grpo", {"grpo.filter_by=k2"}, "grpo.filter is none");
   warned("grpo", {"grpo.policy_loss=kl_cov"}, "no distance to hold tokens by");
-  EXPECT_THAT(with("gspo")->warnings, Not(Contains(HasSubstr("all ratios are exactly 1")))) << "nobody asked for that clip";
+  EXPECT_THAT(with("gspo")->warnings, Not(Contains(HasSubstr("all ratios are exactly 1"))))
+      << "nobody asked for that clip";
 }
 
 TEST(RolloutsIn8Bits, HaveThePolicyAskedAgain) {
@@ -147,10 +169,14 @@ TEST(GrpoFormula, SaysWhatIsMinimised) {
   EXPECT_THAT(formula("rloo"), HasSubstr("R: less 0.05 x summed over its tokens"));
   EXPECT_THAT(formula("reinforce_pp"), HasSubstr("over the round's tokens"));
   EXPECT_THAT(formula("grpo", {"dialect=verl"}), HasSubstr("- 3 A where A < 0"));
-  EXPECT_THAT(formula("grpo", {"grpo.correction=token", "grpo.recompute_old_logp=true"}), HasSubstr("l = w - min("));
-  EXPECT_THAT(formula("grpo", {"grpo.policy_loss=dppo_tv"}), HasSubstr("p(t) - p_old(t) is above 0.2 and A > 0"));
-  EXPECT_THAT(formula("grpo", {"grpo.policy_loss=clip_cov"}), HasSubstr("0 at 0.02 % of the tokens"));
-  EXPECT_THAT(formula("grpo", {"grpo.entropy_schedule=adaptive"}), HasSubstr("changed by 0.005 towards H = 0.2"));
+  EXPECT_THAT(formula("grpo", {"grpo.correction=token", "grpo.recompute_old_logp=true"}),
+              HasSubstr("l = w - min("));
+  EXPECT_THAT(formula("grpo", {"grpo.policy_loss=dppo_tv"}),
+              HasSubstr("p(t) - p_old(t) is above 0.2 and A > 0"));
+  EXPECT_THAT(formula("grpo", {"grpo.policy_loss=clip_cov"}),
+              HasSubstr("0 at 0.02 % of the tokens"));
+  EXPECT_THAT(formula("grpo", {"grpo.entropy_schedule=adaptive"}),
+              HasSubstr("changed by 0.005 towards H = 0.2"));
 }
 
 }  // namespace

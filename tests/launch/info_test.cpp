@@ -1,4 +1,5 @@
-// troupe info: what each kind of file or folder is, and the sentence that says why it cannot be used.
+// troupe info: what each kind of file or folder is, and the sentence that says why it cannot be
+// used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,10 +21,13 @@ using testing::HasSubstr;
 const std::string stories = "models/stories260k/hf";
 
 void copy(const std::string& folder, const std::vector<std::string>& names) {
-  for (const std::string& name : names) std::filesystem::copy_file(data(stories) + "/" + name, folder + "/" + name);
+  for (const std::string& name : names)
+    std::filesystem::copy_file(data(stories) + "/" + name, folder + "/" + name);
 }
 
-void write(const std::string& path, const std::string& text) { ASSERT_TRUE(write_file_durably(path, text)); }
+void write(const std::string& path, const std::string& text) {
+  ASSERT_TRUE(write_file_durably(path, text));
+}
 
 void copy_model(const std::string& folder) {
   copy(folder, {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"});
@@ -34,16 +38,20 @@ void write_shard(const std::string& path, const std::function<bool(std::size_t)>
   const auto whole = value_or_throw(SafetensorsFile::open(data(stories) + "/model.safetensors"));
   std::vector<SafetensorsWriter::Plan> plans;
   for (std::size_t i = 0; i < whole.tensors().size(); ++i) {
-    if (chosen(i)) plans.push_back({whole.tensors()[i].name, whole.tensors()[i].type, whole.tensors()[i].shape});
+    if (chosen(i))
+      plans.push_back({whole.tensors()[i].name, whole.tensors()[i].type, whole.tensors()[i].shape});
   }
   auto writer = value_or_throw(SafetensorsWriter::create(path, plans));
   const auto wanted = writer.tensors();
-  for (const auto& tensor : wanted) ASSERT_TRUE(writer.write_bytes(tensor.name, whole.bytes(*whole.find(tensor.name))));
+  for (const auto& tensor : wanted)
+    ASSERT_TRUE(writer.write_bytes(tensor.name, whole.bytes(*whole.find(tensor.name))));
   ASSERT_TRUE(writer.finish());
 }
 
-/// stories260k in two shards, by turns. The index is as it should be but for what `change` does to its weight_map.
-void make_shards(const std::string& folder, const std::function<void(Json& map)>& change = {}, double size_factor = 1) {
+/// stories260k in two shards, by turns. The index is as it should be but for what `change` does to
+/// its weight_map.
+void make_shards(const std::string& folder, const std::function<void(Json& map)>& change = {},
+                 double size_factor = 1) {
   copy(folder, {"config.json", "tokenizer.json"});
   write_shard(folder + "/a.safetensors", [](std::size_t i) { return i % 2 == 0; });
   write_shard(folder + "/b.safetensors", [](std::size_t i) { return i % 2 == 1; });
@@ -55,8 +63,10 @@ void make_shards(const std::string& folder, const std::function<void(Json& map)>
     bytes += static_cast<std::int64_t>(whole.tensors()[i].end - whole.tensors()[i].begin);
   }
   if (change) change(map);
-  const Json metadata = Json::Object{{"total_size", static_cast<std::int64_t>(static_cast<double>(bytes) * size_factor)}};
-  write(folder + "/model.safetensors.index.json", Json(Json::Object{{"metadata", metadata}, {"weight_map", map}}).dump());
+  const Json metadata = Json::Object{
+      {"total_size", static_cast<std::int64_t>(static_cast<double>(bytes) * size_factor)}};
+  write(folder + "/model.safetensors.index.json",
+        Json(Json::Object{{"metadata", metadata}, {"weight_map", map}}).dump());
 }
 
 struct Case {
@@ -65,7 +75,9 @@ struct Case {
   int code;
   std::vector<std::string> says;
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
 
 /// A folder that `fill` fills.
 auto folder_with(std::function<void(const std::string&)> fill) {
@@ -82,15 +94,21 @@ const Case cases[] = {
     {"Model",
      folder_with(copy_model),
      0,
-     {"architecture: LlamaForCausalLM", "5 layers of width 64", "260032 parameters", "F32", "every weight is there, fits and is finite",
-      "memory to serve: 1015.8 KiB", "memory to train: 4.0 MiB", "generates greedily", "512 tokens", "usable: yes"}},
+     {"architecture: LlamaForCausalLM", "5 layers of width 64", "260032 parameters", "F32",
+      "every weight is there, fits and is finite", "memory to serve: 1015.8 KiB",
+      "memory to train: 4.0 MiB", "generates greedily", "512 tokens", "usable: yes"}},
     {"ModelWithoutWeights",
      folder_with([](const std::string& f) { copy(f, {"config.json"}); }),
      4,
      {"expected model.safetensors or model.safetensors.index.json, found neither", "usable: no"}},
-    {"WeightsWithoutModel", folder_with([](const std::string& f) { copy(f, {"model.safetensors"}); }), 6, {"weights without config.json"}},
+    {"WeightsWithoutModel",
+     folder_with([](const std::string& f) { copy(f, {"model.safetensors"}); }),
+     6,
+     {"weights without config.json"}},
     {"UnknownFamily",
-     folder_with([](const std::string& f) { write(f + "/config.json", R"({"architectures": ["NoSuchModel"]})"); }),
+     folder_with([](const std::string& f) {
+       write(f + "/config.json", R"({"architectures": ["NoSuchModel"]})");
+     }),
      6,
      {"NoSuchModel"}},
     {"OtherModelsWeights",
@@ -102,17 +120,26 @@ const Case cases[] = {
      }),
      5,
      {"cannot be used"}},
-    {"Shards", folder_with([](const std::string& f) { make_shards(f); }), 0, {"in 2 files", "usable: yes"}},
+    {"Shards",
+     folder_with([](const std::string& f) { make_shards(f); }),
+     0,
+     {"in 2 files", "usable: yes"}},
     {"MissingShard",
-     folder_with([](const std::string& f) { make_shards(f), std::filesystem::remove(f + "/b.safetensors"); }),
+     folder_with([](const std::string& f) {
+       make_shards(f), std::filesystem::remove(f + "/b.safetensors");
+     }),
      4,
      {"b.safetensors", "a shard that"}},
     {"TensorInTheWrongShard",
-     folder_with([](const std::string& f) { make_shards(f, [](Json& map) { map.object()[1].second = "a.safetensors"; }); }),
+     folder_with([](const std::string& f) {
+       make_shards(f, [](Json& map) { map.object()[1].second = "a.safetensors"; });
+     }),
      5,
      {"which", "says is here"}},
     {"TensorThatIsNotListed",
-     folder_with([](const std::string& f) { make_shards(f, [](Json& map) { map.object().erase(map.object().begin()); }); }),
+     folder_with([](const std::string& f) {
+       make_shards(f, [](Json& map) { map.object().erase(map.object().begin()); });
+     }),
      5,
      {"is not listed for this file"}},
     {"TotalSizeIsWrong",
@@ -127,10 +154,15 @@ const Case cases[] = {
      3,
      {"its ids go up to 50256, the model's vocabulary ends at 511", "belongs to another model"}},
     {"BrokenTemplate",
-     folder_with([](const std::string& f) { copy_model(f), write(f + "/chat_template.jinja", "{% if %}"); }),
+     folder_with([](const std::string& f) {
+       copy_model(f), write(f + "/chat_template.jinja", "{% if %}");
+     }),
      3,
      {"chat template", "cannot be used"}},
-    {"TemplateThatRendersNoTurn", file_with("x.jinja", "{{ raise_exception('never') }}"), 0, {"one user turn does not render", "never"}},
+    {"TemplateThatRendersNoTurn",
+     file_with("x.jinja", "{{ raise_exception('never') }}"),
+     0,
+     {"one user turn does not render", "never"}},
     {"Template",
      file_with("x.jinja", "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"),
      0,
@@ -142,39 +174,62 @@ const Case cases[] = {
      }),
      0,
      {"guidance_scale", "training does not use it", "usable: yes"}},
-    {"TokenizerAlone", folder_with([](const std::string& f) { copy(f, {"tokenizer.json"}); }), 0, {"tokenizer: ", "512 tokens"}},
+    {"TokenizerAlone",
+     folder_with([](const std::string& f) { copy(f, {"tokenizer.json"}); }),
+     0,
+     {"tokenizer: ", "512 tokens"}},
     {"TokenizerThatIsNone", file_with("tokenizer.json", "{}"), 3, {"tokenizer.json"}},
     {"Adapter",
      [](const std::string&) { return data("golden/peft/llama-q-v"); },
      0,
      {"LoRA of rank", "which is not here; give it with --model"}},
     {"Rows",
-     file_with("rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"c\",\"completion\":\"d\"}\n"),
+     file_with(
+         "rows.jsonl",
+         "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"c\",\"completion\":\"d\"}\n"),
      0,
-     {"columns: \"prompt\", \"completion\"", "for sft: prompt_completion", "not without data.columns: ", "2 rows"}},
+     {"columns: \"prompt\", \"completion\"", "for sft: prompt_completion",
+      "not without data.columns: ", "2 rows"}},
     {"MalformedRows",
      file_with("rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\nnot json\n"),
      3,
      {"1 malformed rows; the first: ", "rows.jsonl:2"}},
-    {"RowsOfNoUse", file_with("rows.jsonl", "{\"temperature\": 7}\n"), 0, {"note: no algorithm reads such rows as they are"}},
+    {"RowsOfNoUse",
+     file_with("rows.jsonl", "{\"temperature\": 7}\n"),
+     0,
+     {"note: no algorithm reads such rows as they are"}},
     {"NoRows", file_with("rows.jsonl", "\n"), 3, {"there is no row"}},
     {"FolderOfData",
-     folder_with([](const std::string& f) { write(f + "/1.jsonl", "{\"text\":\"a\"}\n"), write(f + "/2.jsonl", "{\"text\":\"b\"}\n"); }),
+     folder_with([](const std::string& f) {
+       write(f + "/1.jsonl", "{\"text\":\"a\"}\n"), write(f + "/2.jsonl", "{\"text\":\"b\"}\n");
+     }),
      0,
      {"2 files", "2 rows"}},
     {"Run",
-     folder_with([](const std::string& f) { write(f + "/metrics.jsonl", "{\"step\":1}\n{\"step\":2}\n"); }),
+     folder_with(
+         [](const std::string& f) { write(f + "/metrics.jsonl", "{\"step\":1}\n{\"step\":2}\n"); }),
      0,
      {"metrics of 2 steps, the last is step 2", "newest checkpoint: none"}},
     {"CheckpointWithoutManifest",
-     folder_with([](const std::string& f) { copy_model(f), std::filesystem::create_directory(f + "/training"); }),
+     folder_with([](const std::string& f) {
+       copy_model(f), std::filesystem::create_directory(f + "/training");
+     }),
      4,
      {"training checkpoint", "manifest.json"}},
-    {"RunFile", file_with("run.yaml", "algorithm: sft\ntrain:\n  stepz: 3\n"), 2, {"did you mean train.steps?"}},
-    {"PartOfAFolder", file_with("config.json", "{}"), 2, {"config.json says nothing without the files beside it; look at their folder"}},
+    {"RunFile",
+     file_with("run.yaml", "algorithm: sft\ntrain:\n  stepz: 3\n"),
+     2,
+     {"did you mean train.steps?"}},
+    {"PartOfAFolder",
+     file_with("config.json", "{}"),
+     2,
+     {"config.json says nothing without the files beside it; look at their folder"}},
     {"Pickle", file_with("pytorch_model.bin", "x"), 6, {"pickles (.bin, .pt) are never opened"}},
     {"EmptyFolder", folder_with([](const std::string&) {}), 6, {"neither a model (config.json)"}},
-    {"Nothing", [](const std::string& f) { return f + "/nowhere"; }, 4, {"no such file or folder", "usable: no"}},
+    {"Nothing",
+     [](const std::string& f) { return f + "/nowhere"; },
+     4,
+     {"no such file or folder", "usable: no"}},
 };
 
 class InfoTest : public testing::TestWithParam<Case> {};
@@ -195,14 +250,16 @@ TEST_P(InfoTest, SaysWhatItIs) {
   EXPECT_EQ(lines[0].find("exit_code")->integer(), GetParam().code);
   EXPECT_EQ(lines[0].find("problems")->array().empty(), GetParam().code == 0);
 }
-INSTANTIATE_TEST_SUITE_P(Things, InfoTest, testing::ValuesIn(cases), [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Things, InfoTest, testing::ValuesIn(cases),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Info, IsToldTheColumnsOfATableWithoutAHeader) {
   const std::string path = scratch_folder() + "/rows.csv";
   write(path, "2+2=,4\n3+3=,6\n");
   const Said said = run_program("info " + path + " --column-names prompt,response");
   EXPECT_EQ(said.code, 0) << said.out << said.err;
-  for (const char* words : {"columns: \"prompt\", \"response\"", "2 rows", "for sft: "}) EXPECT_THAT(said.out, HasSubstr(words));
+  for (const char* words : {"columns: \"prompt\", \"response\"", "2 rows", "for sft: "})
+    EXPECT_THAT(said.out, HasSubstr(words));
   EXPECT_THAT(run_program("info " + path).out, HasSubstr("columns: \"2+2=\", \"4\""));
 }
 

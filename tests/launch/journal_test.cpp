@@ -28,11 +28,14 @@ std::string fresh_folder(const std::string& name) {
   return path;
 }
 
-std::string text_of(const std::string& path) { return read_file(path).value_or(""); }
+std::string text_of(const std::string& path) {
+  return read_file(path).value_or("");
+}
 
 TEST(Metrics, LinesCarryEveryDigit) {
   const double third = 1.0 / 3;
-  const std::string line = metrics_line(7, {{"loss", third}, {"grad_norm", std::nan("")}, {"tokens", 12}});
+  const std::string line =
+      metrics_line(7, {{"loss", third}, {"grad_norm", std::nan("")}, {"tokens", 12}});
   const auto json = parse_json(line, "line");
   ASSERT_TRUE(json) << line;
   EXPECT_EQ(json->object()[0].first, "step");
@@ -44,8 +47,9 @@ TEST(Metrics, LinesCarryEveryDigit) {
 
 TEST(Metrics, CutBackKeepsWholeLinesOfDoneStepsOnce) {
   const std::string path = fresh_folder("cut") + "/metrics.jsonl";
-  ASSERT_TRUE(write_file_durably(
-      path, "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n{\"step\":2,\"loss\":9}\nnoise\n{\"step\":3,\"loss\":1}\n{\"st"));
+  ASSERT_TRUE(write_file_durably(path,
+                                 "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n{\"step\":2,"
+                                 "\"loss\":9}\nnoise\n{\"step\":3,\"loss\":1}\n{\"st"));
   ASSERT_TRUE(cut_back(path, 2, true));
   EXPECT_EQ(text_of(path), "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n");
   ASSERT_TRUE(cut_back(path, 0, true));
@@ -76,7 +80,8 @@ TEST(Events, RecordsAreTensorboardsBytes) {
   EXPECT_EQ(hex(metrics_event(2.0, 300, {{"loss", 0.5}, {"gone", std::nan("")}})),
             "09000000000000004010ac022a0d0a0b0a046c6f7373150000003f");
   EXPECT_EQ(hex(restart_event(2.0, 3)), "09000000000000004010033a020801");
-  EXPECT_EQ(hex(tf_record(version_event(1.0))), "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a3286bf577a");
+  EXPECT_EQ(hex(tf_record(version_event(1.0))),
+            "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a3286bf577a");
 }
 
 TEST(Progress, ShowsLossRewardSpeedAndTimeLeft) {
@@ -95,7 +100,8 @@ std::string written(bool terminal, double seconds_a_step) {
   double now = 0;
   Progress progress(file, {.terminal = terminal, .columns = 40}, [&] { return now; });
   progress.begin(100, 0);
-  for (std::int64_t step = 1; step <= 100; ++step) now += seconds_a_step, progress.step(step, {{"loss", 1}});
+  for (std::int64_t step = 1; step <= 100; ++step)
+    now += seconds_a_step, progress.step(step, {{"loss", 1}});
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
   std::rewind(file);
   EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());
@@ -117,7 +123,8 @@ TEST(Progress, ATerminalKeepsOneLineWithinItsWidth) {
   const std::string text = written(true, 0.1);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 0);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\r'), 100);
-  for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1)) EXPECT_LT(text.find('\x1b', at) - at, 41u);
+  for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1))
+    EXPECT_LT(text.find('\x1b', at) - at, 41u);
 }
 
 TEST(Samples, AreReadableAndHarmless) {
@@ -129,7 +136,8 @@ TEST(Samples, AreReadableAndHarmless) {
                             .advantage = 0.5,
                             .parts = {{"exact_match", 1}}};
   EXPECT_EQ(sample_text(2, sample),
-            "--- step 2, sample 3, reward 1.000, advantage 0.500, stop, exact_match 1.000\n[prompt] 1,2:9,2\n[completion] 3,\\x1b[2J4\n\n");
+            "--- step 2, sample 3, reward 1.000, advantage 0.500, stop, exact_match "
+            "1.000\n[prompt] 1,2:9,2\n[completion] 3,\\x1b[2J4\n\n");
   sample.completion = "bad \xff byte";
   EXPECT_TRUE(parse_json(sample_line(2, sample), "line"));
 }
@@ -146,14 +154,17 @@ TEST(Plot, HasAPanelForEachCurve) {
   EXPECT_THAT(svg("nothing yet", {}), HasSubstr("</svg>"));
 }
 
-actors::Answered ask(const std::string& node, const std::string& type, std::int64_t began, std::int64_t ended) {
+actors::Answered ask(const std::string& node, const std::string& type, std::int64_t began,
+                     std::int64_t ended) {
   constexpr std::int64_t ms = 1'000'000, start = 5'000'000'000;
-  return {{node, "role"}, type, start, start + began * ms, start + ended * ms, start + (ended + 1) * ms, false};
+  return {{node, "role"},           type, start, start + began * ms, start + ended * ms,
+          start + (ended + 1) * ms, false};
 }
 
 TEST(Timeline, ShowsEachActorsWorkInItsRow) {
   const auto picture =
-      timeline_svg(7, {ask("rollout-0", "generate", 0, 60), ask("rollout-0", "generate", 50, 80), ask("reference", "logprobs", 40, 99)});
+      timeline_svg(7, {ask("rollout-0", "generate", 0, 60), ask("rollout-0", "generate", 50, 80),
+                       ask("reference", "logprobs", 40, 99)});
   EXPECT_THAT(picture, testing::HasSubstr("Step 7"));
   EXPECT_THAT(picture, testing::HasSubstr(">rollout-0/role<"));
   EXPECT_THAT(picture, testing::HasSubstr("at work 80 %")) << "handlers that overlap count once";
@@ -164,7 +175,9 @@ TEST(Timeline, LinesAreCutBackToTheStepsThatAreDone) {
   const std::string folder = fresh_folder("timeline");
   const auto lines = [&] {
     std::vector<std::string> out;
-    for_each_line(folder + "/timeline.jsonl", [&](const Json& line, std::string_view) { out.push_back(line.find("message")->dump()); });
+    for_each_line(folder + "/timeline.jsonl", [&](const Json& line, std::string_view) {
+      out.push_back(line.find("message")->dump());
+    });
     return out;
   };
   {
@@ -185,7 +198,8 @@ TEST(Timeline, LinesAreCutBackToTheStepsThatAreDone) {
 
 TEST(RunJournal, AResumedRunHasEachStepOnce) {
   const std::string folder = fresh_folder("resume");
-  const algorithms::Sample sample{.sample_id = 1, .prompt = "p", .completion = "c", .finish_reason = "stop", .parts = {}};
+  const algorithms::Sample sample{
+      .sample_id = 1, .prompt = "p", .completion = "c", .finish_reason = "stop", .parts = {}};
   const auto run = [&](std::int64_t from, std::int64_t to, double loss) {
     RunJournal journal(folder, "test", 0);
     journal.begin(6, from);

@@ -1,4 +1,5 @@
-// The ppo recipe: its dialects are what the tools do, traps are told in words with what would be valid, and the formula has the numbers.
+// The ppo recipe: its dialects are what the tools do, traps are told in words with what would be
+// valid, and the formula has the numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 Result<Resolved> with(std::vector<std::string> sets = {}) {
-  for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"}) sets.insert(sets.begin(), needed);
+  for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"})
+    sets.insert(sets.begin(), needed);
   return resolve({.algorithm = "ppo", .file = "", .sets = std::move(sets), .check_files = false});
 }
 algorithms::PpoConfig settings(std::vector<std::string> sets = {}) {
@@ -25,7 +27,9 @@ std::string refusal(std::vector<std::string> sets) {
   const auto got = with(std::move(sets));
   return got ? "accepted" : got.error().what;
 }
-std::vector<std::string> warnings(std::vector<std::string> sets) { return value_or_throw(with(std::move(sets))).warnings; }
+std::vector<std::string> warnings(std::vector<std::string> sets) {
+  return value_or_throw(with(std::move(sets))).warnings;
+}
 
 TEST(PpoRecipe, DefaultsAreTrls) {
   const auto p = settings();
@@ -52,9 +56,11 @@ TEST(PpoRecipe, DialectsAreTheToolsDefaults) {
 }
 
 TEST(PpoRecipe, TrapsAreRefusedInWords) {
-  EXPECT_THAT(refusal({"ppo.kl_coef=0", "ppo.kl_schedule=adaptive"}), HasSubstr("which is 0 and stays so"));
+  EXPECT_THAT(refusal({"ppo.kl_coef=0", "ppo.kl_schedule=adaptive"}),
+              HasSubstr("which is 0 and stays so"));
   EXPECT_THAT(refusal({"ppo.kl=k3+"}), HasSubstr("ppo.kl_place to loss"));
-  EXPECT_THAT(refusal({"train.steps=8", "critic.warmup_rounds=2"}), HasSubstr("at most 1 is possible"));
+  EXPECT_THAT(refusal({"train.steps=8", "critic.warmup_rounds=2"}),
+              HasSubstr("at most 1 is possible"));
   EXPECT_THAT(refusal({"critic.learning_rate=0"}), HasSubstr("would stay there"));
   EXPECT_THAT(refusal({"ppo.gamma=0", "ppo.lambda=0"}), HasSubstr("hear of the score"));
   EXPECT_THAT(refusal({"rollout.temperature=0"}), HasSubstr("rollout.temperature"));
@@ -64,14 +70,17 @@ TEST(PpoRecipe, WhatIsNotUsedOrCutIsWarnedOf) {
   EXPECT_THAT(warnings({"ppo.kl_coef=0", "ppo.kl=k3"}), Contains(HasSubstr("ppo.kl_coef is 0")));
   EXPECT_THAT(warnings({"ppo.kl_target=3"}), Contains(HasSubstr("ppo.kl_schedule is fixed")));
   EXPECT_THAT(warnings({"train.steps=10"}), Contains(HasSubstr("8 or 12 would not cut it")));
-  EXPECT_THAT(warnings({"ppo.truncated=value", "ppo.missing_eos_penalty=1"}), Contains(HasSubstr("punished for its cut")));
-  EXPECT_THAT(warnings({"ppo.kl_place=loss"}), Contains(HasSubstr("the gradient of k1 is zero on average")));
+  EXPECT_THAT(warnings({"ppo.truncated=value", "ppo.missing_eos_penalty=1"}),
+              Contains(HasSubstr("punished for its cut")));
+  EXPECT_THAT(warnings({"ppo.kl_place=loss"}),
+              Contains(HasSubstr("the gradient of k1 is zero on average")));
   EXPECT_THAT(warnings({"train.steps=12"}), Not(Contains(HasSubstr("would not cut it"))));
 }
 
 TEST(PpoRecipe, TheRolesAreThoseThatTheSettingsNeed) {
   const auto roles = roles_of(value_or_throw(with()).config);
-  EXPECT_TRUE(roles.critic.needed && roles.reference.needed && roles.rollout.needed && roles.verifier.needed);
+  EXPECT_TRUE(roles.critic.needed && roles.reference.needed && roles.rollout.needed &&
+              roles.verifier.needed);
   EXPECT_FALSE(roles.reward.needed);
   EXPECT_FALSE(roles_of(value_or_throw(with({"ppo.kl_coef=0"})).config).reference.needed);
 }
@@ -82,15 +91,17 @@ TEST(PpoRecipe, RolloutsIn8BitsHaveThePolicyAskedAgain) {
 }
 
 TEST(PpoRecipe, TheFormulaHasTheRunsNumbers) {
-  const auto text = ppo_formula(value_or_throw(with({"ppo.kl_coef=0.07", "ppo.lambda=0.9", "critic.value_clip=0.3"})).config);
+  const auto text = ppo_formula(
+      value_or_throw(with({"ppo.kl_coef=0.07", "ppo.lambda=0.9", "critic.value_clip=0.3"})).config);
   EXPECT_THAT(text, HasSubstr("0.07"));
   EXPECT_THAT(text, HasSubstr("0.9"));
   EXPECT_THAT(text, HasSubstr("V_old - 0.3"));
 }
 
 TEST(PpoRecipe, TheCriticHasARateAndAScheduleOfItsOwn) {
-  const auto config =
-      value_or_throw(with({"critic.learning_rate=0.02", "critic.schedule=linear", "critic.warmup_steps=10", "train.steps=100"})).config;
+  const auto config = value_or_throw(with({"critic.learning_rate=0.02", "critic.schedule=linear",
+                                           "critic.warmup_steps=10", "train.steps=100"}))
+                          .config;
   const auto plan = value_or_throw(critic_plan(config, 100));
   EXPECT_EQ(plan.learning_rate, 0.02);
   EXPECT_LT(plan.schedule(1), plan.schedule(9));

@@ -1,4 +1,5 @@
-// Presets: algorithms that are settings of another, and tools' defaults. They are defaults: what a person says wins.
+// Presets: algorithms that are settings of another, and tools' defaults. They are defaults: what a
+// person says wins.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +16,10 @@ namespace {
 using testing::HasSubstr;
 
 Result<Resolved> with(const std::string& algorithm, std::vector<std::string> sets = {}) {
-  for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"}) sets.insert(sets.begin(), needed);
-  return resolve({.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
+  for (const char* needed : {"model=M", "data.path=D", "output=O", "reward=exact_match"})
+    sets.insert(sets.begin(), needed);
+  return resolve(
+      {.algorithm = algorithm, .file = "", .sets = std::move(sets), .check_files = false});
 }
 
 TEST(Presets, AnAlgorithmThatIsASettingOfAnotherChangesItsDefaults) {
@@ -59,7 +62,8 @@ TEST(Presets, EveryDialectResolvesForItsRecipe) {
   for (const Preset& dialect : dialects()) {
     const auto got = with(std::string(dialect.of), {cat("dialect=", dialect.name)});
     ASSERT_TRUE(got) << dialect.name << " of " << dialect.of << ": " << got.error().what;
-    for (const auto& [key, value] : dialect.values) EXPECT_EQ(got->origins.at(std::string(key)), cat("dialect ", dialect.name)) << key;
+    for (const auto& [key, value] : dialect.values)
+      EXPECT_EQ(got->origins.at(std::string(key)), cat("dialect ", dialect.name)) << key;
   }
 }
 

@@ -12,7 +12,8 @@ TEST(PrivateFolder, HasAFolderOfItsOwnForEachGroupAndLeavesNothing) {
   {
     const PrivateFolder folder = value_or_throw(PrivateFolder::make());
     path = folder.path();
-    const std::string policy = value_or_throw(folder.part("policy")), critic = value_or_throw(folder.part("critic"));
+    const std::string policy = value_or_throw(folder.part("policy")),
+                      critic = value_or_throw(folder.part("critic"));
     EXPECT_NE(policy, critic);
     EXPECT_EQ(value_or_throw(folder.part("policy")), policy) << "a group that is started again";
     EXPECT_EQ(std::filesystem::status(policy).permissions(), std::filesystem::perms::owner_all);

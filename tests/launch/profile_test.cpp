@@ -27,10 +27,12 @@ class Recording : public testing::Test {
   }
   /// From `at` for `length` nanoseconds, with what is in it.
   template <class Within>
-  void span(SpanKind kind, std::string_view name, std::int64_t length, Work work, const Within& within) {
+  void span(SpanKind kind, std::string_view name, std::int64_t length, Work work,
+            const Within& within) {
     const std::int64_t began = now_;
     const Spanned one(&recorder(), [&] {
-      return SpanStart{kind, name, work, kind != SpanKind::op || recorder().wants_shapes() ? "[2, 3]" : ""};
+      return SpanStart{kind, name, work,
+                       kind != SpanKind::op || recorder().wants_shapes() ? "[2, 3]" : ""};
     });
     within();
     now_ = began + length;
@@ -117,8 +119,9 @@ TEST_F(Recording, TheRowsOfTheTableHaveTheColumnsOfItsHeadAndMakeTheWhole) {
   const std::string csv = table_csv(recorder());
   std::vector<std::int64_t> commas;
   for (std::size_t at = 0; at < csv.size(); at = csv.find('\n', at) + 1)
-    commas.push_back(
-        std::count(csv.begin() + static_cast<std::ptrdiff_t>(at), csv.begin() + static_cast<std::ptrdiff_t>(csv.find('\n', at)), ','));
+    commas.push_back(std::count(csv.begin() + static_cast<std::ptrdiff_t>(at),
+                                csv.begin() + static_cast<std::ptrdiff_t>(csv.find('\n', at)),
+                                ','));
   EXPECT_THAT(commas, ElementsAre(15, 15, 15, 15));
   EXPECT_THAT(csv, HasSubstr("rest,,,\"\",,4e-07,0.4,"));
   const std::string text = table_text(recorder(), {.name = "rank 0"});
@@ -136,7 +139,8 @@ TEST_F(Recording, StacksAndShapesMakeRowsOfTheirOwnWhereTheyAreWanted) {
   std::vector<std::string> stacks;
   for (const Sum& sum : recorder().sums())
     if (sum.name == "gemm") stacks.push_back(cat(sum.stack, " ", sum.shapes));
-  EXPECT_THAT(stacks, testing::UnorderedElementsAre("forward_backward/forward [2, 3]", "forward_backward/backward [2, 3]"));
+  EXPECT_THAT(stacks, testing::UnorderedElementsAre("forward_backward/forward [2, 3]",
+                                                    "forward_backward/backward [2, 3]"));
 }
 
 TEST_F(Recording, KeepsNoMoreEventsThanItMayButSumsThemAll) {
@@ -156,10 +160,12 @@ TEST_F(Recording, KnowsTheMostMemoryThatTensorsHad) {
     bytes = 200;
   });
   EXPECT_EQ(recorder().peak_tensor_bytes(), 700);
-  const auto trace = value_or_throw(parse_json(trace_json(recorder(), {.name = "rank 0"}), "the trace"));
+  const auto trace =
+      value_or_throw(parse_json(trace_json(recorder(), {.name = "rank 0"}), "the trace"));
   std::vector<std::int64_t> shown;
   for (const Json& event : trace.find("traceEvents")->array())
-    if (event.find("ph")->string() == "C") shown.push_back(event.find("args")->find("tensors")->integer());
+    if (event.find("ph")->string() == "C")
+      shown.push_back(event.find("args")->find("tensors")->integer());
   EXPECT_THAT(shown, ElementsAre(700, 200));
 }
 
@@ -183,10 +189,13 @@ TEST_F(Recording, TheTraceIsJsonWhoseEventsNest) {
   });
   step_ = 4;
   op("adamw", 50);
-  const auto trace = value_or_throw(parse_json(trace_json(recorder(), {.name = "rank 1", .rank = 1, .origin = 500}), "the trace"));
+  const auto trace = value_or_throw(parse_json(
+      trace_json(recorder(), {.name = "rank 1", .rank = 1, .origin = 500}), "the trace"));
   const auto& events = trace.find("traceEvents")->array();
   const auto event_of = [&](std::string_view name) {
-    return *std::ranges::find_if(events, [&](const Json& each) { return each.find("name")->string() == name && each.find("dur"); });
+    return *std::ranges::find_if(events, [&](const Json& each) {
+      return each.find("name")->string() == name && each.find("dur");
+    });
   };
   const Json forward = event_of("forward"), gemm = event_of("gemm"), step = event_of("step 3");
   EXPECT_EQ(forward.find("pid")->integer(), 1);

@@ -13,7 +13,8 @@ namespace troupe::launch {
 
 std::string scratch_folder() {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const std::string folder = cat(testing::TempDir(), "launch_", test->test_suite_name(), "_", test->name());
+  const std::string folder =
+      cat(testing::TempDir(), "launch_", test->test_suite_name(), "_", test->name());
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;
@@ -21,10 +22,13 @@ std::string scratch_folder() {
 
 Said run_program(const std::string& arguments, const std::string& input) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const std::string folder = cat(testing::TempDir(), "launch_", test->test_suite_name(), "_", test->name(), ".io");
+  const std::string folder =
+      cat(testing::TempDir(), "launch_", test->test_suite_name(), "_", test->name(), ".io");
   std::filesystem::create_directories(folder);
   EXPECT_TRUE(write_file_durably(folder + "/in", input));
-  const int status = std::system(cat("'" TROUPE_PROGRAM "' ", arguments, " <", folder, "/in >", folder, "/out 2>", folder, "/err").c_str());
+  const int status = std::system(cat("'" TROUPE_PROGRAM "' ", arguments, " <", folder, "/in >",
+                                     folder, "/out 2>", folder, "/err")
+                                     .c_str());
   Said said;
   said.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   said.out = read_file(folder + "/out").value_or("");
@@ -46,6 +50,8 @@ std::vector<Json> json_lines(const std::string& text) {
   return lines;
 }
 
-std::string data(const std::string& path) { return cat(TROUPE_TEST_DATA "/", path); }
+std::string data(const std::string& path) {
+  return cat(TROUPE_TEST_DATA "/", path);
+}
 
 }  // namespace troupe::launch

@@ -13,14 +13,16 @@ using testing::HasSubstr;
 
 TEST(Render, AnswersLineForLine) {
   const std::string folder = scratch_folder();
-  ASSERT_TRUE(write_file_durably(
-      folder + "/t.jinja",
-      "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
-      "{% if add_generation_prompt %}<assistant>{% endif %}{{ extra }}"));
-  const Said said =
-      run_program("render --template " + folder + "/t.jinja",
-                  "{\"messages\":[{\"role\":\"user\",\"content\":\"h\\u00e9\"}],\"add_generation_prompt\":true,\"bos_token\":\"<s>\"}\n"
-                  "{\"messages\":3}\n{\"messages\":[],\"kwargs\":{\"extra\":\"x\"},\"bos_token\":null}\n");
+  ASSERT_TRUE(
+      write_file_durably(folder + "/t.jinja",
+                         "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{% generation %}{{ "
+                         "m.content }}{% endgeneration %}{% endfor %}"
+                         "{% if add_generation_prompt %}<assistant>{% endif %}{{ extra }}"));
+  const Said said = run_program(
+      "render --template " + folder + "/t.jinja",
+      "{\"messages\":[{\"role\":\"user\",\"content\":\"h\\u00e9\"}],\"add_generation_prompt\":true,"
+      "\"bos_token\":\"<s>\"}\n"
+      "{\"messages\":3}\n{\"messages\":[],\"kwargs\":{\"extra\":\"x\"},\"bos_token\":null}\n");
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 3u);
@@ -31,10 +33,11 @@ TEST(Render, AnswersLineForLine) {
 
 TEST(Render, AFolderBringsItsOwnTokensEvenWithoutATokenizer) {
   const std::string folder = scratch_folder();
-  ASSERT_TRUE(write_file_durably(
-      folder + "/tokenizer_config.json",
-      "{\"chat_template\": \"{{ bos_token }}|{{ eos_token }}\", \"bos_token\": {\"content\": \"<b>\"}, \"eos_token\": \"<e>\"}"));
-  const Said said = run_program("render --model " + folder, "{\"messages\":[]}\n{\"messages\":[],\"eos_token\":\"!\"}\n");
+  ASSERT_TRUE(write_file_durably(folder + "/tokenizer_config.json",
+                                 "{\"chat_template\": \"{{ bos_token }}|{{ eos_token }}\", "
+                                 "\"bos_token\": {\"content\": \"<b>\"}, \"eos_token\": \"<e>\"}"));
+  const Said said = run_program("render --model " + folder,
+                                "{\"messages\":[]}\n{\"messages\":[],\"eos_token\":\"!\"}\n");
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 2u);
@@ -43,9 +46,10 @@ TEST(Render, AFolderBringsItsOwnTokensEvenWithoutATokenizer) {
 }
 
 TEST(Render, AnErrorOfTheTemplateIsThatLinesAnswer) {
-  const Said said = run_program("render --template " + data("chat_templates/gemma-2.jinja"),
-                                "{\"messages\":[{\"role\":\"system\",\"content\":\"x\"}],\"bos_token\":\"\"}\n"
-                                "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"bos_token\":\"\"}\n");
+  const Said said =
+      run_program("render --template " + data("chat_templates/gemma-2.jinja"),
+                  "{\"messages\":[{\"role\":\"system\",\"content\":\"x\"}],\"bos_token\":\"\"}\n"
+                  "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"bos_token\":\"\"}\n");
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 2u) << said.err;
   EXPECT_THAT(lines[0].find("error")->string(), HasSubstr("System role not supported"));
@@ -53,13 +57,17 @@ TEST(Render, AnErrorOfTheTemplateIsThatLinesAnswer) {
 }
 
 TEST(Render, APromptTypeNeedsNoFolderAndTakesTheTokensOfOne) {
-  const std::string line = "{\"messages\":[{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":\"A\"}]}\n";
+  const std::string line =
+      "{\"messages\":[{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":"
+      "\"A\"}]}\n";
   const Said alone = run_program("render --prompt-type chatml", line);
   ASSERT_EQ(json_lines(alone.out).size(), 1u) << alone.err;
   EXPECT_EQ(json_lines(alone.out)[0].dump(),
-            "{\"text\":\"<|im_start|>user\\nU<|im_end|>\\n<|im_start|>assistant\\nA<|im_end|>\",\"assistant_spans\":[[51,62]]}");
+            "{\"text\":\"<|im_start|>user\\nU<|im_end|>\\n<|im_start|>assistant\\nA<|im_end|>\","
+            "\"assistant_spans\":[[51,62]]}");
   const std::string folder = scratch_folder();
-  ASSERT_TRUE(write_file_durably(folder + "/tokenizer_config.json", "{\"bos_token\": \"<b>\", \"eos_token\": \"<e>\"}"));
+  ASSERT_TRUE(write_file_durably(folder + "/tokenizer_config.json",
+                                 "{\"bos_token\": \"<b>\", \"eos_token\": \"<e>\"}"));
   const Said with_tokens = run_program("render --prompt-type mistral --model " + folder, line);
   ASSERT_EQ(json_lines(with_tokens.out).size(), 1u) << with_tokens.err;
   EXPECT_EQ(json_lines(with_tokens.out)[0].find("text")->string(), "<b>[INST] U [/INST]A<e>");
@@ -69,7 +77,9 @@ TEST(Render, APromptTypeNeedsNoFolderAndTakesTheTokensOfOne) {
 }
 
 TEST(Chat, AnswersEachLineUntilTheEnd) {
-  const Said said = run_program("chat --threads 1 --max-new-tokens 4 --model " + data("models/stories260k/hf"), "Hello\nAgain\n");
+  const Said said =
+      run_program("chat --threads 1 --max-new-tokens 4 --model " + data("models/stories260k/hf"),
+                  "Hello\nAgain\n");
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n') >= 2, true) << said.out;
 }

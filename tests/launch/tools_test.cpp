@@ -19,14 +19,17 @@ using testing::StartsWith;
 
 const std::string stories = "models/stories260k/hf";
 
-bool is_error(const Json& line) { return line.object().size() == 1 && line.find("error") && line.find("error")->is_string(); }
+bool is_error(const Json& line) {
+  return line.object().size() == 1 && line.find("error") && line.find("error")->is_string();
+}
 
 TEST(Program, TellsItsVersionAtOnce) {
   const auto start = std::chrono::steady_clock::now();
   const Said said = run_program("--version");
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, StartsWith("troupe 0."));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));  // 50 ms on an idle machine
+  EXPECT_LT(std::chrono::steady_clock::now() - start,
+            std::chrono::seconds(2));  // 50 ms on an idle machine
 }
 
 TEST(Program, UsageErrorsLeaveWithTwo) {
@@ -55,30 +58,35 @@ TEST(Program, ExitCodesTellTheKindOfFailure) {
   EXPECT_EQ(run_program("logprobs --model /nowhere").code, 4);
   EXPECT_EQ(run_program("info /nowhere").code, 4);
   const std::string folder = scratch_folder();
-  ASSERT_TRUE(write_file_durably(folder + "/config.json", "{\"architectures\": [\"NoSuchModel\"], \"model_type\": \"none\"}"));
+  ASSERT_TRUE(write_file_durably(
+      folder + "/config.json", "{\"architectures\": [\"NoSuchModel\"], \"model_type\": \"none\"}"));
   EXPECT_EQ(run_program("logprobs --model " + folder).code, 6);
 }
 
 TEST(Tokenize, AnswersLineForLine) {
-  const Said said =
-      run_program("tokenize --model " + data(stories), "{\"text\":\"Once upon a time\"}\nnonsense\n\n{\"text\":7}\n[1]\n{\"text\":\"\"}");
+  const Said said = run_program(
+      "tokenize --model " + data(stories),
+      "{\"text\":\"Once upon a time\"}\nnonsense\n\n{\"text\":7}\n[1]\n{\"text\":\"\"}");
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_EQ(lines[0].dump(), "{\"ids\":[403,407,261,378]}");
   for (const int bad : {1, 2, 3, 4})
-    EXPECT_TRUE(is_error(lines[static_cast<std::size_t>(bad)])) << lines[static_cast<std::size_t>(bad)].dump();
+    EXPECT_TRUE(is_error(lines[static_cast<std::size_t>(bad)]))
+        << lines[static_cast<std::size_t>(bad)].dump();
   EXPECT_EQ(lines[5].dump(), "{\"ids\":[]}");
 }
 
 TEST(Tokenize, SpecialTokensComeOnlyWhenAskedFor) {
-  const Said said = run_program("tokenize --special --model " + data(stories) + "/tokenizer.json", "{\"text\":\"Once upon a time\"}\n");
+  const Said said = run_program("tokenize --special --model " + data(stories) + "/tokenizer.json",
+                                "{\"text\":\"Once upon a time\"}\n");
   EXPECT_EQ(json_lines(said.out)[0].dump(), "{\"ids\":[1,403,407,261,378]}") << said.err;
 }
 
 TEST(Tokenize, DecodesWithoutSpecialTokens) {
   const Said said =
-      run_program("tokenize --decode --model " + data(stories), "{\"ids\":[1,403,407,261,378,2]}\n{\"ids\":[-1]}\n{\"ids\":[1.5]}\n{}\n");
+      run_program("tokenize --decode --model " + data(stories),
+                  "{\"ids\":[1,403,407,261,378,2]}\n{\"ids\":[-1]}\n{\"ids\":[1.5]}\n{}\n");
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 4u) << said.err;
   EXPECT_EQ(lines[0].dump(), "{\"text\":\"Once upon a time\"}");
@@ -87,9 +95,11 @@ TEST(Tokenize, DecodesWithoutSpecialTokens) {
 
 TEST(Logprobs, NeedOneValueATokenAndNoTokenizerForIds) {
   const std::string folder = scratch_folder();
-  for (const char* name : {"config.json", "model.safetensors"}) std::filesystem::copy_file(data(stories) + "/" + name, folder + "/" + name);
+  for (const char* name : {"config.json", "model.safetensors"})
+    std::filesystem::copy_file(data(stories) + "/" + name, folder + "/" + name);
   const Said said = run_program("logprobs --threads 1 --model " + folder,
-                                "{\"ids\":[1,403,407,261]}\n{\"text\":\"Once\"}\n{\"ids\":[1]}\n{\"ids\":[]}\n{\"ids\":[512]}\n");
+                                "{\"ids\":[1,403,407,261]}\n{\"text\":\"Once\"}\n{\"ids\":[1]}\n{"
+                                "\"ids\":[]}\n{\"ids\":[512]}\n");
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 5u);
@@ -109,10 +119,10 @@ TEST(Logprobs, NeedOneValueATokenAndNoTokenizerForIds) {
 }
 
 TEST(Generate, ContinuesIdsAndPrompts) {
-  const Said said =
-      run_program("generate --threads 1 --max-new-tokens 6 --model " + data(stories),
-                  "{\"ids\":[1]}\n{\"prompt\":\"Once upon a time, there was a little\"}\n{}\n{\"ids\":[1],\"max_new_tokens\":2}\n"
-                  "{\"ids\":[1],\"stop\":\"upon\"}\n{\"ids\":[1],\"top_p\":7}\n");
+  const Said said = run_program("generate --threads 1 --max-new-tokens 6 --model " + data(stories),
+                                "{\"ids\":[1]}\n{\"prompt\":\"Once upon a time, there was a "
+                                "little\"}\n{}\n{\"ids\":[1],\"max_new_tokens\":2}\n"
+                                "{\"ids\":[1],\"stop\":\"upon\"}\n{\"ids\":[1],\"top_p\":7}\n");
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 6u);
@@ -129,19 +139,23 @@ TEST(Generate, ContinuesIdsAndPrompts) {
 }
 
 TEST(Generate, SeedsDecideTheDraws) {
-  const std::string drawn = "generate --threads 1 --temperature 1 --max-new-tokens 12 --n 2 --model " + data(stories) + " --seed ";
+  const std::string drawn =
+      "generate --threads 1 --temperature 1 --max-new-tokens 12 --n 2 --model " + data(stories) +
+      " --seed ";
   const std::string line = "{\"ids\":[1,403]}\n";
   const std::string seven = run_program(drawn + "7", line).out;
   EXPECT_EQ(seven, run_program(drawn + "7", line).out);
   EXPECT_NE(seven, run_program(drawn + "8", line).out);
-  const Json answer = json_lines(seven)[0];  // its parts are looked at below, so it must not be a temporary
+  const Json answer =
+      json_lines(seven)[0];  // its parts are looked at below, so it must not be a temporary
   const auto& samples = answer.find("samples")->array();
   ASSERT_EQ(samples.size(), 2u);
   EXPECT_NE(samples[0], samples[1]);
 }
 
 TEST(Generate, StreamsForAPerson) {
-  const Said said = run_program("generate --threads 1 --max-new-tokens 5 --model " + data(stories) + " --prompt 'Once upon'");
+  const Said said = run_program("generate --threads 1 --max-new-tokens 5 --model " + data(stories) +
+                                " --prompt 'Once upon'");
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(said.out, "Once upon a time, there was\n");
 }
@@ -150,8 +164,9 @@ TEST(Explain, ShowsValuesOriginsFormulaAndMemory) {
   const std::string folder = scratch_folder();
   ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl", "{\"text\":\"a\"}\n"));
   ASSERT_TRUE(write_file_durably(folder + "/run.yaml", "algorithm: dpo\ndpo:\n  beta: 0.25\n"));
-  const Said said = run_program(cat("explain --config ", folder, "/run.yaml --set model=", data(stories), " --set data.path=", folder,
-                                    "/rows.jsonl --set output=", folder, "/out"));
+  const Said said =
+      run_program(cat("explain --config ", folder, "/run.yaml --set model=", data(stories),
+                      " --set data.path=", folder, "/rows.jsonl --set output=", folder, "/out"));
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("run.yaml:3"));
   EXPECT_THAT(said.out, HasSubstr("- log sigmoid(0.25 (c - r))"));
@@ -165,9 +180,11 @@ TEST(Explain, ShowsValuesOriginsFormulaAndMemory) {
 TEST(Explain, CountsRewardModelsAndTheReplicasOfAGrid) {
   const std::string folder = scratch_folder();
   ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"answer\":\"b\"}\n"));
-  const Said said = run_program(cat("explain --algorithm grpo --set model=", data(stories), " --set data.path=", folder,
-                                    "/rows.jsonl --set output=", folder, "/out --set parallel.dp=2 --set 'reward=[{rule: model, path: \"",
-                                    data(stories), "\"}, {rule: model, label: other, path: \"", data(stories), "\"}]'"));
+  const Said said = run_program(
+      cat("explain --algorithm grpo --set model=", data(stories), " --set data.path=", folder,
+          "/rows.jsonl --set output=", folder,
+          "/out --set parallel.dp=2 --set 'reward=[{rule: model, path: \"", data(stories),
+          "\"}, {rule: model, label: other, path: \"", data(stories), "\"}]'"));
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("weights (f32), 1015.8 KiB on each of 2 ranks  2.0 MiB"));
   EXPECT_THAT(said.out, testing::ContainsRegex("reward models +2.0 MiB"));
@@ -175,14 +192,16 @@ TEST(Explain, CountsRewardModelsAndTheReplicasOfAGrid) {
 
 TEST(Info, SaysWhatAFolderIsAndWhetherItIsUsable) {
   EXPECT_EQ(run_program("info " + data(stories)).code, 0);
-  EXPECT_THAT(run_program("info " + data("tokenizers/gpt2/tokenizer.json")).out, HasSubstr("usable: yes"));
+  EXPECT_THAT(run_program("info " + data("tokenizers/gpt2/tokenizer.json")).out,
+              HasSubstr("usable: yes"));
   const std::string folder = scratch_folder();
   EXPECT_EQ(run_program("info " + folder).code, 6);
   std::filesystem::copy_file(data(stories) + "/config.json", folder + "/config.json");
   const Said no_weights = run_program("info " + folder);
   EXPECT_EQ(no_weights.code, 4);
   EXPECT_THAT(no_weights.out, HasSubstr("usable: no"));
-  ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\nnot json\n"));
+  ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl",
+                                 "{\"prompt\":\"a\",\"completion\":\"b\"}\nnot json\n"));
   const Said rows = run_program("info " + folder + "/rows.jsonl");
   EXPECT_EQ(rows.code, 3);
   EXPECT_THAT(rows.out, HasSubstr("for sft: prompt_completion"));

@@ -1,4 +1,5 @@
-// Whole runs through the built program: what they leave behind, and that no interruption changes a bit of it.
+// Whole runs through the built program: what they leave behind, and that no interruption changes a
+// bit of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +19,10 @@ using testing::HasSubstr;
 std::string rows_file(const std::string& folder) {
   std::string text;
   for (int i = 0; i < 24; ++i) {
-    text += cat("{\"prompt\":\"Tell a story, number ", i, ".\",\"completion\":\" Once upon a time there were ", i,
-                " cats.\",\"chosen\":\" A good one, ", i, ".\",\"rejected\":\" No.\",\"answer\":\"the\"}\n");
+    text += cat("{\"prompt\":\"Tell a story, number ", i,
+                ".\",\"completion\":\" Once upon a time there were ", i,
+                " cats.\",\"chosen\":\" A good one, ", i,
+                ".\",\"rejected\":\" No.\",\"answer\":\"the\"}\n");
   }
   const std::string path = folder + "/rows.jsonl";
   EXPECT_TRUE(write_file_durably(path, text));
@@ -28,14 +31,18 @@ std::string rows_file(const std::string& folder) {
 
 class Runs : public testing::Test {
  protected:
-  std::string arguments(const std::string& algorithm, const std::string& output, const std::string& more = "") const {
-    return cat("train --algorithm ", algorithm, " --set model=", data("models/stories260k/hf"), " --set data.path=", rows_,
-               " --set output=", folder_, '/', output,
-               " --set train.steps=6 --set train.batch_size=4 --set train.max_length=64 --set train.learning_rate=1e-3 "
+  std::string arguments(const std::string& algorithm, const std::string& output,
+                        const std::string& more = "") const {
+    return cat("train --algorithm ", algorithm, " --set model=", data("models/stories260k/hf"),
+               " --set data.path=", rows_, " --set output=", folder_, '/', output,
+               " --set train.steps=6 --set train.batch_size=4 --set train.max_length=64 --set "
+               "train.learning_rate=1e-3 "
                "--set train.save_every=2 --set train.keep_last=0 --set train.threads=1 ",
                more);
   }
-  std::string text(const std::string& path) const { return read_file(cat(folder_, '/', path)).value_or("no file"); }
+  std::string text(const std::string& path) const {
+    return read_file(cat(folder_, '/', path)).value_or("no file");
+  }
 
   /// The status of a bash script, as std::system gives it.
   int run_script(const std::string& script) const {
@@ -44,8 +51,9 @@ class Runs : public testing::Test {
   }
 
   void expect_equal_ends(const std::string& one, const std::string& other) const {
-    for (const char* file : {"/checkpoint-6/model.safetensors", "/checkpoint-6/training/optimizer.safetensors",
-                             "/checkpoint-6/training/state.json", "/checkpoint-6/config.json", "/metrics.jsonl"}) {
+    for (const char* file :
+         {"/checkpoint-6/model.safetensors", "/checkpoint-6/training/optimizer.safetensors",
+          "/checkpoint-6/training/state.json", "/checkpoint-6/config.json", "/metrics.jsonl"}) {
       EXPECT_TRUE(text(one + file) == text(other + file)) << file;
       EXPECT_NE(text(one + file), "no file") << file;
     }
@@ -78,14 +86,16 @@ TEST_F(Runs, LeaveMetricsCheckpointsAndAPlot) {
 class EveryAlgorithm : public Runs, public testing::WithParamInterface<const char*> {
  protected:
   std::string more() const {
-    return GetParam() == std::string("grpo")
-               ? "--set reward=[{rule:\\ length,\\ max:\\ 60}] --set grpo.group_size=4 --set rollout.max_new_tokens=12"
-               : "";
+    return GetParam() == std::string("grpo") ? "--set reward=[{rule:\\ length,\\ max:\\ 60}] --set "
+                                               "grpo.group_size=4 --set rollout.max_new_tokens=12"
+                                             : "";
   }
 };
 
 TEST_P(EveryAlgorithm, GoesOnWithTheSameBitsAfterAPause) {
-  ASSERT_EQ(run_program(arguments(GetParam(), "whole", more() + " --set train.schedule=constant")).code, 0);
+  ASSERT_EQ(
+      run_program(arguments(GetParam(), "whole", more() + " --set train.schedule=constant")).code,
+      0);
   const std::string constant = more() + " --set train.schedule=constant";
   const Said half = run_program(arguments(GetParam(), "parts", constant + " --set train.steps=3"));
   ASSERT_EQ(half.code, 0) << half.err;
@@ -96,7 +106,8 @@ TEST_P(EveryAlgorithm, GoesOnWithTheSameBitsAfterAPause) {
 
 TEST_P(EveryAlgorithm, GoesOnWithTheSameBitsAfterAnyKill) {
   ASSERT_EQ(run_program(arguments(GetParam(), "whole", more())).code, 0);
-  const std::string command = cat("'" TROUPE_PROGRAM "' ", arguments(GetParam(), "killed", more()), " >", folder_, "/log 2>&1");
+  const std::string command = cat("'" TROUPE_PROGRAM "' ", arguments(GetParam(), "killed", more()),
+                                  " >", folder_, "/log 2>&1");
   int kills = 0;
   for (double seconds = 0.02; kills < 40; seconds += 0.03, ++kills) {
     if (std::system(cat("timeout -s KILL ", to_text(seconds, 2), " ", command).c_str()) == 0) break;
@@ -109,10 +120,12 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm, testing::Values("sft", "dpo
                          [](const auto& name) { return std::string(name.param); });
 
 TEST_F(Runs, AnInterruptSavesAndLeaves) {
-  const std::string endless = arguments("sft", "a", "--set train.steps=100000 --set train.save_every=0");
+  const std::string endless =
+      arguments("sft", "a", "--set train.steps=100000 --set train.save_every=0");
   // Waits for the first step by reading the file that it writes, then asks politely.
-  const std::string script = cat("'" TROUPE_PROGRAM "' ", endless, " 2>", folder_, "/err & pid=$!; until [ -s ", folder_,
-                                 "/a/metrics.jsonl ] || ! kill -0 $pid; do :; done; kill -INT $pid; wait $pid");
+  const std::string script =
+      cat("'" TROUPE_PROGRAM "' ", endless, " 2>", folder_, "/err & pid=$!; until [ -s ", folder_,
+          "/a/metrics.jsonl ] || ! kill -0 $pid; do :; done; kill -INT $pid; wait $pid");
   const int status = run_script(script);
   EXPECT_EQ(WEXITSTATUS(status), 130) << text("err");
   const auto lines = json_lines(text("a/metrics.jsonl"));
@@ -123,14 +136,15 @@ TEST_F(Runs, AnInterruptSavesAndLeaves) {
 TEST_F(Runs, AnotherProcessMayNotUseTheSameOutput) {
   const std::string lock = folder_ + "/a";
   std::filesystem::create_directories(lock);
-  const std::string script =
-      cat("exec 9>", lock, "/.lock; flock 9; '" TROUPE_PROGRAM "' ", arguments("sft", "a"), " 2>", folder_, "/err 9>&-");
+  const std::string script = cat("exec 9>", lock, "/.lock; flock 9; '" TROUPE_PROGRAM "' ",
+                                 arguments("sft", "a"), " 2>", folder_, "/err 9>&-");
   const int status = run_script(script);
   EXPECT_EQ(WEXITSTATUS(status), 2) << text("err");
 }
 
 TEST_F(Runs, ABadRowIsNamed) {
-  ASSERT_TRUE(write_file_durably(rows_, "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"a\"}\n"));
+  ASSERT_TRUE(
+      write_file_durably(rows_, "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"a\"}\n"));
   const Said said = run_program(arguments("sft", "a"));
   EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.err, HasSubstr("rows.jsonl:2"));

@@ -48,7 +48,9 @@ TEST(Yaml, RefusesWhatCouldHideOrExplode) {
   refused(std::string((1u << 20) + 1, ' '), "larger than");
   refused("a: \xff\n", "not UTF-8");
   std::string bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n";
-  for (char c = 'b'; c < 'j'; ++c) bomb += cat(c, ": &", c, " [*", static_cast<char>(c - 1), ",*", static_cast<char>(c - 1), "]\n");
+  for (char c = 'b'; c < 'j'; ++c)
+    bomb +=
+        cat(c, ": &", c, " [*", static_cast<char>(c - 1), ",*", static_cast<char>(c - 1), "]\n");
   refused(bomb, "anchors");
 }
 

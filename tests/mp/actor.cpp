@@ -14,12 +14,15 @@ namespace {
 using namespace actors;
 using engine::parallel::Communicator, engine::parallel::Mesh;
 
-std::unique_ptr<Toy> make_toy(Mesh mesh) { return std::make_unique<Toy>(std::move(mesh)); }
+std::unique_ptr<Toy> make_toy(Mesh mesh) {
+  return std::make_unique<Toy>(std::move(mesh));
+}
 
 /// Both toys live on all ranks of the world, at different grids.
 constexpr auto policy = "policy", reference = "reference";
 std::unique_ptr<Toy> make_at(Communicator& world, bool tp) {
-  const engine::parallel::Grid grid = tp ? engine::parallel::Grid{.tp = world.size()} : engine::parallel::Grid{.dp = world.size()};
+  const engine::parallel::Grid grid =
+      tp ? engine::parallel::Grid{.tp = world.size()} : engine::parallel::Grid{.dp = world.size()};
   return make_toy(value_or_throw(Mesh::create(world.split(0, world.rank()), grid)));
 }
 
@@ -34,7 +37,8 @@ Task<typename M::Reply> asked(ActorRef<Total, Stumble> to, M message) {
   }
 }
 
-using Asks = std::function<std::string(Node& node, ActorRef<Total, Stumble> one, ActorRef<Total, Stumble> two)>;
+using Asks = std::function<std::string(Node& node, ActorRef<Total, Stumble> one,
+                                       ActorRef<Total, Stumble> two)>;
 
 std::string in_a_world(Communicator& world, const Asks& asks) {
   auto line = std::make_shared<group::Line>(world.split(0, world.rank()));
@@ -49,8 +53,10 @@ std::string in_a_world(Communicator& world, const Asks& asks) {
   ThreadScheduler scheduler;
   transports::Loopback network;
   Node node("main", scheduler, network);
-  const auto first = node.spawn(policy, std::make_unique<group::Sharded<Toy>>(policy, line, std::move(one)));
-  const auto second = node.spawn(reference, std::make_unique<group::Sharded<Toy>>(reference, line, std::move(two)));
+  const auto first =
+      node.spawn(policy, std::make_unique<group::Sharded<Toy>>(policy, line, std::move(one)));
+  const auto second =
+      node.spawn(reference, std::make_unique<group::Sharded<Toy>>(reference, line, std::move(two)));
   line.reset();
   return asks(node, first, second);
 }
@@ -59,15 +65,21 @@ std::string in_a_world(Communicator& world, const Asks& asks) {
 
 std::string ask_an_actor(Communicator& world) {
   return in_a_world(world, [&](Node& node, auto one, auto two) -> std::string {
-    const auto threads = node.spawn("threads", value_or_throw(group::shard_over_threads<Toy>("threads", {.dp = world.size()}, make_toy)),
-                                    {.lane = "threads"});
+    const auto threads = node.spawn(
+        "threads",
+        value_or_throw(group::shard_over_threads<Toy>("threads", {.dp = world.size()}, make_toy)),
+        {.lane = "threads"});
     for (const std::size_t n : {0, 1, 1000, 1000003}) {
       const Total message{seeded<double>(0, n, n), "a note"};
-      const auto expected = run(node, asked<Total>(threads, message)), first = run(node, asked<Total>(one, message)),
+      const auto expected = run(node, asked<Total>(threads, message)),
+                 first = run(node, asked<Total>(one, message)),
                  second = run(node, asked<Total>(two, message));
       const std::size_t bytes = expected.size() * sizeof(double);
-      if (first.size() != expected.size() || std::memcmp(first.data(), expected.data(), bytes) != 0) return "the policy's total is wrong";
-      if (second.size() != expected.size() || std::memcmp(second.data(), expected.data(), bytes) != 0) return "the reference's is wrong";
+      if (first.size() != expected.size() || std::memcmp(first.data(), expected.data(), bytes) != 0)
+        return "the policy's total is wrong";
+      if (second.size() != expected.size() ||
+          std::memcmp(second.data(), expected.data(), bytes) != 0)
+        return "the reference's is wrong";
     }
     try {
       run(node, asked<Stumble>(one, Stumble{1, Fault::failure}));

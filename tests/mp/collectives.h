@@ -1,4 +1,5 @@
-// One script of collectives with seeded data. Whoever runs it, threads or processes, every rank ends with the same bytes.
+// One script of collectives with seeded data. Whoever runs it, threads or processes, every rank
+// ends with the same bytes.
 #pragma once
 
 #include <cmath>
@@ -15,7 +16,8 @@ template <class T>
 std::vector<T> seeded(int rank, std::uint64_t seed, std::size_t n) {
   std::vector<T> values(n);
   for (std::size_t i = 0; i < n; ++i)
-    values[i] = static_cast<T>((uniform(seed, rank, i) - 0.5) * std::pow(10.0, static_cast<double>((i + rank) % 7)));
+    values[i] = static_cast<T>((uniform(seed, rank, i) - 0.5) *
+                               std::pow(10.0, static_cast<double>((i + rank) % 7)));
   return values;
 }
 
@@ -31,14 +33,17 @@ inline std::string run_collectives(engine::parallel::Communicator& group) {
     for (int root = 0; root < ranks; ++root) {
       auto values = seeded<float>(rank, 1, n);
       root % 2 ? group.broadcast(std::as_writable_bytes(std::span(values)), root, "a broadcast")
-               : group.broadcast_idle(std::as_writable_bytes(std::span(values)), root, "an idle broadcast");
+               : group.broadcast_idle(std::as_writable_bytes(std::span(values)), root,
+                                      "an idle broadcast");
       keep(values);
     }
     const auto mine = seeded<float>(rank, 2, n), blocks = seeded<float>(rank, 3, n * ranks);
     std::vector<float> all(n * ranks), theirs(n * ranks);
-    group.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)), "a gathering");
+    group.all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
+                     "a gathering");
     keep(all);
-    group.all_to_all(std::as_bytes(std::span(blocks)), std::as_writable_bytes(std::span(theirs)), "an exchange");
+    group.all_to_all(std::as_bytes(std::span(blocks)), std::as_writable_bytes(std::span(theirs)),
+                     "an exchange");
     keep(theirs);
     auto values = seeded<float>(rank, 4, n);
     parallel::sum(group, std::span(values), "a sum");
@@ -49,9 +54,12 @@ inline std::string run_collectives(engine::parallel::Communicator& group) {
     values = seeded<float>(rank, 6, n);
     parallel::max(group, values, "a maximum");
     keep(values);
-    keep(parallel::gather_floats(group, seeded<float>(rank, 7, n * (rank + 1) / ranks), "uneven floats"));
+    keep(parallel::gather_floats(group, seeded<float>(rank, 7, n * (rank + 1) / ranks),
+                                 "uneven floats"));
   }
-  for (const auto& text : parallel::gather_strings(group, std::string(17 * rank, 'x'), "uneven strings")) got += text + ";";
+  for (const auto& text :
+       parallel::gather_strings(group, std::string(17 * rank, 'x'), "uneven strings"))
+    got += text + ";";
   return got;
 }
 
@@ -60,7 +68,8 @@ inline std::string run_script(engine::parallel::Communicator& world) {
   std::string got = run_collectives(world);
   const auto pair = world.split(world.rank() / 2, -world.rank());
   got += run_collectives(*pair);
-  const auto mesh = value_or_throw(engine::parallel::Mesh::create(world.split(0, world.rank()), {.dp = world.size() / 2, .tp = 2}));
+  const auto mesh = value_or_throw(engine::parallel::Mesh::create(
+      world.split(0, world.rank()), {.dp = world.size() / 2, .tp = 2}));
   return got + run_collectives(mesh.tp()) + run_collectives(mesh.dp());
 }
 

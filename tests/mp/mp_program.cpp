@@ -1,4 +1,5 @@
-// What every rank of a test under mpirun does: mp_program SCENARIO. under_mpirun.sh starts it and judges how it ended.
+// What every rank of a test under mpirun does: mp_program SCENARIO. under_mpirun.sh starts it and
+// judges how it ended.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -21,7 +22,8 @@ int said(bool ok, const std::string& what) {
   return ok ? 0 : 1;
 }
 
-/// The bits of processes are those of threads: each rank runs the script once more, as one thread of a group of threads.
+/// The bits of processes are those of threads: each rank runs the script once more, as one thread
+/// of a group of threads.
 int collectives(Communicator& world) {
   const std::string got = test::run_script(world);
   std::string expected;
@@ -29,13 +31,16 @@ int collectives(Communicator& world) {
     auto mine = test::run_script(group);
     if (group.rank() == world.rank()) expected = std::move(mine);
   });
-  return said(got == expected && got.size() > 1000000, std::to_string(got.size()) + " bytes as threads give them");
+  return said(got == expected && got.size() > 1000000,
+              std::to_string(got.size()) + " bytes as threads give them");
 }
 
 double cpu_seconds() {
   rusage use{};
   getrusage(RUSAGE_SELF, &use);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
@@ -45,10 +50,13 @@ int idle(Communicator& world) {
   std::byte message{};
   engine::parallel::barrier(world, "the start");
   const double before = cpu_seconds();
-  if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));  // what is measured is this time
+  if (world.rank() == 0)
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(pause));  // what is measured is this time
   world.broadcast_idle(std::span(&message, 1), 0, "the next message");
   const double share = (cpu_seconds() - before) / pause;
-  return said(share < 0.05, "rank " + std::to_string(world.rank()) + " used " + std::to_string(100 * share) + " % of a core while idle");
+  return said(share < 0.05, "rank " + std::to_string(world.rank()) + " used " +
+                                std::to_string(100 * share) + " % of a core while idle");
 }
 
 /// For under_mpirun.sh, which measures how long the others outlive this rank.
@@ -144,7 +152,8 @@ int main(int count, char** arguments) {
   if (scenario == "late") options.deadline = std::chrono::milliseconds(300);
   auto world = transports::mpi::mpi_world(options);
   if (!world) return said(false, world.error().what);
-  if ((*world)->size() != transports::mpi::mpirun_size() || (*world)->rank() != transports::mpi::mpirun_rank())
+  if ((*world)->size() != transports::mpi::mpirun_size() ||
+      (*world)->rank() != transports::mpi::mpirun_rank())
     return said(false, "mpirun's variables and MPI do not agree");
   try {
     return run(scenario, **world);

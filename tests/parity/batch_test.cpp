@@ -1,5 +1,5 @@
-// A batch's loss and gradient are those of its sequences: how they are cut into micro-batches, and in which order they are packed,
-// is no part of the result.
+// A batch's loss and gradient are those of its sequences: how they are cut into micro-batches, and
+// in which order they are packed, is no part of the result.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,13 +27,17 @@ struct Objective {
   engine::loss::AnyLoss loss;
   int unit;
 };
-void PrintTo(const Objective& objective, std::ostream* out) { *out << objective.title; }
+void PrintTo(const Objective& objective, std::ostream* out) {
+  *out << objective.title;
+}
 
 class BatchParity : public testing::TestWithParam<Objective> {
  protected:
-  Found measure(std::uint64_t seed, const Experience& batch, std::int32_t micro_batch_tokens, int threads = 1) {
+  Found measure(std::uint64_t seed, const Experience& batch, std::int32_t micro_batch_tokens,
+                int threads = 1) {
     const auto device = engine::ops::make_cpu_device({.threads = threads});
-    engine::train::Trainer trainer(test::random_decoder(*device, seed, true), {.micro_batch_tokens = micro_batch_tokens});
+    engine::train::Trainer trainer(test::random_decoder(*device, seed, true),
+                                   {.micro_batch_tokens = micro_batch_tokens});
     Found found;
     found.logp = trainer.logprobs(batch, 1);
     found.loss = trainer.forward_backward(batch, GetParam().loss).loss;
@@ -45,8 +49,11 @@ class BatchParity : public testing::TestWithParam<Objective> {
     b.unit = GetParam().unit;
     if (b.unit == 2) b.count = 5;
     for (std::size_t t = 0; t < b.tokens.size(); ++t) {
-      const auto draw = [&](std::uint64_t what, double low) { return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1)); };
-      b.old_logp.push_back(draw(0, 0.5) - 3), b.reference_logp.push_back(draw(1, 0.5) - 3), b.advantage.push_back(draw(2, 1));
+      const auto draw = [&](std::uint64_t what, double low) {
+        return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1));
+      };
+      b.old_logp.push_back(draw(0, 0.5) - 3), b.reference_logp.push_back(draw(1, 0.5) - 3),
+          b.advantage.push_back(draw(2, 1));
     }
     return b;
   }
@@ -54,7 +61,8 @@ class BatchParity : public testing::TestWithParam<Objective> {
     EXPECT_NEAR(a.loss, b.loss, 1e-6 * std::max(1.0, std::abs(b.loss)));
     ASSERT_EQ(a.gradient.size(), b.gradient.size());
     std::vector<float> difference;
-    for (std::size_t i = 0; i < a.gradient.size(); ++i) difference.push_back(a.gradient[i] - b.gradient[i]);
+    for (std::size_t i = 0; i < a.gradient.size(); ++i)
+      difference.push_back(a.gradient[i] - b.gradient[i]);
     const double size = std::sqrt(test::dot(b.gradient, b.gradient));
     EXPECT_GT(size, 1e-3) << "this batch shows nothing";
     EXPECT_LT(std::sqrt(test::dot(difference, difference)), 1e-6 * size);
@@ -99,7 +107,8 @@ std::vector<Objective> objectives() {
   grpo.beta = 0.1, grpo.entropy_coef = 0.01;
   return {{"Sft", algorithms::SftLoss{}, 1}, {"Dpo", algorithms::DpoLoss{}, 2}, {"Grpo", grpo, 1}};
 }
-INSTANTIATE_TEST_SUITE_P(Losses, BatchParity, testing::ValuesIn(objectives()), [](const auto& each) { return each.param.title; });
+INSTANTIATE_TEST_SUITE_P(Losses, BatchParity, testing::ValuesIn(objectives()),
+                         [](const auto& each) { return each.param.title; });
 
 }  // namespace
 }  // namespace troupe

@@ -1,8 +1,10 @@
-// Every loss of the catalog, with every kind, over one table: neither a loss nor the update that follows it depends on how a batch is cut
-// into micro-batches, on the order in which its units are packed, or on how many ranks share the batch and the model.
+// Every loss of the catalog, with every kind, over one table: neither a loss nor the update that
+// follows it depends on how a batch is cut into micro-batches, on the order in which its units are
+// packed, or on how many ranks share the batch and the model.
 //
-// To add a loss: put its settings into a family of tests/algorithms/losses/*_family.h, and if the family is new, one line into table()
-// below that says which batch it is tried on. A setting without a line here is not known to obey the laws.
+// To add a loss: put its settings into a family of tests/algorithms/losses/*_family.h, and if the
+// family is new, one line into table() below that says which batch it is tried on. A setting
+// without a line here is not known to obey the laws.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +31,8 @@ using test::Grid;
 using test::GridModel;
 using test::Mesh;
 
-/// What a batch looks like to a loss: which tokens are trained on, what must stay together, what is averaged over.
+/// What a batch looks like to a loss: which tokens are trained on, what must stay together, what is
+/// averaged over.
 enum class Shape {
   tokens,     ///< any token; count: tokens
   sequences,  ///< answers with a label each; count: sequences
@@ -46,11 +49,13 @@ struct Line {
 std::vector<Line> table() {
   std::vector<Line> lines;
   const auto add = [&](const std::vector<AnyLoss>& family, Shape shape, int labels = 0) {
-    for (const AnyLoss& loss : family) lines.push_back({loss, shape, loss.needs().candidates.empty() ? labels : 0});
+    for (const AnyLoss& loss : family)
+      lines.push_back({loss, shape, loss.needs().candidates.empty() ? labels : 0});
   };
   using algorithms::SftLoss;
   add({SftLoss{}, SftLoss{.kind = SftLoss::Kind::dft}}, Shape::tokens);
-  for (const AnyLoss& loss : test::preference_family()) add({loss}, loss.spec().name == "kto" ? Shape::sequences : Shape::pairs);
+  for (const AnyLoss& loss : test::preference_family())
+    add({loss}, loss.spec().name == "kto" ? Shape::sequences : Shape::pairs);
   add(test::policy_family(), Shape::tokens);
   add(test::value_family(), Shape::tokens, 1);
   add(test::orm_family(), Shape::verdicts, 1);
@@ -70,20 +75,24 @@ struct Found {
   std::vector<double> norms;  // of two updates
 };
 
-Found measure(const Line& line, const Experience& batch, std::int32_t micro_batch_tokens, const Mesh& mesh = Mesh()) {
+Found measure(const Line& line, const Experience& batch, std::int32_t micro_batch_tokens,
+              const Mesh& mesh = Mesh()) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared at all.
+  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
+  // at all.
   Trainer trainer(test::grid_decoder(*device, model_of(line), 3, mesh, true),
                   {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}}, &mesh);
   auto& parameters = trainer.model().parameters();
   Found found;
   for (int step = 0; step < 2; ++step) {
     const auto all = trainer.forward_backward(batch, line.loss);
-    // The gradient of one replica, made whole: update() does the same, so it is left to it in the second step.
+    // The gradient of one replica, made whole: update() does the same, so it is left to it in the
+    // second step.
     if (step == 0) {
       found.loss = all.loss, found.report = all.report.values();
       auto kept = engine::ops::to_host(*device, parameters.grads());
-      engine::nn::sum_gradients(parameters, trainer.model().tp(), mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+      engine::nn::sum_gradients(parameters, trainer.model().tp(),
+                                mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
       found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);
       device->upload(parameters.grads(), kept);
     }
@@ -101,8 +110,8 @@ void fill_columns(const Line& line, Experience& b) {
   const Mesh alone;
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   Trainer trainer(test::grid_decoder(*device, model_of(line), 3, alone, true), {});
-  const auto said =
-      line.labels > 0 ? trainer.scores(b, line.loss.needs().scores_at, {}) : trainer.logprobs(b, line.loss.needs().temperature);
+  const auto said = line.labels > 0 ? trainer.scores(b, line.loss.needs().scores_at, {})
+                                    : trainer.logprobs(b, line.loss.needs().temperature);
   const auto columns = static_cast<std::size_t>(std::max(1, line.labels));
   b.old_logp.clear(), b.reference_logp.clear(), b.advantage.clear();
   for (std::size_t t = 0; t < b.tokens.size(); ++t) {
@@ -113,8 +122,10 @@ void fill_columns(const Line& line, Experience& b) {
     b.classes.push_back(b.mask[t] == 0 ? -1 : static_cast<std::int32_t>(t % 2));
   }
   for (std::int32_t n = 0; n < b.sequences(); ++n) {
-    b.label.push_back(static_cast<float>(n % 2)), b.reward.push_back(draw(6, static_cast<std::size_t>(n), 1));
-    b.version.push_back(static_cast<std::uint64_t>(n % 3)), b.sample_id.push_back(static_cast<std::uint64_t>(n));
+    b.label.push_back(static_cast<float>(n % 2)),
+        b.reward.push_back(draw(6, static_cast<std::size_t>(n), 1));
+    b.version.push_back(static_cast<std::uint64_t>(n % 3)),
+        b.sample_id.push_back(static_cast<std::uint64_t>(n));
   }
 }
 
@@ -124,7 +135,8 @@ Experience batch_of(const Line& line) {
   if (line.shape == Shape::sequences) b.count = b.sequences();
   if (line.shape == Shape::verdicts) {
     std::ranges::fill(b.mask, 0.0f);
-    for (std::size_t n = 1; n < b.offsets.size(); ++n) b.mask[static_cast<std::size_t>(b.offsets[n]) - 1] = 1;
+    for (std::size_t n = 1; n < b.offsets.size(); ++n)
+      b.mask[static_cast<std::size_t>(b.offsets[n]) - 1] = 1;
   }
   fill_columns(line, b);
   if (line.shape == Shape::pairs) algorithms::set_nll_tokens(b);
@@ -142,9 +154,11 @@ void expect_near(const Found& a, const Found& b, double tolerance) {
   ASSERT_EQ(a.gradient.size(), b.gradient.size());
   EXPECT_LT(distance(a.gradient, b.gradient), tolerance);
   EXPECT_LT(distance(a.weights, b.weights), tolerance);
-  for (std::size_t i = 0; i < a.norms.size(); ++i) EXPECT_NEAR(a.norms[i], b.norms[i], tolerance * b.norms[i]);
+  for (std::size_t i = 0; i < a.norms.size(); ++i)
+    EXPECT_NEAR(a.norms[i], b.norms[i], tolerance * b.norms[i]);
   ASSERT_EQ(a.report.size(), b.report.size());
-  for (const auto& [name, value] : b.report) EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
+  for (const auto& [name, value] : b.report)
+    EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
 }
 
 // visit(line, its batch, what one rank finds with all of it at once) for every line.
@@ -161,7 +175,8 @@ void for_each_line(const Visit& visit) {
 
 TEST(Catalog, TheSizeOfMicroBatchesChangesNoLossAndNoUpdate) {
   for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
-    for (const std::int32_t tokens : {1, 45}) expect_near(measure(line, batch, tokens), whole, 2e-6);
+    for (const std::int32_t tokens : {1, 45})
+      expect_near(measure(line, batch, tokens), whole, 2e-6);
   });
 }
 
@@ -178,7 +193,8 @@ TEST(Catalog, TheOrderOfUnitsChangesNoLossAndNoUpdate) {
 TEST(Catalog, RanksThatShareBatchAndModelChangeNoLossAndNoUpdate) {
   for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
     for (const Grid grid : {Grid{2, 1}, Grid{2, 2}}) {
-      const auto ranks = test::on_grid(grid, [&](const Mesh& mesh) { return measure(line, batch, 45, mesh); });
+      const auto ranks =
+          test::on_grid(grid, [&](const Mesh& mesh) { return measure(line, batch, 45, mesh); });
       expect_near(ranks[0], whole, 1e-5);
       for (const Found& rank : ranks) {
         EXPECT_EQ(rank.loss, ranks[0].loss);
@@ -191,7 +207,9 @@ TEST(Catalog, RanksThatShareBatchAndModelChangeNoLossAndNoUpdate) {
 TEST(Catalog, EveryLossOfTheCatalogHasALine) {
   const auto lines = table();
   for (const auto& [name, make] : algorithms::losses())
-    EXPECT_TRUE(std::ranges::any_of(lines, [&](const Line& line) { return line.loss.spec().name == name; })) << name;
+    EXPECT_TRUE(std::ranges::any_of(lines, [&](const Line& line) {
+      return line.loss.spec().name == name;
+    })) << name;
 }
 
 }  // namespace

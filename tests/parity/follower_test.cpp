@@ -1,5 +1,5 @@
-// A reference that follows the policy: it moves by exactly the mixture of the weights, whatever grid it lies on, and only by what was
-// prepared.
+// A reference that follows the policy: it moves by exactly the mixture of the weights, whatever
+// grid it lies on, and only by what was prepared.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,8 @@ TEST(Follower, MovesByTheMixtureOfTheWeightsOnEveryGrid) {
   for (const Grid grid : {Grid{.tp = 2}, Grid{.dp = 2}, Grid{.dp = 2, .tp = 2}}) {
     const auto ranks = test::on_grid(grid, [&](const Mesh& mesh) { return moved(mesh, weights); });
     EXPECT_EQ(ranks.front().weights, alone.weights);
-    for (const auto& rank : ranks) EXPECT_THAT(rank.probe, testing::Pointwise(testing::FloatNear(1e-5f), weights.probe.logp));
+    for (const auto& rank : ranks)
+      EXPECT_THAT(rank.probe, testing::Pointwise(testing::FloatNear(1e-5f), weights.probe.logp));
   }
 }
 
@@ -68,9 +69,11 @@ TEST(Follower, MixesOnlyWhatWasPreparedAndOnlyOnce) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   Scorer scorer(test::grid_decoder(*device, model, 3, Mesh(), false), {}, nullptr,
                 [](std::int64_t, engine::models::Decoder&) -> Result<std::string> { return ""; });
-  EXPECT_THAT(scorer.on(protocol::MixWeights{weights.version, 0.6}).error().what, HasSubstr("nothing was"));
+  EXPECT_THAT(scorer.on(protocol::MixWeights{weights.version, 0.6}).error().what,
+              HasSubstr("nothing was"));
   ASSERT_TRUE(scorer.on(protocol::PrepareWeights{weights}));
-  EXPECT_THAT(scorer.on(protocol::MixWeights{weights.version + 1, 0.6}).error().what, HasSubstr("were not prepared"));
+  EXPECT_THAT(scorer.on(protocol::MixWeights{weights.version + 1, 0.6}).error().what,
+              HasSubstr("were not prepared"));
   EXPECT_FALSE(scorer.on(protocol::MixWeights{weights.version, 1.5}));
   ASSERT_TRUE(scorer.on(protocol::MixWeights{weights.version, 0.6}));
   EXPECT_FALSE(scorer.on(protocol::MixWeights{weights.version, 0.6}));
@@ -79,7 +82,8 @@ TEST(Follower, MixesOnlyWhatWasPreparedAndOnlyOnce) {
 TEST(Follower, AScorerThatNobodySavesDoesNotMove) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   Scorer scorer(test::grid_decoder(*device, model, 3, Mesh(), false), {});
-  EXPECT_THAT(scorer.on(protocol::PrepareWeights{published()}).error().what, HasSubstr("stay as it is"));
+  EXPECT_THAT(scorer.on(protocol::PrepareWeights{published()}).error().what,
+              HasSubstr("stay as it is"));
   EXPECT_EQ(scorer.on(protocol::Save{1, {}}).error().code, Errc::bad_input);
 }
 

@@ -22,27 +22,31 @@ using testing::HasSubstr;
 
 /// A model with its optimizer on one rank of a grid.
 struct Training {
-  Training(const GridModel& which, const Mesh& on, checkpoint::StoredType stored = checkpoint::StoredType::f32)
+  Training(const GridModel& which, const Mesh& on,
+           checkpoint::StoredType stored = checkpoint::StoredType::f32)
       : model(which), mesh(on), type(stored) {}
 
   void steps(int count) {
     auto batch = test::grid_batch(8, 6, 1, model.spec.vocabulary);
     batch.value = batch.returns = batch.advantage;
     using engine::loss::AnyLoss;
-    const AnyLoss loss = model.spec.labels > 0 ? AnyLoss(algorithms::ValueLoss{}) : AnyLoss(algorithms::SftLoss{});
+    const AnyLoss loss =
+        model.spec.labels > 0 ? AnyLoss(algorithms::ValueLoss{}) : AnyLoss(algorithms::SftLoss{});
     for (int i = 0; i < count; ++i) {
       trainer.forward_backward(batch, loss);
       value_or_throw(trainer.update(1e-2));
     }
   }
-  Result<std::string> save(const std::string& output, const checkpoint::WriteOptions& options = {}) {
+  Result<std::string> save(const std::string& output,
+                           const checkpoint::WriteOptions& options = {}) {
     auto& optimizer = trainer.optimizer();
-    const checkpoint::Snapshot snapshot{static_cast<std::int64_t>(trainer.version()),
-                                        trainer.model().parameters(),
-                                        {.tied = model.spec.tied, .type = type, .shard_bytes = 9000},
-                                        optimizer.exp_avg(),
-                                        optimizer.exp_avg_sq(),
-                                        Json(Json::Object{{"rows", 7}})};
+    const checkpoint::Snapshot snapshot{
+        static_cast<std::int64_t>(trainer.version()),
+        trainer.model().parameters(),
+        {.tied = model.spec.tied, .type = type, .shard_bytes = 9000},
+        optimizer.exp_avg(),
+        optimizer.exp_avg_sq(),
+        Json(Json::Object{{"rows", 7}})};
     if (!mesh.leads()) return checkpoint::write_checkpoint(mesh, nullptr, snapshot, options);
     const auto lock = value_or_throw(checkpoint::DirectoryLock::take(output));
     return checkpoint::write_checkpoint(mesh, &lock, snapshot, options);
@@ -50,14 +54,16 @@ struct Training {
   void load(const std::string& path) {
     auto& optimizer = trainer.optimizer();
     const auto state = value_or_throw(
-        checkpoint::load_checkpoint(path, trainer.model().parameters(), model.spec.tied, &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+        checkpoint::load_checkpoint(path, trainer.model().parameters(), model.spec.tied,
+                                    &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
     optimizer.set_steps(state.step);
   }
   /// Weights and both moments, logical.
   std::vector<std::vector<float>> everything() {
     const auto& parameters = trainer.model().parameters();
     auto& optimizer = trainer.optimizer();
-    return {engine::nn::gather_logical(parameters, mesh), engine::nn::gather_logical(parameters, optimizer.exp_avg(), mesh),
+    return {engine::nn::gather_logical(parameters, mesh),
+            engine::nn::gather_logical(parameters, optimizer.exp_avg(), mesh),
             engine::nn::gather_logical(parameters, optimizer.exp_avg_sq(), mesh)};
   }
 
@@ -71,7 +77,9 @@ struct Training {
 std::map<std::string, std::string> contents(const std::string& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) files[std::filesystem::relative(entry.path(), folder).string()] = checkpoint::slurp(entry.path().string());
+    if (entry.is_regular_file())
+      files[std::filesystem::relative(entry.path(), folder).string()] =
+          checkpoint::slurp(entry.path().string());
   return files;
 }
 
@@ -90,7 +98,8 @@ void expect_survival(const GridModel& model, Grid from, Grid to, checkpoint::Sto
     Training run(model, mesh, type);
     run.load(path);
     EXPECT_EQ(run.trainer.version(), 2u);
-    EXPECT_EQ(value_or_throw(run.save(second.path())), second / "checkpoint-2") << "every rank hears of it";
+    EXPECT_EQ(value_or_throw(run.save(second.path())), second / "checkpoint-2")
+        << "every rank hears of it";
     return run.everything();
   });
   EXPECT_EQ(loaded[0], saved[0]);
@@ -163,13 +172,15 @@ TEST(GridCheckpoint, AModelFolderLoadsInParts) {
   const std::string folder = TROUPE_TEST_DATA "/models/stories260k/hf";
   const auto load = [&](const Mesh& mesh) {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
-    const auto decoder = value_or_throw(checkpoint::load_decoder(*device, folder, false, &mesh.tp()));
+    const auto decoder =
+        value_or_throw(checkpoint::load_decoder(*device, folder, false, &mesh.tp()));
     return engine::nn::gather_logical(decoder->parameters(), mesh);
   };
   const auto one = load(Mesh());
   EXPECT_GT(one.size(), 200000u);
   for (const int tp : {2, 3, 4, 8}) EXPECT_EQ(test::on_grid({1, tp}, load)[0], one) << "tp " << tp;
-  EXPECT_THROW(test::on_grid({1, 6}, load), Failure) << "six ranks can neither share nor jointly hold four key/value heads";
+  EXPECT_THROW(test::on_grid({1, 6}, load), Failure)
+      << "six ranks can neither share nor jointly hold four key/value heads";
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Generation by a group: the tokens of one rank, on every rank, with the log-probabilities that the same group's trainer gives them.
+// Generation by a group: the tokens of one rank, on every rank, with the log-probabilities that the
+// same group's trainer gives them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,8 +22,12 @@ struct Case {
   GridModel model;
   int tp;
 };
-std::string name_of(const Case& which) { return cat(which.model.title, "Tp", which.tp); }
-void PrintTo(const Case& which, std::ostream* out) { *out << name_of(which); }
+std::string name_of(const Case& which) {
+  return cat(which.model.title, "Tp", which.tp);
+}
+void PrintTo(const Case& which, std::ostream* out) {
+  *out << name_of(which);
+}
 
 std::vector<engine::generate::Request> requests(std::int64_t vocabulary, bool greedy) {
   std::vector<engine::generate::Request> all;
@@ -30,8 +35,10 @@ std::vector<engine::generate::Request> requests(std::int64_t vocabulary, bool gr
     engine::generate::Request request;
     request.id = i, request.sample_id = i;
     for (std::uint64_t t = 0; t < 1 + uniform_below(20, 4, i / 4, 0); ++t)
-      request.prompt.push_back(static_cast<std::int32_t>(uniform_below(static_cast<std::uint64_t>(vocabulary), 4, i / 4, t + 1)));
-    request.params.greedy = greedy, request.params.temperature = 0.7, request.params.max_new_tokens = 15, request.params.seed = 9;
+      request.prompt.push_back(static_cast<std::int32_t>(
+          uniform_below(static_cast<std::uint64_t>(vocabulary), 4, i / 4, t + 1)));
+    request.params.greedy = greedy, request.params.temperature = 0.7,
+    request.params.max_new_tokens = 15, request.params.seed = 9;
     request.params.top_logprobs = 3;
     all.push_back(std::move(request));
   }
@@ -42,8 +49,8 @@ std::vector<Generation> generate(const GridModel& model, const Mesh& mesh, bool 
                                  engine::ops::Precision precision = engine::ops::Precision::f32) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   const auto decoder = test::grid_decoder(*device, model, 7, mesh, false);
-  auto generator = value_or_throw(
-      engine::generate::Generator::create(*decoder, {.pages = 20, .max_sequences = 5, .tokens_per_step = 30, .precision = precision}));
+  auto generator = value_or_throw(engine::generate::Generator::create(
+      *decoder, {.pages = 20, .max_sequences = 5, .tokens_per_step = 30, .precision = precision}));
   return value_or_throw(generator.generate_all(requests(model.spec.vocabulary, greedy)));
 }
 
@@ -58,7 +65,8 @@ void expect_same_tokens(const std::vector<Generation>& a, const std::vector<Gene
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].ids, b[i].ids);
     EXPECT_THAT(a[i].logp, testing::Pointwise(testing::FloatNear(1e-5f), b[i].logp));
-    EXPECT_THAT(a[i].sampling_logp, testing::Pointwise(testing::FloatNear(1e-5f), b[i].sampling_logp));
+    EXPECT_THAT(a[i].sampling_logp,
+                testing::Pointwise(testing::FloatNear(1e-5f), b[i].sampling_logp));
     ASSERT_EQ(a[i].top.size(), b[i].top.size());
     for (std::size_t t = 0; t < a[i].top.size(); ++t)
       for (std::size_t k = 0; k < 3; ++k) {
@@ -74,13 +82,15 @@ TEST_P(GridGeneration, EveryRankDrawsTheTokensOfOne) {
   const auto& [model, tp] = GetParam();
   for (const bool greedy : {true, false}) {
     const auto one = generate(model, Mesh(), greedy);
-    for (const auto& rank : test::on_grid({1, tp}, [&](const Mesh& mesh) { return generate(model, mesh, greedy); }))
+    for (const auto& rank :
+         test::on_grid({1, tp}, [&](const Mesh& mesh) { return generate(model, mesh, greedy); }))
       expect_same_tokens(rank, one);
   }
 }
 
 /// What was drawn as a batch, and what the generator said of each token.
-std::pair<engine::data::Experience, std::vector<float>> as_batch(const GridModel& model, const std::vector<Generation>& generations) {
+std::pair<engine::data::Experience, std::vector<float>> as_batch(
+    const GridModel& model, const std::vector<Generation>& generations) {
   engine::data::Experience batch;
   std::vector<float> said;  // [T]
   for (const Generation& one : generations) {
@@ -101,7 +111,8 @@ TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
     const auto ranks = test::on_grid({1, tp}, [&](const Mesh& mesh) {
       const auto [batch, said] = as_batch(model, generate(model, mesh, false, precision));
       const auto device = engine::ops::make_cpu_device({.threads = 1});
-      Trainer trainer(test::grid_decoder(*device, model, 7, mesh, true), {.precision = precision, .micro_batch_tokens = 40}, &mesh);
+      Trainer trainer(test::grid_decoder(*device, model, 7, mesh, true),
+                      {.precision = precision, .micro_batch_tokens = 40}, &mesh);
       return std::pair(bits(trainer.logprobs(batch, 0.7)), bits(said));
     });
     for (const auto& [trained, said] : ranks) {
@@ -117,7 +128,8 @@ std::vector<Case> cases() {
     for (int tp = 2; tp <= model.most_tp; tp *= 2) all.push_back({model, tp});
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Grids, GridGeneration, testing::ValuesIn(cases()), [](const auto& each) { return name_of(each.param); });
+INSTANTIATE_TEST_SUITE_P(Grids, GridGeneration, testing::ValuesIn(cases()),
+                         [](const auto& each) { return name_of(each.param); });
 
 }  // namespace
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// A group of ranks trains the model that one rank trains: losses, gradients, updates and log-probabilities do not depend on the grid.
+// A group of ranks trains the model that one rank trains: losses, gradients, updates and
+// log-probabilities do not depend on the grid.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,8 +38,12 @@ struct Case {
   GridModel model;
   Grid grid;
 };
-std::string name_of(const Case& which) { return cat(which.model.title, "Dp", which.grid.dp, "Tp", which.grid.tp); }
-void PrintTo(const Case& which, std::ostream* out) { *out << name_of(which); }
+std::string name_of(const Case& which) {
+  return cat(which.model.title, "Dp", which.grid.dp, "Tp", which.grid.tp);
+}
+void PrintTo(const Case& which, std::ostream* out) {
+  *out << name_of(which);
+}
 
 struct Objective {
   engine::loss::AnyLoss loss;
@@ -50,10 +55,13 @@ std::vector<Objective> objectives() {
   return {{algorithms::SftLoss{}, 1}, {algorithms::DpoLoss{}, 2}, {grpo, 1}};
 }
 
-Found measure(const GridModel& model, const Mesh& mesh, const Objective& objective, const Experience& batch) {
+Found measure(const GridModel& model, const Mesh& mesh, const Objective& objective,
+              const Experience& batch) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared at all.
-  Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {.micro_batch_tokens = 60, .optimizer = {.eps = 1e-3}}, &mesh);
+  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
+  // at all.
+  Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
+                  {.micro_batch_tokens = 60, .optimizer = {.eps = 1e-3}}, &mesh);
   auto& parameters = trainer.model().parameters();
   Found found;
   found.logp = trainer.logprobs(batch, objective.loss.needs().temperature);
@@ -61,7 +69,8 @@ Found measure(const GridModel& model, const Mesh& mesh, const Objective& objecti
     const auto all = trainer.forward_backward(batch, objective.loss);
     if (step == 0) {
       found.loss = all.loss, found.tokens = all.tokens, found.report = all.report.values();
-      engine::nn::sum_gradients(parameters, trainer.model().tp(), mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+      engine::nn::sum_gradients(parameters, trainer.model().tp(),
+                                mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
       found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);
       trainer.optimizer().zero_grad();
       trainer.forward_backward(batch, objective.loss);
@@ -88,7 +97,8 @@ void expect_near(const Found& a, const Found& b) {
   EXPECT_LT(distance(a.weights, b.weights), 1e-5);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(a.norms[i], b.norms[i], 1e-5 * b.norms[i]);
   ASSERT_EQ(a.report.size(), b.report.size());
-  for (const auto& [name, value] : b.report) EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
+  for (const auto& [name, value] : b.report)
+    EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
 }
 
 void expect_same_answers(const Found& a, const Found& b) {
@@ -106,7 +116,8 @@ TEST_P(GridParity, AGroupTrainsWhatOneRankTrains) {
   for (const Objective& objective : objectives()) {
     const Experience batch = test::grid_batch(5, 10, objective.unit, model.spec.vocabulary);
     const Found one = measure(model, Mesh(), objective, batch);
-    const auto ranks = test::on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
+    const auto ranks = test::on_grid(
+        grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
     SCOPED_TRACE(objective.loss.spec().name);
     expect_near(ranks[0], one);
     for (const Found& rank : ranks) expect_same_answers(rank, ranks[0]);
@@ -118,7 +129,8 @@ TEST_P(GridParity, AReplicaWithoutASequenceDoesNotHang) {
   const Objective objective = objectives()[0];
   const Experience batch = test::grid_batch(6, 1, 1, model.spec.vocabulary);
   const Found one = measure(model, Mesh(), objective, batch);
-  const auto ranks = test::on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
+  const auto ranks =
+      test::on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
   expect_near(ranks[0], one);
 }
 
@@ -126,15 +138,18 @@ TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
   const auto& [model, grid] = GetParam();
   const auto rounded = [&](const Mesh& mesh) {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
-    Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {.optimizer = {.rounding_seed = 11}}, &mesh);
+    Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
+                    {.optimizer = {.rounding_seed = 11}}, &mesh);
     value_or_throw(trainer.update(0));  // gradients of zero change nothing else
     auto& parameters = trainer.model().parameters();
-    return std::pair{engine::nn::gather_logical(parameters, mesh), engine::ops::to_host(*device, parameters.values())};
+    return std::pair{engine::nn::gather_logical(parameters, mesh),
+                     engine::ops::to_host(*device, parameters.values())};
   };
   const auto ranks = test::on_grid(grid, rounded);
   EXPECT_EQ(ranks[0].first, rounded(Mesh()).first);
   const auto tp = static_cast<std::size_t>(grid.tp);
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) EXPECT_EQ(ranks[rank].second, ranks[rank % tp].second) << "replicas are alike";
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    EXPECT_EQ(ranks[rank].second, ranks[rank % tp].second) << "replicas are alike";
 }
 
 TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
@@ -145,12 +160,15 @@ TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
     Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {}, &mesh);
     auto& parameters = trainer.model().parameters();
     const auto before = engine::ops::to_host(*device, parameters.values());
-    if (last(mesh)) device->fill(parameters.at("model.layers.1.mlp.down_proj.weight").grad, std::numeric_limits<float>::quiet_NaN());
+    if (last(mesh))
+      device->fill(parameters.at("model.layers.1.mlp.down_proj.weight").grad,
+                   std::numeric_limits<float>::quiet_NaN());
     const auto updated = trainer.update(1e-2);
     EXPECT_EQ(engine::ops::to_host(*device, parameters.values()), before);
     return updated ? std::string("taken") : updated.error().what;
   });
-  for (const auto& answer : answers) EXPECT_THAT(answer, HasSubstr("gradient of model.layers.1.mlp.down_proj.weight is not finite"));
+  for (const auto& answer : answers)
+    EXPECT_THAT(answer, HasSubstr("gradient of model.layers.1.mlp.down_proj.weight is not finite"));
 }
 
 TEST(GridFailure, ARankThatEndsInTheMiddleEndsTheStepOfAll) {
@@ -166,9 +184,12 @@ TEST(GridFailure, ARankThatEndsInTheMiddleEndsTheStepOfAll) {
     try {
       trainer.forward_backward(batch, algorithms::SftLoss{});
       return "it went on";
-    } catch (const Failure& failure) { return cat(to_string(failure.error().code), ": ", failure.what()); }
+    } catch (const Failure& failure) {
+      return cat(to_string(failure.error().code), ": ", failure.what());
+    }
   });
-  for (const auto& answer : answers) EXPECT_THAT(answer, testing::AllOf(HasSubstr("closed"), HasSubstr("out of memory")));
+  for (const auto& answer : answers)
+    EXPECT_THAT(answer, testing::AllOf(HasSubstr("closed"), HasSubstr("out of memory")));
 }
 
 std::vector<Case> cases() {
@@ -178,14 +199,16 @@ std::vector<Case> cases() {
       if (grid.tp <= model.most_tp) all.push_back({model, grid});
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Grids, GridParity, testing::ValuesIn(cases()), [](const auto& each) { return name_of(each.param); });
+INSTANTIATE_TEST_SUITE_P(Grids, GridParity, testing::ValuesIn(cases()),
+                         [](const auto& each) { return name_of(each.param); });
 
 TEST(Split, WhatCannotBeSplitIsRefusedWithWhatCan) {
   const auto answer = [](const GridModel& model, int tp) {
     const auto fits = engine::models::check_split(model.spec, tp);
     return fits ? std::string("fits") : fits.error().what;
   };
-  const auto uneven = test::grid_model("", 6, 3, 2, false, false), grouped = test::grid_model("", 8, 2, 4, false, false);
+  const auto uneven = test::grid_model("", 6, 3, 2, false, false),
+             grouped = test::grid_model("", 8, 2, 4, false, false);
   EXPECT_THAT(answer(uneven, 4), HasSubstr("6 heads, 3 key/value heads"));
   EXPECT_THAT(answer(uneven, 4), HasSubstr("it can be 1, 2, 3, 6"));
   EXPECT_THAT(answer(grouped, 16), HasSubstr("it can be 1, 2, 4, 8"));
@@ -198,7 +221,8 @@ TEST(Split, TheRanksPartsMakeTheWholeModel) {
     for (int tp = 2; tp <= model.most_tp; tp *= 2) {
       std::map<std::string, std::int64_t> counted;
       for (int rank = 0; rank < tp; ++rank)
-        for (const auto& part : engine::models::parameter_list(model.spec, engine::models::split_of(model.spec, rank, tp)))
+        for (const auto& part : engine::models::parameter_list(
+                 model.spec, engine::models::split_of(model.spec, rank, tp)))
           if (part.shard.first) counted[part.name] += part.shape.count();
       for (const auto& whole : engine::models::parameter_list(model.spec))
         EXPECT_EQ(counted[whole.name], whole.shape.count()) << model.title << " " << whole.name;
@@ -213,15 +237,18 @@ TEST(Share, ReplicasGetWholeUnitsOfAboutEquallyManyTokens) {
       std::int32_t tokens = 0;
       for (std::size_t i = 0; i < share.size(); ++i) {
         seen.push_back(share[i]);
-        EXPECT_EQ(share[i], i % 2 == 0 ? share[i] / 2 * 2 : share[i - 1] + 1) << "a pair was parted";
-        tokens += batch.offsets[static_cast<std::size_t>(share[i]) + 1] - batch.offsets[static_cast<std::size_t>(share[i])];
+        EXPECT_EQ(share[i], i % 2 == 0 ? share[i] / 2 * 2 : share[i - 1] + 1)
+            << "a pair was parted";
+        tokens += batch.offsets[static_cast<std::size_t>(share[i]) + 1] -
+                  batch.offsets[static_cast<std::size_t>(share[i])];
       }
       loads.push_back(tokens);
     }
     std::sort(seen.begin(), seen.end());
     EXPECT_EQ(std::ssize(seen), 40);
     EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end());
-    EXPECT_LE(std::ranges::max(loads) - std::ranges::min(loads), 50) << "more than the longest pair";
+    EXPECT_LE(std::ranges::max(loads) - std::ranges::min(loads), 50)
+        << "more than the longest pair";
   }
 }
 

@@ -22,7 +22,8 @@ Sampled round_of(std::uint64_t seed) {
   return sampled;
 }
 
-std::vector<float> gradient_of(std::uint64_t seed, const engine::data::Experience& update, const GrpoLoss& loss) {
+std::vector<float> gradient_of(std::uint64_t seed, const engine::data::Experience& update,
+                               const GrpoLoss& loss) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   engine::train::Trainer trainer(test::random_decoder(*device, seed, true), {});
   trainer.forward_backward(update, loss);
@@ -39,7 +40,8 @@ TEST(IdleSamples, AreLeftOutAndNoBitOfTheGradientKnows) {
     EXPECT_LE(updates[0].sequences(), 4);
     auto whole = sampled.batch;
     whole.count = updates[0].count, whole.scale = updates[0].scale;
-    EXPECT_EQ(gradient_of(seed, updates[0], config.loss), gradient_of(seed, whole, config.loss)) << "seed " << seed;
+    EXPECT_EQ(gradient_of(seed, updates[0], config.loss), gradient_of(seed, whole, config.loss))
+        << "seed " << seed;
   }
 }
 

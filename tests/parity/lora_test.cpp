@@ -1,5 +1,5 @@
-// A model with an adapter: trained by a group as by one rank, in micro-batches as whole, merged as unmerged, and sent to rollouts without
-// its base.
+// A model with an adapter: trained by a group as by one rank, in micro-batches as whole, merged as
+// unmerged, and sent to rollouts without its base.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,12 +67,14 @@ struct Found {
   std::vector<double> norms;
 };
 
-Found measure(const GridModel& model, const Mesh& mesh, const engine::loss::AnyLoss& loss, const Experience& batch,
-              int micro_batch_tokens) {
+Found measure(const GridModel& model, const Mesh& mesh, const engine::loss::AnyLoss& loss,
+              const Experience& batch, int micro_batch_tokens) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared at all.
+  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
+  // at all.
   Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
-                  {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}, .seed = 9}, &mesh);
+                  {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}, .seed = 9},
+                  &mesh);
   auto& parameters = trainer.model().parameters();
   Found found;
   found.logp = trainer.logprobs(batch, 1), found.base_logp = trainer.logprobs(batch, 1, true);
@@ -80,7 +82,8 @@ Found measure(const GridModel& model, const Mesh& mesh, const engine::loss::AnyL
     const auto all = trainer.forward_backward(batch, loss);
     if (step == 0) {
       found.loss = all.loss;
-      engine::nn::sum_gradients(parameters, trainer.model().tp(), mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+      engine::nn::sum_gradients(parameters, trainer.model().tp(),
+                                mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
       found.gradient = engine::nn::gather_logical(parameters.trained(), parameters.grads(), mesh);
       trainer.optimizer().zero_grad();
       trainer.forward_backward(batch, loss);
@@ -111,9 +114,11 @@ TEST(LoraParity, AGroupTrainsTheAdapterThatOneRankTrains) {
       EXPECT_GT(distance(one.logp, one.base_logp), 1e-3);
       for (const Grid grid : {Grid{1, 2}, Grid{2, 1}, Grid{2, 2}, Grid{1, 4}}) {
         if (grid.tp > model.most_tp) continue;
-        SCOPED_TRACE(cat(model.title, " ", to_string(grid), " dropout ", config.dropout, config.dora ? " dora " : " ", config.targets[0]));
-        for (const Found& rank :
-             test::on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, algorithms::SftLoss{}, batch, 60); })) {
+        SCOPED_TRACE(cat(model.title, " ", to_string(grid), " dropout ", config.dropout,
+                         config.dora ? " dora " : " ", config.targets[0]));
+        for (const Found& rank : test::on_grid(grid, [&](const Mesh& mesh) {
+               return measure(model, mesh, algorithms::SftLoss{}, batch, 60);
+             })) {
           if (!rank.weights.empty()) expect_near(rank, one);
           EXPECT_EQ(rank.loss > 0, true);
         }
@@ -126,7 +131,8 @@ TEST(LoraParity, MicroBatchesChangeNothingWithDropoutToo) {
     const GridModel model = adapted(test::grid_models()[1], config);
     const Experience batch = test::grid_batch(5, 10, 2, model.spec.vocabulary);
     const Found whole = measure(model, Mesh(), algorithms::DpoLoss{}, batch, 100000);
-    for (const int tokens : {1, 40}) expect_near(measure(model, Mesh(), algorithms::DpoLoss{}, batch, tokens), whole);
+    for (const int tokens : {1, 40})
+      expect_near(measure(model, Mesh(), algorithms::DpoLoss{}, batch, tokens), whole);
   }
 }
 
@@ -187,7 +193,8 @@ struct SentAdapter : testing::Test {
     auto decoder = test::grid_decoder(*device, model, 3, Mesh(), false);
     auto& adapter = decoder->parameters().trained();
     device->fill(adapter.values(), 0);
-    return value_or_throw(actors::roles::Rollout::create(std::move(decoder), nullptr, {.pages = 20}));
+    return value_or_throw(
+        actors::roles::Rollout::create(std::move(decoder), nullptr, {.pages = 20}));
   }
   std::vector<protocol::Drawn> draw(actors::roles::Rollout& from) {
     protocol::Generate message{{{{1, 2, 3}, 7}, {{4, 5}, 8}}, {}};
@@ -209,13 +216,15 @@ TEST_F(SentAdapter, IsAllThatIsSentAndDrawsWhatTheTrainerScoresToTheBit) {
   value_or_throw(other.on(protocol::CommitWeights{sent.version}));
   for (const auto& drawn : draw(other)) {
     Experience sample;
-    std::vector<std::int32_t> ids = drawn.sample_id == 7 ? std::vector<std::int32_t>{1, 2, 3} : std::vector<std::int32_t>{4, 5};
+    std::vector<std::int32_t> ids =
+        drawn.sample_id == 7 ? std::vector<std::int32_t>{1, 2, 3} : std::vector<std::int32_t>{4, 5};
     const std::size_t prompt = ids.size();
     ids.insert(ids.end(), drawn.ids.begin(), drawn.ids.end());
     std::vector<float> mask(ids.size(), 1.0f);
     sample.append(ids, mask);
     const auto logp = trainer.logprobs(sample, 1);
-    EXPECT_EQ(std::vector<float>(logp.begin() + static_cast<std::ptrdiff_t>(prompt), logp.end()), drawn.logp);
+    EXPECT_EQ(std::vector<float>(logp.begin() + static_cast<std::ptrdiff_t>(prompt), logp.end()),
+              drawn.logp);
   }
 }
 
@@ -226,7 +235,8 @@ TEST_F(SentAdapter, ThatIsDamagedIsNamedAndNotTaken) {
   sent.values = std::make_shared<const std::vector<float>>(values);
   auto other = rollout();
   const auto before = draw(other);
-  EXPECT_THAT(other.on(protocol::PrepareWeights{sent}).error().what, HasSubstr("lm_head.lora_B.weight"));
+  EXPECT_THAT(other.on(protocol::PrepareWeights{sent}).error().what,
+              HasSubstr("lm_head.lora_B.weight"));
   EXPECT_EQ(draw(other)[0].logp, before[0].logp);
 }
 

@@ -1,4 +1,5 @@
-// Rollout and trainer speak of the same numbers: what a sample was drawn with has the bits that the trainer gives it later.
+// Rollout and trainer speak of the same numbers: what a sample was drawn with has the bits that the
+// trainer gives it later.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,14 +21,15 @@ class RolloutParity : public testing::TestWithParam<double> {
  protected:
   void make(std::uint64_t seed) {
     seed_ = seed;
-    auto trainer = std::make_unique<engine::train::Trainer>(test::random_decoder(*device_, seed, true),
-                                                            engine::train::TrainerOptions{.micro_batch_tokens = 40});
+    auto trainer = std::make_unique<engine::train::Trainer>(
+        test::random_decoder(*device_, seed, true),
+        engine::train::TrainerOptions{.micro_batch_tokens = 40});
     vocabulary_ = trainer->model().spec().vocabulary;
     trainer_.emplace(std::move(trainer), algorithms::losses(), nullptr);
     // The rollout starts from other weights: only what is published may count.
-    rollout_.emplace(value_or_throw(actors::roles::Rollout::create(test::random_decoder(*device_, seed, false),
-                                                                   test::random_decoder(*device_, seed, false),
-                                                                   {.pages = 20, .max_sequences = 5, .tokens_per_step = 30})));
+    rollout_.emplace(value_or_throw(actors::roles::Rollout::create(
+        test::random_decoder(*device_, seed, false), test::random_decoder(*device_, seed, false),
+        {.pages = 20, .max_sequences = 5, .tokens_per_step = 30})));
   }
 
   void bring_weights() {
@@ -37,11 +39,13 @@ class RolloutParity : public testing::TestWithParam<double> {
     value_or_throw(rollout_->on(protocol::CommitWeights{weights.version}));
   }
 
-  /// Groups of samples of random prompts as a batch that is to be trained on, with what the rollout said of them.
+  /// Groups of samples of random prompts as a batch that is to be trained on, with what the rollout
+  /// said of them.
   Experience sample() {
     bring_weights();
     protocol::Generate question;
-    question.sampling.temperature = GetParam(), question.sampling.max_new_tokens = 15, question.sampling.seed = seed_;
+    question.sampling.temperature = GetParam(), question.sampling.max_new_tokens = 15,
+    question.sampling.seed = seed_;
     for (std::uint64_t i = 0; i < 12; ++i) question.draws.push_back({prompt(i / 4), i});
     const auto draws = question.draws;
     const auto drawn = value_or_throw(rollout_->on(std::move(question)));
@@ -62,7 +66,8 @@ class RolloutParity : public testing::TestWithParam<double> {
   std::vector<std::int32_t> prompt(std::uint64_t which) const {
     std::vector<std::int32_t> ids(1 + uniform_below(20, seed_, 900 + which, 0));
     for (std::size_t i = 0; i < ids.size(); ++i)
-      ids[i] = static_cast<std::int32_t>(uniform_below(static_cast<std::uint64_t>(vocabulary_), seed_, 900 + which, i + 1));
+      ids[i] = static_cast<std::int32_t>(
+          uniform_below(static_cast<std::uint64_t>(vocabulary_), seed_, 900 + which, i + 1));
     return ids;
   }
 
@@ -83,7 +88,8 @@ TEST_P(RolloutParity, ASampledTokensProbabilityHasTheTrainersBits) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     make(seed);
     const Experience batch = sample();
-    EXPECT_EQ(bits(trainer_->on(protocol::Logprobs{batch, GetParam()})), bits(batch.old_logp)) << "decoder " << seed;
+    EXPECT_EQ(bits(trainer_->on(protocol::Logprobs{batch, GetParam()})), bits(batch.old_logp))
+        << "decoder " << seed;
   }
 }
 
@@ -94,9 +100,12 @@ TEST_P(RolloutParity, TheFirstUpdateOfFreshSamplesHasRatiosOfExactlyOne) {
     make(seed);
     for (int update = 0; update < 3; ++update) {
       const Experience batch = sample();
-      const auto stats = value_or_throw(trainer_->on(protocol::TrainStep{batch, spec_of(loss), 1e-2}));
-      EXPECT_THAT(stats.metrics, testing::IsSupersetOf({testing::Pair("ratio/min", 1.0), testing::Pair("ratio/max", 1.0)}));
-      EXPECT_NE(bits(trainer_->on(protocol::Logprobs{batch, GetParam()})), bits(batch.old_logp)) << "the update must have done something";
+      const auto stats =
+          value_or_throw(trainer_->on(protocol::TrainStep{batch, spec_of(loss), 1e-2}));
+      EXPECT_THAT(stats.metrics, testing::IsSupersetOf({testing::Pair("ratio/min", 1.0),
+                                                        testing::Pair("ratio/max", 1.0)}));
+      EXPECT_NE(bits(trainer_->on(protocol::Logprobs{batch, GetParam()})), bits(batch.old_logp))
+          << "the update must have done something";
     }
   }
 }

@@ -1,4 +1,5 @@
-// Actors whose models have score heads: trainer and scorer answer Score with the same bits, on one rank and on a grid.
+// Actors whose models have score heads: trainer and scorer answer Score with the same bits, on one
+// rank and on a grid.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,29 +20,36 @@ using testing::HasSubstr;
 
 const test::GridModel critic = test::scored(test::grid_models()[1], 2, true);
 
-std::unique_ptr<engine::ops::Device> one_device() { return engine::ops::make_cpu_device({.threads = 1}); }
+std::unique_ptr<engine::ops::Device> one_device() {
+  return engine::ops::make_cpu_device({.threads = 1});
+}
 
 std::vector<float> ask_trainer(const Mesh& mesh, const protocol::Score& question) {
   const auto device = one_device();
-  auto trainer =
-      std::make_unique<engine::train::Trainer>(test::grid_decoder(*device, critic, 3, mesh, true), engine::train::TrainerOptions{}, &mesh);
+  auto trainer = std::make_unique<engine::train::Trainer>(
+      test::grid_decoder(*device, critic, 3, mesh, true), engine::train::TrainerOptions{}, &mesh);
   return roles::Trainer(std::move(trainer), {}, {}, &mesh).on(question);
 }
 
-protocol::Score question(ReadAt at) { return {test::grid_batch(4, 6, 1, critic.spec.vocabulary), at, {}}; }
+protocol::Score question(ReadAt at) {
+  return {test::grid_batch(4, 6, 1, critic.spec.vocabulary), at, {}};
+}
 
 TEST(ScoreRoles, TrainerAndScorerSayTheSame) {
   const Mesh alone;
   const auto device = one_device();
-  roles::Scorer scorer(test::grid_decoder(*device, critic, 3, alone, false), {.micro_batch_tokens = 30});
+  roles::Scorer scorer(test::grid_decoder(*device, critic, 3, alone, false),
+                       {.micro_batch_tokens = 30});
   for (const auto at : {ReadAt::before, ReadAt::token}) {
     const auto asked = question(at);
     const auto answer = ask_trainer(alone, asked);
     ASSERT_EQ(answer.size(), 2 * asked.batch.tokens.size());
     EXPECT_EQ(value_or_throw(scorer.on(asked)), answer);
-    for (std::size_t i = 0; i < answer.size(); ++i) EXPECT_EQ(answer[i] == 0, asked.batch.mask[i / 2] == 0) << "score " << i;
+    for (std::size_t i = 0; i < answer.size(); ++i)
+      EXPECT_EQ(answer[i] == 0, asked.batch.mask[i / 2] == 0) << "score " << i;
   }
-  EXPECT_NE(ask_trainer(alone, question(ReadAt::before)), ask_trainer(alone, question(ReadAt::token)));
+  EXPECT_NE(ask_trainer(alone, question(ReadAt::before)),
+            ask_trainer(alone, question(ReadAt::token)));
   scorer.on(protocol::Release{});
   EXPECT_EQ(scorer.on(question(ReadAt::token)).error().code, Errc::closed);
 }
@@ -49,7 +57,8 @@ TEST(ScoreRoles, TrainerAndScorerSayTheSame) {
 TEST(ScoreRoles, AGroupSaysWhatOneRankSays) {
   const auto asked = question(ReadAt::before);
   const auto one = ask_trainer(Mesh(), asked);
-  for (const auto& rank : test::on_grid({2, 2}, [&](const Mesh& mesh) { return ask_trainer(mesh, asked); })) {
+  for (const auto& rank :
+       test::on_grid({2, 2}, [&](const Mesh& mesh) { return ask_trainer(mesh, asked); })) {
     ASSERT_EQ(rank.size(), one.size());
     for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(rank[i], one[i], 1e-5);
   }
@@ -65,7 +74,8 @@ TEST(ScoreRoles, ALanguageModelAnswersForCandidatesAndForNothingElse) {
   asked.candidates = {7, 3, 9};
   const auto answer = value_or_throw(scorer.on(asked));
   ASSERT_EQ(answer.size(), 3 * asked.batch.tokens.size());
-  for (std::size_t i = 0; i < answer.size(); ++i) EXPECT_TRUE(asked.batch.mask[i / 3] == 0 ? answer[i] == 0 : answer[i] < 0);
+  for (std::size_t i = 0; i < answer.size(); ++i)
+    EXPECT_TRUE(asked.batch.mask[i / 3] == 0 ? answer[i] == 0 : answer[i] < 0);
 }
 
 TEST(ScoreRoles, WeightsOfACriticArePublishedAndNoRolloutTakesThem) {
@@ -75,8 +85,9 @@ TEST(ScoreRoles, WeightsOfACriticArePublishedAndNoRolloutTakesThem) {
   const auto weights = roles::publish(trained, nullptr);
   EXPECT_TRUE(roles::verify(weights, critic.spec));
   EXPECT_EQ(weights.probe.logp.size(), 2 * weights.probe.tokens.size());
-  const auto rollout = roles::Rollout::create(test::grid_decoder(*device, critic, 3, alone, false),
-                                              test::grid_decoder(*device, critic, 3, alone, false), {.pages = 20});
+  const auto rollout =
+      roles::Rollout::create(test::grid_decoder(*device, critic, 3, alone, false),
+                             test::grid_decoder(*device, critic, 3, alone, false), {.pages = 20});
   ASSERT_FALSE(rollout);
   EXPECT_THAT(rollout.error().what, HasSubstr("score head"));
 }

@@ -1,4 +1,5 @@
-// Weights on their way to a rollout: what is damaged, foreign or old is refused, and what is in use stays.
+// Weights on their way to a rollout: what is damaged, foreign or old is refused, and what is in use
+// stays.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,8 @@ struct Weights : testing::Test {
   std::unique_ptr<engine::ops::Device> device = engine::ops::make_cpu_device();
   engine::train::Trainer trainer{test::random_decoder(*device, 3, true), {}};
   actors::roles::Rollout rollout = value_or_throw(
-      actors::roles::Rollout::create(test::random_decoder(*device, 3, false), test::random_decoder(*device, 3, false), {.pages = 20}));
+      actors::roles::Rollout::create(test::random_decoder(*device, 3, false),
+                                     test::random_decoder(*device, 3, false), {.pages = 20}));
   protocol::Weights sent = actors::roles::publish(trainer, nullptr);
 
   Error refusal() {
@@ -30,7 +32,8 @@ TEST_F(Weights, ABitThatFlipsOnTheWayIsNamedWithItsTensor) {
   values[values.size() - 1] += 1;
   sent.values = std::make_shared<const std::vector<float>>(values);
   EXPECT_EQ(refusal().code, Errc::corrupt);
-  EXPECT_THAT(refusal().what, HasSubstr(engine::models::parameter_list(trainer.model().spec()).back().name));
+  EXPECT_THAT(refusal().what,
+              HasSubstr(engine::models::parameter_list(trainer.model().spec()).back().name));
 }
 
 TEST_F(Weights, AnotherModelsWeightsAreRefused) {

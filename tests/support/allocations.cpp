@@ -19,11 +19,17 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   allocated += size;
   return std::malloc(size);
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace troupe::test {
 
-std::size_t allocated_bytes() { return allocated; }
+std::size_t allocated_bytes() {
+  return allocated;
+}
 
 }  // namespace troupe::test

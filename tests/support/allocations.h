@@ -1,4 +1,5 @@
-// How much memory this thread has asked for: a program that links allocations.cpp counts every operator new.
+// How much memory this thread has asked for: a program that links allocations.cpp counts every
+// operator new.
 #pragma once
 
 #include <cstddef>

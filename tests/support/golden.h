@@ -15,7 +15,9 @@ inline std::string golden_folder() {
   return named && *named ? named : TROUPE_TEST_DATA "/golden";
 }
 
-inline bool golden_has(const std::string& relative) { return std::filesystem::exists(golden_folder() + "/" + relative); }
+inline bool golden_has(const std::string& relative) {
+  return std::filesystem::exists(golden_folder() + "/" + relative);
+}
 
 /// For the one case of a program that fails when its folder has none of the files.
 inline void expect_some_golden(const std::vector<std::string>& relative) {
@@ -27,5 +29,6 @@ inline void expect_some_golden(const std::vector<std::string>& relative) {
 }  // namespace troupe::test
 
 /// Ends a case by name when its file is not in the golden folder.
-#define SKIP_WITHOUT_GOLDEN(relative) \
-  if (!::troupe::test::golden_has(relative)) GTEST_SKIP() << relative << " is not in " << ::troupe::test::golden_folder()
+#define SKIP_WITHOUT_GOLDEN(relative)        \
+  if (!::troupe::test::golden_has(relative)) \
+  GTEST_SKIP() << relative << " is not in " << ::troupe::test::golden_folder()

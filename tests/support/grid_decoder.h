@@ -20,7 +20,8 @@ using engine::parallel::Mesh;
 /// work(mesh) on every rank of a grid of threads; what they return, by rank.
 template <class Work>
 auto on_grid(Grid grid, const Work& work) {
-  std::vector<std::invoke_result_t<Work, const Mesh&>> results(static_cast<std::size_t>(grid.ranks()));
+  std::vector<std::invoke_result_t<Work, const Mesh&>> results(
+      static_cast<std::size_t>(grid.ranks()));
   on_ranks(grid.ranks(), [&](engine::parallel::Communicator& own) {
     const Mesh mesh = value_or_throw(Mesh::create(own.split(0, own.rank()), grid));
     results[static_cast<std::size_t>(own.rank())] = work(mesh);
@@ -33,16 +34,22 @@ struct GridModel {
   engine::models::DecoderSpec spec;
   int most_tp;  ///< of 1, 2, 4: all up to here fit
 };
-inline void PrintTo(const GridModel& model, std::ostream* out) { *out << model.title; }
+inline void PrintTo(const GridModel& model, std::ostream* out) {
+  *out << model.title;
+}
 
-inline GridModel grid_model(std::string title, int heads, int kv_heads, int most_tp, bool tied, bool biases) {
+inline GridModel grid_model(std::string title, int heads, int kv_heads, int most_tp, bool tied,
+                            bool biases) {
   engine::models::DecoderSpec spec;
   spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = 37, spec.width = 20, spec.layers = 2, spec.inner = 27;             // neither vocabulary nor inner width is divisible
-  spec.heads = heads, spec.kv_heads = kv_heads, spec.head_size = 6, spec.tied = tied;  // and H*K is not D
+  spec.vocabulary = 37, spec.width = 20, spec.layers = 2,
+  spec.inner = 27;  // neither vocabulary nor inner width is divisible
+  spec.heads = heads, spec.kv_heads = kv_heads, spec.head_size = 6,
+  spec.tied = tied;  // and H*K is not D
   spec.attention_bias = spec.output_bias = spec.mlp_bias = biases;
   spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i) spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  for (int i = 0; i < spec.head_size / 2; ++i)
+    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   spec.max_positions = 96;
   return {std::move(title), std::move(spec), most_tp};
 }
@@ -52,29 +59,38 @@ inline GridModel with_head_norms(GridModel model) {
   return model;
 }
 
-/// What the other families have, some of it together: Gemma's norms, caps, windows and two turnings of positions; BLOOM's slopes and
-/// embedding norm with GPT-2's positions and plain MLP; Cohere's parallel parts with Granite's multipliers.
+/// What the other families have, some of it together: Gemma's norms, caps, windows and two turnings
+/// of positions; BLOOM's slopes and embedding norm with GPT-2's positions and plain MLP; Cohere's
+/// parallel parts with Granite's multipliers.
 inline std::vector<GridModel> family_models() {
-  GridModel gemma = with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
-  gemma.spec.norm_place = engine::models::NormPlace::both, gemma.spec.norm_offset = 1, gemma.spec.attention_scale = 0.3;
-  gemma.spec.attention_softcap = 2, gemma.spec.logit_softcap = 3, gemma.spec.embedding_multiplier = 1.5;
+  GridModel gemma =
+      with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
+  gemma.spec.norm_place = engine::models::NormPlace::both, gemma.spec.norm_offset = 1,
+  gemma.spec.attention_scale = 0.3;
+  gemma.spec.attention_softcap = 2, gemma.spec.logit_softcap = 3,
+  gemma.spec.embedding_multiplier = 1.5;
   gemma.spec.activation = engine::ops::Activation::gelu_tanh;
   gemma.spec.rotary.push_back({{0.5, 0.2, 0}, 1.2});
   gemma.spec.layer = {{.window = 4, .rotary = 1}, {.window = 0, .rotary = 0}};
   GridModel bloom = grid_model("SlopesAndAPlainMlp", 6, 6, 4, false, true);
-  bloom.spec.layer_norm = bloom.spec.norm_bias = bloom.spec.alibi = bloom.spec.embedding_norm = true, bloom.spec.gated = false;
-  bloom.spec.learned_positions = 96, bloom.spec.activation = engine::ops::Activation::gelu, bloom.spec.rotary.clear();
+  bloom.spec.layer_norm = bloom.spec.norm_bias = bloom.spec.alibi = bloom.spec.embedding_norm =
+      true,
+  bloom.spec.gated = false;
+  bloom.spec.learned_positions = 96, bloom.spec.activation = engine::ops::Activation::gelu,
+  bloom.spec.rotary.clear();
   GridModel cohere = grid_model("SideBySideAndScaled", 4, 2, 4, true, false);
   cohere.spec.norm_place = engine::models::NormPlace::shared, cohere.spec.layer_norm = true;
   cohere.spec.logit_scale = 0.25, cohere.spec.residual_multiplier = 0.5;
   return {gemma, bloom, cohere};
 }
 
-/// Key/value heads shared out, held by several ranks, unevenly shared; with and without biases and a head of its own.
+/// Key/value heads shared out, held by several ranks, unevenly shared; with and without biases and
+/// a head of its own.
 inline std::vector<GridModel> grid_models() {
   std::vector<GridModel> all{grid_model("EachHeadItsKeys", 4, 4, 4, true, false),
                              grid_model("GroupedHeadsWithBiases", 8, 2, 4, false, true),
-                             grid_model("OneKeyHeadForAll", 4, 1, 4, true, true), grid_model("UnevenGroups", 6, 3, 2, false, false),
+                             grid_model("OneKeyHeadForAll", 4, 1, 4, true, true),
+                             grid_model("UnevenGroups", 6, 3, 2, false, false),
                              with_head_norms(grid_model("NormedHeads", 4, 2, 4, false, false))};
   for (auto& model : family_models()) all.push_back(std::move(model));
   return all;
@@ -88,22 +104,30 @@ inline GridModel scored(GridModel model, int labels, bool bias) {
 }
 
 /// This rank's part of the model whose logical weights follow from the seed.
-inline std::unique_ptr<engine::models::Decoder> grid_decoder(engine::ops::Device& device, const GridModel& model, std::uint64_t seed,
-                                                             const Mesh& mesh, bool with_gradients) {
-  auto decoder = std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients, &mesh.tp());
+inline std::unique_ptr<engine::models::Decoder> grid_decoder(engine::ops::Device& device,
+                                                             const GridModel& model,
+                                                             std::uint64_t seed, const Mesh& mesh,
+                                                             bool with_gradients) {
+  auto decoder =
+      std::make_unique<engine::models::Decoder>(device, model.spec, with_gradients, &mesh.tp());
   auto& parameters = decoder->parameters();
-  engine::nn::scatter_logical(random_values(engine::nn::logical_count(parameters), seed + 500, 0.5), parameters);
+  engine::nn::scatter_logical(random_values(engine::nn::logical_count(parameters), seed + 500, 0.5),
+                              parameters);
   return decoder;
 }
 
 /// Sequences with every column that a loss may want.
-inline engine::data::Experience grid_batch(std::uint64_t seed, int sequences, int unit, std::int64_t vocabulary) {
+inline engine::data::Experience grid_batch(std::uint64_t seed, int sequences, int unit,
+                                           std::int64_t vocabulary) {
   engine::data::Experience b = random_batch(seed, sequences, 25, vocabulary);
   b.unit = unit;
   if (unit == 2) b.count = sequences / 2;
   for (std::size_t t = 0; t < b.tokens.size(); ++t) {
-    const auto draw = [&](std::uint64_t what, double low) { return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1)); };
-    b.old_logp.push_back(draw(0, 0.5) - 3), b.reference_logp.push_back(draw(1, 0.5) - 3), b.advantage.push_back(draw(2, 1));
+    const auto draw = [&](std::uint64_t what, double low) {
+      return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1));
+    };
+    b.old_logp.push_back(draw(0, 0.5) - 3), b.reference_logp.push_back(draw(1, 0.5) - 3),
+        b.advantage.push_back(draw(2, 1));
   }
   return b;
 }

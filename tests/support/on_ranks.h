@@ -1,4 +1,5 @@
-// on_ranks(): a test's function on every rank of a group of threads. The first rank that throws ends the group, and its words come out.
+// on_ranks(): a test's function on every rank of a group of threads. The first rank that throws
+// ends the group, and its words come out.
 #pragma once
 
 #include <exception>
@@ -14,7 +15,9 @@
 namespace troupe::test {
 
 template <class Work>
-void on_ranks(int ranks, const Work& work, engine::parallel::ThreadGroupOptions options = {.deadline = std::chrono::seconds(60)}) {
+void on_ranks(int ranks, const Work& work,
+              engine::parallel::ThreadGroupOptions options = {
+                  .deadline = std::chrono::seconds(60)}) {
   engine::parallel::ThreadGroup group(ranks, options);
   std::mutex mutex;
   std::exception_ptr first;

@@ -18,23 +18,30 @@ inline engine::models::DecoderSpec random_spec(std::uint64_t seed) {
   };
   engine::models::DecoderSpec spec;
   spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = pick(0, {19, 37, 64}), spec.width = pick(1, {16, 24, 40}), spec.layers = pick(2, {1, 2, 3});
-  spec.inner = pick(3, {24, 40}), spec.kv_heads = pick(4, {1, 2}), spec.heads = spec.kv_heads * pick(5, {1, 2, 3});
-  spec.head_size = pick(6, {4, 8}), spec.tied = pick(7, {0, 1}) == 1, spec.attention_bias = pick(8, {0, 1}) == 1;
+  spec.vocabulary = pick(0, {19, 37, 64}), spec.width = pick(1, {16, 24, 40}),
+  spec.layers = pick(2, {1, 2, 3});
+  spec.inner = pick(3, {24, 40}), spec.kv_heads = pick(4, {1, 2}),
+  spec.heads = spec.kv_heads * pick(5, {1, 2, 3});
+  spec.head_size = pick(6, {4, 8}), spec.tied = pick(7, {0, 1}) == 1,
+  spec.attention_bias = pick(8, {0, 1}) == 1;
   spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i) spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  for (int i = 0; i < spec.head_size / 2; ++i)
+    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   spec.max_positions = 96;
   return spec;
 }
 
-inline std::unique_ptr<engine::models::Decoder> random_decoder(engine::ops::Device& device, std::uint64_t seed, bool with_gradients) {
+inline std::unique_ptr<engine::models::Decoder> random_decoder(engine::ops::Device& device,
+                                                               std::uint64_t seed,
+                                                               bool with_gradients) {
   auto model = std::make_unique<engine::models::Decoder>(device, random_spec(seed), with_gradients);
   randomize(model->parameters(), seed + 500, 0.5);
   return model;
 }
 
 /// Sequences of 1 to `longest` tokens; about half of them are trained on.
-inline engine::data::Experience random_batch(std::uint64_t seed, int sequences, int longest, std::int64_t vocabulary) {
+inline engine::data::Experience random_batch(std::uint64_t seed, int sequences, int longest,
+                                             std::int64_t vocabulary) {
   engine::data::Experience batch;
   for (int n = 0; n < sequences; ++n) {
     const auto stream = static_cast<std::uint64_t>(n) + 1;
@@ -42,7 +49,8 @@ inline engine::data::Experience random_batch(std::uint64_t seed, int sequences, 
     std::vector<std::int32_t> ids;
     std::vector<float> mask;
     for (std::uint64_t t = 1; t <= length; ++t) {
-      ids.push_back(static_cast<std::int32_t>(uniform_below(static_cast<std::uint64_t>(vocabulary), seed, stream, 2 * t)));
+      ids.push_back(static_cast<std::int32_t>(
+          uniform_below(static_cast<std::uint64_t>(vocabulary), seed, stream, 2 * t)));
       mask.push_back(t > 1 && uniform(seed, stream, 2 * t + 1) < 0.5 ? 1.0f : 0.0f);
     }
     batch.append(ids, mask);

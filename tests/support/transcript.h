@@ -1,5 +1,6 @@
-// Tests of actors that read like a transcript (after CAF's deterministic fixture): frames wait until the test says which one
-// it expects, from whom and to whom; then exactly that one is delivered and everything runs until nothing is ready.
+// Tests of actors that read like a transcript (after CAF's deterministic fixture): frames wait
+// until the test says which one it expects, from whom and to whom; then exactly that one is
+// delivered and everything runs until nothing is ready.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +39,8 @@ class HeldFrames final : public transports::Transport {
 
 class Transcript : public ::testing::Test {
  protected:
-  /// `expect("request generate").from("main").to("main/rollout");` the kind, then the message's name.
+  /// `expect("request generate").from("main").to("main/rollout");` the kind, then the message's
+  /// name.
   class Expectation {
    public:
     Expectation(Transcript& test, std::string what) : test_(test), what_(std::move(what)) {}
@@ -48,7 +50,8 @@ class Transcript : public ::testing::Test {
     }
     void to(const std::string& receiver) {
       test_.scheduler.settle();
-      ASSERT_FALSE(test_.network.held.empty()) << "expected '" << what_ << "', but nothing was sent";
+      ASSERT_FALSE(test_.network.held.empty())
+          << "expected '" << what_ << "', but nothing was sent";
       transports::Frame frame = std::move(test_.network.held.front());
       test_.network.held.pop_front();
       static const char* kinds[] = {"request", "reply", "error"};
@@ -67,7 +70,8 @@ class Transcript : public ::testing::Test {
   Expectation expect(std::string what) { return {*this, std::move(what)}; }
   void expect_silence() {
     scheduler.settle();
-    EXPECT_TRUE(network.held.empty()) << "'" << network.held.front().type << "' was sent to " << to_string(network.held.front().to);
+    EXPECT_TRUE(network.held.empty()) << "'" << network.held.front().type << "' was sent to "
+                                      << to_string(network.held.front().to);
   }
 
   actors::VirtualScheduler scheduler;

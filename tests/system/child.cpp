@@ -37,7 +37,9 @@ bool Child::until(const std::function<bool()>& condition) {
   return true;
 }
 
-void Child::signal(int number) { kill(pid_, number); }
+void Child::signal(int number) {
+  kill(pid_, number);
+}
 
 int Child::wait() {
   if (!reaped_) waitpid(pid_, &status_, 0);

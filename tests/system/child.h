@@ -10,7 +10,8 @@ namespace troupe::test {
 
 class Child {
  public:
-  /// `command` for /bin/bash, which becomes its first program; what it prints goes to the end of `log`.
+  /// `command` for /bin/bash, which becomes its first program; what it prints goes to the end of
+  /// `log`.
   Child(const std::string& command, const std::string& log);
   Child(const Child&) = delete;
   /// Kills and reaps a child that still runs.

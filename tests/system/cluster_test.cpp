@@ -1,4 +1,5 @@
-// A run as groups of processes: the bits of one process; whoever is killed, the run ends at once, leaves nobody behind, and goes on.
+// A run as groups of processes: the bits of one process; whoever is killed, the run ends at once,
+// leaves nobody behind, and goes on.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -22,19 +23,31 @@ using std::chrono::steady_clock;
 using testing::HasSubstr;
 
 constexpr int process_died = 11;
-constexpr const char* steps = "--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3 ";
-constexpr auto generous = std::chrono::seconds(8);  // 3 s are promised on a machine that has nothing else to do
+constexpr const char* steps =
+    "--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3 ";
+constexpr auto generous =
+    std::chrono::seconds(8);  // 3 s are promised on a machine that has nothing else to do
 
 class Cluster : public SystemRuns {
  protected:
-  Cluster() { write("groups: [{role: policy}, {role: reference}, {role: rollout, count: 2}, {role: verifier}]"); }
-
-  void write(const std::string& groups) { value_or_throw(write_file_durably(path("cluster.yaml"), groups)); }
-  std::string launched(const std::string& output) const {
-    return cat("launch --cluster '", path("cluster.yaml"), "' -- ", arguments("grpo", output, steps));
+  Cluster() {
+    write(
+        "groups: [{role: policy}, {role: reference}, {role: rollout, count: 2}, {role: verifier}]");
   }
-  std::string alone(const std::string& output, const std::string& more = "") const { return arguments("grpo", output, steps + more); }
-  std::string marked(const std::string& output) const { return cat("env ", mark_, " ", command(launched(output))); }
+
+  void write(const std::string& groups) {
+    value_or_throw(write_file_durably(path("cluster.yaml"), groups));
+  }
+  std::string launched(const std::string& output) const {
+    return cat("launch --cluster '", path("cluster.yaml"), "' -- ",
+               arguments("grpo", output, steps));
+  }
+  std::string alone(const std::string& output, const std::string& more = "") const {
+    return arguments("grpo", output, steps + more);
+  }
+  std::string marked(const std::string& output) const {
+    return cat("env ", mark_, " ", command(launched(output)));
+  }
 
   std::vector<Process> alive() const { return processes_with(mark_); }
   /// The process of a node, as its log names it.
@@ -42,7 +55,9 @@ class Cluster : public SystemRuns {
     const std::string text = read_file(path(cat(output, "/logs/", node, ".log"))).value_or("");
     const std::string before = node + ": process ";
     const auto at = text.rfind(before);
-    return at == std::string::npos ? 0 : static_cast<pid_t>(std::strtol(text.c_str() + at + before.size(), nullptr, 10));
+    return at == std::string::npos
+               ? 0
+               : static_cast<pid_t>(std::strtol(text.c_str() + at + before.size(), nullptr, 10));
   }
   /// Nobody with our mark is alive, or becomes so in time.
   bool nobody_left() const {
@@ -52,7 +67,8 @@ class Cluster : public SystemRuns {
   }
   std::string said() const { return read_file(log()).value_or(""); }
 
-  const std::string mark_ = cat("TROUPE_TEST_MARK=", ::getpid(), "-", std::filesystem::path(folder_).filename().string());
+  const std::string mark_ =
+      cat("TROUPE_TEST_MARK=", ::getpid(), "-", std::filesystem::path(folder_).filename().string());
 };
 
 TEST_F(Cluster, HasTheBitsOfOneProcess) {
@@ -60,13 +76,16 @@ TEST_F(Cluster, HasTheBitsOfOneProcess) {
   run(launched("cluster"));
   expect_same_bytes("one", "cluster");
   EXPECT_TRUE(nobody_left());
-  for (const char* node : {"controller", "policy", "reference", "rollout-0", "rollout-1", "verifier"})
+  for (const char* node :
+       {"controller", "policy", "reference", "rollout-0", "rollout-1", "verifier"})
     EXPECT_TRUE(std::filesystem::exists(path(cat("cluster/logs/", node, ".log")))) << node;
 }
 
 TEST_F(Cluster, WithAPolicyOfTwoRanksHasTheBitsOfTwoThreads) {
   run(alone("threads", "--set parallel.tp=2"));
-  write("groups: [{role: policy, parallel: {tp: 2}}, {role: reference}, {role: rollout, count: 2}, {role: verifier}]");
+  write(
+      "groups: [{role: policy, parallel: {tp: 2}}, {role: reference}, {role: rollout, count: 2}, "
+      "{role: verifier}]");
   run(launched("cluster"));
   expect_same_bytes("threads", "cluster");
 }
@@ -77,12 +96,17 @@ TEST_F(Cluster, WhoeverIsKilledTheRunEndsAtOnceAndGoesOnToTheSameBytes) {
   int kills = 0;
   for (std::uint64_t life = 0; life < nodes.size(); ++life) {
     Child child(marked("killed"), log());
-    const std::string before = read_file(path(cat("killed/logs/", nodes[life], ".log"))).value_or("");
-    const auto come = [&] { return read_file(path(cat("killed/logs/", nodes[life], ".log"))).value_or("").size() > before.size(); };
+    const std::string before =
+        read_file(path(cat("killed/logs/", nodes[life], ".log"))).value_or("");
+    const auto come = [&] {
+      return read_file(path(cat("killed/logs/", nodes[life], ".log"))).value_or("").size() >
+             before.size();
+    };
     ASSERT_TRUE(child.until(come)) << said();
     const std::size_t written = steps_written("killed") + uniform_below(3, 9, 0, life);
     child.until([&] { return steps_written("killed") >= written; });
-    const auto moment = steady_clock::now() + std::chrono::microseconds(uniform_below(20000, 9, 1, life));
+    const auto moment =
+        steady_clock::now() + std::chrono::microseconds(uniform_below(20000, 9, 1, life));
     child.until([&] { return steady_clock::now() >= moment; });
     if (kill(process_of("killed", nodes[life]), SIGKILL) != 0) break;  // the run is at its end
     const auto killed = steady_clock::now();
@@ -113,14 +137,19 @@ TEST_F(Cluster, AKilledLaunchTakesEverybodyWithIt) {
 }
 
 TEST_F(Cluster, AnyProcessOfAGroupOfSeveralMayBeKilled) {
-  write("groups: [{role: policy, parallel: {tp: 2}}, {role: rollout}, {role: verifier}, {role: reference}]");
+  write(
+      "groups: [{role: policy, parallel: {tp: 2}}, {role: rollout}, {role: verifier}, {role: "
+      "reference}]");
   // mpirun itself, then the ranks that it started.
   for (const int which : {0, 1, 2}) {
     Child child(marked("killed"), log());
     const std::size_t before = steps_written("killed");
-    ASSERT_TRUE(child.until([&] { return steps_written("killed") != before && steps_written("killed") > 0; })) << said();
+    ASSERT_TRUE(child.until([&] {
+      return steps_written("killed") != before && steps_written("killed") > 0;
+    })) << said();
     const auto all = alive();
-    const auto mpirun = std::ranges::find_if(all, [](const Process& p) { return p.command.find("mpirun") != std::string::npos; });
+    const auto mpirun = std::ranges::find_if(
+        all, [](const Process& p) { return p.command.find("mpirun") != std::string::npos; });
     ASSERT_NE(mpirun, all.end());
     std::vector<pid_t> of_group{mpirun->pid};
     for (const Process& each : all)
@@ -150,8 +179,10 @@ TEST_F(Cluster, OneSignalSavesACheckpointAndLeaves) {
 
 TEST_F(Cluster, AGroupThatCannotBeginSaysWhy) {
   std::filesystem::create_directory(path("empty"));
-  std::filesystem::copy_file(launch::data("models/digit-completion/config.json"), path("empty/config.json"));
-  const launch::Said got = launch::run_program(launched("none") + cat(" --set grpo.reference='", path("empty"), "'"));
+  std::filesystem::copy_file(launch::data("models/digit-completion/config.json"),
+                             path("empty/config.json"));
+  const launch::Said got =
+      launch::run_program(launched("none") + cat(" --set grpo.reference='", path("empty"), "'"));
   EXPECT_EQ(got.code, process_died);
   EXPECT_THAT(got.err, HasSubstr("reference (process "));
   EXPECT_THAT(got.err, HasSubstr("ended with exit code 4 at "));

@@ -1,5 +1,6 @@
-// Every kind of run wherever it can be: as threads of one process, as the ranks of mpirun and as groups of processes it writes the same
-// bytes, critic and moving reference included; its losses are those of one rank. With adapters and without.
+// Every kind of run wherever it can be: as threads of one process, as the ranks of mpirun and as
+// groups of processes it writes the same bytes, critic and moving reference included; its losses
+// are those of one rank. With adapters and without.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -19,50 +20,69 @@ struct Row {
   std::string others;  ///< the groups beside the policy's; GRID: as the policy is shared
   int dp = 1, tp = 2;
 };
-void PrintTo(const Row& row, std::ostream* out) { *out << row.title; }
+void PrintTo(const Row& row, std::ostream* out) {
+  *out << row.title;
+}
 
-// A large eps keeps a step a smooth function of the gradient: otherwise what rounds differently on two ranks is a whole step where the
-// gradient is next to nothing, and so is most of a fresh adapter's.
+// A large eps keeps a step a smooth function of the gradient: otherwise what rounds differently on
+// two ranks is a whole step where the gradient is next to nothing, and so is most of a fresh
+// adapter's.
 const std::string lora = "--set lora.rank=4 --set train.learning_rate=5e-3 --set train.eps=1e-5 ";
 const std::string judges =
-    "--set 'reward=[{rule: model, path: FOLDER/orm/latest, weight: 0.5}, {rule: process, path: FOLDER/prm/latest, separator: \",\"}]' ";
-const std::string rollouts = ", {role: rollout, count: 2}, {role: verifier}", critic = ", {role: critic, parallel: {GRID}}";
-const std::string reward = ", {role: rollout}, {role: reward, parallel: {dp: 2}}", reference = ", {role: reference}";
+    "--set 'reward=[{rule: model, path: FOLDER/orm/latest, weight: 0.5}, {rule: process, path: "
+    "FOLDER/prm/latest, separator: \",\"}]' ";
+const std::string rollouts = ", {role: rollout, count: 2}, {role: verifier}",
+                  critic = ", {role: critic, parallel: {GRID}}";
+const std::string reward = ", {role: rollout}, {role: reward, parallel: {dp: 2}}",
+                  reference = ", {role: reference}";
 
 std::string replaced(std::string text, const std::string& word, const std::string& by) {
-  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size()) text.replace(at, word.size(), by);
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size())
+    text.replace(at, word.size(), by);
   return text;
 }
 
 class Everywhere : public SystemRuns, public testing::WithParamInterface<Row> {
  protected:
   std::string run_of(const std::string& output, const std::string& grid = "") const {
-    std::string settings = cat("--set train.steps=4 --set train.save_every=0 ", GetParam().more, " ", grid);
-    if (std::string_view(GetParam().algorithm) == "prm") settings += cat(" --set data.path=", path("steps.jsonl"));
+    std::string settings =
+        cat("--set train.steps=4 --set train.save_every=0 ", GetParam().more, " ", grid);
+    if (std::string_view(GetParam().algorithm) == "prm")
+      settings += cat(" --set data.path=", path("steps.jsonl"));
     return arguments(GetParam().algorithm, output, replaced(settings, "FOLDER", folder_));
   }
-  void write(const std::string& name, const std::string& text) const { value_or_throw(write_file_durably(path(name), text)); }
+  void write(const std::string& name, const std::string& text) const {
+    value_or_throw(write_file_durably(path(name), text));
+  }
 
   /// What the runs are judged by, and the rows of process rewards.
   void prepare() const {
-    write("steps.jsonl",
-          "{\"prompt\":\"One day\",\"completions\":[\"he sat\",\"he ran\"],\"labels\":[true,false]}\n"
-          "{\"prompt\":\"One day\",\"completions\":[\"she ran\",\"she sat\"],\"labels\":[false,true]}\n");
+    write(
+        "steps.jsonl",
+        "{\"prompt\":\"One day\",\"completions\":[\"he sat\",\"he ran\"],\"labels\":[true,false]}\n"
+        "{\"prompt\":\"One day\",\"completions\":[\"she ran\",\"she "
+        "sat\"],\"labels\":[false,true]}\n");
     if (GetParam().more.find("FOLDER") == std::string::npos) return;
     write("pairs.jsonl", "{\"prompt\":\"1,2:\",\"chosen\":\"3,4\",\"rejected\":\"1,1\"}\n");
-    write("digits.jsonl", "{\"prompt\":\"1,2:\",\"completions\":[\"3\",\"1\"],\"labels\":[true,false]}\n");
+    write("digits.jsonl",
+          "{\"prompt\":\"1,2:\",\"completions\":[\"3\",\"1\"],\"labels\":[true,false]}\n");
     for (const auto& [algorithm, rows] : {std::pair("orm", "pairs.jsonl"), {"prm", "digits.jsonl"}})
-      run(cat("train --algorithm ", algorithm, " --set model='", launch::data("models/digit-completion"), "' --set data.path=", path(rows),
-              " --set output=", path(algorithm), " --set train.steps=3 --set train.batch_size=1 --set train.threads=1"));
+      run(cat("train --algorithm ", algorithm, " --set model='",
+              launch::data("models/digit-completion"), "' --set data.path=", path(rows),
+              " --set output=", path(algorithm),
+              " --set train.steps=3 --set train.batch_size=1 --set train.threads=1"));
   }
 
   void expect_same_as_threads(const std::string& other) const {
     expect_same_bytes("threads", other);
     for (const char* beside : {"critic", "reference"})
-      for (const char* file : {"model.safetensors", "adapter_model.safetensors", "training/optimizer.safetensors"}) {
+      for (const char* file :
+           {"model.safetensors", "adapter_model.safetensors", "training/optimizer.safetensors"}) {
         const std::string at = cat("/", beside, "/latest/", file);
         if (!std::filesystem::exists(path("threads" + at))) continue;
-        EXPECT_TRUE(value_or_throw(read_file(path("threads" + at))) == read_file(path(other + at)).value_or("")) << other << at;
+        EXPECT_TRUE(value_or_throw(read_file(path("threads" + at))) ==
+                    read_file(path(other + at)).value_or(""))
+            << other << at;
       }
   }
 };
@@ -70,7 +90,9 @@ class Everywhere : public SystemRuns, public testing::WithParamInterface<Row> {
 TEST_P(Everywhere, ARunWritesTheSameBytesAndOneRanksLosses) {
   const auto& [title, algorithm, more, others, dp, tp] = GetParam();
   const std::string grid = cat("tp: ", tp, ", dp: ", dp);
-  const auto shared = [&](const char* output) { return run_of(output, cat("--set parallel.tp=", tp, " --set parallel.dp=", dp)); };
+  const auto shared = [&](const char* output) {
+    return run_of(output, cat("--set parallel.tp=", tp, " --set parallel.dp=", dp));
+  };
   prepare();
   run(run_of("one"));
   run(shared("threads"));
@@ -78,35 +100,46 @@ TEST_P(Everywhere, ARunWritesTheSameBytesAndOneRanksLosses) {
   ASSERT_EQ(one.size(), 4u);
   ASSERT_EQ(threads.size(), 4u);
   EXPECT_NE(one[0], one[3]) << "nothing is learned";
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(threads[i], one[i], 2e-6 * std::max(1.0, std::abs(one[i]))) << "step " << i + 1;
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(threads[i], one[i], 2e-6 * std::max(1.0, std::abs(one[i]))) << "step " << i + 1;
   if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
   // OpenMPI keeps what it had at its end: under AddressSanitizer that is not ours to tell.
-  const auto ranks = cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", dp * tp, ' ');
+  const auto ranks =
+      cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", dp * tp,
+          ' ');
   Child mpirun(ranks + command(shared("mpi")), log());
   ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
   expect_same_as_threads("mpi");
-  write("cluster.yaml", replaced(cat("groups: [{role: policy, parallel: {GRID}}", others, "]"), "GRID", grid));
+  write("cluster.yaml",
+        replaced(cat("groups: [{role: policy, parallel: {GRID}}", others, "]"), "GRID", grid));
   run(cat("launch --cluster '", path("cluster.yaml"), "' -- ", run_of("cluster")));
   expect_same_as_threads("cluster");
 }
 
 INSTANTIATE_TEST_SUITE_P(Adapters, Everywhere,
-                         testing::Values(Row{"Sft", "sft", lora, ""}, Row{"Dora", "dpo", lora + "--set lora.dora=true", ""},
-                                         Row{"Kto", "kto", lora, ""}, Row{"Simpo", "simpo", lora, ""}, Row{"Cpo", "cpo", lora, ""},
-                                         Row{"Orpo", "orpo", lora, ""}, Row{"Orm", "orm", lora, ""}, Row{"Prm", "prm", lora, ""},
-                                         Row{"Grpo", "grpo", lora, rollouts}, Row{"GrpoInReplicas", "grpo", lora, rollouts, 2, 1},
+                         testing::Values(Row{"Sft", "sft", lora, ""},
+                                         Row{"Dora", "dpo", lora + "--set lora.dora=true", ""},
+                                         Row{"Kto", "kto", lora, ""},
+                                         Row{"Simpo", "simpo", lora, ""},
+                                         Row{"Cpo", "cpo", lora, ""}, Row{"Orpo", "orpo", lora, ""},
+                                         Row{"Orm", "orm", lora, ""}, Row{"Prm", "prm", lora, ""},
+                                         Row{"Grpo", "grpo", lora, rollouts},
+                                         Row{"GrpoInReplicas", "grpo", lora, rollouts, 2, 1},
                                          Row{"Ppo", "ppo", lora, critic + rollouts}),
                          [](const auto& each) { return std::string(each.param.title); });
 
-INSTANTIATE_TEST_SUITE_P(WholeModels, Everywhere,
-                         testing::Values(Row{"Ppo", "ppo", "", critic + reference + rollouts},
-                                         Row{"PpoInReplicas", "ppo", "", critic + reference + rollouts, 2, 1}, Row{"Orm", "orm", "", ""},
-                                         Row{"PrmInReplicas", "prm", "", "", 2, 1}, Row{"Kto", "kto", "", reference, 2, 1},
-                                         Row{"PpoOfRewardModels", "ppo", judges, critic + reference + reward},
-                                         Row{"GrpoOfRewardModels", "grpo", judges, reference + reward, 2, 1},
-                                         Row{"MovingReference", "dpo", "--set dpo.sync_every=2", reference},
-                                         Row{"MovingReferenceOfReplicas", "kto", "--set kto.sync_every=2", reference, 2, 1}),
-                         [](const auto& each) { return std::string(each.param.title); });
+INSTANTIATE_TEST_SUITE_P(
+    WholeModels, Everywhere,
+    testing::Values(Row{"Ppo", "ppo", "", critic + reference + rollouts},
+                    Row{"PpoInReplicas", "ppo", "", critic + reference + rollouts, 2, 1},
+                    Row{"Orm", "orm", "", ""}, Row{"PrmInReplicas", "prm", "", "", 2, 1},
+                    Row{"Kto", "kto", "", reference, 2, 1},
+                    Row{"PpoOfRewardModels", "ppo", judges, critic + reference + reward},
+                    Row{"GrpoOfRewardModels", "grpo", judges, reference + reward, 2, 1},
+                    Row{"MovingReference", "dpo", "--set dpo.sync_every=2", reference},
+                    Row{"MovingReferenceOfReplicas", "kto", "--set kto.sync_every=2", reference, 2,
+                        1}),
+    [](const auto& each) { return std::string(each.param.title); });
 
 }  // namespace
 }  // namespace troupe::test

@@ -1,4 +1,5 @@
-// Grids of the policy: as threads of one process and as the ranks of mpirun, a run writes the same bytes; its losses are those of one rank.
+// Grids of the policy: as threads of one process and as the ranks of mpirun, a run writes the same
+// bytes; its losses are those of one rank.
 #include <cmath>
 #include <cstdlib>
 
@@ -18,7 +19,8 @@ class Grids : public SystemRuns, public testing::WithParamInterface<Case> {
   std::string run_of(const std::string& output, int dp, int tp) const {
     return arguments(
         std::get<0>(GetParam()), output,
-        cat("--set train.steps=4 --set train.save_every=0 --set train.threads=1 --set parallel.dp=", dp, " --set parallel.tp=", tp));
+        cat("--set train.steps=4 --set train.save_every=0 --set train.threads=1 --set parallel.dp=",
+            dp, " --set parallel.tp=", tp));
   }
 };
 
@@ -29,10 +31,13 @@ TEST_P(Grids, ThreadsAndMpirunWriteTheSameBytesAndOneRanksLosses) {
   const auto one = losses("one"), threads = losses("threads");
   ASSERT_EQ(one.size(), 4u);
   ASSERT_EQ(threads.size(), 4u);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(threads[i], one[i], 2e-6 * std::max(1.0, std::abs(one[i]))) << "step " << i + 1;
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(threads[i], one[i], 2e-6 * std::max(1.0, std::abs(one[i]))) << "step " << i + 1;
   if (!mpirun_is_there()) GTEST_SKIP() << "mpirun is not installed";
   // OpenMPI keeps what it had at its end: under AddressSanitizer that is not ours to tell.
-  const auto ranks = cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", dp * tp, ' ');
+  const auto ranks =
+      cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", dp * tp,
+          ' ');
   Child mpirun(ranks + command(run_of("mpi", dp, tp)), log());
   ASSERT_EQ(mpirun.wait(), 0) << "see " << log();
   expect_same_bytes("threads", "mpi");
@@ -45,7 +50,8 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(All, Grids,
                          testing::Combine(testing::Values("sft", "dpo", "grpo"),
-                                          testing::Values(std::pair{1, 2}, std::pair{1, 4}, std::pair{2, 1}, std::pair{4, 1},
+                                          testing::Values(std::pair{1, 2}, std::pair{1, 4},
+                                                          std::pair{2, 1}, std::pair{4, 1},
                                                           std::pair{2, 2}, std::pair{2, 4})),
                          name_of);
 

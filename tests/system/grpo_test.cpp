@@ -1,4 +1,5 @@
-// GRPO's states beside the weights: a run that is stopped and goes on has the bytes of one that was never stopped.
+// GRPO's states beside the weights: a run that is stopped and goes on has the bytes of one that was
+// never stopped.
 #include <cstdlib>
 
 #include "engine/base/file.h"
@@ -11,7 +12,9 @@ namespace {
 struct Resumed {
   const char *title, *more;
 };
-void PrintTo(const Resumed& run, std::ostream* out) { *out << run.title; }
+void PrintTo(const Resumed& run, std::ostream* out) {
+  *out << run.title;
+}
 
 class GrpoResumed : public SystemRuns, public testing::WithParamInterface<Resumed> {};
 
@@ -19,7 +22,8 @@ class GrpoResumed : public SystemRuns, public testing::WithParamInterface<Resume
 TEST_P(GrpoResumed, EndsInTheSameBytes) {
   const auto of = [&](const char* output, int steps) {
     return arguments("grpo", output,
-                     cat("--set train.schedule=constant --set train.save_every=0 ", GetParam().more, " --set train.steps=", steps));
+                     cat("--set train.schedule=constant --set train.save_every=0 ", GetParam().more,
+                         " --set train.steps=", steps));
   };
   run(of("whole", 8));
   run(of("parts", 4));
@@ -29,23 +33,30 @@ TEST_P(GrpoResumed, EndsInTheSameBytes) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, GrpoResumed,
-    testing::Values(Resumed{"AdaptiveEntropy",
-                            "--set grpo.entropy_schedule=adaptive --set grpo.entropy_target=1.2 --set grpo.entropy_delta=0.05"},
-                    Resumed{"DecoupledPpo", "--set grpo.proximal=loglinear --set grpo.correction=token --set grpo.epochs=2"},
-                    Resumed{"ClipCov", "--set grpo.policy_loss=clip_cov --set grpo.cov_ratio=0.1 --set grpo.cov_low=0.01"},
-                    Resumed{"RolloutsIn8BitsAndRounding",
-                            "--set rollout.weights=int8 --set grpo.correction=token --set train.stochastic_rounding=true"},
-                    Resumed{"KlCov", "--set grpo.policy_loss=kl_cov --set grpo.cov_ratio=0.1"}),
+    testing::Values(
+        Resumed{"AdaptiveEntropy",
+                "--set grpo.entropy_schedule=adaptive --set grpo.entropy_target=1.2 --set "
+                "grpo.entropy_delta=0.05"},
+        Resumed{"DecoupledPpo",
+                "--set grpo.proximal=loglinear --set grpo.correction=token --set grpo.epochs=2"},
+        Resumed{"ClipCov",
+                "--set grpo.policy_loss=clip_cov --set grpo.cov_ratio=0.1 --set grpo.cov_low=0.01"},
+        Resumed{"RolloutsIn8BitsAndRounding",
+                "--set rollout.weights=int8 --set grpo.correction=token --set "
+                "train.stochastic_rounding=true"},
+        Resumed{"KlCov", "--set grpo.policy_loss=kl_cov --set grpo.cov_ratio=0.1"}),
     [](const auto& each) { return std::string(each.param.title); });
 
 TEST_F(SystemRuns, TheEntropyBonusFollowsTheEntropy) {
   run(arguments("grpo", "run",
-                "--set train.steps=6 --set train.save_every=0 --set grpo.entropy_schedule=adaptive --set grpo.entropy_coef=0.1 --set "
+                "--set train.steps=6 --set train.save_every=0 --set grpo.entropy_schedule=adaptive "
+                "--set grpo.entropy_coef=0.1 --set "
                 "grpo.entropy_target=1e-3 --set grpo.entropy_delta=0.05"));
   const auto lines = launch::json_lines(value_or_throw(read_file(path("run/metrics.jsonl"))));
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_EQ(lines[0].find("entropy_coef")->number(), 0.1) << "as the key says";
-  for (std::size_t i = 1; i < 6; ++i) EXPECT_EQ(lines[i].find("entropy_coef")->number(), 0) << "the entropy is far above its target";
+  for (std::size_t i = 1; i < 6; ++i)
+    EXPECT_EQ(lines[i].find("entropy_coef")->number(), 0) << "the entropy is far above its target";
 }
 
 // MiB behind the last of these words.
@@ -57,10 +68,15 @@ double mebibytes_after(const std::string& text, const std::string& words) {
 
 // The cache of keys and values among it, for sequences of this run's length and not of the model's.
 TEST_F(SystemRuns, TheTensorsOfARunTakeNoMoreThanExplainSays) {
-  const std::string run_of = arguments("grpo", "run", "--set train.steps=2 --set rollout.max_sequences=256 --set train.warmup_steps=0");
-  const std::string explained = launch::run_program("explain" + run_of.substr(run_of.find(' '))).out;
-  const double needed = mebibytes_after(explained, "\n  needed"), cache = mebibytes_after(explained, "tokens (at most)");
-  EXPECT_EQ(cache, 64) << explained;  // 256 sequences of 64 tokens, each 4 layers of keys and values of 128 floats
+  const std::string run_of =
+      arguments("grpo", "run",
+                "--set train.steps=2 --set rollout.max_sequences=256 --set train.warmup_steps=0");
+  const std::string explained =
+      launch::run_program("explain" + run_of.substr(run_of.find(' '))).out;
+  const double needed = mebibytes_after(explained, "\n  needed"),
+               cache = mebibytes_after(explained, "tokens (at most)");
+  EXPECT_EQ(cache, 64)
+      << explained;  // 256 sequences of 64 tokens, each 4 layers of keys and values of 128 floats
   const double taken = mebibytes_after(run(run_of), "tensors took ");
   EXPECT_GE(taken, cache);
   EXPECT_LE(taken, needed);
@@ -68,8 +84,10 @@ TEST_F(SystemRuns, TheTensorsOfARunTakeNoMoreThanExplainSays) {
 
 TEST_F(SystemRuns, RolloutsIn8BitsSayHowFarTheyAreFromThePolicy) {
   for (const char* algorithm : {"grpo", "ppo"}) {
-    run(arguments(algorithm, algorithm, "--set train.steps=4 --set train.save_every=0 --set rollout.weights=int8"));
-    for (const Json& line : launch::json_lines(value_or_throw(read_file(path(cat(algorithm, "/metrics.jsonl")))))) {
+    run(arguments(algorithm, algorithm,
+                  "--set train.steps=4 --set train.save_every=0 --set rollout.weights=int8"));
+    for (const Json& line :
+         launch::json_lines(value_or_throw(read_file(path(cat(algorithm, "/metrics.jsonl")))))) {
       const Json* apart = line.find("sampling/sampling_logp_difference/mean");
       ASSERT_NE(apart, nullptr) << algorithm;
       EXPECT_GT(apart->number(), 1e-6) << algorithm;

@@ -1,4 +1,5 @@
-// SIGKILL at any moment, then the same command again: the bytes are those of a run that nobody disturbed.
+// SIGKILL at any moment, then the same command again: the bytes are those of a run that nobody
+// disturbed.
 #include <signal.h>
 
 #include <chrono>
@@ -15,7 +16,8 @@ namespace {
 class Killed : public SystemRuns, public testing::WithParamInterface<const char*> {
  protected:
   std::string run_of(const std::string& output) const {
-    return arguments(GetParam(), output, "--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3");
+    return arguments(GetParam(), output,
+                     "--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3");
   }
   /// Somebody is writing a checkpoint now, or was killed while writing one.
   std::string half_written(const std::string& output) const {
@@ -31,10 +33,12 @@ TEST_P(Killed, AtRandomMomentsItEndsWithTheSameBytes) {
   int kills = 0;
   for (std::uint64_t life = 0; life < 30; ++life) {
     Child child(command(run_of("killed")), log());
-    // Up to three steps further, then up to 20 ms into whatever comes next: loading, a step, a checkpoint.
+    // Up to three steps further, then up to 20 ms into whatever comes next: loading, a step, a
+    // checkpoint.
     const std::size_t steps = steps_written("killed") + uniform_below(4, 8, 0, life);
     child.until([&] { return steps_written("killed") >= steps; });
-    const auto moment = std::chrono::steady_clock::now() + std::chrono::microseconds(uniform_below(20000, 8, 1, life));
+    const auto moment = std::chrono::steady_clock::now() +
+                        std::chrono::microseconds(uniform_below(20000, 8, 1, life));
     child.until([&] { return std::chrono::steady_clock::now() >= moment; });
     child.signal(SIGKILL);
     const int code = child.wait();
@@ -67,7 +71,8 @@ TEST_P(Killed, WhileACheckpointIsWrittenItEndsWithTheSameBytes) {
   EXPECT_EQ(half_written("killed"), "") << "what killed runs left must be swept";
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, Killed, testing::Values("sft", "dpo", "grpo"), [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(Algorithms, Killed, testing::Values("sft", "dpo", "grpo"),
+                         [](const auto& each) { return each.param; });
 
 }  // namespace
 }  // namespace troupe::test

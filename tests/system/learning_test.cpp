@@ -1,4 +1,5 @@
-// Real rows teach a real model something: the loss at the end of a run is well below the loss at its beginning.
+// Real rows teach a real model something: the loss at the end of a run is well below the loss at
+// its beginning.
 #include <numeric>
 
 #include "tests/system/runs.h"
@@ -12,14 +13,19 @@ class Learning : public SystemRuns {
     run(arguments(algorithm, "a", "--set train.steps=40 --set train.save_every=0"));
     const auto all = losses("a");
     ASSERT_EQ(all.size(), 40u);
-    const double first = std::accumulate(all.begin(), all.begin() + 8, 0.0) / 8, last = std::accumulate(all.end() - 8, all.end(), 0.0) / 8;
+    const double first = std::accumulate(all.begin(), all.begin() + 8, 0.0) / 8,
+                 last = std::accumulate(all.end() - 8, all.end(), 0.0) / 8;
     EXPECT_LT(last, to * first) << "from " << first << " to " << last;
   }
 };
 
-TEST_F(Learning, SftOnGsm8kLowersItsLoss) { expect_fall("sft", 0.7); }
+TEST_F(Learning, SftOnGsm8kLowersItsLoss) {
+  expect_fall("sft", 0.7);
+}
 
-TEST_F(Learning, DpoOnHhRlhfLowersItsLoss) { expect_fall("dpo", 0.7); }
+TEST_F(Learning, DpoOnHhRlhfLowersItsLoss) {
+  expect_fall("dpo", 0.7);
+}
 
 }  // namespace
 }  // namespace troupe::test

@@ -1,4 +1,5 @@
-// Whole runs that train an adapter: they learn, go on where they stopped, and leave an adapter that can be used over its model or merged.
+// Whole runs that train an adapter: they learn, go on where they stopped, and leave an adapter that
+// can be used over its model or merged.
 #include <cmath>
 #include <filesystem>
 
@@ -11,35 +12,44 @@ namespace {
 
 using launch::data;
 
-constexpr const char* lora = " --set lora.rank=4 --set lora.dropout=0.1 --set train.schedule=constant --set train.learning_rate=5e-3 ";
+constexpr const char* lora =
+    " --set lora.rank=4 --set lora.dropout=0.1 --set train.schedule=constant --set "
+    "train.learning_rate=5e-3 ";
 
 class LoraRuns : public SystemRuns, public testing::WithParamInterface<const char*> {};
 
 TEST_P(LoraRuns, GoOnToTheSameBytes) {
   const auto of = [&](const char* output, int steps) {
-    return arguments(GetParam(), output, cat(lora, "--set train.save_every=0 --set train.steps=", steps));
+    return arguments(GetParam(), output,
+                     cat(lora, "--set train.save_every=0 --set train.steps=", steps));
   };
   run(of("whole", 8));
   run(of("parts", 4));
   run(of("parts", 8));
   expect_same_bytes("whole", "parts");
   EXPECT_TRUE(std::filesystem::exists(path("whole/latest/adapter_config.json")));
-  EXPECT_FALSE(std::filesystem::exists(path("whole/latest/model.safetensors"))) << "the base is not stored again";
+  EXPECT_FALSE(std::filesystem::exists(path("whole/latest/model.safetensors")))
+      << "the base is not stored again";
 }
 
 TEST_P(LoraRuns, LossesWithSmallMicroBatchesAndLarge) {
   const auto of = [&](const char* output, int tokens) {
-    return arguments(GetParam(), output, cat(lora, "--set train.save_every=0 --set train.steps=4 --set train.micro_batch_tokens=", tokens));
+    return arguments(
+        GetParam(), output,
+        cat(lora, "--set train.save_every=0 --set train.steps=4 --set train.micro_batch_tokens=",
+            tokens));
   };
   run(of("small", 1));
   run(of("large", 65536));
   const auto small = losses("small"), large = losses("large");
   ASSERT_EQ(small.size(), 4u);
   EXPECT_NEAR(small[0], large[0], 1e-6 * std::abs(large[0]) + 1e-9);
-  for (std::size_t i = 1; i < 4; ++i) EXPECT_NEAR(small[i], large[i], 1e-5 * std::abs(large[i]) + 1e-7) << "step " << i + 1;
+  for (std::size_t i = 1; i < 4; ++i)
+    EXPECT_NEAR(small[i], large[i], 1e-5 * std::abs(large[i]) + 1e-7) << "step " << i + 1;
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, LoraRuns, testing::Values("sft", "dpo", "grpo"), [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(Algorithms, LoraRuns, testing::Values("sft", "dpo", "grpo"),
+                         [](const auto& each) { return each.param; });
 
 // Of {"logprobs"} lines.
 std::vector<double> numbers(const std::string& lines) {
@@ -60,7 +70,8 @@ TEST_F(SystemRuns, AnAdapterIsUsedOverItsModelOrMerged) {
     EXPECT_EQ(said.code, 0) << said.err;
     return numbers(said.out);
   };
-  const auto over = logprobs(base, cat("--adapter '", adapter, "'")), merged = logprobs(path("merged"), ""), before = logprobs(base, "");
+  const auto over = logprobs(base, cat("--adapter '", adapter, "'")),
+             merged = logprobs(path("merged"), ""), before = logprobs(base, "");
   ASSERT_EQ(over.size(), 6u);
   double moved = 0;
   for (std::size_t i = 0; i < over.size(); ++i) {
@@ -72,7 +83,10 @@ TEST_F(SystemRuns, AnAdapterIsUsedOverItsModelOrMerged) {
 
 TEST_F(SystemRuns, AnAdapterToBeginWithIsWhereTheRunBeginsAndItGoesOnToTheSameBytes) {
   const auto first = [&](const char* output, const std::string& more) {
-    return arguments("sft", output, cat("--set train.schedule=constant --set train.learning_rate=5e-3 --set train.save_every=0 ", more));
+    return arguments("sft", output,
+                     cat("--set train.schedule=constant --set train.learning_rate=5e-3 --set "
+                         "train.save_every=0 ",
+                         more));
   };
   run(first("a", "--set lora.rank=4 --set 'lora.rank_pattern={q_proj: 2}' --set train.steps=6"));
   const std::string given = cat("--set lora.adapter='", path("a/latest"), "' --set train.steps=");
@@ -80,7 +94,8 @@ TEST_F(SystemRuns, AnAdapterToBeginWithIsWhereTheRunBeginsAndItGoesOnToTheSameBy
   run(first("parts", given + "2"));
   run(first("parts", given + "4"));
   expect_same_bytes("whole", "parts");
-  run(cat("merge --model '", data("models/stories260k/hf"), "' --adapter '", path("a/latest"), "' --output '", path("merged"), "'"));
+  run(cat("merge --model '", data("models/stories260k/hf"), "' --adapter '", path("a/latest"),
+          "' --output '", path("merged"), "'"));
   run(first("after", cat("--set model='", path("merged"), "' --set train.steps=1")));
   run(first("fresh", "--set lora.rank=4 --set train.steps=1"));
   EXPECT_NEAR(losses("whole")[0], losses("after")[0], 1e-5);
@@ -89,7 +104,8 @@ TEST_F(SystemRuns, AnAdapterToBeginWithIsWhereTheRunBeginsAndItGoesOnToTheSameBy
 
 TEST_F(SystemRuns, ACheckpointOfAnotherAdapterIsRefusedWithWords) {
   run(arguments("sft", "a", cat(lora, "--set train.steps=2 --set train.save_every=0")));
-  const auto said = launch::run_program(arguments("sft", "a", cat(lora, "--set lora.rank=2 --set train.steps=4 --set train.save_every=0")));
+  const auto said = launch::run_program(arguments(
+      "sft", "a", cat(lora, "--set lora.rank=2 --set train.steps=4 --set train.save_every=0")));
   EXPECT_NE(said.code, 0);
   EXPECT_NE(said.err.find("another adapter"), std::string::npos) << said.err;
 }

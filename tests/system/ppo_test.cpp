@@ -1,4 +1,5 @@
-// PPO as whole runs: the critic's checkpoints beside the policy's, a warm-up that is cut, a critic from elsewhere, groups of processes.
+// PPO as whole runs: the critic's checkpoints beside the policy's, a warm-up that is cut, a critic
+// from elsewhere, groups of processes.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -15,12 +16,16 @@ using testing::HasSubstr;
 class Ppo : public SystemRuns {
  protected:
   std::string ppo(const std::string& output, const std::string& more = "") const {
-    return arguments("ppo", output, cat("--set train.steps=12 --set train.save_every=4 --set train.keep_last=0 ", more));
+    return arguments(
+        "ppo", output,
+        cat("--set train.steps=12 --set train.save_every=4 --set train.keep_last=0 ", more));
   }
   std::string critic(const std::string& output) const { return output + "/critic"; }
   void expect_same_models(const std::string& one, const std::string& other) const {
-    for (const char* file : {"model.safetensors", "training/optimizer.safetensors", "training/state.json"})
-      EXPECT_EQ(value_or_throw(read_file(path(cat(one, "/latest/", file)))), value_or_throw(read_file(path(cat(other, "/latest/", file)))))
+    for (const char* file :
+         {"model.safetensors", "training/optimizer.safetensors", "training/state.json"})
+      EXPECT_EQ(value_or_throw(read_file(path(cat(one, "/latest/", file)))),
+                value_or_throw(read_file(path(cat(other, "/latest/", file)))))
           << one << ' ' << file;
   }
   Json first_step(const std::string& output) const {
@@ -28,7 +33,8 @@ class Ppo : public SystemRuns {
   }
 };
 
-// A round is four steps; two rounds are the critic's alone. One run goes on from within them, one from behind them.
+// A round is four steps; two rounds are the critic's alone. One run goes on from within them, one
+// from behind them.
 TEST_F(Ppo, GoesOnToTheSameBytesOfPolicyAndCriticAlsoFromWithinTheWarmUp) {
   const std::string warm = "--set critic.warmup_rounds=2 ";
   run(ppo("whole", warm));
@@ -43,7 +49,8 @@ TEST_F(Ppo, GoesOnToTheSameBytesOfPolicyAndCriticAlsoFromWithinTheWarmUp) {
 TEST_F(Ppo, WithoutTheCriticOfItsStepItIsRefusedInWords) {
   run(ppo("whole"));
   std::filesystem::remove_all(path("whole/critic/checkpoint-8"));
-  const launch::Said said = launch::run_program(ppo("other", cat("--set resume='", path("whole/checkpoint-8"), "'")));
+  const launch::Said said =
+      launch::run_program(ppo("other", cat("--set resume='", path("whole/checkpoint-8"), "'")));
   EXPECT_NE(said.code, 0);
   EXPECT_THAT(said.err, HasSubstr(path("whole/critic/checkpoint-8")));
   EXPECT_THAT(said.err, HasSubstr("critic"));
@@ -59,8 +66,9 @@ TEST_F(Ppo, ACriticMayBeginFromAnotherOne) {
 
 TEST_F(Ppo, AsGroupsOfProcessesHasTheBitsOfOneProcess) {
   run(ppo("one"));
-  value_or_throw(write_file_durably(
-      path("cluster.yaml"), "groups: [{role: policy}, {role: critic}, {role: reference}, {role: rollout, count: 2}, {role: verifier}]"));
+  value_or_throw(write_file_durably(path("cluster.yaml"),
+                                    "groups: [{role: policy}, {role: critic}, {role: reference}, "
+                                    "{role: rollout, count: 2}, {role: verifier}]"));
   run(cat("launch --cluster '", path("cluster.yaml"), "' -- ", ppo("cluster")));
   expect_same_bytes("one", "cluster");
   expect_same_models(critic("one"), critic("cluster"));

@@ -1,5 +1,5 @@
-// Preference runs: interrupted and resumed they end in the same bytes, a moving reference included; held-out pairs are looked at; nonsense
-// is refused in words.
+// Preference runs: interrupted and resumed they end in the same bytes, a moving reference included;
+// held-out pairs are looked at; nonsense is refused in words.
 #include <filesystem>
 
 #include "engine/base/file.h"
@@ -9,26 +9,32 @@
 namespace troupe::test {
 namespace {
 
-const std::string held_out = "--set eval.path='" + launch::data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl") + "' ";
+const std::string held_out =
+    "--set eval.path='" + launch::data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl") +
+    "' ";
 
 struct Resumed {
   const char *title, *algorithm, *more;
 };
-void PrintTo(const Resumed& run, std::ostream* out) { *out << run.title; }
+void PrintTo(const Resumed& run, std::ostream* out) {
+  *out << run.title;
+}
 
 class PreferenceResumed : public SystemRuns, public testing::WithParamInterface<Resumed> {};
 
 // A run of six steps, and one of three that then goes on to six.
 TEST_P(PreferenceResumed, EndsInTheBytesOfARunThatWasNeverInterrupted) {
   const auto six = [&](const char* output, int steps) {
-    return arguments(GetParam().algorithm, output,
-                     cat("--set train.schedule=constant --set train.save_every=3 --set eval.every=2 ", held_out, GetParam().more,
-                         " --set train.steps=", steps));
+    return arguments(
+        GetParam().algorithm, output,
+        cat("--set train.schedule=constant --set train.save_every=3 --set eval.every=2 ", held_out,
+            GetParam().more, " --set train.steps=", steps));
   };
   run(six("whole", 6));
   run(six("halves", 3));
   run(six("halves", 6));
-  const auto whole = read_file(path("whole/latest/model.safetensors")), halves = read_file(path("halves/latest/model.safetensors"));
+  const auto whole = read_file(path("whole/latest/model.safetensors")),
+             halves = read_file(path("halves/latest/model.safetensors"));
   ASSERT_TRUE(whole && halves);
   EXPECT_TRUE(*whole == *halves) << "the weights differ";
   if (!std::filesystem::exists(path("whole/reference"))) return;
@@ -39,10 +45,14 @@ TEST_P(PreferenceResumed, EndsInTheBytesOfARunThatWasNeverInterrupted) {
 
 INSTANTIATE_TEST_SUITE_P(
     Algorithms, PreferenceResumed,
-    testing::Values(Resumed{"Mixture", "dpo", "--set 'dpo.loss=[sigmoid, bco_pair, sft]' --set 'dpo.loss_weights=[0.8, 0.2, 1]'"},
-                    Resumed{"MovingReference", "dpo", "--set dpo.sync_every=2"}, Resumed{"Sorted", "dpo", "--set dpo.loss=aot"},
-                    Resumed{"Weighted", "dpo", "--set dpo.weighting=true"}, Resumed{"Simpo", "simpo", ""}, Resumed{"Cpo", "cpo", ""},
-                    Resumed{"Orpo", "orpo", ""}, Resumed{"Kto", "kto", "--set kto.sync_every=2"}),
+    testing::Values(
+        Resumed{"Mixture", "dpo",
+                "--set 'dpo.loss=[sigmoid, bco_pair, sft]' --set 'dpo.loss_weights=[0.8, 0.2, 1]'"},
+        Resumed{"MovingReference", "dpo", "--set dpo.sync_every=2"},
+        Resumed{"Sorted", "dpo", "--set dpo.loss=aot"},
+        Resumed{"Weighted", "dpo", "--set dpo.weighting=true"}, Resumed{"Simpo", "simpo", ""},
+        Resumed{"Cpo", "cpo", ""}, Resumed{"Orpo", "orpo", ""},
+        Resumed{"Kto", "kto", "--set kto.sync_every=2"}),
     [](const auto& each) { return std::string(each.param.title); });
 
 TEST_F(SystemRuns, AReferenceThatFollowsMovesAndIsSavedUnderThePolicysStep) {
@@ -61,7 +71,9 @@ TEST_F(SystemRuns, AReferenceThatFollowsMovesAndIsSavedUnderThePolicysStep) {
 // The same run as a group of two ranks, whose reference is a group too.
 TEST_F(SystemRuns, AReferenceThatFollowsAShardedPolicyIsTheSameModel) {
   const auto dpo = [&](const char* output, const char* more) {
-    return arguments("dpo", output, cat("--set train.steps=5 --set train.save_every=0 --set dpo.sync_every=2 ", more));
+    return arguments(
+        "dpo", output,
+        cat("--set train.steps=5 --set train.save_every=0 --set dpo.sync_every=2 ", more));
   };
   run(dpo("alone", ""));
   run(dpo("sharded", "--set parallel.tp=2"));
@@ -70,9 +82,11 @@ TEST_F(SystemRuns, AReferenceThatFollowsAShardedPolicyIsTheSameModel) {
 }
 
 TEST_F(SystemRuns, HeldOutPairsAreWrittenWhereTheyAreDue) {
-  run(arguments("simpo", "run", cat("--set train.steps=5 --set train.save_every=0 --set eval.every=2 ", held_out)));
+  run(arguments("simpo", "run",
+                cat("--set train.steps=5 --set train.save_every=0 --set eval.every=2 ", held_out)));
   std::size_t step = 0;
-  for (const Json& line : launch::json_lines(value_or_throw(read_file(path("run/metrics.jsonl"))))) {
+  for (const Json& line :
+       launch::json_lines(value_or_throw(read_file(path("run/metrics.jsonl"))))) {
     ++step;
     const bool due = step == 2 || step == 4 || step == 5;
     EXPECT_EQ(line.find("eval/rewards/margins") != nullptr, due) << step;
@@ -86,9 +100,11 @@ TEST_F(SystemRuns, HeldOutRowsOfFineTuningAreWrittenWhereTheyAreDueAndChangeNoth
     return arguments("sft", output, cat("--set train.steps=5 --set train.save_every=0 ", more));
   };
   run(sft("alone", ""));
-  run(sft("watched", cat("--set eval.every=2 --set eval.path='", launch::data("datasets/math/gsm8k_train_head.jsonl"), "' ")));
+  run(sft("watched", cat("--set eval.every=2 --set eval.path='",
+                         launch::data("datasets/math/gsm8k_train_head.jsonl"), "' ")));
   std::size_t step = 0;
-  for (const Json& line : launch::json_lines(value_or_throw(read_file(path("watched/metrics.jsonl"))))) {
+  for (const Json& line :
+       launch::json_lines(value_or_throw(read_file(path("watched/metrics.jsonl"))))) {
     ++step;
     EXPECT_EQ(line.find("eval/loss") != nullptr, step == 2 || step == 4 || step == 5) << step;
     if (step < 5) continue;
@@ -103,18 +119,22 @@ TEST_F(SystemRuns, PreferencesThatContradictThemselvesAreRefusedInWords) {
     EXPECT_NE(said.code, 0) << more;
     EXPECT_NE(said.err.find(words), std::string::npos) << said.err;
   };
-  refused("dpo", "--set dpo.sync_every=2 --set dpo.precompute_reference=true", "cannot be scored before the first one");
+  refused("dpo", "--set dpo.sync_every=2 --set dpo.precompute_reference=true",
+          "cannot be scored before the first one");
   refused("dpo", "--set dpo.loss=sigmoid --set dpo.label_smoothing=0.1", "cdpo or robust");
-  refused("dpo", "--set 'dpo.loss=[sigmoid, sft]' --set 'dpo.loss_weights=[1]'", "one for each of the 2 kinds");
+  refused("dpo", "--set 'dpo.loss=[sigmoid, sft]' --set 'dpo.loss_weights=[1]'",
+          "one for each of the 2 kinds");
   refused("dpo", "--set dpo.loss=bco_pair --set dpo.divergence=forward_kl", "reverse_kl");
   refused("dpo", "--set dpo.loss=sigmoyd", "did you mean sigmoid");
-  refused("simpo", "--set simpo.gamma=0.5 --set simpo.gamma_beta_ratio=0.3", "the same margin in another unit");
+  refused("simpo", "--set simpo.gamma=0.5 --set simpo.gamma_beta_ratio=0.3",
+          "the same margin in another unit");
   refused("kto", "--set train.batch_size=1", "expected at least 2");
 }
 
 TEST_F(SystemRuns, TrapsOfSimpoAreWarnedOf) {
-  const auto said =
-      run(arguments("simpo", "run", "--set train.steps=1 --set simpo.nll_weight=1 --set simpo.beta=0.1 --set simpo.gamma=0.5"));
+  const auto said = run(arguments(
+      "simpo", "run",
+      "--set train.steps=1 --set simpo.nll_weight=1 --set simpo.beta=0.1 --set simpo.gamma=0.5"));
   EXPECT_NE(said.find("CPO-SimPO, not SimPO"), std::string::npos) << said;
   EXPECT_NE(said.find("a mean log-probability of 5"), std::string::npos) << said;
 }

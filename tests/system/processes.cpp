@@ -15,7 +15,9 @@ namespace {
 pid_t parent_of(const std::string& pid) {
   const std::string stat = kernel_text("/proc/" + pid + "/stat");
   const auto name_end = stat.rfind(')');
-  return name_end == std::string::npos ? 0 : static_cast<pid_t>(std::strtol(stat.c_str() + name_end + 4, nullptr, 10));
+  return name_end == std::string::npos
+             ? 0
+             : static_cast<pid_t>(std::strtol(stat.c_str() + name_end + 4, nullptr, 10));
 }
 
 }  // namespace
@@ -23,7 +25,8 @@ pid_t parent_of(const std::string& pid) {
 std::vector<Process> processes_with(const std::string& mark) {
   std::vector<Process> found;
   std::error_code failed;
-  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end;
+       at.increment(failed)) {
     const std::string name = at->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string environment = '\0' + kernel_text("/proc/" + name + "/environ");

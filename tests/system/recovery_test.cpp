@@ -19,7 +19,9 @@ using testing::HasSubstr;
 class Recovery : public SystemRuns {
  protected:
   std::string sft(const std::string& output, int steps, const std::string& more = "") const {
-    return arguments("sft", output, cat("--set train.schedule=constant --set train.keep_last=0 --set train.steps=", steps, ' ', more));
+    return arguments("sft", output,
+                     cat("--set train.schedule=constant --set train.keep_last=0 --set train.steps=",
+                         steps, ' ', more));
   }
   void flip_a_byte(const std::string& file, double where) const {
     std::string bytes = value_or_throw(read_file(path(file)));
@@ -32,7 +34,9 @@ class Interrupted : public Recovery, public testing::WithParamInterface<const ch
 
 TEST_P(Interrupted, SavesLeavesWith130AndGoesOnToTheSameBytes) {
   const auto arguments_of = [&](const char* output, std::size_t steps) {
-    return arguments(GetParam(), output, cat("--set train.schedule=constant --set train.save_every=0 --set train.steps=", steps));
+    return arguments(
+        GetParam(), output,
+        cat("--set train.schedule=constant --set train.save_every=0 --set train.steps=", steps));
   };
   Child child(command(arguments_of("stopped", 100000)), log());
   ASSERT_TRUE(child.until([&] { return steps_written("stopped") >= 3; }));
@@ -54,12 +58,16 @@ TEST_F(Recovery, TwoSignalsAtOnceAreOneWishToLeave) {
   child.signal(SIGINT);
   child.signal(SIGTERM);
   EXPECT_EQ(child.wait(), 130);
-  EXPECT_EQ(std::filesystem::read_symlink(path("a/latest")), cat("checkpoint-", steps_written("a")));
+  EXPECT_EQ(std::filesystem::read_symlink(path("a/latest")),
+            cat("checkpoint-", steps_written("a")));
 }
 
 TEST_F(Recovery, ASecondSignalALittleLaterLeavesAtOnce) {
-  const auto said = [&](const std::string& words) { return read_file(log()).value_or("").find(words) != std::string::npos; };
-  Child child(command(sft("a", 3, "--set train.batch_size=100000")), log());  // a step takes minutes
+  const auto said = [&](const std::string& words) {
+    return read_file(log()).value_or("").find(words) != std::string::npos;
+  };
+  Child child(command(sft("a", 3, "--set train.batch_size=100000")),
+              log());  // a step takes minutes
   ASSERT_TRUE(child.until([&] { return said("rows read"); }));
   child.signal(SIGINT);
   ASSERT_TRUE(child.until([&] { return said("Interrupt again to leave at once"); }));
@@ -74,14 +82,19 @@ TEST_F(Recovery, ASecondSignalALittleLaterLeavesAtOnce) {
 TEST_F(Recovery, AMappedFileThatIsShortenedMeanwhileIsNamed) {
   const std::string rows = path("rows.arrow");
   std::filesystem::copy_file(launch::data("formats/arrow/gsm8k_train_head.arrow"), rows);
-  Child child(command(sft("a", 100000, cat("--set data.path='", rows, "' --set data.stream=true --set data.shuffle_buffer=4"))), log());
+  Child child(command(sft("a", 100000,
+                          cat("--set data.path='", rows,
+                              "' --set data.stream=true --set data.shuffle_buffer=4"))),
+              log());
   if (!child.until([&] { return steps_written("a") >= 2; })) {
     ASSERT_EQ(child.wait(), 6) << read_file(log()).value_or("");
     GTEST_SKIP() << "this build is without Arrow";
   }
   std::filesystem::resize_file(rows, 0);
   EXPECT_EQ(child.wait(), 7);
-  EXPECT_THAT(read_file(log()).value_or(""), HasSubstr(cat("troupe: ", rows, ": expected the bytes that were there when it was opened")));
+  EXPECT_THAT(
+      read_file(log()).value_or(""),
+      HasSubstr(cat("troupe: ", rows, ": expected the bytes that were there when it was opened")));
 }
 
 class Damaged : public Recovery, public testing::WithParamInterface<const char*> {};
@@ -99,20 +112,27 @@ TEST_P(Damaged, TheLatestCheckpointIsNamedAndTheOneBeforeIsUsed) {
 TEST_P(Damaged, ACheckpointThatIsAskedForByNameIsRefused) {
   run(sft("hurt", 4, "--set train.save_every=2"));
   flip_a_byte(cat("hurt/checkpoint-4/", GetParam()), 0.7);
-  const launch::Said said = launch::run_program(sft("other", 6, cat("--set resume='", path("hurt/checkpoint-4"), "'")));
+  const launch::Said said =
+      launch::run_program(sft("other", 6, cat("--set resume='", path("hurt/checkpoint-4"), "'")));
   EXPECT_EQ(said.code, 5) << said.err;
   EXPECT_THAT(said.err, HasSubstr(GetParam()));
   EXPECT_EQ(steps_written("other"), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Damaged, testing::Values("model.safetensors", "training/optimizer.safetensors", "training/state.json"),
-                         [](const auto& each) { return each.param[0] == 'm'   ? "Weights"
-                                                       : each.param[9] == 'o' ? "Moments"
-                                                                              : "State"; });
+INSTANTIATE_TEST_SUITE_P(Files, Damaged,
+                         testing::Values("model.safetensors", "training/optimizer.safetensors",
+                                         "training/state.json"),
+                         [](const auto& each) {
+                           return each.param[0] == 'm'   ? "Weights"
+                                  : each.param[9] == 'o' ? "Moments"
+                                                         : "State";
+                         });
 
 TEST_F(Recovery, WhenEveryCheckpointIsDamagedTheRunIsRefused) {
   run(sft("hurt", 4, "--set train.save_every=2"));
-  for (const char* file : {"hurt/checkpoint-2/model.safetensors", "hurt/checkpoint-4/model.safetensors"}) flip_a_byte(file, 0.5);
+  for (const char* file :
+       {"hurt/checkpoint-2/model.safetensors", "hurt/checkpoint-4/model.safetensors"})
+    flip_a_byte(file, 0.5);
   const launch::Said said = launch::run_program(sft("hurt", 6));
   EXPECT_EQ(said.code, 5) << said.err;
   EXPECT_EQ(steps_written("hurt"), 4u);

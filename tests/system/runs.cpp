@@ -16,47 +16,59 @@ std::map<std::string, std::string> files_of(const std::string& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
     if (entry.is_regular_file())
-      files[std::filesystem::relative(entry.path(), folder).string()] = value_or_throw(read_file(entry.path().string()));
+      files[std::filesystem::relative(entry.path(), folder).string()] =
+          value_or_throw(read_file(entry.path().string()));
   return files;
 }
 
 }  // namespace
 
 std::string settings_of(const std::string& algorithm) {
-  const std::string common = "--set train.batch_size=4 --set train.threads=1 --set train.log_every=0 ";
+  const std::string common =
+      "--set train.batch_size=4 --set train.threads=1 --set train.log_every=0 ";
   const auto of = [&](const std::string& model, const std::string& rows, const std::string& more) {
     return cat(common, "--set model='", model, "' --set data.path='", rows, "' ", more);
   };
   if (algorithm == "sft")
     return of(data("models/stories260k/hf"), data("datasets/math/gsm8k_train_head.jsonl"),
               "--set train.max_length=192 --set train.learning_rate=1e-3 ");
-  if (algorithm == "dpo" || algorithm == "simpo" || algorithm == "cpo" || algorithm == "orpo" || algorithm == "kto")
-    return of(data("models/stories260k/hf"), data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
+  if (algorithm == "dpo" || algorithm == "simpo" || algorithm == "cpo" || algorithm == "orpo" ||
+      algorithm == "kto")
+    return of(data("models/stories260k/hf"),
+              data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
               "--set train.max_length=96 --set train.learning_rate=2e-4 ");
   if (algorithm == "orm" || algorithm == "prm")
-    return of(data("models/stories260k/hf"), data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
+    return of(data("models/stories260k/hf"),
+              data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl"),
               "--set train.max_length=300 --set train.learning_rate=2e-4 ");
   if (algorithm == "ppo")
-    return of(
-        data("models/digit-completion"), TROUPE_SOURCE "/launch/quickstart/train.jsonl",
-        "--set train.max_length=64 --set train.learning_rate=1e-3 --set critic.learning_rate=1e-3 --set rollout.max_new_tokens=12 --set "
-        "ppo.epochs=2 --set ppo.minibatches=2 --set ppo.kl_schedule=adaptive --set ppo.truncated=value --set "
-        "'reward=[{rule: exact_match}, {rule: length, max: 6, weight: 0.5}]' ");
+    return of(data("models/digit-completion"), TROUPE_SOURCE "/launch/quickstart/train.jsonl",
+              "--set train.max_length=64 --set train.learning_rate=1e-3 --set "
+              "critic.learning_rate=1e-3 --set rollout.max_new_tokens=12 --set "
+              "ppo.epochs=2 --set ppo.minibatches=2 --set ppo.kl_schedule=adaptive --set "
+              "ppo.truncated=value --set "
+              "'reward=[{rule: exact_match}, {rule: length, max: 6, weight: 0.5}]' ");
   return of(data("models/digit-completion"), TROUPE_SOURCE "/launch/quickstart/train.jsonl",
-            "--set train.max_length=64 --set train.learning_rate=1e-3 --set grpo.group_size=4 --set rollout.max_new_tokens=12 --set "
+            "--set train.max_length=64 --set train.learning_rate=1e-3 --set grpo.group_size=4 "
+            "--set rollout.max_new_tokens=12 --set "
             "grpo.beta=0.1 "
-            "--set grpo.minibatches=2 --set 'reward=[{rule: exact_match}, {rule: length, max: 6, weight: 0.5}]' ");
+            "--set grpo.minibatches=2 --set 'reward=[{rule: exact_match}, {rule: length, max: 6, "
+            "weight: 0.5}]' ");
 }
 
 SystemRuns::~SystemRuns() {
   if (!HasFailure()) std::filesystem::remove_all(folder_);
 }
 
-std::string SystemRuns::arguments(const std::string& algorithm, const std::string& output, const std::string& more) const {
-  return cat("train --algorithm ", algorithm, ' ', settings_of(algorithm), " --set output='", path(output), "' ", more);
+std::string SystemRuns::arguments(const std::string& algorithm, const std::string& output,
+                                  const std::string& more) const {
+  return cat("train --algorithm ", algorithm, ' ', settings_of(algorithm), " --set output='",
+             path(output), "' ", more);
 }
 
-std::string SystemRuns::command(const std::string& arguments) const { return cat("'" TROUPE_PROGRAM "' ", arguments); }
+std::string SystemRuns::command(const std::string& arguments) const {
+  return cat("'" TROUPE_PROGRAM "' ", arguments);
+}
 
 std::string SystemRuns::run(const std::string& arguments) const {
   const launch::Said said = launch::run_program(arguments);
@@ -71,7 +83,8 @@ std::size_t SystemRuns::steps_written(const std::string& output) const {
 
 std::vector<double> SystemRuns::losses(const std::string& output) const {
   std::vector<double> all;
-  for (const Json& line : launch::json_lines(value_or_throw(read_file(path(output + "/metrics.jsonl")))))
+  for (const Json& line :
+       launch::json_lines(value_or_throw(read_file(path(output + "/metrics.jsonl")))))
     all.push_back(line.find("loss")->number());
   return all;
 }
@@ -81,9 +94,12 @@ void SystemRuns::expect_same_bytes(const std::string& one, const std::string& ot
   EXPECT_TRUE((a.contains("model.safetensors") || a.contains("adapter_model.safetensors")) &&
               a.contains("training/optimizer.safetensors") && a.contains("training/state.json"));
   EXPECT_EQ(a.size(), b.size());
-  for (const auto& [file, bytes] : a) EXPECT_TRUE(b.contains(file) && b.at(file) == bytes) << file << " differs";
-  EXPECT_EQ(std::filesystem::read_symlink(path(one + "/latest")), std::filesystem::read_symlink(path(other + "/latest")));
-  EXPECT_EQ(value_or_throw(read_file(path(one + "/metrics.jsonl"))), value_or_throw(read_file(path(other + "/metrics.jsonl"))));
+  for (const auto& [file, bytes] : a)
+    EXPECT_TRUE(b.contains(file) && b.at(file) == bytes) << file << " differs";
+  EXPECT_EQ(std::filesystem::read_symlink(path(one + "/latest")),
+            std::filesystem::read_symlink(path(other + "/latest")));
+  EXPECT_EQ(value_or_throw(read_file(path(one + "/metrics.jsonl"))),
+            value_or_throw(read_file(path(other + "/metrics.jsonl"))));
 }
 
 }  // namespace troupe::test

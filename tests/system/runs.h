@@ -18,7 +18,8 @@ class SystemRuns : public testing::Test {
   /// A good run leaves nothing behind.
   ~SystemRuns() override;
   /// The arguments of a run whose output is `output` in this case's own folder.
-  std::string arguments(const std::string& algorithm, const std::string& output, const std::string& more = "") const;
+  std::string arguments(const std::string& algorithm, const std::string& output,
+                        const std::string& more = "") const;
   /// The whole command, program included, for a Child.
   std::string command(const std::string& arguments) const;
   std::string path(const std::string& below) const { return folder_ + "/" + below; }

@@ -10,7 +10,8 @@ namespace {
 class Same : public SystemRuns, public testing::WithParamInterface<const char*> {
  protected:
   std::string run_of(const std::string& output, const std::string& more) const {
-    return arguments(GetParam(), output, cat("--set train.steps=8 --set train.save_every=0 ", more));
+    return arguments(GetParam(), output,
+                     cat("--set train.steps=8 --set train.save_every=0 ", more));
   }
 };
 
@@ -27,15 +28,21 @@ TEST_P(Same, LossesWithSmallMicroBatchesAndLarge) {
   ASSERT_EQ(small.size(), 8u);
   EXPECT_NEAR(small[0], large[0], 1e-6 * std::abs(large[0]) + 1e-9);
   // Later steps stand on updates whose gradients were summed in another order.
-  for (std::size_t i = 1; i < 8; ++i) EXPECT_NEAR(small[i], large[i], 1e-5 * std::abs(large[i]) + 1e-8) << "step " << i + 1;
+  for (std::size_t i = 1; i < 8; ++i)
+    EXPECT_NEAR(small[i], large[i], 1e-5 * std::abs(large[i]) + 1e-8) << "step " << i + 1;
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, Same, testing::Values("sft", "dpo", "simpo", "cpo", "orpo", "kto", "grpo", "ppo"),
+INSTANTIATE_TEST_SUITE_P(Algorithms, Same,
+                         testing::Values("sft", "dpo", "simpo", "cpo", "orpo", "kto", "grpo",
+                                         "ppo"),
                          [](const auto& each) { return each.param; });
 
 TEST_F(SystemRuns, AReferenceThatWasAskedBeforehandGivesTheSameBytes) {
   const auto dpo = [&](const char* output, const char* precompute) {
-    return arguments("dpo", output, cat("--set train.steps=12 --set train.save_every=0 --set dpo.precompute_reference=", precompute));
+    return arguments(
+        "dpo", output,
+        cat("--set train.steps=12 --set train.save_every=0 --set dpo.precompute_reference=",
+            precompute));
   };
   run(dpo("asked", "false"));
   run(dpo("known", "true"));

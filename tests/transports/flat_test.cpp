@@ -12,7 +12,8 @@ namespace {
 WireBody random_body(std::uint64_t seed) {
   const auto bytes = [&](std::uint64_t which) {
     std::string out(uniform_below(200, seed, which, 0), '\0');
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<char>(uniform_below(256, seed, which, i + 1));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<char>(uniform_below(256, seed, which, i + 1));
     return out;
   };
   WireBody body{bytes(0), {}};
@@ -25,12 +26,14 @@ WireBody random_body(std::uint64_t seed) {
 
 TEST(Flat, ComesBackAsItWasWithPartsAligned) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const WireBody sent = random_body(seed), got = value_or_throw(unflatten(flatten(sent), "a test"));
+    const WireBody sent = random_body(seed),
+                   got = value_or_throw(unflatten(flatten(sent), "a test"));
     EXPECT_EQ(got.header, sent.header);
     ASSERT_EQ(got.parts.size(), sent.parts.size());
     for (std::size_t i = 0; i < sent.parts.size(); ++i) {
       ASSERT_EQ(got.parts[i].size, sent.parts[i].size);
-      EXPECT_TRUE(std::equal(got.parts[i].data, got.parts[i].data + got.parts[i].size, sent.parts[i].data));
+      EXPECT_TRUE(
+          std::equal(got.parts[i].data, got.parts[i].data + got.parts[i].size, sent.parts[i].data));
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(got.parts[i].data) % 64, 0u);
     }
   }

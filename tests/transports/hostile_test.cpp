@@ -1,4 +1,5 @@
-// What may come in from whoever has a key and from whoever has none: raw ZeroMQ sockets that do not keep to the protocol.
+// What may come in from whoever has a key and from whoever has none: raw ZeroMQ sockets that do not
+// keep to the protocol.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,8 @@ using wire::Control;
 /// A DEALER that says what it likes.
 class Raw {
  public:
-  Raw(const Star& star, const std::string& own_name, const KeyPair* keys) : socket_(context_, zmq::socket_type::dealer) {
+  Raw(const Star& star, const std::string& own_name, const KeyPair* keys)
+      : socket_(context_, zmq::socket_type::dealer) {
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::rcvtimeo, 20000);
     if (!own_name.empty()) socket_.set(zmq::sockopt::routing_id, own_name);
@@ -29,14 +31,18 @@ class Raw {
   }
   void say(const std::vector<std::string>& parts) {
     for (std::size_t i = 0; i < parts.size(); ++i)
-      socket_.send(zmq::buffer(parts[i]), i + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
+      socket_.send(zmq::buffer(parts[i]),
+                   i + 1 < parts.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
   }
   void say_message(const wire::WireBody& message) {
     std::vector<std::string> parts{message.header};
-    for (const auto& part : message.parts) parts.emplace_back(reinterpret_cast<const char*>(part.data), part.size);
+    for (const auto& part : message.parts)
+      parts.emplace_back(reinterpret_cast<const char*>(part.data), part.size);
     say(parts);
   }
-  void hello(std::uint64_t session = 1) { say_message(wire::encode_control({Control::Kind::hello, session, 100, 1 << 20})); }
+  void hello(std::uint64_t session = 1) {
+    say_message(wire::encode_control({Control::Kind::hello, session, 100, 1 << 20}));
+  }
 
  private:
   zmq::context_t context_;
@@ -44,7 +50,12 @@ class Raw {
 };
 
 wire::WireBody frame(const std::string& from, const std::string& to, std::size_t numbers = 3) {
-  return wire::encode_frame({{to, "actor"}, {from, ""}, 1, Kind::request, "note", Body::of(std::vector<float>(numbers, 1.0f))});
+  return wire::encode_frame({{to, "actor"},
+                             {from, ""},
+                             1,
+                             Kind::request,
+                             "note",
+                             Body::of(std::vector<float>(numbers, 1.0f))});
 }
 
 struct Hostile : testing::Test {
@@ -81,7 +92,8 @@ TEST_F(Hostile, ARoutingIdInTheNameOfAnotherNodeTakesNothingFromIt) {
   two.attach("two", [this](Frame come) { star.at_spokes.add(std::move(come)); });
   two.open();
   EXPECT_EQ(star.hub_events.wait_for(2)[1].node, "two");
-  ASSERT_TRUE(star.hub->send({{"two", "actor"}, {"hub", ""}, 9, Kind::request, "note", Body::of(1)}));
+  ASSERT_TRUE(
+      star.hub->send({{"two", "actor"}, {"hub", ""}, 9, Kind::request, "note", Body::of(1)}));
   EXPECT_EQ(star.at_spokes.wait_for(1)[0].id, 9u);
 }
 
@@ -110,14 +122,16 @@ TEST_F(Hostile, MalformedMessagesAreRefusedAndTheLinkLives) {
   one->say({""});
   one->say({"\x02\x00"});
   one->say({std::string(1000, '\xff')});
-  one->say_message(wire::encode_control({Control::Kind::grant, 1, 1000, 1000}));  // credit for what was not sent
-  one->hello();                                                                   // a second one
-  one->say({good.header, std::string(3996, 'x')});                                // the body is looked at when it is taken
+  one->say_message(
+      wire::encode_control({Control::Kind::grant, 1, 1000, 1000}));  // credit for what was not sent
+  one->hello();                                                      // a second one
+  one->say({good.header, std::string(3996, 'x')});  // the body is looked at when it is taken
   EXPECT_TRUE(counted(Refusal::malformed, 6));
   Frame truncated = star.at_hub.wait_for(1)[0];
   const auto taken = truncated.body.try_take<std::vector<float>>();
   EXPECT_THAT(taken.error().what,
-              testing::HasSubstr("message 'note' from node 'one': expected 1000 elements of 4 bytes, found a part of 3996"));
+              testing::HasSubstr("message 'note' from node 'one': expected 1000 elements of 4 "
+                                 "bytes, found a part of 3996"));
 }
 
 TEST_F(Hostile, ABundleIsTakenApartAndADamagedOneRefused) {
@@ -128,8 +142,9 @@ TEST_F(Hostile, ABundleIsTakenApartAndADamagedOneRefused) {
   one->say({bundle.substr(0, bundle.size() - 1)});
   one->say({bundle + "x"});
   one->say({bundle, "a part"});
-  one->say_message(wire::bundle(std::vector<wire::WireBody>(500, good)));  // larger than bundles are
-  one->say_message(wire::bundle({wire::bundle({good})}));                  // no bundle in a bundle
+  one->say_message(
+      wire::bundle(std::vector<wire::WireBody>(500, good)));  // larger than bundles are
+  one->say_message(wire::bundle({wire::bundle({good})}));     // no bundle in a bundle
   EXPECT_TRUE(counted(Refusal::malformed, 5));
   EXPECT_EQ(star.hub->refusals().total(), 5u);
   EXPECT_EQ(star.at_hub.size(), 3u);
@@ -154,7 +169,8 @@ TEST_F(Narrow, OversizedMessagesAreRefused) {
   EXPECT_TRUE(counted(Refusal::oversized, 3));
   one->say_message(frame("one", "hub"));
   star.at_hub.wait_for(1);
-  one->say({std::string(20000, 'x')});  // ZeroMQ itself reads no part this long: the connection ends
+  one->say(
+      {std::string(20000, 'x')});  // ZeroMQ itself reads no part this long: the connection ends
   EXPECT_EQ(star.hub_events.wait_for(2)[1].what, PeerEvent::What::lost);
 }
 
@@ -180,7 +196,8 @@ TEST_F(Hostile, ThousandsOfRandomMessagesDoNotDisturbTheOthers) {
   std::size_t sent = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string header = good.header;
-    for (std::uint64_t n = 1 + random() % 4; n > 0; --n) header[random() % header.size()] = static_cast<char>(random());
+    for (std::uint64_t n = 1 + random() % 4; n > 0; --n)
+      header[random() % header.size()] = static_cast<char>(random());
     if (random() % 4 == 0) header.resize(random() % header.size());
     if (header.size() < 3 || header[1] == 1) continue;  // what could be a true goodbye
     one->say({header, std::string(random() % 5000, 'x')});
@@ -191,7 +208,8 @@ TEST_F(Hostile, ThousandsOfRandomMessagesDoNotDisturbTheOthers) {
   EXPECT_TRUE(counted(Refusal::malformed, 500));
   EXPECT_TRUE(becomes([&] {
     std::size_t heard = 0;
-    for (const auto& come : star.at_hub.wait_for(star.at_hub.size())) heard += come.from.node == "two";
+    for (const auto& come : star.at_hub.wait_for(star.at_hub.size()))
+      heard += come.from.node == "two";
     return heard == sent;
   }));
 }

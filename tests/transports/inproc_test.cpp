@@ -11,7 +11,8 @@ namespace troupe::transports {
 namespace {
 
 Frame frame_to(const std::string& node, std::uint64_t id, const std::string& from = "a") {
-  return Frame{{node, "actor"}, {from, ""}, id, Kind::request, "note", Body::of(static_cast<int>(id))};
+  return Frame{{node, "actor"}, {from, ""}, id,
+               Kind::request,   "note",     Body::of(static_cast<int>(id))};
 }
 
 TEST(Body, AValueIsMovedThrough) {

@@ -7,8 +7,12 @@
 namespace troupe::transports {
 namespace {
 
-Frame ask(std::uint64_t id, Kind kind = Kind::request) { return {{"peer", "actor"}, {"me", ""}, id, kind, "note", {}}; }
-wire::WireBody bytes(std::size_t size) { return {std::string(size, 'x'), {}}; }
+Frame ask(std::uint64_t id, Kind kind = Kind::request) {
+  return {{"peer", "actor"}, {"me", ""}, id, kind, "note", {}};
+}
+wire::WireBody bytes(std::size_t size) {
+  return {std::string(size, 'x'), {}};
+}
 
 struct Joined : Link {
   explicit Joined(Window window) : Link("peer", window) { join(7, window, LinkTime{}); }
@@ -30,8 +34,11 @@ TEST(Link, RequestsBeyondTheWindowAreRefusedUntilThePeerHasConsumed) {
   const Result<> refused = link.offer(ask(4), bytes(10));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::full);
-  EXPECT_EQ(refused.error().what, "node 'peer' has 3 messages of 30 bytes to take yet; it grants 3 and 1000 bytes; ask it less at once");
-  while (link.next()) {}
+  EXPECT_EQ(refused.error().what,
+            "node 'peer' has 3 messages of 30 bytes to take yet; it grants 3 and 1000 bytes; ask "
+            "it less at once");
+  while (link.next()) {
+  }
   EXPECT_TRUE(link.consumed({1, 10}));
   EXPECT_TRUE(link.offer(ask(4), bytes(10)));
   EXPECT_FALSE(link.offer(ask(5), bytes(10)));
@@ -49,7 +56,8 @@ TEST(Link, BytesCountTooButOneLargeMessageGoesAlone) {
 
 TEST(Link, AnswersAreAlwaysTakenButLeaveWithinTheWindow) {
   Joined link({2, 100});
-  for (std::uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(link.offer(ask(id, Kind::reply), bytes(30)));
+  for (std::uint64_t id = 1; id <= 5; ++id)
+    ASSERT_TRUE(link.offer(ask(id, Kind::reply), bytes(30)));
   EXPECT_TRUE(link.next());
   EXPECT_TRUE(link.next());
   EXPECT_FALSE(link.next());

@@ -1,4 +1,5 @@
-// Any message with random contents, and whether two are the same to the bit: by their fields(), as the codec sees them.
+// Any message with random contents, and whether two are the same to the bit: by their fields(), as
+// the codec sees them.
 #pragma once
 
 #include <array>
@@ -11,7 +12,8 @@
 
 namespace troupe::transports {
 
-/// Seeded random contents. `size` is the most elements of a list; arrays of numbers are now and then longer than the header takes.
+/// Seeded random contents. `size` is the most elements of a list; arrays of numbers are now and
+/// then longer than the header takes.
 class RandomValue {
  public:
   explicit RandomValue(std::uint64_t seed, std::size_t size = 4) : engine_(seed), size_(size) {}
@@ -34,7 +36,8 @@ class RandomValue {
   }
   void fill(bool& into) { into = below(2) == 0; }
   void fill(std::string& into) {
-    static const std::string pieces[] = {"a", "\xc3\xa9", "\xe4\xb8\xad", "\xf0\x9f\x8e\xad", std::string(1, '\0'), "longer text "};
+    static const std::string pieces[] = {
+        "a", "\xc3\xa9", "\xe4\xb8\xad", "\xf0\x9f\x8e\xad", std::string(1, '\0'), "longer text "};
     for (std::size_t n = below(size_ + 1); n > 0; --n) into += pieces[below(std::size(pieces))];
   }
   void fill(Json& into) { into = json(0); }
@@ -98,15 +101,17 @@ class RandomValue {
   std::size_t size_;
 };
 
-/// Equal to the bit, NaN included: they are written the same way. (What is written the same way in one process could still differ
-/// if the writer lost something; the tests of single values look at that.)
+/// Equal to the bit, NaN included: they are written the same way. (What is written the same way in
+/// one process could still differ if the writer lost something; the tests of single values look at
+/// that.)
 template <class T>
 bool same(const T& a, const T& b) {
   const auto kept = std::make_shared<int>();
   const wire::WireBody x = wire::encode(a, kept), y = wire::encode(b, kept);
   bool equal = x.header == y.header && x.parts.size() == y.parts.size();
   for (std::size_t i = 0; equal && i < x.parts.size(); ++i)
-    equal = x.parts[i].size == y.parts[i].size && std::memcmp(x.parts[i].data, y.parts[i].data, x.parts[i].size) == 0;
+    equal = x.parts[i].size == y.parts[i].size &&
+            std::memcmp(x.parts[i].data, y.parts[i].data, x.parts[i].size) == 0;
   return equal;
 }
 

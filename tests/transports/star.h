@@ -30,7 +30,9 @@ class Arrivals {
   /// The first `count` of them; a Bug when they do not come.
   std::vector<T> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
-    check(changed_.wait_for(lock, std::chrono::seconds(20), [&] { return values_.size() >= count; }), "what was waited for did not come");
+    check(
+        changed_.wait_for(lock, std::chrono::seconds(20), [&] { return values_.size() >= count; }),
+        "what was waited for did not come");
     return {values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(count)};
   }
   std::size_t size() {
@@ -65,7 +67,11 @@ struct Star {
   explicit Star(StarOptions star = {}) : options(std::move(star)), hub_keys(new_keys()) {
     static int count = 0;
     HubOptions given{
-        "hub", {options.tcp ? "tcp://127.0.0.1:*" : cat("ipc://", testing::TempDir(), "star-", ++count)}, hub_keys, {}, link(hub_events)};
+        "hub",
+        {options.tcp ? "tcp://127.0.0.1:*" : cat("ipc://", testing::TempDir(), "star-", ++count)},
+        hub_keys,
+        {},
+        link(hub_events)};
     for (const auto& spoke : options.spokes) {
       keys[spoke] = new_keys();
       given.spokes[keys[spoke].public_key] = spoke;
@@ -79,7 +85,8 @@ struct Star {
     return link;
   }
   std::unique_ptr<Spoke> make_spoke(const std::string& name, const KeyPair& own) {
-    return value_or_throw(Spoke::create({name, "hub", hub->endpoints()[0], own, hub_keys.public_key, link(spoke_events)}));
+    return value_or_throw(Spoke::create(
+        {name, "hub", hub->endpoints()[0], own, hub_keys.public_key, link(spoke_events)}));
   }
   /// Everybody is attached, open and joined.
   void join() {

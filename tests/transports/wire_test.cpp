@@ -22,12 +22,14 @@ template <class... Ms>
 void for_messages(Messages<Ms...>, auto&& visit) {
   const auto visit_one = [&]<class M>(std::type_identity<M>) {
     visit(std::type_identity<M>{}, std::string(M::name));
-    if constexpr (!std::is_void_v<typename M::Reply>) visit(std::type_identity<typename M::Reply>{}, cat("the reply to ", M::name));
+    if constexpr (!std::is_void_v<typename M::Reply>)
+      visit(std::type_identity<typename M::Reply>{}, cat("the reply to ", M::name));
   };
   (visit_one(std::type_identity<Ms>{}), ...);
 }
 
-/// Calls visit(type_identity<T>, name) for every message that a role handles, every reply, and Error.
+/// Calls visit(type_identity<T>, name) for every message that a role handles, every reply, and
+/// Error.
 void for_all(auto&& visit) {
   for_messages(roles::Trainer::Handled{}, visit);
   for_messages(roles::Scorer::Handled{}, visit);
@@ -71,13 +73,15 @@ TEST(Wire, EveryMessageAndReplyOfEveryRoleComesBackToTheBit) {
 }
 
 TEST(Wire, NumbersKeepTheirBits) {
-  const float quiet = std::bit_cast<float>(0x7fc01234u), signalling = std::bit_cast<float>(0xff800001u);
+  const float quiet = std::bit_cast<float>(0x7fc01234u),
+              signalling = std::bit_cast<float>(0xff800001u);
   for (const float value : {0.0f, -0.0f, 1.0f, -3.0f, 1e-45f, INFINITY, quiet, signalling})
     EXPECT_EQ(std::bit_cast<std::uint32_t>(through(value)), std::bit_cast<std::uint32_t>(value));
   const double odd = std::bit_cast<double>(0x7ff0000000000001u);
   for (const double value : {0.0, -0.0, 2.0, -7.0, 1e300, 5e-324, odd})
     EXPECT_EQ(std::bit_cast<std::uint64_t>(through(value)), std::bit_cast<std::uint64_t>(value));
-  for (const std::int64_t value : {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{200}, INT64_MAX})
+  for (const std::int64_t value :
+       {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{200}, INT64_MAX})
     EXPECT_EQ(through(value), value);
   EXPECT_EQ(through(UINT64_MAX), UINT64_MAX);
   EXPECT_EQ(through(std::vector<float>{quiet, 1, signalling}).size(), 3u);
@@ -85,7 +89,9 @@ TEST(Wire, NumbersKeepTheirBits) {
 
 TEST(Wire, AJsonKeepsIntegersApartFromDoublesAndMembersInOrder) {
   const Json value =
-      Json(Json::Object{{"z", Json(1)}, {"a", Json(1.0)}, {"m", Json(Json::Array{Json(-5), Json(), Json(true), Json("x")})}});
+      Json(Json::Object{{"z", Json(1)},
+                        {"a", Json(1.0)},
+                        {"m", Json(Json::Array{Json(-5), Json(), Json(true), Json("x")})}});
   const Json back = through(value);
   EXPECT_EQ(back, value);
   EXPECT_TRUE(back.find("z")->is_integer());
@@ -119,7 +125,9 @@ TEST(Wire, WeightsAreNotCopiedOnTheirWayInEither) {
 
 TEST(Wire, AnArrayAtAnOddAddressIsCopiedToAnEvenOne) {
   const auto bytes = std::make_shared<const std::vector<std::byte>>(4 * 1000 + 1);
-  WireBody body = Body::of(SharedArray<float>(std::make_shared<const std::vector<float>>(1000, 0.0f))).to_wire();
+  WireBody body =
+      Body::of(SharedArray<float>(std::make_shared<const std::vector<float>>(1000, 0.0f)))
+          .to_wire();
   body.parts[0] = {bytes, bytes->data() + 1, 4000};
   const auto taken = Body::of_wire(body, "array").take<SharedArray<float>>();
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(taken->data()) % alignof(float), 0u);
@@ -131,24 +139,35 @@ struct Small {
   std::string text;
   std::vector<std::pair<std::string, double>> parts;
 };
-auto fields(Small& s) { return std::tie(s.count, s.text, s.parts); }
+auto fields(Small& s) {
+  return std::tie(s.count, s.text, s.parts);
+}
 struct Larger {
   std::int64_t count = 0;
   std::string text;
   std::vector<std::pair<std::string, double>> parts;
   bool more = false;
 };
-auto fields(Larger& s) { return std::tie(s.count, s.text, s.parts, s.more); }
+auto fields(Larger& s) {
+  return std::tie(s.count, s.text, s.parts, s.more);
+}
 
 TEST(Wire, ARefusalNamesTheMessageTheFieldWhatWasExpectedAndWhatWasFound) {
-  EXPECT_EQ(refusal<Small>(Body::of(Larger{}).to_wire()), "message 'x': expected a list of 3 fields, found a list of 4");
-  EXPECT_EQ(refusal<Larger>(Body::of(Small{}).to_wire()), "message 'x': expected a list of 4 fields, found a list of 3");
-  EXPECT_EQ(refusal<Small>(Body::of(std::string("hello")).to_wire()), "message 'x': expected a list of 3 fields, found the text \"hello\"");
-  using Wide = std::pair<std::int64_t, std::pair<std::string, std::vector<std::pair<std::string, bool>>>>;
-  using Narrow = std::pair<std::int32_t, std::pair<std::string, std::vector<std::pair<std::string, double>>>>;
+  EXPECT_EQ(refusal<Small>(Body::of(Larger{}).to_wire()),
+            "message 'x': expected a list of 3 fields, found a list of 4");
+  EXPECT_EQ(refusal<Larger>(Body::of(Small{}).to_wire()),
+            "message 'x': expected a list of 4 fields, found a list of 3");
+  EXPECT_EQ(refusal<Small>(Body::of(std::string("hello")).to_wire()),
+            "message 'x': expected a list of 3 fields, found the text \"hello\"");
+  using Wide =
+      std::pair<std::int64_t, std::pair<std::string, std::vector<std::pair<std::string, bool>>>>;
+  using Narrow =
+      std::pair<std::int32_t, std::pair<std::string, std::vector<std::pair<std::string, double>>>>;
   EXPECT_EQ(refusal<Narrow>(Body::of(Wide{1LL << 40, {}}).to_wire()),
-            "message 'x', field 0: expected an integer from -2147483648 to 2147483647, found the number 1099511627776");
-  EXPECT_EQ(refusal<Narrow>(Body::of(Wide{1, {"", {{"a", true}, {"as long as a double", true}}}}).to_wire()),
+            "message 'x', field 0: expected an integer from -2147483648 to 2147483647, found the "
+            "number 1099511627776");
+  EXPECT_EQ(refusal<Narrow>(
+                Body::of(Wide{1, {"", {{"a", true}, {"as long as a double", true}}}}).to_wire()),
             "message 'x', field 1.1.0.1: expected a double, found a boolean");
   EXPECT_EQ(refusal<Small>(WireBody{}), "message 'x': expected a list of 3 fields, found the end");
 }
@@ -160,15 +179,23 @@ TEST(Wire, LengthsTypesTextsDepthAndPartsAreChecked) {
     return refusal<std::vector<float>>(body);
   };
   EXPECT_EQ(with([](WireBody&) {}), "taken");
-  EXPECT_THAT(with([](WireBody& b) { b.parts[0].size -= 1; }), testing::HasSubstr("found a part of 3999 bytes"));
-  EXPECT_THAT(with([](WireBody& b) { b.parts[0].size -= 4; }), testing::HasSubstr("found a part of 3996 bytes"));
-  EXPECT_THAT(with([](WireBody& b) { b.header[1] = 1; }), testing::HasSubstr("one of 1 parts, found part 1"));
-  EXPECT_THAT(with([](WireBody& b) { b.header[2] = 7; }), testing::HasSubstr("an array of f32, found u64"));
+  EXPECT_THAT(with([](WireBody& b) { b.parts[0].size -= 1; }),
+              testing::HasSubstr("found a part of 3999 bytes"));
+  EXPECT_THAT(with([](WireBody& b) { b.parts[0].size -= 4; }),
+              testing::HasSubstr("found a part of 3996 bytes"));
+  EXPECT_THAT(with([](WireBody& b) { b.header[1] = 1; }),
+              testing::HasSubstr("one of 1 parts, found part 1"));
+  EXPECT_THAT(with([](WireBody& b) { b.header[2] = 7; }),
+              testing::HasSubstr("an array of f32, found u64"));
   EXPECT_THAT(with([](WireBody& b) { b.header[2] = 100; }), testing::HasSubstr("an unknown kind"));
-  EXPECT_THAT(with([](WireBody& b) { b.header += "\x01"; }), testing::HasSubstr("expected the end, found 1 bytes more"));
-  EXPECT_THAT(with([](WireBody& b) { b.parts.push_back(b.parts[0]); }), testing::HasSubstr("part 1 of 2 left over"));
-  EXPECT_THAT(refusal<std::vector<float>>(WireBody{"\xd5\x09\x01\x02", {}}), testing::HasSubstr("2 bytes, which are no whole number"));
-  EXPECT_THAT(refusal<std::vector<float>>(WireBody{std::string("\xc7\x00\x03", 3), {}}), testing::HasSubstr("found an array of kind 3"));
+  EXPECT_THAT(with([](WireBody& b) { b.header += "\x01"; }),
+              testing::HasSubstr("expected the end, found 1 bytes more"));
+  EXPECT_THAT(with([](WireBody& b) { b.parts.push_back(b.parts[0]); }),
+              testing::HasSubstr("part 1 of 2 left over"));
+  EXPECT_THAT(refusal<std::vector<float>>(WireBody{"\xd5\x09\x01\x02", {}}),
+              testing::HasSubstr("2 bytes, which are no whole number"));
+  EXPECT_THAT(refusal<std::vector<float>>(WireBody{std::string("\xc7\x00\x03", 3), {}}),
+              testing::HasSubstr("found an array of kind 3"));
   EXPECT_THAT(refusal<std::string>(WireBody{"\xa3"
                                             "a\xff"
                                             "b",
@@ -178,16 +205,20 @@ TEST(Wire, LengthsTypesTextsDepthAndPartsAreChecked) {
                                             "ab",
                                             {}}),
               testing::HasSubstr("that end too early"));
-  EXPECT_THAT(refusal<Json>(WireBody{std::string(100, '\x91'), {}}), testing::HasSubstr("nested at most 64 deep"));
+  EXPECT_THAT(refusal<Json>(WireBody{std::string(100, '\x91'), {}}),
+              testing::HasSubstr("nested at most 64 deep"));
   EXPECT_THAT(refusal<Json>(WireBody{"\x82\xa1"
                                      "k\xc0\xa1"
                                      "k\xc0",
                                      {}}),
               testing::HasSubstr("each key once, found \"k\" again"));
-  EXPECT_THAT(refusal<std::vector<std::string>>(WireBody{std::string("\xdd\xff\xff\xff\xff", 5), {}}),
-              testing::HasSubstr("at most 0 elements in the 0 bytes that are left, found 4294967295"));
-  EXPECT_THAT(refusal<Errc>(WireBody{"\x0b", {}}), testing::HasSubstr("an integer from 0 to 10, found the number 11"));
-  EXPECT_THAT(refusal<std::optional<int>>(WireBody{"\x92\x01\x02", {}}), testing::HasSubstr("a value or none, found 2 values"));
+  EXPECT_THAT(
+      refusal<std::vector<std::string>>(WireBody{std::string("\xdd\xff\xff\xff\xff", 5), {}}),
+      testing::HasSubstr("at most 0 elements in the 0 bytes that are left, found 4294967295"));
+  EXPECT_THAT(refusal<Errc>(WireBody{"\x0b", {}}),
+              testing::HasSubstr("an integer from 0 to 10, found the number 11"));
+  EXPECT_THAT(refusal<std::optional<int>>(WireBody{"\x92\x01\x02", {}}),
+              testing::HasSubstr("a value or none, found 2 values"));
 }
 
 TEST(Wire, AnErrorTravelsWithItsKind) {
@@ -202,13 +233,15 @@ TEST(Wire, ATypeWithoutFieldsStaysInItsProcess) {
   EXPECT_THROW(Body::of(std::string("\xff")).to_wire(), Failure);
 }
 
-/// One random change of an encoding: a bit, a byte, a cut, an insertion, a part cut, doubled, swapped or emptied.
+/// One random change of an encoding: a bit, a byte, a cut, an insertion, a part cut, doubled,
+/// swapped or emptied.
 void mutate(WireBody& body, RandomValue& random) {
   std::string& header = body.header;
   auto& parts = body.parts;
   const std::uint64_t kind = random.below(parts.empty() ? 5 : 9);
   const std::size_t at = header.empty() ? 0 : random.below(header.size());
-  if (kind == 0 && !header.empty()) header[at] = static_cast<char>(header[at] ^ (1 << random.below(8)));
+  if (kind == 0 && !header.empty())
+    header[at] = static_cast<char>(header[at] ^ (1 << random.below(8)));
   if (kind == 1 && !header.empty()) header[at] = static_cast<char>(random.below(256));
   if (kind == 2) header.resize(at);
   if (kind == 3) header.insert(at, 1 + random.below(4), static_cast<char>(random.below(256)));

@@ -1,4 +1,5 @@
-// Hub and spokes over real sockets of one process: frames arrive whole, once and in order; strangers and liars are refused.
+// Hub and spokes over real sockets of one process: frames arrive whole, once and in order;
+// strangers and liars are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +9,8 @@
 namespace troupe::transports {
 namespace {
 
-Frame frame(const std::string& from, const std::string& to, std::uint64_t id, Kind kind = Kind::request) {
+Frame frame(const std::string& from, const std::string& to, std::uint64_t id,
+            Kind kind = Kind::request) {
   return {{to, "actor"}, {from, ""}, id, kind, "note", Body::of(std::vector<float>(id, 0.5f))};
 }
 
@@ -16,7 +18,8 @@ class Zmq : public testing::TestWithParam<bool> {
  protected:
   StarOptions options{.tcp = GetParam()};
 };
-INSTANTIATE_TEST_SUITE_P(Over, Zmq, testing::Bool(), [](const auto& each) { return each.param ? "Tcp" : "Ipc"; });
+INSTANTIATE_TEST_SUITE_P(Over, Zmq, testing::Bool(),
+                         [](const auto& each) { return each.param ? "Tcp" : "Ipc"; });
 
 TEST_P(Zmq, FramesArriveWholeOnceAndInOrderBothWays) {
   Star star(options);
@@ -74,7 +77,8 @@ TEST_P(Zmq, TheWindowFillsThenEmptiesAsThePeerConsumes) {
 TEST_P(Zmq, WhatIsQueuedIsSentBeforeClosing) {
   Star star(options);
   star.join();
-  for (std::uint64_t id = 1; id <= 200; ++id) ASSERT_TRUE(star.spokes["one"]->send(frame("one", "hub", 1000 + id, Kind::reply)));
+  for (std::uint64_t id = 1; id <= 200; ++id)
+    ASSERT_TRUE(star.spokes["one"]->send(frame("one", "hub", 1000 + id, Kind::reply)));
   star.spokes["one"]->close();
   star.at_hub.wait_for(200);
   const PeerEvent left = star.hub_events.wait_for(3)[2];
@@ -108,7 +112,8 @@ TEST_P(Zmq, AnAnswerThatCannotBeSentBecomesTheErrorThatSaysSo) {
   ASSERT_TRUE(star.spokes["one"]->send(frame("one", "hub", 50000, Kind::reply)));
   Frame error = star.at_hub.wait_for(1)[0];
   EXPECT_EQ(error.kind, Kind::error);
-  EXPECT_THAT(error.body.take<Error>().what, testing::HasSubstr("the answer cannot be sent: 'note' has 200"));
+  EXPECT_THAT(error.body.take<Error>().what,
+              testing::HasSubstr("the answer cannot be sent: 'note' has 200"));
 }
 
 TEST_P(Zmq, AWrongKeyIsRefusedOnBothSidesOfTheHandshake) {
@@ -126,7 +131,8 @@ TEST_P(Zmq, AWrongKeyIsRefusedOnBothSidesOfTheHandshake) {
   star.hub_keys = new_keys();
   auto deceived = star.make_spoke("one", star.keys["one"]);
   deceived->open();
-  EXPECT_THAT(star.spoke_events.wait_for(2)[1].why, testing::HasSubstr("is its key the one given?"));
+  EXPECT_THAT(star.spoke_events.wait_for(2)[1].why,
+              testing::HasSubstr("is its key the one given?"));
   EXPECT_EQ(star.hub_events.size(), 0u);
 }
 
@@ -141,11 +147,15 @@ TEST_P(Zmq, ASpokeTalksToItsHubOnly) {
 
 TEST(ZmqOptions, KeysAndEndpointsThatAreNoneAreRefused) {
   EXPECT_EQ(Hub::bind({"hub", {}, {"x", "y"}, {}, {}}).error().code, Errc::usage);
-  EXPECT_EQ(Hub::bind({"hub", {}, new_keys(), {{"short", "one"}}, {}}).error().what,
-            "the key of node 'one': expected a CURVE key of 40 characters (Z85), found 5 characters");
+  EXPECT_EQ(
+      Hub::bind({"hub", {}, new_keys(), {{"short", "one"}}, {}}).error().what,
+      "the key of node 'one': expected a CURVE key of 40 characters (Z85), found 5 characters");
   const Error taken = Hub::bind({"hub", {"tcp://256.0.0.1:1"}, new_keys(), {}, {}}).error();
   EXPECT_EQ(taken.code, Errc::io);
-  EXPECT_EQ(Spoke::create({"one", "hub", "pigeon://", new_keys(), new_keys().public_key, {}}).error().code, Errc::usage);
+  EXPECT_EQ(Spoke::create({"one", "hub", "pigeon://", new_keys(), new_keys().public_key, {}})
+                .error()
+                .code,
+            Errc::usage);
 }
 
 }  // namespace

@@ -22,7 +22,9 @@ void Loopback::detach(const std::string& node) {
 Result<> Loopback::send(Frame frame) {
   const std::shared_lock lock(mutex_);
   const auto receiver = receivers_.find(frame.to.node);
-  if (receiver == receivers_.end()) return fail(Errc::closed, cat("node '", frame.to.node, "' is not in this process or has stopped"));
+  if (receiver == receivers_.end())
+    return fail(Errc::closed,
+                cat("node '", frame.to.node, "' is not in this process or has stopped"));
   receiver->second(std::move(frame));
   return {};
 }

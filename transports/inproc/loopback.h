@@ -1,4 +1,5 @@
-// Loopback: the trivial transport. Frames between the nodes of one process arrive at once, once and in order.
+// Loopback: the trivial transport. Frames between the nodes of one process arrive at once, once and
+// in order.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Simulated: the hostile transport. Seeded delay, loss, repetition and reordering, and death of nodes, over virtual time.
-// The same seed and the same sends give the same faults. For one thread.
+// Simulated: the hostile transport. Seeded delay, loss, repetition and reordering, and death of
+// nodes, over virtual time. The same seed and the same sends give the same faults. For one thread.
 #pragma once
 
 #include <chrono>
@@ -13,9 +13,10 @@
 namespace troupe::transports {
 
 struct Faults {
-  std::chrono::nanoseconds least_delay{0}, most_delay{0};  ///< uniform; frames overtake each other when they differ
-  double loss = 0;                                         ///< probability that a frame never arrives
-  double repeat = 0;                                       ///< probability that a frame arrives twice, at two times
+  std::chrono::nanoseconds least_delay{0},
+      most_delay{0};  ///< uniform; frames overtake each other when they differ
+  double loss = 0;    ///< probability that a frame never arrives
+  double repeat = 0;  ///< probability that a frame arrives twice, at two times
 };
 
 struct SimulatedCounts {
@@ -33,10 +34,12 @@ class Simulated final : public Transport {
   /// Errors of the network are silent: success always.
   Result<> send(Frame frame) override;
 
-  /// From now on the node neither hears nor is heard, as after SIGKILL; what is on its way is lost too.
+  /// From now on the node neither hears nor is heard, as after SIGKILL; what is on its way is lost
+  /// too.
   void kill(const std::string& node);
   void set_faults(Faults faults) { faults_ = faults; }
-  /// What becomes of each frame before chance has its say: false loses it. For tests that lose one certain frame.
+  /// What becomes of each frame before chance has its say: false loses it. For tests that lose one
+  /// certain frame.
   void set_filter(std::function<bool(const Frame&)> passes) { passes_ = std::move(passes); }
   SimulatedCounts counts() const { return state_->counts; }
 

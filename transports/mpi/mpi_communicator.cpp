@@ -29,7 +29,8 @@ class Block {
 
 class MpiCommunicator final : public engine::parallel::Communicator {
  public:
-  MpiCommunicator(std::shared_ptr<Session> session, MPI_Comm group) : session_(std::move(session)), group_(group) {
+  MpiCommunicator(std::shared_ptr<Session> session, MPI_Comm group)
+      : session_(std::move(session)), group_(group) {
     MPI_Comm_rank(group_, &rank_);
     MPI_Comm_size(group_, &size_);
   }
@@ -40,28 +41,37 @@ class MpiCommunicator final : public engine::parallel::Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void broadcast(std::span<std::byte> data, int root, std::string_view what) override { spread(data, root, what, false); }
-  void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) override { spread(data, root, what, true); }
+  void broadcast(std::span<std::byte> data, int root, std::string_view what) override {
+    spread(data, root, what, false);
+  }
+  void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) override {
+    spread(data, root, what, true);
+  }
 
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what) override {
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                  std::string_view what) override {
     check(all.size() == mine.size() * size_, "all_gather: `all` holds one block of every rank");
     in_blocks(mine.size(), [&](std::size_t begin, std::size_t n) {
       const Block from_each(n, mine.size());
       MPI_Request request;
-      session_->must(
-          MPI_Iallgather(mine.data() + begin, static_cast<int>(n), MPI_BYTE, all.data() + begin, 1, from_each.type(), group_, &request),
-          what);
+      session_->must(MPI_Iallgather(mine.data() + begin, static_cast<int>(n), MPI_BYTE,
+                                    all.data() + begin, 1, from_each.type(), group_, &request),
+                     what);
       session_->wait(request, n * size_, what);
     });
   }
 
-  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs, std::string_view what) override {
+  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs,
+                  std::string_view what) override {
     const std::size_t block = mine.size() / size_;
-    check(theirs.size() == mine.size() && block * size_ == mine.size(), "all_to_all: one equal block for every rank");
+    check(theirs.size() == mine.size() && block * size_ == mine.size(),
+          "all_to_all: one equal block for every rank");
     in_blocks(block, [&](std::size_t begin, std::size_t n) {
       const Block part(n, block);
       MPI_Request request;
-      session_->must(MPI_Ialltoall(mine.data() + begin, 1, part.type(), theirs.data() + begin, 1, part.type(), group_, &request), what);
+      session_->must(MPI_Ialltoall(mine.data() + begin, 1, part.type(), theirs.data() + begin, 1,
+                                   part.type(), group_, &request),
+                     what);
       session_->wait(request, n * size_, what);
     });
   }
@@ -84,12 +94,15 @@ class MpiCommunicator final : public engine::parallel::Communicator {
     check(root >= 0 && root < size_, "the root of a broadcast is a rank of the group");
     in_blocks(data.size(), [&](std::size_t begin, std::size_t n) {
       MPI_Request request;
-      session_->must(MPI_Ibcast(data.data() + begin, static_cast<int>(n), MPI_BYTE, root, group_, &request), what);
+      session_->must(
+          MPI_Ibcast(data.data() + begin, static_cast<int>(n), MPI_BYTE, root, group_, &request),
+          what);
       session_->wait(request, n, what, idle && begin == 0);
     });
   }
 
-  /// Calls work(begin, length) for the parts of `bytes`; once for none, so that every collective is a meeting.
+  /// Calls work(begin, length) for the parts of `bytes`; once for none, so that every collective is
+  /// a meeting.
   template <class Work>
   void in_blocks(std::size_t bytes, const Work& work) const {
     for (std::size_t begin = 0; begin == 0 || begin < bytes; begin += session_->largest_block())
@@ -105,7 +118,8 @@ class MpiCommunicator final : public engine::parallel::Communicator {
 }  // namespace troupe::transports::mpi
 
 extern "C" __attribute__((visibility("default"))) void troupe_start_mpi(
-    troupe::transports::mpi::MpiOptions options, troupe::Result<std::unique_ptr<troupe::engine::parallel::Communicator>>& world) {
+    troupe::transports::mpi::MpiOptions options,
+    troupe::Result<std::unique_ptr<troupe::engine::parallel::Communicator>>& world) {
   using namespace troupe::transports::mpi;
   auto session = Session::start(std::move(options));
   if (session)

@@ -18,11 +18,14 @@ using namespace std::chrono_literals;
 
 constexpr auto shortest_nap = 50us, longest_nap = 2000us;
 
-/// The time of a small message between ranks that share cores, and of a long one at half a gigabyte a second.
-Clock::duration spinning_for(std::size_t bytes) { return 100us + std::chrono::nanoseconds(2 * bytes); }
+/// The time of a small message between ranks that share cores, and of a long one at half a gigabyte
+/// a second.
+Clock::duration spinning_for(std::size_t bytes) {
+  return 100us + std::chrono::nanoseconds(2 * bytes);
+}
 
-/// What OpenMPI needs to run with more ranks than cores and in a container, where a process may not read another's memory. Whoever
-/// sets one of them before has the last word.
+/// What OpenMPI needs to run with more ranks than cores and in a container, where a process may not
+/// read another's memory. Whoever sets one of them before has the last word.
 void set_defaults() {
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
@@ -43,16 +46,20 @@ Result<std::shared_ptr<Session>> Session::start(MpiOptions options) {
   if (before) return fail(Errc::usage, "MPI starts once in a process, and it was started before");
   set_defaults();
   int provided = MPI_THREAD_SINGLE;
-  if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided); code != MPI_SUCCESS)
+  if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+      code != MPI_SUCCESS)
     return fail(Errc::unsupported, cat("MPI cannot start: ", text_of(code)));
   if (provided < MPI_THREAD_SERIALIZED) {
     MPI_Finalize();
-    return fail(Errc::unsupported, "this MPI was built without threads (MPI_THREAD_SERIALIZED is needed): install another");
+    return fail(
+        Errc::unsupported,
+        "this MPI was built without threads (MPI_THREAD_SERIALIZED is needed): install another");
   }
   return std::shared_ptr<Session>(new Session(std::move(options)));
 }
 
-Session::Session(MpiOptions options) : options_(std::move(options)), exceptions_(std::uncaught_exceptions()) {
+Session::Session(MpiOptions options)
+    : options_(std::move(options)), exceptions_(std::uncaught_exceptions()) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
 }
@@ -74,11 +81,13 @@ void Session::wait(MPI_Request request, std::size_t bytes, std::string_view what
     if (done) return;
     const auto waited = Clock::now() - begin;
     if (!idle && waited > options_.deadline)
-      end(cat("'", what, "': waited ", to_text(std::chrono::duration<double>(waited).count(), 1), " s in vain for the other ranks"));
+      end(cat("'", what, "': waited ", to_text(std::chrono::duration<double>(waited).count(), 1),
+              " s in vain for the other ranks"));
     if (!idle && waited < spinning)
       sched_yield();
     else
-      std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 8, shortest_nap, longest_nap));
+      std::this_thread::sleep_for(
+          std::clamp<Clock::duration>(waited / 8, shortest_nap, longest_nap));
   }
 }
 

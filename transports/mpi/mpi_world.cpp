@@ -21,14 +21,21 @@ int number_of(const char* variable, int otherwise) {
   int value = 0;
   const std::string_view digits = text;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc() && end == digits.data() + digits.size() && value >= 0 ? value : otherwise;
+  return error == std::errc() && end == digits.data() + digits.size() && value >= 0 ? value
+                                                                                    : otherwise;
 }
 
 }  // namespace
 
-bool under_mpirun() { return number_of("OMPI_COMM_WORLD_SIZE", 0) > 0; }
-int mpirun_size() { return under_mpirun() ? number_of("OMPI_COMM_WORLD_SIZE", 1) : 1; }
-int mpirun_rank() { return under_mpirun() ? number_of("OMPI_COMM_WORLD_RANK", 0) : 0; }
+bool under_mpirun() {
+  return number_of("OMPI_COMM_WORLD_SIZE", 0) > 0;
+}
+int mpirun_size() {
+  return under_mpirun() ? number_of("OMPI_COMM_WORLD_SIZE", 1) : 1;
+}
+int mpirun_rank() {
+  return under_mpirun() ? number_of("OMPI_COMM_WORLD_RANK", 0) : 0;
+}
 
 void die_with_mpirun() {
   const auto parent = getppid();
@@ -38,11 +45,16 @@ void die_with_mpirun() {
 
 Result<std::unique_ptr<engine::parallel::Communicator>> mpi_world(MpiOptions options) {
   if (!under_mpirun())
-    return fail(Errc::usage, "a group of several processes is started by mpirun (mpirun -n 4 troupe ...); this process was not");
+    return fail(Errc::usage,
+                "a group of several processes is started by mpirun (mpirun -n 4 troupe ...); this "
+                "process was not");
   const auto symbol = load_from_module("libtroupe_mpi.so", start_symbol);
   if (!symbol)
-    return fail(Errc::unsupported, cat("mpirun started this program, but it was built without MPI or cannot load it (", symbol.error().what,
-                                       "): install libopenmpi-dev, then configure and build again, or start without mpirun"));
+    return fail(
+        Errc::unsupported,
+        cat("mpirun started this program, but it was built without MPI or cannot load it (",
+            symbol.error().what,
+            "): install libopenmpi-dev, then configure and build again, or start without mpirun"));
   Result<std::unique_ptr<engine::parallel::Communicator>> world = fail(Errc::internal, "");
   reinterpret_cast<Start*> (*symbol)(std::move(options), world);
   return world;

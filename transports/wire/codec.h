@@ -1,6 +1,7 @@
-// The codec: any message, reply or settings struct to and from its wire form. A struct lists its members in `fields(m)` (std::tie, found
-// beside it) and travels as a list of them; numbers, bools, texts, enumerations with words (engine/base/fields.h), optionals,
-// pairs, vectors, Json, and arrays of numbers (which become raw parts) are known. Nothing else is encodable.
+// The codec: any message, reply or settings struct to and from its wire form. A struct lists its
+// members in `fields(m)` (std::tie, found beside it) and travels as a list of them; numbers, bools,
+// texts, enumerations with words (engine/base/fields.h), optionals, pairs, vectors, Json, and
+// arrays of numbers (which become raw parts) are known. Nothing else is encodable.
 #pragma once
 
 #include <bit>
@@ -27,7 +28,8 @@ concept Struct = std::is_class_v<T> && requires(T& value) {
   { std::tuple_size<decltype(fields(value))>::value } -> std::convertible_to<std::size_t>;
 };
 
-/// How a T is written, read, and the fewest bytes of header that one takes. Not defined: not encodable.
+/// How a T is written, read, and the fewest bytes of header that one takes. Not defined: not
+/// encodable.
 template <class T>
 struct Form;
 
@@ -61,7 +63,8 @@ struct Form<T> {
     else if constexpr (std::is_floating_point_v<T>)
       into = reader.real64();
     else if constexpr (std::is_signed_v<T>)
-      into = static_cast<T>(reader.integer(std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+      into = static_cast<T>(
+          reader.integer(std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
     else
       into = static_cast<T>(reader.natural(std::numeric_limits<T>::max()));
   }
@@ -71,7 +74,9 @@ template <Named E>
 struct Form<E> {
   static constexpr std::size_t least = 1;
   static void write(E value, Writer& writer) { writer.natural(static_cast<std::uint64_t>(value)); }
-  static void read(E& into, Reader& reader) { into = static_cast<E>(reader.natural(names_of(E{}).size() - 1)); }
+  static void read(E& into, Reader& reader) {
+    into = static_cast<E>(reader.natural(names_of(E{}).size() - 1));
+  }
 };
 
 template <>
@@ -99,11 +104,16 @@ std::vector<T> copied(const Reader::Numbers& found) {
 template <Number T>
 struct Form<std::vector<T>> {
   static constexpr std::size_t least = 3;
-  static void write(const std::vector<T>& value, Writer& writer) { writer.numbers(dtype_of<T>(), value.data(), value.size()); }
-  static void read(std::vector<T>& into, Reader& reader) { into = copied<T>(reader.numbers(dtype_of<T>())); }
+  static void write(const std::vector<T>& value, Writer& writer) {
+    writer.numbers(dtype_of<T>(), value.data(), value.size());
+  }
+  static void read(std::vector<T>& into, Reader& reader) {
+    into = copied<T>(reader.numbers(dtype_of<T>()));
+  }
 };
 
-/// Not copied when it comes as a part, unless the transport put it at an address where a T may not stand.
+/// Not copied when it comes as a part, unless the transport put it at an address where a T may not
+/// stand.
 template <Number T>
 struct Form<SharedArray<T>> {
   static constexpr std::size_t least = 3;
@@ -112,8 +122,10 @@ struct Form<SharedArray<T>> {
   }
   static void read(SharedArray<T>& into, Reader& reader) {
     const Reader::Numbers found = reader.numbers(dtype_of<T>());
-    const bool stays = found.bytes.owner && reinterpret_cast<std::uintptr_t>(found.bytes.data) % alignof(T) == 0;
-    into = stays ? SharedArray<T>(found.bytes.owner, {reinterpret_cast<const T*>(found.bytes.data), found.count})
+    const bool stays =
+        found.bytes.owner && reinterpret_cast<std::uintptr_t>(found.bytes.data) % alignof(T) == 0;
+    into = stays ? SharedArray<T>(found.bytes.owner,
+                                  {reinterpret_cast<const T*>(found.bytes.data), found.count})
                  : SharedArray<T>(std::make_shared<const std::vector<T>>(copied<T>(found)));
   }
 };
@@ -179,8 +191,12 @@ struct FieldList {
 template <class A, class B>
 requires(encodable<A>&& encodable<B>) struct Form<std::pair<A, B>> : private FieldList<A, B> {
   static constexpr std::size_t least = FieldList<A, B>::least;
-  static void write(const std::pair<A, B>& value, Writer& writer) { FieldList<A, B>::write(writer, value.first, value.second); }
-  static void read(std::pair<A, B>& into, Reader& reader) { FieldList<A, B>::read(reader, into.first, into.second); }
+  static void write(const std::pair<A, B>& value, Writer& writer) {
+    FieldList<A, B>::write(writer, value.first, value.second);
+  }
+  static void read(std::pair<A, B>& into, Reader& reader) {
+    FieldList<A, B>::read(reader, into.first, into.second);
+  }
 };
 
 /// The FieldList of a tuple of references.
@@ -198,7 +214,8 @@ requires ListOf<decltype(fields(std::declval<T&>()))>::ok struct Form<T> {
   static constexpr std::size_t least = List::least;
   static void write(const T& value, Writer& writer) {
     // fields() gives references to change; here they are only read.
-    std::apply([&](const auto&... members) { List::write(writer, members...); }, fields(const_cast<T&>(value)));
+    std::apply([&](const auto&... members) { List::write(writer, members...); },
+               fields(const_cast<T&>(value)));
   }
   static void read(T& into, Reader& reader) {
     std::apply([&](auto&... members) { List::read(reader, members...); }, fields(into));

@@ -10,7 +10,9 @@ namespace troupe::transports::wire {
 namespace {
 
 constexpr std::size_t alignment = 64;
-std::size_t aligned(std::size_t at) { return (at + alignment - 1) / alignment * alignment; }
+std::size_t aligned(std::size_t at) {
+  return (at + alignment - 1) / alignment * alignment;
+}
 
 std::uint64_t number_at(std::string_view bytes, std::size_t index) {
   std::uint64_t value = 0;
@@ -20,10 +22,12 @@ std::uint64_t number_at(std::string_view bytes, std::size_t index) {
 
 }  // namespace
 
-// [n: u64] [n sizes: u64] then n sections, each at the next multiple of 64: the header first, then the parts.
+// [n: u64] [n sizes: u64] then n sections, each at the next multiple of 64: the header first, then
+// the parts.
 std::string flatten(const WireBody& body) {
   std::vector<std::string_view> sections{body.header};
-  for (const Part& part : body.parts) sections.emplace_back(reinterpret_cast<const char*>(part.data), part.size);
+  for (const Part& part : body.parts)
+    sections.emplace_back(reinterpret_cast<const char*>(part.data), part.size);
   std::vector<std::uint64_t> sizes{sections.size()};
   std::size_t whole = 8 * (sections.size() + 1);
   for (const auto section : sections) {
@@ -42,22 +46,27 @@ std::string flatten(const WireBody& body) {
 
 Result<WireBody> unflatten(std::string given, std::string_view what) {
   // Not in the string itself: a short one would keep its bytes inside the object, at any alignment.
-  const auto bytes = std::make_shared<std::vector<std::uint64_t>>((given.size() + alignment) / 8 + 1);
+  const auto bytes =
+      std::make_shared<std::vector<std::uint64_t>>((given.size() + alignment) / 8 + 1);
   std::size_t room = bytes->size() * 8;
   void* start = bytes->data();
   std::align(alignment, given.size(), start, room);
   std::memcpy(start, given.data(), given.size());
   const std::string_view text(static_cast<const char*>(start), given.size());
-  const auto broken = [&](std::string_view why) { return fail(Errc::bad_input, cat(what, ": ", text.size(), " bytes, but ", why)); };
+  const auto broken = [&](std::string_view why) {
+    return fail(Errc::bad_input, cat(what, ": ", text.size(), " bytes, but ", why));
+  };
   if (text.size() < 16) return broken("the shortest message has 16");
   const std::uint64_t sections = number_at(text, 0);
-  if (sections < 1 || sections > text.size() / 8 - 1) return broken(cat(sections, " sections cannot be in them"));
+  if (sections < 1 || sections > text.size() / 8 - 1)
+    return broken(cat(sections, " sections cannot be in them"));
   WireBody body;
   std::size_t at = 8 * (static_cast<std::size_t>(sections) + 1);
   for (std::size_t i = 0; i < sections; ++i) {
     at = aligned(at);
     const std::uint64_t size = number_at(text, i + 1);
-    if (size > text.size() || at > text.size() - size) return broken(cat("section ", i, " has ", size, " from ", at));
+    if (size > text.size() || at > text.size() - size)
+      return broken(cat("section ", i, " has ", size, " from ", at));
     if (i == 0)
       body.header = text.substr(at, size);
     else

@@ -7,14 +7,24 @@
 
 namespace troupe::transports {
 
-constexpr std::array<std::string_view, 3> names_of(Kind) { return {"request", "reply", "error"}; }
-inline auto fields(Address& a) { return std::tie(a.node, a.actor); }
-inline auto fields(Frame& f) { return std::tie(f.to, f.from, f.id, f.kind, f.type, f.began, f.ended); }
+constexpr std::array<std::string_view, 3> names_of(Kind) {
+  return {"request", "reply", "error"};
+}
+inline auto fields(Address& a) {
+  return std::tie(a.node, a.actor);
+}
+inline auto fields(Frame& f) {
+  return std::tie(f.to, f.from, f.id, f.kind, f.type, f.began, f.ended);
+}
 
 namespace wire {
 
-constexpr std::array<std::string_view, 4> names_of(Control::Kind) { return {"hello", "grant", "beat", "bye"}; }
-inline auto fields(Control& c) { return std::tie(c.kind, c.session, c.frames, c.bytes); }
+constexpr std::array<std::string_view, 4> names_of(Control::Kind) {
+  return {"hello", "grant", "beat", "bye"};
+}
+inline auto fields(Control& c) {
+  return std::tie(c.kind, c.session, c.frames, c.bytes);
+}
 
 namespace {
 
@@ -31,15 +41,19 @@ std::string head(Sort sort, const T& value) {
 
 /// Made for every frame, so without cat().
 std::string describe(const Frame& frame) {
-  std::string what = frame.kind == Kind::request ? "message '" : frame.kind == Kind::reply ? "the reply to '" : "the error of '";
+  std::string what = frame.kind == Kind::request ? "message '"
+                     : frame.kind == Kind::reply ? "the reply to '"
+                                                 : "the error of '";
   what.reserve(what.size() + frame.type.size() + frame.from.node.size() + 16);
   what.append(frame.type).append("' from node '").append(frame.from.node).push_back('\'');
   return what;
 }
 
 void check_names(const Reader& reader, const Frame& frame) {
-  for (const std::string* name : {&frame.to.node, &frame.to.actor, &frame.from.node, &frame.from.actor, &frame.type}) {
-    if (name->size() > most_name) reader.fail(cat("names of at most ", most_name, " bytes"), cat("one of ", name->size()));
+  for (const std::string* name :
+       {&frame.to.node, &frame.to.actor, &frame.from.node, &frame.from.actor, &frame.type}) {
+    if (name->size() > most_name)
+      reader.fail(cat("names of at most ", most_name, " bytes"), cat("one of ", name->size()));
   }
 }
 
@@ -54,24 +68,33 @@ Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes, std::size_
   Result<WireBody> message;
   try {
     message = encode_frame(frame);
-  } catch (const Failure& failure) { message = fail(failure.error()); }
+  } catch (const Failure& failure) {
+    message = fail(failure.error());
+  }
   if (message && (size_of(*message) > most_bytes || message->header.size() > most_header))
-    message = fail(Errc::bad_input, cat("'", frame.type, "' has ", size_of(*message), " bytes, ", message->header.size(),
-                                        " of them in its header; a message has at most ", most_bytes, " and ", most_header));
+    message = fail(
+        Errc::bad_input,
+        cat("'", frame.type, "' has ", size_of(*message), " bytes, ", message->header.size(),
+            " of them in its header; a message has at most ", most_bytes, " and ", most_header));
   if (message || frame.kind == Kind::request) return message;
   frame.kind = Kind::error;
-  frame.body = Body::of(Error{message.error().code, cat("the answer cannot be sent: ", message.error().what)});
+  frame.body = Body::of(
+      Error{message.error().code, cat("the answer cannot be sent: ", message.error().what)});
   return encode_frame(frame);
 }
 
-WireBody encode_control(const Control& control) { return {head(control_sort, control), {}}; }
+WireBody encode_control(const Control& control) {
+  return {head(control_sort, control), {}};
+}
 
 Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string_view from) {
   using Decoded = std::variant<Frame, Control>;
   try {
     Reader reader(message, from);
     if (const auto found = reader.natural(UINT64_MAX); found != version)
-      reader.fail(cat("version ", version, " of the wire (all processes of a run are of one build)"), cat("version ", found));
+      reader.fail(
+          cat("version ", version, " of the wire (all processes of a run are of one build)"),
+          cat("version ", found));
     if (reader.natural(control_sort) == control_sort) {
       Control control;
       Form<Control>::read(control, reader);
@@ -85,29 +108,36 @@ Result<std::variant<Frame, Control>> decode_message(WireBody message, std::strin
     std::string what = describe(frame);
     frame.body = Body::of_wire(std::move(message), std::move(what));
     return Decoded(std::move(frame));
-  } catch (const Failure& failure) { return fail(failure.error()); }
+  } catch (const Failure& failure) {
+    return fail(failure.error());
+  }
 }
 
-bool may_bundle(const WireBody& message) { return message.parts.empty() && message.header.size() <= inline_bytes; }
+bool may_bundle(const WireBody& message) {
+  return message.parts.empty() && message.header.size() <= inline_bytes;
+}
 
 WireBody bundle(const std::vector<WireBody>& messages) {
   Writer writer(nullptr);
   writer.natural(version);
   writer.natural(bundle_sort);
   writer.list(messages.size());
-  for (const WireBody& message : messages) writer.numbers(Dtype::u8, message.header.data(), message.header.size());
+  for (const WireBody& message : messages)
+    writer.numbers(Dtype::u8, message.header.data(), message.header.size());
   return std::move(writer).finish();
 }
 
 bool is_bundle(const WireBody& message) {
-  return message.header.size() >= 2 && message.header[0] == char{version} && message.header[1] == char{bundle_sort};
+  return message.header.size() >= 2 && message.header[0] == char{version} &&
+         message.header[1] == char{bundle_sort};
 }
 
 Result<std::vector<WireBody>> unbundle(const WireBody& message, std::string_view from) {
   try {
     const std::size_t most = bundle_bytes + 2 * inline_bytes;
     Reader reader(message, from);
-    if (message.header.size() > most) reader.fail(cat("a bundle of at most ", most, " bytes"), cat(message.header.size()));
+    if (message.header.size() > most)
+      reader.fail(cat("a bundle of at most ", most, " bytes"), cat(message.header.size()));
     reader.natural(version);
     reader.natural(bundle_sort);
     std::vector<WireBody> messages(reader.list(3));
@@ -117,7 +147,9 @@ Result<std::vector<WireBody>> unbundle(const WireBody& message, std::string_view
     }
     reader.finish();
     return messages;
-  } catch (const Failure& failure) { return fail(failure.error()); }
+  } catch (const Failure& failure) {
+    return fail(failure.error());
+  }
 }
 
 std::size_t size_of(const WireBody& message) {

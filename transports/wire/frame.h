@@ -1,5 +1,6 @@
-// A frame between processes: one msgpack header (version, what it is, the frame's fields, then the body's own header) and the body's
-// parts. Beside frames, two linked processes tell each other who they are, what they have consumed, that they live, and goodbye.
+// A frame between processes: one msgpack header (version, what it is, the frame's fields, then the
+// body's own header) and the body's parts. Beside frames, two linked processes tell each other who
+// they are, what they have consumed, that they live, and goodbye.
 #pragma once
 
 #include <array>
@@ -32,15 +33,16 @@ struct Control {
 
 /// Failure(bad_input) when the body cannot be sent, Bug when its type has no wire form.
 WireBody encode_frame(const Frame& frame);
-/// The same within bounds (bytes of all of it, and of its header), as a Result. An answer that cannot be sent becomes the error that says
-/// so, for somebody waits for it.
+/// The same within bounds (bytes of all of it, and of its header), as a Result. An answer that
+/// cannot be sent becomes the error that says so, for somebody waits for it.
 Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes, std::size_t most_header);
 WireBody encode_control(const Control& control);
-/// Either of them, with every bound checked. The body stays as it is until somebody takes it. Errc::bad_input; `from` begins the sentence.
+/// Either of them, with every bound checked. The body stays as it is until somebody takes it.
+/// Errc::bad_input; `from` begins the sentence.
 Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string_view from);
 
-/// Small messages that leave together travel as one: encrypting and waking up are paid once. A bundle takes messages without parts, of up
-/// to `inline_bytes` each, until it has `bundle_bytes`.
+/// Small messages that leave together travel as one: encrypting and waking up are paid once. A
+/// bundle takes messages without parts, of up to `inline_bytes` each, until it has `bundle_bytes`.
 inline constexpr std::size_t bundle_bytes = 16384;
 bool may_bundle(const WireBody& message);
 WireBody bundle(const std::vector<WireBody>& messages);

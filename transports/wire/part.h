@@ -1,4 +1,5 @@
-// What a message becomes between processes: a msgpack header and raw parts, the numeric arrays, which stay where they are.
+// What a message becomes between processes: a msgpack header and raw parts, the numeric arrays,
+// which stay where they are.
 #pragma once
 
 #include <concepts>
@@ -31,7 +32,8 @@ std::size_t size_of(Dtype dtype);
 
 /// What may be a raw part: numbers, and bytes; not bool, whose vector has no array.
 template <class T>
-concept Number = std::same_as<T, std::byte> ||(std::is_arithmetic_v<T> && !std::same_as<T, bool> && sizeof(T) <= 8);
+concept Number = std::same_as<T, std::byte> ||
+    (std::is_arithmetic_v<T> && !std::same_as<T, bool> && sizeof(T) <= 8);
 
 template <Number T>
 constexpr Dtype dtype_of() {

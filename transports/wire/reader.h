@@ -1,6 +1,7 @@
-// Reader: the items of a body, one after the other, each checked against what is expected and against what is there before anything is
-// allocated. Whatever is wrong is a Failure(bad_input) that names the message, the field (by place, from 0), what was expected
-// and what was found. The codec (codec.h) calls it; the msgpack library is in reader.cpp.
+// Reader: the items of a body, one after the other, each checked against what is expected and
+// against what is there before anything is allocated. Whatever is wrong is a Failure(bad_input)
+// that names the message, the field (by place, from 0), what was expected and what was found. The
+// codec (codec.h) calls it; the msgpack library is in reader.cpp.
 #pragma once
 
 #include <string>
@@ -31,7 +32,8 @@ class Reader {
   double real64();
   std::string text();
   Json json(std::size_t depth = 0);
-  /// The bytes of an array of numbers, as many as `dtype` and its count say: in the header, or a part that is not copied.
+  /// The bytes of an array of numbers, as many as `dtype` and its count say: in the header, or a
+  /// part that is not copied.
   struct Numbers {
     Part bytes;  ///< no owner: the bytes stand in the header
     std::size_t count = 0;

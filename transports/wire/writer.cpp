@@ -20,7 +20,9 @@ struct Sink {
   void write(const char* data, std::size_t size) { into->append(data, size); }
 };
 
-msgpack::packer<Sink> pack(Sink& sink) { return msgpack::packer<Sink>(sink); }
+msgpack::packer<Sink> pack(Sink& sink) {
+  return msgpack::packer<Sink>(sink);
+}
 
 std::uint32_t length(std::size_t size) {
   check(size <= UINT32_MAX, "msgpack counts to 4 294 967 295");
@@ -30,7 +32,8 @@ std::uint32_t length(std::size_t size) {
 }  // namespace
 
 const char* to_string(Dtype dtype) {
-  static constexpr const char* names[] = {"none", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"};
+  static constexpr const char* names[] = {"none", "u8",  "i8",  "u16", "i16", "u32",
+                                          "i32",  "u64", "i64", "f32", "f64"};
   return names[static_cast<std::uint8_t>(dtype)];
 }
 
@@ -63,19 +66,22 @@ void Writer::natural(std::uint64_t value) {
 void Writer::real(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   body_.header.push_back(static_cast<char>(0xca));
-  for (int shift = 24; shift >= 0; shift -= 8) body_.header.push_back(static_cast<char>(bits >> shift));
+  for (int shift = 24; shift >= 0; shift -= 8)
+    body_.header.push_back(static_cast<char>(bits >> shift));
 }
 
 void Writer::real(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   body_.header.push_back(static_cast<char>(0xcb));
-  for (int shift = 56; shift >= 0; shift -= 8) body_.header.push_back(static_cast<char>(bits >> shift));
+  for (int shift = 56; shift >= 0; shift -= 8)
+    body_.header.push_back(static_cast<char>(bits >> shift));
 }
 
 void Writer::text(std::string_view value) {
   std::size_t bad = 0;
   if (!valid_utf8(value, &bad))
-    throw Failure({Errc::bad_input, cat("a text that is to be sent is not UTF-8 at byte ", bad, ": ", quote(value.substr(bad)))});
+    throw Failure({Errc::bad_input, cat("a text that is to be sent is not UTF-8 at byte ", bad,
+                                        ": ", quote(value.substr(bad)))});
   Sink sink{&body_.header};
   pack(sink).pack_str(length(value.size())).pack_str_body(value.data(), length(value.size()));
 }
@@ -105,18 +111,22 @@ void Writer::json(const Json& value, std::size_t depth) {
   }
 }
 
-void Writer::numbers(Dtype dtype, const void* data, std::size_t count, std::shared_ptr<const void> owner) {
+void Writer::numbers(Dtype dtype, const void* data, std::size_t count,
+                     std::shared_ptr<const void> owner) {
   const std::size_t bytes = count * size_of(dtype);
   if (bytes <= inline_bytes || body_.parts.size() >= most_parts) {
     Sink sink{&body_.header};
-    pack(sink).pack_ext(length(bytes), static_cast<std::int8_t>(dtype)).pack_ext_body(static_cast<const char*>(data), length(bytes));
+    pack(sink)
+        .pack_ext(length(bytes), static_cast<std::int8_t>(dtype))
+        .pack_ext_body(static_cast<const char*>(data), length(bytes));
     return;
   }
   list(3);
   natural(body_.parts.size());
   natural(static_cast<std::uint8_t>(dtype));
   natural(count);
-  body_.parts.push_back({owner ? std::move(owner) : owner_, static_cast<const std::byte*>(data), bytes});
+  body_.parts.push_back(
+      {owner ? std::move(owner) : owner_, static_cast<const std::byte*>(data), bytes});
 }
 
 }  // namespace troupe::transports::wire

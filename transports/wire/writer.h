@@ -1,4 +1,5 @@
-// Writer: a value, item by item, into a msgpack header and raw parts. The codec (codec.h) calls it; the msgpack library is in writer.cpp.
+// Writer: a value, item by item, into a msgpack header and raw parts. The codec (codec.h) calls it;
+// the msgpack library is in writer.cpp.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,8 @@
 
 namespace troupe::transports::wire {
 
-/// An array of up to this many bytes stands in the header: a message of its own would cost more than the copy.
+/// An array of up to this many bytes stands in the header: a message of its own would cost more
+/// than the copy.
 inline constexpr std::size_t inline_bytes = 1024;
 /// Parts of one body; further arrays stand in the header.
 inline constexpr std::size_t most_parts = 16384;
@@ -20,7 +22,9 @@ inline constexpr std::size_t json_depth = 64;
 class Writer {
  public:
   /// `owner` keeps the value alive whose arrays become parts.
-  explicit Writer(std::shared_ptr<const void> owner) : owner_(std::move(owner)) { body_.header.reserve(200); }
+  explicit Writer(std::shared_ptr<const void> owner) : owner_(std::move(owner)) {
+    body_.header.reserve(200);
+  }
 
   void list(std::size_t count);  ///< the next `count` items are its elements
   void boolean(bool value);
@@ -32,7 +36,8 @@ class Writer {
   void text(std::string_view value);
   void json(const Json& value, std::size_t depth = 0);
   /// `owner`: what keeps these numbers alive; the whole value, when empty.
-  void numbers(Dtype dtype, const void* data, std::size_t count, std::shared_ptr<const void> owner = nullptr);
+  void numbers(Dtype dtype, const void* data, std::size_t count,
+               std::shared_ptr<const void> owner = nullptr);
 
   WireBody finish() && { return std::move(body_); }
 

@@ -20,7 +20,8 @@ std::vector<std::string> names_in(const std::map<std::string, std::string>& spok
   return names;
 }
 
-Result<std::map<std::string, std::string>> decode_keys(const std::map<std::string, std::string>& spokes) {
+Result<std::map<std::string, std::string>> decode_keys(
+    const std::map<std::string, std::string>& spokes) {
   std::map<std::string, std::string> nodes;
   for (const auto& [key, node] : spokes) {
     auto bytes = decode_key(key);
@@ -32,7 +33,8 @@ Result<std::map<std::string, std::string>> decode_keys(const std::map<std::strin
 
 }  // namespace
 
-/// The routes belong to the station's thread. A node is known by the key of its connection; what a peer calls its route plays no part.
+/// The routes belong to the station's thread. A node is known by the key of its connection; what a
+/// peer calls its route plays no part.
 class Hub::Core final : public Station {
  public:
   Core(const HubOptions& hub, std::map<std::string, std::string> nodes)
@@ -44,7 +46,8 @@ class Hub::Core final : public Station {
     set_limits(data_, options);
     set_server_keys(data_, hub.keys);
     data_.set(zmq::sockopt::router_mandatory, 1);
-    check(zmq_socket_monitor(data_.handle(), "inproc://monitor", ZMQ_EVENT_ALL) == 0, "a socket has one monitor");
+    check(zmq_socket_monitor(data_.handle(), "inproc://monitor", ZMQ_EVENT_ALL) == 0,
+          "a socket has one monitor");
     monitor_.connect("inproc://monitor");
   }
 
@@ -53,7 +56,8 @@ class Hub::Core final : public Station {
       try {
         data_.bind(endpoint);
       } catch (const zmq::error_t& error) {
-        return fail(Errc::io, cat("cannot listen at ", quote(endpoint), ": ", error.what(), "; is another run using it?"));
+        return fail(Errc::io, cat("cannot listen at ", quote(endpoint), ": ", error.what(),
+                                  "; is another run using it?"));
       }
       endpoints_.push_back(data_.get(zmq::sockopt::last_endpoint));
     }
@@ -69,7 +73,8 @@ class Hub::Core final : public Station {
 
   void begin() override {}
   void poll_more(std::vector<zmq::pollitem_t>& items) override {
-    for (zmq::socket_t* socket : {&data_, &monitor_, &zap_.socket()}) items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
+    for (zmq::socket_t* socket : {&data_, &monitor_, &zap_.socket()})
+      items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
   }
   void serve() override;
   bool transmit(const std::string& peer, wire::WireBody message) override {
@@ -91,14 +96,17 @@ class Hub::Core final : public Station {
   void greet(const std::string& node, const Incoming& in, const Control& hello);
   void hear(const std::string& node, const Incoming& in, const Control& beat);
   void second_connection(const std::string& node) {
-    refusals.add(Refusal::second_connection, node, "expected one connection for each key, found another; a lost one is not taken up again");
+    refusals.add(
+        Refusal::second_connection, node,
+        "expected one connection for each key, found another; a lost one is not taken up again");
   }
 
   Zap zap_;
   zmq::socket_t data_, monitor_;
   std::vector<std::string> endpoints_;
   std::map<std::string, Routes> routes_;
-  std::set<std::string> ended_;  // nodes whose connection has ended; what they sent before is read first
+  std::set<std::string>
+      ended_;  // nodes whose connection has ended; what they sent before is read first
 };
 
 void Hub::Core::serve() {
@@ -111,15 +119,18 @@ void Hub::Core::serve() {
       split(node, std::move(*in), [this](Incoming one) { admit(std::move(one)); });
       continue;
     }
-    for (const auto& node : std::exchange(ended_, {})) lose(node, "its connection ended: the process has died or was stopped");
+    for (const auto& node : std::exchange(ended_, {}))
+      lose(node, "its connection ended: the process has died or was stopped");
     return;
   }
 }
 
 void Hub::Core::watch() {
   while (auto event = receive_event(monitor_)) {
-    if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL || event->event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
-      refusals.add(Refusal::failed_handshake, event->endpoint, "expected a CURVE handshake, found something else or nothing");
+    if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
+        event->event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+      refusals.add(Refusal::failed_handshake, event->endpoint,
+                   "expected a CURVE handshake, found something else or nothing");
     if (event->event != ZMQ_EVENT_DISCONNECTED) continue;
     for (auto& [node, routes] : routes_) {
       if (routes.fd != event->value) continue;
@@ -131,7 +142,9 @@ void Hub::Core::watch() {
 
 void Hub::Core::admit(Incoming in) {
   const std::string node = in.node;
-  if (!has_peer(node)) return refusals.add(Refusal::malformed, node, "expected a message with a body from a known key, found none");
+  if (!has_peer(node))
+    return refusals.add(Refusal::malformed, node,
+                        "expected a message with a body from a known key, found none");
   const Link::State state = state_of(node);
   const bool own = in.route == routes_.at(node).data;
   auto message = decode(node, in);
@@ -139,7 +152,9 @@ void Hub::Core::admit(Incoming in) {
   const auto* control = std::get_if<Control>(&*message);
   if (control && control->kind == Control::Kind::hello && !own) return greet(node, in, *control);
   if (control && control->kind == Control::Kind::beat && !own) return hear(node, in, *control);
-  if (state == Link::State::expected) return refusals.add(Refusal::misdirected, node, "expected a hello first, found another message");
+  if (state == Link::State::expected)
+    return refusals.add(Refusal::misdirected, node,
+                        "expected a hello first, found another message");
   if (!own) return second_connection(node);
   if (state == Link::State::joined) take(node, std::move(in), std::move(*message));
 }
@@ -161,8 +176,11 @@ void Hub::Core::hear(const std::string& node, const Incoming& in, const Control&
   if (state == Link::State::joined) heard(node);
 }
 
-Hub::Hub(std::unique_ptr<Core> core) : core_(std::move(core)) {}
-Hub::~Hub() { close(); }
+Hub::Hub(std::unique_ptr<Core> core) : core_(std::move(core)) {
+}
+Hub::~Hub() {
+  close();
+}
 
 Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
   auto nodes = decode_keys(options.spokes);
@@ -175,12 +193,24 @@ Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
   return hub;
 }
 
-const std::vector<std::string>& Hub::endpoints() const { return core_->endpoints(); }
-void Hub::open() { core_->open(); }
-void Hub::close() { core_->close(); }
-std::uint64_t Hub::attach(const std::string& node, Receiver receive) { return core_->attach(node, std::move(receive)); }
-void Hub::detach(const std::string&) { core_->detach(); }
-const Refusals& Hub::refusals() const { return core_->refusals; }
+const std::vector<std::string>& Hub::endpoints() const {
+  return core_->endpoints();
+}
+void Hub::open() {
+  core_->open();
+}
+void Hub::close() {
+  core_->close();
+}
+std::uint64_t Hub::attach(const std::string& node, Receiver receive) {
+  return core_->attach(node, std::move(receive));
+}
+void Hub::detach(const std::string&) {
+  core_->detach();
+}
+const Refusals& Hub::refusals() const {
+  return core_->refusals;
+}
 
 Result<> Hub::send(Frame frame) {
   if (frame.to.node != core_->name && !core_->has_peer(frame.to.node))

@@ -1,6 +1,7 @@
-// Hub: the middle of a star of processes, one node in each. It is bound to its endpoints (ipc:// or tcp://127.0.0.1:*) and knows every
-// spoke by its public key; each connection is encrypted and authenticated by CURVE, and a frame's sender is whom the key says it is. A
-// connection that is lost is not taken up again: its spoke is lost for good.
+// Hub: the middle of a star of processes, one node in each. It is bound to its endpoints (ipc:// or
+// tcp://127.0.0.1:*) and knows every spoke by its public key; each connection is encrypted and
+// authenticated by CURVE, and a frame's sender is whom the key says it is. A connection that is
+// lost is not taken up again: its spoke is lost for good.
 #pragma once
 
 #include <map>
@@ -40,7 +41,8 @@ class Hub final : public Transport {
 
   std::uint64_t attach(const std::string& node, Receiver receive) override;
   void detach(const std::string& node) override;
-  /// Errc::full beyond the spoke's window, Errc::closed for a spoke that is lost or not on the list.
+  /// Errc::full beyond the spoke's window, Errc::closed for a spoke that is lost or not on the
+  /// list.
   Result<> send(Frame frame) override;
 
   const Refusals& refusals() const;

@@ -11,14 +11,16 @@ namespace troupe::transports {
 
 KeyPair new_keys() {
   std::array<char, 41> open{}, secret{};
-  check(zmq_curve_keypair(open.data(), secret.data()) == 0, "the ZeroMQ library was built without CURVE");
+  check(zmq_curve_keypair(open.data(), secret.data()) == 0,
+        "the ZeroMQ library was built without CURVE");
   return {open.data(), secret.data()};
 }
 
 Result<std::string> decode_key(const std::string& key) {
   std::array<unsigned char, 32> bytes{};
   if (key.size() != 40 || zmq_z85_decode(bytes.data(), key.c_str()) == nullptr)
-    return fail(Errc::usage, cat("expected a CURVE key of 40 characters (Z85), found ", key.size(), " characters"));
+    return fail(Errc::usage, cat("expected a CURVE key of 40 characters (Z85), found ", key.size(),
+                                 " characters"));
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 

@@ -1,4 +1,5 @@
-// Keys: the CURVE pair that proves who a process is. Made afresh for every launch and every child; never on a command line.
+// Keys: the CURVE pair that proves who a process is. Made afresh for every launch and every child;
+// never on a command line.
 #pragma once
 
 #include <string>

@@ -25,9 +25,10 @@ Result<> Link::offer(const Frame& frame, wire::WireBody message) {
   const std::size_t bytes = wire::size_of(message);
   if (frame.kind == Kind::request) {
     if (!fits(offered_, consumed_, bytes, window_))
-      return fail(Errc::full,
-                  cat("node '", peer_, "' has ", offered_.frames - consumed_.frames, " messages of ", offered_.bytes - consumed_.bytes,
-                      " bytes to take yet; it grants ", window_.frames, " and ", window_.bytes, " bytes; ask it less at once"));
+      return fail(Errc::full, cat("node '", peer_, "' has ", offered_.frames - consumed_.frames,
+                                  " messages of ", offered_.bytes - consumed_.bytes,
+                                  " bytes to take yet; it grants ", window_.frames, " and ",
+                                  window_.bytes, " bytes; ask it less at once"));
     owed_.emplace(frame.id, Owed{frame.from, frame.to, frame.type});
   }
   add(offered_, bytes);
@@ -36,7 +37,9 @@ Result<> Link::offer(const Frame& frame, wire::WireBody message) {
 }
 
 std::optional<wire::WireBody> Link::next() {
-  if (state_ != State::joined || waiting_.empty() || !fits(sent_, consumed_, waiting_.front().bytes, window_)) return std::nullopt;
+  if (state_ != State::joined || waiting_.empty() ||
+      !fits(sent_, consumed_, waiting_.front().bytes, window_))
+    return std::nullopt;
   Waiting first = std::move(waiting_.front());
   waiting_.pop_front();
   add(sent_, first.bytes);
@@ -61,10 +64,13 @@ bool Link::consumed(Window totals) {
 
 bool Link::received(std::size_t bytes) {
   add(received_, bytes);
-  return received_.frames - told_.frames >= (granted_.frames + 3) / 4 || received_.bytes - told_.bytes >= (granted_.bytes + 3) / 4;
+  return received_.frames - told_.frames >= (granted_.frames + 3) / 4 ||
+         received_.bytes - told_.bytes >= (granted_.bytes + 3) / 4;
 }
 
-Window Link::received_totals() { return told_ = received_; }
+Window Link::received_totals() {
+  return told_ = received_;
+}
 
 std::vector<Frame> Link::lose(const std::string& why) {
   if (state_ == State::lost) return {};
@@ -73,9 +79,10 @@ std::vector<Frame> Link::lose(const std::string& why) {
   waiting_.clear();
   std::vector<Frame> errors;
   for (auto& [id, owed] : std::exchange(owed_, {})) {
-    Error error{Errc::closed,
-                cat("'", owed.type, "' of ", to_string(owed.asked), " will not be answered: node '", peer_, "' is gone: ", why)};
-    errors.push_back({owed.asker, owed.asked, id, Kind::error, owed.type, Body::of(std::move(error))});
+    Error error{Errc::closed, cat("'", owed.type, "' of ", to_string(owed.asked),
+                                  " will not be answered: node '", peer_, "' is gone: ", why)};
+    errors.push_back(
+        {owed.asker, owed.asked, id, Kind::error, owed.type, Body::of(std::move(error))});
   }
   return errors;
 }

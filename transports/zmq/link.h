@@ -1,8 +1,10 @@
-// Link: one side of the connection between two processes, as a state machine over given time: what waits to be sent, how much the
-// other side has room for, which asks it owes an answer, when it was heard last. It knows no socket and no thread.
+// Link: one side of the connection between two processes, as a state machine over given time: what
+// waits to be sent, how much the other side has room for, which asks it owes an answer, when it was
+// heard last. It knows no socket and no thread.
 //
-// Credit: each side grants the other a window of frames and bytes and tells what it has consumed. What was offered and is not
-// consumed yet fits the window, or offer() says Errc::full; nothing relies on ZeroMQ's high-water marks.
+// Credit: each side grants the other a window of frames and bytes and tells what it has consumed.
+// What was offered and is not consumed yet fits the window, or offer() says Errc::full; nothing
+// relies on ZeroMQ's high-water marks.
 #pragma once
 
 #include <chrono>
@@ -27,11 +29,14 @@ class Link {
  public:
   enum class State { expected, joined, lost };
 
-  /// `window`: what this side grants; as much is taken in for sending before the peer has granted its own.
-  Link(std::string peer, Window window) : peer_(std::move(peer)), granted_(window), window_(window) {}
+  /// `window`: what this side grants; as much is taken in for sending before the peer has granted
+  /// its own.
+  Link(std::string peer, Window window)
+      : peer_(std::move(peer)), granted_(window), window_(window) {}
 
-  /// Takes a message in for sending. Errc::full for a request beyond the window (one larger than it goes alone), Errc::closed for a peer
-  /// that is gone. Answers are always taken: there are no more than were asked for.
+  /// Takes a message in for sending. Errc::full for a request beyond the window (one larger than it
+  /// goes alone), Errc::closed for a peer that is gone. Answers are always taken: there are no more
+  /// than were asked for.
   Result<> offer(const Frame& frame, wire::WireBody message);
   /// The next message that the window has room for.
   std::optional<wire::WireBody> next();
@@ -69,7 +74,8 @@ class Link {
   std::string peer_, why_;
   State state_ = State::expected;
   std::uint64_t session_ = 0;
-  Window granted_, window_, offered_, sent_, consumed_;  // totals since the link began, but for the windows
+  Window granted_, window_, offered_, sent_,
+      consumed_;  // totals since the link began, but for the windows
   Window received_, told_;
   std::deque<Waiting> waiting_;
   std::map<std::uint64_t, Owed> owed_;

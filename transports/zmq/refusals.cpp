@@ -8,7 +8,8 @@
 namespace troupe::transports {
 namespace {
 
-constexpr std::size_t most_logged = 1024;  // a stranger with ever new keys does not fill the memory or the log
+constexpr std::size_t most_logged =
+    1024;  // a stranger with ever new keys does not fill the memory or the log
 
 }  // namespace
 
@@ -19,7 +20,8 @@ void Refusals::add(Refusal kind, const std::string& peer, std::string_view sente
     const std::lock_guard lock(mutex_);
     if (logged_.size() >= most_logged || !logged_.emplace(kind, peer).second) return;
   }
-  log_warning(cat("refused (", names_of(kind)[index], ") from ", quote(peer), ": ", sentence, "; further ones are counted only"));
+  log_warning(cat("refused (", names_of(kind)[index], ") from ", quote(peer), ": ", sentence,
+                  "; further ones are counted only"));
 }
 
 std::uint64_t Refusals::total() const {

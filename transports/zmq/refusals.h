@@ -22,7 +22,8 @@ enum class Refusal {
   malformed           ///< bytes that are no message
 };
 constexpr std::array<std::string_view, 7> names_of(Refusal) {
-  return {"unknown_key", "failed_handshake", "second_connection", "impersonation", "misdirected", "oversized", "malformed"};
+  return {"unknown_key", "failed_handshake", "second_connection", "impersonation",
+          "misdirected", "oversized",        "malformed"};
 }
 
 class Refusals {

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t copied_bytes = 4096;  // smaller than this, a copy costs less than an owner
 
-/// Keeps a part alive until ZeroMQ has sent it. The flag is the hand-over between our thread and ZeroMQ's, which frees it.
+/// Keeps a part alive until ZeroMQ has sent it. The flag is the hand-over between our thread and
+/// ZeroMQ's, which frees it.
 struct Kept {
   wire::Part part;
   std::atomic<bool> handed_over = false;
@@ -42,7 +43,9 @@ zmq::message_t message_of(std::string text) {
   return message_of(wire::Part{std::move(kept), data, size});
 }
 
-std::string text_of(const zmq::message_t& message) { return {static_cast<const char*>(message.data()), message.size()}; }
+std::string text_of(const zmq::message_t& message) {
+  return {static_cast<const char*>(message.data()), message.size()};
+}
 
 }  // namespace
 
@@ -62,7 +65,8 @@ void set_server_keys(zmq::socket_t& socket, const KeyPair& keys) {
   socket.set(zmq::sockopt::zap_domain, "troupe");
 }
 
-void set_client_keys(zmq::socket_t& socket, const KeyPair& keys, const std::string& server_public_key) {
+void set_client_keys(zmq::socket_t& socket, const KeyPair& keys,
+                     const std::string& server_public_key) {
   socket.set(zmq::sockopt::curve_serverkey, server_public_key);
   socket.set(zmq::sockopt::curve_publickey, keys.public_key);
   socket.set(zmq::sockopt::curve_secretkey, keys.secret_key);
@@ -71,13 +75,15 @@ void set_client_keys(zmq::socket_t& socket, const KeyPair& keys, const std::stri
 bool send_message(zmq::socket_t& socket, const std::string* route, wire::WireBody message) {
   try {
     const auto send = [&](zmq::message_t part, bool more) {
-      const auto flags = zmq::send_flags::dontwait | (more ? zmq::send_flags::sndmore : zmq::send_flags::none);
+      const auto flags =
+          zmq::send_flags::dontwait | (more ? zmq::send_flags::sndmore : zmq::send_flags::none);
       return socket.send(part, flags).has_value();
     };
     std::size_t left = message.parts.size();
     bool sent = !route || send(zmq::message_t(route->data(), route->size()), true);
     sent = sent && send(message_of(std::move(message.header)), left > 0);
-    for (std::size_t i = 0; sent && i < message.parts.size(); ++i) sent = send(message_of(std::move(message.parts[i])), --left > 0);
+    for (std::size_t i = 0; sent && i < message.parts.size(); ++i)
+      sent = send(message_of(std::move(message.parts[i])), --left > 0);
     return sent;
   } catch (const zmq::error_t& error) {
     if (error.num() == EHOSTUNREACH) return false;
@@ -85,7 +91,8 @@ bool send_message(zmq::socket_t& socket, const std::string* route, wire::WireBod
   }
 }
 
-std::optional<Incoming> receive_message(zmq::socket_t& socket, bool routed, const LinkOptions& options) {
+std::optional<Incoming> receive_message(zmq::socket_t& socket, bool routed,
+                                        const LinkOptions& options) {
   Incoming in;
   zmq::message_t message;
   if (!socket.recv(message, zmq::recv_flags::dontwait)) return std::nullopt;

@@ -10,7 +10,8 @@
 
 namespace troupe::transports {
 
-/// One message as it came in. `oversized`: its bytes or parts were more than a message may have, and were not kept.
+/// One message as it came in. `oversized`: its bytes or parts were more than a message may have,
+/// and were not kept.
 struct Incoming {
   std::string route;  ///< of the connection; ROUTER only
   std::string node;   ///< whose key the connection has; ROUTER only
@@ -20,18 +21,22 @@ struct Incoming {
   wire::WireBody message;
 };
 
-/// What every socket of ours has: limits, no high-water mark (credit bounds what is under way), short handshakes.
+/// What every socket of ours has: limits, no high-water mark (credit bounds what is under way),
+/// short handshakes.
 void set_limits(zmq::socket_t& socket, const LinkOptions& options);
 /// `server`: decides by ZAP whom to let in.
 void set_server_keys(zmq::socket_t& socket, const KeyPair& keys);
-void set_client_keys(zmq::socket_t& socket, const KeyPair& keys, const std::string& server_public_key);
+void set_client_keys(zmq::socket_t& socket, const KeyPair& keys,
+                     const std::string& server_public_key);
 
 /// False when there is no such connection (any more). Raw parts are not copied.
 bool send_message(zmq::socket_t& socket, const std::string* route, wire::WireBody message);
 /// Nothing when no message has come in.
-std::optional<Incoming> receive_message(zmq::socket_t& socket, bool routed, const LinkOptions& options);
+std::optional<Incoming> receive_message(zmq::socket_t& socket, bool routed,
+                                        const LinkOptions& options);
 
-/// What the monitor of a socket tells: ZMQ_EVENT_... with its value (a file descriptor, an error) and endpoint.
+/// What the monitor of a socket tells: ZMQ_EVENT_... with its value (a file descriptor, an error)
+/// and endpoint.
 struct SocketEvent {
   int event = 0, value = 0;
   std::string endpoint;

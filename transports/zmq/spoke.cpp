@@ -10,7 +10,8 @@ namespace troupe::transports {
 
 using wire::Control;
 
-/// Two connections: one for frames, and one for beats, so that a gigabyte of weights on its way does not look like silence.
+/// Two connections: one for frames, and one for beats, so that a gigabyte of weights on its way
+/// does not look like silence.
 class Spoke::Core final : public Station {
  public:
   explicit Core(SpokeOptions spoke)
@@ -24,7 +25,8 @@ class Spoke::Core final : public Station {
       set_client_keys(*socket, given_.keys, given_.hub_public_key);
     }
     beats_.set(zmq::sockopt::linger, 0);
-    check(zmq_socket_monitor(data_.handle(), "inproc://monitor", ZMQ_EVENT_ALL) == 0, "a socket has one monitor");
+    check(zmq_socket_monitor(data_.handle(), "inproc://monitor", ZMQ_EVENT_ALL) == 0,
+          "a socket has one monitor");
     monitor_.connect("inproc://monitor");
   }
   const std::string& hub() const { return given_.hub; }
@@ -37,21 +39,27 @@ class Spoke::Core final : public Station {
     send_message(data_, nullptr, wire::encode_control(hello()));
   }
   void poll_more(std::vector<zmq::pollitem_t>& items) override {
-    for (zmq::socket_t* socket : {&data_, &beats_, &monitor_}) items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
+    for (zmq::socket_t* socket : {&data_, &beats_, &monitor_})
+      items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
   }
   void serve() override;
-  bool transmit(const std::string&, wire::WireBody message) override { return send_message(data_, nullptr, std::move(message)); }
+  bool transmit(const std::string&, wire::WireBody message) override {
+    return send_message(data_, nullptr, std::move(message));
+  }
   bool beat(const std::string&) override {
-    return send_message(beats_, nullptr, wire::encode_control({Control::Kind::beat, session(), 0, 0}));
+    return send_message(beats_, nullptr,
+                        wire::encode_control({Control::Kind::beat, session(), 0, 0}));
   }
   void tick(LinkTime now) override {
     if (now < until_ || state_of(hub()) != Link::State::expected) return;
     const auto seconds = to_text(std::chrono::duration<double>(options.join).count());
-    lose(hub(), cat("it did not answer at ", given_.endpoint, " within ", seconds, " s: is it there, and is its key the one given?"));
+    lose(hub(), cat("it did not answer at ", given_.endpoint, " within ", seconds,
+                    " s: is it there, and is its key the one given?"));
   }
   void end() override {
     zmq_socket_monitor(data_.handle(), nullptr, 0);
-    if (state_of(hub()) != Link::State::joined) data_.set(zmq::sockopt::linger, 0);  // nobody takes what is left
+    if (state_of(hub()) != Link::State::joined)
+      data_.set(zmq::sockopt::linger, 0);  // nobody takes what is left
     for (zmq::socket_t* socket : {&monitor_, &data_, &beats_}) socket->close();
   }
 
@@ -82,8 +90,10 @@ void Spoke::Core::serve() {
 void Spoke::Core::watch() {
   while (auto event = receive_event(monitor_)) {
     if (event->event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) greeted_ = true;
-    if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) ended_ = "it does not know the key of this process";
-    if (event->event == ZMQ_EVENT_DISCONNECTED && greeted_) ended_ = "its connection ended: the process has died or was stopped";
+    if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+      ended_ = "it does not know the key of this process";
+    if (event->event == ZMQ_EVENT_DISCONNECTED && greeted_)
+      ended_ = "its connection ended: the process has died or was stopped";
   }
 }
 
@@ -102,32 +112,48 @@ void Spoke::Core::take_beat(Incoming in) {
   if (!message) return;
   const auto* control = std::get_if<Control>(&*message);
   if (!control || control->kind != Control::Kind::beat)
-    return refusals.add(Refusal::misdirected, hub(), "expected beats only on the connection of beats, found another message");
+    return refusals.add(Refusal::misdirected, hub(),
+                        "expected beats only on the connection of beats, found another message");
   if (control->session == session_of(hub())) heard(hub());
 }
 
-Spoke::Spoke(std::unique_ptr<Core> core) : core_(std::move(core)) {}
-Spoke::~Spoke() { close(); }
+Spoke::Spoke(std::unique_ptr<Core> core) : core_(std::move(core)) {
+}
+Spoke::~Spoke() {
+  close();
+}
 
 Result<std::unique_ptr<Spoke>> Spoke::create(SpokeOptions options) {
-  for (const std::string* key : {&options.keys.public_key, &options.keys.secret_key, &options.hub_public_key}) {
+  for (const std::string* key :
+       {&options.keys.public_key, &options.keys.secret_key, &options.hub_public_key}) {
     if (auto good = decode_key(*key); !good) return fail(good.error());
   }
   if (!options.endpoint.starts_with("ipc://") && !options.endpoint.starts_with("tcp://"))
-    return fail(Errc::usage, cat("expected an endpoint that begins with ipc:// or tcp://, found ", quote(options.endpoint)));
+    return fail(Errc::usage, cat("expected an endpoint that begins with ipc:// or tcp://, found ",
+                                 quote(options.endpoint)));
   return std::unique_ptr<Spoke>(new Spoke(std::make_unique<Core>(std::move(options))));
 }
 
-void Spoke::open() { core_->open(); }
-void Spoke::close() { core_->close(); }
-std::uint64_t Spoke::attach(const std::string& node, Receiver receive) { return core_->attach(node, std::move(receive)); }
-void Spoke::detach(const std::string&) { core_->detach(); }
-const Refusals& Spoke::refusals() const { return core_->refusals; }
+void Spoke::open() {
+  core_->open();
+}
+void Spoke::close() {
+  core_->close();
+}
+std::uint64_t Spoke::attach(const std::string& node, Receiver receive) {
+  return core_->attach(node, std::move(receive));
+}
+void Spoke::detach(const std::string&) {
+  core_->detach();
+}
+const Refusals& Spoke::refusals() const {
+  return core_->refusals;
+}
 
 Result<> Spoke::send(Frame frame) {
   if (frame.to.node != core_->name && frame.to.node != core_->hub())
-    return fail(Errc::unsupported,
-                cat("node '", core_->name, "' talks to its hub '", core_->hub(), "' only, not to '", frame.to.node, "'"));
+    return fail(Errc::unsupported, cat("node '", core_->name, "' talks to its hub '", core_->hub(),
+                                       "' only, not to '", frame.to.node, "'"));
   return core_->send(std::move(frame));
 }
 

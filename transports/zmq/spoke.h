@@ -1,4 +1,5 @@
-// Spoke: one process of a star. It talks to its hub only (hub.h), with a key of its own, and knows the hub by the hub's key.
+// Spoke: one process of a star. It talks to its hub only (hub.h), with a key of its own, and knows
+// the hub by the hub's key.
 #pragma once
 
 #include <memory>
@@ -35,7 +36,8 @@ class Spoke final : public Transport {
 
   std::uint64_t attach(const std::string& node, Receiver receive) override;
   void detach(const std::string& node) override;
-  /// Errc::full beyond the hub's window, Errc::closed when the hub is lost, Errc::unsupported for another spoke.
+  /// Errc::full beyond the hub's window, Errc::closed when the hub is lost, Errc::unsupported for
+  /// another spoke.
   Result<> send(Frame frame) override;
 
   const Refusals& refusals() const;

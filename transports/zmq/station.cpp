@@ -57,7 +57,8 @@ Result<> Station::send(Frame frame) {
   }
   const auto link = links_.find(frame.to.node);
   check(link != links_.end(), "a station sends to its peers");
-  Result<wire::WireBody> message = wire::encode_to_send(frame, options.most_bytes, options.most_header);
+  Result<wire::WireBody> message =
+      wire::encode_to_send(frame, options.most_bytes, options.most_header);
   if (!message) return fail(std::move(message.error()));
   {
     const std::lock_guard lock(links_mutex_);
@@ -70,7 +71,8 @@ Result<> Station::send(Frame frame) {
 void Station::wake() {
   if (woken_.exchange(true)) return;
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);  // fails only when it is awake already
+  [[maybe_unused]] const auto written =
+      ::write(wake_fd_, &one, sizeof one);  // fails only when it is awake already
 }
 
 void Station::open() {
@@ -113,10 +115,12 @@ void Station::wait(LinkTime::duration most) {
   std::vector<zmq::pollitem_t> items{{nullptr, wake_fd_, ZMQ_POLLIN, 0}};
   poll_more(items);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(most);
-  const int ready = zmq_poll(reinterpret_cast<zmq_pollitem_t*>(items.data()), static_cast<int>(items.size()), std::max(left.count(), 0L));
+  const int ready = zmq_poll(reinterpret_cast<zmq_pollitem_t*>(items.data()),
+                             static_cast<int>(items.size()), std::max(left.count(), 0L));
   if (ready < 0 && zmq_errno() != EINTR) throw zmq::error_t();
   if ((items[0].revents & ZMQ_POLLIN) == 0) return;
-  // Read, then cleared: whoever finds it set in between has its message in a link, which is looked at after this.
+  // Read, then cleared: whoever finds it set in between has its message in a link, which is looked
+  // at after this.
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got = ::read(wake_fd_, &count, sizeof count);
   woken_ = false;
@@ -133,8 +137,8 @@ void Station::flush() {
   }
 }
 
-/// When nothing is queued any more, goodbye is said; a peer's goodbye in return shows that it has everything. (A socket that is closed with
-/// something unread in it may take back what it sent.)
+/// When nothing is queued any more, goodbye is said; a peer's goodbye in return shows that it has
+/// everything. (A socket that is closed with something unread in it may take back what it sent.)
 bool Station::left() {
   bool queued = false, joined = false;
   {
@@ -154,11 +158,13 @@ bool Station::left() {
 }
 
 void Station::goodbye(const std::string& peer) {
-  if (state_of(peer) == Link::State::joined) transmit(peer, wire::encode_control({Control::Kind::bye, session_, 0, 0}));
+  if (state_of(peer) == Link::State::joined)
+    transmit(peer, wire::encode_control({Control::Kind::bye, session_, 0, 0}));
 }
 
 void Station::keep_time(LinkTime now) {
-  // When this thread itself was held up (a laptop that slept, SIGSTOP), what came in meanwhile is read first.
+  // When this thread itself was held up (a laptop that slept, SIGSTOP), what came in meanwhile is
+  // read first.
   const bool on_time = now - next_tick_ < options.silence / 2;
   next_tick_ = now + options.silence / 5;
   for (const auto& [peer, link] : links_) {
@@ -167,7 +173,9 @@ void Station::keep_time(LinkTime now) {
       const std::lock_guard lock(links_mutex_);
       silent = on_time && link.silent_since(now - options.silence);
     }
-    if (silent) lose(peer, cat("nothing was heard of it for ", to_text(std::chrono::duration<double>(options.silence).count()), " s"));
+    if (silent)
+      lose(peer, cat("nothing was heard of it for ",
+                     to_text(std::chrono::duration<double>(options.silence).count()), " s"));
     if (state_of(peer) == Link::State::joined && !beat(peer)) lose(peer, "its connection ended");
   }
   tick(now);
@@ -186,7 +194,8 @@ std::uint64_t Station::session_of(const std::string& peer) {
 void Station::join(const std::string& peer, const Control& hello) {
   {
     const std::lock_guard lock(links_mutex_);
-    links_.at(peer).join(hello.session, {hello.frames, hello.bytes}, std::chrono::steady_clock::now());
+    links_.at(peer).join(hello.session, {hello.frames, hello.bytes},
+                         std::chrono::steady_clock::now());
   }
   if (options.on_peer) options.on_peer({peer, PeerEvent::What::joined, ""});
 }
@@ -206,8 +215,8 @@ void Station::lose(const std::string& peer, const std::string& why) {
 std::optional<std::variant<Frame, Control>> Station::decode(const std::string& peer, Incoming& in) {
   if (in.oversized) {
     refusals.add(Refusal::oversized, peer,
-                 cat("expected at most ", options.most_bytes, " bytes, ", options.most_header, " of them in the header, found ", in.bytes,
-                     " or more"));
+                 cat("expected at most ", options.most_bytes, " bytes, ", options.most_header,
+                     " of them in the header, found ", in.bytes, " or more"));
     return std::nullopt;
   }
   auto message = wire::decode_message(std::move(in.message), peer);
@@ -238,9 +247,11 @@ void Station::take_frame(const std::string& peer, Frame frame, std::size_t bytes
     tell = link.received(bytes);
   }
   if (frame.from.node != peer) {
-    refusals.add(Refusal::impersonation, peer, cat("expected frames in its own name, found one from ", quote(frame.from.node)));
+    refusals.add(Refusal::impersonation, peer,
+                 cat("expected frames in its own name, found one from ", quote(frame.from.node)));
   } else if (frame.to.node != name) {
-    refusals.add(Refusal::misdirected, peer, cat("expected frames to '", name, "', found one to ", quote(frame.to.node)));
+    refusals.add(Refusal::misdirected, peer,
+                 cat("expected frames to '", name, "', found one to ", quote(frame.to.node)));
   } else {
     deliver(std::move(frame));
   }
@@ -253,7 +264,8 @@ void Station::grant(const std::string& peer) {
     const std::lock_guard lock(links_mutex_);
     totals = links_.at(peer).received_totals();
   }
-  if (!transmit(peer, wire::encode_control({Control::Kind::grant, session_, totals.frames, totals.bytes})))
+  if (!transmit(peer, wire::encode_control(
+                          {Control::Kind::grant, session_, totals.frames, totals.bytes})))
     lose(peer, "its connection ended");
 }
 
@@ -268,7 +280,9 @@ void Station::take_control(const std::string& peer, const Control& control) {
     const std::lock_guard lock(links_mutex_);
     good = links_.at(peer).consumed({control.frames, control.bytes});
   }
-  if (!good) refusals.add(Refusal::malformed, peer, "expected credit for what was sent, found a second hello or credit for more");
+  if (!good)
+    refusals.add(Refusal::malformed, peer,
+                 "expected credit for what was sent, found a second hello or credit for more");
 }
 
 }  // namespace troupe::transports

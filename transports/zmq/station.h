@@ -1,6 +1,7 @@
-// Station: what hub and spoke have in common: one node, links to peers, and the thread that alone touches the sockets. It moves messages
-// from the links to the sockets and from the sockets to the node, answers with credit, sends beats and notices silence.
-// What differs (who a message is from, where one goes, who may connect) is in hub.cpp and spoke.cpp.
+// Station: what hub and spoke have in common: one node, links to peers, and the thread that alone
+// touches the sockets. It moves messages from the links to the sockets and from the sockets to the
+// node, answers with credit, sends beats and notices silence. What differs (who a message is from,
+// where one goes, who may connect) is in hub.cpp and spoke.cpp.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,8 @@ class Station {
   Refusals refusals;
 
  protected:
-  /// The station's own thread calls these. `transmit` and `beat` say false when the peer's connection is gone.
+  /// The station's own thread calls these. `transmit` and `beat` say false when the peer's
+  /// connection is gone.
   virtual void begin() = 0;
   virtual void poll_more(std::vector<zmq::pollitem_t>& items) = 0;
   virtual void serve() = 0;  ///< everything that has come in
@@ -56,7 +58,9 @@ class Station {
   void lose(const std::string& peer, const std::string& why);
   Link::State state_of(const std::string& peer);
   std::uint64_t session_of(const std::string& peer);
-  wire::Control hello() const { return {wire::Control::Kind::hello, session_, options.window.frames, options.window.bytes}; }
+  wire::Control hello() const {
+    return {wire::Control::Kind::hello, session_, options.window.frames, options.window.bytes};
+  }
   std::uint64_t session() const { return session_; }
 
   zmq::context_t context{1};

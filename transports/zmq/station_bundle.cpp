@@ -9,7 +9,8 @@ bool Station::send_all(const std::string& peer, std::vector<wire::WireBody> read
   std::vector<wire::WireBody> small;
   std::size_t bytes = 0;
   const auto send_small = [&] {
-    const bool sent = small.empty() || transmit(peer, small.size() == 1 ? std::move(small[0]) : wire::bundle(small));
+    const bool sent = small.empty() ||
+                      transmit(peer, small.size() == 1 ? std::move(small[0]) : wire::bundle(small));
     small.clear();
     bytes = 0;
     return sent;
@@ -26,7 +27,8 @@ bool Station::send_all(const std::string& peer, std::vector<wire::WireBody> read
   return send_small();
 }
 
-void Station::split(const std::string& peer, Incoming in, const std::function<void(Incoming)>& each) {
+void Station::split(const std::string& peer, Incoming in,
+                    const std::function<void(Incoming)>& each) {
   if (!wire::is_bundle(in.message)) return each(std::move(in));
   auto messages = wire::unbundle(in.message, peer);
   if (!messages) return refusals.add(Refusal::malformed, peer, messages.error().what);

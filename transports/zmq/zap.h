@@ -1,5 +1,6 @@
-// Zap: who may connect. ZeroMQ asks it (ZAP 1.0, rfc.zeromq.org/spec/27) about every CURVE handshake of its context: a public key on the
-// list is let in as the node that has it, any other is refused.
+// Zap: who may connect. ZeroMQ asks it (ZAP 1.0, rfc.zeromq.org/spec/27) about every CURVE
+// handshake of its context: a public key on the list is let in as the node that has it, any other
+// is refused.
 #pragma once
 
 #include <map>

@@ -11,18 +11,23 @@ namespace {
 // A longer answer is compared letter for letter only.
 constexpr std::size_t longest_answer = 4096;
 
-bool near(double a, double b, double tolerance) { return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b)); }
+bool near(double a, double b, double tolerance) {
+  return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
+}
 
 bool same_number(const Number& a, const Number& b, double tolerance) {
-  if (!a.integer.empty() && !b.integer.empty() && a.percent == b.percent) return a.integer == b.integer;
+  if (!a.integer.empty() && !b.integer.empty() && a.percent == b.percent)
+    return a.integer == b.integer;
   if (near(a.value, b.value, tolerance)) return true;
-  return a.percent != b.percent && near(a.percent ? a.value / 100 : a.value, b.percent ? b.value / 100 : b.value, tolerance);
+  return a.percent != b.percent &&
+         near(a.percent ? a.value / 100 : a.value, b.percent ? b.value / 100 : b.value, tolerance);
 }
 
 // Begin of the last `word` that "{" follows, or npos.
 std::size_t last_command(std::string_view text, std::string_view word) {
   auto at = text.rfind(word);
-  while (at != text.npos && !text.substr(at + word.size()).starts_with('{')) at = at == 0 ? text.npos : text.rfind(word, at - 1);
+  while (at != text.npos && !text.substr(at + word.size()).starts_with('{'))
+    at = at == 0 ? text.npos : text.rfind(word, at - 1);
   return at;
 }
 
@@ -52,7 +57,9 @@ std::optional<std::string_view> last_number(std::string_view text) {
 std::optional<std::string_view> last_boxed(std::string_view text) {
   const auto boxed = last_command(text, "\\boxed"), fbox = last_command(text, "\\fbox");
   if (boxed == std::string_view::npos && fbox == std::string_view::npos) return std::nullopt;
-  const auto at = boxed == std::string_view::npos ? fbox : fbox == std::string_view::npos ? boxed : std::max(boxed, fbox);
+  const auto at = boxed == std::string_view::npos  ? fbox
+                  : fbox == std::string_view::npos ? boxed
+                                                   : std::max(boxed, fbox);
   return braced(text.substr(text.find('{', at)));
 }
 

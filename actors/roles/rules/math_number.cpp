@@ -1,4 +1,5 @@
-// Numbers as people and LaTeX write them, and the one spelling that answers are brought to before they are read or compared.
+// Numbers as people and LaTeX write them, and the one spelling that answers are brought to before
+// they are read or compared.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -46,7 +47,8 @@ std::string respelled(std::string_view text) {
     bool matched = false;
     for (const auto& s : spellings) {
       // \left must not eat the head of \leftarrow, \quad that of \quadruple.
-      const bool word = is_letter(s.from.back()) && s.from.size() < text.size() && is_letter(text[s.from.size()]) && s.to.empty();
+      const bool word = is_letter(s.from.back()) && s.from.size() < text.size() &&
+                        is_letter(text[s.from.size()]) && s.to.empty();
       if (word || !take(text, s.from)) continue;
       out += s.to;
       matched = true;
@@ -77,7 +79,8 @@ std::string_view unwrapped(std::string_view text) {
 // "x = 5" is 5: at most two letters before the only equals sign.
 std::string_view right_of_equals(std::string_view text) {
   const auto at = text.find('=');
-  if (at == std::string_view::npos || at > 2 || text.find('=', at + 1) != std::string_view::npos) return text;
+  if (at == std::string_view::npos || at > 2 || text.find('=', at + 1) != std::string_view::npos)
+    return text;
   return trimmed(text.substr(at + 1));
 }
 
@@ -86,7 +89,8 @@ struct Plain {
   std::string integer;
 };
 
-// Takes digits with thousands separated, or not, from the front; `digits` receives them without commas.
+// Takes digits with thousands separated, or not, from the front; `digits` receives them without
+// commas.
 bool take_digits(std::string_view& text, std::string& digits) {
   const auto run = [&](std::size_t from) {
     auto end = from;
@@ -97,7 +101,8 @@ bool take_digits(std::string_view& text, std::string& digits) {
   digits.append(text.substr(0, length));
   const bool grouped = length >= 1 && length <= 3;
   text.remove_prefix(length);
-  while (grouped && text.starts_with(',') && run(1) == 3) digits.append(text.substr(1, 3)), text.remove_prefix(4);
+  while (grouped && text.starts_with(',') && run(1) == 3)
+    digits.append(text.substr(1, 3)), text.remove_prefix(4);
   return length > 0;
 }
 
@@ -123,7 +128,8 @@ std::optional<Plain> take_plain(std::string_view& text) {
   if (rest.starts_with('.') && rest.size() > 1 && is_digit(rest[1])) {
     integer = false;
     digits += '.';
-    for (rest.remove_prefix(1); !rest.empty() && is_digit(rest.front()); rest.remove_prefix(1)) digits += rest.front();
+    for (rest.remove_prefix(1); !rest.empty() && is_digit(rest.front()); rest.remove_prefix(1))
+      digits += rest.front();
   } else if (whole && rest == ".") {
     rest.remove_prefix(1);
   } else if (!whole) {
@@ -133,7 +139,8 @@ std::optional<Plain> take_plain(std::string_view& text) {
   Plain out;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), out.value);
   if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size()) return std::nullopt;
-  if (integer) out.integer = digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1));
+  if (integer)
+    out.integer = digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1));
   text = rest;
   return out;
 }
@@ -170,9 +177,11 @@ std::optional<double> take_frac(std::string_view& text) {
 }
 
 // Words that change the number before them, and so are no units.
-constexpr std::array<std::string_view, 7> multipliers{"pi", "hundred", "thousand", "million", "billion", "trillion", "dozen"};
+constexpr std::array<std::string_view, 7> multipliers{"pi",      "hundred",  "thousand", "million",
+                                                      "billion", "trillion", "dozen"};
 
-// A unit: nothing, \text{...} with a small power, or words set apart ("5 cm", "3 square feet", not "2x" or "2 pi").
+// A unit: nothing, \text{...} with a small power, or words set apart ("5 cm", "3 square feet", not
+// "2x" or "2 pi").
 bool is_unit(std::string_view text) {
   if (text.empty()) return true;
   if (take(text, "\\text")) {
@@ -182,9 +191,11 @@ bool is_unit(std::string_view text) {
     return text.empty() || text == "^2" || text == "^3" || text == "^{2}" || text == "^{3}";
   }
   if (!take(text, " ") || text.size() < 2 || text.size() > 40) return false;
-  const auto stray = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ /^23.");
+  const auto stray =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ /^23.");
   const auto first = text.substr(0, text.find(' '));
-  return is_letter(text.front()) && stray == text.npos && std::find(multipliers.begin(), multipliers.end(), first) == multipliers.end();
+  return is_letter(text.front()) && stray == text.npos &&
+         std::find(multipliers.begin(), multipliers.end(), first) == multipliers.end();
 }
 
 }  // namespace

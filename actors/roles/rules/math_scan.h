@@ -6,10 +6,18 @@
 
 namespace troupe::actors::rules {
 
-constexpr bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v'; }
-constexpr bool is_digit(char c) { return '0' <= c && c <= '9'; }
-constexpr bool is_letter(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z'); }
-constexpr bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
+constexpr bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v';
+}
+constexpr bool is_digit(char c) {
+  return '0' <= c && c <= '9';
+}
+constexpr bool is_letter(char c) {
+  return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z');
+}
+constexpr bool is_word(char c) {
+  return is_letter(c) || is_digit(c) || c == '_';
+}
 
 constexpr std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
@@ -23,7 +31,8 @@ constexpr bool take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-/// `text` begins with '{': what stands between it and its partner, or nothing when it has none. Escaped braces do not count.
+/// `text` begins with '{': what stands between it and its partner, or nothing when it has none.
+/// Escaped braces do not count.
 constexpr std::optional<std::string_view> braced(std::string_view text) {
   std::size_t depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

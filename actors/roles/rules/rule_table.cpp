@@ -20,7 +20,8 @@ using Submission = protocol::Submission;
 Result<std::string> answer_of(const Submission& s) {
   if (s.answer.is_string()) return s.answer.string();
   if (s.answer.is_number()) return s.answer.dump();
-  return fail(Errc::bad_input, cat("the row's answer should be a text or a number, it is ", s.answer.type_name()));
+  return fail(Errc::bad_input,
+              cat("the row's answer should be a text or a number, it is ", s.answer.type_name()));
 }
 
 std::string_view judged_part(const Submission& s, const std::string& tag) {
@@ -31,8 +32,8 @@ struct Exact {
   ExactOptions match;
   std::string tag;
   static void each_field(auto& self, auto&& field) {
-    field("strip", self.match.strip), field("collapse_spaces", self.match.collapse_spaces), field("ignore_case", self.match.ignore_case),
-        field("tag", self.tag);
+    field("strip", self.match.strip), field("collapse_spaces", self.match.collapse_spaces),
+        field("ignore_case", self.match.ignore_case), field("tag", self.tag);
   }
   Result<double> operator()(const Submission& s) const {
     const auto answer = answer_of(s);
@@ -46,13 +47,15 @@ struct Gsm8k {
   double format_score = 0;
   std::string tag;
   static void each_field(auto& self, auto&& field) {
-    field("flexible", self.flexible), field("format_score", self.format_score), field("tag", self.tag);
+    field("flexible", self.flexible), field("format_score", self.format_score),
+        field("tag", self.tag);
   }
   Result<double> operator()(const Submission& s) const {
     const auto answer = answer_of(s);
     if (!answer) return fail(answer.error());
     const auto truth = after_hashes(*answer).value_or(std::string_view(*answer));
-    if (!read_number(normalize_math(truth))) return fail(Errc::bad_input, cat("the row's answer is not a number: ", quote(truth)));
+    if (!read_number(normalize_math(truth)))
+      return fail(Errc::bad_input, cat("the row's answer is not a number: ", quote(truth)));
     const auto text = judged_part(s, tag);
     auto found = after_hashes(text);
     if (!found && flexible) found = last_number(text);
@@ -65,7 +68,8 @@ struct Boxed {
   double tolerance = 1e-9, format_score = 0;
   std::string tag;
   static void each_field(auto& self, auto&& field) {
-    field("tolerance", self.tolerance), field("format_score", self.format_score), field("tag", self.tag);
+    field("tolerance", self.tolerance), field("format_score", self.format_score),
+        field("tag", self.tag);
   }
   Result<double> operator()(const Submission& s) const {
     const auto answer = answer_of(s);
@@ -85,28 +89,38 @@ struct Format {
     if (tags.empty()) return fail(Errc::usage, cat(where, ".tags: expected at least one tag"));
     for (const auto& tag : tags)
       if (tag.empty() || tag.find_first_of("<>/") != tag.npos)
-        return fail(Errc::usage, cat(where, ".tags: expected names like \"think\", found ", quote(tag)));
+        return fail(Errc::usage,
+                    cat(where, ".tags: expected names like \"think\", found ", quote(tag)));
     return {};
   }
-  Result<double> operator()(const Submission& s) const { return has_format(s.completion, tags) ? 1.0 : 0.0; }
+  Result<double> operator()(const Submission& s) const {
+    return has_format(s.completion, tags) ? 1.0 : 0.0;
+  }
 };
 
 struct Length {
   enum class Unit { characters, words };
-  friend constexpr std::array<std::string_view, 2> names_of(Unit) { return {"characters", "words"}; }
+  friend constexpr std::array<std::string_view, 2> names_of(Unit) {
+    return {"characters", "words"};
+  }
   Unit unit = Unit::characters;
   int min = 0, max = 0, buffer = 0;
   static void each_field(auto& self, auto&& field) {
-    field("unit", self.unit), field("min", self.min), field("max", self.max), field("buffer", self.buffer);
+    field("unit", self.unit), field("min", self.min), field("max", self.max),
+        field("buffer", self.buffer);
   }
   Result<> validate(const std::string& where) const {
-    if (min < 0 || max < 0 || buffer < 0 || buffer > max || (max > 0 && min > max) || (min == 0 && max == 0))
-      return fail(Errc::usage, cat(where, ": expected 0 <= min <= max, 0 <= buffer <= max and a min or a max above 0, found min ", min,
-                                   ", max ", max, ", buffer ", buffer));
+    if (min < 0 || max < 0 || buffer < 0 || buffer > max || (max > 0 && min > max) ||
+        (min == 0 && max == 0))
+      return fail(Errc::usage, cat(where,
+                                   ": expected 0 <= min <= max, 0 <= buffer <= max and a min or a "
+                                   "max above 0, found min ",
+                                   min, ", max ", max, ", buffer ", buffer));
     return {};
   }
   Result<double> operator()(const Submission& s) const {
-    const auto length = unit == Unit::words ? count_words(s.completion) : count_characters(s.completion);
+    const auto length =
+        unit == Unit::words ? count_words(s.completion) : count_characters(s.completion);
     return length_penalty(static_cast<double>(length), min, max, buffer);
   }
 };
@@ -117,7 +131,9 @@ Rule one_by_one(Judge judge) {
   return {[judge = std::move(judge)](std::span<const Submission> submissions) {
             std::vector<Result<Scored>> out;
             for (const auto& submission : submissions)
-              out.push_back(Result<double>(judge(submission)).map([](double reward) { return Scored{reward, {}}; }));
+              out.push_back(Result<double>(judge(submission)).map([](double reward) {
+                return Scored{reward, {}};
+              }));
             return out;
           },
           {}};
@@ -126,24 +142,31 @@ Rule one_by_one(Judge judge) {
 struct RegexOptions {
   std::string pattern;
   bool full = false;
-  static void each_field(auto& self, auto&& field) { field("pattern", self.pattern), field("full", self.full); }
+  static void each_field(auto& self, auto&& field) {
+    field("pattern", self.pattern), field("full", self.full);
+  }
 };
 
 Result<Rule> make_regex(const Json& options, const std::string& where) {
   const auto read = fields_from_json<RegexOptions>(options, where);
   if (!read) return fail(read.error());
-  if (read->pattern.empty()) return fail(Errc::usage, cat(where, ".pattern: expected a regular expression, found none"));
+  if (read->pattern.empty())
+    return fail(Errc::usage, cat(where, ".pattern: expected a regular expression, found none"));
   auto compiled = engine::tokenizer::Regex::compile(read->pattern, cat(where, ".pattern"));
   if (!compiled) return fail(Errc::usage, compiled.error().what);
   const auto regex = std::make_shared<const engine::tokenizer::Regex>(std::move(*compiled));
   return one_by_one([regex, full = read->full](const Submission& s) -> Result<double> {
-    if (!valid_utf8(s.completion)) return fail(Errc::bad_input, "the completion is not valid UTF-8");
+    if (!valid_utf8(s.completion))
+      return fail(Errc::bad_input, "the completion is not valid UTF-8");
     std::vector<engine::tokenizer::Range> found;
     try {
       regex->find_all(s.completion, found);
-    } catch (const Failure& failure) { return fail(failure.error()); }
+    } catch (const Failure& failure) {
+      return fail(failure.error());
+    }
     if (!full) return found.empty() ? 0.0 : 1.0;
-    return !found.empty() && found[0] == engine::tokenizer::Range{0, s.completion.size()} ? 1.0 : 0.0;
+    return !found.empty() && found[0] == engine::tokenizer::Range{0, s.completion.size()} ? 1.0
+                                                                                          : 0.0;
   });
 }
 
@@ -162,8 +185,9 @@ Result<Rule> make_command(const Json& options, const std::string& where) {
   if (!read) return fail(read.error());
   if (auto valid = read->validate(where); !valid) return fail(valid.error());
   const auto command = std::make_shared<Command>(std::move(*read), where);
-  return Rule{[command](std::span<const Submission> submissions) { return command->judge(submissions); },
-              [command] { return command->start(); }};
+  return Rule{
+      [command](std::span<const Submission> submissions) { return command->judge(submissions); },
+      [command] { return command->start(); }};
 }
 
 using Maker = Result<Rule> (*)(const Json&, const std::string&);
@@ -184,7 +208,8 @@ Result<Rule> make_rule(std::string_view name, const Json& options, const std::st
     known.emplace_back(word);
   }
   const std::string near = nearest(name, known);
-  return fail(Errc::usage, cat(where, ": unknown rule ", quote(name), near.empty() ? "" : cat(", did you mean ", near, "?"), " Known are ",
+  return fail(Errc::usage, cat(where, ": unknown rule ", quote(name),
+                               near.empty() ? "" : cat(", did you mean ", near, "?"), " Known are ",
                                join(known, ", ")));
 }
 

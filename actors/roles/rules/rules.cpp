@@ -17,7 +17,8 @@ struct PartConfig {
   double weight = 1;
   Json options;
   static void each_field(auto& self, auto&& field) {
-    field("name", self.name), field("label", self.label), field("weight", self.weight), field("options", self.options);
+    field("name", self.name), field("label", self.label), field("weight", self.weight),
+        field("options", self.options);
   }
 };
 
@@ -25,19 +26,24 @@ struct PartConfig {
 
 Result<Rules> Rules::from_json(const Json& list, const std::string& where) {
   if (!list.is_array() || list.array().empty())
-    return fail(Errc::usage, cat(where, R"(: expected a list of rules like [{"name": "exact_match"}], found )", list.type_name()));
+    return fail(Errc::usage,
+                cat(where, R"(: expected a list of rules like [{"name": "exact_match"}], found )",
+                    list.type_name()));
   Rules out;
   for (std::size_t i = 0; i < list.array().size(); ++i) {
     const std::string place = cat(where, "[", i, "]");
     auto config = fields_from_json<PartConfig>(list.array()[i], place);
     if (!config) return fail(config.error());
-    auto rule = make_rule(config->name, config->options, cat(place, config->options.is_null() ? "" : ".options"));
+    auto rule = make_rule(config->name, config->options,
+                          cat(place, config->options.is_null() ? "" : ".options"));
     if (!rule) return fail(rule.error());
-    if (!std::isfinite(config->weight)) return fail(Errc::usage, cat(place, ".weight: expected a finite number"));
+    if (!std::isfinite(config->weight))
+      return fail(Errc::usage, cat(place, ".weight: expected a finite number"));
     const std::string label = config->label.empty() ? config->name : config->label;
     const auto known = out.labels();
     if (std::find(known.begin(), known.end(), label) != known.end())
-      return fail(Errc::usage, cat(place, ": a second rule is called ", quote(label), "; give it another \"label\""));
+      return fail(Errc::usage, cat(place, ": a second rule is called ", quote(label),
+                                   "; give it another \"label\""));
     out.parts_.push_back({label, config->weight, std::move(*rule)});
   }
   return out;
@@ -53,19 +59,22 @@ Result<> Rules::start() const {
 
 namespace {
 
-void add(protocol::Verdict& verdict, double& sum, const std::string& label, double weight, const Result<Scored>& scored) {
+void add(protocol::Verdict& verdict, double& sum, const std::string& label, double weight,
+         const Result<Scored>& scored) {
   if (!scored) {
     verdict.failure += cat(verdict.failure.empty() ? "" : "; ", label, ": ", scored.error().what);
     return;
   }
   verdict.parts.emplace_back(label, scored->reward);
-  for (const auto& [name, value] : scored->parts) verdict.parts.emplace_back(cat(label, "/", name), value);
+  for (const auto& [name, value] : scored->parts)
+    verdict.parts.emplace_back(cat(label, "/", name), value);
   sum += weight * scored->reward;
 }
 
 }  // namespace
 
-std::vector<protocol::Verdict> Rules::judge(std::span<const protocol::Submission> submissions) const {
+std::vector<protocol::Verdict> Rules::judge(
+    std::span<const protocol::Submission> submissions) const {
   std::vector<protocol::Verdict> verdicts(submissions.size());
   std::vector<protocol::Submission> short_enough;
   std::vector<std::size_t> places;
@@ -74,12 +83,14 @@ std::vector<protocol::Verdict> Rules::judge(std::span<const protocol::Submission
     if (bytes <= longest_completion)
       short_enough.push_back(submissions[i]), places.push_back(i);
     else
-      verdicts[i].failure = cat("the completion has ", bytes, " bytes, more than the ", longest_completion, " that rules read");
+      verdicts[i].failure = cat("the completion has ", bytes, " bytes, more than the ",
+                                longest_completion, " that rules read");
   }
   std::vector<double> sums(places.size());
   for (const auto& part : parts_) {
     const auto scores = part.rule.judge(short_enough);
-    for (std::size_t i = 0; i < places.size(); ++i) add(verdicts[places[i]], sums[i], part.label, part.weight, scores[i]);
+    for (std::size_t i = 0; i < places.size(); ++i)
+      add(verdicts[places[i]], sums[i], part.label, part.weight, scores[i]);
   }
   for (std::size_t i = 0; i < places.size(); ++i)
     if (verdicts[places[i]].failure.empty()) verdicts[places[i]].reward = sums[i];

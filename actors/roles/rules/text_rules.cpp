@@ -23,8 +23,12 @@ std::string canonical(std::string_view text, const ExactOptions& options) {
   return out;
 }
 
-std::string opening(std::string_view tag) { return "<" + std::string(tag) + ">"; }
-std::string closing(std::string_view tag) { return "</" + std::string(tag) + ">"; }
+std::string opening(std::string_view tag) {
+  return "<" + std::string(tag) + ">";
+}
+std::string closing(std::string_view tag) {
+  return "</" + std::string(tag) + ">";
+}
 
 }  // namespace
 
@@ -35,7 +39,8 @@ bool exact_match(std::string_view text, std::string_view answer, const ExactOpti
 bool has_format(std::string_view text, const std::vector<std::string>& tags) {
   const auto holds_a_tag = [&](std::string_view content) {
     return std::any_of(tags.begin(), tags.end(), [&](const auto& tag) {
-      return content.find(opening(tag)) != content.npos || content.find(closing(tag)) != content.npos;
+      return content.find(opening(tag)) != content.npos ||
+             content.find(closing(tag)) != content.npos;
     });
   };
   for (const auto& tag : tags) {
@@ -63,13 +68,15 @@ double length_penalty(double length, double shortest, double longest, double buf
 }
 
 std::size_t count_characters(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 std::size_t count_words(std::string_view text) {
   std::size_t words = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) words += !is_space(text[i]) && (i == 0 || is_space(text[i - 1]));
+  for (std::size_t i = 0; i < text.size(); ++i)
+    words += !is_space(text[i]) && (i == 0 || is_space(text[i - 1]));
   return words;
 }
 

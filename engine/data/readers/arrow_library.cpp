@@ -10,7 +10,8 @@ namespace {
 
 using Reader = Result<std::unique_ptr<RowReader>>;
 using OpenParquet = void(const std::string&, Reader&);
-// The file is mapped and given back on this side: the library has its own copy of what remembers mappings.
+// The file is mapped and given back on this side: the library has its own copy of what remembers
+// mappings.
 using OpenArrow = void(const std::string&, std::shared_ptr<const MappedFile>, Reader&);
 
 template <class Open>
@@ -18,11 +19,15 @@ Result<Open*> load(const char* symbol_name) {
   const auto symbol = load_from_module("libtroupe_parquet.so", symbol_name);
   if (symbol) return reinterpret_cast<Open*>(*symbol);
   if (symbol.error().code != Errc::not_found)
-    return fail(Errc::unsupported, cat("reading parquet and Arrow files needs their library, but ", symbol.error().what,
-                                       ": run cmake/fetch_arrow.sh with the build folder and build again"));
-  return fail(Errc::unsupported,
-              cat("reading parquet and Arrow files needs Arrow's library, which this build was made without (", symbol.error().what,
-                  "): run cmake/fetch_arrow.sh with the build folder, then cmake and the build again, or convert the file to .jsonl"));
+    return fail(
+        Errc::unsupported,
+        cat("reading parquet and Arrow files needs their library, but ", symbol.error().what,
+            ": run cmake/fetch_arrow.sh with the build folder and build again"));
+  return fail(Errc::unsupported, cat("reading parquet and Arrow files needs Arrow's library, which "
+                                     "this build was made without (",
+                                     symbol.error().what,
+                                     "): run cmake/fetch_arrow.sh with the build folder, then "
+                                     "cmake and the build again, or convert the file to .jsonl"));
 }
 
 template <class Open, class... More>

@@ -1,4 +1,5 @@
-// Parquet and Arrow files through libtroupe_parquet.so, which is loaded when the first one is opened, so that nobody else pays for Arrow.
+// Parquet and Arrow files through libtroupe_parquet.so, which is loaded when the first one is
+// opened, so that nobody else pays for Arrow.
 #pragma once
 
 #include "engine/base/file.h"
@@ -6,7 +7,8 @@
 
 namespace troupe::engine::data {
 
-/// A reader of a parquet file. Errc::unsupported when the library is not there (says what to do); Errc::io, corrupt for the file.
+/// A reader of a parquet file. Errc::unsupported when the library is not there (says what to do);
+/// Errc::io, corrupt for the file.
 Result<std::unique_ptr<RowReader>> open_parquet(const std::string& path);
 /// A reader of an Arrow IPC file or stream, mapped. The same errors.
 Result<std::unique_ptr<RowReader>> open_arrow(const std::string& path, MappedFile file);

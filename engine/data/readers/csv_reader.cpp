@@ -19,8 +19,10 @@ std::string column_list(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Result<std::unique_ptr<RowReader>> CsvReader::open(std::string path, TextStream stream, char delimiter, std::vector<std::string> names) {
-  std::unique_ptr<CsvReader> reader(new CsvReader(std::move(path), std::move(stream), delimiter, std::move(names)));
+Result<std::unique_ptr<RowReader>> CsvReader::open(std::string path, TextStream stream,
+                                                   char delimiter, std::vector<std::string> names) {
+  std::unique_ptr<CsvReader> reader(
+      new CsvReader(std::move(path), std::move(stream), delimiter, std::move(names)));
   if (auto ok = reader->header_ ? reader->read_header() : Result<>(); !ok) return fail(ok.error());
   return std::unique_ptr<RowReader>(std::move(reader));
 }
@@ -50,9 +52,9 @@ bool CsvReader::parse(std::string_view text, bool last, Record& record, std::siz
     auto rest = text.substr(at, end - at);
     if (line_ends && rest.ends_with('\r')) rest.remove_suffix(1);
     if (cell.quoted && !rest.empty() && record.wrong.empty())
-      record.wrong =
-          cat("expected ", quote(std::string_view(&delimiter_, 1)), " or the end of the row behind a closing quotation mark, found ",
-              quote(rest, 20), " (a quotation mark inside a cell is written twice)");
+      record.wrong = cat("expected ", quote(std::string_view(&delimiter_, 1)),
+                         " or the end of the row behind a closing quotation mark, found ",
+                         quote(rest, 20), " (a quotation mark inside a cell is written twice)");
     if (!cell.quoted) cell.text = rest;
     if (record.cells.size() <= most_columns) record.cells.push_back(std::move(cell));
     at = std::min(end + 1, text.size());
@@ -70,17 +72,22 @@ Result<std::optional<CsvReader::Record>> CsvReader::next_record() {
     std::size_t used = 0;
     if (!parse(*text, last, record, used)) {
       if (last || text->size() > max_row_bytes)
-        return fail(Errc::corrupt, cat(path_, ":", line_, ": the row that begins here does not end ",
-                                       last ? std::string("before the file does") : cat("within ", max_row_bytes >> 20, " MiB"),
-                                       ": a quotation mark is opened and not closed"));
+        return fail(Errc::corrupt,
+                    cat(path_, ":", line_, ": the row that begins here does not end ",
+                        last ? std::string("before the file does")
+                             : cat("within ", max_row_bytes >> 20, " MiB"),
+                        ": a quotation mark is opened and not closed"));
       look *= 2;
       continue;
     }
     line_ += std::count(text->begin(), text->begin() + static_cast<std::ptrdiff_t>(used), '\n');
     stream_.skip(used);
     look = first_look;
-    if (used > max_row_bytes) record.wrong = cat("expected a row of at most ", max_row_bytes >> 20, " MiB, found ", used, " bytes");
-    const bool blank = record.cells.size() == 1 && !record.cells[0].quoted && record.cells[0].text.empty();
+    if (used > max_row_bytes)
+      record.wrong =
+          cat("expected a row of at most ", max_row_bytes >> 20, " MiB, found ", used, " bytes");
+    const bool blank =
+        record.cells.size() == 1 && !record.cells[0].quoted && record.cells[0].text.empty();
     if (!blank) return record;
   }
 }
@@ -89,9 +96,12 @@ Result<> CsvReader::read_header() {
   auto record = next_record();
   if (!record) return fail(record.error());
   if (!*record) return {};  // an empty file: there is no row either
-  const auto bad = [&](const std::string& what) { return fail(Errc::corrupt, cat(path_, ":", (*record)->line, ": ", what)); };
+  const auto bad = [&](const std::string& what) {
+    return fail(Errc::corrupt, cat(path_, ":", (*record)->line, ": ", what));
+  };
   if (!(*record)->wrong.empty()) return bad((*record)->wrong);
-  if ((*record)->cells.size() > most_columns) return bad(cat("expected at most ", most_columns, " columns"));
+  if ((*record)->cells.size() > most_columns)
+    return bad(cat("expected at most ", most_columns, " columns"));
   std::set<std::string_view> seen;
   for (const auto& cell : (*record)->cells) {
     if (!valid_utf8(cell.text)) return bad("expected UTF-8 text in the header");
@@ -108,11 +118,13 @@ std::string CsvReader::wrong_with(const Record& record) const {
   if (!record.wrong.empty()) return record.wrong;
   if (record.cells.size() != names_.size())
     return cat("expected ", names_.size(), " columns (", column_list(names_), "), found ",
-               record.cells.size() > most_columns ? cat("more than ", most_columns) : std::to_string(record.cells.size()));
+               record.cells.size() > most_columns ? cat("more than ", most_columns)
+                                                  : std::to_string(record.cells.size()));
   for (std::size_t i = 0; i < names_.size(); ++i) {
     std::size_t bad = 0;
     if (!valid_utf8(record.cells[i].text, &bad))
-      return cat("column ", quote(names_[i]), ": expected UTF-8 text, found another byte at offset ", bad);
+      return cat("column ", quote(names_[i]),
+                 ": expected UTF-8 text, found another byte at offset ", bad);
   }
   return "";
 }
@@ -122,11 +134,13 @@ Result<std::optional<Row>> CsvReader::next() {
   if (!record) return fail(record.error());
   if (!*record) return std::nullopt;
   Row row{Json(), path_, (*record)->line, index_++};
-  if (auto wrong = wrong_with(**record); !wrong.empty()) return fail(Errc::bad_input, cat(row.where(), ": ", wrong));
+  if (auto wrong = wrong_with(**record); !wrong.empty())
+    return fail(Errc::bad_input, cat(row.where(), ": ", wrong));
   Json::Object members;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     auto& cell = (*record)->cells[i];
-    members.emplace_back(names_[i], cell.text.empty() && !cell.quoted ? Json() : Json(std::move(cell.text)));
+    members.emplace_back(names_[i],
+                         cell.text.empty() && !cell.quoted ? Json() : Json(std::move(cell.text)));
   }
   row.value = Json(std::move(members));
   return row;

@@ -1,5 +1,5 @@
-// Tables as text: csv (RFC 4180) and tsv. A row is an object of texts under the names of the header; an empty cell without quotation marks
-// is null.
+// Tables as text: csv (RFC 4180) and tsv. A row is an object of texts under the names of the
+// header; an empty cell without quotation marks is null.
 #pragma once
 
 #include "engine/data/readers/row_reader.h"
@@ -9,8 +9,10 @@ namespace troupe::engine::data {
 
 class CsvReader : public RowReader {
  public:
-  /// `names`: of the columns; empty: the first line has them. Errc::corrupt: the header cannot be read.
-  static Result<std::unique_ptr<RowReader>> open(std::string path, TextStream stream, char delimiter, std::vector<std::string> names);
+  /// `names`: of the columns; empty: the first line has them. Errc::corrupt: the header cannot be
+  /// read.
+  static Result<std::unique_ptr<RowReader>> open(std::string path, TextStream stream,
+                                                 char delimiter, std::vector<std::string> names);
   Result<std::optional<Row>> next() override;
   Result<> seek(std::int64_t index) override;
 
@@ -25,7 +27,11 @@ class CsvReader : public RowReader {
     std::string wrong;      // what is wrong with it, or ""
   };
   CsvReader(std::string path, TextStream stream, char delimiter, std::vector<std::string> names)
-      : path_(std::move(path)), stream_(std::move(stream)), delimiter_(delimiter), names_(std::move(names)), header_(names_.empty()) {}
+      : path_(std::move(path)),
+        stream_(std::move(stream)),
+        delimiter_(delimiter),
+        names_(std::move(names)),
+        header_(names_.empty()) {}
   Result<> read_header();
   Result<std::optional<Record>> next_record();
   bool parse(std::string_view text, bool last, Record& record, std::size_t& used) const;

@@ -22,8 +22,10 @@ std::string lower(std::string text) {
 
 // Files about data are no data.
 bool is_data_file(const fs::path& path) {
-  constexpr std::array about = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"};
-  constexpr std::array formats = {".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet", ".arrow"};
+  constexpr std::array about = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json",
+                                "state.json"};
+  constexpr std::array formats = {".jsonl", ".ndjson", ".json",    ".csv",
+                                  ".tsv",   ".txt",    ".parquet", ".arrow"};
   const auto name = path.filename().string();
   return !name.starts_with('.') && std::find(about.begin(), about.end(), name) == about.end() &&
          std::find(formats.begin(), formats.end(), data_format(name)) != formats.end();
@@ -32,15 +34,20 @@ bool is_data_file(const fs::path& path) {
 Result<std::vector<std::string>> files_in(const std::string& folder) {
   std::error_code problem;
   std::vector<std::string> found;
-  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem))
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end;
+       entry.increment(problem))
     if (is_data_file(entry->path())) found.push_back(entry->path().string());
   if (problem) return fail(Errc::io, cat(folder, ": ", problem.message()));
   std::sort(found.begin(), found.end());
-  if (found.empty()) return fail(Errc::not_found, cat(folder, ": a folder without data files; known formats: ", known_formats));
+  if (found.empty())
+    return fail(Errc::not_found,
+                cat(folder, ": a folder without data files; known formats: ", known_formats));
   return found;
 }
 
-bool is_pattern(const std::string& path) { return path.find_first_of("*?[") != std::string::npos; }
+bool is_pattern(const std::string& path) {
+  return path.find_first_of("*?[") != std::string::npos;
+}
 
 // The parts of a pattern, from `part` on, below `folder`.
 class Search {
@@ -49,9 +56,13 @@ class Search {
     for (const auto& part : fs::path(pattern)) parts_.push_back(part.string());
   }
   Result<std::vector<std::string>> run() {
-    if (auto ok = below(parts_.front() == "/" ? fs::path("/") : fs::path(), parts_.front() == "/" ? 1 : 0, 0); !ok) return fail(ok.error());
+    if (auto ok = below(parts_.front() == "/" ? fs::path("/") : fs::path(),
+                        parts_.front() == "/" ? 1 : 0, 0);
+        !ok)
+      return fail(ok.error());
     std::sort(found_.begin(), found_.end());
-    found_.erase(std::unique(found_.begin(), found_.end()), found_.end());  // ** meets a file on several ways
+    found_.erase(std::unique(found_.begin(), found_.end()),
+                 found_.end());  // ** meets a file on several ways
     return std::move(found_);
   }
 
@@ -59,17 +70,21 @@ class Search {
   Result<> below(const fs::path& folder, std::size_t part, std::size_t depth) {
     if (part == parts_.size() || depth > deepest) return {};
     const bool last = part + 1 == parts_.size(), any_folders = parts_[part] == "**";
-    if (!is_pattern(parts_[part])) return last ? take(folder / parts_[part]) : below(folder / parts_[part], part + 1, depth);
+    if (!is_pattern(parts_[part]))
+      return last ? take(folder / parts_[part]) : below(folder / parts_[part], part + 1, depth);
     if (any_folders)
       if (auto ok = below(folder, part + 1, depth); !ok) return ok;
     std::error_code problem;
-    for (fs::directory_iterator entry(folder.empty() ? "." : folder, problem), end; !problem && entry != end; entry.increment(problem)) {
+    for (fs::directory_iterator entry(folder.empty() ? "." : folder, problem), end;
+         !problem && entry != end; entry.increment(problem)) {
       const auto name = entry->path().filename();
       if (name.string().starts_with('.')) continue;
-      const bool is_folder = entry->is_directory(problem) && !(any_folders && entry->is_symlink(problem));
+      const bool is_folder =
+          entry->is_directory(problem) && !(any_folders && entry->is_symlink(problem));
       const bool fits = any_folders || fnmatch(parts_[part].c_str(), name.c_str(), 0) == 0;
       Result<> ok;
-      if (fits && is_folder && (any_folders || !last)) ok = below(folder / name, any_folders ? part : part + 1, depth + 1);
+      if (fits && is_folder && (any_folders || !last))
+        ok = below(folder / name, any_folders ? part : part + 1, depth + 1);
       if (fits && !is_folder && last) ok = take(folder / name);
       if (!ok) return ok;
     }
@@ -80,7 +95,8 @@ class Search {
     std::error_code ignored;
     if (fs::is_regular_file(path, ignored) && is_data_file(path)) found_.push_back(path.string());
     if (found_.size() <= most_files) return {};
-    return fail(Errc::usage, cat("more than ", most_files, " files fit the pattern ", quote(join(parts_, "/"))));
+    return fail(Errc::usage,
+                cat("more than ", most_files, " files fit the pattern ", quote(join(parts_, "/"))));
   }
 
   std::vector<std::string> parts_;
@@ -97,7 +113,9 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
   if (fs::exists(path, problem)) return std::vector<std::string>{path};
   if (!is_pattern(path)) return fail(Errc::not_found, cat(path, ": no such data file or folder"));
   auto found = Search(path).run();
-  if (found && found->empty()) return fail(Errc::not_found, cat(path, ": no data file fits this pattern; known formats: ", known_formats));
+  if (found && found->empty())
+    return fail(Errc::not_found,
+                cat(path, ": no data file fits this pattern; known formats: ", known_formats));
   return found;
 }
 

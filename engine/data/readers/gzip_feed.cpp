@@ -14,7 +14,8 @@ constexpr int gzip_only = 15 + 16;  // zlib's way to say: a window of 32 KiB, an
 
 class GzipFeed : public ByteFeed {
  public:
-  GzipFeed(std::string path, std::unique_ptr<ByteFeed> file) : path_(std::move(path)), file_(std::move(file)), input_(64u << 10, '\0') {
+  GzipFeed(std::string path, std::unique_ptr<ByteFeed> file)
+      : path_(std::move(path)), file_(std::move(file)), input_(64u << 10, '\0') {
     check(inflateInit2(&state_, gzip_only) == Z_OK, "zlib cannot begin");
   }
   GzipFeed(const GzipFeed&) = delete;
@@ -30,8 +31,9 @@ class GzipFeed : public ByteFeed {
     }
     out_ += wanted - state_.avail_out;
     if (out_ > expansion_free && out_ / expansion_limit > in_)
-      return damaged(cat(in_, " bytes that become more than ", out_, ", beyond ", expansion_limit,
-                         " to 1, which rows of data are not; unpack it first (gunzip) if that is meant"));
+      return damaged(
+          cat(in_, " bytes that become more than ", out_, ", beyond ", expansion_limit,
+              " to 1, which rows of data are not; unpack it first (gunzip) if that is meant"));
     return wanted - state_.avail_out;
   }
 
@@ -51,14 +53,16 @@ class GzipFeed : public ByteFeed {
     if (state_.avail_in > 0) return {};
     const auto count = file_->read(input_.data(), input_.size());
     if (!count) return fail(count.error());
-    state_.next_in = reinterpret_cast<Bytef*>(input_.data()), state_.avail_in = static_cast<uInt>(*count);
+    state_.next_in = reinterpret_cast<Bytef*>(input_.data()),
+    state_.avail_in = static_cast<uInt>(*count);
     in_ += *count;
     return {};
   }
 
   // Members stand one behind the other; zeros behind the last one are padding.
   Result<> begin_member() {
-    while (members_ > 0 && state_.avail_in > 0 && *state_.next_in == 0) ++state_.next_in, --state_.avail_in;
+    while (members_ > 0 && state_.avail_in > 0 && *state_.next_in == 0)
+      ++state_.next_in, --state_.avail_in;
     if (auto ok = refill(); !ok) return ok;
     ended_ = state_.avail_in == 0;
     inside_ = !ended_ && (members_ == 0 || *state_.next_in != 0);
@@ -73,7 +77,8 @@ class GzipFeed : public ByteFeed {
     } else if (code == Z_BUF_ERROR && state_.avail_in == 0) {
       return damaged("its end in the middle: the file is truncated");
     } else if (code != Z_OK) {
-      return damaged(cat("damage near byte ", in_ - state_.avail_in, " (", state_.msg ? state_.msg : "zlib gives no reason", ")"));
+      return damaged(cat("damage near byte ", in_ - state_.avail_in, " (",
+                         state_.msg ? state_.msg : "zlib gives no reason", ")"));
     }
     return {};
   }

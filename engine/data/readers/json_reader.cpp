@@ -16,7 +16,9 @@ class Scanner {
 
   // The next character that is not white space, 0 at the end.
   char peek() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n')) step();
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n'))
+      step();
     return at_ < text_.size() ? text_[at_] : '\0';
   }
   void step() { line_ += text_[at_++] == '\n'; }
@@ -29,7 +31,8 @@ class Scanner {
   tl::unexpected<Error> wrong(std::string_view expected) {
     const bool end = peek() == '\0';
     return fail(Errc::corrupt, cat(path_, ":", line_, ": expected ", expected, ", found ",
-                                   end ? std::string("the end of the file (it may be truncated)") : quote(text_.substr(at_, 20))));
+                                   end ? std::string("the end of the file (it may be truncated)")
+                                       : quote(text_.substr(at_, 20))));
   }
 
   Result<> skip_string() {
@@ -46,10 +49,12 @@ class Scanner {
       if (c == '"') {
         if (auto ok = skip_string(); !ok) return ok;
       } else if (c == '{' || c == '[') {
-        if (open.size() > max_row_depth + 2) return wrong(cat("at most ", max_row_depth, " levels of brackets"));
+        if (open.size() > max_row_depth + 2)
+          return wrong(cat("at most ", max_row_depth, " levels of brackets"));
         open += c == '{' ? '}' : ']', step();
       } else if (c == '}' || c == ']') {
-        if (open.empty() || open.back() != c) return wrong(open.empty() ? "a value" : std::string_view(&open.back(), 1));
+        if (open.empty() || open.back() != c)
+          return wrong(open.empty() ? "a value" : std::string_view(&open.back(), 1));
         open.pop_back(), step();
       } else if (c == ',' || c == ':') {
         if (open.empty()) return wrong("a value");
@@ -64,7 +69,9 @@ class Scanner {
  private:
   Result<> skip_word() {
     const auto begin = at_;
-    while (at_ < text_.size() && std::string_view(" \t\r\n\",:[]{}").find(text_[at_]) == std::string_view::npos) step();
+    while (at_ < text_.size() &&
+           std::string_view(" \t\r\n\",:[]{}").find(text_[at_]) == std::string_view::npos)
+      step();
     if (at_ == begin) return wrong("a value");
     return {};
   }
@@ -94,11 +101,14 @@ Result<std::vector<RowSpan>> scan_list(Scanner& scan) {
 
 // A conversation is a list of objects too, but it is one row.
 bool is_dialogue(std::string_view key) {
-  return key == "messages" || key == "conversations" || key == "prompt" || key == "chosen" || key == "rejected";
+  return key == "messages" || key == "conversations" || key == "prompt" || key == "chosen" ||
+         key == "rejected";
 }
 
-// The scanner stands on '{'. The rows are those of its one list of objects; without one the object itself is the only row.
-Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text, const std::string& path) {
+// The scanner stands on '{'. The rows are those of its one list of objects; without one the object
+// itself is the only row.
+Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text,
+                                         const std::string& path) {
   const RowSpan whole{scan.at(), 0, scan.line()};
   std::optional<std::vector<RowSpan>> found;
   std::string name;
@@ -115,8 +125,8 @@ Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text, c
       if (!rows) return rows;
       if (!rows->empty() && text[rows->front().begin] == '{') {
         if (found)
-          return fail(Errc::unsupported,
-                      cat(path, ": two lists of rows, ", quote(name), " and ", quote(key), ": keep the one that is meant"));
+          return fail(Errc::unsupported, cat(path, ": two lists of rows, ", quote(name), " and ",
+                                             quote(key), ": keep the one that is meant"));
         found = std::move(*rows), name = key;
       }
     }
@@ -130,7 +140,8 @@ Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text, c
 
 }  // namespace
 
-Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text, const std::string& path) {
+Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text,
+                                                      const std::string& path) {
   Scanner scan(text, path);
   const char first = scan.peek();
   if (first != '[' && first != '{') return scan.wrong("'[' or '{' (a JSON file of rows)");
@@ -142,13 +153,15 @@ Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text, con
 }
 
 JsonReader::JsonReader(std::string path, WholeText file, std::vector<RowSpan> rows)
-    : path_(std::move(path)), file_(std::move(file)), rows_(std::move(rows)) {}
+    : path_(std::move(path)), file_(std::move(file)), rows_(std::move(rows)) {
+}
 
 Result<std::optional<Row>> JsonReader::next() {
   if (at_ == rows_.size()) return std::nullopt;
   const auto& span = rows_[at_];
   Row row{Json(), path_, span.line, static_cast<std::int64_t>(at_++)};
-  if (auto ok = parse_row(file_.text().substr(span.begin, span.end - span.begin), row); !ok) return fail(ok.error());
+  if (auto ok = parse_row(file_.text().substr(span.begin, span.end - span.begin), row); !ok)
+    return fail(ok.error());
   return row;
 }
 

@@ -1,5 +1,6 @@
-// JSON files that hold their rows in a list: an array, or an object with one list of objects (any key). The list is never parsed as a
-// whole: a scan finds where each row begins and ends, then rows are parsed one by one, so a malformed row is one row's matter.
+// JSON files that hold their rows in a list: an array, or an object with one list of objects (any
+// key). The list is never parsed as a whole: a scan finds where each row begins and ends, then rows
+// are parsed one by one, so a malformed row is one row's matter.
 #pragma once
 
 #include "engine/data/readers/row_reader.h"
@@ -13,9 +14,11 @@ struct RowSpan {
   std::int64_t line = 0;  ///< 1-based
 };
 
-/// The rows of the list in `text`. An object without such a list is one row; nullopt: the text is JSON lines. Errc::corrupt (path and
-/// line): the brackets do not close, or something stands where a row or a comma should.
-Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text, const std::string& path);
+/// The rows of the list in `text`. An object without such a list is one row; nullopt: the text is
+/// JSON lines. Errc::corrupt (path and line): the brackets do not close, or something stands where
+/// a row or a comma should.
+Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text,
+                                                      const std::string& path);
 
 class JsonReader : public RowReader {
  public:

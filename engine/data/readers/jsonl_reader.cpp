@@ -13,8 +13,11 @@ std::string with_file_line(std::string message, std::int64_t row_line) {
   if (at == std::string::npos) return message;
   std::size_t digits = 0;
   const auto begin = at + mark.size();
-  while (begin + digits < message.size() && message[begin + digits] >= '0' && message[begin + digits] <= '9') ++digits;
-  if (digits == 0 || digits > 9 || !message.substr(begin + digits).starts_with(", column")) return message;
+  while (begin + digits < message.size() && message[begin + digits] >= '0' &&
+         message[begin + digits] <= '9')
+    ++digits;
+  if (digits == 0 || digits > 9 || !message.substr(begin + digits).starts_with(", column"))
+    return message;
   const auto line = std::stoll(message.substr(begin, digits));
   if (line == 1) return message.replace(at, mark.size() + digits + 1, " at");
   return message.replace(begin, digits, std::to_string(row_line + line - 1));
@@ -24,7 +27,8 @@ std::string with_file_line(std::string message, std::int64_t row_line) {
 
 Result<> check_row_size(std::size_t bytes, const Row& row) {
   if (bytes <= max_row_bytes) return {};
-  return fail(Errc::bad_input, cat(row.where(), ": expected a row of at most ", max_row_bytes >> 20, " MiB, found ", bytes, " bytes"));
+  return fail(Errc::bad_input, cat(row.where(), ": expected a row of at most ", max_row_bytes >> 20,
+                                   " MiB, found ", bytes, " bytes"));
 }
 
 Result<> parse_row(std::string_view text, Row& row) {
@@ -32,7 +36,9 @@ Result<> parse_row(std::string_view text, Row& row) {
   auto value = parse_json(text, row.where(), {.depth = max_row_depth, .bytes = max_row_bytes});
   if (!value) return fail(value.error().code, with_file_line(value.error().what, row.line));
   if (!value->is_object())
-    return fail(Errc::bad_input, cat(row.where(), ": expected an object ({\"key\": value, ...}), found: ", value->type_name()));
+    return fail(Errc::bad_input,
+                cat(row.where(),
+                    ": expected an object ({\"key\": value, ...}), found: ", value->type_name()));
   row.value = std::move(*value);
   return {};
 }
@@ -51,7 +57,10 @@ Result<std::optional<Row>> JsonlReader::next() {
   Row row{Json(), path_, lines_.number(), index_++};
   if (auto ok = check_row_size((*line)->bytes, row); !ok) return fail(ok.error());
   if (auto ok = parse_row((*line)->text, row); !ok)
-    return fail(ok.error().code, cat(ok.error().what, (*line)->ended ? "" : " (the last line has no end: the file may be truncated)"));
+    return fail(
+        ok.error().code,
+        cat(ok.error().what,
+            (*line)->ended ? "" : " (the last line has no end: the file may be truncated)"));
   return row;
 }
 

@@ -1,4 +1,5 @@
-// JSON lines: one value a line. Blank lines are not rows; CRLF and a byte order mark at the start are accepted.
+// JSON lines: one value a line. Blank lines are not rows; CRLF and a byte order mark at the start
+// are accepted.
 #pragma once
 
 #include "engine/data/readers/lines.h"
@@ -8,7 +9,8 @@ namespace troupe::engine::data {
 
 class JsonlReader : public RowReader {
  public:
-  JsonlReader(std::string path, TextStream stream) : path_(std::move(path)), lines_(std::move(stream)) {}
+  JsonlReader(std::string path, TextStream stream)
+      : path_(std::move(path)), lines_(std::move(stream)) {}
   Result<std::optional<Row>> next() override;
   Result<> seek(std::int64_t index) override;
 
@@ -20,7 +22,8 @@ class JsonlReader : public RowReader {
   std::int64_t index_ = 0;  // of the next row
 };
 
-/// The text of `row` (whose place is filled in already) becomes its value, an object. Errc::bad_input with the file's own line.
+/// The text of `row` (whose place is filled in already) becomes its value, an object.
+/// Errc::bad_input with the file's own line.
 Result<> parse_row(std::string_view text, Row& row);
 
 /// Errc::bad_input: a row of so many bytes is longer than max_row_bytes.

@@ -62,6 +62,8 @@ Result<> Lines::rewind() {
   return stream_.rewind();
 }
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
 
 }  // namespace troupe::engine::data

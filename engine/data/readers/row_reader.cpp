@@ -18,15 +18,18 @@ Result<std::unique_ptr<RowReader>> made(Args&&... args) {
 
 // What the first bytes say, whatever the name.
 Result<> refuse_other_formats(std::string_view text, const std::string& path) {
-  if (text.starts_with("PK\x03\x04")) return fail(Errc::unsupported, cat(path, ": a zip archive; unpack it first"));
-  if (text.starts_with("\x28\xB5\x2F\xFD")) return fail(Errc::unsupported, cat(path, ": compressed by zstd; unpack it first (unzstd)"));
+  if (text.starts_with("PK\x03\x04"))
+    return fail(Errc::unsupported, cat(path, ": a zip archive; unpack it first"));
+  if (text.starts_with("\x28\xB5\x2F\xFD"))
+    return fail(Errc::unsupported, cat(path, ": compressed by zstd; unpack it first (unzstd)"));
   if (text.starts_with("BZh") && text.substr(4).starts_with("1AY&SY"))
     return fail(Errc::unsupported, cat(path, ": compressed by bzip2; unpack it first (bunzip2)"));
   if (text.starts_with("\xFD"
                        "7zXZ"))
     return fail(Errc::unsupported, cat(path, ": compressed by xz; unpack it first (unxz)"));
   if (text.starts_with("FEA1"))
-    return fail(Errc::unsupported, cat(path, ": a Feather file of version 1; save it as version 2 or as .parquet"));
+    return fail(Errc::unsupported,
+                cat(path, ": a Feather file of version 1; save it as version 2 or as .parquet"));
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
     return fail(Errc::unsupported, cat(path, ": UTF-16 text; save it as UTF-8"));
   return {};
@@ -42,19 +45,22 @@ Result<std::unique_ptr<RowReader>> open_json(const std::string& path, TextStream
   return made<JsonReader>(path, std::move(*whole), std::move(**rows));
 }
 
-Result<std::unique_ptr<RowReader>> open_text(const std::string& path, const std::string& format, TextStream stream,
-                                             const ReadOptions& options) {
+Result<std::unique_ptr<RowReader>> open_text(const std::string& path, const std::string& format,
+                                             TextStream stream, const ReadOptions& options) {
   const auto begin = stream.peek(4096);
   if (!begin) return fail(begin.error());
   if (auto ok = refuse_other_formats(*begin, path); !ok) return fail(ok.error());
   if (format == ".jsonl" || format == ".ndjson") return made<JsonlReader>(path, std::move(stream));
   if (format == ".csv" || format == ".tsv")
-    return CsvReader::open(path, std::move(stream), format == ".csv" ? ',' : '\t', options.column_names);
+    return CsvReader::open(path, std::move(stream), format == ".csv" ? ',' : '\t',
+                           options.column_names);
   if (format == ".txt") return made<TxtReader>(path, std::move(stream), options);
   const auto first = begin->find_first_not_of(" \t\r\n");
-  const bool json = first != std::string_view::npos && ((*begin)[first] == '[' || (*begin)[first] == '{');
+  const bool json =
+      first != std::string_view::npos && ((*begin)[first] == '[' || (*begin)[first] == '{');
   if (format != ".json" && !json)
-    return fail(Errc::unsupported, cat(path, ": not a data file that is read here; known formats: ", known_formats));
+    return fail(Errc::unsupported,
+                cat(path, ": not a data file that is read here; known formats: ", known_formats));
   return open_json(path, std::move(stream));
 }
 
@@ -64,22 +70,27 @@ Result<SampleBy> sample_by_from(std::string_view name) {
   constexpr std::string_view names[] = {"line", "paragraph", "document", "separator"};
   for (int i = 0; i < 4; ++i)
     if (name == names[i]) return static_cast<SampleBy>(i);
-  return fail(Errc::usage,
-              cat("a row of a text file is a line, paragraph, document, or what stands before a separator; found ", quote(name)));
+  return fail(Errc::usage, cat("a row of a text file is a line, paragraph, document, or what "
+                               "stands before a separator; found ",
+                               quote(name)));
 }
 
 Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const ReadOptions& options) {
   auto file = MappedFile::open(path);
   if (!file) return fail(file.error());
-  const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()),
+                               file->bytes().size());
   const auto format = data_format(path);
   if (bytes.starts_with("PAR1")) return open_parquet(path);
   if (format == ".parquet")
-    return fail(Errc::corrupt, cat(path, ": expected a parquet file (PAR1 at its start), found ", quote(bytes.substr(0, 8))));
-  if (bytes.starts_with("ARROW1") || bytes.starts_with("\xFF\xFF\xFF\xFF")) return open_arrow(path, std::move(*file));
+    return fail(Errc::corrupt, cat(path, ": expected a parquet file (PAR1 at its start), found ",
+                                   quote(bytes.substr(0, 8))));
+  if (bytes.starts_with("ARROW1") || bytes.starts_with("\xFF\xFF\xFF\xFF"))
+    return open_arrow(path, std::move(*file));
   if (format == ".arrow")
     return fail(Errc::corrupt,
-                cat(path, ": expected an Arrow IPC file (ARROW1 at its start) or stream, found ", quote(bytes.substr(0, 8))));
+                cat(path, ": expected an Arrow IPC file (ARROW1 at its start) or stream, found ",
+                    quote(bytes.substr(0, 8))));
   auto stream = TextStream::open(path);
   if (!stream) return fail(stream.error());
   return open_text(path, format, std::move(*stream), options);

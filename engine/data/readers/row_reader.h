@@ -1,5 +1,5 @@
-// RowReader: the port through which every data file is read, one JSON value a row. Formats: jsonl, json, csv, tsv and txt, each also
-// compressed by gzip; parquet and arrow.
+// RowReader: the port through which every data file is read, one JSON value a row. Formats: jsonl,
+// json, csv, tsv and txt, each also compressed by gzip; parquet and arrow.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ namespace troupe::engine::data {
 struct Row {
   Json value;
   std::string file;
-  std::int64_t line = 0;   ///< 1-based line of the file; where `numbered` the 1-based row
-  std::int64_t index = 0;  ///< 0-based row of the file, malformed rows counted too: what seek() takes
-  bool numbered = false;   ///< the file has rows, not lines (parquet, arrow)
+  std::int64_t line = 0;  ///< 1-based line of the file; where `numbered` the 1-based row
+  std::int64_t index =
+      0;  ///< 0-based row of the file, malformed rows counted too: what seek() takes
+  bool numbered = false;  ///< the file has rows, not lines (parquet, arrow)
   /// "data.jsonl:17" or "train.parquet: row 3".
   std::string where() const {
     // Inline, because the parquet library uses it too and links nothing of this folder.
@@ -29,8 +30,9 @@ struct Row {
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  /// The next row, or nullopt at the end. A malformed row is Errc::bad_input, naming file and line, and the call after it goes on with the
-  /// row after it. Any other error (Errc::corrupt, io) is final: the file cannot be read further.
+  /// The next row, or nullopt at the end. A malformed row is Errc::bad_input, naming file and line,
+  /// and the call after it goes on with the row after it. Any other error (Errc::corrupt, io) is
+  /// final: the file cannot be read further.
   virtual Result<std::optional<Row>> next() = 0;
   /// The next call of next() answers row `index` (or the end, when the file has no more rows).
   virtual Result<> seek(std::int64_t index) = 0;
@@ -54,12 +56,15 @@ Result<SampleBy> sample_by_from(std::string_view name);
 struct ReadOptions {
   SampleBy sample_by = SampleBy::line;
   std::string separator = "<|endoftext|>";
-  std::vector<std::string> column_names;  ///< of csv and tsv files without a header; empty: their first line has them
+  std::vector<std::string>
+      column_names;  ///< of csv and tsv files without a header; empty: their first line has them
 };
 
-/// Opens a file by its content and extension: .jsonl and .ndjson (a value a line), .json (an array, an object with a list of rows, or lines
-/// after all), .csv, .tsv, .txt; behind these also .gz; .parquet; .arrow (IPC file or stream). Errc::not_found, io, unsupported (another
-/// format, or Arrow's library is not there: says what to do), corrupt.
-Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const ReadOptions& options = {});
+/// Opens a file by its content and extension: .jsonl and .ndjson (a value a line), .json (an array,
+/// an object with a list of rows, or lines after all), .csv, .tsv, .txt; behind these also .gz;
+/// .parquet; .arrow (IPC file or stream). Errc::not_found, io, unsupported (another format, or
+/// Arrow's library is not there: says what to do), corrupt.
+Result<std::unique_ptr<RowReader>> open_rows(const std::string& path,
+                                             const ReadOptions& options = {});
 
 }  // namespace troupe::engine::data

@@ -26,11 +26,14 @@ class FileFeed : public ByteFeed {
     for (;;) {
       const auto count = ::read(fd_, to, size);
       if (count >= 0) return static_cast<std::size_t>(count);
-      if (errno != EINTR) return fail(Errc::io, cat(path_, ": cannot read: ", std::strerror(errno)));
+      if (errno != EINTR)
+        return fail(Errc::io, cat(path_, ": cannot read: ", std::strerror(errno)));
     }
   }
   Result<> rewind() override {
-    if (::lseek(fd_, 0, SEEK_SET) < 0) return fail(Errc::io, cat(path_, ": cannot go back to its beginning: ", std::strerror(errno)));
+    if (::lseek(fd_, 0, SEEK_SET) < 0)
+      return fail(Errc::io,
+                  cat(path_, ": cannot go back to its beginning: ", std::strerror(errno)));
     return {};
   }
 
@@ -41,16 +44,21 @@ class FileFeed : public ByteFeed {
 
 Result<std::unique_ptr<ByteFeed>> open_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return fail(errno == ENOENT ? Errc::not_found : Errc::io, cat(path, ": cannot open for reading: ", std::strerror(errno)));
+  if (fd < 0)
+    return fail(errno == ENOENT ? Errc::not_found : Errc::io,
+                cat(path, ": cannot open for reading: ", std::strerror(errno)));
   auto file = std::make_unique<FileFeed>(path, fd);
   struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return fail(Errc::io, cat(path, ": expected a regular file"));
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    return fail(Errc::io, cat(path, ": expected a regular file"));
   return file;
 }
 
 }  // namespace
 
-bool is_gzip(std::string_view first_bytes) { return first_bytes.starts_with("\x1f\x8b"); }
+bool is_gzip(std::string_view first_bytes) {
+  return first_bytes.starts_with("\x1f\x8b");
+}
 
 Result<TextStream> TextStream::open(const std::string& path) {
   auto file = open_file(path);
@@ -70,7 +78,9 @@ Result<std::string_view> TextStream::peek(std::size_t bytes) {
     window_.erase(0, at_);
     at_ = 0;
     const auto before = window_.size();
-    window_.resize(before + std::max(chunk, before));  // doubling: a long row is copied a few times, not once a chunk
+    window_.resize(
+        before +
+        std::max(chunk, before));  // doubling: a long row is copied a few times, not once a chunk
     std::size_t filled = before;
     while (!ended_ && filled < window_.size()) {
       const auto count = feed_->read(window_.data() + filled, window_.size() - filled);
@@ -103,9 +113,9 @@ Result<std::string> unpack(const std::string& path, std::size_t limit) {
     out += *text;
     stream->skip(text->size());
   }
-  return fail(Errc::unsupported,
-              cat(path, ": a compressed list of rows of more than ", limit >> 20,
-                  " MiB; unpack it first (gunzip), or compress lines of rows (.jsonl.gz), which are read piece by piece"));
+  return fail(Errc::unsupported, cat(path, ": a compressed list of rows of more than ", limit >> 20,
+                                     " MiB; unpack it first (gunzip), or compress lines of rows "
+                                     "(.jsonl.gz), which are read piece by piece"));
 }
 
 }  // namespace troupe::engine::data

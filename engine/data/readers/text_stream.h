@@ -1,5 +1,5 @@
-// TextStream: the text of a file from its beginning to its end through a window, so that no file has to fit into memory. Files compressed
-// by gzip are unpacked on the way.
+// TextStream: the text of a file from its beginning to its end through a window, so that no file
+// has to fit into memory. Files compressed by gzip are unpacked on the way.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,11 @@ class ByteFeed {
   virtual Result<> rewind() = 0;
 };
 
-/// What a compressed file may become: more is refused as a trap. Plain text shrinks to a tenth, rows of one number to a hundredth.
+/// What a compressed file may become: more is refused as a trap. Plain text shrinks to a tenth,
+/// rows of one number to a hundredth.
 constexpr std::size_t expansion_free = 64u << 20;  ///< bytes that are always allowed
-constexpr std::size_t expansion_limit = 300;       ///< bytes of text for one byte of the file, beyond those
+constexpr std::size_t expansion_limit =
+    300;  ///< bytes of text for one byte of the file, beyond those
 
 bool is_gzip(std::string_view first_bytes);
 
@@ -32,8 +34,8 @@ class TextStream {
   /// Errc::not_found, io.
   static Result<TextStream> open(const std::string& path);
 
-  /// The text from here on: at least `bytes` of it, fewer only at the end. It lives until the next call. Errc::io; Errc::corrupt: damaged
-  /// compression, or one that expands beyond the limits.
+  /// The text from here on: at least `bytes` of it, fewer only at the end. It lives until the next
+  /// call. Errc::io; Errc::corrupt: damaged compression, or one that expands beyond the limits.
   Result<std::string_view> peek(std::size_t bytes);
   /// Goes on by `bytes`, no more than peek() showed.
   void skip(std::size_t bytes) { at_ += bytes; }

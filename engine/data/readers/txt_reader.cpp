@@ -36,7 +36,8 @@ Result<std::optional<TxtReader::Piece>> TxtReader::next_piece() {
     if (!line) return fail(line.error());
     if (!*line && piece.bytes == 0) return std::nullopt;
     if (!*line) return piece;
-    const bool empty = (*line)->bytes <= max_row_bytes && is_blank((*line)->text), ends = ends_piece((*line)->text);
+    const bool empty = (*line)->bytes <= max_row_bytes && is_blank((*line)->text),
+               ends = ends_piece((*line)->text);
     if (ends && piece.bytes == 0) continue;
     if (ends) return piece;
     if (empty) {
@@ -45,7 +46,8 @@ Result<std::optional<TxtReader::Piece>> TxtReader::next_piece() {
     }
     if (piece.bytes == 0) piece.line = lines_.number();
     piece.bytes += (piece.bytes > 0 ? blank + 1 : 0) + (*line)->bytes;
-    if (piece.bytes <= max_row_bytes) piece.text.append(piece.text.empty() ? 0 : blank + 1, '\n').append((*line)->text);
+    if (piece.bytes <= max_row_bytes)
+      piece.text.append(piece.text.empty() ? 0 : blank + 1, '\n').append((*line)->text);
     blank = 0;
     if (options_.sample_by == SampleBy::line) return piece;
   }
@@ -57,10 +59,13 @@ Result<std::optional<Row>> TxtReader::next() {
   if (!*piece) return std::nullopt;
   Row row{Json(), path_, (*piece)->line, index_++};
   if (auto ok = check_row_size((*piece)->bytes, row); !ok)
-    return fail(ok.error().code, cat(ok.error().what, "; data.sample_by says what a row of a text file is"));
+    return fail(ok.error().code,
+                cat(ok.error().what, "; data.sample_by says what a row of a text file is"));
   std::size_t bad = 0;
   if (!valid_utf8((*piece)->text, &bad))
-    return fail(Errc::bad_input, cat(row.where(), ": expected UTF-8 text, found another byte at offset ", bad, " of the row"));
+    return fail(Errc::bad_input,
+                cat(row.where(), ": expected UTF-8 text, found another byte at offset ", bad,
+                    " of the row"));
   row.value.set("text", std::move((*piece)->text));
   return row;
 }

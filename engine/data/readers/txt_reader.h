@@ -1,4 +1,5 @@
-// Plain text: a row {"text": ...} for each line, for each paragraph, for each piece between two separators, or for the whole file.
+// Plain text: a row {"text": ...} for each line, for each paragraph, for each piece between two
+// separators, or for the whole file.
 #pragma once
 
 #include "engine/data/readers/lines.h"

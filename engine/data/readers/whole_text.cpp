@@ -15,7 +15,9 @@ Result<WholeText> WholeText::open(const std::string& path) {
   return out;
 }
 
-std::string_view WholeText::bytes() const { return {reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()}; }
+std::string_view WholeText::bytes() const {
+  return {reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()};
+}
 
 std::string_view WholeText::text() const {
   std::string_view text = is_gzip(bytes()) ? std::string_view(unpacked_) : bytes();

@@ -1,5 +1,5 @@
-// BLOOM (Scao et al. 2022, arXiv:2211.05100): ALiBi instead of positions, LayerNorm also on the embeddings, a plain MLP, one fused
-// projection with the rows of each head together.
+// BLOOM (Scao et al. 2022, arXiv:2211.05100): ALiBi instead of positions, LayerNorm also on the
+// embeddings, a plain MLP, one fused projection with the rows of each head together.
 #include "engine/models/family.h"
 
 namespace troupe::engine::models {
@@ -24,16 +24,17 @@ void read_bloom(ConfigReader& in, DecoderSpec& spec) {
 }
 
 Storage store_bloom() {
-  return {
-      .layers = "transformer.h.",
-      .modules = {{"model.embed_tokens", "transformer.word_embeddings"},
-                  {"model.embed_norm", "transformer.word_embeddings_layernorm"},
-                  {"model.norm", "transformer.ln_f"},
-                  {"self_attn.o_proj", "self_attention.dense"},
-                  {"mlp.up_proj", "mlp.dense_h_to_4h"},
-                  {"mlp.down_proj", "mlp.dense_4h_to_h"}},
-      .fusions = {{"self_attention.query_key_value", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, Fusion::Order::groups}},
-      .token_score = "classifier"};
+  return {.layers = "transformer.h.",
+          .modules = {{"model.embed_tokens", "transformer.word_embeddings"},
+                      {"model.embed_norm", "transformer.word_embeddings_layernorm"},
+                      {"model.norm", "transformer.ln_f"},
+                      {"self_attn.o_proj", "self_attention.dense"},
+                      {"mlp.up_proj", "mlp.dense_h_to_4h"},
+                      {"mlp.down_proj", "mlp.dense_4h_to_h"}},
+          .fusions = {{"self_attention.query_key_value",
+                       {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+                       Fusion::Order::groups}},
+          .token_score = "classifier"};
 }
 
 }  // namespace troupe::engine::models

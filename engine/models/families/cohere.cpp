@@ -1,4 +1,5 @@
-// Cohere's Command R (2024): one LayerNorm without a bias, then attention and MLP side by side; pairs of neighbours turn; scaled logits.
+// Cohere's Command R (2024): one LayerNorm without a bias, then attention and MLP side by side;
+// pairs of neighbours turn; scaled logits.
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
 
@@ -6,7 +7,9 @@ namespace troupe::engine::models {
 
 void read_cohere(ConfigReader& in, DecoderSpec& spec) {
   in.refuse_foreign({"logit_scale"});
-  read_sizes(in, spec, {.eps = {"layer_norm_eps"}, .default_positions = 8192, .default_eps = 1e-5, .tied = true});
+  read_sizes(
+      in, spec,
+      {.eps = {"layer_norm_eps"}, .default_positions = 8192, .default_eps = 1e-5, .tied = true});
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
   spec.attention_bias = spec.output_bias = in.flag("attention_bias", false);
   spec.layer_norm = true;

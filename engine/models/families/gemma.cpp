@@ -1,6 +1,7 @@
-// Gemma (2024, arXiv:2403.08295), Gemma 2 (arXiv:2408.00118), Gemma 3 (2025, arXiv:2503.19786; its text model): gains around 1, embeddings
-// times the root of the width; from 2 on norms on both sides, every other layer with a window and soft caps; 3 has norms over heads instead
-// of caps, and turns its windowed layers by another base.
+// Gemma (2024, arXiv:2403.08295), Gemma 2 (arXiv:2408.00118), Gemma 3 (2025, arXiv:2503.19786; its
+// text model): gains around 1, embeddings times the root of the width; from 2 on norms on both
+// sides, every other layer with a window and soft caps; 3 has norms over heads instead of caps, and
+// turns its windowed layers by another base.
 #include <cmath>
 
 #include "engine/models/family.h"
@@ -25,12 +26,15 @@ double read_cap(ConfigReader& in, const char* key, double absent) {
 }
 
 // What Gemma 2 and 3 share. Every `pattern`-th layer sees everything.
-void read_later(ConfigReader& in, DecoderSpec& spec, std::int64_t pattern, double attention_cap, double logit_cap) {
+void read_later(ConfigReader& in, DecoderSpec& spec, std::int64_t pattern, double attention_cap,
+                double logit_cap) {
   spec.norm_place = NormPlace::both;
   spec.attention_scale = 1 / std::sqrt(in.positive({"query_pre_attn_scalar"}, 256));
   spec.attention_softcap = read_cap(in, "attn_logit_softcapping", attention_cap);
   spec.logit_softcap = read_cap(in, "final_logit_softcapping", logit_cap);
-  const auto slides = [](std::int64_t layer, std::int64_t every) { return (layer + 1) % every != 0; };
+  const auto slides = [](std::int64_t layer, std::int64_t every) {
+    return (layer + 1) % every != 0;
+  };
   read_windows(in, spec, in.size({"sliding_window"}, 1, 1 << 28, 4096), slides, pattern);
 }
 
@@ -61,22 +65,25 @@ void read_gemma(ConfigReader& in, DecoderSpec& spec) {
   in.refuse_foreign({});
   read_common(in, spec, 8192);
   // The first files say "gelu" and mean the tanh formula.
-  if (!in.find("hidden_activation") && in.text({"hidden_act"}, "gelu") != "gelu") spec.activation = read_activation(in, {"hidden_act"}, "");
+  if (!in.find("hidden_activation") && in.text({"hidden_act"}, "gelu") != "gelu")
+    spec.activation = read_activation(in, {"hidden_act"}, "");
   read_rotary(in, spec);
 }
 
 void read_gemma2(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar", "sliding_window", "layer_types"});
+  in.refuse_foreign({"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
+                     "sliding_window", "layer_types"});
   read_common(in, spec, 8192);
   read_later(in, spec, 2, 50, 30);
   read_rotary(in, spec);
 }
 
 void read_gemma3(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar", "sliding_window", "layer_types",
-                     "rope_local_base_freq"});
+  in.refuse_foreign({"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
+                     "sliding_window", "layer_types", "rope_local_base_freq"});
   read_common(in, spec, 131072);
-  read_later(in, spec, in.size({"sliding_window_pattern", "_sliding_window_pattern"}, 1, 4096, 6), 0, 0);
+  read_later(in, spec, in.size({"sliding_window_pattern", "_sliding_window_pattern"}, 1, 4096, 6),
+             0, 0);
   spec.head_norms = true;
   read_rotaries(in, spec);
 }

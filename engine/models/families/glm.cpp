@@ -1,5 +1,6 @@
-// GLM (GLM-4-9B as transformers has it) and GLM-4 (0414): rotary positions on half of a head's channels, in pairs of neighbours; GLM-4 has
-// norms after attention and MLP too. Team GLM 2024, arXiv:2406.12793.
+// GLM (GLM-4-9B as transformers has it) and GLM-4 (0414): rotary positions on half of a head's
+// channels, in pairs of neighbours; GLM-4 has norms after attention and MLP too. Team GLM 2024,
+// arXiv:2406.12793.
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
 
@@ -7,7 +8,8 @@ namespace troupe::engine::models {
 
 void read_glm(ConfigReader& in, DecoderSpec& spec) {
   in.refuse_foreign({"partial_rotary_factor"});
-  read_sizes(in, spec, {.default_positions = 131072, .default_head_size = 128, .default_eps = 1.5625e-7});
+  read_sizes(in, spec,
+             {.default_positions = 131072, .default_head_size = 128, .default_eps = 1.5625e-7});
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
   spec.attention_bias = in.flag("attention_bias", true);
   read_rotary(in, spec, {.partial = 0.5, .may_be_partial = true, .interleaved = true});
@@ -18,6 +20,8 @@ void read_glm4(ConfigReader& in, DecoderSpec& spec) {
   spec.norm_place = NormPlace::both;
 }
 
-Storage store_glm() { return {.fusions = {{"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}}}; }
+Storage store_glm() {
+  return {.fusions = {{"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}}};
+}
 
 }  // namespace troupe::engine::models

@@ -1,5 +1,6 @@
-// GPT-2 (Radford et al. 2019): learned positions, LayerNorm, a plain MLP, one fused projection, and matrices stored the other way round.
-// The dropout of its config.json is for its own training: it is not applied here.
+// GPT-2 (Radford et al. 2019): learned positions, LayerNorm, a plain MLP, one fused projection, and
+// matrices stored the other way round. The dropout of its config.json is for its own training: it
+// is not applied here.
 #include "engine/base/text.h"
 #include "engine/models/family.h"
 
@@ -7,7 +8,8 @@ namespace troupe::engine::models {
 
 void read_gpt2(ConfigReader& in, DecoderSpec& spec) {
   in.refuse_foreign({"attn_pdrop", "embd_pdrop", "resid_pdrop"});
-  if (!in.flag("scale_attn_weights", true)) in.fail(Errc::unsupported, "\"scale_attn_weights\": false is not supported");
+  if (!in.flag("scale_attn_weights", true))
+    in.fail(Errc::unsupported, "\"scale_attn_weights\": false is not supported");
   read_sizes(in, spec,
              {.width = {"n_embd", "hidden_size"},
               .layers = {"n_layer", "num_hidden_layers"},
@@ -27,18 +29,19 @@ void read_gpt2(ConfigReader& in, DecoderSpec& spec) {
 }
 
 Storage store_gpt2() {
-  return {.layers = "transformer.h.",
-          .modules = {{"model.embed_tokens", "transformer.wte"},
-                      {"model.embed_positions", "transformer.wpe"},
-                      {"model.norm", "transformer.ln_f"},
-                      {"input_layernorm", "ln_1"},
-                      {"post_attention_layernorm", "ln_2"},
-                      {"self_attn.o_proj", "attn.c_proj"},
-                      {"mlp.up_proj", "mlp.c_fc"},
-                      {"mlp.down_proj", "mlp.c_proj"}},
-          .fusions = {{"attn.c_attn", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}}},
-          .transposed = true,
-          .token_score = "classifier"};
+  return {
+      .layers = "transformer.h.",
+      .modules = {{"model.embed_tokens", "transformer.wte"},
+                  {"model.embed_positions", "transformer.wpe"},
+                  {"model.norm", "transformer.ln_f"},
+                  {"input_layernorm", "ln_1"},
+                  {"post_attention_layernorm", "ln_2"},
+                  {"self_attn.o_proj", "attn.c_proj"},
+                  {"mlp.up_proj", "mlp.c_fc"},
+                  {"mlp.down_proj", "mlp.c_proj"}},
+      .fusions = {{"attn.c_attn", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}}},
+      .transposed = true,
+      .token_score = "classifier"};
 }
 
 }  // namespace troupe::engine::models

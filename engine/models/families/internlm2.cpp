@@ -1,4 +1,5 @@
-// InternLM2 (Cai et al. 2024, arXiv:2403.17297): a Llama under other names, with queries, keys and values of each key/value head together.
+// InternLM2 (Cai et al. 2024, arXiv:2403.17297): a Llama under other names, with queries, keys and
+// values of each key/value head together.
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
 
@@ -21,7 +22,9 @@ Storage store_internlm2() {
                       {"mlp.gate_proj", "feed_forward.w1"},
                       {"mlp.up_proj", "feed_forward.w3"},
                       {"mlp.down_proj", "feed_forward.w2"}},
-          .fusions = {{"attention.wqkv", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, Fusion::Order::groups}}};
+          .fusions = {{"attention.wqkv",
+                       {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+                       Fusion::Order::groups}}};
 }
 
 }  // namespace troupe::engine::models

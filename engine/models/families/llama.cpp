@@ -1,4 +1,5 @@
-// Llama (Touvron et al. 2023; Dubey et al. 2024): RMSNorm before each part, rotary positions, grouped heads, a gated MLP.
+// Llama (Touvron et al. 2023; Dubey et al. 2024): RMSNorm before each part, rotary positions,
+// grouped heads, a gated MLP.
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
 

@@ -1,4 +1,5 @@
-// OLMo 2 (2025, arXiv:2501.00656): norms after attention and MLP, and over all of a row's queries and keys.
+// OLMo 2 (2025, arXiv:2501.00656): norms after attention and MLP, and over all of a row's queries
+// and keys.
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
 
@@ -16,7 +17,8 @@ void read_olmo2(ConfigReader& in, DecoderSpec& spec) {
 }
 
 Storage store_olmo2() {
-  return {.modules = {{"post_self_attn_layernorm", "post_attention_layernorm"}, {"post_mlp_layernorm", "post_feedforward_layernorm"}}};
+  return {.modules = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                      {"post_mlp_layernorm", "post_feedforward_layernorm"}}};
 }
 
 }  // namespace troupe::engine::models

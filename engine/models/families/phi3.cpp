@@ -1,4 +1,5 @@
-// Phi-3 (Abdin et al. 2024, arXiv:2404.14219): a Llama with a window, whose files fuse projections; longer contexts by LongRoPE.
+// Phi-3 (Abdin et al. 2024, arXiv:2404.14219): a Llama with a window, whose files fuse projections;
+// longer contexts by LongRoPE.
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
 
@@ -14,8 +15,9 @@ void read_phi3(ConfigReader& in, DecoderSpec& spec) {
 }
 
 Storage store_phi3() {
-  return {.fusions = {{"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
-                      {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}}};
+  return {.fusions = {
+              {"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
+              {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}}};
 }
 
 }  // namespace troupe::engine::models

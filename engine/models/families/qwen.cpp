@@ -1,5 +1,6 @@
-// Qwen2 (Yang et al. 2024, arXiv:2407.10671): a Llama whose queries, keys and values have biases. Qwen3 (2025, arXiv:2505.09388): none,
-// and an RMSNorm over each head of queries and keys. In both the later layers may see a window of keys.
+// Qwen2 (Yang et al. 2024, arXiv:2407.10671): a Llama whose queries, keys and values have biases.
+// Qwen3 (2025, arXiv:2505.09388): none, and an RMSNorm over each head of queries and keys. In both
+// the later layers may see a window of keys.
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
 
@@ -15,7 +16,8 @@ void read_qwen(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
   const bool slides = in.flag("use_sliding_window", false);
   const std::int64_t first = in.size({"max_window_layers"}, 0, 1 << 28, 28);
   const auto late = [](std::int64_t layer, std::int64_t from) { return layer >= from; };
-  read_windows(in, spec, slides ? in.size({"sliding_window"}, 1, 1 << 28, 4096) : 0, late, slides ? first : spec.layers);
+  read_windows(in, spec, slides ? in.size({"sliding_window"}, 1, 1 << 28, 4096) : 0, late,
+               slides ? first : spec.layers);
 }
 
 }  // namespace

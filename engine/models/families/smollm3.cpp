@@ -1,4 +1,5 @@
-// SmolLM3 (Hugging Face 2025): a Llama whose every fourth layer has no positions, and may have a window instead.
+// SmolLM3 (Hugging Face 2025): a Llama whose every fourth layer has no positions, and may have a
+// window instead.
 #include "engine/base/text.h"
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
@@ -14,11 +15,12 @@ std::vector<bool> turning_layers(ConfigReader& in, const DecoderSpec& spec) {
   const Json* list = in.find("no_rope_layers");
   if (!list) return turns;
   if (!list->is_array() || list->array().size() != turns.size()) {
-    in.fail(Errc::bad_input, cat("\"no_rope_layers\" must be a list of num_hidden_layers ", spec.layers, " numbers, 0 or 1, found ",
-                                 quote(list->dump(), 40)));
+    in.fail(Errc::bad_input, cat("\"no_rope_layers\" must be a list of num_hidden_layers ",
+                                 spec.layers, " numbers, 0 or 1, found ", quote(list->dump(), 40)));
     return turns;
   }
-  for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = list->array()[i] != Json(0) && list->array()[i] != Json(false);
+  for (std::size_t i = 0; i < turns.size(); ++i)
+    turns[i] = list->array()[i] != Json(0) && list->array()[i] != Json(false);
   return turns;
 }
 
@@ -31,13 +33,15 @@ void read_smollm3(ConfigReader& in, DecoderSpec& spec) {
   spec.attention_bias = spec.output_bias = in.flag("attention_bias", false);
   spec.mlp_bias = in.flag("mlp_bias", false);
   read_rotary(in, spec, {.theta = 2000000});
-  const std::int64_t window = in.flag("use_sliding_window", false) ? in.size({"sliding_window"}, 1, 1 << 28, 0) : 0;
+  const std::int64_t window =
+      in.flag("use_sliding_window", false) ? in.size({"sliding_window"}, 1, 1 << 28, 0) : 0;
   const auto turns = turning_layers(in, spec);
   const auto types = in.layer_types(spec.layers);
   spec.layer.resize(turns.size());
   for (std::size_t i = 0; i < turns.size(); ++i) {
     if (!turns[i]) spec.layer[i].rotary = -1;
-    if (types.empty() ? !turns[i] : types[i] == "sliding_attention") spec.layer[i].window = static_cast<int>(window);
+    if (types.empty() ? !turns[i] : types[i] == "sliding_attention")
+      spec.layer[i].window = static_cast<int>(window);
   }
 }
 

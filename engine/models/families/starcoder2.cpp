@@ -1,13 +1,17 @@
-// StarCoder2 (Lozhkov et al. 2024, arXiv:2402.19173): LayerNorm, biases, a plain MLP, rotary positions, a window. The dropout of its
-// config.json is for its own training: it is not applied here.
+// StarCoder2 (Lozhkov et al. 2024, arXiv:2402.19173): LayerNorm, biases, a plain MLP, rotary
+// positions, a window. The dropout of its config.json is for its own training: it is not applied
+// here.
 #include "engine/models/family.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {
 
 void read_starcoder2(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"sliding_window", "attention_dropout", "residual_dropout", "embedding_dropout"});
-  read_sizes(in, spec, {.eps = {"norm_epsilon"}, .default_positions = 4096, .default_eps = 1e-5, .tied = true});
+  in.refuse_foreign(
+      {"sliding_window", "attention_dropout", "residual_dropout", "embedding_dropout"});
+  read_sizes(
+      in, spec,
+      {.eps = {"norm_epsilon"}, .default_positions = 4096, .default_eps = 1e-5, .tied = true});
   spec.activation = read_activation(in, {"hidden_act"}, "gelu_pytorch_tanh");
   spec.attention_bias = spec.output_bias = spec.mlp_bias = in.flag("use_bias", true);
   spec.layer_norm = spec.norm_bias = true;
@@ -16,6 +20,8 @@ void read_starcoder2(ConfigReader& in, DecoderSpec& spec) {
   read_window(in, spec);
 }
 
-Storage store_starcoder2() { return {.modules = {{"mlp.up_proj", "mlp.c_fc"}, {"mlp.down_proj", "mlp.c_proj"}}}; }
+Storage store_starcoder2() {
+  return {.modules = {{"mlp.up_proj", "mlp.c_fc"}, {"mlp.down_proj", "mlp.c_proj"}}};
+}
 
 }  // namespace troupe::engine::models

@@ -11,10 +11,12 @@
 
 namespace troupe::engine::ops {
 
-/// A block of a device's pool, which it may outlive the device with. Failure(full) when the machine has no room.
+/// A block of a device's pool, which it may outlive the device with. Failure(full) when the machine
+/// has no room.
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(std::size_t bytes, std::shared_ptr<BlockPool> pool) : Buffer(bytes), pool_(std::move(pool)), block_(pool_->take(bytes)) {}
+  HostBuffer(std::size_t bytes, std::shared_ptr<BlockPool> pool)
+      : Buffer(bytes), pool_(std::move(pool)), block_(pool_->take(bytes)) {}
   ~HostBuffer() override { pool_->give_back(block_); }
   std::byte* data() const { return block_.data; }
 
@@ -39,11 +41,17 @@ inline float* out(Tensor& x) {
   return reinterpret_cast<float*>(raw(x));
 }
 
-inline std::int64_t rows_of(const Tensor& x) { return x.shape().rank() == 0 ? 1 : x.shape()[0]; }
+inline std::int64_t rows_of(const Tensor& x) {
+  return x.shape().rank() == 0 ? 1 : x.shape()[0];
+}
 /// Elements of one row.
-inline std::int64_t width_of(const Tensor& x) { return x.shape().stride(); }
+inline std::int64_t width_of(const Tensor& x) {
+  return x.shape().stride();
+}
 
-inline bool is_packed(const Tensor& x) { return x.dtype() == DType::bf16_packed || x.dtype() == DType::int8_packed; }
+inline bool is_packed(const Tensor& x) {
+  return x.dtype() == DType::bf16_packed || x.dtype() == DType::int8_packed;
+}
 
 /// Nearest bf16, ties to even, as a float. NaN stays NaN.
 inline std::uint16_t to_bf16(float value) {
@@ -51,6 +59,8 @@ inline std::uint16_t to_bf16(float value) {
   if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
-inline float from_bf16(std::uint16_t bits) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
+inline float from_bf16(std::uint16_t bits) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+}
 
 }  // namespace troupe::engine::ops

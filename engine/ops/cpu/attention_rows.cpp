@@ -19,7 +19,8 @@ void clear_around(float* row, Keys of, Keys own) {
 }  // namespace
 
 Keys keys_seen(const Layout& layout, std::int64_t begin, std::int64_t end, int window) {
-  const auto [least, most] = std::minmax_element(layout.positions.begin() + begin, layout.positions.begin() + end);
+  const auto [least, most] =
+      std::minmax_element(layout.positions.begin() + begin, layout.positions.begin() + end);
   return {keys_at(*least, window).first, std::int64_t{*most} + 1};
 }
 
@@ -40,8 +41,10 @@ void KeyRuns::append(const KeyValues& kv, const Layout& layout, std::size_t n, K
   for (std::int64_t key = keys.first / size * size; key < keys.end; key += runs_.back().keys) {
     const auto first = static_cast<std::size_t>(key / size);
     std::size_t last = first + 1;
-    while (static_cast<std::int64_t>(last) * size < keys.end && pages[last] == pages[last - 1] + 1) ++last;
-    runs_.push_back({key, std::min(keys.end - key, static_cast<std::int64_t>(last - first) * size), pages[first] * size});
+    while (static_cast<std::int64_t>(last) * size < keys.end && pages[last] == pages[last - 1] + 1)
+      ++last;
+    runs_.push_back({key, std::min(keys.end - key, static_cast<std::int64_t>(last - first) * size),
+                     pages[first] * size});
   }
 }
 
@@ -70,11 +73,14 @@ SoftmaxSums AttentionRows::weigh(std::int64_t pair, Keys of, float* products) co
   return sums;
 }
 
-void AttentionRows::slopes(std::int64_t pair, Keys of, float dot, float lse, float* p, float* ds) const {
+void AttentionRows::slopes(std::int64_t pair, Keys of, float dot, float lse, float* p,
+                           float* ds) const {
   const Keys own = keys_of(pair);
   const std::int64_t before = own.first - of.first;
   cap(p + before, own);
-  if (shape_.softcap != 0) kernels_.cap_backward(p + before, ds + before, own.count(), shape_.softcap, std::exchange(dot, 0.0F));
+  if (shape_.softcap != 0)
+    kernels_.cap_backward(p + before, ds + before, own.count(), shape_.softcap,
+                          std::exchange(dot, 0.0F));
   tilt(p + before, pair, own);
   kernels_.attention_weights(p + before, own.count(), factor(), lse);
   kernels_.attention_dscores(p + before, ds + before, own.count(), dot, shape_.scale);

@@ -20,13 +20,16 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 /// Asked for once: it is a call of the system, and each tensor wants to know.
 std::size_t machine_memory() {
-  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return bytes;
 }
 
 [[noreturn]] void refuse(std::size_t bytes) {
-  throw Failure({Errc::full, cat("out of memory: one tensor needs ", bytes, " bytes, this machine has ", machine_memory(),
-                                 " in all; use a smaller model, batch or cache, or a machine with more memory")});
+  throw Failure(
+      {Errc::full,
+       cat("out of memory: one tensor needs ", bytes, " bytes, this machine has ", machine_memory(),
+           " in all; use a smaller model, batch or cache, or a machine with more memory")});
 }
 
 /// nullptr when there is none.
@@ -56,8 +59,9 @@ bool reuses_blocks() {
 }
 
 std::size_t BlockPool::class_of(std::size_t bytes) {
-  const std::size_t last = std::max<std::size_t>((bytes + line - 1) / line, 1) * line - 1;  // small classes hold whole lines too
-  const auto power = static_cast<std::size_t>(std::bit_width(last)) - 1;                    // 2^power <= last
+  const std::size_t last = std::max<std::size_t>((bytes + line - 1) / line, 1) * line -
+                           1;  // small classes hold whole lines too
+  const auto power = static_cast<std::size_t>(std::bit_width(last)) - 1;  // 2^power <= last
   if (power < first_power) return 0;
   return (power - first_power) * steps + (last >> (power - 3)) - steps + 1;
 }
@@ -73,7 +77,9 @@ std::size_t BlockPool::rounded(std::size_t bytes) const {
   return std::max(bytes, line);
 }
 
-BlockPool::~BlockPool() { forget_small(); }
+BlockPool::~BlockPool() {
+  forget_small();
+}
 
 void BlockPool::forget_small() {
   for (auto& blocks : small_) {

@@ -1,4 +1,5 @@
-// BlockPool: the memory of one device. What tensors gave back serves the next ones: small blocks those of about their size, pages any.
+// BlockPool: the memory of one device. What tensors gave back serves the next ones: small blocks
+// those of about their size, pages any.
 #pragma once
 
 #include <array>
@@ -12,7 +13,8 @@
 
 namespace troupe::engine::ops {
 
-/// Whether blocks are given out again: not under AddressSanitizer, which then finds the use of a tensor after its end.
+/// Whether blocks are given out again: not under AddressSanitizer, which then finds the use of a
+/// tensor after its end.
 bool reuses_blocks();
 
 /// Safe to use from any thread: tensors end where they end.
@@ -33,15 +35,17 @@ class BlockPool {
   /// Failure(full) when the machine has no room.
   Block take(std::size_t bytes);
   void give_back(Block block) noexcept;
-  /// In whole blocks. `held` exceeds `peak` by no more than `slack`: what would, goes back to the system.
+  /// In whole blocks. `held` exceeds `peak` by no more than `slack`: what would, goes back to the
+  /// system.
   MemoryUse use() const;
 
   /// Larger blocks (arenas of parameters, caches) go back to the system at once.
   static constexpr std::size_t largest_kept = std::size_t{256} << 20;
   /// Smaller ones are no pages of their own.
   static constexpr std::size_t least_paged = std::size_t{64} << 10;
-  /// Bytes that may wait beyond the peak. Without it a step in which large blocks take turns with small ones would give pages to the system
-  /// and ask for others each time. Small blocks that wait are within it alone.
+  /// Bytes that may wait beyond the peak. Without it a step in which large blocks take turns with
+  /// small ones would give pages to the system and ask for others each time. Small blocks that wait
+  /// are within it alone.
   static constexpr std::size_t slack = std::size_t{4} << 20;
 
  private:
@@ -52,7 +56,9 @@ class BlockPool {
   /// What is really taken for so many bytes.
   std::size_t rounded(std::size_t bytes) const;
   bool is_small(std::size_t bytes) const { return reuses_ && bytes < least_paged; }
-  bool is_paged(std::size_t bytes) const { return reuses_ && bytes >= least_paged && bytes <= largest_kept; }
+  bool is_paged(std::size_t bytes) const {
+    return reuses_ && bytes >= least_paged && bytes <= largest_kept;
+  }
   std::byte* find(std::size_t bytes);
   void forget_small();
 

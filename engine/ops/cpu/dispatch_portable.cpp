@@ -10,7 +10,8 @@ namespace troupe::engine::ops {
 const Kernels& kernels_for(const char* isa) {
   const std::string_view name = isa;
   if (!name.empty() && name != "baseline") {
-    throw Failure({Errc::unsupported, cat("this processor does not have \"", quote(name), "\"; here there is only baseline")});
+    throw Failure({Errc::unsupported, cat("this processor does not have \"", quote(name),
+                                          "\"; here there is only baseline")});
   }
   return baseline_kernels();
 }

@@ -8,13 +8,17 @@
 namespace troupe::engine::ops {
 namespace {
 
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
 bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq");
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
-bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+bool has_avx512_bf16() {
+  return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
 
 struct Set {
   std::string_view name;
@@ -34,9 +38,11 @@ const Kernels& kernels_for(const char* isa) {
     if (name.empty() ? set.there() : name == set.name && set.there()) return set.kernels();
     if (name == set.name)
       throw Failure(
-          {Errc::unsupported, cat("this processor does not have ", name, "; leave the instruction set open to use the best it has")});
+          {Errc::unsupported, cat("this processor does not have ", name,
+                                  "; leave the instruction set open to use the best it has")});
   }
-  throw Failure({Errc::usage, cat("no instruction set is called \"", quote(name), "\"; known are baseline, avx2, avx512 and avx512_bf16")});
+  throw Failure({Errc::usage, cat("no instruction set is called \"", quote(name),
+                                  "\"; known are baseline, avx2, avx512 and avx512_bf16")});
 }
 
 }  // namespace troupe::engine::ops

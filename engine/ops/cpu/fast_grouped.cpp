@@ -1,4 +1,5 @@
-// Products of the fast device that share an operand, or add to one C: what they share is packed, read and written once for all of them.
+// Products of the fast device that share an operand, or add to one C: what they share is packed,
+// read and written once for all of them.
 #include <algorithm>
 
 #include "engine/ops/cpu/fast_device.h"
@@ -14,8 +15,9 @@ bool same(const Tensor& x, const Tensor& y) {
 bool alike(std::span<const GemmCall> calls, Tensor GemmCall::*shared) {
   const auto& [a, b, c, how] = calls[0];
   return std::all_of(calls.begin() + 1, calls.end(), [&](const GemmCall& call) {
-    return call.how.transpose_a == how.transpose_a && call.how.transpose_b == how.transpose_b && call.how.precision == how.precision &&
-           call.b.dtype() == b.dtype() && same(call.*shared, calls[0].*shared);
+    return call.how.transpose_a == how.transpose_a && call.how.transpose_b == how.transpose_b &&
+           call.how.precision == how.precision && call.b.dtype() == b.dtype() &&
+           same(call.*shared, calls[0].*shared);
   });
 }
 
@@ -23,8 +25,11 @@ bool alike(std::span<const GemmCall> calls, Tensor GemmCall::*shared) {
 Tensor GemmCall::*shared_by(std::span<const GemmCall> calls) {
   const Gemm& how = calls[0].how;
   if (how.transpose_a && how.transpose_b) return nullptr;
-  Tensor GemmCall::*const shared = how.transpose_b ? &GemmCall::a : how.transpose_a ? &GemmCall::b : &GemmCall::c;
-  const bool adds = std::all_of(calls.begin() + 1, calls.end(), [](const GemmCall& call) { return call.how.accumulate; });
+  Tensor GemmCall::*const shared = how.transpose_b   ? &GemmCall::a
+                                   : how.transpose_a ? &GemmCall::b
+                                                     : &GemmCall::c;
+  const bool adds = std::all_of(calls.begin() + 1, calls.end(),
+                                [](const GemmCall& call) { return call.how.accumulate; });
   return alike(calls, shared) && (adds || shared != &GemmCall::c) ? shared : nullptr;
 }
 
@@ -35,7 +40,8 @@ std::int64_t multiplications(std::span<const Product> products) {
 }
 
 bool any_is_empty(std::span<const Product> products) {
-  return std::any_of(products.begin(), products.end(), [](const Product& p) { return p.m == 0 || p.n == 0 || p.k == 0; });
+  return std::any_of(products.begin(), products.end(),
+                     [](const Product& p) { return p.m == 0 || p.n == 0 || p.k == 0; });
 }
 
 }  // namespace
@@ -51,12 +57,16 @@ void FastDevice::grouped_gemm(std::span<GemmCall> calls) {
                     : shared == &GemmCall::b ? products_of_one_right(grouped_, precision)
                                              : products_of_one_sum(grouped_, precision);
   if (done) return;
-  for (const Product& p : grouped_) product(shared == &GemmCall::a ? Kind::dot : Kind::outer, p, precision);
+  for (const Product& p : grouped_)
+    product(shared == &GemmCall::a ? Kind::dot : Kind::outer, p, precision);
 }
 
-const Panels* FastDevice::panels_for_all(Kind kind, std::span<const Product> products, Precision precision) const {
+const Panels* FastDevice::panels_for_all(Kind kind, std::span<const Product> products,
+                                         Precision precision) const {
   const Panels* with = panels_for(kind, products[0], precision);
-  const bool all = std::all_of(products.begin(), products.end(), [&](const Product& p) { return panels_for(kind, p, precision) == with; });
+  const bool all = std::all_of(products.begin(), products.end(), [&](const Product& p) {
+    return panels_for(kind, p, precision) == with;
+  });
   return all && !any_is_empty(products) ? with : nullptr;
 }
 
@@ -75,7 +85,8 @@ bool FastDevice::products_of_one_left(std::span<const Product> products, Precisi
   return true;
 }
 
-void FastDevice::multiply_one_left(const Panels& with, std::span<const Product> products, bool by_columns) {
+void FastDevice::multiply_one_left(const Panels& with, std::span<const Product> products,
+                                   bool by_columns) {
   const Product& first = products[0];
   const std::int64_t steps = with.steps(first.k), rows = with.tile(first.m);
   const Packing left{first.a, first.a_row, first.m, first.k, rows, false};
@@ -86,7 +97,8 @@ void FastDevice::multiply_one_left(const Panels& with, std::span<const Product> 
   std::vector<Unpacked> parts;
   for (const Product& p : products) {
     const Packing right{p.b, p.ldb, p.n, p.k, with.columns, false};
-    parts.push_back({by_columns ? right : left, {p.m, p.n, steps, rows, packed_left, packed, p.c, p.ldc, p.accumulate}});
+    parts.push_back({by_columns ? right : left,
+                     {p.m, p.n, steps, rows, packed_left, packed, p.c, p.ldc, p.accumulate}});
     if (by_columns) continue;
     pack_panels(with, right, packed);
     packed += with.width(p.n) * steps;
@@ -134,7 +146,8 @@ bool FastDevice::products_of_one_sum(std::span<const Product> products, Precisio
   for (const Product& p : parts) {
     const std::int64_t rows = with->tile(p.m), steps = with->steps(p.k);
     pack_panels(*with, {p.b, p.ldb, p.n, p.k, with->columns, true}, packed);
-    unpacked.push_back({{p.a, p.a_row, p.m, p.k, rows, false}, {p.m, p.n, steps, rows, nullptr, packed, p.c, p.ldc, p.accumulate}});
+    unpacked.push_back({{p.a, p.a_row, p.m, p.k, rows, false},
+                        {p.m, p.n, steps, rows, nullptr, packed, p.c, p.ldc, p.accumulate}});
     packed += steps * with->width(p.n);
   }
   multiply_rows(*with, unpacked);

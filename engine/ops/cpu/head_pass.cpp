@@ -32,8 +32,9 @@ SoftmaxSums joined(std::span<const SoftmaxSums> blocks) {
   return all;
 }
 
-HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
-                   const HeadScale& scale, Precision precision, const HeadAdapter* adapter)
+HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weight,
+                   std::span<const std::int32_t> targets, const HeadScale& scale,
+                   Precision precision, const HeadAdapter* adapter)
     : device_(device),
       kernels_(device.kernels_),
       for_logits_(precision == Precision::bf16 ? device.kernels_.pairs : device.kernels_.dots),
@@ -51,21 +52,29 @@ HeadPass::HeadPass(FastDevice& device, const Tensor& hidden, const Tensor& weigh
   for (std::size_t t = 0; t < targets.size(); ++t) {
     if (targets[t] != no_target) rows_.push_back(static_cast<std::int32_t>(t));
   }
-  const auto add = [&](const Tensor& inputs, const Tensor& factor, FastDevice::HeadScratch& scratch) {
-    factors_.push_back({in(inputs), in(factor), width_of(factor), for_logits_.steps(width_of(factor)), scratch});
+  const auto add = [&](const Tensor& inputs, const Tensor& factor,
+                       FastDevice::HeadScratch& scratch) {
+    factors_.push_back(
+        {in(inputs), in(factor), width_of(factor), for_logits_.steps(width_of(factor)), scratch});
   };
   add(hidden, weight, device.head_scratch_[0]);
-  span_ = std::max<std::int64_t>(1, head_weight_words / (std::max<std::int64_t>(1, factors_[0].steps) * head_columns)) * head_columns;
+  span_ =
+      std::max<std::int64_t>(
+          1, head_weight_words / (std::max<std::int64_t>(1, factors_[0].steps) * head_columns)) *
+      head_columns;
   if (adapter != nullptr) add(adapter->down, adapter->up, device.head_scratch_[1]);
 }
 
 std::int64_t HeadPass::height_for(std::int64_t rows) const {
-  constexpr std::int64_t lost = 4;  // rows' worth of time that a block takes beside its rows', for reading what it is multiplied by
+  constexpr std::int64_t lost = 4;  // rows' worth of time that a block takes beside its rows', for
+                                    // reading what it is multiplied by
   const std::int64_t threads = device_.pool_.threads();
   std::int64_t best = 0, least = 0;
   for (std::int64_t height = block_rows / unit_ * unit_; height > 0; height -= unit_) {
-    const std::int64_t whole = rows / height, rest = rows % height, rounds = (whole + threads - 1) / threads;
-    const std::int64_t longest = rounds * (height + lost) + (whole % threads == 0 && rest > 0 ? rest + lost : 0);
+    const std::int64_t whole = rows / height, rest = rows % height,
+                       rounds = (whole + threads - 1) / threads;
+    const std::int64_t longest =
+        rounds * (height + lost) + (whole % threads == 0 && rest > 0 ? rest + lost : 0);
     if (best == 0 || longest < least) best = height, least = longest;
   }
   return best;
@@ -75,13 +84,16 @@ void HeadPass::gather_inputs(const Chunk& chunk) {
   for (Factor& factor : factors_) {
     float* rows = factor.scratch.gathered.need(chunk.rows * factor.width);
     for (std::int64_t i = 0; i < chunk.rows; ++i)
-      std::copy_n(factor.inputs + token(chunk, i) * factor.width, factor.width, rows + i * factor.width);
+      std::copy_n(factor.inputs + token(chunk, i) * factor.width, factor.width,
+                  rows + i * factor.width);
   }
 }
 
 void HeadPass::pack_inputs(const Chunk& chunk) {
   for (Factor& factor : factors_)
-    device_.pack_tiles(for_logits_, {factor.scratch.gathered.at(), factor.width, chunk.rows, factor.width, for_logits_.rows, false},
+    device_.pack_tiles(for_logits_,
+                       {factor.scratch.gathered.at(), factor.width, chunk.rows, factor.width,
+                        for_logits_.rows, false},
                        factor.scratch.left.need(factor.steps * chunk.rows));
 }
 
@@ -98,7 +110,9 @@ const HeadPass::Weights& HeadPass::own_weights(const Block& block, int worker) {
     own.of[i] = to;
     for (std::int64_t j = 0; j < block.columns; j += panel) {
       const float* from = factor.weight + (block.column + j) * factor.width;
-      for_logits_.pack({from, factor.width, std::min(panel, block.columns - j), factor.width, panel, false}, to + j * factor.steps);
+      for_logits_.pack(
+          {from, factor.width, std::min(panel, block.columns - j), factor.width, panel, false},
+          to + j * factor.steps);
     }
     to += factor.steps * width;
   }
@@ -108,13 +122,16 @@ const HeadPass::Weights& HeadPass::own_weights(const Block& block, int worker) {
 void HeadPass::make_logits(const Block& block, const Weights& weights, float* z) const {
   for (std::size_t i = 0; i < factors_.size(); ++i) {
     const Factor& factor = factors_[i];
-    for_logits_.product({block.rows, block.columns, factor.steps, for_logits_.rows, factor.scratch.left.at() + block.row * factor.steps,
-                         weights.of[i], z, pitch_, i > 0});
+    for_logits_.product({block.rows, block.columns, factor.steps, for_logits_.rows,
+                         factor.scratch.left.at() + block.row * factor.steps, weights.of[i], z,
+                         pitch_, i > 0});
   }
-  for (std::int64_t i = 0; i < block.rows; ++i) device_.scale_row(z + i * pitch_, block.columns, scale_);
+  for (std::int64_t i = 0; i < block.rows; ++i)
+    device_.scale_row(z + i * pitch_, block.columns, scale_);
 }
 
-void HeadPass::forward_block(const Chunk& chunk, const Block& block, const float* z, bool weighted) {
+void HeadPass::forward_block(const Chunk& chunk, const Block& block, const float* z,
+                             bool weighted) {
   for (std::int64_t i = 0; i < block.rows; ++i, z += pitch_) {
     const std::int64_t row = block.row + i;
     const std::int32_t target = targets_[static_cast<std::size_t>(token(chunk, row))];
@@ -127,14 +144,16 @@ void HeadPass::forward_block(const Chunk& chunk, const Block& block, const float
 
 void HeadPass::keep(const Chunk& chunk, const Block& block, const float* z, float* kept) const {
   for (std::int64_t i = 0; i < block.rows; i += unit_)
-    kernels_.copy_lines(z + i * pitch_, kept + place(chunk, block.row + i, block.column), std::min(unit_, block.rows - i) * pitch_);
+    kernels_.copy_lines(z + i * pitch_, kept + place(chunk, block.row + i, block.column),
+                        std::min(unit_, block.rows - i) * pitch_);
 }
 
 void HeadPass::finish_rows(const Chunk& chunk, const HeadScores& to) const {
   device_.share(chunk.rows, 64 * blocks_, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int32_t t = token(chunk, i);
-      const RowResult row(joined(std::span(sums_).subspan(static_cast<std::size_t>(i * blocks_), static_cast<std::size_t>(blocks_))));
+      const RowResult row(joined(std::span(sums_).subspan(static_cast<std::size_t>(i * blocks_),
+                                                          static_cast<std::size_t>(blocks_))));
       if (targets_[static_cast<std::size_t>(t)] >= 0)
         to.logp[t] = row.logp(target_logit_[static_cast<std::size_t>(i)], scale_.inv_temperature);
       to.lse[t] = row.lse;

@@ -1,4 +1,5 @@
-// What low-rank adapters ask of a device, once for both CPU devices: dropout and the columns and rows of DoRA's magnitudes.
+// What low-rank adapters ask of a device, once for both CPU devices: dropout and the columns and
+// rows of DoRA's magnitudes.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +11,8 @@ namespace troupe::engine::ops {
 
 void HostDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
   check(how.probability >= 0 && how.probability < 1, "dropout: a probability in [0, 1)");
-  check(rows_of(x) == static_cast<std::int64_t>(how.rows.size()) && x.count() == y.count(), "dropout: x, y [T, F], one name a row");
+  check(rows_of(x) == static_cast<std::int64_t>(how.rows.size()) && x.count() == y.count(),
+        "dropout: x, y [T, F], one name a row");
   const auto bound = static_cast<std::uint64_t>(how.probability * 0x1.0p32);
   const auto factor = static_cast<float>(1 / (1 - how.probability));
   const std::int64_t width = width_of(x);
@@ -22,7 +24,8 @@ void HostDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
     for (std::int64_t i = 0; i < width; ++i) {
       const auto column = static_cast<std::uint64_t>(how.first_column + i);
       if (i == 0 || column % 4 == 0)
-        words = philox({low_word(column / 4), low_word(row), high_word(row), how.stream}, {low_word(how.key), high_word(how.key)});
+        words = philox({low_word(column / 4), low_word(row), high_word(row), how.stream},
+                       {low_word(how.key), high_word(how.key)});
       target[i] = words[column % 4] < bound ? 0.0F : source[i] * factor;
     }
   }
@@ -44,9 +47,11 @@ void HostDevice::column_dots(const Tensor& a, const Tensor& b, Tensor& sums) {
   std::vector<double> exact(in(sums), in(sums) + width);
   for (std::int64_t t = 0; t < rows_of(a); ++t) {
     const float *left = in(a) + t * width, *right = in(b) + t * width;
-    for (std::int64_t i = 0; i < width; ++i) exact[static_cast<std::size_t>(i)] += double{left[i]} * double{right[i]};
+    for (std::int64_t i = 0; i < width; ++i)
+      exact[static_cast<std::size_t>(i)] += double{left[i]} * double{right[i]};
   }
-  std::transform(exact.begin(), exact.end(), out(sums), [](double sum) { return static_cast<float>(sum); });
+  std::transform(exact.begin(), exact.end(), out(sums),
+                 [](double sum) { return static_cast<float>(sum); });
 }
 
 void HostDevice::row_squares(const Tensor& x, Tensor& sums) {
@@ -54,14 +59,16 @@ void HostDevice::row_squares(const Tensor& x, Tensor& sums) {
   const std::int64_t width = width_of(x);
   for (std::int64_t t = 0; t < rows_of(x); ++t) {
     double sum = 0;
-    for (const float* at = in(x) + t * width; at != in(x) + (t + 1) * width; ++at) sum += double{*at} * double{*at};
+    for (const float* at = in(x) + t * width; at != in(x) + (t + 1) * width; ++at)
+      sum += double{*at} * double{*at};
     out(sums)[t] = static_cast<float>(sum);
   }
 }
 
 void check_head_adapter(const HeadAdapter* adapter, std::int64_t rows, std::int64_t vocabulary) {
   if (adapter == nullptr) return;
-  check(rows_of(adapter->down) == rows && rows_of(adapter->up) == vocabulary && width_of(adapter->down) == width_of(adapter->up),
+  check(rows_of(adapter->down) == rows && rows_of(adapter->up) == vocabulary &&
+            width_of(adapter->down) == width_of(adapter->up),
         "head: its adapter is not [T, R], [V, R]");
 }
 

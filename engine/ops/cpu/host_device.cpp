@@ -12,7 +12,8 @@ Tensor HostDevice::empty(Shape shape, DType type) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     check(!__builtin_mul_overflow(count, shape[axis], &count), "Device::empty: the size overflows");
   check(count < (std::int64_t{1} << 56), "Device::empty: the size overflows");
-  return {std::make_shared<HostBuffer>(static_cast<std::size_t>(count) * bytes_of(type), blocks_), 0, shape, type};
+  return {std::make_shared<HostBuffer>(static_cast<std::size_t>(count) * bytes_of(type), blocks_),
+          0, shape, type};
 }
 
 void HostDevice::upload(Tensor& to, std::span<const float> values) {
@@ -22,14 +23,18 @@ void HostDevice::upload(Tensor& to, std::span<const float> values) {
     std::memcpy(raw(to), values.data(), values.size_bytes());
   } else {
     check(to.dtype() == DType::bf16, "upload: floats into integers");
-    std::transform(values.begin(), values.end(), reinterpret_cast<std::uint16_t*>(raw(to)), to_bf16);
+    std::transform(values.begin(), values.end(), reinterpret_cast<std::uint16_t*>(raw(to)),
+                   to_bf16);
   }
 }
 
-void HostDevice::upload_from(Tensor& to, const Source& source) { source(0, {out(to), static_cast<std::size_t>(to.count())}); }
+void HostDevice::upload_from(Tensor& to, const Source& source) {
+  source(0, {out(to), static_cast<std::size_t>(to.count())});
+}
 
 void HostDevice::download(const Tensor& from, std::span<float> values) {
-  check(from.count() == static_cast<std::int64_t>(values.size()), "download: another number of values");
+  check(from.count() == static_cast<std::int64_t>(values.size()),
+        "download: another number of values");
   if (values.empty()) return;
   if (from.dtype() == DType::f32) {
     std::memcpy(values.data(), raw(from), values.size_bytes());
@@ -43,13 +48,17 @@ void HostDevice::download(const Tensor& from, std::span<float> values) {
 void HostDevice::visit_rows(const Tensor& from, const RowVisitor& visit) {
   const std::int64_t width = width_of(from);
   const float* values = in(from);
-  for (std::int64_t row = 0; row < rows_of(from); ++row) visit(row, {values + row * width, static_cast<std::size_t>(width)});
+  for (std::int64_t row = 0; row < rows_of(from); ++row)
+    visit(row, {values + row * width, static_cast<std::size_t>(width)});
 }
 
-void HostDevice::fill(Tensor& x, float value) { std::fill_n(out(x), x.count(), value); }
+void HostDevice::fill(Tensor& x, float value) {
+  std::fill_n(out(x), x.count(), value);
+}
 
 void HostDevice::copy(const Tensor& from, Tensor& to) {
-  check(from.count() == to.count() && from.dtype() == to.dtype(), "copy: operands differ in size or type");
+  check(from.count() == to.count() && from.dtype() == to.dtype(),
+        "copy: operands differ in size or type");
   if (from.count() > 0) std::memmove(raw(to), raw(from), from.bytes());
 }
 
@@ -79,7 +88,8 @@ void HostDevice::scatter_rows(const Tensor& from, std::span<const std::int32_t> 
   }
 }
 
-void HostDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& table) {
+void HostDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows,
+                                  Tensor& table) {
   const std::int64_t width = width_of(from);
   check_moved_rows("scatter_add_rows", from, rows, table);
   const float* source = in(from);

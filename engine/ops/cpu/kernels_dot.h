@@ -1,18 +1,20 @@
-// y = x W^T as tiles of dot products: sixteen running sums an element along k, in blocks of 512, each block's sum joined by one
-// fixed tree and added to the element. Nothing in that order depends on the tile, so a row alone has the bits of a row in a batch.
-// Here the sixteen are the lanes of a register, as few rows want them, which read B where it lies (kernels_direct.h). For many rows they
-// are made one after the other, from packed operands (kernels_lanes.h).
+// y = x W^T as tiles of dot products: sixteen running sums an element along k, in blocks of 512,
+// each block's sum joined by one fixed tree and added to the element. Nothing in that order depends
+// on the tile, so a row alone has the bits of a row in a batch. Here the sixteen are the lanes of a
+// register, as few rows want them, which read B where it lies (kernels_direct.h). For many rows
+// they are made one after the other, from packed operands (kernels_lanes.h).
 #pragma once
 
 #include "engine/ops/cpu/kernels.h"
 
 namespace troupe::engine::ops::kernels {
 
-// Part of the order of summation: the same for everyone. fast_products.cpp cuts k at multiples of it.
+// Part of the order of summation: the same for everyone. fast_products.cpp cuts k at multiples of
+// it.
 inline constexpr std::int64_t k_block = 512;
 
-/// Where a tile's B comes from: `row` apart for columns, `step` apart for each 16 of k; the last step has `tail` lanes (0: all 16). What
-/// stands `ahead` is wanted soon.
+/// Where a tile's B comes from: `row` apart for columns, `step` apart for each 16 of k; the last
+/// step has `tail` lanes (0: all 16). What stands `ahead` is wanted soon.
 struct DotOperand {
   const float* at;
   std::int64_t row, step;
@@ -20,9 +22,11 @@ struct DotOperand {
   std::int64_t ahead = 0;
 };
 
-/// `fetch` columns, from `ahead` on, come into the second-level cache: the first has no room for them beside what is multiplied.
+/// `fetch` columns, from `ahead` on, come into the second-level cache: the first has no room for
+/// them beside what is multiplied.
 template <int fetch, class V, int M, int N>
-[[gnu::always_inline]] inline void dot_step(const float* a, const float* b, const DotOperand& from, V (&sums)[M][N]) {
+[[gnu::always_inline]] inline void dot_step(const float* a, const float* b, const DotOperand& from,
+                                            V (&sums)[M][N]) {
   V left[M];
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) left[i] = V::load(a + 16 * i);
@@ -36,7 +40,8 @@ template <int fetch, class V, int M, int N>
 }
 
 template <class V, int M, int N>
-[[gnu::always_inline]] inline void dot_tail(const float* a, const float* b, std::int64_t row, int tail, V (&sums)[M][N]) {
+[[gnu::always_inline]] inline void dot_tail(const float* a, const float* b, std::int64_t row,
+                                            int tail, V (&sums)[M][N]) {
   const auto mask = V::first(tail);
 #pragma GCC unroll 8
   for (int j = 0; j < N; ++j) {
@@ -48,7 +53,8 @@ template <class V, int M, int N>
 
 /// C [M, N] = or += the sums of a tile's lanes.
 template <class V, int M, int N>
-[[gnu::always_inline]] inline void join_tile(const V (&sums)[M][N], float* c, std::int64_t ldc, bool add) {
+[[gnu::always_inline]] inline void join_tile(const V (&sums)[M][N], float* c, std::int64_t ldc,
+                                             bool add) {
   if constexpr (requires { V::template tile_sums<M>(sums, c, ldc, add); }) {
     V::template tile_sums<M>(sums, c, ldc, add);
   } else {
@@ -59,7 +65,8 @@ template <class V, int M, int N>
 
 /// C [M, n <= N] = or += the sums over `steps` steps of 16.
 template <class V, int M, int N, int fetch = 0>
-void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc, bool add) {
+void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c, std::int64_t ldc,
+              bool add) {
   V sums[M][N];
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
@@ -68,7 +75,8 @@ void dot_tile(const float* a, DotOperand b, std::int64_t steps, int n, float* c,
   }
   const std::int64_t full = b.tail > 0 ? steps - 1 : steps;
   const float* right = b.at;
-  for (std::int64_t s = 0; s < full; ++s, a += 16 * M, right += b.step) dot_step<fetch>(a, right, b, sums);
+  for (std::int64_t s = 0; s < full; ++s, a += 16 * M, right += b.step)
+    dot_step<fetch>(a, right, b, sums);
   if (b.tail > 0) dot_tail<V, M, N>(a, right, b.row, b.tail, sums);
   if (n == N) return join_tile<V, M, N>(sums, c, ldc, add);
   float joined[M][N];
@@ -91,18 +99,22 @@ template <class V, int M = V::tile_rows, class Use>
 }
 
 /// k in whole steps of 16.
-constexpr std::int64_t whole_steps(std::int64_t k) { return (k + 15) / 16 * 16; }
+constexpr std::int64_t whole_steps(std::int64_t k) {
+  return (k + 15) / 16 * 16;
+}
 
 /// Sixteen values of an item, of which `lanes` are there.
 template <class V>
-[[gnu::always_inline]] inline V values_of(const float* from, std::int64_t apart, std::int64_t lanes) {
+[[gnu::always_inline]] inline V values_of(const float* from, std::int64_t apart,
+                                          std::int64_t lanes) {
   if (apart == 1) return lanes >= 16 ? V::load(from) : V::load(from, V::first(lanes));
   float values[16] = {};
   for (std::int64_t l = 0; l < lanes && l < 16; ++l) values[l] = from[l * apart];
   return V::load(values);
 }
 
-/// Items as [step][item][16], the last step filled up with zeros. Item by item: so memory is read from one end to the other.
+/// Items as [step][item][16], the last step filled up with zeros. Item by item: so memory is read
+/// from one end to the other.
 template <class V>
 void pack_steps(const Packing& p, float* to) {
   for (std::int64_t i = 0; i < p.width; ++i, to += 16) {
@@ -118,8 +130,10 @@ void pack_steps(const Packing& p, float* to) {
 }
 
 /// Rows of A of a product, as a tile.
-constexpr Packing rows_of_left(const Product& p, std::int64_t m, std::int64_t rows, std::int64_t k, std::int64_t depth) {
-  return {p.a + m * p.a_row + k * p.a_k, p.a_k == 1 ? p.a_row : p.a_k, rows, depth, rows, p.a_k != 1};
+constexpr Packing rows_of_left(const Product& p, std::int64_t m, std::int64_t rows, std::int64_t k,
+                               std::int64_t depth) {
+  return {
+      p.a + m * p.a_row + k * p.a_k, p.a_k == 1 ? p.a_row : p.a_k, rows, depth, rows, p.a_k != 1};
 }
 
 }  // namespace troupe::engine::ops::kernels

@@ -8,12 +8,14 @@
 
 namespace troupe::engine::ops::kernels {
 
-/// The logit of gelu's tanh formula, x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)). Beyond 16 it is out of exp's reach anyway.
+/// The logit of gelu's tanh formula, x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)). Beyond 16 it is
+/// out of exp's reach anyway.
 template <class V>
 struct TanhGate {
   V logit, rise;
   [[gnu::always_inline]] explicit TanhGate(V x) {
-    const V near = V::max(V::set(-16.0F), V::min(V::set(16.0F), x)), cubic = V::set(0.044715F) * near * near;
+    const V near = V::max(V::set(-16.0F), V::min(V::set(16.0F), x)),
+            cubic = V::set(0.044715F) * near * near;
     const V rate = V::set(1.5957691216057308F);
     logit = rate * near * (V::set(1.0F) + cubic);
     rise = rate * (V::set(1.0F) + V::set(3.0F) * cubic);
@@ -24,7 +26,8 @@ template <class V, Activation how>
 [[gnu::always_inline]] inline V activated(V x) {
   const V one = V::set(1.0F);
   if constexpr (how == Activation::silu) return x / (one + exp(V::zero() - x));
-  if constexpr (how == Activation::gelu_tanh) return x / (one + exp(V::zero() - TanhGate<V>(x).logit));
+  if constexpr (how == Activation::gelu_tanh)
+    return x / (one + exp(V::zero() - TanhGate<V>(x).logit));
   if constexpr (how == Activation::gelu) return V::max(V::zero(), x) - abs(x) * Normal<V>(x).tail;
 }
 
@@ -40,7 +43,8 @@ template <class V, Activation how>
   if constexpr (how == Activation::gelu) {
     const Normal<V> normal(x);
     const V below = V::where_less(x, V::zero(), normal.tail, one - normal.tail);
-    return {V::max(V::zero(), x) - abs(x) * normal.tail, below + x * (normal.bell * V::set(0.3989422804F))};
+    return {V::max(V::zero(), x) - abs(x) * normal.tail,
+            below + x * (normal.bell * V::set(0.3989422804F))};
   } else if constexpr (how == Activation::gelu_tanh) {
     const TanhGate<V> gate(x);
     const V sigmoid = one / (one + exp(V::zero() - gate.logit));
@@ -68,13 +72,14 @@ template <class V>
 void gated(Activation activation, const float* gate, const float* up, float* y, std::int64_t n) {
   with_activation(activation, [&](auto how) {
     for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-      (activated<V, decltype(how)::value>(V::load(gate + i, mask)) * V::load(up + i, mask)).store(y + i, mask);
+      (activated<V, decltype(how)::value>(V::load(gate + i, mask)) * V::load(up + i, mask))
+          .store(y + i, mask);
     });
   });
 }
 template <class V, bool again>
-void gated_backward_of(Activation activation, const float* gate, const float* up, const float* dy, float* dgate, float* dup, float* y,
-                       std::int64_t n) {
+void gated_backward_of(Activation activation, const float* gate, const float* up, const float* dy,
+                       float* dgate, float* dup, float* y, std::int64_t n) {
   with_activation(activation, [&](auto how) {
     for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
       const V g = V::load(gate + i, mask), u = V::load(up + i, mask), above = V::load(dy + i, mask);
@@ -87,21 +92,26 @@ void gated_backward_of(Activation activation, const float* gate, const float* up
 }
 /// y may be nullptr.
 template <class V>
-void gated_backward(Activation activation, const float* gate, const float* up, const float* dy, float* dgate, float* dup, float* y,
-                    std::int64_t n) {
-  (y == nullptr ? gated_backward_of<V, false> : gated_backward_of<V, true>)(activation, gate, up, dy, dgate, dup, y, n);
+void gated_backward(Activation activation, const float* gate, const float* up, const float* dy,
+                    float* dgate, float* dup, float* y, std::int64_t n) {
+  (y == nullptr ? gated_backward_of<V, false> : gated_backward_of<V, true>)(activation, gate, up,
+                                                                            dy, dgate, dup, y, n);
 }
 template <class V>
 void activate(Activation activation, const float* x, float* y, std::int64_t n) {
   with_activation(activation, [&](auto how) {
-    for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { activated<V, decltype(how)::value>(V::load(x + i, mask)).store(y + i, mask); });
+    for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+      activated<V, decltype(how)::value>(V::load(x + i, mask)).store(y + i, mask);
+    });
   });
 }
 template <class V>
-void activate_backward(Activation activation, const float* x, const float* dy, float* dx, std::int64_t n) {
+void activate_backward(Activation activation, const float* x, const float* dy, float* dx,
+                       std::int64_t n) {
   with_activation(activation, [&](auto how) {
     for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-      (V::load(dy + i, mask) * rise_of<V, decltype(how)::value>(V::load(x + i, mask)).slope).store(dx + i, mask);
+      (V::load(dy + i, mask) * rise_of<V, decltype(how)::value>(V::load(x + i, mask)).slope)
+          .store(dx + i, mask);
     });
   });
 }

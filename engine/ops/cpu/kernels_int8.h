@@ -1,7 +1,7 @@
-// Weights of whole numbers of 8 bits, for products of bf16 rows. A number up to 127 is exact in bf16, so a product is the chain of pairs
-// that kernels_panels.h makes of the same numbers in bf16, times the scale of its column.
-// A panel of 32 columns: their scales (f32), and for each step of two k and each half of the columns sixteen bytes of the first k and
-// sixteen of the second.
+// Weights of whole numbers of 8 bits, for products of bf16 rows. A number up to 127 is exact in
+// bf16, so a product is the chain of pairs that kernels_panels.h makes of the same numbers in bf16,
+// times the scale of its column. A panel of 32 columns: their scales (f32), and for each step of
+// two k and each half of the columns sixteen bytes of the first k and sixteen of the second.
 #pragma once
 
 #include "engine/ops/cpu/kernels_panels.h"
@@ -9,13 +9,14 @@
 
 namespace troupe::engine::ops::kernels {
 
-/// What turns the values of a row to whole numbers and back. What is added to a value before its lowest byte is taken rounds it to
-/// nearest, ties to even.
+/// What turns the values of a row to whole numbers and back. What is added to a value before its
+/// lowest byte is taken rounds it to nearest, ties to even.
 struct WholeRow {
   float inverse, scale;
 };
 inline constexpr float to_whole = 0x1.8p23F, least_in_int8 = 0x1p-100F;
-inline constexpr std::int64_t bytes_ahead = 8192;  // the processor's own prefetching does not look far enough
+inline constexpr std::int64_t bytes_ahead =
+    8192;  // the processor's own prefetching does not look far enough
 
 template <class V>
 [[gnu::always_inline]] inline WholeRow whole_row(const float* x, std::int64_t n) {
@@ -46,7 +47,8 @@ void pack_int8(const Packing& from, std::int8_t* to) {
       V words[16];
       for (std::int64_t i = 0; i < 16; ++i) {
         const float* values = from.from + (16 * half + i) * from.apart + k;
-        const V x = 16 * half + i < from.count ? V::load(values, V::first(from.depth - k)) : V::zero();
+        const V x =
+            16 * half + i < from.count ? V::load(values, V::first(from.depth - k)) : V::zero();
         words[i] = x * V::set(rows[i].inverse) + V::set(to_whole);
       }
       V::transpose(words);
@@ -67,7 +69,8 @@ void widen_int8(const std::int8_t* panel, std::int64_t steps, float* words) {
 }
 
 template <class V, class E, int M>
-[[gnu::noinline]] void int8_tile(const float* a, const std::int8_t* panel, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n) {
+[[gnu::noinline]] void int8_tile(const float* a, const std::int8_t* panel, std::int64_t steps,
+                                 float* c, std::int64_t ldc, std::int64_t n) {
   V sums[M][2];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) sums[i][0] = sums[i][1] = V::zero();
@@ -91,8 +94,9 @@ template <class V, class E, int M>
 }
 
 template <class V, class E, int M = E::rows>
-[[gnu::always_inline]] inline void int8_tile_of(std::int64_t rows, const float* a, const std::int8_t* panel, std::int64_t steps, float* c,
-                                                std::int64_t ldc, std::int64_t n) {
+[[gnu::always_inline]] inline void int8_tile_of(std::int64_t rows, const float* a,
+                                                const std::int8_t* panel, std::int64_t steps,
+                                                float* c, std::int64_t ldc, std::int64_t n) {
   if constexpr (M > 0) {
     if (rows == M) return int8_tile<V, E, M>(a, panel, steps, c, ldc, n);
     int8_tile_of<V, E, M - 1>(rows, a, panel, steps, c, ldc, n);
@@ -106,7 +110,8 @@ void int8_product(const PanelProduct& p) {
   for (std::int64_t n = 0; n < p.n; n += panel_columns, panel += int8_panel(p.steps)) {
     for (std::int64_t m = 0; m < p.m; m += p.rows) {
       const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
-      int8_tile_of<V, E>(height, p.a + m * p.steps, panel, p.steps, p.c + m * p.ldc + n, p.ldc, p.n - n);
+      int8_tile_of<V, E>(height, p.a + m * p.steps, panel, p.steps, p.c + m * p.ldc + n, p.ldc,
+                         p.n - n);
     }
   }
 }

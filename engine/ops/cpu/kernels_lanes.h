@@ -1,7 +1,9 @@
-// Dot products of many rows (the order of kernels_dot.h) from packed operands. Of the sixteen running sums of an element one is made after
-// the other: a register has the same one of sixteen columns, each a chain of multiply-adds of every sixteenth k, and the tree that joins
-// them is made of whole registers. Where lanes are running sums, joining costs as much as 15 of the k at hand; here it is 15 additions.
-// Packed, an item has in each block of 512 k those of its first sum, then those of its second, ...: [block][sum][step][item].
+// Dot products of many rows (the order of kernels_dot.h) from packed operands. Of the sixteen
+// running sums of an element one is made after the other: a register has the same one of sixteen
+// columns, each a chain of multiply-adds of every sixteenth k, and the tree that joins them is made
+// of whole registers. Where lanes are running sums, joining costs as much as 15 of the k at hand;
+// here it is 15 additions. Packed, an item has in each block of 512 k those of its first sum, then
+// those of its second, ...: [block][sum][step][item].
 #pragma once
 
 #include "engine/ops/cpu/kernels_dot.h"
@@ -11,9 +13,11 @@ namespace troupe::engine::ops::kernels {
 /// Columns of a panel.
 inline constexpr std::int64_t lane_columns = 16;
 
-/// Sixteen values of each of few items: transposing registers that are empty but for these would take longer.
+/// Sixteen values of each of few items: transposing registers that are empty but for these would
+/// take longer.
 template <class V>
-[[gnu::always_inline]] inline void pack_few(const float* from, std::int64_t apart, std::int64_t count, std::int64_t lanes, float* to,
+[[gnu::always_inline]] inline void pack_few(const float* from, std::int64_t apart,
+                                            std::int64_t count, std::int64_t lanes, float* to,
                                             std::int64_t width, std::int64_t sum) {
   for (std::int64_t i = 0; i < width; ++i) {
     float values[16];
@@ -23,13 +27,16 @@ template <class V>
 }
 
 template <class V>
-[[gnu::always_inline]] inline void pack_lane_block(const Packing& p, std::int64_t k, std::int64_t depth, float* to) {
-  const std::int64_t steps = (depth + 15) / 16, sum = steps * p.width, next = p.width < 16 ? p.width : 16;
+[[gnu::always_inline]] inline void pack_lane_block(const Packing& p, std::int64_t k,
+                                                   std::int64_t depth, float* to) {
+  const std::int64_t steps = (depth + 15) / 16, sum = steps * p.width,
+                     next = p.width < 16 ? p.width : 16;
   const auto room = V::first(p.width), there = V::first(p.count);
   for (std::int64_t s = 0; s < steps; ++s, to += p.width, k += 16) {
     if (p.items_together) {
       for (std::int64_t l = 0; l < 16; ++l)
-        (k + l < p.depth ? V::load(p.from + (k + l) * p.apart, there) : V::zero()).store(to + l * sum, room);
+        (k + l < p.depth ? V::load(p.from + (k + l) * p.apart, there) : V::zero())
+            .store(to + l * sum, room);
       continue;
     }
     if (p.width <= 4) {
@@ -38,7 +45,8 @@ template <class V>
     }
     V words[16];
     // Of the same rows, or of the next ones.
-    const std::int64_t ahead = k + values_ahead < p.depth ? values_ahead : values_ahead - p.depth + next * p.apart;
+    const std::int64_t ahead =
+        k + values_ahead < p.depth ? values_ahead : values_ahead - p.depth + next * p.apart;
     for (std::int64_t i = 0; i < 16; ++i) {
       const float* from = p.from + i * p.apart + k;
       __builtin_prefetch(from + ahead);
@@ -58,7 +66,8 @@ void pack_lanes(const Packing& p, float* to) {
 
 /// One running sum of each element.
 template <class V, int M>
-[[gnu::always_inline]] inline void lane_chain(const float* a, const float* b, std::int64_t steps, V (&sums)[M]) {
+[[gnu::always_inline]] inline void lane_chain(const float* a, const float* b, std::int64_t steps,
+                                              V (&sums)[M]) {
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) sums[i] = V::zero();
   for (std::int64_t s = 0; s < steps; ++s, a += M, b += lane_columns) {
@@ -73,13 +82,16 @@ template <class V, int M>
   for (int i = 0; i < M; ++i) sums[i] = more[i] + sums[i];
 }
 
-/// The joined running sums of `count` halves, half h being h + (h + 8): one, or two of neighbours, or two of two, ...
+/// The joined running sums of `count` halves, half h being h + (h + 8): one, or two of neighbours,
+/// or two of two, ...
 template <class V, int M, int first, int count>
-[[gnu::always_inline]] inline void lane_tree(const float* a, const float* b, std::int64_t steps, V (&sums)[M]) {
+[[gnu::always_inline]] inline void lane_tree(const float* a, const float* b, std::int64_t steps,
+                                             V (&sums)[M]) {
   V left[M];
   if constexpr (count == 1) {
     lane_chain<V, M>(a + first * steps * M, b + first * steps * lane_columns, steps, left);
-    lane_chain<V, M>(a + (first + 8) * steps * M, b + (first + 8) * steps * lane_columns, steps, sums);
+    lane_chain<V, M>(a + (first + 8) * steps * M, b + (first + 8) * steps * lane_columns, steps,
+                     sums);
   } else {
     lane_tree<V, M, first, count / 2>(a, b, steps, left);
     lane_tree<V, M, first + count / 2, count / 2>(a, b, steps, sums);
@@ -89,25 +101,28 @@ template <class V, int M, int first, int count>
 
 /// C [M, n <= 16] = or += a block's sums, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)) of the halves.
 template <class V, int M>
-[[gnu::noinline]] void lanes_tile(const float* a, const float* b, std::int64_t steps, float* c, std::int64_t ldc, std::int64_t n,
-                                  bool add) {
+[[gnu::noinline]] void lanes_tile(const float* a, const float* b, std::int64_t steps, float* c,
+                                  std::int64_t ldc, std::int64_t n, bool add) {
   V sums[M];
   lane_tree<V, M, 0, 8>(a, b, steps, sums);
   const auto there = V::first(n);
 #pragma GCC unroll 16
-  for (int i = 0; i < M; ++i) (add ? V::load(c + i * ldc, there) + sums[i] : sums[i]).store(c + i * ldc, there);
+  for (int i = 0; i < M; ++i)
+    (add ? V::load(c + i * ldc, there) + sums[i] : sums[i]).store(c + i * ldc, there);
 }
 
 template <class V, int M = V::lane_rows>
-[[gnu::always_inline]] inline void lanes_tile_of(std::int64_t rows, const float* a, const float* b, std::int64_t steps, float* c,
-                                                 std::int64_t ldc, std::int64_t n, bool add) {
+[[gnu::always_inline]] inline void lanes_tile_of(std::int64_t rows, const float* a, const float* b,
+                                                 std::int64_t steps, float* c, std::int64_t ldc,
+                                                 std::int64_t n, bool add) {
   if constexpr (M > 0) {
     if (rows == M) return lanes_tile<V, M>(a, b, steps, c, ldc, n, add);
     lanes_tile_of<V, M - 1>(rows, a, b, steps, c, ldc, n, add);
   }
 }
 
-/// C from packed tiles and panels: some columns at a time, which stay in the second-level cache while all tiles go past them.
+/// C from packed tiles and panels: some columns at a time, which stay in the second-level cache
+/// while all tiles go past them.
 template <class V>
 void lanes_product(const PanelProduct& p) {
   constexpr std::int64_t group = 8 * lane_columns;
@@ -119,8 +134,8 @@ void lanes_product(const PanelProduct& p) {
         const std::int64_t height = p.m - m < p.rows ? p.m - m : p.rows;
         const float* rows = p.a + m * p.steps + from * height;
         for (std::int64_t n = first; n < end; n += lane_columns)
-          lanes_tile_of<V>(height, rows, p.b + n * p.steps + from * lane_columns, depth / 16, p.c + m * p.ldc + n, p.ldc, end - n,
-                           from > 0 || p.accumulate);
+          lanes_tile_of<V>(height, rows, p.b + n * p.steps + from * lane_columns, depth / 16,
+                           p.c + m * p.ldc + n, p.ldc, end - n, from > 0 || p.accumulate);
       }
     }
   }
@@ -149,12 +164,14 @@ void dot_packed(const Product& p, float* scratch) {
       const std::int64_t columns = p.n - n < columns_at_once ? p.n - n : columns_at_once;
       for (std::int64_t j = 0; j < columns; j += lane_columns) {
         const std::int64_t count = columns - j < lane_columns ? columns - j : lane_columns;
-        pack_lanes<V>({p.b + (n + j) * p.ldb + k, p.ldb, count, depth, lane_columns, false}, panels + j * steps);
+        pack_lanes<V>({p.b + (n + j) * p.ldb + k, p.ldb, count, depth, lane_columns, false},
+                      panels + j * steps);
       }
       for (std::int64_t m = 0; m < p.m; m += M) {
         const std::int64_t height = p.m - m < M ? p.m - m : M;
         pack_lanes<V>(rows_of_left(p, m, height, k, depth), rows);
-        lanes_product<V>({height, columns, steps, height, rows, panels, p.c + m * p.ldc + n, p.ldc, k > 0 || p.accumulate});
+        lanes_product<V>({height, columns, steps, height, rows, panels, p.c + m * p.ldc + n, p.ldc,
+                          k > 0 || p.accumulate});
       }
     }
   }

@@ -6,7 +6,8 @@
 
 namespace troupe::engine::ops::kernels {
 
-/// e^x to about 1 ulp: x = n ln 2 + r, a polynomial of Cephes' expf for e^r (Moshier 1992), then 2^n. NaN stays NaN.
+/// e^x to about 1 ulp: x = n ln 2 + r, a polynomial of Cephes' expf for e^r (Moshier 1992), then
+/// 2^n. NaN stays NaN.
 template <class V>
 [[gnu::always_inline]] inline V exp(V x) {
   x = V::max(V::set(-104.0F), V::min(V::set(88.722F), x));
@@ -36,7 +37,8 @@ template <class V>
   return V::max(V::zero() - x, x);
 }
 
-/// tanh to about 2 ulp: an odd polynomial near 0 (a least-squares fit, 4e-9 relative), 1 - 2 / (e^2x + 1) beyond. NaN stays NaN.
+/// tanh to about 2 ulp: an odd polynomial near 0 (a least-squares fit, 4e-9 relative), 1 - 2 /
+/// (e^2x + 1) beyond. NaN stays NaN.
 template <class V>
 [[gnu::always_inline]] inline V tanh(V x) {
   const V one = V::set(1.0F), size = abs(x), square = x * x;
@@ -47,11 +49,13 @@ template <class V>
   p = V::fma(p, square, V::set(-3.33332819e-1F));
   const V near = V::fma(p * square, x, x);
   const V far = one - V::set(2.0F) / (exp(size + size) + one);
-  return V::where_less(size, V::set(0.625F), near, V::where_less(x, V::zero(), V::zero() - far, far));
+  return V::where_less(size, V::set(0.625F), near,
+                       V::where_less(x, V::zero(), V::zero() - far, far));
 }
 
-/// Of the normal distribution: exp(-x^2 / 2), and the mass beyond |x| on one side to about 2 ulp where it is not tiny: that times a
-/// polynomial in 1 / (1 + 0.35 |x|) (a least-squares fit up to |x| = 14, 3e-8 relative; Abramowitz & Stegun 26.2.17 has the form).
+/// Of the normal distribution: exp(-x^2 / 2), and the mass beyond |x| on one side to about 2 ulp
+/// where it is not tiny: that times a polynomial in 1 / (1 + 0.35 |x|) (a least-squares fit up to
+/// |x| = 14, 3e-8 relative; Abramowitz & Stegun 26.2.17 has the form).
 template <class V>
 struct Normal {
   V bell, tail;

@@ -7,29 +7,35 @@ namespace troupe::engine::ops::kernels {
 
 template <class V>
 double mean_square(const float* x, std::int64_t n) {
-  return sum_of<V>(n, [&](std::int64_t i, auto mask) { return V::load(x + i, mask) * V::load(x + i, mask); }) / static_cast<double>(n);
+  return sum_of<V>(n, [&](std::int64_t i,
+                          auto mask) { return V::load(x + i, mask) * V::load(x + i, mask); }) /
+         static_cast<double>(n);
 }
 
 template <class V>
 void rms_norm(const float* x, const float* gain, float inverse, float* y, std::int64_t n) {
-  for_lanes<V>(0, n,
-               [&](std::int64_t i, auto mask) { (V::load(x + i, mask) * V::set(inverse) * V::load(gain + i, mask)).store(y + i, mask); });
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    (V::load(x + i, mask) * V::set(inverse) * V::load(gain + i, mask)).store(y + i, mask);
+  });
 }
 template <class V>
-void rms_norm_dx(const float* x, const float* gain, float inverse, const float* dy, float* dx, std::int64_t n) {
+void rms_norm_dx(const float* x, const float* gain, float inverse, const float* dy, float* dx,
+                 std::int64_t n) {
   const double sum = sum_of<V>(n, [&](std::int64_t i, auto mask) {
-    return V::load(dy + i, mask) * V::load(gain + i, mask) * (V::load(x + i, mask) * V::set(inverse));
+    return V::load(dy + i, mask) * V::load(gain + i, mask) *
+           (V::load(x + i, mask) * V::set(inverse));
   });
   const V mean = V::set(static_cast<float>(sum / static_cast<double>(n)));
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
     const V weighted = V::load(dy + i, mask) * V::load(gain + i, mask);
-    ((weighted - V::load(x + i, mask) * V::set(inverse) * mean) * V::set(inverse)).store(dx + i, mask);
+    ((weighted - V::load(x + i, mask) * V::set(inverse) * mean) * V::set(inverse))
+        .store(dx + i, mask);
   });
 }
 /// Of both norms: for n columns of rows that are `width` apart, a chain in the order of the rows.
 template <class V, bool centred>
-void norm_dgain(const float* x, const float* mean, const float* inverse, const float* dy, std::int64_t rows, std::int64_t width,
-                float* dgain, std::int64_t n) {
+void norm_dgain(const float* x, const float* mean, const float* inverse, const float* dy,
+                std::int64_t rows, std::int64_t width, float* dgain, std::int64_t n) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
     V sum = V::load(dgain + i, mask);
     for (std::int64_t t = 0; t < rows; ++t) {
@@ -41,14 +47,15 @@ void norm_dgain(const float* x, const float* mean, const float* inverse, const f
   });
 }
 template <class V>
-void rms_norm_dgain(const float* x, const float* inverse, const float* dy, std::int64_t rows, std::int64_t width, float* dgain,
-                    std::int64_t n) {
+void rms_norm_dgain(const float* x, const float* inverse, const float* dy, std::int64_t rows,
+                    std::int64_t width, float* dgain, std::int64_t n) {
   norm_dgain<V, false>(x, nullptr, inverse, dy, rows, width, dgain, n);
 }
 
 template <class V>
 double mean(const float* x, std::int64_t n) {
-  return sum_of<V>(n, [&](std::int64_t i, auto mask) { return V::load(x + i, mask); }) / static_cast<double>(n);
+  return sum_of<V>(n, [&](std::int64_t i, auto mask) { return V::load(x + i, mask); }) /
+         static_cast<double>(n);
 }
 /// The mean of (x - middle)^2.
 template <class V>
@@ -60,18 +67,26 @@ double variance(const float* x, float middle, std::int64_t n) {
   return sum / static_cast<double>(n);
 }
 template <class V>
-void layer_norm(const float* x, const float* gain, const float* bias, float middle, float inverse, float* y, std::int64_t n) {
+void layer_norm(const float* x, const float* gain, const float* bias, float middle, float inverse,
+                float* y, std::int64_t n) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-    const V weighted = (V::load(x + i, mask) - V::set(middle)) * V::set(inverse) * V::load(gain + i, mask);
+    const V weighted =
+        (V::load(x + i, mask) - V::set(middle)) * V::set(inverse) * V::load(gain + i, mask);
     (bias == nullptr ? weighted : weighted + V::load(bias + i, mask)).store(y + i, mask);
   });
 }
 template <class V>
-void layer_norm_dx(const float* x, const float* gain, float middle, float inverse, const float* dy, float* dx, std::int64_t n) {
-  const auto weighted = [&](std::int64_t i, auto mask) { return V::load(dy + i, mask) * V::load(gain + i, mask); };
-  const auto normed = [&](std::int64_t i, auto mask) { return (V::load(x + i, mask) - V::set(middle)) * V::set(inverse); };
+void layer_norm_dx(const float* x, const float* gain, float middle, float inverse, const float* dy,
+                   float* dx, std::int64_t n) {
+  const auto weighted = [&](std::int64_t i, auto mask) {
+    return V::load(dy + i, mask) * V::load(gain + i, mask);
+  };
+  const auto normed = [&](std::int64_t i, auto mask) {
+    return (V::load(x + i, mask) - V::set(middle)) * V::set(inverse);
+  };
   const double sum = sum_of<V>(n, weighted);
-  const double turned = sum_of<V>(n, [&](std::int64_t i, auto mask) { return weighted(i, mask) * normed(i, mask); });
+  const double turned =
+      sum_of<V>(n, [&](std::int64_t i, auto mask) { return weighted(i, mask) * normed(i, mask); });
   const V shift = V::set(static_cast<float>(sum / static_cast<double>(n))),
           share = V::set(static_cast<float>(turned / static_cast<double>(n)));
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
@@ -79,8 +94,8 @@ void layer_norm_dx(const float* x, const float* gain, float middle, float invers
   });
 }
 template <class V>
-void layer_norm_dgain(const float* x, const float* mean, const float* inverse, const float* dy, std::int64_t rows, std::int64_t width,
-                      float* dgain, std::int64_t n) {
+void layer_norm_dgain(const float* x, const float* mean, const float* inverse, const float* dy,
+                      std::int64_t rows, std::int64_t width, float* dgain, std::int64_t n) {
   norm_dgain<V, true>(x, mean, inverse, dy, rows, width, dgain, n);
 }
 

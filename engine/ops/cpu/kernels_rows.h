@@ -1,5 +1,6 @@
 // What works along rows: softmax sums, attention's weights, rotations, the optimizer's update.
-// Sums run in sixteen lanes over blocks of 1024, each joined in a fixed order and added up as doubles.
+// Sums run in sixteen lanes over blocks of 1024, each joined in a fixed order and added up as
+// doubles.
 #pragma once
 
 #include "engine/ops/cpu/kernels_math.h"
@@ -14,7 +15,8 @@ template <class V, class Term>
   double total = 0;
   for (std::int64_t block = 0; block < n; block += sum_block) {
     V sum = V::zero();
-    for_lanes<V>(block, n - block < sum_block ? n : block + sum_block, [&](std::int64_t i, auto mask) { sum = sum + term(i, mask); });
+    for_lanes<V>(block, n - block < sum_block ? n : block + sum_block,
+                 [&](std::int64_t i, auto mask) { sum = sum + term(i, mask); });
     float joined;
     V::template sums<1>(&sum, &joined);
     total += double{joined};
@@ -26,7 +28,9 @@ template <class V>
 float largest_of(const float* x, std::int64_t n, float factor) {
   V best = V::set(x[0] * factor);
   const V first = best;
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { best = V::max((V::load(x + i, mask) * V::set(factor)).where(mask, first), best); });
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    best = V::max((V::load(x + i, mask) * V::set(factor)).where(mask, first), best);
+  });
   return best.largest();
 }
 
@@ -36,13 +40,14 @@ SoftmaxSums softmax(const float* x, float* to, std::int64_t n, float factor) {
   const V largest = V::set(sums.largest);
   for (std::int64_t block = 0; block < n; block += sum_block) {
     V sum[2] = {V::zero(), V::zero()};
-    for_lanes<V>(block, n - block < sum_block ? n : block + sum_block, [&](std::int64_t i, auto mask) {
-      const V z = V::load(x + i, mask) * V::set(factor) - largest;
-      const V e = exp(z).where(mask, V::zero());
-      if constexpr (store) e.store(to + i, mask);
-      sum[0] = sum[0] + e;
-      if constexpr (weighted) sum[1] = sum[1] + (e * z).where(mask, V::zero());
-    });
+    for_lanes<V>(block, n - block < sum_block ? n : block + sum_block,
+                 [&](std::int64_t i, auto mask) {
+                   const V z = V::load(x + i, mask) * V::set(factor) - largest;
+                   const V e = exp(z).where(mask, V::zero());
+                   if constexpr (store) e.store(to + i, mask);
+                   sum[0] = sum[0] + e;
+                   if constexpr (weighted) sum[1] = sum[1] + (e * z).where(mask, V::zero());
+                 });
     float joined[2];
     V::template sums<2>(sum, joined);
     sums.sum += double{joined[0]};
@@ -53,7 +58,8 @@ SoftmaxSums softmax(const float* x, float* to, std::int64_t n, float factor) {
 
 template <class V>
 SoftmaxSums softmax_sums(const float* x, std::int64_t n, float factor, bool weighted) {
-  return weighted ? softmax<V, false, true>(x, nullptr, n, factor) : softmax<V, false, false>(x, nullptr, n, factor);
+  return weighted ? softmax<V, false, true>(x, nullptr, n, factor)
+                  : softmax<V, false, false>(x, nullptr, n, factor);
 }
 template <class V>
 SoftmaxSums softmax_in_place(float* x, std::int64_t n, float factor) {
@@ -62,8 +68,9 @@ SoftmaxSums softmax_in_place(float* x, std::int64_t n, float factor) {
 
 template <class V>
 void attention_weights(float* scores, std::int64_t n, float scale, float lse) {
-  for_lanes<V>(0, n,
-               [&](std::int64_t i, auto mask) { exp(V::load(scores + i, mask) * V::set(scale) - V::set(lse)).store(scores + i, mask); });
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    exp(V::load(scores + i, mask) * V::set(scale) - V::set(lse)).store(scores + i, mask);
+  });
 }
 template <class V>
 void attention_dscores(const float* p, float* dp, std::int64_t n, float dot, float scale) {
@@ -77,9 +84,12 @@ void attention_dscores(const float* p, float* dp, std::int64_t n, float dot, flo
 template <class V>
 void cap(float* x, std::int64_t n, float factor, float cap) {
   const V inner = V::set(factor / cap);
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { (V::set(cap) * tanh(V::load(x + i, mask) * inner)).store(x + i, mask); });
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    (V::set(cap) * tanh(V::load(x + i, mask) * inner)).store(x + i, mask);
+  });
 }
-/// d becomes (d - dot) * (1 - (capped / cap)^2), the second factor being how a capped score rises with what it was.
+/// d becomes (d - dot) * (1 - (capped / cap)^2), the second factor being how a capped score rises
+/// with what it was.
 template <class V>
 void cap_backward(const float* capped, float* d, std::int64_t n, float cap, float dot) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
@@ -93,7 +103,8 @@ inline constexpr float lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 template <class V>
 void tilt(float* scores, std::int64_t n, float slope, std::int64_t first) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
-    const V distance = V::set(static_cast<float>(first + i)) + V::load(lane_numbers);  // whole numbers below 2^24
+    const V distance =
+        V::set(static_cast<float>(first + i)) + V::load(lane_numbers);  // whole numbers below 2^24
     (V::load(scores + i, mask) + V::set(slope) * distance).store(scores + i, mask);
   });
 }
@@ -101,13 +112,15 @@ void tilt(float* scores, std::int64_t n, float slope, std::int64_t first) {
 /// Logits may have been kept in memory for long; those of the next row lie behind a row's.
 inline constexpr std::int64_t logits_ahead = 896;
 
-/// slopes become -inv_temperature * p * (dlogp + dentropy * (log p + entropy)) times how a logit rises with its
-/// product; the caller adds the target's own term. They may take the logits' place.
+/// slopes become -inv_temperature * p * (dlogp + dentropy * (log p + entropy)) times how a logit
+/// rises with its product; the caller adds the target's own term. They may take the logits' place.
 template <class V, bool bent, bool entropic>
-void head_dlogits_of(const float* logits, float* slopes, std::int64_t n, const HeadRow row) {  // a copy: stores might change the caller's
+void head_dlogits_of(const float* logits, float* slopes, std::int64_t n,
+                     const HeadRow row) {  // a copy: stores might change the caller's
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
     __builtin_prefetch(logits + i + logits_ahead);
-    const V logit = V::load(logits + i, mask), log_p = logit * V::set(row.inv_temperature) - V::set(row.lse);
+    const V logit = V::load(logits + i, mask),
+            log_p = logit * V::set(row.inv_temperature) - V::set(row.lse);
     V above = V::set(row.dlogp);
     if constexpr (entropic) above = above + V::set(row.dentropy) * (log_p + V::set(row.entropy));
     V slope = V::set(-row.inv_temperature) * exp(log_p) * above;
@@ -121,16 +134,21 @@ void head_dlogits_of(const float* logits, float* slopes, std::int64_t n, const H
 template <class V>
 void head_dlogits(const float* logits, float* slopes, std::int64_t n, const HeadRow& row) {
   const bool bent = row.logit_scale != 1 || row.inverse_cap != 0, entropic = row.dentropy != 0;
-  if (bent) return (entropic ? head_dlogits_of<V, true, true> : head_dlogits_of<V, true, false>)(logits, slopes, n, row);
-  (entropic ? head_dlogits_of<V, false, true> : head_dlogits_of<V, false, false>)(logits, slopes, n, row);
+  if (bent)
+    return (entropic ? head_dlogits_of<V, true, true>
+                     : head_dlogits_of<V, true, false>)(logits, slopes, n, row);
+  (entropic ? head_dlogits_of<V, false, true> : head_dlogits_of<V, false, false>)(logits, slopes, n,
+                                                                                  row);
 }
 
 template <class V>
 float dot(const float* a, const float* b, std::int64_t n) {
-  return static_cast<float>(sum_of<V>(n, [&](std::int64_t i, auto mask) { return V::load(a + i, mask) * V::load(b + i, mask); }));
+  return static_cast<float>(sum_of<V>(
+      n, [&](std::int64_t i, auto mask) { return V::load(a + i, mask) * V::load(b + i, mask); }));
 }
 template <class V>
-void column_sums(const float* x, std::int64_t rows, std::int64_t width, float* sums, std::int64_t n) {
+void column_sums(const float* x, std::int64_t rows, std::int64_t width, float* sums,
+                 std::int64_t n) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
     V sum = V::load(sums + i, mask);
     for (std::int64_t t = 0; t < rows; ++t) sum = sum + V::load(x + t * width + i, mask);
@@ -139,7 +157,8 @@ void column_sums(const float* x, std::int64_t rows, std::int64_t width, float* s
 }
 
 template <class V>
-void rope(float* x, const float* cos, const float* sin, int heads, std::int64_t half, bool inverse) {
+void rope(float* x, const float* cos, const float* sin, int heads, std::int64_t half,
+          bool inverse) {
   const V sign = V::set(inverse ? -1.0F : 1.0F);
   for (int h = 0; h < heads; ++h, x += 2 * half) {
     for_lanes<V>(0, half, [&](std::int64_t i, auto mask) {
@@ -158,28 +177,36 @@ void copy_lines(const float* from, float* to, std::int64_t n) {
 }
 template <class V>
 void add(const float* a, const float* b, float* sum, std::int64_t n) {
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { (V::load(a + i, mask) + V::load(b + i, mask)).store(sum + i, mask); });
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    (V::load(a + i, mask) + V::load(b + i, mask)).store(sum + i, mask);
+  });
 }
 template <class V>
 void scale(float* x, float factor, std::int64_t n) {
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { (V::load(x + i, mask) * V::set(factor)).store(x + i, mask); });
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    (V::load(x + i, mask) * V::set(factor)).store(x + i, mask);
+  });
 }
 template <class V, bool clear>
 void adamw_of(float* p, float* g, float* m, float* v, const AdamWScalars& with, std::int64_t n) {
   for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
     const V grad = V::load(g + i, mask) * V::set(with.grad_scale);
-    const V first = V::load(m + i, mask) + (grad - V::load(m + i, mask)) * V::set(with.one_minus_beta1);
-    const V second = V::load(v + i, mask) * V::set(with.beta2) + grad * grad * V::set(with.one_minus_beta2);
+    const V first =
+        V::load(m + i, mask) + (grad - V::load(m + i, mask)) * V::set(with.one_minus_beta1);
+    const V second =
+        V::load(v + i, mask) * V::set(with.beta2) + grad * grad * V::set(with.one_minus_beta2);
     const V denominator = V::sqrt(second) / V::set(with.sqrt_correction2) + V::set(with.eps);
     if constexpr (clear) V::zero().store(g + i, mask);
     first.store(m + i, mask);
     second.store(v + i, mask);
-    (V::load(p + i, mask) * V::set(with.decay) - V::set(with.step_size) * (first / denominator)).store(p + i, mask);
+    (V::load(p + i, mask) * V::set(with.decay) - V::set(with.step_size) * (first / denominator))
+        .store(p + i, mask);
   });
 }
 template <class V>
 void adamw(float* p, float* g, float* m, float* v, const AdamWScalars& with, std::int64_t n) {
-  with.clear_gradients ? adamw_of<V, true>(p, g, m, v, with, n) : adamw_of<V, false>(p, g, m, v, with, n);
+  with.clear_gradients ? adamw_of<V, true>(p, g, m, v, with, n)
+                       : adamw_of<V, false>(p, g, m, v, with, n);
 }
 
 /// In f64: lane by lane, then the lanes in their order.
@@ -195,7 +222,9 @@ double sum_of_squares(const float* x, std::int64_t n) {
 template <class V>
 bool all_finite(const float* x, std::int64_t n) {
   V zeros = V::zero();  // infinity and NaN times 0 are NaN
-  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) { zeros = V::fma(V::load(x + i, mask), V::zero(), zeros); });
+  for_lanes<V>(0, n, [&](std::int64_t i, auto mask) {
+    zeros = V::fma(V::load(x + i, mask), V::zero(), zeros);
+  });
   float sum;
   V::template sums<1>(&zeros, &sum);
   return sum == 0;

@@ -3,7 +3,8 @@
 
 namespace troupe::engine::ops {
 
-/// The mask of all sixteen lanes, known when the kernel is compiled: masked stores, full ones too, take about twice the time.
+/// The mask of all sixteen lanes, known when the kernel is compiled: masked stores, full ones too,
+/// take about twice the time.
 struct Every {};
 
 }  // namespace troupe::engine::ops

@@ -1,4 +1,5 @@
-// Sixteen f32 lanes in two AVX2 registers: the same arithmetic as one AVX-512 register, bit for bit.
+// Sixteen f32 lanes in two AVX2 registers: the same arithmetic as one AVX-512 register, bit for
+// bit.
 #pragma once
 
 #include "engine/ops/cpu/lanes_x86.h"
@@ -7,7 +8,8 @@ namespace troupe::engine::ops::avx2 {
 
 struct Lanes {
   // Tiles that fit the 16 registers.
-  static constexpr int tile_rows = 3, outer_vectors = 2, single_rows = 3, pair_rows = 2, lane_rows = 3;
+  static constexpr int tile_rows = 3, outer_vectors = 2, single_rows = 3, pair_rows = 2,
+                       lane_rows = 3;
   static constexpr int direct_columns(int rows) { return rows == 1 ? 4 : 2; }
 
   __m256 lo, hi;
@@ -18,11 +20,16 @@ struct Lanes {
   [[gnu::always_inline]] static Mask first(std::int64_t n) {
     const __m256i count = _mm256_set1_epi32(n > 16 ? 16 : n < 0 ? 0 : static_cast<int>(n));
     const __m256i low = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return {_mm256_cmpgt_epi32(count, low), _mm256_cmpgt_epi32(count, _mm256_add_epi32(low, _mm256_set1_epi32(8)))};
+    return {_mm256_cmpgt_epi32(count, low),
+            _mm256_cmpgt_epi32(count, _mm256_add_epi32(low, _mm256_set1_epi32(8)))};
   }
   [[gnu::always_inline]] static Lanes zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
-  [[gnu::always_inline]] static Lanes set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
-  [[gnu::always_inline]] static Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  [[gnu::always_inline]] static Lanes set(float x) {
+    return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+  }
+  [[gnu::always_inline]] static Lanes load(const float* p) {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+  }
   [[gnu::always_inline]] static Lanes load(const float* p, Mask m) {
     return {_mm256_maskload_ps(p, m.lo), _mm256_maskload_ps(p + 8, m.hi)};
   }
@@ -43,32 +50,49 @@ struct Lanes {
   /// Sixteen whole numbers, and the lowest bytes of sixteen words.
   [[gnu::always_inline]] static Lanes of_bytes(const std::int8_t* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
   }
   [[gnu::always_inline]] void store_bytes(std::int8_t* p) const {
     float words[16];
     store(words);
-    for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(__builtin_bit_cast(std::uint32_t, words[i]));
+    for (int i = 0; i < 16; ++i)
+      p[i] = static_cast<std::int8_t>(__builtin_bit_cast(std::uint32_t, words[i]));
   }
   [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
   [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
   [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }
   /// Lanes outside the mask become `other`.
   [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const {
-    return {_mm256_blendv_ps(other.lo, lo, _mm256_castsi256_ps(m.lo)), _mm256_blendv_ps(other.hi, hi, _mm256_castsi256_ps(m.hi))};
+    return {_mm256_blendv_ps(other.lo, lo, _mm256_castsi256_ps(m.lo)),
+            _mm256_blendv_ps(other.hi, hi, _mm256_castsi256_ps(m.hi))};
   }
 
   [[gnu::always_inline]] static Lanes fma(Lanes a, Lanes b, Lanes c) {
     return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
   }
-  [[gnu::always_inline]] friend Lanes operator+(Lanes a, Lanes b) { return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
-  [[gnu::always_inline]] friend Lanes operator-(Lanes a, Lanes b) { return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
-  [[gnu::always_inline]] friend Lanes operator*(Lanes a, Lanes b) { return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
-  [[gnu::always_inline]] friend Lanes operator/(Lanes a, Lanes b) { return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
-  [[gnu::always_inline]] static Lanes sqrt(Lanes a) { return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
+  [[gnu::always_inline]] friend Lanes operator+(Lanes a, Lanes b) {
+    return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+  }
+  [[gnu::always_inline]] friend Lanes operator-(Lanes a, Lanes b) {
+    return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+  }
+  [[gnu::always_inline]] friend Lanes operator*(Lanes a, Lanes b) {
+    return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+  }
+  [[gnu::always_inline]] friend Lanes operator/(Lanes a, Lanes b) {
+    return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+  }
+  [[gnu::always_inline]] static Lanes sqrt(Lanes a) {
+    return {_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)};
+  }
   /// The second operand where either is NaN.
-  [[gnu::always_inline]] static Lanes max(Lanes a, Lanes b) { return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
-  [[gnu::always_inline]] static Lanes min(Lanes a, Lanes b) { return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
+  [[gnu::always_inline]] static Lanes max(Lanes a, Lanes b) {
+    return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+  }
+  [[gnu::always_inline]] static Lanes min(Lanes a, Lanes b) {
+    return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+  }
 
   /// `yes` in lanes where a < b, `no` elsewhere and where either is NaN.
   [[gnu::always_inline]] static Lanes where_less(Lanes a, Lanes b, Lanes yes, Lanes no) {
@@ -77,22 +101,31 @@ struct Lanes {
   }
 
   [[gnu::always_inline]] static __m256 times_power8(__m256 x, __m256 n) {
-    const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), rest = _mm256_sub_epi32(whole, half);
+    const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1),
+                  rest = _mm256_sub_epi32(whole, half);
     const __m256i bias = _mm256_set1_epi32(127);
     const __m256 a = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
     const __m256 b = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
     return _mm256_mul_ps(_mm256_mul_ps(x, a), b);
   }
   /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
-  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) { return {times_power8(x.lo, n.lo), times_power8(x.hi, n.hi)}; }
-  [[gnu::always_inline]] static Lanes round_bf16(Lanes x) { return {x86::round_bf16(x.lo), x86::round_bf16(x.hi)}; }
+  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) {
+    return {times_power8(x.lo, n.lo), times_power8(x.hi, n.hi)};
+  }
+  [[gnu::always_inline]] static Lanes round_bf16(Lanes x) {
+    return {x86::round_bf16(x.lo), x86::round_bf16(x.hi)};
+  }
 
   /// Words of two bf16, from lanes that are rounded already: the first in the upper half.
   [[gnu::always_inline]] static Lanes pair(Lanes first, Lanes second) {
     return {x86::pair(first.lo, second.lo), x86::pair(first.hi, second.hi)};
   }
-  [[gnu::always_inline]] static Lanes first_of(Lanes words) { return {x86::upper_half(words.lo), x86::upper_half(words.hi)}; }
-  [[gnu::always_inline]] static Lanes second_of(Lanes words) { return {x86::lower_half(words.lo), x86::lower_half(words.hi)}; }
+  [[gnu::always_inline]] static Lanes first_of(Lanes words) {
+    return {x86::upper_half(words.lo), x86::upper_half(words.hi)};
+  }
+  [[gnu::always_inline]] static Lanes second_of(Lanes words) {
+    return {x86::lower_half(words.lo), x86::lower_half(words.hi)};
+  }
   /// The 32 values of x and y, those at even places to x, those at odd ones to y.
   [[gnu::always_inline]] static void part_even_odd(Lanes& x, Lanes& y) {
     const Lanes left = {x86::evens(x.lo, x.hi), x86::evens(y.lo, y.hi)};
@@ -113,7 +146,8 @@ struct Lanes {
     for (int i = 0; i < 8; ++i) rows[i].hi = quarter[i], rows[8 + i].lo = upper[i];
   }
 
-  /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
+  /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel
+  /// uses.
   template <int N>
   [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     __m256 halves[N];
@@ -124,7 +158,8 @@ struct Lanes {
 
   /// Sixteen sums of squares in f64.
   struct Squares {
-    __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()};
+    __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(),
+                       _mm256_setzero_pd()};
     [[gnu::always_inline]] void add_four(int i, __m128 four) {
       const __m256d x = _mm256_cvtps_pd(four);
       sums[i] = _mm256_fmadd_pd(x, x, sums[i]);

@@ -7,19 +7,24 @@ namespace troupe::engine::ops::avx512 {
 
 struct Lanes {
   // Tiles that fill the 32 registers (kernels_dot.h, kernels_outer.h, kernels_panels.h).
-  static constexpr int tile_rows = 6, outer_vectors = 4, single_rows = 14, pair_rows = 10, lane_rows = 12;
+  static constexpr int tile_rows = 6, outer_vectors = 4, single_rows = 14, pair_rows = 10,
+                       lane_rows = 12;
   static constexpr int direct_columns(int rows) { return rows <= 3 ? 8 : 4; }
 
   __m512 v;
 
   using Mask = __mmask16;
   [[gnu::always_inline]] static Mask first(std::int64_t n) {
-    return n >= 16 ? static_cast<Mask>(0xffff) : n <= 0 ? static_cast<Mask>(0) : static_cast<Mask>((1U << n) - 1U);
+    return n >= 16  ? static_cast<Mask>(0xffff)
+           : n <= 0 ? static_cast<Mask>(0)
+                    : static_cast<Mask>((1U << n) - 1U);
   }
   [[gnu::always_inline]] static Lanes zero() { return {_mm512_setzero_ps()}; }
   [[gnu::always_inline]] static Lanes set(float x) { return {_mm512_set1_ps(x)}; }
   [[gnu::always_inline]] static Lanes load(const float* p) { return {_mm512_loadu_ps(p)}; }
-  [[gnu::always_inline]] static Lanes load(const float* p, Mask m) { return {_mm512_maskz_loadu_ps(m, p)}; }
+  [[gnu::always_inline]] static Lanes load(const float* p, Mask m) {
+    return {_mm512_maskz_loadu_ps(m, p)};
+  }
   [[gnu::always_inline]] void store(float* p) const { _mm512_storeu_ps(p, v); }
   [[gnu::always_inline]] void store(float* p, Mask m) const { _mm512_mask_storeu_ps(p, m, v); }
   /// To a whole line, past the caches; whoever reads it on another core does so after drain().
@@ -27,7 +32,8 @@ struct Lanes {
   [[gnu::always_inline]] static void drain() { _mm_sfence(); }
   /// Sixteen whole numbers, and the lowest bytes of sixteen words.
   [[gnu::always_inline]] static Lanes of_bytes(const std::int8_t* p) {
-    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+    return {_mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
   }
   [[gnu::always_inline]] void store_bytes(std::int8_t* p) const {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_castps_si512(v)));
@@ -36,13 +42,25 @@ struct Lanes {
   [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
   [[gnu::always_inline]] Lanes where(Every, Lanes) const { return *this; }
   /// Lanes outside the mask become `other`.
-  [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const { return {_mm512_mask_blend_ps(m, other.v, v)}; }
+  [[gnu::always_inline]] Lanes where(Mask m, Lanes other) const {
+    return {_mm512_mask_blend_ps(m, other.v, v)};
+  }
 
-  [[gnu::always_inline]] static Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-  [[gnu::always_inline]] friend Lanes operator+(Lanes a, Lanes b) { return {_mm512_add_ps(a.v, b.v)}; }
-  [[gnu::always_inline]] friend Lanes operator-(Lanes a, Lanes b) { return {_mm512_sub_ps(a.v, b.v)}; }
-  [[gnu::always_inline]] friend Lanes operator*(Lanes a, Lanes b) { return {_mm512_mul_ps(a.v, b.v)}; }
-  [[gnu::always_inline]] friend Lanes operator/(Lanes a, Lanes b) { return {_mm512_div_ps(a.v, b.v)}; }
+  [[gnu::always_inline]] static Lanes fma(Lanes a, Lanes b, Lanes c) {
+    return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+  }
+  [[gnu::always_inline]] friend Lanes operator+(Lanes a, Lanes b) {
+    return {_mm512_add_ps(a.v, b.v)};
+  }
+  [[gnu::always_inline]] friend Lanes operator-(Lanes a, Lanes b) {
+    return {_mm512_sub_ps(a.v, b.v)};
+  }
+  [[gnu::always_inline]] friend Lanes operator*(Lanes a, Lanes b) {
+    return {_mm512_mul_ps(a.v, b.v)};
+  }
+  [[gnu::always_inline]] friend Lanes operator/(Lanes a, Lanes b) {
+    return {_mm512_div_ps(a.v, b.v)};
+  }
   [[gnu::always_inline]] static Lanes sqrt(Lanes a) { return {_mm512_sqrt_ps(a.v)}; }
   /// The second operand where either is NaN.
   [[gnu::always_inline]] static Lanes max(Lanes a, Lanes b) { return {_mm512_max_ps(a.v, b.v)}; }
@@ -54,29 +72,38 @@ struct Lanes {
   }
 
   /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
-  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) { return {_mm512_scalef_ps(x.v, n.v)}; }
+  [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) {
+    return {_mm512_scalef_ps(x.v, n.v)};
+  }
   [[gnu::always_inline]] static Lanes round_bf16(Lanes x) {
     const __m512i bits = _mm512_castps_si512(x.v);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    const __m512i kept = _mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xffff0000U)));
-    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q), _mm512_castsi512_ps(kept), x.v)};
+    const __m512i rounded =
+        _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i kept =
+        _mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xffff0000U)));
+    return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q),
+                                 _mm512_castsi512_ps(kept), x.v)};
   }
 
   /// Words of two bf16, from lanes that are rounded already: the first in the upper half.
   [[gnu::always_inline]] static Lanes pair(Lanes first, Lanes second) {
-    const __m512i upper = _mm512_and_si512(_mm512_castps_si512(first.v), _mm512_set1_epi32(static_cast<int>(0xffff0000U)));
-    return {_mm512_castsi512_ps(_mm512_or_si512(upper, _mm512_srli_epi32(_mm512_castps_si512(second.v), 16)))};
+    const __m512i upper = _mm512_and_si512(_mm512_castps_si512(first.v),
+                                           _mm512_set1_epi32(static_cast<int>(0xffff0000U)));
+    return {_mm512_castsi512_ps(
+        _mm512_or_si512(upper, _mm512_srli_epi32(_mm512_castps_si512(second.v), 16)))};
   }
   [[gnu::always_inline]] static Lanes first_of(Lanes words) {
-    return {_mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(words.v), _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
+    return {_mm512_castsi512_ps(_mm512_and_si512(
+        _mm512_castps_si512(words.v), _mm512_set1_epi32(static_cast<int>(0xffff0000U))))};
   }
   [[gnu::always_inline]] static Lanes second_of(Lanes words) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(words.v), 16))};
   }
   /// The 32 values of x and y, those at even places to x, those at odd ones to y.
   [[gnu::always_inline]] static void part_even_odd(Lanes& x, Lanes& y) {
-    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512 left = _mm512_permutex2var_ps(x.v, even, y.v);
     y.v = _mm512_permutex2var_ps(x.v, _mm512_add_epi32(even, _mm512_set1_epi32(1)), y.v);
     x.v = left;
@@ -89,7 +116,8 @@ struct Lanes {
       pairs[i + 1] = _mm512_unpackhi_ps(rows[i].v, rows[i + 1].v);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4) {  // fours[i + c]: column 4 q + c of rows i .. i + 3, in quarter q
+    for (int i = 0; i < 16;
+         i += 4) {  // fours[i + c]: column 4 q + c of rows i .. i + 3, in quarter q
       fours[i] = _mm512_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
       fours[i + 1] = _mm512_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
       fours[i + 2] = _mm512_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
@@ -97,7 +125,8 @@ struct Lanes {
     }
 #pragma GCC unroll 4
     for (int c = 0; c < 4; ++c) {
-      const __m512 low = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0x88), high = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0x88);
+      const __m512 low = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0x88),
+                   high = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0x88);
       const __m512 odd_low = _mm512_shuffle_f32x4(fours[c], fours[4 + c], 0xdd);
       const __m512 odd_high = _mm512_shuffle_f32x4(fours[8 + c], fours[12 + c], 0xdd);
       rows[c].v = _mm512_shuffle_f32x4(low, high, 0x88);
@@ -107,8 +136,11 @@ struct Lanes {
     }
   }
 
-  [[gnu::always_inline]] __m256 folded() const { return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)); }
-  /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel uses.
+  [[gnu::always_inline]] __m256 folded() const {
+    return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  }
+  /// out[0..N) = or += the sums of the lanes of N vectors, in the one order that every x86 kernel
+  /// uses.
   template <int N>
   [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     __m256 halves[N];
@@ -132,18 +164,22 @@ struct Lanes {
   }
   /// C [M, 4] = or += what sums() gives of each row, four rows at a time.
   template <int M>
-  [[gnu::always_inline]] static void tile_sums(const Lanes (&x)[M][4], float* c, std::int64_t ldc, bool add) {
+  [[gnu::always_inline]] static void tile_sums(const Lanes (&x)[M][4], float* c, std::int64_t ldc,
+                                               bool add) {
 #pragma GCC unroll 4
     for (int row = 0; row < M; row += 4) {
       const auto at = [&](int i) { return row + i < M ? row + i : M - 1; };
-      const __m512 low = halves(x[at(0)], x[at(1)]), high = row + 2 < M ? halves(x[at(2)], x[at(3)]) : low;
-      const __m512 sums = _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd));
-      const __m128 quarters[4] = {_mm512_castps512_ps128(sums), _mm512_extractf32x4_ps(sums, 1), _mm512_extractf32x4_ps(sums, 2),
-                                  _mm512_extractf32x4_ps(sums, 3)};
+      const __m512 low = halves(x[at(0)], x[at(1)]),
+                   high = row + 2 < M ? halves(x[at(2)], x[at(3)]) : low;
+      const __m512 sums = _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88),
+                                        _mm512_shuffle_f32x4(low, high, 0xdd));
+      const __m128 quarters[4] = {_mm512_castps512_ps128(sums), _mm512_extractf32x4_ps(sums, 1),
+                                  _mm512_extractf32x4_ps(sums, 2), _mm512_extractf32x4_ps(sums, 3)};
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         float* to = c + (row + i) * ldc;
-        if (row + i < M) _mm_storeu_ps(to, add ? _mm_add_ps(_mm_loadu_ps(to), quarters[i]) : quarters[i]);
+        if (row + i < M)
+          _mm_storeu_ps(to, add ? _mm_add_ps(_mm_loadu_ps(to), quarters[i]) : quarters[i]);
       }
     }
   }
@@ -152,7 +188,8 @@ struct Lanes {
   struct Squares {
     __m512d lo = _mm512_setzero_pd(), hi = _mm512_setzero_pd();
     [[gnu::always_inline]] void add(Lanes x) {
-      const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x.v)), high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x.v, 1));
+      const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x.v)),
+                    high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x.v, 1));
       lo = _mm512_fmadd_pd(low, low, lo);
       hi = _mm512_fmadd_pd(high, high, hi);
     }
@@ -161,7 +198,9 @@ struct Lanes {
       _mm512_storeu_pd(to + 8, hi);
     }
   };
-  [[gnu::always_inline]] float largest() const { return _mm512_reduce_max_ps(v); }
+  [[gnu::always_inline]] float largest() const {
+    return _mm512_reduce_max_ps(v);
+  }
 };
 
 }  // namespace troupe::engine::ops::avx512

@@ -1,5 +1,6 @@
-// Sixteen f32 lanes in portable C++ (GCC and clang vectors of four): any processor. Products are rounded before they are added,
-// so results differ in the last bits from those of the processors that fuse the two.
+// Sixteen f32 lanes in portable C++ (GCC and clang vectors of four): any processor. Products are
+// rounded before they are added, so results differ in the last bits from those of the processors
+// that fuse the two.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,16 @@ using FourInts = std::int32_t __attribute__((vector_size(16)));
 using FourWords = std::uint32_t __attribute__((vector_size(16)));
 
 struct Lanes {
-  static constexpr int tile_rows = 2, outer_vectors = 1, single_rows = 1, pair_rows = 1, lane_rows = 1;
+  static constexpr int tile_rows = 2, outer_vectors = 1, single_rows = 1, pair_rows = 1,
+                       lane_rows = 1;
   static constexpr int direct_columns(int) { return 1; }
 
   Four q[4];
 
   using Mask = int;
-  [[gnu::always_inline]] static Mask first(std::int64_t n) { return n > 16 ? 16 : n < 0 ? 0 : static_cast<int>(n); }
+  [[gnu::always_inline]] static Mask first(std::int64_t n) {
+    return n > 16 ? 16 : n < 0 ? 0 : static_cast<int>(n);
+  }
   [[gnu::always_inline]] static Lanes zero() { return set(0); }
   [[gnu::always_inline]] static Lanes set(float x) {
     const Four four{x, x, x, x};
@@ -50,7 +54,8 @@ struct Lanes {
     return load(values);
   }
   [[gnu::always_inline]] void store_bytes(std::int8_t* p) const {
-    for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(__builtin_bit_cast(FourWords, q[i / 4])[i % 4]);
+    for (int i = 0; i < 16; ++i)
+      p[i] = static_cast<std::int8_t>(__builtin_bit_cast(FourWords, q[i / 4])[i % 4]);
   }
   [[gnu::always_inline]] static Lanes load(const float* p, Every) { return load(p); }
   [[gnu::always_inline]] void store(float* p, Every) const { store(p); }
@@ -101,9 +106,12 @@ struct Lanes {
   /// x * 2^n for whole n in [-252, 254], right down to subnormal results.
   [[gnu::always_inline]] static Lanes times_power(Lanes x, Lanes n) {
     for (int i = 0; i < 4; ++i) {
-      const Four defined = n.q[i] == n.q[i] ? n.q[i] : Four{};  // a NaN has no whole number, and x carries it on
-      const FourInts whole = __builtin_convertvector(defined, FourInts), half = whole >> 1, rest = whole - half;
-      x.q[i] = x.q[i] * __builtin_bit_cast(Four, (half + 127) << 23) * __builtin_bit_cast(Four, (rest + 127) << 23);
+      const Four defined =
+          n.q[i] == n.q[i] ? n.q[i] : Four{};  // a NaN has no whole number, and x carries it on
+      const FourInts whole = __builtin_convertvector(defined, FourInts), half = whole >> 1,
+                     rest = whole - half;
+      x.q[i] = x.q[i] * __builtin_bit_cast(Four, (half + 127) << 23) *
+               __builtin_bit_cast(Four, (rest + 127) << 23);
     }
     return x;
   }
@@ -119,24 +127,28 @@ struct Lanes {
   /// Words of two bf16, from lanes that are rounded already: the first in the upper half.
   [[gnu::always_inline]] static Lanes pair(Lanes first, Lanes second) {
     for (int i = 0; i < 4; ++i) {
-      const FourWords upper = __builtin_bit_cast(FourWords, first.q[i]), lower = __builtin_bit_cast(FourWords, second.q[i]);
+      const FourWords upper = __builtin_bit_cast(FourWords, first.q[i]),
+                      lower = __builtin_bit_cast(FourWords, second.q[i]);
       first.q[i] = __builtin_bit_cast(Four, (upper & 0xffff0000U) | (lower >> 16));
     }
     return first;
   }
   [[gnu::always_inline]] static Lanes first_of(Lanes words) {
-    for (Four& four : words.q) four = __builtin_bit_cast(Four, __builtin_bit_cast(FourWords, four) & 0xffff0000U);
+    for (Four& four : words.q)
+      four = __builtin_bit_cast(Four, __builtin_bit_cast(FourWords, four) & 0xffff0000U);
     return words;
   }
   [[gnu::always_inline]] static Lanes second_of(Lanes words) {
-    for (Four& four : words.q) four = __builtin_bit_cast(Four, __builtin_bit_cast(FourWords, four) << 16);
+    for (Four& four : words.q)
+      four = __builtin_bit_cast(Four, __builtin_bit_cast(FourWords, four) << 16);
     return words;
   }
   /// The 32 values of x and y, those at even places to x, those at odd ones to y.
   [[gnu::always_inline]] static void part_even_odd(Lanes& x, Lanes& y) {
     float values[32];
     x.store(values), y.store(values + 16);
-    for (int i = 0; i < 16; ++i) x.q[i / 4][i % 4] = values[2 * i], y.q[i / 4][i % 4] = values[2 * i + 1];
+    for (int i = 0; i < 16; ++i)
+      x.q[i / 4][i % 4] = values[2 * i], y.q[i / 4][i % 4] = values[2 * i + 1];
   }
   [[gnu::always_inline]] static void transpose(Lanes (&rows)[16]) {
     for (int i = 0; i < 16; ++i) {
@@ -153,7 +165,8 @@ struct Lanes {
   [[gnu::always_inline]] static void sums(const Lanes* x, float* out, bool add = false) {
     for (int i = 0; i < N; ++i) {
       const Four low = x[i].q[0] + x[i].q[2], high = x[i].q[1] + x[i].q[3];
-      const float sum = ((low[0] + low[1]) + (low[2] + low[3])) + ((high[0] + high[1]) + (high[2] + high[3]));
+      const float sum =
+          ((low[0] + low[1]) + (low[2] + low[3])) + ((high[0] + high[1]) + (high[2] + high[3]));
       out[i] = add ? out[i] + sum : sum;
     }
   }
@@ -164,7 +177,9 @@ struct Lanes {
     [[gnu::always_inline]] void add(Lanes x) {
       for (int i = 0; i < 16; ++i) sums[i] += double{x.q[i / 4][i % 4]} * double{x.q[i / 4][i % 4]};
     }
-    [[gnu::always_inline]] void store(double* to) const { __builtin_memcpy(to, sums, sizeof(sums)); }
+    [[gnu::always_inline]] void store(double* to) const {
+      __builtin_memcpy(to, sums, sizeof(sums));
+    }
   };
   [[gnu::always_inline]] float largest() const {
     const Lanes& x = *this;

@@ -10,7 +10,8 @@
 
 namespace troupe::engine::ops::x86 {
 
-// Everything is forced inline: a shared copy compiled for one processor must never be called on another.
+// Everything is forced inline: a shared copy compiled for one processor must never be called on
+// another.
 
 /// ((0+1)+(2+3)) + ((4+5)+(6+7)) of each of four vectors.
 [[gnu::always_inline]] static inline __m128 sum4(__m256 a, __m256 b, __m256 c, __m256 d) {
@@ -34,7 +35,8 @@ template <int N>
     const __m128 sums = sum2(halves[0], halves[1]);
     double pair = 0;  // by copies: out need not be aligned
     if (add) __builtin_memcpy(&pair, out, sizeof(pair));
-    pair = _mm_cvtsd_f64(_mm_castps_pd(add ? _mm_add_ps(_mm_castpd_ps(_mm_set_sd(pair)), sums) : sums));
+    pair = _mm_cvtsd_f64(
+        _mm_castps_pd(add ? _mm_add_ps(_mm_castpd_ps(_mm_set_sd(pair)), sums) : sums));
     __builtin_memcpy(out, &pair, sizeof(pair));
     sums8<N - 2>(halves + 2, out + 2, add);
   } else if constexpr (N == 1) {
@@ -48,27 +50,34 @@ template <int N>
   const __m256i bits = _mm256_castps_si256(x);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
   const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-  const __m256 kept = _mm256_castsi256_ps(_mm256_and_si256(rounded, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
+  const __m256 kept = _mm256_castsi256_ps(
+      _mm256_and_si256(rounded, _mm256_set1_epi32(static_cast<int>(0xffff0000U))));
   return _mm256_blendv_ps(kept, x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
 
 /// Words of two bf16, from floats that are rounded already: the first in the upper half.
 [[gnu::always_inline]] static inline __m256 upper_half(__m256 words) {
-  return _mm256_and_ps(words, _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xffff0000U))));
+  return _mm256_and_ps(words,
+                       _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(0xffff0000U))));
 }
 [[gnu::always_inline]] static inline __m256 lower_half(__m256 words) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(words), 16));
 }
 [[gnu::always_inline]] static inline __m256 pair(__m256 first, __m256 second) {
-  return _mm256_or_ps(upper_half(first), _mm256_castsi256_ps(_mm256_srli_epi32(_mm256_castps_si256(second), 16)));
+  return _mm256_or_ps(upper_half(first),
+                      _mm256_castsi256_ps(_mm256_srli_epi32(_mm256_castps_si256(second), 16)));
 }
 
 /// Of sixteen floats those at even places, or those at odd ones.
 [[gnu::always_inline]] static inline __m256 in_order(__m256 mixed) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
 }
-[[gnu::always_inline]] static inline __m256 evens(__m256 low, __m256 high) { return in_order(_mm256_shuffle_ps(low, high, 0x88)); }
-[[gnu::always_inline]] static inline __m256 odds(__m256 low, __m256 high) { return in_order(_mm256_shuffle_ps(low, high, 0xdd)); }
+[[gnu::always_inline]] static inline __m256 evens(__m256 low, __m256 high) {
+  return in_order(_mm256_shuffle_ps(low, high, 0x88));
+}
+[[gnu::always_inline]] static inline __m256 odds(__m256 low, __m256 high) {
+  return in_order(_mm256_shuffle_ps(low, high, 0xdd));
+}
 
 [[gnu::always_inline]] static inline void transpose8(__m256 (&rows)[8]) {
   __m256 pairs[8], fours[8];

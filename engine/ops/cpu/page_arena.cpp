@@ -14,13 +14,15 @@ constexpr std::size_t region_bytes = std::size_t{1} << 30;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 std::byte* map(std::size_t bytes) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
 /// Advice only: a kernel without huge pages serves small ones.
 void prefer_huge_pages(std::byte* data, std::size_t bytes) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data), begin = (address + huge_page - 1) / huge_page * huge_page,
+  const auto address = reinterpret_cast<std::uintptr_t>(data),
+             begin = (address + huge_page - 1) / huge_page * huge_page,
              end = (address + bytes) / huge_page * huge_page;
   if (bytes >= 2 * huge_page) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
@@ -35,7 +37,8 @@ PageArena::~PageArena() {
 void PageArena::insert(std::byte* data, const Free& piece) {
   auto at = pieces_.emplace(data, piece).first;
   const auto join = [&](Pieces::iterator left, Pieces::iterator right) {
-    if (left->first + left->second.bytes != right->first || left->second.warm != right->second.warm) return left;
+    if (left->first + left->second.bytes != right->first || left->second.warm != right->second.warm)
+      return left;
     left->second.bytes += right->second.bytes;
     left->second.since = std::max(left->second.since, right->second.since);
     pieces_.erase(right);
@@ -71,10 +74,13 @@ std::optional<PageArena::Run> PageArena::run_from(Pieces::iterator first, std::s
   return std::nullopt;
 }
 
-/// With the fewest fresh pages; of those, what leaves least of a piece over, and then what was in use last.
+/// With the fewest fresh pages; of those, what leaves least of a piece over, and then what was in
+/// use last.
 std::optional<PageArena::Run> PageArena::best_run(std::size_t bytes) {
   std::optional<Run> best;
-  const auto rank = [](const Run& run) { return std::tuple(run.fresh, run.left_over, ~run.first->second.since); };
+  const auto rank = [](const Run& run) {
+    return std::tuple(run.fresh, run.left_over, ~run.first->second.since);
+  };
   for (auto at = pieces_.begin(); at != pieces_.end(); ++at) {
     const auto run = run_from(at, bytes);
     if (run && (!best || rank(*run) < rank(*best))) best = run;
@@ -89,7 +95,8 @@ void PageArena::cut(Pieces::iterator first, std::size_t bytes) {
     const std::size_t used = std::min(piece.bytes, bytes);
     if (piece.warm) warm_ -= used;
     first = pieces_.erase(first);
-    if (used < piece.bytes) pieces_.emplace(data + used, Free{piece.bytes - used, piece.warm, piece.since});
+    if (used < piece.bytes)
+      pieces_.emplace(data + used, Free{piece.bytes - used, piece.warm, piece.since});
     bytes -= used;
   }
 }
@@ -113,7 +120,8 @@ void PageArena::release(std::size_t most) {
   while (warm_ > most) {
     auto oldest = pieces_.end();
     for (auto at = pieces_.begin(); at != pieces_.end(); ++at)
-      if (at->second.warm && (oldest == pieces_.end() || at->second.since < oldest->second.since)) oldest = at;
+      if (at->second.warm && (oldest == pieces_.end() || at->second.since < oldest->second.since))
+        oldest = at;
     const auto [data, piece] = *oldest;
     const std::size_t bytes = std::min(piece.bytes, (warm_ - most + page - 1) / page * page);
     cut(oldest, bytes);

@@ -1,5 +1,6 @@
-// PageArena: pages of the system given out in ranges of any length. Free neighbours become one again, so that what a step frees in small
-// pieces serves the next large one, with pages that are there already: a fresh page costs a fault and a wipe.
+// PageArena: pages of the system given out in ranges of any length. Free neighbours become one
+// again, so that what a step frees in small pieces serves the next large one, with pages that are
+// there already: a fresh page costs a fault and a wipe.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +22,12 @@ class PageArena {
   PageArena(const PageArena&) = delete;
   PageArena& operator=(const PageArena&) = delete;
 
-  /// `bytes`, a multiple of `page`, from where the fewest fresh pages are needed; nullptr when the system has no room.
+  /// `bytes`, a multiple of `page`, from where the fewest fresh pages are needed; nullptr when the
+  /// system has no room.
   std::byte* take(std::size_t bytes);
   void give_back(std::byte* data, std::size_t bytes);
-  /// Gives the pages of free ranges to the system, the longest unused first, until no more than `most` bytes of them are left.
+  /// Gives the pages of free ranges to the system, the longest unused first, until no more than
+  /// `most` bytes of them are left.
   void release(std::size_t most);
   /// Bytes of free ranges that have pages.
   std::size_t warm() const { return warm_; }

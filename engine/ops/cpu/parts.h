@@ -1,4 +1,5 @@
-// How a product's operands are cut: into parts that a core's own cache holds, and that threads share out evenly.
+// How a product's operands are cut: into parts that a core's own cache holds, and that threads
+// share out evenly.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +22,10 @@ inline void clear(std::int64_t m, std::int64_t n, float* c, std::int64_t ldc, bo
   for (std::int64_t i = 0; i < m && !accumulate; ++i) std::fill_n(c + i * ldc, n, 0.0F);
 }
 
-/// Long sums go in parts, each from operands of its own, so that what a core packs stays in its cache; elements go on from what they are.
-inline std::vector<Product> parts_of_sum(const Product& p, bool b_is_transposed, const Panels& with) {
+/// Long sums go in parts, each from operands of its own, so that what a core packs stays in its
+/// cache; elements go on from what they are.
+inline std::vector<Product> parts_of_sum(const Product& p, bool b_is_transposed,
+                                         const Panels& with) {
   constexpr std::int64_t words_of_part = 1024;
   const std::int64_t depth = p.a_k == 1 ? words_of_part * with.step : p.k;
   std::vector<Product> parts;
@@ -38,14 +41,15 @@ inline std::vector<Product> parts_of_sum(const Product& p, bool b_is_transposed,
 struct Part {
   std::int64_t first, count;
 };
-/// [0, count) in as many sections as threads, each in parts of at most `most`, which become smaller towards its end: so the threads, which
-/// begin with a section each, end at about one time.
+/// [0, count) in as many sections as threads, each in parts of at most `most`, which become smaller
+/// towards its end: so the threads, which begin with a section each, end at about one time.
 inline std::vector<Part> parts_of(std::int64_t count, std::int64_t most, int threads) {
   std::vector<Part> parts;
   for (int thread = 0; thread < threads; ++thread) {
     const std::int64_t end = (thread + 1) * count / threads;
     for (std::int64_t first = thread * count / threads; first < end; first += parts.back().count) {
-      const std::int64_t left = end - first, share = threads == 1 ? left : std::max<std::int64_t>(2, left / 3);
+      const std::int64_t left = end - first,
+                         share = threads == 1 ? left : std::max<std::int64_t>(2, left / 3);
       parts.push_back({first, std::min({most, share, left})});
     }
   }

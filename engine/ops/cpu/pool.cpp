@@ -7,7 +7,8 @@
 namespace troupe::engine::ops {
 namespace {
 
-constexpr int spins = 6000;  // about 150 microseconds: longer than the gaps between the kernels of a step
+constexpr int spins =
+    6000;  // about 150 microseconds: longer than the gaps between the kernels of a step
 
 void pause() {
 #if defined(__x86_64__)
@@ -37,7 +38,8 @@ Pool::~Pool() {
 
 void Pool::share(std::int64_t count, Call call, void* context) {
   check(count < (std::int64_t{1} << 31), "Pool: too many items");
-  // Close the loop before its successor's call is written: a thread that reads any of the new fields also sees it closed.
+  // Close the loop before its successor's call is written: a thread that reads any of the new
+  // fields also sees it closed.
   const std::uint64_t loop = next_[0].load(std::memory_order_relaxed) >> 32;
   for (auto& next : next_) next.store((loop + 1) << 32 | 0xffffffffU, std::memory_order_release);
   call_.store(call, std::memory_order_release);
@@ -46,13 +48,16 @@ void Pool::share(std::int64_t count, Call call, void* context) {
   done_.store(0, std::memory_order_relaxed);
   // The first slice last: who sees it open finds its own open.
   for (int owner = threads() - 1; owner >= 0; --owner)
-    next_[static_cast<std::size_t>(owner)].store((loop + 2) << 32 | static_cast<std::uint64_t>(slice(count, owner).begin));
+    next_[static_cast<std::size_t>(owner)].store(
+        (loop + 2) << 32 | static_cast<std::uint64_t>(slice(count, owner).begin));
   if (sleepers_.load() > 0) {
     { const std::lock_guard lock(mutex_); }
     wake_.notify_all();
   }
-  while (take(0)) {}
-  for (int spin = 0; done_.load(std::memory_order_acquire) < static_cast<std::uint64_t>(count); ++spin) {
+  while (take(0)) {
+  }
+  for (int spin = 0; done_.load(std::memory_order_acquire) < static_cast<std::uint64_t>(count);
+       ++spin) {
     if (spin < spins) {
       pause();
     } else {
@@ -62,8 +67,10 @@ void Pool::share(std::int64_t count, Call call, void* context) {
 }
 
 bool Pool::take(int worker) {
-  // Of the loop that its own slice is in: who finds that one still closed and another's open would begin with the other's.
-  const std::uint64_t loop = next_[static_cast<std::size_t>(worker)].load(std::memory_order_acquire) >> 32;
+  // Of the loop that its own slice is in: who finds that one still closed and another's open would
+  // begin with the other's.
+  const std::uint64_t loop =
+      next_[static_cast<std::size_t>(worker)].load(std::memory_order_acquire) >> 32;
   for (int turn = 0; turn < threads(); ++turn)
     if (take_from((worker + turn) % threads(), worker, loop)) return true;
   return false;
@@ -88,7 +95,8 @@ bool Pool::take_from(int owner, int worker, std::uint64_t loop) {
 void Pool::work(int worker) {
   std::uint64_t loop = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
-    while (take(worker)) {}
+    while (take(worker)) {
+    }
     loop = wait_for_other(loop);
   }
 }

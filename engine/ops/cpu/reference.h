@@ -1,5 +1,6 @@
-// The reference device: plain loops over doubles, one thread. It is the oracle of every faster device, so it is written to be
-// read, not to be quick. Every result is computed row by row, which makes it independent of the rest of the batch.
+// The reference device: plain loops over doubles, one thread. It is the oracle of every faster
+// device, so it is written to be read, not to be quick. Every result is computed row by row, which
+// makes it independent of the rest of the batch.
 #pragma once
 
 #include "engine/ops/cpu/host_device.h"
@@ -14,36 +15,49 @@ class ReferenceDevice final : public HostDevice {
   void bias_backward(const Tensor& dy, Tensor& dbias) override;
   void add(const Tensor& a, const Tensor& b, Tensor& sum) override;
   void scale(Tensor& x, float factor) override;
-  void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms, float offset) override;
-  void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms, const Tensor& dy, Tensor& dx, Tensor& dgain,
-                         float offset) override;
-  void layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, float eps, Tensor& y, Tensor& mean, Tensor& inv_std) override;
-  void layer_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& mean, const Tensor& inv_std, const Tensor& dy, Tensor& dx,
+  void rms_norm(const Tensor& x, const Tensor& gain, float eps, Tensor& y, Tensor& inv_rms,
+                float offset) override;
+  void rms_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& inv_rms,
+                         const Tensor& dy, Tensor& dx, Tensor& dgain, float offset) override;
+  void layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, float eps, Tensor& y,
+                  Tensor& mean, Tensor& inv_std) override;
+  void layer_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& mean,
+                           const Tensor& inv_std, const Tensor& dy, Tensor& dx,
                            Tensor& dgain) override;
-  void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos, const Tensor& sin, int heads, bool inverse) override;
-  void attention(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision, Tensor& out,
+  void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos,
+            const Tensor& sin, int heads, bool inverse) override;
+  void attention(const Tensor& q, const KeyValues& kv, const Layout& layout,
+                 const AttentionShape& shape, Precision precision, Tensor& out,
                  Tensor* lse) override;
-  void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape, Precision precision,
-                          const Tensor& out, const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk, Tensor& dv) override;
+  void attention_backward(const Tensor& q, const KeyValues& kv, const Layout& layout,
+                          const AttentionShape& shape, Precision precision, const Tensor& out,
+                          const Tensor& lse, const Tensor& dout, Tensor& dq, Tensor& dk,
+                          Tensor& dv) override;
   void gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) override;
-  void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy, Tensor& dgate, Tensor& dup,
-                      Tensor* y) override;
+  void gated_backward(Activation activation, const Tensor& gate, const Tensor& up, const Tensor& dy,
+                      Tensor& dgate, Tensor& dup, Tensor* y) override;
   void activate(Activation activation, const Tensor& x, Tensor& y) override;
-  void activate_backward(Activation activation, const Tensor& x, const Tensor& dy, Tensor& dx) override;
-  void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale, Precision precision,
-            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter, Tensor* kept) override;
-  void head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
-                     Precision precision, const Tensor& lse, const Tensor& dlogp, const Tensor* dentropy, const Tensor* entropy,
-                     Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter, const Tensor* kept, bool accumulate) override;
+  void activate_backward(Activation activation, const Tensor& x, const Tensor& dy,
+                         Tensor& dx) override;
+  void head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
+            const HeadScale& scale, Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy,
+            const HeadAdapter* adapter, Tensor* kept) override;
+  void head_backward(const Tensor& hidden, const Tensor& weight,
+                     std::span<const std::int32_t> targets, const HeadScale& scale,
+                     Precision precision, const Tensor& lse, const Tensor& dlogp,
+                     const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden,
+                     Tensor& dweight, HeadAdapter* adapter, const Tensor* kept,
+                     bool accumulate) override;
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
-  void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
-                     Tensor& lse) override;
+  void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
+                     float inv_temperature, Tensor& logp, Tensor& lse) override;
   void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;
 };
 
 /// x as doubles, rounded to bf16 first where asked. `stride` is the distance between elements.
-std::vector<double> operand(const float* x, std::int64_t count, std::int64_t stride, Precision precision);
+std::vector<double> operand(const float* x, std::int64_t count, std::int64_t stride,
+                            Precision precision);
 
 }  // namespace troupe::engine::ops

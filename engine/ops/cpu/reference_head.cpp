@@ -29,7 +29,8 @@ RowStats row_stats(std::span<const float> logits, float inv_temperature) {
     sum += e;
     weighted += e * z;
   }
-  return {static_cast<float>(highest + std::log(sum)), static_cast<float>(std::log(sum) - weighted / sum)};
+  return {static_cast<float>(highest + std::log(sum)),
+          static_cast<float>(std::log(sum) - weighted / sum)};
 }
 
 /// One product of the head: weight.hidden, or up.down of its adapter.
@@ -46,7 +47,9 @@ struct HeadOperands {
         vocabulary(rows_of(weight_)),
         precision(precision_) {}
 
-  std::vector<double> row(std::int64_t t) const { return operand(in(inputs) + t * width, width, 1, precision); }
+  std::vector<double> row(std::int64_t t) const {
+    return operand(in(inputs) + t * width, width, 1, precision);
+  }
   void add_logits(std::int64_t t, std::vector<float>& z) const {
     const std::vector<double> state = row(t);
     for (std::size_t v = 0; v < z.size(); ++v) {
@@ -57,13 +60,15 @@ struct HeadOperands {
   }
 };
 
-/// Gradients of one product: of its inputs [T, width], assigned, and of its weight [V, width], added where it is not frozen.
+/// Gradients of one product: of its inputs [T, width], assigned, and of its weight [V, width],
+/// added where it is not frozen.
 struct HeadSlopes {
   const HeadOperands& of;
   Tensor &dinputs, &dweight;
   std::vector<double> weight_sum;
 
-  HeadSlopes(const HeadOperands& of_, Tensor& dinputs_, Tensor& dweight_) : of(of_), dinputs(dinputs_), dweight(dweight_) {
+  HeadSlopes(const HeadOperands& of_, Tensor& dinputs_, Tensor& dweight_)
+      : of(of_), dinputs(dinputs_), dweight(dweight_) {
     if (dweight) weight_sum.assign(in(dweight), in(dweight) + dweight.count());
   }
   void add(std::int64_t t, const std::vector<double>& dz) {
@@ -75,17 +80,22 @@ struct HeadSlopes {
         sum[i] += dz[v] * of.weight[v * width + i];
         if (!weight_sum.empty()) weight_sum[v * width + i] += dz[v] * state[i];
       }
-    std::transform(sum.begin(), sum.end(), out(dinputs) + t * of.width, [](double x) { return static_cast<float>(x); });
+    std::transform(sum.begin(), sum.end(), out(dinputs) + t * of.width,
+                   [](double x) { return static_cast<float>(x); });
   }
   void finish() {
-    if (dweight) std::transform(weight_sum.begin(), weight_sum.end(), out(dweight), [](double x) { return static_cast<float>(x); });
+    if (dweight)
+      std::transform(weight_sum.begin(), weight_sum.end(), out(dweight),
+                     [](double x) { return static_cast<float>(x); });
   }
 };
 
 }  // namespace
 
-void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets, const HeadScale& scale,
-                           Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter, Tensor* kept) {
+void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight,
+                           std::span<const std::int32_t> targets, const HeadScale& scale,
+                           Precision precision, Tensor& logp, Tensor& lse, Tensor* entropy,
+                           const HeadAdapter* adapter, Tensor* kept) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
   check_head_scores(targets, logp, lse, entropy);
@@ -102,16 +112,19 @@ void ReferenceDevice::head(const Tensor& hidden, const Tensor& weight, std::span
       for (float& logit : z) logit = scaled_logit(logit, scale);
       stats = row_stats(z, scale.inv_temperature);
     }
-    out(logp)[t] = target < 0 ? 0 : z[static_cast<std::size_t>(target)] * scale.inv_temperature - stats.lse;
+    out(logp)[t] =
+        target < 0 ? 0 : z[static_cast<std::size_t>(target)] * scale.inv_temperature - stats.lse;
     out(lse)[t] = stats.lse;
     if (entropy != nullptr) out(*entropy)[t] = stats.entropy;
   }
 }
 
-void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
-                                    const HeadScale& scale, Precision precision, const Tensor& lse, const Tensor& dlogp,
-                                    const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
-                                    const Tensor*, bool accumulate) {
+void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight,
+                                    std::span<const std::int32_t> targets, const HeadScale& scale,
+                                    Precision precision, const Tensor& lse, const Tensor& dlogp,
+                                    const Tensor* dentropy, const Tensor* entropy, Tensor& dhidden,
+                                    Tensor& dweight, HeadAdapter* adapter, const Tensor*,
+                                    bool accumulate) {
   check_head(hidden, weight, targets);
   check_head_adapter(adapter, rows_of(hidden), rows_of(weight));
   check_head_gradients(hidden, weight, targets, dlogp, dentropy, entropy, dhidden, dweight);
@@ -132,11 +145,15 @@ void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, 
       const double h = dentropy == nullptr ? 0 : in(*entropy)[t];
       for (std::size_t v = 0; v < logits.size(); ++v) {
         double slope = 1;
-        const double log_p = double{scaled_logit(logits[v], scale, &slope) * scale.inv_temperature} - double{in(lse)[t]},
+        const double log_p =
+                         double{scaled_logit(logits[v], scale, &slope) * scale.inv_temperature} -
+                         double{in(lse)[t]},
                      p = std::exp(log_p);
         const double onehot = static_cast<std::int32_t>(v) == target ? 1 : 0;
-        const double exact = slope * double{scale.inv_temperature} * (above * (onehot - p) - above_entropy * p * (log_p + h));
-        dz[v] = precision == Precision::bf16 ? double{from_bf16(to_bf16(static_cast<float>(exact)))} : exact;
+        const double exact = slope * double{scale.inv_temperature} *
+                             (above * (onehot - p) - above_entropy * p * (log_p + h));
+        dz[v] = precision == Precision::bf16 ? double{from_bf16(to_bf16(static_cast<float>(exact)))}
+                                             : exact;
       }
     }
     for (auto& slope : slopes) slope.add(t, dz);
@@ -145,18 +162,22 @@ void ReferenceDevice::head_backward(const Tensor& hidden, const Tensor& weight, 
 }
 
 void ReferenceDevice::scale_logits(Tensor& logits, const HeadScale& scale) {
-  std::transform(in(logits), in(logits) + logits.count(), out(logits), [&](float z) { return scaled_logit(z, scale); });
+  std::transform(in(logits), in(logits) + logits.count(), out(logits),
+                 [&](float z) { return scaled_logit(z, scale); });
 }
 
-void ReferenceDevice::token_logprob(const Tensor& logits, std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
-                                    Tensor& lse) {
+void ReferenceDevice::token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
+                                    float inv_temperature, Tensor& logp, Tensor& lse) {
   const auto vocabulary = static_cast<std::size_t>(width_of(logits));
   check_targets(targets, rows_of(logits), width_of(logits));
-  check(logp.count() == rows_of(logits) && lse.count() == rows_of(logits), "token_logprob: logp, lse [M]");
+  check(logp.count() == rows_of(logits) && lse.count() == rows_of(logits),
+        "token_logprob: logp, lse [M]");
   for (std::size_t t = 0; t < targets.size(); ++t) {
     const std::span<const float> z(in(logits) + t * vocabulary, vocabulary);
     out(lse)[t] = row_stats(z, inv_temperature).lse;
-    out(logp)[t] = targets[t] < 0 ? 0 : z[static_cast<std::size_t>(targets[t])] * inv_temperature - out(lse)[t];
+    out(logp)[t] = targets[t] < 0
+                       ? 0
+                       : z[static_cast<std::size_t>(targets[t])] * inv_temperature - out(lse)[t];
   }
 }
 

@@ -83,7 +83,8 @@ struct Stmt {
   std::string text;
   ExprPtr target, expr, condition;
   bool recursive = false;
-  bool uses_caller = false, uses_kwargs = false, uses_varargs = false;  ///< of macros and calls: the body names them
+  bool uses_caller = false, uses_kwargs = false,
+       uses_varargs = false;  ///< of macros and calls: the body names them
   Block body, otherwise;
   std::vector<std::pair<ExprPtr, ExprPtr>> assignments;
   std::vector<Parameter> parameters;

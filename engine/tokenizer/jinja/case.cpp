@@ -24,8 +24,8 @@ std::string mapped(Mapping mapping, std::string_view text) {
   static const RootCaseMap root;
   std::string out(text.size() * 3 + 8, '\0');
   UErrorCode status = U_ZERO_ERROR;
-  const int32_t size =
-      mapping(root.map, out.data(), static_cast<int32_t>(out.size()), text.data(), static_cast<int32_t>(text.size()), &status);
+  const int32_t size = mapping(root.map, out.data(), static_cast<int32_t>(out.size()), text.data(),
+                               static_cast<int32_t>(text.size()), &status);
   if (U_FAILURE(status)) raise("a text whose case cannot be changed");
   out.resize(static_cast<std::size_t>(size));
   return out;
@@ -38,18 +38,23 @@ char ascii_changed(char c, bool up) {
 
 std::string title_form(std::string_view character) {
   if (character.size() == 1) return std::string(1, ascii_changed(character[0], true));
-  static const auto to_title = [](const UCaseMap*, char* out, int32_t room, const char* text, int32_t size, UErrorCode* status) {
+  static const auto to_title = [](const UCaseMap*, char* out, int32_t room, const char* text,
+                                  int32_t size, UErrorCode* status) {
     thread_local RootCaseMap own;  // it keeps the place of its search for words
     return ucasemap_utf8ToTitle(own.map, out, room, text, size, status);
   };
   return mapped(to_title, character);
 }
 
-bool cased(char32_t c) { return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASED); }
+bool cased(char32_t c) {
+  return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASED);
+}
 
 // A capital sigma is written otherwise at the end of a word: behind a letter, and before none.
 bool final_sigma(const std::string& text, std::size_t at) {
-  const auto ignorable = [](char32_t c) { return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASE_IGNORABLE); };
+  const auto ignorable = [](char32_t c) {
+    return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASE_IGNORABLE);
+  };
   bool behind_letter = false;
   for (std::size_t i = at; i > 0;) {
     do --i;
@@ -59,7 +64,8 @@ bool final_sigma(const std::string& text, std::size_t at) {
     behind_letter = cased(c);
     break;
   }
-  for (std::size_t i = at + utf8_length(text[at]); behind_letter && i < text.size(); i += utf8_length(text[i])) {
+  for (std::size_t i = at + utf8_length(text[at]); behind_letter && i < text.size();
+       i += utf8_length(text[i])) {
     const char32_t c = code_point_at(text, i).value;
     if (!ignorable(c)) return !cased(c);
   }
@@ -77,26 +83,35 @@ std::string lower_at(const std::string& text, std::size_t at, std::size_t size) 
 template <class Map>
 std::string each_character(const std::string& text, Map map) {
   std::string out;
-  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) out += map(code_point_at(text, at), at);
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at]))
+    out += map(code_point_at(text, at), at);
   return out;
 }
 
 }  // namespace
 
-std::string upper(const std::string& text) { return mapped(ucasemap_utf8ToUpper, text); }
-std::string lower(const std::string& text) { return mapped(ucasemap_utf8ToLower, text); }
-std::string case_fold(const std::string& text) { return mapped(ucasemap_utf8FoldCase, text); }
+std::string upper(const std::string& text) {
+  return mapped(ucasemap_utf8ToUpper, text);
+}
+std::string lower(const std::string& text) {
+  return mapped(ucasemap_utf8ToLower, text);
+}
+std::string case_fold(const std::string& text) {
+  return mapped(ucasemap_utf8FoldCase, text);
+}
 
 std::string title(const std::string& text) {
   bool inside = false;
   return each_character(text, [&](CodePoint point, std::size_t at) {
     const bool rest = std::exchange(inside, cased(point.value));
-    return rest ? lower_at(text, at, point.size) : title_form(std::string_view(text).substr(at, point.size));
+    return rest ? lower_at(text, at, point.size)
+                : title_form(std::string_view(text).substr(at, point.size));
   });
 }
 std::string capitalize(const std::string& text) {
   return each_character(text, [&](CodePoint point, std::size_t at) {
-    return at ? lower_at(text, at, point.size) : title_form(std::string_view(text).substr(0, point.size));
+    return at ? lower_at(text, at, point.size)
+              : title_form(std::string_view(text).substr(0, point.size));
   });
 }
 std::string swap_case(const std::string& text) {
@@ -131,8 +146,12 @@ bool only(const std::string& text, Letter wanted) {
 
 }  // namespace
 
-bool is_upper(const std::string& text) { return only(text, Letter::upper); }
-bool is_lower(const std::string& text) { return only(text, Letter::lower); }
+bool is_upper(const std::string& text) {
+  return only(text, Letter::upper);
+}
+bool is_lower(const std::string& text) {
+  return only(text, Letter::lower);
+}
 bool is_title(const std::string& text) {
   bool found = false, inside = false;
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
@@ -145,18 +164,23 @@ bool is_title(const std::string& text) {
   return found;
 }
 
-bool is_python_space(char32_t value) { return is_whitespace(value) || (value >= 0x1C && value <= 0x1F); }
+bool is_python_space(char32_t value) {
+  return is_whitespace(value) || (value >= 0x1C && value <= 0x1F);
+}
 bool is_printable(char32_t value) {
   const int type = u_charType(static_cast<UChar32>(value));
-  const bool hidden = type == U_UNASSIGNED || type == U_CONTROL_CHAR || type == U_FORMAT_CHAR || type == U_SURROGATE ||
-                      type == U_PRIVATE_USE_CHAR || type == U_LINE_SEPARATOR || type == U_PARAGRAPH_SEPARATOR || type == U_SPACE_SEPARATOR;
+  const bool hidden = type == U_UNASSIGNED || type == U_CONTROL_CHAR || type == U_FORMAT_CHAR ||
+                      type == U_SURROGATE || type == U_PRIVATE_USE_CHAR ||
+                      type == U_LINE_SEPARATOR || type == U_PARAGRAPH_SEPARATOR ||
+                      type == U_SPACE_SEPARATOR;
   return value == ' ' || !hidden;
 }
 
 std::string strip_text(const std::string& text, const std::string* which, bool left, bool right) {
   const auto strips = [&](std::size_t at) {
     const CodePoint point = code_point_at(text, at);
-    return which ? which->find(text.substr(at, point.size)) != std::string::npos : is_python_space(point.value);
+    return which ? which->find(text.substr(at, point.size)) != std::string::npos
+                 : is_python_space(point.value);
   };
   std::size_t begin = 0, end = text.size();
   while (left && begin < end && strips(begin)) begin += utf8_length(text[begin]);
@@ -169,9 +193,12 @@ std::string strip_text(const std::string& text, const std::string* which, bool l
   return text.substr(begin, end - begin);
 }
 
-Value replace_text(Machine& machine, const std::string& text, const std::string& old, const std::string& with, std::int64_t most) {
+Value replace_text(Machine& machine, const std::string& text, const std::string& old,
+                   const std::string& with, std::int64_t most) {
   std::string out;
-  const auto room = [&](std::size_t more) { machine.reserve(out.size() + more > (1u << 20) ? out.size() + more : more); };
+  const auto room = [&](std::size_t more) {
+    machine.reserve(out.size() + more > (1u << 20) ? out.size() + more : more);
+  };
   std::size_t from = 0;
   if (old.empty()) {
     for (; from <= text.size() && most-- != 0;) {
@@ -182,7 +209,8 @@ Value replace_text(Machine& machine, const std::string& text, const std::string&
     }
     return out + (from < text.size() ? text.substr(from) : "");
   }
-  for (std::size_t at; most-- != 0 && (at = text.find(old, from)) != std::string::npos; from = at + old.size()) {
+  for (std::size_t at; most-- != 0 && (at = text.find(old, from)) != std::string::npos;
+       from = at + old.size()) {
     room(with.size() + at - from);
     out.append(text, from, at - from).append(with);
   }
@@ -230,7 +258,8 @@ bool every(const std::string& text, CharacterClass wanted) {
 bool is_identifier(const std::string& text) {
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
     const auto c = static_cast<UChar32>(code_point_at(text, at).value);
-    if (c != '_' && !u_hasBinaryProperty(c, at ? UCHAR_XID_CONTINUE : UCHAR_XID_START)) return false;
+    if (c != '_' && !u_hasBinaryProperty(c, at ? UCHAR_XID_CONTINUE : UCHAR_XID_START))
+      return false;
   }
   return !text.empty();
 }

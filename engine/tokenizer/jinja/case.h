@@ -1,4 +1,5 @@
-// What string methods and text filters share: case, white space, stripping, replacing, lines. Python's rules, on UTF-8.
+// What string methods and text filters share: case, white space, stripping, replacing, lines.
+// Python's rules, on UTF-8.
 #pragma once
 
 #include <string>
@@ -26,12 +27,22 @@ bool is_printable(char32_t value);
 std::string strip_text(const std::string& text, const std::string* which, bool left, bool right);
 
 /// At most `most` replacements; any number when negative.
-Value replace_text(Machine& machine, const std::string& text, const std::string& old, const std::string& with, std::int64_t most);
+Value replace_text(Machine& machine, const std::string& text, const std::string& old,
+                   const std::string& with, std::int64_t most);
 
 /// str.splitlines().
 std::vector<std::string> lines_of(const std::string& text, bool keep_ends);
 
-enum class CharacterClass { decimal, digit, numeric, letter, letter_or_number, space, printable, ascii };
+enum class CharacterClass {
+  decimal,
+  digit,
+  numeric,
+  letter,
+  letter_or_number,
+  space,
+  printable,
+  ascii
+};
 /// Whether every character is of the class (an empty text: only for printable and ascii).
 bool every(const std::string& text, CharacterClass wanted);
 /// str.isidentifier().

@@ -22,8 +22,10 @@ Value dotted(Machine& machine, const Value& item, const Value& path, const Value
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('.', at), text.size());
     const std::string part = text.substr(at, end - at);
-    const bool number = !part.empty() && part.size() < 9 && part.find_first_not_of("0123456789") == std::string::npos;
-    out = machine.item(out, number ? Value(static_cast<std::int64_t>(std::stol(part))) : Value(part));
+    const bool number = !part.empty() && part.size() < 9 &&
+                        part.find_first_not_of("0123456789") == std::string::npos;
+    out =
+        machine.item(out, number ? Value(static_cast<std::int64_t>(std::stol(part))) : Value(part));
     if (out.is(Value::Type::undefined) && otherwise) out = *otherwise;
     at = end + 1;
   }
@@ -37,21 +39,25 @@ using Type = Value::Type;
 Arguments behind(const Arguments& arguments, std::size_t count) {
   Arguments out;
   if (arguments.positional.size() > count)
-    out.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(count), arguments.positional.end());
+    out.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(count),
+                          arguments.positional.end());
   out.keyword = arguments.keyword;
   return out;
 }
 
 // map(attribute="a.b", default=...)
-void map_attribute(Machine& machine, const Value& value, const Arguments& arguments, std::vector<Value>& out) {
+void map_attribute(Machine& machine, const Value& value, const Arguments& arguments,
+                   std::vector<Value>& out) {
   const Value *attribute = nullptr, *otherwise = nullptr;
   for (const auto& [name, given] : arguments.keyword) {
-    if (name != "attribute" && name != "default") raise(cat("Unexpected keyword argument '", name, "'"));
+    if (name != "attribute" && name != "default")
+      raise(cat("Unexpected keyword argument '", name, "'"));
     (name == "attribute" ? attribute : otherwise) = &given;
   }
   if (!attribute) raise("map requires a filter argument");
   if (otherwise && otherwise->is(Type::none)) otherwise = nullptr;
-  for (const Value& item : machine.items_of(value)) out.push_back(dotted(machine, item, *attribute, otherwise));
+  for (const Value& item : machine.items_of(value))
+    out.push_back(dotted(machine, item, *attribute, otherwise));
 }
 
 Value map_filter(Machine& machine, const Value& value, Arguments& arguments) {
@@ -68,7 +74,8 @@ Value map_filter(Machine& machine, const Value& value, Arguments& arguments) {
 }
 
 // Keep where the test holds, or where it does not.
-Value pick(Machine& machine, const Value& value, const Arguments& arguments, bool by_attribute, bool keep) {
+Value pick(Machine& machine, const Value& value, const Arguments& arguments, bool by_attribute,
+           bool keep) {
   return generator([&](std::vector<Value>& out) {
     if (!value.truth()) return;
     const std::size_t first = by_attribute ? 1 : 0;
@@ -79,7 +86,8 @@ Value pick(Machine& machine, const Value& value, const Arguments& arguments, boo
     for (Value& item : machine.items_of(value)) {
       const Value subject = by_attribute ? dotted(machine, item, given[0]) : item;
       Arguments own = rest;
-      const bool holds = tested ? machine.test(to_text(given[first], "a test's name"), subject, own) : subject.truth();
+      const bool holds = tested ? machine.test(to_text(given[first], "a test's name"), subject, own)
+                                : subject.truth();
       if (holds == keep) out.push_back(std::move(item));
     }
   });

@@ -1,4 +1,5 @@
-// Methods of dicts and lists. Those that would change them are refused, as in transformers' immutable sandbox.
+// Methods of dicts and lists. Those that would change them are refused, as in transformers'
+// immutable sandbox.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +10,8 @@ namespace troupe::engine::tokenizer::jinja {
 namespace {
 
 Value refused(const std::string& type, std::string_view name) {
-  return Value::undefined(cat("access to attribute '", name, "' of '", type, "' object is unsafe."));
+  return Value::undefined(
+      cat("access to attribute '", name, "' of '", type, "' object is unsafe."));
 }
 
 Value get(Machine& machine, const Value& dict, const Arguments& arguments) {
@@ -57,10 +59,14 @@ Value index_of(Machine& machine, const Value& list, const Arguments& arguments, 
 }  // namespace
 
 std::optional<Value> dict_method(const Value& dict, std::string_view name) {
-  constexpr std::array<std::string_view, 5> changing = {"clear", "pop", "popitem", "setdefault", "update"};
-  if (std::find(changing.begin(), changing.end(), name) != changing.end()) return refused("dict", name);
+  constexpr std::array<std::string_view, 5> changing = {"clear", "pop", "popitem", "setdefault",
+                                                        "update"};
+  if (std::find(changing.begin(), changing.end(), name) != changing.end())
+    return refused("dict", name);
   if (name == "get")
-    return make_function("method", [dict](Machine& machine, Arguments& arguments) { return get(machine, dict, arguments); });
+    return make_function("method", [dict](Machine& machine, Arguments& arguments) {
+      return get(machine, dict, arguments);
+    });
   if (name == "copy") return make_function("method", [dict](Machine&, Arguments&) { return dict; });
   const bool keys = name == "keys" || name == "items", values = name == "values" || name == "items";
   if (!keys && !values) return std::nullopt;
@@ -72,19 +78,25 @@ std::optional<Value> dict_method(const Value& dict, std::string_view name) {
 
 std::optional<Value> list_method(const Value& list, std::string_view name) {
   if (!list.list().indexable()) return std::nullopt;
-  constexpr std::array<std::string_view, 7> changing = {"append", "clear", "extend", "insert", "pop", "remove", "reverse"};
-  const bool tuple = list.list().kind == List::Kind::tuple, range = list.list().kind == List::Kind::range;
-  if (tuple && std::string_view(list.list().view) == "group" && (name == "grouper" || name == "list"))
+  constexpr std::array<std::string_view, 7> changing = {"append", "clear",  "extend", "insert",
+                                                        "pop",    "remove", "reverse"};
+  const bool tuple = list.list().kind == List::Kind::tuple,
+             range = list.list().kind == List::Kind::range;
+  if (tuple && std::string_view(list.list().view) == "group" &&
+      (name == "grouper" || name == "list"))
     return list.list().items[name == "list" ? 1 : 0];
   if (range && (name == "start" || name == "stop" || name == "step"))
     return list.list().range[name == "start" ? 0 : name == "stop" ? 1 : 2];
-  if (!tuple && !range && (std::find(changing.begin(), changing.end(), name) != changing.end() || name == "sort"))
+  if (!tuple && !range &&
+      (std::find(changing.begin(), changing.end(), name) != changing.end() || name == "sort"))
     return refused("list", name);
-  if (name == "copy" && !tuple && !range) return make_function("method", [list](Machine&, Arguments&) { return list; });
+  if (name == "copy" && !tuple && !range)
+    return make_function("method", [list](Machine&, Arguments&) { return list; });
   if (name != "index" && name != "count") return std::nullopt;
-  return make_function("method", [list, count = name == "count"](Machine& machine, Arguments& arguments) {
-    return index_of(machine, list, arguments, count);
-  });
+  return make_function("method",
+                       [list, count = name == "count"](Machine& machine, Arguments& arguments) {
+                         return index_of(machine, list, arguments, count);
+                       });
 }
 
 }  // namespace troupe::engine::tokenizer::jinja

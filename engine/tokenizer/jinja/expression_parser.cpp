@@ -9,9 +9,13 @@ namespace {
 constexpr int highest = 600;
 }  // namespace
 
-void TokenCursor::wrong(std::string_view what) const { raise(cat("line ", peek().line, ": ", what)); }
+void TokenCursor::wrong(std::string_view what) const {
+  raise(cat("line ", peek().line, ": ", what));
+}
 void TokenCursor::expect_op(std::string_view op) {
-  if (!skip_op(op)) wrong(cat("expected '", op, "', found ", peek().kind == Token::Kind::end ? "the end" : quote(peek().text)));
+  if (!skip_op(op))
+    wrong(cat("expected '", op, "', found ",
+              peek().kind == Token::Kind::end ? "the end" : quote(peek().text)));
 }
 std::string TokenCursor::expect_name() {
   if (peek().kind != Token::Kind::name) wrong(cat("expected a name, found ", quote(peek().text)));
@@ -33,7 +37,8 @@ ExprPtr ExpressionParser::make(Expr::Kind kind, std::string text) const {
 ExprPtr ExpressionParser::grown(ExprPtr expr) const {
   for (const auto& part : expr->parts)
     if (part) expr->height = std::max(expr->height, part->height + 1);
-  for (const auto& keyword : expr->keywords) expr->height = std::max(expr->height, keyword.value->height + 1);
+  for (const auto& keyword : expr->keywords)
+    expr->height = std::max(expr->height, keyword.value->height + 1);
   if (expr->height > highest) cursor_.wrong(cat("an expression of more than ", highest, " steps"));
   return expr;
 }
@@ -57,8 +62,8 @@ ExprPtr ExpressionParser::expression() {
 
 bool ExpressionParser::at_tuple_end(std::string_view until_name) const {
   const auto kind = cursor_.peek().kind;
-  return kind == Token::Kind::variable_end || kind == Token::Kind::block_end || cursor_.is_op(")") ||
-         (!until_name.empty() && cursor_.is_name(until_name));
+  return kind == Token::Kind::variable_end || kind == Token::Kind::block_end ||
+         cursor_.is_op(")") || (!until_name.empty() && cursor_.is_name(until_name));
 }
 
 ExprPtr ExpressionParser::tuple(bool conditional, std::string_view until_name) {
@@ -74,10 +79,12 @@ ExprPtr ExpressionParser::tuple(bool conditional, std::string_view until_name) {
   return grown(std::move(out));
 }
 
-ExprPtr ExpressionParser::binary_chain(ExprPtr (ExpressionParser::*operand)(), std::initializer_list<std::string_view> operators) {
+ExprPtr ExpressionParser::binary_chain(ExprPtr (ExpressionParser::*operand)(),
+                                       std::initializer_list<std::string_view> operators) {
   ExprPtr left = (this->*operand)();
   for (;;) {
-    const auto found = std::find_if(operators.begin(), operators.end(), [&](std::string_view op) { return cursor_.is_op(op); });
+    const auto found = std::find_if(operators.begin(), operators.end(),
+                                    [&](std::string_view op) { return cursor_.is_op(op); });
     if (found == operators.end()) return left;
     auto out = make(Expr::Kind::binary, cursor_.next().text);
     out->parts.push_back(std::move(left));
@@ -125,7 +132,9 @@ ExprPtr ExpressionParser::comparison() {
     for (const std::string_view known : {"==", "!=", "<=", ">=", "<", ">"})
       if (cursor_.is_op(known)) op = known;
     if (cursor_.is_name("in")) op = "in";
-    if (cursor_.is_name("not") && cursor_.peek(1).kind == Token::Kind::name && cursor_.peek(1).text == "in") op = "not in", cursor_.next();
+    if (cursor_.is_name("not") && cursor_.peek(1).kind == Token::Kind::name &&
+        cursor_.peek(1).text == "in")
+      op = "not in", cursor_.next();
     if (op.empty()) return out ? grown(std::move(out)) : std::move(first);
     cursor_.next();
     if (!out) {
@@ -137,9 +146,15 @@ ExprPtr ExpressionParser::comparison() {
   }
 }
 
-ExprPtr ExpressionParser::sum() { return binary_chain(&ExpressionParser::concatenation, {"+", "-"}); }
-ExprPtr ExpressionParser::concatenation() { return binary_chain(&ExpressionParser::product, {"~"}); }
-ExprPtr ExpressionParser::product() { return binary_chain(&ExpressionParser::power, {"*", "/", "//", "%"}); }
+ExprPtr ExpressionParser::sum() {
+  return binary_chain(&ExpressionParser::concatenation, {"+", "-"});
+}
+ExprPtr ExpressionParser::concatenation() {
+  return binary_chain(&ExpressionParser::product, {"~"});
+}
+ExprPtr ExpressionParser::product() {
+  return binary_chain(&ExpressionParser::power, {"*", "/", "//", "%"});
+}
 ExprPtr ExpressionParser::power() {
   ExprPtr left = unary(true);
   while (cursor_.is_op("**")) {
@@ -185,7 +200,9 @@ ExprPtr ExpressionParser::primary() {
   }
   if (cursor_.skip_op("[")) return brackets("]", Expr::Kind::list);
   if (cursor_.skip_op("{")) return dict();
-  cursor_.wrong(cat("expected an expression, found ", cursor_.peek().text.empty() ? "the end of the tag" : quote(cursor_.peek().text)));
+  cursor_.wrong(cat("expected an expression, found ", cursor_.peek().text.empty()
+                                                          ? "the end of the tag"
+                                                          : quote(cursor_.peek().text)));
 }
 
 ExprPtr ExpressionParser::name_or_constant() {
@@ -197,7 +214,8 @@ ExprPtr ExpressionParser::name_or_constant() {
     out->value = false;
   else if (name != "none" && name != "None")
     out = make(Expr::Kind::name, name);
-  caller_named |= name == "caller", kwargs_named |= name == "kwargs", varargs_named |= name == "varargs";
+  caller_named |= name == "caller", kwargs_named |= name == "kwargs",
+      varargs_named |= name == "varargs";
   return out;
 }
 
@@ -210,8 +228,10 @@ ExprPtr ExpressionParser::literal() {
     out->value = std::move(text);
   } else if (token.kind == Token::Kind::integer) {
     std::int64_t value = 0;
-    const auto read = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
-    if (read.ec != std::errc()) cursor_.wrong(cat("the integer ", token.text, " does not fit 64 bits"));
+    const auto read =
+        std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+    if (read.ec != std::errc())
+      cursor_.wrong(cat("the integer ", token.text, " does not fit 64 bits"));
     out->value = value;
   } else {
     double value = 0;

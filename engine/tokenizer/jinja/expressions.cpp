@@ -30,14 +30,16 @@ Value Machine::evaluate_dict(const Expr& expr) {
 
 Arguments Machine::evaluate_arguments(const Expr& expr) {
   Arguments out;
-  for (std::size_t i = 1; i < expr.parts.size(); ++i) out.positional.push_back(evaluate(*expr.parts[i]));
+  for (std::size_t i = 1; i < expr.parts.size(); ++i)
+    out.positional.push_back(evaluate(*expr.parts[i]));
   for (const Keyword& keyword : expr.keywords) {
     Value value = evaluate(*keyword.value);
     if (keyword.name.empty()) {
       for (Value& item : items_of(value)) out.positional.push_back(std::move(item));
     } else if (keyword.name == "**") {
       if (!value.is(Value::Type::dict)) raise("argument after ** must be a mapping");
-      for (const auto& [key, item] : value.dict().items) out.keyword.emplace_back(to_text(key, "a keyword"), item);
+      for (const auto& [key, item] : value.dict().items)
+        out.keyword.emplace_back(to_text(key, "a keyword"), item);
     } else {
       out.keyword.emplace_back(keyword.name, std::move(value));
     }
@@ -55,7 +57,8 @@ Value Machine::evaluate_call(const Expr& expr, Value* caller) {
 Value Machine::evaluate_filter(const Expr& expr, const Value* start) {
   Value value;
   if (expr.parts[0])
-    value = expr.parts[0]->kind == Expr::Kind::filter ? evaluate_filter(*expr.parts[0], start) : evaluate(*expr.parts[0]);
+    value = expr.parts[0]->kind == Expr::Kind::filter ? evaluate_filter(*expr.parts[0], start)
+                                                      : evaluate(*expr.parts[0]);
   else if (start)
     value = *start;
   Arguments arguments = evaluate_arguments(expr);
@@ -107,7 +110,9 @@ Value Machine::evaluate(const Expr& expr) {
 }
 
 Value Machine::evaluate_subscript(const Expr& expr) {
-  const auto part = [&](std::size_t i) { return expr.parts[i] ? evaluate(*expr.parts[i]) : Value(); };
+  const auto part = [&](std::size_t i) {
+    return expr.parts[i] ? evaluate(*expr.parts[i]) : Value();
+  };
   const Value object = part(0), first = part(1);
   if (expr.kind == Expr::Kind::item) return item(object, first);
   const Value stop = part(2), step = part(3);
@@ -120,7 +125,10 @@ Value Machine::evaluate_operator(const Expr& expr) {
   if (expr.kind == Kind::compare) return evaluate_compare(expr);
   if (expr.kind == Kind::conditional) {
     if (part(1).truth()) return part(0);
-    return expr.parts[2] ? part(2) : Value::undefined("the inline if-expression evaluated to false and no else section was defined.");
+    return expr.parts[2] ? part(2)
+                         : Value::undefined(
+                               "the inline if-expression evaluated to false and no else section "
+                               "was defined.");
   }
   Value left = part(0);
   switch (expr.kind) {

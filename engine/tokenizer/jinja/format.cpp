@@ -1,4 +1,5 @@
-// Numbers and texts in fields (Python's format specification, docs.python.org/3/library/string.html).
+// Numbers and texts in fields (Python's format specification,
+// docs.python.org/3/library/string.html).
 #include "engine/tokenizer/jinja/format.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace {
 
 constexpr int largest_precision = 1000;
 
-std::string pad(Machine& machine, const FieldStyle& style, const std::string& sign, const std::string& body, char otherwise) {
+std::string pad(Machine& machine, const FieldStyle& style, const std::string& sign,
+                const std::string& body, char otherwise) {
   const std::size_t size = count_code_points(sign) + count_code_points(body);
   const std::size_t missing = style.width > size ? style.width - size : 0;
   machine.reserve(sign.size() + body.size() + missing * style.fill.size());
@@ -49,12 +51,16 @@ std::string digits_of(std::uint64_t value, unsigned base, bool capital) {
   return out;
 }
 
-std::string sign_of(const FieldStyle& style, bool negative) { return negative ? "-" : style.sign == '-' ? "" : std::string(1, style.sign); }
+std::string sign_of(const FieldStyle& style, bool negative) {
+  return negative ? "-" : style.sign == '-' ? "" : std::string(1, style.sign);
+}
 
 // Zeros in front count towards the width together with the marks between them.
-std::string zero_filled(const FieldStyle& style, std::string whole, std::size_t taken, std::size_t every) {
+std::string zero_filled(const FieldStyle& style, std::string whole, std::size_t taken,
+                        std::size_t every) {
   std::string out = grouped(whole, style.grouping, every);
-  while (style.grouping && style.fill == "0" && style.align == '=' && out.size() + taken < style.width) {
+  while (style.grouping && style.fill == "0" && style.align == '=' &&
+         out.size() + taken < style.width) {
     whole.insert(whole.begin(), '0');
     out = grouped(whole, style.grouping, every);
   }
@@ -99,9 +105,11 @@ std::string real_digits(const FieldStyle& style, double value) {
 std::string format_integer(Machine& machine, const FieldStyle& style, std::int64_t value) {
   const char kind = style.kind ? style.kind : 'd';
   const bool negative = value < 0;
-  const std::uint64_t size = negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+  const std::uint64_t size =
+      negative ? 0 - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
   if (kind == 'c') {
-    if (negative || size > 0x10FFFF || (size >= 0xD800 && size < 0xE000)) raise("%c arg not in range(0x110000)");
+    if (negative || size > 0x10FFFF || (size >= 0xD800 && size < 0xE000))
+      raise("%c arg not in range(0x110000)");
     std::string out;
     append_utf8(out, static_cast<char32_t>(size));
     return pad(machine, style, "", out, '<');
@@ -109,9 +117,12 @@ std::string format_integer(Machine& machine, const FieldStyle& style, std::int64
   const unsigned base = kind == 'x' || kind == 'X' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 10;
   std::string digits = digits_of(size, base, kind == 'X');
   if (style.precision > largest_precision) raise("a precision that is too large");
-  if (style.precision > static_cast<int>(digits.size())) digits.insert(0, static_cast<std::size_t>(style.precision) - digits.size(), '0');
-  const std::string sign = sign_of(style, negative) + (style.alternate && base != 10 ? std::string("0") + kind : "");
-  return pad(machine, style, sign, zero_filled(style, digits, sign.size(), base == 10 ? 3 : 4), '>');
+  if (style.precision > static_cast<int>(digits.size()))
+    digits.insert(0, static_cast<std::size_t>(style.precision) - digits.size(), '0');
+  const std::string sign =
+      sign_of(style, negative) + (style.alternate && base != 10 ? std::string("0") + kind : "");
+  return pad(machine, style, sign, zero_filled(style, digits, sign.size(), base == 10 ? 3 : 4),
+             '>');
 }
 
 std::string format_real(Machine& machine, const FieldStyle& style, double value) {
@@ -119,18 +130,22 @@ std::string format_real(Machine& machine, const FieldStyle& style, double value)
   const bool capital = style.kind == 'F' || style.kind == 'E' || style.kind == 'G';
   const std::string sign = sign_of(style, std::signbit(value) && !std::isnan(value));
   if (!std::isfinite(value)) {
-    const std::string name = std::isnan(value) ? (capital ? "NAN" : "nan") : capital ? "INF" : "inf";
+    const std::string name = std::isnan(value) ? (capital ? "NAN" : "nan")
+                             : capital         ? "INF"
+                                               : "inf";
     return pad(machine, style, sign, style.kind == '%' ? name + "%" : name, '>');
   }
   const std::string digits = real_digits(style, std::fabs(value));
   const std::size_t whole = std::min(digits.find_first_not_of("0123456789"), digits.size());
   const std::string rest = digits.substr(whole);
-  return pad(machine, style, sign, zero_filled(style, digits.substr(0, whole), sign.size() + rest.size(), 3) + rest, '>');
+  return pad(machine, style, sign,
+             zero_filled(style, digits.substr(0, whole), sign.size() + rest.size(), 3) + rest, '>');
 }
 
 std::string format_text(Machine& machine, const FieldStyle& style, const std::string& text) {
   std::size_t end = 0;
-  for (int left = style.precision; end < text.size() && left != 0; --left) end += utf8_length(text[end]);
+  for (int left = style.precision; end < text.size() && left != 0; --left)
+    end += utf8_length(text[end]);
   return pad(machine, style, "", style.precision < 0 ? text : text.substr(0, end), '<');
 }
 

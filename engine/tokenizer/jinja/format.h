@@ -28,7 +28,8 @@ std::string format_value(Machine& machine, const Value& value, const std::string
 
 /// "%s and %d" % values. A text that is markup escapes what it takes in.
 Value format_percent(Machine& machine, const Value& format, const Value& values);
-/// "{} {name}".format(...): places by order, number or name, with attributes, items, conversions and nested specs.
+/// "{} {name}".format(...): places by order, number or name, with attributes, items, conversions
+/// and nested specs.
 Value format_braces(Machine& machine, const Value& format, const Arguments& arguments);
 
 }  // namespace troupe::engine::tokenizer::jinja

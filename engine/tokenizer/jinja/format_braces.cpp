@@ -11,8 +11,12 @@ namespace {
 
 using Type = Value::Type;
 
-bool is_align(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool is_align(char c) {
+  return c == '<' || c == '>' || c == '^' || c == '=';
+}
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 class SpecReader {
  public:
@@ -63,15 +67,19 @@ std::string integer_in_field(Machine& machine, const Value& value, const FieldSt
   if (std::string_view("eEfFgG%").find(style.kind) != std::string_view::npos && style.kind)
     return format_real(machine, style, value.real());
   if (style.kind && std::string_view("bcdoxXn").find(style.kind) == std::string_view::npos)
-    raise(cat("Unknown format code '", style.kind, "' for object of type '", value.type_name(), "'"));
+    raise(
+        cat("Unknown format code '", style.kind, "' for object of type '", value.type_name(), "'"));
   if (style.precision >= 0) raise("Precision not allowed in integer format specifier");
-  if (style.grouping == ',' && style.kind && style.kind != 'd') raise(cat("Cannot specify ',' with '", style.kind, "'."));
-  if (style.kind == 'c' && (style.sign != '-' || style.alternate)) raise("Sign not allowed with integer format specifier 'c'");
+  if (style.grouping == ',' && style.kind && style.kind != 'd')
+    raise(cat("Cannot specify ',' with '", style.kind, "'."));
+  if (style.kind == 'c' && (style.sign != '-' || style.alternate))
+    raise("Sign not allowed with integer format specifier 'c'");
   return format_integer(machine, style, value.integer());
 }
 
 std::string text_in_field(Machine& machine, const Value& value, const FieldStyle& style) {
-  if (style.kind && style.kind != 's') raise(cat("Unknown format code '", style.kind, "' for object of type 'str'"));
+  if (style.kind && style.kind != 's')
+    raise(cat("Unknown format code '", style.kind, "' for object of type 'str'"));
   if (style.sign != '-') raise("Sign not allowed in string format specifier");
   if (style.alternate) raise("Alternate form (#) not allowed in string format specifier");
   if (style.grouping) raise(cat("Cannot specify '", style.grouping, "' with 's'."));
@@ -81,7 +89,8 @@ std::string text_in_field(Machine& machine, const Value& value, const FieldStyle
 
 class Braces {
  public:
-  Braces(Machine& machine, bool escapes, const Arguments& arguments) : machine_(machine), escapes_(escapes), arguments_(arguments) {}
+  Braces(Machine& machine, bool escapes, const Arguments& arguments)
+      : machine_(machine), escapes_(escapes), arguments_(arguments) {}
 
   std::string run(const std::string& format, int depth) {
     if (depth > 2) raise("Max string recursion exceeded");
@@ -119,7 +128,8 @@ class Braces {
 
   std::string field(const std::string& text, int depth) {
     std::size_t at = 0;
-    for (bool inside = false; at < text.size() && (inside || (text[at] != ':' && text[at] != '!')); ++at) {
+    for (bool inside = false; at < text.size() && (inside || (text[at] != ':' && text[at] != '!'));
+         ++at) {
       if (text[at] == '[') inside = true;
       if (text[at] == ']') inside = false;
     }
@@ -145,29 +155,36 @@ class Braces {
   Value look_up(const std::string& name) {
     const std::size_t end = std::min(name.find_first_of(".["), name.size());
     const std::string first = name.substr(0, end);
-    if (first.empty() && !name.empty()) raise("a format's place needs a number or a name before its [ or .");
+    if (first.empty() && !name.empty())
+      raise("a format's place needs a number or a name before its [ or .");
     Value out = argument(first);
     for (std::size_t at = end; at < name.size();) {
       const bool item = name[at] == '[';
-      const std::size_t stop = item ? name.find(']', at) : std::min(name.find_first_of(".[", at + 1), name.size());
+      const std::size_t stop =
+          item ? name.find(']', at) : std::min(name.find_first_of(".[", at + 1), name.size());
       if (stop == std::string::npos) raise("Missing ']' in format string");
       const std::string key = name.substr(at + 1, stop - at - 1);
       if (key.empty()) raise("Empty attribute in format string");
       const bool number = item && key.size() < 10 && std::all_of(key.begin(), key.end(), digit);
-      out = !item ? machine_.attribute(out, key) : machine_.item(out, number ? Value(std::stoi(key)) : Value(key));
+      out = !item ? machine_.attribute(out, key)
+                  : machine_.item(out, number ? Value(std::stoi(key)) : Value(key));
       at = item ? stop + 1 : stop;
-      if (item && at < name.size() && name[at] != '.' && name[at] != '[') raise("Only '.' or '[' may follow ']' in format field specifier");
+      if (item && at < name.size() && name[at] != '.' && name[at] != '[')
+        raise("Only '.' or '[' may follow ']' in format field specifier");
     }
     return out;
   }
 
   Value argument(const std::string& name) {
-    const bool number = !name.empty() && name.size() < 10 && std::all_of(name.begin(), name.end(), digit);
+    const bool number =
+        !name.empty() && name.size() < 10 && std::all_of(name.begin(), name.end(), digit);
     if (name.empty() || number) {
-      if ((name.empty() ? numbered_ : ordered_)) raise("cannot mix automatic field numbering and manual field specification");
+      if ((name.empty() ? numbered_ : ordered_))
+        raise("cannot mix automatic field numbering and manual field specification");
       (name.empty() ? ordered_ : numbered_) = true;
       const auto index = name.empty() ? order_++ : static_cast<std::size_t>(std::stoi(name));
-      if (index >= arguments_.positional.size()) raise("Replacement index out of range for positional args tuple");
+      if (index >= arguments_.positional.size())
+        raise("Replacement index out of range for positional args tuple");
       return arguments_.positional[index];
     }
     for (const auto& [key, value] : arguments_.keyword)
@@ -187,7 +204,8 @@ class Braces {
 std::string format_value(Machine& machine, const Value& value, const std::string& spec) {
   if (spec.empty()) return machine.text(value);
   const bool text = value.is(Type::string);
-  if (!text && !value.is_number()) raise(cat("unsupported format string passed to ", value.type_name(), ".__format__"));
+  if (!text && !value.is_number())
+    raise(cat("unsupported format string passed to ", value.type_name(), ".__format__"));
   const FieldStyle style = SpecReader(spec).read(!text);
   if (text) return text_in_field(machine, value, style);
   if (value.is_integral()) return integer_in_field(machine, value, style);

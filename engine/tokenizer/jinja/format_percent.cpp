@@ -17,7 +17,8 @@ class Percent {
   Percent(Machine& machine, const Value& format, const Value& values)
       : machine_(machine), format_(format.string()), values_(values), escapes_(format.is_markup()) {
     tuple_ = values.is(Type::list) && values.list().kind == List::Kind::tuple;
-    mapping_ = !tuple_ && (values.is(Type::dict) || values.is(Type::undefined) || (values.is(Type::list) && values.list().indexable()));
+    mapping_ = !tuple_ && (values.is(Type::dict) || values.is(Type::undefined) ||
+                           (values.is(Type::list) && values.list().indexable()));
   }
 
   std::string run() {
@@ -36,7 +37,8 @@ class Percent {
 
  private:
   const Value& next() {
-    if (tuple_ ? used_ >= values_.list().items.size() : used_ > 0) raise("not enough arguments for format string");
+    if (tuple_ ? used_ >= values_.list().items.size() : used_ > 0)
+      raise("not enough arguments for format string");
     return tuple_ ? values_.list().items[used_++] : (++used_, values_);
   }
 
@@ -62,7 +64,8 @@ class Percent {
     const auto end = format_.find(')', at_);
     if (end == std::string::npos) raise("incomplete format key");
     if (!values_.is(Type::dict)) raise("format requires a mapping");
-    const Value* found = values_.dict().find_text(std::string_view(format_).substr(at_ + 1, end - at_ - 1));
+    const Value* found =
+        values_.dict().find_text(std::string_view(format_).substr(at_ + 1, end - at_ - 1));
     if (!found) raise("a key of the format is missing");
     ++used_, at_ = end + 1;
     return *found;
@@ -99,20 +102,27 @@ class Percent {
   std::string convert(FieldStyle style, bool zeros, const Value& value) {
     const char kind = style.kind;
     if (kind == 's' || kind == 'r' || kind == 'a') {
-      std::string text = kind == 's' ? machine_.text(value) : (machine_.weigh(value), kind == 'r' ? to_repr(value) : to_ascii(value));
-      return format_text(machine_, style, escapes_ && !value.is_markup() ? escape_html(text) : text);
+      std::string text =
+          kind == 's' ? machine_.text(value)
+                      : (machine_.weigh(value), kind == 'r' ? to_repr(value) : to_ascii(value));
+      return format_text(machine_, style,
+                         escapes_ && !value.is_markup() ? escape_html(text) : text);
     }
     if (kind == 'c' && value.is(Type::string)) {
       if (count_code_points(value.string()) != 1) raise("%c requires int or char");
       return format_text(machine_, style, value.string());
     }
-    if (std::string_view("diuxXoceEfFgG").find(kind) == std::string_view::npos) raise(cat("unsupported format character '", kind, "'"));
+    if (std::string_view("diuxXoceEfFgG").find(kind) == std::string_view::npos)
+      raise(cat("unsupported format character '", kind, "'"));
     require_defined(value);
-    if (!value.is_number()) raise(cat("%", kind, " format: a number is required, not ", value.type_name()));
+    if (!value.is_number())
+      raise(cat("%", kind, " format: a number is required, not ", value.type_name()));
     if (zeros && style.align != '<') style.fill.assign(1, '0'), style.align = '=';
-    if (std::string_view("eEfFgG").find(kind) != std::string_view::npos) return format_real(machine_, style, value.real());
+    if (std::string_view("eEfFgG").find(kind) != std::string_view::npos)
+      return format_real(machine_, style, value.real());
     const bool whole = kind == 'd' || kind == 'i' || kind == 'u';
-    if (!whole && !value.is_integral()) raise(cat("%", kind, " format: an integer is required, not ", value.type_name()));
+    if (!whole && !value.is_integral())
+      raise(cat("%", kind, " format: an integer is required, not ", value.type_name()));
     if (whole) style.kind = 'd';
     return format_integer(machine_, style, whole_number(value));
   }

@@ -18,7 +18,8 @@ Value range(Machine& machine, Arguments& arguments) {
   out.kind = List::Kind::range;
   out.range = {start, stop, step};
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
-    if (static_cast<std::int64_t>(out.items.size()) >= longest_range) raise(cat("a range of more than ", longest_range, " items"));
+    if (static_cast<std::int64_t>(out.items.size()) >= longest_range)
+      raise(cat("a range of more than ", longest_range, " items"));
     out.items.emplace_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
   }
@@ -28,7 +29,8 @@ Value range(Machine& machine, Arguments& arguments) {
 
 Dict dict_of(Machine& machine, Arguments& arguments) {
   Dict out;
-  if (arguments.positional.size() > 1) raise(cat("dict expected at most 1 argument, got ", arguments.positional.size()));
+  if (arguments.positional.size() > 1)
+    raise(cat("dict expected at most 1 argument, got ", arguments.positional.size()));
   if (!arguments.positional.empty()) {
     const Value& from = arguments.positional[0];
     require_defined(from);
@@ -56,12 +58,14 @@ class Cycler : public Object, public std::enable_shared_from_this<Cycler> {
   std::optional<Value> attribute(std::string_view name) override {
     if (name == "current") return items_[at_];
     if (name != "next" && name != "reset") return std::nullopt;
-    return make_function("method", [self = shared_from_this(), next = name == "next"](Machine&, Arguments&) -> Value {
-      if (!next) return self->at_ = 0, Value();
-      const Value out = self->items_[self->at_];
-      self->at_ = (self->at_ + 1) % self->items_.size();
-      return out;
-    });
+    return make_function(
+        "method",
+        [self = shared_from_this(), next = name == "next"](Machine&, Arguments&) -> Value {
+          if (!next) return self->at_ = 0, Value();
+          const Value out = self->items_[self->at_];
+          self->at_ = (self->at_ + 1) % self->items_.size();
+          return out;
+        });
   }
 
  private:
@@ -80,9 +84,10 @@ Value joiner(Machine&, Arguments& arguments) {
   check_arguments("joiner", "sep?", arguments);
   const Value* separator = arguments.find(0, "sep");
   auto used = std::make_shared<bool>(false);
-  return make_function("joiner", [text = separator ? *separator : Value(", "), used](Machine&, Arguments&) {
-    return std::exchange(*used, true) ? text : Value("");
-  });
+  return make_function("joiner",
+                       [text = separator ? *separator : Value(", "), used](Machine&, Arguments&) {
+                         return std::exchange(*used, true) ? text : Value("");
+                       });
 }
 
 Value raise_exception(Machine& machine, Arguments& arguments) {
@@ -90,14 +95,20 @@ Value raise_exception(Machine& machine, Arguments& arguments) {
   raise(machine.text(*arguments.find(0, "message")));
 }
 
-Value lipsum(Machine&, Arguments&) { raise("lipsum writes random text, and a template must render the same each time"); }
+Value lipsum(Machine&, Arguments&) {
+  raise("lipsum writes random text, and a template must render the same each time");
+}
 
 }  // namespace
 
 void define_globals(Machine& machine) {
   machine.define("range", make_function("function", range));
-  machine.define("dict", make_function("type", [](Machine& m, Arguments& a) -> Value { return dict_of(m, a); }));
-  machine.define("namespace", make_function("type", [](Machine& m, Arguments& a) { return m.make_namespace(dict_of(m, a)); }));
+  machine.define("dict", make_function("type", [](Machine& m, Arguments& a) -> Value {
+                   return dict_of(m, a);
+                 }));
+  machine.define("namespace", make_function("type", [](Machine& m, Arguments& a) {
+                   return m.make_namespace(dict_of(m, a));
+                 }));
   machine.define("cycler", make_function("type", cycler));
   machine.define("joiner", make_function("type", joiner));
   machine.define("lipsum", make_function("function", lipsum));

@@ -15,14 +15,17 @@ using Type = Value::Type;
 Value escape_filter(Machine& machine, const Value& value, Arguments&) {
   return value.is_markup() ? value : Value::markup(escape_html(machine.text(value)));
 }
-Value force_escape(Machine& machine, const Value& value, Arguments&) { return Value::markup(escape_html(machine.text(value))); }
+Value force_escape(Machine& machine, const Value& value, Arguments&) {
+  return Value::markup(escape_html(machine.text(value)));
+}
 
 std::string url_quote(Machine& machine, const Value& value, bool form) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   std::string out;
   for (const char c : machine.text(value)) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (byte < 0x80 && std::isalnum(byte)) || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !form);
+    const bool plain = (byte < 0x80 && std::isalnum(byte)) || c == '_' || c == '.' || c == '-' ||
+                       c == '~' || (c == '/' && !form);
     if (plain)
       out += c;
     else if (c == ' ' && form)
@@ -40,10 +43,12 @@ Value url_encode(Machine& machine, const Value& value, Arguments&) {
   if (!pairs) return url_quote(machine, value, false);
   Arguments none;
   std::string out;
-  for (const Value& item : machine.items_of(value.is(Type::dict) ? machine.call(*dict_method(value, "items"), none) : value)) {
+  for (const Value& item : machine.items_of(
+           value.is(Type::dict) ? machine.call(*dict_method(value, "items"), none) : value)) {
     const auto pair = machine.items_of(item);
     if (pair.size() != 2) raise("urlencode needs pairs of a name and a value");
-    out += cat(out.empty() ? "" : "&", url_quote(machine, pair[0], true), "=", url_quote(machine, pair[1], true));
+    out += cat(out.empty() ? "" : "&", url_quote(machine, pair[0], true), "=",
+               url_quote(machine, pair[1], true));
     machine.reserve(out.size() > (1u << 20) ? out.size() : 1);
   }
   return out;
@@ -56,10 +61,12 @@ Value attributes(Machine& machine, const Value& value, Arguments& arguments) {
     if (item.is(Type::none) || item.is(Type::undefined)) continue;
     const std::string& name = to_text(key, "an attribute's name");
     for (std::size_t at = 0; at < name.size(); at += utf8_length(name[at]))
-      if (is_python_space(code_point_at(name, at).value) || std::string_view("/>=").find(name[at]) != std::string_view::npos)
+      if (is_python_space(code_point_at(name, at).value) ||
+          std::string_view("/>=").find(name[at]) != std::string_view::npos)
         raise(cat("Invalid character in attribute name: ", to_repr(key)));
     const std::string text = machine.text(item);
-    out += cat(out.empty() ? "" : " ", escape_html(name), "=\"", item.is_markup() ? text : escape_html(text), "\"");
+    out += cat(out.empty() ? "" : " ", escape_html(name), "=\"",
+               item.is_markup() ? text : escape_html(text), "\"");
     machine.reserve(out.size() > (1u << 20) ? out.size() : 1);
   }
   const Value* space = arguments.find(0, "autospace");
@@ -80,7 +87,8 @@ void cut_out(std::string& text, std::string_view begin, std::string_view end) {
 
 // The five names of XML, and numbers.
 std::string unescape(const std::string& text) {
-  static const std::map<std::string_view, std::string_view> names = {{"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}};
+  static const std::map<std::string_view, std::string_view> names = {
+      {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}, {"apos", "'"}};
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const auto end = text[at] == '&' ? text.find(';', at) : std::string::npos;
@@ -90,7 +98,8 @@ std::string unescape(const std::string& text) {
     }
     const std::string name = text.substr(at + 1, end - at - 1);
     const auto known = names.find(name);
-    const bool number = name.size() > 1 && name[0] == '#' && name.find_first_not_of("0123456789", 1) == std::string::npos;
+    const bool number = name.size() > 1 && name[0] == '#' &&
+                        name.find_first_not_of("0123456789", 1) == std::string::npos;
     const long value = number ? std::stol(name.substr(1)) : 0;
     if (known != names.end())
       out += known->second;
@@ -121,9 +130,13 @@ Value strip_tags(Machine& machine, const Value& value, Arguments&) {
 
 const std::map<std::string_view, Filter>& table() {
   static const std::map<std::string_view, Filter> filters = {
-      {"escape", {escape_filter, ""}},     {"e", {escape_filter, ""}},
-      {"forceescape", {force_escape, ""}}, {"safe", {[](Machine& m, const Value& v, Arguments&) { return Value::markup(m.text(v)); }, ""}},
-      {"urlencode", {url_encode, ""}},     {"xmlattr", {attributes, "autospace?"}},
+      {"escape", {escape_filter, ""}},
+      {"e", {escape_filter, ""}},
+      {"forceescape", {force_escape, ""}},
+      {"safe",
+       {[](Machine& m, const Value& v, Arguments&) { return Value::markup(m.text(v)); }, ""}},
+      {"urlencode", {url_encode, ""}},
+      {"xmlattr", {attributes, "autospace?"}},
       {"striptags", {strip_tags, ""}},
   };
   return filters;

@@ -13,8 +13,12 @@
 namespace troupe::engine::tokenizer::jinja {
 namespace {
 
-bool ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F); }
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool ascii_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F);
+}
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 // \r\n and \r become \n; one newline at the very end goes.
 std::string normal_newlines(const std::string& source) {
@@ -54,8 +58,9 @@ class Lexer {
   bool at(std::string_view what) const { return in_.substr(at_).starts_with(what); }
   void add(Kind kind, std::string text) { out_.push_back({kind, std::move(text), line_}); }
   void advance(std::size_t count) {
-    line_ += static_cast<int>(
-        std::count(in_.begin() + static_cast<std::ptrdiff_t>(at_), in_.begin() + static_cast<std::ptrdiff_t>(at_ + count), '\n'));
+    line_ +=
+        static_cast<int>(std::count(in_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                    in_.begin() + static_cast<std::ptrdiff_t>(at_ + count), '\n'));
     at_ += count;
   }
   void skip_space() {
@@ -66,11 +71,13 @@ class Lexer {
     }
   }
 
-  // Plain text up to the next {{, {% or {#, cut as the tag's sign and lstrip_blocks say; then the tag.
+  // Plain text up to the next {{, {% or {#, cut as the tag's sign and lstrip_blocks say; then the
+  // tag.
   void text() {
     std::size_t next = in_.find('{', at_);
     while (next != std::string_view::npos &&
-           (next + 1 >= in_.size() || (in_[next + 1] != '{' && in_[next + 1] != '%' && in_[next + 1] != '#')))
+           (next + 1 >= in_.size() ||
+            (in_[next + 1] != '{' && in_[next + 1] != '%' && in_[next + 1] != '#')))
       next = in_.find('{', next + 1);
     if (next == std::string_view::npos) {
       add_text(in_.substr(at_));
@@ -99,7 +106,8 @@ class Lexer {
     if (!text.empty()) add(Kind::text, std::string(text));
   }
 
-  // After a tag of the kind that trim_blocks is about: one newline goes, or all space after a minus, or nothing after a plus.
+  // After a tag of the kind that trim_blocks is about: one newline goes, or all space after a
+  // minus, or nothing after a plus.
   void after_tag(char sign, bool trims) {
     const std::size_t from = at_;
     if (sign == '-')
@@ -123,7 +131,9 @@ class Lexer {
     const auto skip = [&] {
       while (at < in_.size() && ascii_space(in_[at])) ++at;
     };
-    const auto word = [&](std::string_view wanted) { return in_.substr(at).starts_with(wanted) ? (at += wanted.size(), true) : false; };
+    const auto word = [&](std::string_view wanted) {
+      return in_.substr(at).starts_with(wanted) ? (at += wanted.size(), true) : false;
+    };
     skip();
     if (!word("raw")) return false;
     skip();
@@ -131,7 +141,8 @@ class Lexer {
     if (!word("%}")) return false;
     if (minus) skip();
     const std::size_t begin = at;
-    for (std::size_t open = in_.find("{%", begin); open != std::string_view::npos; open = in_.find("{%", open + 1)) {
+    for (std::size_t open = in_.find("{%", begin); open != std::string_view::npos;
+         open = in_.find("{%", open + 1)) {
       at = open + 2;
       const char sign = at < in_.size() ? in_[at] : '\0';
       if (sign == '-' || sign == '+') ++at;
@@ -156,9 +167,11 @@ class Lexer {
     std::string open;  // brackets not yet closed: inside them an end is not one
     for (;;) {
       skip_space();
-      if (at_ >= in_.size()) wrong(block ? "a tag {% that does not end" : "an expression {{ that does not end");
+      if (at_ >= in_.size())
+        wrong(block ? "a tag {% that does not end" : "an expression {{ that does not end");
       const char sign = in_[at_];
-      const bool signed_end = (sign == '-' || (sign == '+' && block)) && in_.substr(at_ + 1).starts_with(end);
+      const bool signed_end =
+          (sign == '-' || (sign == '+' && block)) && in_.substr(at_ + 1).starts_with(end);
       if (open.empty() && (at(end) || signed_end)) {
         advance(end.size() + (signed_end ? 1 : 0));
         add(block ? Kind::block_end : Kind::variable_end, "");
@@ -175,17 +188,20 @@ class Lexer {
     const CodePoint point = code_point_at(in_, at_);
     if (is_word(point.value)) {
       std::size_t end = at_;
-      while (end < in_.size() && is_word(code_point_at(in_, end).value)) end += utf8_length(in_[end]);
+      while (end < in_.size() && is_word(code_point_at(in_, end).value))
+        end += utf8_length(in_[end]);
       add(Kind::name, std::string(in_.substr(at_, end - at_)));
       return advance(end - at_);
     }
-    constexpr std::array<std::string_view, 25> operators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
-                                                            "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ","};
+    constexpr std::array<std::string_view, 25> operators = {
+        "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+        "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ","};
     for (const auto op : operators) {
       if (!at(op)) continue;
       if (op == "(" || op == "[" || op == "{") open += c;
       if (op == ")" || op == "]" || op == "}") {
-        if (open.empty() || (open.back() == '(' ? ')' : open.back() == '[' ? ']' : '}') != c) wrong(cat("unexpected '", c, "'"));
+        if (open.empty() || (open.back() == '(' ? ')' : open.back() == '[' ? ']' : '}') != c)
+          wrong(cat("unexpected '", c, "'"));
         open.pop_back();
       }
       add(Kind::op, std::string(op));
@@ -211,15 +227,19 @@ class Lexer {
     const std::size_t whole = end;
     if (end + 1 < in_.size() && in_[end] == '.' && digit(in_[end + 1])) end = digits_end(end + 1);
     if (end < in_.size() && (in_[end] == 'e' || in_[end] == 'E')) {
-      const std::size_t sign = end + 1 < in_.size() && (in_[end + 1] == '+' || in_[end + 1] == '-') ? 1 : 0;
-      if (end + 1 + sign < in_.size() && digit(in_[end + 1 + sign])) end = digits_end(end + 1 + sign);
+      const std::size_t sign =
+          end + 1 < in_.size() && (in_[end + 1] == '+' || in_[end + 1] == '-') ? 1 : 0;
+      if (end + 1 + sign < in_.size() && digit(in_[end + 1 + sign]))
+        end = digits_end(end + 1 + sign);
     }
     return end > whole ? end : at_;
   }
 
   // 12, 0x1F, 0o17, 0b11, 000; 012 is 0 and then 12.
   std::size_t integer_end(int& base) const {
-    const char mark = in_[at_] == '0' && at_ + 1 < in_.size() ? static_cast<char>(std::tolower(in_[at_ + 1])) : '\0';
+    const char mark = in_[at_] == '0' && at_ + 1 < in_.size()
+                          ? static_cast<char>(std::tolower(in_[at_ + 1]))
+                          : '\0';
     base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
     const std::size_t end = digits_end(base == 10 ? at_ : at_ + 2, base);
     if (base != 10 && end > at_ + 2) return end;

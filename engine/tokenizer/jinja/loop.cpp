@@ -12,7 +12,9 @@ Value cycle(std::size_t index, const Arguments& arguments) {
 
 }  // namespace
 
-std::string Loop::text() const { return cat("<LoopContext ", index + 1, "/", items.size(), ">"); }
+std::string Loop::text() const {
+  return cat("<LoopContext ", index + 1, "/", items.size(), ">");
+}
 
 std::optional<Value> Loop::attribute(std::string_view name) {
   const std::size_t left = items.size() - index;
@@ -25,15 +27,20 @@ std::optional<Value> Loop::attribute(std::string_view name) {
   if (name == "length") return Value(items.size());
   if (name == "depth") return Value(level_);
   if (name == "depth0") return Value(level_ - 1);
-  if (name == "previtem") return index > 0 ? items[index - 1] : Value::undefined("there is no previous item");
-  if (name == "nextitem") return left > 1 ? items[index + 1] : Value::undefined("there is no next item");
-  if (name == "cycle") return make_function("method", [at = index](Machine&, Arguments& arguments) { return cycle(at, arguments); });
+  if (name == "previtem")
+    return index > 0 ? items[index - 1] : Value::undefined("there is no previous item");
+  if (name == "nextitem")
+    return left > 1 ? items[index + 1] : Value::undefined("there is no next item");
+  if (name == "cycle")
+    return make_function(
+        "method", [at = index](Machine&, Arguments& arguments) { return cycle(at, arguments); });
   if (name == "changed") {
-    return make_function("method", [weak = weak_from_this()](Machine& machine, Arguments& arguments) {
-      const auto loop = weak.lock();
-      if (!loop) raise("loop.changed outlives its loop");
-      return loop->changed(machine, arguments);
-    });
+    return make_function("method",
+                         [weak = weak_from_this()](Machine& machine, Arguments& arguments) {
+                           const auto loop = weak.lock();
+                           if (!loop) raise("loop.changed outlives its loop");
+                           return loop->changed(machine, arguments);
+                         });
   }
   return std::nullopt;
 }

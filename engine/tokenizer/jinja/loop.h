@@ -11,7 +11,8 @@ namespace troupe::engine::tokenizer::jinja {
 
 class Loop : public Object, public std::enable_shared_from_this<Loop> {
  public:
-  Loop(std::vector<Value> through, int level) : items(std::move(through)), level_(level), counted_(items.capacity() * sizeof(Value)) {
+  Loop(std::vector<Value> through, int level)
+      : items(std::move(through)), level_(level), counted_(items.capacity() * sizeof(Value)) {
     for (const Value& item : items) depth_ = std::max(depth_, item.depth() + 1);
   }
   std::string type_name() const override { return "LoopContext"; }

@@ -31,7 +31,8 @@ std::optional<Value> Namespace::attribute(std::string_view name) {
 }
 
 Value make_function(std::string name, Function::Body body) {
-  return Value(std::shared_ptr<Object>(std::make_shared<Function>(std::move(name), std::move(body))));
+  return Value(
+      std::shared_ptr<Object>(std::make_shared<Function>(std::move(name), std::move(body))));
 }
 
 void require_defined(const Value& value) {
@@ -44,11 +45,13 @@ std::int64_t to_integer(const Value& value, std::string_view what) {
 }
 const std::string& to_text(const Value& value, std::string_view what) {
   require_defined(value);
-  if (!value.is(Value::Type::string)) raise(cat(what, " must be a string, not ", value.type_name()));
+  if (!value.is(Value::Type::string))
+    raise(cat(what, " must be a string, not ", value.type_name()));
   return value.string();
 }
 
-Machine::Machine(MachineLimits limits) : limits_(limits), top_(std::make_shared<Scope>(nullptr)), scope_(top_), out_(&output_) {
+Machine::Machine(MachineLimits limits)
+    : limits_(limits), top_(std::make_shared<Scope>(nullptr)), scope_(top_), out_(&output_) {
   define_globals(*this);
 }
 Machine::~Machine() {
@@ -65,14 +68,17 @@ std::string Machine::run(const Block& block) {
 void Machine::charge(std::size_t steps) {
   steps_ += steps;
   if (steps_ > limits_.steps) raise(cat("the template takes more than ", limits_.steps, " steps"));
-  if (live_bytes() - live_before_ > limits_.memory) raise(cat("the template's values take more than ", limits_.memory, " bytes"));
+  if (live_bytes() - live_before_ > limits_.memory)
+    raise(cat("the template's values take more than ", limits_.memory, " bytes"));
 }
 void Machine::reserve(std::size_t bytes) {
-  if (bytes > limits_.bytes) raise(cat("a text of ", bytes, " bytes; at most ", limits_.bytes, " are allowed"));
+  if (bytes > limits_.bytes)
+    raise(cat("a text of ", bytes, " bytes; at most ", limits_.bytes, " are allowed"));
   charge(bytes / 32);
 }
 void Machine::reserve_items(std::size_t count, std::size_t bytes) {
-  if (count > limits_.items) raise(cat("a list of ", count, " items; at most ", limits_.items, " are allowed"));
+  if (count > limits_.items)
+    raise(cat("a list of ", count, " items; at most ", limits_.items, " are allowed"));
   if (live_bytes() - live_before_ + static_cast<std::int64_t>(count * bytes) > limits_.memory)
     raise(cat("the template's values take more than ", limits_.memory, " bytes"));
   charge(count);
@@ -98,13 +104,15 @@ void Machine::write(const std::string& text) {
 Value Machine::call(const Value& callee, Arguments& arguments) {
   charge(1);
   require_defined(callee);
-  if (!callee.is(Value::Type::object)) raise(cat("'", callee.type_name(), "' object is not callable"));
+  if (!callee.is(Value::Type::object))
+    raise(cat("'", callee.type_name(), "' object is not callable"));
   const std::shared_ptr<Object> object = callee.object();
   return object->call(*this, arguments);
 }
 
 const Filter* find_filter(std::string_view name) {
-  for (const auto find : {find_text_filter, find_html_filter, find_list_filter, find_choice_filter, find_value_filter})
+  for (const auto find : {find_text_filter, find_html_filter, find_list_filter, find_choice_filter,
+                          find_value_filter})
     if (const Filter* found = find(name)) return found;
   return nullptr;
 }
@@ -151,8 +159,10 @@ std::optional<Value> own_attribute(const Value& object, const std::string& name)
 }
 
 Value missing(const Value& object, const std::string& key_repr, bool attribute) {
-  if (object.is(Value::Type::none)) return Value::undefined(cat("'None' has no attribute ", key_repr));
-  return Value::undefined(cat("'", object.type_name(), " object' has no ", attribute ? "attribute " : "element ", key_repr));
+  if (object.is(Value::Type::none))
+    return Value::undefined(cat("'None' has no attribute ", key_repr));
+  return Value::undefined(cat("'", object.type_name(), " object' has no ",
+                              attribute ? "attribute " : "element ", key_repr));
 }
 
 }  // namespace
@@ -161,7 +171,8 @@ Value missing(const Value& object, const std::string& key_repr, bool attribute) 
 Value Machine::attribute(const Value& object, const std::string& name) {
   require_defined(object);
   if (name.starts_with("__") || (name.starts_with('_') && !object.is(Value::Type::dict)))
-    return Value::undefined(cat("access to attribute '", name, "' of '", object.type_name(), "' object is unsafe."));
+    return Value::undefined(
+        cat("access to attribute '", name, "' of '", object.type_name(), "' object is unsafe."));
   if (auto found = own_attribute(object, name)) return *found;
   if (object.is(Value::Type::dict))
     if (const Value* found = object.dict().find_text(name)) return *found;
@@ -173,12 +184,14 @@ Value Machine::item(const Value& object, const Value& key) {
   require_defined(object);
   if (object.is(Value::Type::dict)) {
     charge(object.dict().items.size() / 16);
-    const Value* found = key.is(Value::Type::string) ? object.dict().find_text(key.string()) : object.dict().find(key);
+    const Value* found = key.is(Value::Type::string) ? object.dict().find_text(key.string())
+                                                     : object.dict().find(key);
     if (found) return *found;
   }
   const bool list = object.is(Value::Type::list) && object.list().indexable();
   if ((list || object.is(Value::Type::string)) && key.is_integral()) {
-    const auto size = static_cast<std::int64_t>(list ? object.list().items.size() : count_code_points(object.string()));
+    const auto size = static_cast<std::int64_t>(list ? object.list().items.size()
+                                                     : count_code_points(object.string()));
     const std::int64_t index = key.integer() < 0 ? key.integer() + size : key.integer();
     if (index < 0 || index >= size) return missing(object, std::to_string(key.integer()), false);
     if (list) return object.list().items[static_cast<std::size_t>(index)];
@@ -221,11 +234,13 @@ std::vector<Value> Machine::items_of(const Value& value, std::size_t most) {
       const std::size_t count = count_code_points(text);
       reserve_items(count, 160);
       out.reserve(count);
-      for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) out.emplace_back(text.substr(at, utf8_length(text[at])));
+      for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at]))
+        out.emplace_back(text.substr(at, utf8_length(text[at])));
       break;
     }
     default:
-      if (!value.is(Value::Type::object) || !value.object()->items_inside()) raise(cat("'", value.type_name(), "' object is not iterable"));
+      if (!value.is(Value::Type::object) || !value.object()->items_inside())
+        raise(cat("'", value.type_name(), "' object is not iterable"));
       out = *value.object()->items_inside();
       reserve_items(out.size());
   }

@@ -1,4 +1,5 @@
-// Evaluates a template's syntax tree: names and scopes, statements, expressions. Bounded in steps, depth and size.
+// Evaluates a template's syntax tree: names and scopes, statements, expressions. Bounded in steps,
+// depth and size.
 #pragma once
 
 #include <functional>
@@ -69,7 +70,9 @@ class Machine {
   /// Renders the template. Throws Failure.
   std::string run(const Block& block);
   /// Ranges, in code points of the output, of the generation blocks.
-  const std::vector<std::pair<std::size_t, std::size_t>>& generations() const { return generations_; }
+  const std::vector<std::pair<std::size_t, std::size_t>>& generations() const {
+    return generations_;
+  }
 
   // For filters, tests, methods and functions:
   void charge(std::size_t steps);
@@ -87,7 +90,8 @@ class Machine {
   /// object.name and object[key], as templates see them.
   Value attribute(const Value& object, const std::string& name);
   Value item(const Value& object, const Value& key);
-  /// What a loop goes through: items of a list, keys of a dict, characters of a string. At most `most` of a generator.
+  /// What a loop goes through: items of a list, keys of a dict, characters of a string. At most
+  /// `most` of a generator.
   std::vector<Value> items_of(const Value& value, std::size_t most = std::size_t(-1));
   Value make_namespace(Dict values);
 
@@ -134,12 +138,15 @@ class Machine {
   std::string output_;  // of the template
   std::string* out_;    // where text goes now: output_, or a macro's or block's own
   std::vector<std::pair<std::size_t, std::size_t>> generations_;
-  std::size_t counted_bytes_ = 0, counted_characters_ = 0;  // of output_, so that spans need one pass
-  std::vector<std::shared_ptr<Namespace>> namespaces_;      // emptied at the end: they may hold each other
-  std::vector<std::shared_ptr<Scope>> macro_scopes_;        // macros know theirs weakly
+  std::size_t counted_bytes_ = 0,
+              counted_characters_ = 0;  // of output_, so that spans need one pass
+  std::vector<std::shared_ptr<Namespace>>
+      namespaces_;  // emptied at the end: they may hold each other
+  std::vector<std::shared_ptr<Scope>> macro_scopes_;  // macros know theirs weakly
 };
 
-// The library of the language, by name; nullptr when there is none. `parameters` as check_arguments reads them.
+// The library of the language, by name; nullptr when there is none. `parameters` as check_arguments
+// reads them.
 struct Filter {
   Value (*body)(Machine&, const Value&, Arguments&);
   const char* parameters;
@@ -165,7 +172,8 @@ void define_globals(Machine& machine);
 Value binary(Machine& machine, const std::string& op, const Value& left, const Value& right);
 bool compare(Machine& machine, const std::string& op, const Value& left, const Value& right);
 Value negate(const Value& value);
-Value slice(Machine& machine, const Value& value, const Value& start, const Value& stop, const Value& step);
+Value slice(Machine& machine, const Value& value, const Value& start, const Value& stop,
+            const Value& step);
 /// int(value) of a number; raises beyond 64 bits.
 std::int64_t whole_number(const Value& value);
 

@@ -24,7 +24,8 @@ class Machine::Depth {
 /// A new scope for as long as it lives.
 class Machine::Enter {
  public:
-  Enter(Machine& machine, std::shared_ptr<Scope> parent) : machine_(machine), before_(machine.scope_) {
+  Enter(Machine& machine, std::shared_ptr<Scope> parent)
+      : machine_(machine), before_(machine.scope_) {
     machine.scope_ = std::make_shared<Scope>(std::move(parent));
   }
   explicit Enter(Machine& machine) : Enter(machine, machine.scope_) {}

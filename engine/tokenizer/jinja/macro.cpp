@@ -10,21 +10,26 @@ namespace troupe::engine::tokenizer::jinja {
 /// A macro, or the body of a call block. It knows the scope in which it was written.
 class Macro : public Object {
  public:
-  Macro(const Stmt& statement, std::shared_ptr<Scope> scope) : statement_(statement), scope_(std::move(scope)) {}
+  Macro(const Stmt& statement, std::shared_ptr<Scope> scope)
+      : statement_(statement), scope_(std::move(scope)) {}
   std::string type_name() const override { return "Macro"; }
   bool callable() const override { return true; }
   std::string text() const override {
-    return cat("<Macro ", statement_.kind == Stmt::Kind::macro ? cat("'", statement_.text, "'") : "anonymous", ">");
+    return cat("<Macro ",
+               statement_.kind == Stmt::Kind::macro ? cat("'", statement_.text, "'") : "anonymous",
+               ">");
   }
   std::optional<Value> attribute(std::string_view name) override {
-    if (name == "name") return statement_.kind == Stmt::Kind::macro ? Value(statement_.text) : Value();
+    if (name == "name")
+      return statement_.kind == Stmt::Kind::macro ? Value(statement_.text) : Value();
     if (name == "catch_kwargs") return statement_.uses_kwargs;
     if (name == "catch_varargs") return statement_.uses_varargs;
     if (name == "caller") return statement_.uses_caller;
     if (name != "arguments") return std::nullopt;
     List names;
     names.kind = List::Kind::tuple;
-    for (const Parameter& parameter : statement_.parameters) names.items.emplace_back(parameter.name);
+    for (const Parameter& parameter : statement_.parameters)
+      names.items.emplace_back(parameter.name);
     return names;
   }
 
@@ -38,7 +43,8 @@ class Macro : public Object {
   }
 
  private:
-  // As jinja2.runtime.Macro: what is left over goes to varargs, kwargs and caller where the body names them, else it is an error.
+  // As jinja2.runtime.Macro: what is left over goes to varargs, kwargs and caller where the body
+  // names them, else it is an error.
   void bind(Machine& machine, Arguments& arguments) const {
     const auto& parameters = statement_.parameters;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -51,10 +57,12 @@ class Macro : public Object {
       machine.scope_->set(name, std::move(value));
     }
     const auto named_caller = [](const Parameter& parameter) { return parameter.name == "caller"; };
-    if (statement_.uses_caller && std::none_of(parameters.begin(), parameters.end(), named_caller)) {
+    if (statement_.uses_caller &&
+        std::none_of(parameters.begin(), parameters.end(), named_caller)) {
       Value caller;
       take(arguments, "caller", caller);
-      machine.scope_->set("caller", caller.is(Value::Type::none) ? Value::undefined("No caller defined") : caller);
+      machine.scope_->set(
+          "caller", caller.is(Value::Type::none) ? Value::undefined("No caller defined") : caller);
     }
     bind_rest(machine, arguments);
   }
@@ -67,14 +75,17 @@ class Macro : public Object {
       machine.scope_->set("kwargs", std::move(named));
     } else if (!arguments.keyword.empty()) {
       if (arguments.keyword[0].first == "caller")
-        raise(cat(what, " was invoked with two values for the special caller argument, or takes no caller"));
+        raise(cat(
+            what,
+            " was invoked with two values for the special caller argument, or takes no caller"));
       raise(cat(what, " takes no keyword argument '", arguments.keyword[0].first, "'"));
     }
     const std::size_t known = statement_.parameters.size();
     if (statement_.uses_varargs) {
       List rest;
       rest.kind = List::Kind::tuple;
-      for (std::size_t i = known; i < arguments.positional.size(); ++i) rest.items.push_back(arguments.positional[i]);
+      for (std::size_t i = known; i < arguments.positional.size(); ++i)
+        rest.items.push_back(arguments.positional[i]);
       machine.scope_->set("varargs", std::move(rest));
     } else if (arguments.positional.size() > known) {
       raise(cat(what, " takes not more than ", known, " argument(s)"));

@@ -14,9 +14,12 @@ namespace {
 
 using Type = Value::Type;
 
-[[noreturn]] void overflow() { raise("an integer beyond 64 bits"); }
+[[noreturn]] void overflow() {
+  raise("an integer beyond 64 bits");
+}
 [[noreturn]] void unsupported(const std::string& op, const Value& left, const Value& right) {
-  raise(cat("unsupported operand type(s) for ", op, ": '", left.type_name(), "' and '", right.type_name(), "'"));
+  raise(cat("unsupported operand type(s) for ", op, ": '", left.type_name(), "' and '",
+            right.type_name(), "'"));
 }
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
@@ -53,9 +56,11 @@ Value integer_arithmetic(const std::string& op, std::int64_t a, std::int64_t b) 
 
 double real_power(double a, double b) {
   if (a == 0 && b < 0) raise("0.0 cannot be raised to a negative power");
-  if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b)) raise("a negative number to a broken power is complex");
+  if (a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b))
+    raise("a negative number to a broken power is complex");
   const double out = std::pow(a, b);
-  if (std::isinf(out) && std::isfinite(a) && std::isfinite(b)) raise("the result of ** is too large");
+  if (std::isinf(out) && std::isfinite(a) && std::isfinite(b))
+    raise("the result of ** is too large");
   return out;
 }
 
@@ -81,7 +86,9 @@ Value repeat(Machine& machine, const Value& value, std::int64_t count) {
   const auto times = static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
   if (value.is(Type::string)) {
     const std::string& text = value.string();
-    machine.reserve(text.empty() ? 0 : times > (std::size_t{1} << 40) ? times : text.size() * times);
+    machine.reserve(text.empty()                     ? 0
+                    : times > (std::size_t{1} << 40) ? times
+                                                     : text.size() * times);
     std::string out;
     for (std::size_t i = 0; i < times && !text.empty(); ++i) out += text;
     return value.is_markup() ? Value::markup(std::move(out)) : Value(std::move(out));
@@ -89,21 +96,28 @@ Value repeat(Machine& machine, const Value& value, std::int64_t count) {
   List out;
   out.kind = value.list().kind;
   const auto& items = value.list().items;
-  machine.reserve_items(items.empty() ? 0 : times > (std::size_t{1} << 40) ? times : items.size() * times);
-  for (std::size_t i = 0; i < times && !items.empty(); ++i) out.items.insert(out.items.end(), items.begin(), items.end());
+  machine.reserve_items(items.empty()                    ? 0
+                        : times > (std::size_t{1} << 40) ? times
+                                                         : items.size() * times);
+  for (std::size_t i = 0; i < times && !items.empty(); ++i)
+    out.items.insert(out.items.end(), items.begin(), items.end());
   return out;
 }
 
 Value add(Machine& machine, const Value& left, const Value& right) {
   if (left.is(Type::string)) {
-    if (!right.is(Type::string)) raise(cat("can only concatenate str (not \"", right.type_name(), "\") to str"));
+    if (!right.is(Type::string))
+      raise(cat("can only concatenate str (not \"", right.type_name(), "\") to str"));
     machine.reserve(left.string().size() + right.string().size());
     if (!left.is_markup() && !right.is_markup()) return left.string() + right.string();
     // Text that counts as escaped escapes what is put beside it.
-    const auto safe = [](const Value& side) { return side.is_markup() ? side.string() : escape_html(side.string()); };
+    const auto safe = [](const Value& side) {
+      return side.is_markup() ? side.string() : escape_html(side.string());
+    };
     return Value::markup(safe(left) + safe(right));
   }
-  if (left.is(Type::list) && right.is(Type::list) && left.list().kind == right.list().kind && left.list().is_plain()) {
+  if (left.is(Type::list) && right.is(Type::list) && left.list().kind == right.list().kind &&
+      left.list().is_plain()) {
     machine.reserve_items(left.list().items.size() + right.list().items.size());
     List out = left.list();
     out.items.insert(out.items.end(), right.list().items.begin(), right.list().items.end());
@@ -114,7 +128,8 @@ Value add(Machine& machine, const Value& left, const Value& right) {
 
 // Whether a generator gives `value`; what came before it is spent.
 bool given(Machine& machine, const Value& generator, const Value& value) {
-  for (auto item = machine.items_of(generator, 1); !item.empty(); item = machine.items_of(generator, 1))
+  for (auto item = machine.items_of(generator, 1); !item.empty();
+       item = machine.items_of(generator, 1))
     if (equal(item[0], value)) return true;
   return false;
 }
@@ -126,12 +141,14 @@ bool contains(Machine& machine, const Value& container, const Value& value) {
       return false;
     case Type::string:
       machine.charge(container.string().size() / 64);
-      return container.string().find(to_text(value, "the left side of 'in' a string")) != std::string::npos;
+      return container.string().find(to_text(value, "the left side of 'in' a string")) !=
+             std::string::npos;
     case Type::list: {
       machine.weigh(container);
       const auto& items = container.list().items;
       if (container.list().kind == List::Kind::generator) return given(machine, container, value);
-      return std::any_of(items.begin(), items.end(), [&](const Value& item) { return equal(item, value); });
+      return std::any_of(items.begin(), items.end(),
+                         [&](const Value& item) { return equal(item, value); });
     }
     case Type::dict:
       machine.charge(container.dict().items.size() / 8);
@@ -150,12 +167,15 @@ Value binary(Machine& machine, const std::string& op, const Value& left, const V
   if (op == "%" && left.is(Type::string)) return format_percent(machine, left, right);
   require_defined(right);
   if (left.is_number() && right.is_number()) {
-    if (left.is_integral() && right.is_integral()) return integer_arithmetic(op, left.integer(), right.integer());
+    if (left.is_integral() && right.is_integral())
+      return integer_arithmetic(op, left.integer(), right.integer());
     return real_arithmetic(op, left.real(), right.real());
   }
   if (op == "+") return add(machine, left, right);
   if (op == "*") {
-    const auto sequence = [](const Value& v) { return v.is(Type::string) || (v.is(Type::list) && v.list().is_plain()); };
+    const auto sequence = [](const Value& v) {
+      return v.is(Type::string) || (v.is(Type::list) && v.list().is_plain());
+    };
     if (sequence(left) && right.is_integral()) return repeat(machine, left, right.integer());
     if (sequence(right) && left.is_integral()) return repeat(machine, right, left.integer());
   }
@@ -176,7 +196,8 @@ bool compare(Machine& machine, const std::string& op, const Value& left, const V
 
 std::int64_t whole_number(const Value& value) {
   if (value.is_integral()) return value.integer();
-  if (!std::isfinite(value.real())) raise(cat("cannot convert float ", real_to_string(value.real()), " to integer"));
+  if (!std::isfinite(value.real()))
+    raise(cat("cannot convert float ", real_to_string(value.real()), " to integer"));
   if (std::fabs(value.real()) >= 9.2e18) overflow();
   return static_cast<std::int64_t>(value.real());
 }
@@ -189,10 +210,12 @@ Value negate(const Value& value) {
   return -value.integer();
 }
 
-Value slice(Machine& machine, const Value& value, const Value& start, const Value& stop, const Value& step) {
+Value slice(Machine& machine, const Value& value, const Value& start, const Value& stop,
+            const Value& step) {
   require_defined(value);
   const bool text = value.is(Type::string);
-  if (!text && !(value.is(Type::list) && value.list().indexable())) raise(cat("'", value.type_name(), "' object is not subscriptable"));
+  if (!text && !(value.is(Type::list) && value.list().indexable()))
+    raise(cat("'", value.type_name(), "' object is not subscriptable"));
   const std::int64_t stride = step.is(Type::none) ? 1 : to_integer(step, "a slice's step");
   if (stride == 0) raise("slice step cannot be zero");
   const std::vector<Value> characters = text ? machine.items_of(value) : std::vector<Value>();
@@ -204,7 +227,8 @@ Value slice(Machine& machine, const Value& value, const Value& start, const Valu
     if (at < 0) at = std::max(at, -size - 1) + size;
     return std::clamp<std::int64_t>(at, stride < 0 ? -1 : 0, stride < 0 ? size - 1 : size);
   };
-  const std::int64_t from = bound(start, stride < 0 ? size - 1 : 0), to = bound(stop, stride < 0 ? -1 : size);
+  const std::int64_t from = bound(start, stride < 0 ? size - 1 : 0),
+                     to = bound(stop, stride < 0 ? -1 : size);
   const std::int64_t jump = std::clamp<std::int64_t>(stride, -size - 1, size + 1);
   List out;
   std::string joined;
@@ -215,7 +239,8 @@ Value slice(Machine& machine, const Value& value, const Value& start, const Valu
   if (text) return value.is_markup() ? Value::markup(std::move(joined)) : Value(std::move(joined));
   out.kind = value.list().kind;
   const auto& range = value.list().range;
-  if (out.kind == List::Kind::range) out.range = {range[0] + from * range[2], range[0] + to * range[2], range[2] * stride};
+  if (out.kind == List::Kind::range)
+    out.range = {range[0] + from * range[2], range[0] + to * range[2], range[2] * stride};
   machine.charge(out.items.size());
   return out;
 }

@@ -15,10 +15,16 @@ namespace troupe::engine::tokenizer::jinja {
 class TokenCursor {
  public:
   explicit TokenCursor(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
-  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  const Token& peek(std::size_t ahead = 0) const {
+    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
+  }
   Token next() { return at_ + 1 < tokens_.size() ? tokens_[at_++] : tokens_.back(); }
-  bool is_op(std::string_view op) const { return peek().kind == Token::Kind::op && peek().text == op; }
-  bool is_name(std::string_view name) const { return peek().kind == Token::Kind::name && peek().text == name; }
+  bool is_op(std::string_view op) const {
+    return peek().kind == Token::Kind::op && peek().text == op;
+  }
+  bool is_name(std::string_view name) const {
+    return peek().kind == Token::Kind::name && peek().text == name;
+  }
   bool skip_op(std::string_view op) { return is_op(op) && (next(), true); }
   bool skip_name(std::string_view name) { return is_name(name) && (next(), true); }
   void expect_op(std::string_view op);
@@ -34,13 +40,16 @@ class TokenCursor {
 class ExpressionParser {
  public:
   explicit ExpressionParser(TokenCursor& cursor) : cursor_(cursor) {}
-  ExprPtr expression();                                               ///< with "a if b else c"
-  ExprPtr tuple(bool conditional, std::string_view until_name = "");  ///< one expression, or several with commas
-  ExprPtr target();                                                   ///< names with commas, or namespace.attribute
-  ExprPtr filters(ExprPtr start, bool first_without_pipe);            ///< | filter | filter, tests and calls after them
-  std::vector<Parameter> parameters();                                ///< (a, b=1)
+  ExprPtr expression();  ///< with "a if b else c"
+  ExprPtr tuple(bool conditional,
+                std::string_view until_name = "");  ///< one expression, or several with commas
+  ExprPtr target();                                 ///< names with commas, or namespace.attribute
+  ExprPtr filters(ExprPtr start,
+                  bool first_without_pipe);  ///< | filter | filter, tests and calls after them
+  std::vector<Parameter> parameters();       ///< (a, b=1)
   ExprPtr unary(bool with_filters);
-  /// Inside an `if` (and not in a loop, macro or the like inside it) filters and tests may be unknown until they are used.
+  /// Inside an `if` (and not in a loop, macro or the like inside it) filters and tests may be
+  /// unknown until they are used.
   bool lenient = false;
   /// What is wrong with the first unknown one elsewhere; empty: nothing.
   std::string unknown;
@@ -51,7 +60,8 @@ class ExpressionParser {
   class Depth;
   ExprPtr make(Expr::Kind kind, std::string text = "") const;
   ExprPtr grown(ExprPtr expr) const;  ///< with its height; refuses too high a tree
-  ExprPtr binary_chain(ExprPtr (ExpressionParser::*operand)(), std::initializer_list<std::string_view> operators);
+  ExprPtr binary_chain(ExprPtr (ExpressionParser::*operand)(),
+                       std::initializer_list<std::string_view> operators);
   ExprPtr logical_or();
   ExprPtr logical_and();
   ExprPtr logical_not();
@@ -86,7 +96,8 @@ class ExpressionParser::Depth {
 
  public:
   explicit Depth(ExpressionParser& parser) : parser_(parser) {
-    if (++parser_.depth_ > deepest) parser_.cursor_.wrong(cat("expressions nested deeper than ", deepest));
+    if (++parser_.depth_ > deepest)
+      parser_.cursor_.wrong(cat("expressions nested deeper than ", deepest));
   }
   ~Depth() { --parser_.depth_; }
   Depth(const Depth&) = delete;

@@ -36,7 +36,8 @@ ExprPtr ExpressionParser::subscribed() {
   out->parts.push_back(nullptr);
   out->parts.push_back(std::move(first));
   for (int i = 0; i < 2; ++i) {
-    const bool given = cursor_.skip_op(":") && !cursor_.is_op(":") && !cursor_.is_op("]") && !cursor_.is_op(",");
+    const bool given =
+        cursor_.skip_op(":") && !cursor_.is_op(":") && !cursor_.is_op("]") && !cursor_.is_op(",");
     out->parts.push_back(given ? expression() : nullptr);
   }
   return out;
@@ -78,7 +79,8 @@ void ExpressionParser::arguments(Expr& into) {
       into.keywords.push_back({"", expression()});
     } else if (cursor_.skip_op("**")) {
       into.keywords.push_back({"**", expression()});
-    } else if (cursor_.peek().kind == Token::Kind::name && cursor_.peek(1).kind == Token::Kind::op && cursor_.peek(1).text == "=") {
+    } else if (cursor_.peek().kind == Token::Kind::name &&
+               cursor_.peek(1).kind == Token::Kind::op && cursor_.peek(1).text == "=") {
       std::string name = cursor_.next().text;
       cursor_.next();
       into.keywords.push_back({std::move(name), expression()});
@@ -111,7 +113,8 @@ std::string ExpressionParser::dotted_name() {
 }
 
 void ExpressionParser::expect_known(bool known, std::string_view what, const std::string& name) {
-  if (!known && !lenient && unknown.empty()) unknown = cat("line ", cursor_.peek().line, ": no ", what, " named ", quote(name));
+  if (!known && !lenient && unknown.empty())
+    unknown = cat("line ", cursor_.peek().line, ": no ", what, " named ", quote(name));
 }
 
 ExprPtr ExpressionParser::filter(ExprPtr start) {
@@ -130,9 +133,10 @@ ExprPtr ExpressionParser::test(ExprPtr start) {
   out->negated = negated;
   out->parts.push_back(std::move(start));
   const auto kind = cursor_.peek().kind;
-  const bool operand = kind == Token::Kind::string || kind == Token::Kind::integer || kind == Token::Kind::real || cursor_.is_op("[") ||
-                       cursor_.is_op("{") ||
-                       (kind == Token::Kind::name && !cursor_.is_name("else") && !cursor_.is_name("or") && !cursor_.is_name("and"));
+  const bool operand = kind == Token::Kind::string || kind == Token::Kind::integer ||
+                       kind == Token::Kind::real || cursor_.is_op("[") || cursor_.is_op("{") ||
+                       (kind == Token::Kind::name && !cursor_.is_name("else") &&
+                        !cursor_.is_name("or") && !cursor_.is_name("and"));
   if (cursor_.is_name("is")) cursor_.wrong("tests cannot be chained with is");
   if (cursor_.is_op("("))
     arguments(*out);

@@ -5,7 +5,8 @@
 
 namespace troupe::engine::tokenizer::jinja {
 
-/// What `fill(items)` gives, as a generator: a failure of `fill` shows only to who goes through all items before it.
+/// What `fill(items)` gives, as a generator: a failure of `fill` shows only to who goes through all
+/// items before it.
 template <class Fill>
 Value generator(Fill fill) {
   List out;
@@ -13,12 +14,15 @@ Value generator(Fill fill) {
   out.progress = std::make_shared<Progress>();
   try {
     fill(out.items);
-  } catch (const Failure& failure) { out.progress->failure = failure.error().what; }
+  } catch (const Failure& failure) {
+    out.progress->failure = failure.error().what;
+  }
   return out;
 }
 
 Value list_of(std::vector<Value> items);
 /// "a.b.0": attribute by attribute; `otherwise` (may be null) where one is undefined.
-Value dotted(Machine& machine, const Value& item, const Value& path, const Value* otherwise = nullptr);
+Value dotted(Machine& machine, const Value& item, const Value& path,
+             const Value* otherwise = nullptr);
 
 }  // namespace troupe::engine::tokenizer::jinja

@@ -11,11 +11,13 @@ constexpr int most_branches = 200;
 
 class StatementParser {
  public:
-  explicit StatementParser(std::vector<Token> tokens) : cursor_(std::move(tokens)), expressions_(cursor_) {}
+  explicit StatementParser(std::vector<Token> tokens)
+      : cursor_(std::move(tokens)), expressions_(cursor_) {}
 
   Block run() {
     Block out = block({});
-    if (cursor_.peek().kind != Token::Kind::end) cursor_.wrong(cat("unexpected tag ", quote(cursor_.peek(1).text)));
+    if (cursor_.peek().kind != Token::Kind::end)
+      cursor_.wrong(cat("unexpected tag ", quote(cursor_.peek(1).text)));
     return out;
   }
 
@@ -29,14 +31,16 @@ class StatementParser {
     return out;
   }
 
-  // Statements up to a tag whose name is in `ends` (which stays), or the end of the template when `ends` is empty.
+  // Statements up to a tag whose name is in `ends` (which stays), or the end of the template when
+  // `ends` is empty.
   Block block(std::initializer_list<std::string_view> ends) {
     if (++depth_ > deepest) cursor_.wrong(cat("blocks nested deeper than ", deepest));
     Block out;
     for (;;) {
       const auto kind = cursor_.peek().kind;
       if (kind == Token::Kind::end) {
-        if (ends.size()) cursor_.wrong(cat("the template ends where {% ", *(ends.end() - 1), " %} is missing"));
+        if (ends.size())
+          cursor_.wrong(cat("the template ends where {% ", *(ends.end() - 1), " %} is missing"));
         break;
       }
       if (kind == Token::Kind::text) {
@@ -168,8 +172,10 @@ class StatementParser {
 
   // With what the body names of the three things that a macro may be given beside its parameters.
   void macro_body(Stmt& macro, std::string_view end) {
-    auto &caller = expressions_.caller_named, &kwargs = expressions_.kwargs_named, &varargs = expressions_.varargs_named;
-    const bool before[] = {std::exchange(caller, false), std::exchange(kwargs, false), std::exchange(varargs, false)};
+    auto &caller = expressions_.caller_named, &kwargs = expressions_.kwargs_named,
+         &varargs = expressions_.varargs_named;
+    const bool before[] = {std::exchange(caller, false), std::exchange(kwargs, false),
+                           std::exchange(varargs, false)};
     macro.body = callable_body(end);
     macro.uses_caller = caller, macro.uses_kwargs = kwargs, macro.uses_varargs = varargs;
     caller |= before[0], kwargs |= before[1], varargs |= before[2];
@@ -212,6 +218,8 @@ class StatementParser {
 
 }  // namespace
 
-Block parse_template(std::string source) { return StatementParser(tokenize(std::move(source))).run(); }
+Block parse_template(std::string source) {
+  return StatementParser(tokenize(std::move(source))).run();
+}
 
 }  // namespace troupe::engine::tokenizer::jinja

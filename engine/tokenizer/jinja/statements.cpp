@@ -12,7 +12,9 @@ namespace troupe::engine::tokenizer::jinja {
 /// Text goes here for as long as it lives.
 class Machine::Capture {
  public:
-  explicit Capture(Machine& machine) : machine_(machine), before_(machine.out_) { machine.out_ = &text; }
+  explicit Capture(Machine& machine) : machine_(machine), before_(machine.out_) {
+    machine.out_ = &text;
+  }
   ~Capture() { machine_.out_ = before_; }
   Capture(const Capture&) = delete;
   std::string text;
@@ -88,7 +90,8 @@ Machine::Flow Machine::execute_kind(const Stmt& statement) {
 Machine::Flow Machine::execute_if(const Stmt& statement) {
   const Stmt* branch = &statement;
   while (!evaluate(*branch->expr).truth()) {
-    const bool chain = branch->otherwise.size() == 1 && branch->otherwise[0]->kind == Stmt::Kind::if_;
+    const bool chain =
+        branch->otherwise.size() == 1 && branch->otherwise[0]->kind == Stmt::Kind::if_;
     if (!chain) return execute(branch->otherwise);
     branch = branch->otherwise[0].get();
   }
@@ -137,7 +140,8 @@ void Machine::assign(const Expr& target, const Value& value) {
   if (target.kind == Expr::Kind::name) return scope_->set(target.text, value);
   if (target.kind == Expr::Kind::attribute) {
     const Value space = evaluate(*target.parts[0]);
-    auto* found = space.is(Value::Type::object) ? dynamic_cast<Namespace*>(space.object().get()) : nullptr;
+    auto* found =
+        space.is(Value::Type::object) ? dynamic_cast<Namespace*>(space.object().get()) : nullptr;
     if (!found) raise("cannot assign attribute on non-namespace object");
     charge(found->values.items.size());
     return found->values.set(target.text, value);
@@ -147,12 +151,14 @@ void Machine::assign(const Expr& target, const Value& value) {
   if (items.size() != target.parts.size())
     raise(items.size() > target.parts.size()
               ? cat("too many values to unpack (expected ", target.parts.size(), ")")
-              : cat("not enough values to unpack (expected ", target.parts.size(), ", got ", items.size(), ")"));
+              : cat("not enough values to unpack (expected ", target.parts.size(), ", got ",
+                    items.size(), ")"));
   for (std::size_t i = 0; i < items.size(); ++i) assign(*target.parts[i], items[i]);
 }
 
 void Machine::execute_set(const Stmt& statement) {
-  if (statement.kind == Stmt::Kind::set) return assign(*statement.target, evaluate(*statement.expr));
+  if (statement.kind == Stmt::Kind::set)
+    return assign(*statement.target, evaluate(*statement.expr));
   Value body;
   {
     const Enter enter(*this);
@@ -166,7 +172,8 @@ Machine::Flow Machine::execute_with(const Stmt& statement) {
   std::vector<Value> values;
   for (const auto& [target, expr] : statement.assignments) values.push_back(evaluate(*expr));
   const Enter enter(*this);
-  for (std::size_t i = 0; i < values.size(); ++i) assign(*statement.assignments[i].first, values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    assign(*statement.assignments[i].first, values[i]);
   return execute(statement.body);
 }
 

@@ -15,7 +15,9 @@ char32_t code_point(std::string_view digits, std::size_t wanted, int base, int l
   unsigned long value = 0;
   try {
     value = std::stoul(std::string(digits), &used, base);
-  } catch (const std::exception&) { used = 0; }
+  } catch (const std::exception&) {
+    used = 0;
+  }
   if (used != wanted || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
     raise(cat("line ", line, ": the escape \\", quote(digits), " is no character"));
   return static_cast<char32_t>(value);
@@ -36,15 +38,20 @@ std::string unescape(std::string_view text, int line) {
     if (const auto known = names.find(c); known != std::string_view::npos) {
       out += meanings[known];
     } else if (hex_digits) {
-      append_utf8(out, code_point(text.substr(std::min(i + 1, text.size()), hex_digits), hex_digits, 16, line));
+      append_utf8(out, code_point(text.substr(std::min(i + 1, text.size()), hex_digits), hex_digits,
+                                  16, line));
       i += hex_digits;
     } else if (c >= '0' && c <= '7') {
       std::size_t count = 1;
-      while (count < 3 && i + count < text.size() && text[i + count] >= '0' && text[i + count] <= '7') ++count;
+      while (count < 3 && i + count < text.size() && text[i + count] >= '0' &&
+             text[i + count] <= '7')
+        ++count;
       append_utf8(out, code_point(text.substr(i, count), count, 8, line));
       i += count - 1;
     } else if (static_cast<unsigned char>(c) >= 0x80) {
-      const CodePoint point = code_point_at(text, i);  // jinja2 escapes what is beyond ASCII first, so the backslash meets its own kind
+      const CodePoint point = code_point_at(
+          text,
+          i);  // jinja2 escapes what is beyond ASCII first, so the backslash meets its own kind
       out += to_ascii(std::string(text.substr(i, point.size))).substr(1);
       out.pop_back();
       i += point.size - 1;

@@ -19,7 +19,8 @@ Value split(Machine& machine, const std::string& text, const Arguments& argument
   if (!separator) {
     std::size_t at = 0;
     const auto skip = [&](bool space) {
-      while (at < text.size() && is_python_space(code_point_at(text, at).value) == space) at += utf8_length(text[at]);
+      while (at < text.size() && is_python_space(code_point_at(text, at).value) == space)
+        at += utf8_length(text[at]);
     };
     for (skip(true); at < text.size(); skip(true)) {
       const std::size_t begin = at;
@@ -34,7 +35,8 @@ Value split(Machine& machine, const std::string& text, const Arguments& argument
   }
   if (separator->empty()) raise("empty separator");
   std::size_t from = 0;
-  for (std::size_t at; (at = text.find(*separator, from)) != std::string::npos && most-- != 0; from = at + separator->size())
+  for (std::size_t at; (at = text.find(*separator, from)) != std::string::npos && most-- != 0;
+       from = at + separator->size())
     out.items.emplace_back(text.substr(from, at - from));
   out.items.emplace_back(text.substr(from));
   return out;
@@ -71,13 +73,15 @@ Value rsplit(Machine& machine, const std::string& text, const Arguments& argumen
 Value splitlines(Machine& machine, const std::string& text, const Arguments& arguments) {
   const Value* keep = arguments.find(0, "keepends");
   List out;
-  for (std::string& line : lines_of(text, keep && keep->truth())) out.items.emplace_back(std::move(line));
+  for (std::string& line : lines_of(text, keep && keep->truth()))
+    out.items.emplace_back(std::move(line));
   machine.reserve_items(out.items.size());
   return out;
 }
 
 Value replace(Machine& machine, const std::string& text, const Arguments& arguments) {
-  return replace_text(machine, text, needed_text(arguments, 0, "old"), needed_text(arguments, 1, "new"),
+  return replace_text(machine, text, needed_text(arguments, 0, "old"),
+                      needed_text(arguments, 1, "new"),
                       integer_argument(arguments, 2, "count", -1));
 }
 
@@ -86,8 +90,9 @@ Value join(Machine& machine, const std::string& text, const Arguments& arguments
   bool first = true;
   for (const Value& item : machine.items_of(arguments.positional[0])) {
     const std::string& part = to_text(item, "each item to join");
-    machine.reserve(out.size() + text.size() + part.size() > (1u << 20) ? out.size() + text.size() + part.size()
-                                                                        : part.size() + text.size());
+    machine.reserve(out.size() + text.size() + part.size() > (1u << 20)
+                        ? out.size() + text.size() + part.size()
+                        : part.size() + text.size());
     if (!std::exchange(first, false)) out += text;
     out += part;
   }
@@ -111,13 +116,17 @@ Value partition(const std::string& text, const Arguments& arguments, bool last) 
 enum class Side { left, right, both };
 Value pad(Machine& machine, const std::string& text, const Arguments& arguments, Side side) {
   const auto size = static_cast<std::int64_t>(count_code_points(text));
-  const std::int64_t missing = std::max<std::int64_t>(integer_argument(arguments, 0, "width", 0) - size, 0);
+  const std::int64_t missing =
+      std::max<std::int64_t>(integer_argument(arguments, 0, "width", 0) - size, 0);
   const std::string* fill = text_argument(arguments, 1, "fillchar");
   const std::string filler = fill ? *fill : " ";
-  if (count_code_points(filler) != 1) raise("The fill character must be exactly one character long");
+  if (count_code_points(filler) != 1)
+    raise("The fill character must be exactly one character long");
   machine.reserve(text.size() + static_cast<std::size_t>(missing) * filler.size());
   // Python's str.center puts the odd one left when the width is odd, right otherwise.
-  const std::int64_t left = side == Side::left ? missing : side == Side::right ? 0 : missing / 2 + (missing & (missing + size) & 1);
+  const std::int64_t left = side == Side::left    ? missing
+                            : side == Side::right ? 0
+                                                  : missing / 2 + (missing & (missing + size) & 1);
   std::string out;
   for (std::int64_t i = 0; i < left; ++i) out += filler;
   out += text;
@@ -127,14 +136,17 @@ Value pad(Machine& machine, const std::string& text, const Arguments& arguments,
 
 Value zfill(Machine& machine, const std::string& text, const Arguments& arguments) {
   const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-  const std::int64_t missing = integer_argument(arguments, 0, "width", 0) - static_cast<std::int64_t>(count_code_points(text));
+  const std::int64_t missing = integer_argument(arguments, 0, "width", 0) -
+                               static_cast<std::int64_t>(count_code_points(text));
   if (missing <= 0) return text;
   machine.reserve(text.size() + static_cast<std::size_t>(missing));
-  return text.substr(0, sign) + std::string(static_cast<std::size_t>(missing), '0') + text.substr(sign);
+  return text.substr(0, sign) + std::string(static_cast<std::size_t>(missing), '0') +
+         text.substr(sign);
 }
 
 Value expand_tabs(Machine& machine, const std::string& text, const Arguments& arguments) {
-  const std::int64_t size = std::clamp<std::int64_t>(integer_argument(arguments, 0, "tabsize", 8), 0, 1000);
+  const std::int64_t size =
+      std::clamp<std::int64_t>(integer_argument(arguments, 0, "tabsize", 8), 0, 1000);
   std::string out;
   std::int64_t column = 0;
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
@@ -166,14 +178,19 @@ using A = Arguments;
 // What makes texts of a text.
 const std::map<std::string_view, Method>& changes() {
   static const std::map<std::string_view, Method> table = {
-      {"strip", {[](M&, const S& s, const A& a) { return strip(s, a, true, true); }, "/ chars?", true}},
-      {"lstrip", {[](M&, const S& s, const A& a) { return strip(s, a, true, false); }, "/ chars?", true}},
-      {"rstrip", {[](M&, const S& s, const A& a) { return strip(s, a, false, true); }, "/ chars?", true}},
+      {"strip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, true, true); }, "/ chars?", true}},
+      {"lstrip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, true, false); }, "/ chars?", true}},
+      {"rstrip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, false, true); }, "/ chars?", true}},
       {"split", {split, "sep? maxsplit?", true}},
       {"rsplit", {rsplit, "sep? maxsplit?", true}},
       {"splitlines", {splitlines, "keepends?", true}},
-      {"partition", {[](M&, const S& s, const A& a) { return partition(s, a, false); }, "/ sep", true}},
-      {"rpartition", {[](M&, const S& s, const A& a) { return partition(s, a, true); }, "/ sep", true}},
+      {"partition",
+       {[](M&, const S& s, const A& a) { return partition(s, a, false); }, "/ sep", true}},
+      {"rpartition",
+       {[](M&, const S& s, const A& a) { return partition(s, a, true); }, "/ sep", true}},
       {"upper", {[](M&, const S& s, const A&) -> Value { return upper(s); }, "", true}},
       {"lower", {[](M&, const S& s, const A&) -> Value { return lower(s); }, "", true}},
       {"casefold", {[](M&, const S& s, const A&) -> Value { return case_fold(s); }, "", true}},
@@ -183,12 +200,20 @@ const std::map<std::string_view, Method>& changes() {
       {"expandtabs", {expand_tabs, "tabsize?", true}},
       {"replace", {replace, "/ old new count?", true}},
       {"join", {join, "/ iterable", true}},
-      {"center", {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::both); }, "/ width fillchar?", true}},
-      {"ljust", {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::right); }, "/ width fillchar?", true}},
-      {"rjust", {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::left); }, "/ width fillchar?", true}},
+      {"center",
+       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::both); }, "/ width fillchar?",
+        true}},
+      {"ljust",
+       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::right); }, "/ width fillchar?",
+        true}},
+      {"rjust",
+       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::left); }, "/ width fillchar?",
+        true}},
       {"zfill", {zfill, "/ width", true}},
-      {"removeprefix", {[](M&, const S& s, const A& a) { return without(s, a, false); }, "/ prefix", true}},
-      {"removesuffix", {[](M&, const S& s, const A& a) { return without(s, a, true); }, "/ suffix", true}},
+      {"removeprefix",
+       {[](M&, const S& s, const A& a) { return without(s, a, false); }, "/ prefix", true}},
+      {"removesuffix",
+       {[](M&, const S& s, const A& a) { return without(s, a, true); }, "/ suffix", true}},
   };
   return table;
 }
@@ -214,10 +239,12 @@ Value as_markup(const Value& value) {
   return list;
 }
 
-Value call(Machine& machine, const Value& text, std::string_view name, const Method& method, const Arguments& arguments) {
+Value call(Machine& machine, const Value& text, std::string_view name, const Method& method,
+           const Arguments& arguments) {
   check_arguments(name, method.parameters, arguments);
   machine.charge(text.string().size() / 8);
-  if (!text.is_markup() || !method.stays_escaped) return method.body(machine, text.string(), arguments);
+  if (!text.is_markup() || !method.stays_escaped)
+    return method.body(machine, text.string(), arguments);
   const bool takes = name == "replace" || name == "join";
   return as_markup(method.body(machine, text.string(), takes ? escaped(arguments) : arguments));
 }
@@ -226,7 +253,9 @@ Value call(Machine& machine, const Value& text, std::string_view name, const Met
 
 std::optional<Value> string_method(const Value& text, std::string_view name) {
   if (name == "format")
-    return make_function("method", [text](Machine& machine, Arguments& arguments) { return format_braces(machine, text, arguments); });
+    return make_function("method", [text](Machine& machine, Arguments& arguments) {
+      return format_braces(machine, text, arguments);
+    });
   if (name == "format_map")
     return make_function("method", [text](Machine& machine, Arguments& arguments) {
       check_arguments("format_map", "/ map", arguments);
@@ -240,7 +269,8 @@ std::optional<Value> string_method(const Value& text, std::string_view name) {
   for (const auto* table : {&string_questions(), &changes()}) {
     const auto found = table->find(name);
     if (found == table->end()) continue;
-    return make_function("method", [text, known = found->first, method = found->second](Machine& machine, Arguments& arguments) {
+    return make_function("method", [text, known = found->first, method = found->second](
+                                       Machine& machine, Arguments& arguments) {
       return call(machine, text, known, method, arguments);
     });
   }

@@ -8,18 +8,24 @@
 
 namespace troupe::engine::tokenizer::jinja {
 
-const std::string* text_argument(const Arguments& arguments, std::size_t index, std::string_view name) {
+const std::string* text_argument(const Arguments& arguments, std::size_t index,
+                                 std::string_view name) {
   const Value* given = arguments.find(index, name);
-  return given && !given->is(Value::Type::none) ? &to_text(*given, cat("the argument ", index + 1)) : nullptr;
+  return given && !given->is(Value::Type::none) ? &to_text(*given, cat("the argument ", index + 1))
+                                                : nullptr;
 }
-const std::string& needed_text(const Arguments& arguments, std::size_t index, std::string_view name) {
+const std::string& needed_text(const Arguments& arguments, std::size_t index,
+                               std::string_view name) {
   const std::string* found = text_argument(arguments, index, name);
   if (!found) raise(cat("a string is expected as argument ", index + 1));
   return *found;
 }
-std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name, std::int64_t otherwise) {
+std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name,
+                              std::int64_t otherwise) {
   const Value* given = arguments.find(index, name);
-  return given && !given->is(Value::Type::none) ? to_integer(*given, cat("the argument ", index + 1)) : otherwise;
+  return given && !given->is(Value::Type::none)
+             ? to_integer(*given, cat("the argument ", index + 1))
+             : otherwise;
 }
 
 namespace {
@@ -47,7 +53,8 @@ std::optional<Window> window(const std::string& text, const Arguments& arguments
 
 bool begins(std::string_view text, const Value& what, bool at_end) {
   if (what.is(Value::Type::list) && what.list().kind == List::Kind::tuple)
-    return std::any_of(what.list().items.begin(), what.list().items.end(), [&](const Value& one) { return begins(text, one, at_end); });
+    return std::any_of(what.list().items.begin(), what.list().items.end(),
+                       [&](const Value& one) { return begins(text, one, at_end); });
   const std::string& part = to_text(what, "the first argument of startswith or endswith");
   return at_end ? text.ends_with(part) : text.starts_with(part);
 }
@@ -63,7 +70,10 @@ std::int64_t find(const std::string& text, const Arguments& arguments, bool last
   const auto inside = window(text, arguments);
   if (!inside) return -1;
   const auto at = last ? inside->text.rfind(what) : inside->text.find(what);
-  return at == std::string_view::npos ? -1 : inside->start + static_cast<std::int64_t>(count_code_points(inside->text.substr(0, at)));
+  return at == std::string_view::npos
+             ? -1
+             : inside->start +
+                   static_cast<std::int64_t>(count_code_points(inside->text.substr(0, at)));
 }
 std::int64_t index(const std::string& text, const Arguments& arguments, bool last) {
   const std::int64_t at = find(text, arguments, last);
@@ -78,7 +88,9 @@ Value count(Machine& machine, const std::string& text, const Arguments& argument
   if (!inside) return 0;
   if (what.empty()) return count_code_points(inside->text) + 1;
   std::size_t found = 0;
-  for (std::size_t at = inside->text.find(what); at != std::string::npos; at = inside->text.find(what, at + what.size())) ++found;
+  for (std::size_t at = inside->text.find(what); at != std::string::npos;
+       at = inside->text.find(what, at + what.size()))
+    ++found;
   return found;
 }
 
@@ -91,21 +103,36 @@ using A = Arguments;
 const std::map<std::string_view, Method>& string_questions() {
   using Class = CharacterClass;
   static const std::map<std::string_view, Method> table = {
-      {"startswith", {[](M&, const S& s, const A& a) { return begins_inside(s, a, false); }, "/ prefix start? end?"}},
-      {"endswith", {[](M&, const S& s, const A& a) { return begins_inside(s, a, true); }, "/ suffix start? end?"}},
-      {"find", {[](M&, const S& s, const A& a) -> Value { return find(s, a, false); }, "/ sub start? end?"}},
-      {"rfind", {[](M&, const S& s, const A& a) -> Value { return find(s, a, true); }, "/ sub start? end?"}},
-      {"index", {[](M&, const S& s, const A& a) -> Value { return index(s, a, false); }, "/ sub start? end?"}},
-      {"rindex", {[](M&, const S& s, const A& a) -> Value { return index(s, a, true); }, "/ sub start? end?"}},
+      {"startswith",
+       {[](M&, const S& s, const A& a) { return begins_inside(s, a, false); },
+        "/ prefix start? end?"}},
+      {"endswith",
+       {[](M&, const S& s, const A& a) { return begins_inside(s, a, true); },
+        "/ suffix start? end?"}},
+      {"find",
+       {[](M&, const S& s, const A& a) -> Value { return find(s, a, false); },
+        "/ sub start? end?"}},
+      {"rfind",
+       {[](M&, const S& s, const A& a) -> Value { return find(s, a, true); }, "/ sub start? end?"}},
+      {"index",
+       {[](M&, const S& s, const A& a) -> Value { return index(s, a, false); },
+        "/ sub start? end?"}},
+      {"rindex",
+       {[](M&, const S& s, const A& a) -> Value { return index(s, a, true); },
+        "/ sub start? end?"}},
       {"count", {count, "/ sub start? end?"}},
       {"isdigit", {[](M&, const S& s, const A&) -> Value { return every(s, Class::digit); }, ""}},
-      {"isdecimal", {[](M&, const S& s, const A&) -> Value { return every(s, Class::decimal); }, ""}},
-      {"isnumeric", {[](M&, const S& s, const A&) -> Value { return every(s, Class::numeric); }, ""}},
+      {"isdecimal",
+       {[](M&, const S& s, const A&) -> Value { return every(s, Class::decimal); }, ""}},
+      {"isnumeric",
+       {[](M&, const S& s, const A&) -> Value { return every(s, Class::numeric); }, ""}},
       {"isalpha", {[](M&, const S& s, const A&) -> Value { return every(s, Class::letter); }, ""}},
-      {"isalnum", {[](M&, const S& s, const A&) -> Value { return every(s, Class::letter_or_number); }, ""}},
+      {"isalnum",
+       {[](M&, const S& s, const A&) -> Value { return every(s, Class::letter_or_number); }, ""}},
       {"isspace", {[](M&, const S& s, const A&) -> Value { return every(s, Class::space); }, ""}},
       {"isascii", {[](M&, const S& s, const A&) -> Value { return every(s, Class::ascii); }, ""}},
-      {"isprintable", {[](M&, const S& s, const A&) -> Value { return every(s, Class::printable); }, ""}},
+      {"isprintable",
+       {[](M&, const S& s, const A&) -> Value { return every(s, Class::printable); }, ""}},
       {"isidentifier", {[](M&, const S& s, const A&) -> Value { return is_identifier(s); }, ""}},
       {"isupper", {[](M&, const S& s, const A&) -> Value { return is_upper(s); }, ""}},
       {"islower", {[](M&, const S& s, const A&) -> Value { return is_lower(s); }, ""}},

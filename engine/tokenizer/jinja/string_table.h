@@ -7,7 +7,8 @@
 
 namespace troupe::engine::tokenizer::jinja {
 
-/// `stays_escaped`: results of a text that counts as escaped count so too. `parameters` as check_arguments reads them.
+/// `stays_escaped`: results of a text that counts as escaped count so too. `parameters` as
+/// check_arguments reads them.
 struct Method {
   Value (*body)(Machine&, const std::string&, const Arguments&);
   const char* parameters;
@@ -15,9 +16,12 @@ struct Method {
 };
 
 /// The argument as a text (nullptr: absent or None), as one that must be there, as a number.
-const std::string* text_argument(const Arguments& arguments, std::size_t index, std::string_view name);
-const std::string& needed_text(const Arguments& arguments, std::size_t index, std::string_view name);
-std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name, std::int64_t otherwise);
+const std::string* text_argument(const Arguments& arguments, std::size_t index,
+                                 std::string_view name);
+const std::string& needed_text(const Arguments& arguments, std::size_t index,
+                               std::string_view name);
+std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name,
+                              std::int64_t otherwise);
 
 /// The methods that ask about a text: find, startswith, isdigit...
 const std::map<std::string_view, Method>& string_questions();

@@ -35,17 +35,24 @@ bool is_type(M&, const V& value, A&) {
   return value.is(Wanted);
 }
 
-bool divisible(M& machine, const V& value, A& arguments) { return equal(binary(machine, "%", value, other(arguments)), Value(0)); }
-bool parity(M& machine, const V& value, std::int64_t wanted) { return equal(binary(machine, "%", value, 2), Value(wanted)); }
+bool divisible(M& machine, const V& value, A& arguments) {
+  return equal(binary(machine, "%", value, other(arguments)), Value(0));
+}
+bool parity(M& machine, const V& value, std::int64_t wanted) {
+  return equal(binary(machine, "%", value, 2), Value(wanted));
+}
 
 bool iterable(M&, const V& value, A&) {
-  return value.is(Type::list) || value.is(Type::dict) || value.is(Type::string) || value.is(Type::undefined) ||
-         (value.is(Type::object) && value.object()->items_inside());
+  return value.is(Type::list) || value.is(Type::dict) || value.is(Type::string) ||
+         value.is(Type::undefined) || (value.is(Type::object) && value.object()->items_inside());
 }
 bool sequence(M&, const V& value, A&) {
-  return (value.is(Type::list) && value.list().indexable()) || value.is(Type::dict) || value.is(Type::string) || value.is(Type::undefined);
+  return (value.is(Type::list) && value.list().indexable()) || value.is(Type::dict) ||
+         value.is(Type::string) || value.is(Type::undefined);
 }
-bool callable(M&, const V& value, A&) { return value.is(Type::undefined) || (value.is(Type::object) && value.object()->callable()); }
+bool callable(M&, const V& value, A&) {
+  return value.is(Type::undefined) || (value.is(Type::object) && value.object()->callable());
+}
 
 const std::map<std::string_view, Test>& table() {
   static const std::map<std::string_view, Test> tests = {
@@ -70,8 +77,16 @@ const std::map<std::string_view, Test>& table() {
       {"lower", {[](M& m, const V& v, A&) { return is_lower(m.text(v)); }, ""}},
       {"upper", {[](M& m, const V& v, A&) { return is_upper(m.text(v)); }, ""}},
       {"escaped", {[](M&, const V& v, A&) { return v.is_markup(); }, ""}},
-      {"filter", {[](M&, const V& v, A&) { return require_hashable(v), v.is(Type::string) && find_filter(v.string()); }, ""}},
-      {"test", {[](M&, const V& v, A&) { return require_hashable(v), v.is(Type::string) && find_test(v.string()); }, ""}},
+      {"filter",
+       {[](M&, const V& v, A&) {
+          return require_hashable(v), v.is(Type::string) && find_filter(v.string());
+        },
+        ""}},
+      {"test",
+       {[](M&, const V& v, A&) {
+          return require_hashable(v), v.is(Type::string) && find_test(v.string());
+        },
+        ""}},
       {"in", {relation<'i'>, "seq"}},
       {"eq", {relation<'='>, "/ other"}},
       {"equalto", {relation<'='>, "/ other"}},

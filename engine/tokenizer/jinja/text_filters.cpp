@@ -13,14 +13,19 @@ namespace {
 
 using Type = Value::Type;
 
-std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name, std::int64_t otherwise) {
+std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name,
+                              std::int64_t otherwise) {
   const Value* given = arguments.find(index, name);
   return given && !given->is(Type::none) ? to_integer(*given, name) : otherwise;
 }
 
 /// str(value), and whether it counts as escaped stays.
-Value soft(Machine& machine, const Value& value) { return value.is(Type::string) ? value : Value(machine.text(value)); }
-Value like(const Value& model, std::string text) { return model.is_markup() ? Value::markup(std::move(text)) : Value(std::move(text)); }
+Value soft(Machine& machine, const Value& value) {
+  return value.is(Type::string) ? value : Value(machine.text(value));
+}
+Value like(const Value& model, std::string text) {
+  return model.is_markup() ? Value::markup(std::move(text)) : Value(std::move(text));
+}
 
 // The method of the same name of str(value).
 template <const char* Name>
@@ -32,12 +37,16 @@ constexpr char upper_name[] = "upper", lower_name[] = "lower", capitalize_name[]
 Value trim(Machine& machine, const Value& value, Arguments& arguments) {
   const Value text = soft(machine, value);
   const Value* which = arguments.find(0, "chars");
-  return like(text, strip_text(text.string(), which && !which->is(Type::none) ? &to_text(*which, "chars") : nullptr, true, true));
+  return like(
+      text, strip_text(text.string(),
+                       which && !which->is(Type::none) ? &to_text(*which, "chars") : nullptr, true,
+                       true));
 }
 
 Value replace(Machine& machine, const Value& value, Arguments& arguments) {
   const Value *old = arguments.find(0, "old"), *with = arguments.find(1, "new");
-  return replace_text(machine, machine.text(value), machine.text(*old), machine.text(*with), integer_argument(arguments, 2, "count", -1));
+  return replace_text(machine, machine.text(value), machine.text(*old), machine.text(*with),
+                      integer_argument(arguments, 2, "count", -1));
 }
 
 Value center(Machine& machine, const Value& value, Arguments& arguments) {
@@ -51,8 +60,9 @@ Value indent(Machine& machine, const Value& value, Arguments& arguments) {
   const Value* width = arguments.find(0, "width");
   const Value *first = arguments.find(1, "first"), *blank = arguments.find(2, "blank");
   const bool own = width && width->is(Type::string);
-  const auto spaces =
-      own ? std::size_t{0} : static_cast<std::size_t>(std::max<std::int64_t>(integer_argument(arguments, 0, "width", 4), 0));
+  const auto spaces = own ? std::size_t{0}
+                          : static_cast<std::size_t>(std::max<std::int64_t>(
+                                integer_argument(arguments, 0, "width", 4), 0));
   machine.reserve(spaces);
   const std::string pad = own ? width->string() : std::string(spaces, ' ');
   const std::string text = to_text(value, "what is indented");
@@ -70,7 +80,8 @@ Value indent(Machine& machine, const Value& value, Arguments& arguments) {
 Value truncate(Machine& machine, const Value& value, Arguments& arguments) {
   Arguments none;
   const auto size = static_cast<std::size_t>(machine.filter("length", value, none).integer());
-  const std::int64_t length = integer_argument(arguments, 0, "length", 255), leeway = integer_argument(arguments, 3, "leeway", 5);
+  const std::int64_t length = integer_argument(arguments, 0, "length", 255),
+                     leeway = integer_argument(arguments, 3, "leeway", 5);
   const Value *kill = arguments.find(1, "killwords"), *end_given = arguments.find(2, "end");
   const std::string end = end_given ? to_text(*end_given, "end") : "...";
   const auto end_size = static_cast<std::int64_t>(count_code_points(end));
@@ -90,7 +101,8 @@ Value word_count(Machine& machine, const Value& value, Arguments&) {
   std::size_t count = 0;
   bool inside = false;
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
-    const bool word = text[at] == '_' || every(text.substr(at, utf8_length(text[at])), CharacterClass::letter_or_number);
+    const bool word = text[at] == '_' || every(text.substr(at, utf8_length(text[at])),
+                                               CharacterClass::letter_or_number);
     count += word && !std::exchange(inside, word);
     inside = word;
   }
@@ -98,7 +110,8 @@ Value word_count(Machine& machine, const Value& value, Arguments&) {
 }
 
 Value format(Machine& machine, const Value& value, Arguments& arguments) {
-  if (!arguments.keyword.empty() && !arguments.positional.empty()) raise("can't handle positional and keyword arguments at the same time");
+  if (!arguments.keyword.empty() && !arguments.positional.empty())
+    raise("can't handle positional and keyword arguments at the same time");
   const Value text = soft(machine, value);
   if (!arguments.keyword.empty()) {
     Dict named;
@@ -141,11 +154,14 @@ Value title_filter(Machine& machine, const Value& value, Arguments&) {
   const auto flush = [&](std::size_t end) {
     if (end == begin) return;
     const std::size_t first = utf8_length(text[begin]);
-    out += upper(text.substr(begin, first)) + lower(text.substr(begin + first, end - begin - first));
+    out +=
+        upper(text.substr(begin, first)) + lower(text.substr(begin + first, end - begin - first));
   };
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
-    const bool between = is_python_space(point.value) || std::u32string_view(U"-({[<").find(point.value) != std::u32string_view::npos;
+    const bool between =
+        is_python_space(point.value) ||
+        std::u32string_view(U"-({[<").find(point.value) != std::u32string_view::npos;
     if (between) {
       flush(at);
       out.append(text, at, point.size);

@@ -18,10 +18,13 @@ std::string hex(char32_t value, int digits) {
   return buffer;
 }
 
-std::string escaped(char32_t c) { return c < 0x100 ? "\\x" + hex(c, 2) : c < 0x10000 ? "\\u" + hex(c, 4) : "\\U" + hex(c, 8); }
+std::string escaped(char32_t c) {
+  return c < 0x100 ? "\\x" + hex(c, 2) : c < 0x10000 ? "\\u" + hex(c, 4) : "\\U" + hex(c, 8);
+}
 
 std::string string_repr(const std::string& text) {
-  const char quote = text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
+  const char quote =
+      text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
   std::string out(1, quote);
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
@@ -69,7 +72,8 @@ class JsonWriter {
         write_string(value.string());
         break;
       case Type::list:
-        if (!value.list().is_plain()) raise(cat("Object of type ", value.type_name(), " is not JSON serializable"));
+        if (!value.list().is_plain())
+          raise(cat("Object of type ", value.type_name(), " is not JSON serializable"));
         write_list(value.list(), depth);
         break;
       case Type::dict:
@@ -123,7 +127,9 @@ class JsonWriter {
   void write_dict(const Dict& dict, int depth) {
     if (dict.items.empty()) return void(out += "{}");
     auto items = dict.items;
-    if (style_.sort_keys) std::stable_sort(items.begin(), items.end(), [](const auto& a, const auto& b) { return less(a.first, b.first); });
+    if (style_.sort_keys)
+      std::stable_sort(items.begin(), items.end(),
+                       [](const auto& a, const auto& b) { return less(a.first, b.first); });
     out += '{';
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i) out += item_;
@@ -155,7 +161,8 @@ class JsonWriter {
       else if (c < 0x20)
         out += "\\u" + hex(c, 4);
       else if (style_.ascii && c >= 0x10000)
-        out += "\\u" + hex(0xD800 + ((c - 0x10000) >> 10), 4) + "\\u" + hex(0xDC00 + ((c - 0x10000) & 0x3FF), 4);
+        out += "\\u" + hex(0xD800 + ((c - 0x10000) >> 10), 4) + "\\u" +
+               hex(0xDC00 + ((c - 0x10000) & 0x3FF), 4);
       else if (style_.ascii && c >= 0x80)
         out += "\\u" + hex(c, 4);
       else
@@ -171,18 +178,21 @@ class JsonWriter {
 
 }  // namespace
 
-// Python's repr: the shortest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
+// Python's repr: the shortest digits that read back the same, with an exponent below 1e-4 and from
+// 1e16 on.
 std::string real_to_string(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
   const std::string_view text(buffer, static_cast<std::size_t>(end - buffer));
   const auto e = text.find('e');
   const int exponent = std::stoi(std::string(text.substr(e + 1)));
   if (exponent < -4 || exponent >= 16) return std::string(text);
   char fixed[400];
-  const auto fixed_end = std::to_chars(fixed, fixed + sizeof fixed, value, std::chars_format::fixed).ptr;
+  const auto fixed_end =
+      std::to_chars(fixed, fixed + sizeof fixed, value, std::chars_format::fixed).ptr;
   std::string out(fixed, fixed_end);
   if (out.find('.') == std::string::npos) out += ".0";
   return out;
@@ -191,7 +201,8 @@ std::string real_to_string(double value) {
 std::string to_repr(const Value& value) {
   if (value.is(Value::Type::undefined)) return "Undefined";
   if (!value.is(Value::Type::string)) return to_string(value);
-  return value.is_markup() ? cat("Markup(", string_repr(value.string()), ")") : string_repr(value.string());
+  return value.is_markup() ? cat("Markup(", string_repr(value.string()), ")")
+                           : string_repr(value.string());
 }
 
 std::string to_ascii(const Value& value) {
@@ -210,11 +221,13 @@ std::string list_to_string(const List& list) {
   if (list.kind == List::Kind::generator) return "<generator object>";
   if (list.kind == List::Kind::range) {
     const auto& [start, stop, step] = list.range;
-    return step == 1 ? cat("range(", start, ", ", stop, ")") : cat("range(", start, ", ", stop, ", ", step, ")");
+    return step == 1 ? cat("range(", start, ", ", stop, ")")
+                     : cat("range(", start, ", ", stop, ", ", step, ")");
   }
   const bool tuple = list.kind == List::Kind::tuple, view = list.kind == List::Kind::view;
   std::string out = view ? cat(list.view, "([") : tuple ? "(" : "[";
-  for (std::size_t i = 0; i < list.items.size(); ++i) out.append(i ? ", " : "").append(to_repr(list.items[i]));
+  for (std::size_t i = 0; i < list.items.size(); ++i)
+    out.append(i ? ", " : "").append(to_repr(list.items[i]));
   if (tuple && list.items.size() == 1) out += ',';
   return out + (view ? "])" : tuple ? ")" : "]");
 }
@@ -225,7 +238,10 @@ std::string to_string(const Dict& dict) {
   std::string out = "{";
   bool first = true;
   for (const auto& [key, item] : dict.items)
-    out.append(std::exchange(first, false) ? "" : ", ").append(to_repr(key)).append(": ").append(to_repr(item));
+    out.append(std::exchange(first, false) ? "" : ", ")
+        .append(to_repr(key))
+        .append(": ")
+        .append(to_repr(item));
   return out + "}";
 }
 

@@ -6,7 +6,9 @@
 
 namespace troupe::engine::tokenizer::jinja {
 
-void raise(std::string what) { throw Failure({Errc::bad_input, std::move(what)}); }
+void raise(std::string what) {
+  throw Failure({Errc::bad_input, std::move(what)});
+}
 
 const Value* Arguments::find(std::size_t index, std::string_view name) const {
   if (index < positional.size()) return &positional[index];
@@ -15,8 +17,12 @@ const Value* Arguments::find(std::size_t index, std::string_view name) const {
   return nullptr;
 }
 
-std::optional<Value> Object::attribute(std::string_view) { return std::nullopt; }
-Value Object::call(Machine&, Arguments&) { raise(cat("'", type_name(), "' object is not callable")); }
+std::optional<Value> Object::attribute(std::string_view) {
+  return std::nullopt;
+}
+Value Object::call(Machine&, Arguments&) {
+  raise(cat("'", type_name(), "' object is not callable"));
+}
 
 namespace {
 int one_deeper(int depth, const Value& item) {
@@ -40,9 +46,15 @@ std::shared_ptr<const T> shared_and_counted(T&& value, std::size_t bytes) {
 }
 }  // namespace
 
-std::int64_t live_bytes() { return counted_bytes; }
-Counted::Counted(std::size_t bytes) : bytes_(static_cast<std::int64_t>(bytes)) { counted_bytes += bytes_; }
-Counted::~Counted() { counted_bytes -= bytes_; }
+std::int64_t live_bytes() {
+  return counted_bytes;
+}
+Counted::Counted(std::size_t bytes) : bytes_(static_cast<std::int64_t>(bytes)) {
+  counted_bytes += bytes_;
+}
+Counted::~Counted() {
+  counted_bytes -= bytes_;
+}
 
 Value::Value(std::string text) {
   const std::size_t bytes = text.capacity() + 64;
@@ -50,12 +62,14 @@ Value::Value(std::string text) {
 }
 Value::Value(List list) {
   for (const Value& item : list.items) list.depth = one_deeper(list.depth, item);
-  if (list.kind == List::Kind::generator && !list.progress) list.progress = std::make_shared<Progress>();
+  if (list.kind == List::Kind::generator && !list.progress)
+    list.progress = std::make_shared<Progress>();
   const std::size_t bytes = list.items.capacity() * sizeof(Value) + 128;
   data_ = shared_and_counted(std::move(list), bytes);
 }
 Value::Value(Dict dict) {
-  for (const auto& [key, item] : dict.items) dict.depth = one_deeper(one_deeper(dict.depth, key), item);
+  for (const auto& [key, item] : dict.items)
+    dict.depth = one_deeper(one_deeper(dict.depth, key), item);
   const std::size_t bytes = dict.items.capacity() * 2 * sizeof(Value) + 64;
   data_ = shared_and_counted(std::move(dict), bytes);
 }
@@ -65,7 +79,10 @@ Value Value::markup(std::string text) {
   return out;
 }
 int Value::depth() const {
-  return is(Type::list) ? list().depth : is(Type::dict) ? dict().depth : is(Type::object) ? object()->depth() : 0;
+  return is(Type::list)     ? list().depth
+         : is(Type::dict)   ? dict().depth
+         : is(Type::object) ? object()->depth()
+                            : 0;
 }
 
 std::size_t weight(const Value& value, std::size_t limit) {
@@ -242,15 +259,18 @@ bool equal(const Value& a, const Value& b) {
 bool less(const Value& a, const Value& b) {
   for (const Value* side : {&a, &b})
     if (side->is(Value::Type::undefined)) raise(side->reason());
-  if (a.is_number() && b.is_number()) return a.is_integral() && b.is_integral() ? a.integer() < b.integer() : a.real() < b.real();
+  if (a.is_number() && b.is_number())
+    return a.is_integral() && b.is_integral() ? a.integer() < b.integer() : a.real() < b.real();
   if (a.is(Value::Type::string) && b.is(Value::Type::string)) return a.string() < b.string();
-  if (a.is(Value::Type::list) && b.is(Value::Type::list) && a.list().kind == b.list().kind && a.list().is_plain()) {
+  if (a.is(Value::Type::list) && b.is(Value::Type::list) && a.list().kind == b.list().kind &&
+      a.list().is_plain()) {
     const auto &x = a.list().items, &y = b.list().items;
     for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
       if (!equal(x[i], y[i])) return less(x[i], y[i]);
     return x.size() < y.size();
   }
-  raise(cat("'<' not supported between instances of '", a.type_name(), "' and '", b.type_name(), "'"));
+  raise(cat("'<' not supported between instances of '", a.type_name(), "' and '", b.type_name(),
+            "'"));
 }
 
 }  // namespace troupe::engine::tokenizer::jinja

@@ -1,4 +1,5 @@
-// Values of the template language, with Python's semantics where Jinja2 has them (jinja.palletsprojects.com, 3.1).
+// Values of the template language, with Python's semantics where Jinja2 has them
+// (jinja.palletsprojects.com, 3.1).
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@ namespace troupe::engine::tokenizer::jinja {
 class Machine;
 class Value;
 
-/// Ends a rendering: an error of the template or of what it was given. Caught in ChatTemplate, nowhere else.
+/// Ends a rendering: an error of the template or of what it was given. Caught in ChatTemplate,
+/// nowhere else.
 [[noreturn]] void raise(std::string what);
 
 /// What a function is called with.
@@ -67,7 +69,8 @@ class Value {
   Value(List list);
   Value(Dict dict);
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
-  /// A text that counts as escaped already (markupsafe.Markup): what `safe` and `escape` give, and what is made of them.
+  /// A text that counts as escaped already (markupsafe.Markup): what `safe` and `escape` give, and
+  /// what is made of them.
   static Value markup(std::string text);
   static Value undefined(std::string why);
   static Value from_json(const Json& json);
@@ -79,19 +82,26 @@ class Value {
   bool is_markup() const { return markup_; }
 
   bool boolean() const { return std::get<bool>(data_); }
-  std::int64_t integer() const { return is(Type::boolean) ? boolean() : std::get<std::int64_t>(data_); }  ///< booleans are 0 and 1
-  double real() const { return is(Type::real) ? std::get<double>(data_) : static_cast<double>(integer()); }
+  std::int64_t integer() const {
+    return is(Type::boolean) ? boolean() : std::get<std::int64_t>(data_);
+  }  ///< booleans are 0 and 1
+  double real() const {
+    return is(Type::real) ? std::get<double>(data_) : static_cast<double>(integer());
+  }
   const std::string& string() const { return *std::get<std::shared_ptr<const std::string>>(data_); }
   const List& list() const { return *std::get<std::shared_ptr<const List>>(data_); }
   const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
   const std::shared_ptr<Object>& object() const { return std::get<std::shared_ptr<Object>>(data_); }
   /// Why it is undefined ("'x' is undefined").
-  const std::string& reason() const { return std::get<Undefined>(data_).why ? *std::get<Undefined>(data_).why : none_reason(); }
+  const std::string& reason() const {
+    return std::get<Undefined>(data_).why ? *std::get<Undefined>(data_).why : none_reason();
+  }
 
   bool truth() const;
   /// "str", "int", "dict": Python's name of the type.
   std::string type_name() const;
-  /// Levels of lists and dicts; bounded by deepest_value, because values are gone through by recursion.
+  /// Levels of lists and dicts; bounded by deepest_value, because values are gone through by
+  /// recursion.
   int depth() const;
   /// True when both are the very same object ("is" of Python).
   bool same(const Value& other) const;
@@ -101,29 +111,34 @@ class Value {
     std::shared_ptr<const std::string> why;
   };
   static const std::string& none_reason();
-  std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<const std::string>, std::shared_ptr<const List>,
-               std::shared_ptr<const Dict>, std::shared_ptr<Object>, Undefined>
+  std::variant<std::monostate, bool, std::int64_t, double, std::shared_ptr<const std::string>,
+               std::shared_ptr<const List>, std::shared_ptr<const Dict>, std::shared_ptr<Object>,
+               Undefined>
       data_;
   bool markup_ = false;
 };
 
-/// How far a generator was gone through: each item is given once. A failure behind the last item is raised by who gets that far, as
-/// Python's generators work only when they are asked.
+/// How far a generator was gone through: each item is given once. A failure behind the last item is
+/// raised by who gets that far, as Python's generators work only when they are asked.
 struct Progress {
   std::size_t taken = 0;
   std::string failure;
 };
 
-/// A list, a tuple, a range, a view of a dict (which has a length but nothing to index), or what a generator would give (no length either).
+/// A list, a tuple, a range, a view of a dict (which has a length but nothing to index), or what a
+/// generator would give (no length either).
 struct List {
   enum class Kind { list, tuple, range, view, generator };
   std::vector<Value> items;
   Kind kind = Kind::list;
-  int depth = 1;                           ///< set when it becomes a Value
-  const char* view = "";                   ///< of a view: what it prints as ("dict_items"); of a tuple: "group" when groupby made it
+  int depth = 1;          ///< set when it becomes a Value
+  const char* view = "";  ///< of a view: what it prints as ("dict_items"); of a tuple: "group" when
+                          ///< groupby made it
   std::array<std::int64_t, 3> range = {};  ///< of a range: start, stop, step
   std::shared_ptr<Progress> progress;      ///< of a generator
-  bool indexable() const { return kind == Kind::list || kind == Kind::tuple || kind == Kind::range; }
+  bool indexable() const {
+    return kind == Kind::list || kind == Kind::tuple || kind == Kind::range;
+  }
   bool is_plain() const { return kind == Kind::list || kind == Kind::tuple; }
 };
 
@@ -153,7 +168,8 @@ class Counted {
   std::int64_t bytes_;
 };
 
-/// About how many characters and items `value` has, counted up to `limit`: what writing or comparing it costs.
+/// About how many characters and items `value` has, counted up to `limit`: what writing or
+/// comparing it costs.
 std::size_t weight(const Value& value, std::size_t limit);
 
 /// str(value), as {{ value }} prints it.

@@ -18,7 +18,8 @@ namespace {
 using Type = Value::Type;
 
 Value default_filter(Machine&, const Value& value, Arguments& arguments) {
-  const Value *otherwise = arguments.find(0, "default_value"), *falsy = arguments.find(1, "boolean");
+  const Value *otherwise = arguments.find(0, "default_value"),
+              *falsy = arguments.find(1, "boolean");
   const bool missing = value.is(Type::undefined) || (falsy && falsy->truth() && !value.truth());
   if (!missing) return value;
   return otherwise ? *otherwise : Value("");
@@ -51,13 +52,15 @@ Value absolute(Machine&, const Value& value, Arguments&) {
   return value.integer() < 0 ? negate(value) : Value(value.integer());
 }
 
-// Digits of any script become ASCII's, white space around goes, single underscores between digits too; nullopt: they stand elsewhere.
+// Digits of any script become ASCII's, white space around goes, single underscores between digits
+// too; nullopt: they stand elsewhere.
 std::optional<std::string> plain_number(const std::string& given) {
   const std::string text = strip_text(given, nullptr, true, true);
   std::string out;
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
     const int digit = digit_value(code_point_at(text, at).value);
-    const bool between = at > 0 && at + 1 < text.size() && std::isalnum(static_cast<unsigned char>(text[at - 1])) &&
+    const bool between = at > 0 && at + 1 < text.size() &&
+                         std::isalnum(static_cast<unsigned char>(text[at - 1])) &&
                          std::isalnum(static_cast<unsigned char>(text[at + 1]));
     if (digit >= 0)
       out += static_cast<char>('0' + digit);
@@ -74,7 +77,8 @@ std::optional<double> read_real(const std::string& given) {
   if (!text) return std::nullopt;
   double out = 0;
   const bool plus = text->starts_with('+') && !text->starts_with("+-");
-  const auto read = std::from_chars(text->data() + (plus ? 1 : 0), text->data() + text->size(), out);
+  const auto read =
+      std::from_chars(text->data() + (plus ? 1 : 0), text->data() + text->size(), out);
   if (read.ptr != text->data() + text->size() || text->empty()) return std::nullopt;
   if (read.ec == std::errc::result_out_of_range) return std::strtod(text->c_str(), nullptr);
   return read.ec == std::errc() ? std::optional(out) : std::nullopt;
@@ -85,13 +89,17 @@ std::optional<std::int64_t> read_integer(const std::string& given, std::int64_t 
   const auto text = plain_number(given);
   if (!text || base == 1 || base < 0 || base > 36) return std::nullopt;
   std::size_t from = text->starts_with('+') || text->starts_with('-') ? 1 : 0;
-  if (from < text->size() && !std::isalnum(static_cast<unsigned char>((*text)[from]))) return std::nullopt;
+  if (from < text->size() && !std::isalnum(static_cast<unsigned char>((*text)[from])))
+    return std::nullopt;
   const bool negative = text->starts_with('-');
-  const char mark = text->size() > from + 1 && (*text)[from] == '0' ? static_cast<char>(std::tolower((*text)[from + 1])) : '\0';
+  const char mark = text->size() > from + 1 && (*text)[from] == '0'
+                        ? static_cast<char>(std::tolower((*text)[from + 1]))
+                        : '\0';
   const int named = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 0;
   if (named && (base == 0 || base == named)) from += 2;
   const int radix = base ? static_cast<int>(base) : named ? named : 10;
-  if (base == 0 && !named && text->size() > from + 1 && (*text)[from] == '0' && text->find_first_not_of("0", from) != std::string::npos)
+  if (base == 0 && !named && text->size() > from + 1 && (*text)[from] == '0' &&
+      text->find_first_not_of("0", from) != std::string::npos)
     return std::nullopt;
   std::int64_t out = 0;
   const std::string digits = (negative ? "-" : "") + text->substr(from);
@@ -108,7 +116,8 @@ Value to_int(Machine&, const Value& value, Arguments& arguments) {
   if (value.is_number()) return whole_number(value);
   require_defined(value);
   if (!value.is(Type::string)) return fallback;
-  if (const auto whole = read_integer(value.string(), base ? to_integer(*base, "base") : 10)) return *whole;
+  if (const auto whole = read_integer(value.string(), base ? to_integer(*base, "base") : 10))
+    return *whole;
   const auto real = read_real(value.string());
   return real && std::isfinite(*real) ? Value(whole_number(*real)) : fallback;
 }
@@ -139,17 +148,21 @@ double rounded(double value, std::int64_t digits) {
 Value round_filter(Machine&, const Value& value, Arguments& arguments) {
   const Value *digits = arguments.find(0, "precision"), *method = arguments.find(1, "method");
   const std::string how = method ? to_text(*method, "method") : "common";
-  if (how != "common" && how != "ceil" && how != "floor") raise("method must be common, ceil or floor");
+  if (how != "common" && how != "ceil" && how != "floor")
+    raise("method must be common, ceil or floor");
   require_defined(value);
   if (!value.is_number()) raise(cat("type ", value.type_name(), " cannot be rounded"));
-  const auto precision = digits ? std::clamp<std::int64_t>(to_integer(*digits, "precision"), -330, 330) : 0;
+  const auto precision =
+      digits ? std::clamp<std::int64_t>(to_integer(*digits, "precision"), -330, 330) : 0;
   if (how == "common") {
     if (!value.is_integral()) return rounded(value.real(), precision);
-    return precision >= 0 ? Value(value.integer()) : Value(whole_number(rounded(value.real(), precision)));
+    return precision >= 0 ? Value(value.integer())
+                          : Value(whole_number(rounded(value.real(), precision)));
   }
   const double scale = std::pow(10.0, static_cast<double>(precision));
   const double scaled = value.real() * scale;
-  if (!std::isfinite(scaled)) raise(cat("cannot convert float ", real_to_string(scaled), " to integer"));
+  if (!std::isfinite(scaled))
+    raise(cat("cannot convert float ", real_to_string(scaled), " to integer"));
   return (how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale + 0.0;
 }
 
@@ -162,7 +175,9 @@ Value to_json_filter(Machine& machine, const Value& value, Arguments& arguments)
   if (indent && indent->is(Type::string))
     style.indent = indent->string();
   else if (indent && !indent->is(Type::none))
-    style.indent = std::string(static_cast<std::size_t>(std::clamp<std::int64_t>(to_integer(*indent, "indent"), 0, 100)), ' ');
+    style.indent = std::string(
+        static_cast<std::size_t>(std::clamp<std::int64_t>(to_integer(*indent, "indent"), 0, 100)),
+        ' ');
   if (separators && !separators->is(Type::none)) {
     const auto items = machine.items_of(*separators);
     if (items.size() != 2) raise("separators must be a pair");
@@ -180,7 +195,8 @@ Value attribute(Machine& machine, const Value& value, Arguments& arguments) {
   require_defined(value);
   if (value.is(Type::dict)) {  // attributes only, not items
     const auto method = dict_method(value, to_text(*name, "name"));
-    return method ? *method : Value::undefined(cat("'dict object' has no attribute ", to_repr(*name)));
+    return method ? *method
+                  : Value::undefined(cat("'dict object' has no attribute ", to_repr(*name)));
   }
   return machine.attribute(value, to_text(*name, "name"));
 }

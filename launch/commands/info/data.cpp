@@ -54,7 +54,8 @@ bool say_layouts(const engine::data::Row& row, Report& report) {
   return !lines.empty();
 }
 
-Result<> read_file(const std::string& path, const engine::data::ReadOptions& options, Rows& rows, Report& report) {
+Result<> read_file(const std::string& path, const engine::data::ReadOptions& options, Rows& rows,
+                   Report& report) {
   auto reader = engine::data::open_rows(path, options);
   if (!reader) return fail(reader.error());
   for (;;) {
@@ -63,7 +64,9 @@ Result<> read_file(const std::string& path, const engine::data::ReadOptions& opt
     if (row && !*row) return {};
     if (row) {
       if (rows.good++ == 0 && !say_layouts(**row, report)) {
-        report.note("no algorithm reads such rows as they are; --set data.columns.NAME=COLUMN maps them (docs/formats.md)");
+        report.note(
+            "no algorithm reads such rows as they are; --set data.columns.NAME=COLUMN maps them "
+            "(docs/formats.md)");
       }
     } else if (rows.bad++ == 0) {
       rows.first_bad = row.error().what;
@@ -73,21 +76,26 @@ Result<> read_file(const std::string& path, const engine::data::ReadOptions& opt
 
 }  // namespace
 
-void look_at_data(const std::string& path, const std::vector<std::string>& column_names, Report& report) {
+void look_at_data(const std::string& path, const std::vector<std::string>& column_names,
+                  Report& report) {
   report.begin("data", path);
   const auto files = engine::data::list_data_files({path});
   if (!files) return report.problem(files.error());
-  if (files->size() > 1) report.say("files", std::ssize(*files), cat(files->size(), " files, ", files->front(), " to ", files->back()));
+  if (files->size() > 1)
+    report.say("files", std::ssize(*files),
+               cat(files->size(), " files, ", files->front(), " to ", files->back()));
   engine::data::ReadOptions options;
   options.column_names = column_names;
   Rows rows;
   for (const std::string& file : *files) {
-    if (auto read = read_file(file, options, rows, report); !read) return report.problem(read.error());
+    if (auto read = read_file(file, options, rows, report); !read)
+      return report.problem(read.error());
   }
   report.say("rows", rows.good, cat(rows.good, rows.good == 1 ? " row" : " rows"));
   if (rows.bad > 0) {
-    report.problem({Errc::bad_input, cat(rows.bad, " malformed rows; the first: ", rows.first_bad,
-                                         "; mend them, or raise data.max_bad_rows to leave them out")});
+    report.problem(
+        {Errc::bad_input, cat(rows.bad, " malformed rows; the first: ", rows.first_bad,
+                              "; mend them, or raise data.max_bad_rows to leave them out")});
   }
   if (rows.good == 0) report.problem({Errc::bad_input, "there is no row"});
 }

@@ -22,13 +22,18 @@ using engine::models::DecoderSpec;
 
 constexpr std::uint64_t most_bytes_read = std::uint64_t{2} << 30;
 
-std::uint64_t weight_bytes(const DecoderSpec& spec) { return 4 * static_cast<std::uint64_t>(spec.parameter_count()); }
+std::uint64_t weight_bytes(const DecoderSpec& spec) {
+  return 4 * static_cast<std::uint64_t>(spec.parameter_count());
+}
 
 void say_sizes(const DecoderSpec& spec, Report& report) {
-  report.say("architecture", spec.architecture, cat("architecture: ", spec.architecture, spec.tied ? ", tied embedding and head" : ""));
-  report.say("tied", spec.tied,
-             cat(spec.layers, " layers of width ", spec.width, " (inner ", spec.inner, "), ", spec.heads, " heads of ", spec.head_size,
-                 ", ", spec.kv_heads, " of keys and values"));
+  report.say(
+      "architecture", spec.architecture,
+      cat("architecture: ", spec.architecture, spec.tied ? ", tied embedding and head" : ""));
+  report.say(
+      "tied", spec.tied,
+      cat(spec.layers, " layers of width ", spec.width, " (inner ", spec.inner, "), ", spec.heads,
+          " heads of ", spec.head_size, ", ", spec.kv_heads, " of keys and values"));
   for (const auto& [key, value] : {std::pair{"layers", spec.layers},
                                    {"width", spec.width},
                                    {"inner", spec.inner},
@@ -41,8 +46,11 @@ void say_sizes(const DecoderSpec& spec, Report& report) {
     report.fact(key, value);
   }
   report.say("parameters", spec.parameter_count(),
-             cat(spec.parameter_count(), " parameters, vocabulary ", spec.vocabulary, ", ", spec.max_positions, " positions"));
-  if (spec.labels > 0) report.say("head", "score", cat("a score head with ", spec.labels, spec.labels == 1 ? " output" : " outputs"));
+             cat(spec.parameter_count(), " parameters, vocabulary ", spec.vocabulary, ", ",
+                 spec.max_positions, " positions"));
+  if (spec.labels > 0)
+    report.say("head", "score",
+               cat("a score head with ", spec.labels, spec.labels == 1 ? " output" : " outputs"));
 }
 
 void say_memory(const DecoderSpec& spec, Report& report) {
@@ -51,29 +59,34 @@ void say_memory(const DecoderSpec& spec, Report& report) {
   report.fact("present_bytes", static_cast<std::int64_t>(present));
   report.fact("cache_bytes_per_token", static_cast<std::int64_t>(token));
   report.say("serve_bytes", static_cast<std::int64_t>(serve),
-             cat("memory to serve: ", bytes_text(serve), " and ", bytes_text(token), " for each token of a context"));
+             cat("memory to serve: ", bytes_text(serve), " and ", bytes_text(token),
+                 " for each token of a context"));
   report.say("train_bytes", static_cast<std::int64_t>(train),
              cat("memory to train: ", bytes_text(train),
-                 " (weights, gradients, two moments in f32) and activations; `troupe explain` counts a run"));
+                 " (weights, gradients, two moments in f32) and activations; `troupe explain` "
+                 "counts a run"));
   if (present == 0) return;
   if (serve > present) {
-    report.note(cat("this machine has ", bytes_text(present), " of memory free, too little to load it"));
+    report.note(
+        cat("this machine has ", bytes_text(present), " of memory free, too little to load it"));
   } else if (train > present) {
-    report.note(cat("this machine has ", bytes_text(present), " of memory free: enough to serve, too little to train all of it"));
+    report.note(cat("this machine has ", bytes_text(present),
+                    " of memory free: enough to serve, too little to train all of it"));
   }
 }
 
 /// index.json's total_size is what transformers writes and nobody checks.
 void compare_total_size(const std::string& folder, std::uint64_t stored, Report& report) {
-  const auto index = read_json(cat(folder, "/", engine::checkpoint::index_file), {.depth = 8, .bytes = 64u << 20});
+  const auto index =
+      read_json(cat(folder, "/", engine::checkpoint::index_file), {.depth = 8, .bytes = 64u << 20});
   if (!index || std::filesystem::exists(cat(folder, "/", engine::checkpoint::weights_file))) return;
   const Json* metadata = index->find("metadata");
   const Json* total = metadata ? metadata->find("total_size") : nullptr;
   if (!total || !total->is_number()) return;
   report.fact("total_size", *total);
   if (total->number() != static_cast<double>(stored)) {
-    report.note(
-        cat("total_size of ", engine::checkpoint::index_file, " is ", total->dump(), ", the shards hold ", stored, " bytes of tensors"));
+    report.note(cat("total_size of ", engine::checkpoint::index_file, " is ", total->dump(),
+                    ", the shards hold ", stored, " bytes of tensors"));
   }
 }
 
@@ -91,8 +104,9 @@ void say_weights(const std::string& folder, const SafetensorsFolder& weights, Re
   report.fact("weight_bytes", static_cast<std::int64_t>(bytes));
   report.fact("files", std::ssize(weights.files()));
   report.say("tensors", std::ssize(weights.all()),
-             cat("weights: ", weights.all().size(), " tensors of ", join(words, ", "), ", ", bytes_text(bytes), " in ",
-                 weights.files().size(), weights.files().size() == 1 ? " file" : " files"));
+             cat("weights: ", weights.all().size(), " tensors of ", join(words, ", "), ", ",
+                 bytes_text(bytes), " in ", weights.files().size(),
+                 weights.files().size() == 1 ? " file" : " files"));
   compare_total_size(folder, bytes, report);
 }
 
@@ -100,26 +114,34 @@ void say_weights(const std::string& folder, const SafetensorsFolder& weights, Re
 Result<> compare_shapes(const SafetensorsFolder& weights, const DecoderSpec& spec) {
   for (const auto& wanted : engine::models::stored_tensors(spec)) {
     const auto place = weights.find(wanted.name);
-    const bool head = wanted.name.find("lm_head") != std::string::npos || wanted.name.find("embed") != std::string::npos;
-    if (!place && ((spec.tied && head) || spec.labels > 0)) continue;  // stored under another name; load_parameters knows which
-    if (!place) return fail(Errc::corrupt, cat("no tensor ", wanted.name, ", which config.json asks for"));
+    const bool head = wanted.name.find("lm_head") != std::string::npos ||
+                      wanted.name.find("embed") != std::string::npos;
+    if (!place && ((spec.tied && head) || spec.labels > 0))
+      continue;  // stored under another name; load_parameters knows which
+    if (!place)
+      return fail(Errc::corrupt, cat("no tensor ", wanted.name, ", which config.json asks for"));
     if (place->tensor->shape != wanted.shape()) {
-      return fail(Errc::corrupt, cat(place->file->path(), ": ", wanted.name, " is ", engine::checkpoint::shape_text(place->tensor->shape),
-                                     "; config.json asks for ", engine::checkpoint::shape_text(wanted.shape())));
+      return fail(Errc::corrupt,
+                  cat(place->file->path(), ": ", wanted.name, " is ",
+                      engine::checkpoint::shape_text(place->tensor->shape),
+                      "; config.json asks for ", engine::checkpoint::shape_text(wanted.shape())));
     }
   }
   return {};
 }
 
-void check_weights(const std::string& folder, const SafetensorsFolder& weights, const DecoderSpec& spec, Report& report) {
+void check_weights(const std::string& folder, const SafetensorsFolder& weights,
+                   const DecoderSpec& spec, Report& report) {
   const std::uint64_t present = memory_present();
   if (weight_bytes(spec) > most_bytes_read || (present > 0 && weight_bytes(spec) > present / 2)) {
     if (auto fits = compare_shapes(weights, spec); !fits) return report.problem(fits.error());
     return report.say("values_read", false,
-                      "every weight is there and has its shape; the values were not read, they are too many for a look");
+                      "every weight is there and has its shape; the values were not read, they are "
+                      "too many for a look");
   }
   const auto device = engine::ops::make_cpu_device();
-  if (const auto loaded = engine::checkpoint::load_decoder(*device, folder, false); !loaded) return report.problem(loaded.error());
+  if (const auto loaded = engine::checkpoint::load_decoder(*device, folder, false); !loaded)
+    return report.problem(loaded.error());
   report.say("values_read", true, "every weight is there, fits and is finite");
 }
 
@@ -129,15 +151,20 @@ void look_at_defaults(const std::string& folder, const DecoderSpec& spec, Report
   const auto file = read_json(path);
   if (!file) return report.problem(file.error());
   const auto config = engine::generate::read_generation_config(*file, path);
-  if (!config) return report.note(cat(config.error().what, " (`troupe generate` and `chat` refuse it; training does not use it)"));
+  if (!config)
+    return report.note(cat(config.error().what,
+                           " (`troupe generate` and `chat` refuse it; training does not use it)"));
   auto params = config->params;
   params.max_new_tokens = std::max({params.max_new_tokens, params.min_new_tokens, 1});
-  if (auto valid = engine::generate::validate(params, spec.vocabulary); !valid) return report.note(cat(path, ": ", valid.error().what));
+  if (auto valid = engine::generate::validate(params, spec.vocabulary); !valid)
+    return report.note(cat(path, ": ", valid.error().what));
   report.say("generation", *file,
-             params.beams.count > 1 ? cat("generates by ", params.beams.count, " beams (generation_config.json)")
-             : params.is_greedy()   ? "generates greedily (generation_config.json)"
-                                    : "generates by drawing (generation_config.json)");
-  if (!config->ignored.empty()) report.note(cat("generation_config.json: not used: ", join(config->ignored, ", ")));
+             params.beams.count > 1
+                 ? cat("generates by ", params.beams.count, " beams (generation_config.json)")
+             : params.is_greedy() ? "generates greedily (generation_config.json)"
+                                  : "generates by drawing (generation_config.json)");
+  if (!config->ignored.empty())
+    report.note(cat("generation_config.json: not used: ", join(config->ignored, ", ")));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 
 namespace troupe::launch {
 
-void Report::begin(const std::string& kind, const std::string& title) { things_.push_back({kind, title, Json::Object{}, {}, {}, {}}); }
+void Report::begin(const std::string& kind, const std::string& title) {
+  things_.push_back({kind, title, Json::Object{}, {}, {}, {}});
+}
 
 void Report::say(const std::string& key, Json value, const std::string& text) {
   things_.back().facts.set(key, std::move(value));
@@ -41,10 +43,16 @@ Json Report::to_json(const std::string& path) const {
     if (!thing.notes.empty()) one.set("notes", Json::Array(thing.notes.begin(), thing.notes.end()));
     things.push_back(std::move(one));
     for (const Error& error : thing.problems) {
-      problems.push_back(Json::Object{{"kind", thing.kind}, {"error", std::string(to_string(error.code))}, {"what", error.what}});
+      problems.push_back(Json::Object{{"kind", thing.kind},
+                                      {"error", std::string(to_string(error.code))},
+                                      {"what", error.what}});
     }
   }
-  return Json::Object{{"path", path}, {"usable", code_ == 0}, {"exit_code", code_}, {"things", things}, {"problems", problems}};
+  return Json::Object{{"path", path},
+                      {"usable", code_ == 0},
+                      {"exit_code", code_},
+                      {"things", things},
+                      {"problems", problems}};
 }
 
 int Report::finish(const std::string& path, bool as_json) const {

@@ -12,7 +12,8 @@ namespace troupe::launch {
 
 class Report {
  public:
-  /// From here on facts are about this: "model", "tokenizer", "data", ... `title` is what a person reads behind it.
+  /// From here on facts are about this: "model", "tokenizer", "data", ... `title` is what a person
+  /// reads behind it.
   void begin(const std::string& kind, const std::string& title);
   /// A fact: `key` and `value` for machines, `text` for a person.
   void say(const std::string& key, Json value, const std::string& text);

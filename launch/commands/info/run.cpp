@@ -18,13 +18,15 @@ namespace fs = std::filesystem;
 void look_at_latest(const std::string& folder, Report& report) {
   std::error_code ignored;
   const fs::path latest = fs::read_symlink(fs::path(folder) / "latest", ignored);
-  report.say("latest", latest.string(), cat("newest checkpoint: ", latest.empty() ? "none" : latest.string()));
+  report.say("latest", latest.string(),
+             cat("newest checkpoint: ", latest.empty() ? "none" : latest.string()));
   if (latest.empty()) return;
   const auto manifest = engine::checkpoint::verify_checkpoint((fs::path(folder) / latest).string());
   if (!manifest) return report.problem(manifest.error());
-  report.say("next_step", manifest->step,
-             cat("its checksums hold; the same command over this directory goes on from step ", manifest->step,
-                 ", and `troupe generate --model ", folder, "/latest` uses its model"));
+  report.say(
+      "next_step", manifest->step,
+      cat("its checksums hold; the same command over this directory goes on from step ",
+          manifest->step, ", and `troupe generate --model ", folder, "/latest` uses its model"));
 }
 
 }  // namespace
@@ -32,8 +34,9 @@ void look_at_latest(const std::string& folder, Report& report) {
 void look_at_run(const std::string& folder, Report& report) {
   report.begin("run", folder);
   std::int64_t steps = 0, last = 0;
-  for_each_line(folder + "/metrics.jsonl",
-                [&](const Json& line, std::string_view) { ++steps, last = get_integer(line, "step", folder).value_or(last); });
+  for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
+    ++steps, last = get_integer(line, "step", folder).value_or(last);
+  });
   report.fact("last_step", last);
   report.say("steps", steps, cat("metrics of ", steps, " steps, the last is step ", last));
   look_at_latest(folder, report);
@@ -44,7 +47,9 @@ void look_at_checkpoint(const std::string& folder, Report& report) {
   const auto manifest = engine::checkpoint::verify_checkpoint(folder);
   if (!manifest) return report.problem(manifest.error());
   report.fact("files", std::ssize(manifest->files));
-  report.say("step", manifest->step, cat("step ", manifest->step, ", ", manifest->files.size(), " files, every checksum holds"));
+  report.say(
+      "step", manifest->step,
+      cat("step ", manifest->step, ", ", manifest->files.size(), " files, every checksum holds"));
 }
 
 void look_at_adapter(const std::string& folder, Report& report) {
@@ -56,18 +61,23 @@ void look_at_adapter(const std::string& folder, Report& report) {
   if (!config) return report.problem(config.error());
   report.fact("rank", config->rank);
   report.say("method", config->dora ? "dora" : "lora",
-             cat(config->dora ? "DoRA" : "LoRA", " of rank ", config->rank, ", alpha ", to_text(config->alpha), ", over ",
-                 join(config->targets, ", ")));
+             cat(config->dora ? "DoRA" : "LoRA", " of rank ", config->rank, ", alpha ",
+                 to_text(config->alpha), ", over ", join(config->targets, ", ")));
   const Json* named = json->find("base_model_name_or_path");
   const std::string base = named && named->is_string() ? named->string() : "";
   if (!fs::exists(fs::path(base) / "config.json")) {
-    return report.say("base", base,
-                      cat("base: ", base.empty() ? "not named" : cat(quote(base, 400), ", which is not here"), "; give it with --model"));
+    return report.say(
+        "base", base,
+        cat("base: ", base.empty() ? "not named" : cat(quote(base, 400), ", which is not here"),
+            "; give it with --model"));
   }
   const auto spec = engine::checkpoint::read_folder_spec(base);
   if (!spec) return report.problem(spec.error());
-  if (const auto fits = engine::adapter::read_adapter(folder, *spec); !fits) return report.problem(fits.error());
-  report.say("base", base, cat("base: ", base, "; every tensor fits it; give it with --model, and this with --adapter"));
+  if (const auto fits = engine::adapter::read_adapter(folder, *spec); !fits)
+    return report.problem(fits.error());
+  report.say(
+      "base", base,
+      cat("base: ", base, "; every tensor fits it; give it with --model, and this with --adapter"));
 }
 
 void look_at_run_file(const std::string& path, Report& report) {
@@ -77,7 +87,8 @@ void look_at_run_file(const std::string& path, Report& report) {
   const auto run = resolve(sources);
   if (!run) return report.problem(run.error());
   report.say("algorithm", run->config.algorithm,
-             cat("algorithm: ", run->config.algorithm, "; `troupe explain --config ", path, "` shows the rest"));
+             cat("algorithm: ", run->config.algorithm, "; `troupe explain --config ", path,
+                 "` shows the rest"));
   for (const std::string& warning : run->warnings) report.note(warning);
 }
 

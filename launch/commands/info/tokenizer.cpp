@@ -14,7 +14,8 @@ namespace {
 using engine::tokenizer::ChatTemplate;
 using engine::tokenizer::Tokenizer;
 
-void say_special(const char* key, const std::optional<engine::tokenizer::NamedToken>& token, Report& report) {
+void say_special(const char* key, const std::optional<engine::tokenizer::NamedToken>& token,
+                 Report& report) {
   if (!token) return;
   const std::string id = token->id ? cat(" (", *token->id, ")") : ", which the vocabulary lacks";
   report.say(key, token->text, cat(key, ": ", quote(token->text), id));
@@ -31,7 +32,8 @@ void try_template(const ChatTemplate& form, const std::string& path, Report& rep
   if (!rendered) return report.note(cat("one user turn does not render: ", rendered.error().what));
   report.say("rendered", rendered->text, cat("one user turn: ", quote(rendered->text, 300)));
   report.say("generation_blocks", form.has_generation(),
-             form.has_generation() ? "generation blocks say which text is the assistant's" : "no generation blocks");
+             form.has_generation() ? "generation blocks say which text is the assistant's"
+                                   : "no generation blocks");
 }
 
 }  // namespace
@@ -47,17 +49,20 @@ void look_at_tokenizer(const std::string& path, std::int64_t vocabulary, Report&
   say_special("bos", loaded->bos(), report);
   say_special("eos", loaded->eos(), report);
   if (vocabulary > 0 && size > vocabulary) {
-    report.problem({Errc::bad_input, cat("its ids go up to ", size - 1, ", the model's vocabulary ends at ", vocabulary - 1,
-                                         "; the tokenizer belongs to another model")});
+    report.problem(
+        {Errc::bad_input, cat("its ids go up to ", size - 1, ", the model's vocabulary ends at ",
+                              vocabulary - 1, "; the tokenizer belongs to another model")});
   } else if (vocabulary > size) {
     report.say("unused_ids", vocabulary - size,
-               cat("the model's vocabulary has ", vocabulary - size, " ids more (usual: it is rounded up)"));
+               cat("the model's vocabulary has ", vocabulary - size,
+                   " ids more (usual: it is rounded up)"));
   }
 }
 
 void look_at_template(const std::string& path, Report& report) {
   const auto form = ChatTemplate::load(path);
-  if (!form && form.error().code == Errc::not_found && std::filesystem::is_directory(path)) return;  // a base model has none
+  if (!form && form.error().code == Errc::not_found && std::filesystem::is_directory(path))
+    return;  // a base model has none
   report.begin("chat template", path);
   if (!form) return report.problem(form.error());
   try_template(*form, path, report);

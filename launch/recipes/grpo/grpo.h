@@ -1,4 +1,5 @@
-// Group relative policy optimization as a run: the recipe of --algorithm grpo, and the algorithms that are settings of it.
+// Group relative policy optimization as a run: the recipe of --algorithm grpo, and the algorithms
+// that are settings of it.
 #pragma once
 
 #include "algorithms/grpo.h"

@@ -1,5 +1,6 @@
-// The algorithms that are settings of grpo, with the defaults of their papers, and the ways of other tools. A preset sets a key that a
-// dialect sets too only where the algorithm is not itself without it.
+// The algorithms that are settings of grpo, with the defaults of their papers, and the ways of
+// other tools. A preset sets a key that a dialect sets too only where the algorithm is not itself
+// without it.
 #include "launch/recipes/grpo/grpo.h"
 
 namespace troupe::launch {
@@ -12,10 +13,14 @@ std::vector<Preset> grpo_presets() {
        {{"grpo.aggregation", "dr_grpo"}, {"grpo.scale_rewards", "none"}}},
       {"dapo",
        "grpo",
-       "clip-higher, token mean and dynamic sampling; set grpo.overlong_buffer for its overlong shaping, a fifth of the length in the "
+       "clip-higher, token mean and dynamic sampling; set grpo.overlong_buffer for its overlong "
+       "shaping, a fifth of the length in the "
        "paper "
        "(arXiv:2503.14476)",
-       {{"grpo.aggregation", "dapo"}, {"grpo.clip_high", "0.28"}, {"grpo.dynamic_sampling", "true"}, {"grpo.beta", "0"}}},
+       {{"grpo.aggregation", "dapo"},
+        {"grpo.clip_high", "0.28"},
+        {"grpo.dynamic_sampling", "true"},
+        {"grpo.beta", "0"}}},
       {"gspo",
        "grpo",
        "importance ratios of whole sequences with a narrow clip (arXiv:2507.18071)",
@@ -26,23 +31,33 @@ std::vector<Preset> grpo_presets() {
         {"grpo.beta", "0"}}},
       {"cispo",
        "grpo",
-       "importance weights clipped above instead of tokens dropped (arXiv:2506.13585); TRL's form, with its recommended bound",
-       {{"grpo.policy_loss", "cispo"}, {"grpo.clip_high", "5"}, {"grpo.aggregation", "dapo"}, {"grpo.dual_clip", "0"}}},
+       "importance weights clipped above instead of tokens dropped (arXiv:2506.13585); TRL's form, "
+       "with its recommended bound",
+       {{"grpo.policy_loss", "cispo"},
+        {"grpo.clip_high", "5"},
+        {"grpo.aggregation", "dapo"},
+        {"grpo.dual_clip", "0"}}},
       {"sapo",
        "grpo",
        "a smooth gate in place of the clip (arXiv:2511.20347); TRL's temperatures",
        {{"grpo.policy_loss", "sapo"}, {"grpo.aggregation", "grpo"}, {"grpo.dual_clip", "0"}}},
       {"luspo",
        "grpo",
-       "GSPO without its bias against long answers: sequences weigh as many tokens as they have; the paper's clip (arXiv:2602.05261)",
-       {{"grpo.ratio", "sequence"}, {"grpo.aggregation", "seq-mean-token-sum"}, {"grpo.clip_low", "2e-3"}, {"grpo.clip_high", "2.5e-3"}}},
+       "GSPO without its bias against long answers: sequences weigh as many tokens as they have; "
+       "the paper's clip (arXiv:2602.05261)",
+       {{"grpo.ratio", "sequence"},
+        {"grpo.aggregation", "seq-mean-token-sum"},
+        {"grpo.clip_low", "2e-3"},
+        {"grpo.clip_high", "2.5e-3"}}},
       {"vespo",
        "grpo",
-       "whole answers weighed by a smooth function of their ratio (arXiv:2602.10693); TRL's exponents",
+       "whole answers weighed by a smooth function of their ratio (arXiv:2602.10693); TRL's "
+       "exponents",
        {{"grpo.policy_loss", "vespo"}, {"grpo.aggregation", "dapo"}, {"grpo.dual_clip", "0"}}},
       {"rloo",
        "grpo",
-       "REINFORCE against the mean of the group's others, KL in the reward (arXiv:2402.14740); TRL's defaults",
+       "REINFORCE against the mean of the group's others, KL in the reward (arXiv:2402.14740); "
+       "TRL's defaults",
        {{"grpo.estimator", "rloo"},
         {"grpo.ratio", "sequence_sum"},
         {"grpo.aggregation", "grpo"},
@@ -51,7 +66,8 @@ std::vector<Preset> grpo_presets() {
         {"grpo.reward_kl", "k1"}}},
       {"reinforce_pp",
        "grpo",
-       "REINFORCE++: one sample a prompt, rewards to go with KL at each token, whitened over the round (arXiv:2501.03262); OpenRLHF's "
+       "REINFORCE++: one sample a prompt, rewards to go with KL at each token, whitened over the "
+       "round (arXiv:2501.03262); OpenRLHF's "
        "coefficient",
        {{"grpo.estimator", "reinforce_pp"},
         {"grpo.group_size", "1"},
@@ -68,7 +84,8 @@ std::vector<Preset> grpo_presets() {
         {"grpo.aggregation", "bnpo"}}},
       {"remax",
        "grpo",
-       "REINFORCE against the greedy answer's reward: one greedy sample more a prompt (arXiv:2310.10505)",
+       "REINFORCE against the greedy answer's reward: one greedy sample more a prompt "
+       "(arXiv:2310.10505)",
        {{"grpo.estimator", "remax"}, {"grpo.group_size", "1"}, {"grpo.aggregation", "bnpo"}}},
   };
 }

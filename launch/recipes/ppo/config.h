@@ -30,7 +30,8 @@ struct PpoConfig {
 };
 
 struct CriticConfig {
-  std::string model;  ///< a model directory: a critic, an outcome reward model, or a language model; empty: the starting weights
+  std::string model;  ///< a model directory: a critic, an outcome reward model, or a language
+                      ///< model; empty: the starting weights
   double value_clip = 0.2, huber = 0, loss_coef = 1;
   std::int64_t warmup_rounds = 0;  ///< rounds in which the critic alone is trained
   double learning_rate = 1e-5;

@@ -18,10 +18,11 @@ struct DpoConfig {
   bool weighting = false;
   double discopop_tau = 0.05;
   std::string nll_mean = "token";
-  std::string reference;              ///< a model directory; empty: the starting weights
-  bool precompute_reference = false;  ///< score the data once before the first step and forget the reference model
-  std::int64_t sync_every = 0;        ///< steps between two moves of the reference; 0: it stays
-  double sync_share = 0.6;            ///< of the policy in the reference's new weights
+  std::string reference;  ///< a model directory; empty: the starting weights
+  bool precompute_reference =
+      false;  ///< score the data once before the first step and forget the reference model
+  std::int64_t sync_every = 0;  ///< steps between two moves of the reference; 0: it stays
+  double sync_share = 0.6;      ///< of the policy in the reference's new weights
 };
 
 }  // namespace troupe::launch

@@ -7,12 +7,15 @@ namespace troupe::launch {
 namespace {
 
 constexpr Field table[] = {
-    {"orpo.beta", [](RunConfig& c) { return Slot(&c.orpo.beta); }, "weight of the odds ratio (the paper's lambda)", "", above_0},
+    {"orpo.beta", [](RunConfig& c) { return Slot(&c.orpo.beta); },
+     "weight of the odds ratio (the paper's lambda)", "", above_0},
     {"orpo.nll_on_prompt", [](RunConfig& c) { return Slot(&c.orpo.nll_on_prompt); },
      "the likelihood is of prompt and chosen answer (TRL); false: of the answer", "", any},
 };
 
-RolesNeeded roles(const RunConfig&) { return {}; }
+RolesNeeded roles(const RunConfig&) {
+  return {};
+}
 
 void judge(Judging& j) {
   judge_eval(j);
@@ -21,9 +24,11 @@ void judge(Judging& j) {
 
 std::string formula(const RunConfig& config) {
   const OrpoConfig& o = config.orpo;
-  return cat("L = mean over the chosen answers' tokens", o.nll_on_prompt ? ", their prompts' too," : "",
+  return cat("L = mean over the chosen answers' tokens",
+             o.nll_on_prompt ? ", their prompts' too," : "",
              " of - log p  +  mean over pairs of - ", to_text(o.beta),
-             " log sigmoid(log odds(y_w) - log odds(y_l))\nlog odds(y) = x - log(1 - e^x),  x = mean over the answer's tokens of ",
+             " log sigmoid(log odds(y_w) - log odds(y_l))\nlog odds(y) = x - log(1 - e^x),  x = "
+             "mean over the answer's tokens of ",
              "log p\n");
 }
 
@@ -35,14 +40,16 @@ int run(Stage& stage) {
 }  // namespace
 
 Result<algorithms::OrpoConfig> orpo_settings(const RunConfig& config) {
-  const auto loss = valid_loss<algorithms::OrpoLoss>(Json::Object{{"beta", config.orpo.beta}}, "orpo");
+  const auto loss =
+      valid_loss<algorithms::OrpoLoss>(Json::Object{{"beta", config.orpo.beta}}, "orpo");
   if (!loss) return fail(loss.error());
   return algorithms::OrpoConfig{*loss, config.orpo.nll_on_prompt};
 }
 
 Recipe orpo_recipe() {
   return {"orpo",
-          "odds ratio preference optimization: fine-tuning on the chosen answers that also moves the odds, without a reference",
+          "odds ratio preference optimization: fine-tuning on the chosen answers that also moves "
+          "the odds, without a reference",
           {"orpo", "eval"},
           table,
           engine::data::Purpose::pairs,

@@ -13,26 +13,43 @@ namespace {
 
 constexpr Field table[] = {
     {"orm.loss", [](RunConfig& c) { return Slot(&c.orm.loss); },
-     "bradley_terry: - log sigmoid(s_w - s_l - margin), with the rows' margins where they have one (TRL, OpenRLHF, MindSpeed); log_exp: "
+     "bradley_terry: - log sigmoid(s_w - s_l - margin), with the rows' margins where they have one "
+     "(TRL, OpenRLHF, MindSpeed); log_exp: "
      "log(1 + exp(s_l - s_w)), which knows no margin (OpenRLHF)",
      "bradley_terry|log_exp", any},
-    {"orm.center_rewards_coefficient", [](RunConfig& c) { return Slot(&c.orm.center_rewards_coefficient); },
-     "weight of (s_w + s_l)^2, which keeps scores around 0; 0.01 is usual, 0: none", "", at_least_0},
+    {"orm.center_rewards_coefficient",
+     [](RunConfig& c) { return Slot(&c.orm.center_rewards_coefficient); },
+     "weight of (s_w + s_l)^2, which keeps scores around 0; 0.01 is usual, 0: none", "",
+     at_least_0},
     {"orm.head_deviation", [](RunConfig& c) { return Slot(&c.orm.head_deviation); },
-     "the score head that a language model gets at the start is drawn from a normal distribution this wide; 0: zeros", "", at_least_0},
+     "the score head that a language model gets at the start is drawn from a normal distribution "
+     "this wide; 0: zeros",
+     "", at_least_0},
 };
 
-RolesNeeded roles(const RunConfig&) { return {}; }
+RolesNeeded roles(const RunConfig&) {
+  return {};
+}
 
-ScoreHeadWanted head(const RunConfig& config) { return {.labels = 1, .bias = false, .deviation = config.orm.head_deviation}; }
+ScoreHeadWanted head(const RunConfig& config) {
+  return {.labels = 1, .bias = false, .deviation = config.orm.head_deviation};
+}
 
-void judge(Judging& j) { judge_eval(j); }
+void judge(Judging& j) {
+  judge_eval(j);
+}
 
 std::string formula(const RunConfig& config) {
   const OrmConfig& o = config.orm;
-  const std::string center = o.center_rewards_coefficient > 0 ? cat(" + ", to_text(o.center_rewards_coefficient), " (s_w + s_l)^2") : "";
-  return cat("L = mean over pairs of ", o.loss == "log_exp" ? "log(1 + exp(s_l - s_w))" : "- log sigmoid(s_w - s_l - margin)", center,
-             "\ns: the score head's number at the last token of prompt and answer; margin: the row's, or 0\n",
+  const std::string center =
+      o.center_rewards_coefficient > 0
+          ? cat(" + ", to_text(o.center_rewards_coefficient), " (s_w + s_l)^2")
+          : "";
+  return cat("L = mean over pairs of ",
+             o.loss == "log_exp" ? "log(1 + exp(s_l - s_w))" : "- log sigmoid(s_w - s_l - margin)",
+             center,
+             "\ns: the score head's number at the last token of prompt and answer; margin: the "
+             "row's, or 0\n",
              "pairs of which one is longer than train.max_length are left out");
 }
 
@@ -47,10 +64,14 @@ int run(Stage& stage) {
   auto options = stage.data_options();
   options.encode.leave_out_longer = true;
   auto data = stage.loader<engine::data::PairExample>(options);
-  const auto has_margin = [](const engine::data::PairExample& pair) { return pair.margin.has_value(); };
-  if (loss.kind == algorithms::OrmLoss::Kind::log_exp && std::ranges::any_of(data.dataset().examples, has_margin))
+  const auto has_margin = [](const engine::data::PairExample& pair) {
+    return pair.margin.has_value();
+  };
+  if (loss.kind == algorithms::OrmLoss::Kind::log_exp &&
+      std::ranges::any_of(data.dataset().examples, has_margin))
     throw Failure({Errc::usage,
-                   "orm.loss = log_exp: rows of the data have a margin, which it would ignore; choose bradley_terry, or map "
+                   "orm.loss = log_exp: rows of the data have a margin, which it would ignore; "
+                   "choose bradley_terry, or map "
                    "another column with data.columns.margin"});
   return run_on_rows(stage, data, loss, held_out_scored_pairs(stage), algorithms::orm);
 }
@@ -58,7 +79,9 @@ int run(Stage& stage) {
 }  // namespace
 
 Result<algorithms::OrmLoss> orm_settings(const RunConfig& config) {
-  const Json fields = Json::Object{{"kind", config.orm.loss}, {"center_rewards_coefficient", config.orm.center_rewards_coefficient}};
+  const Json fields =
+      Json::Object{{"kind", config.orm.loss},
+                   {"center_rewards_coefficient", config.orm.center_rewards_coefficient}};
   return valid_loss<algorithms::OrmLoss>(fields, "orm");
 }
 
@@ -77,8 +100,14 @@ Recipe orm_recipe() {
 }
 
 std::vector<Preset> orm_dialects() {
-  return {{"trl", "orm", "RewardTrainer of TRL 1.16", {{"train.learning_rate", "1e-4"}, {"train.max_length", "1024"}}},
-          {"openrlhf", "orm", "OpenRLHF's train_rm", {{"train.learning_rate", "9e-6"}, {"train.max_length", "512"}}},
+  return {{"trl",
+           "orm",
+           "RewardTrainer of TRL 1.16",
+           {{"train.learning_rate", "1e-4"}, {"train.max_length", "1024"}}},
+          {"openrlhf",
+           "orm",
+           "OpenRLHF's train_rm",
+           {{"train.learning_rate", "9e-6"}, {"train.max_length", "512"}}},
           {"mindspeed", "orm", "MindSpeed's --stage orm", {{"orm.loss", "bradley_terry"}}}};
 }
 

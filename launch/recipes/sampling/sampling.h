@@ -17,7 +17,8 @@ void judge_rollout(Judging& j);
 /// A reward is needed, its rules must be known and complete.
 void judge_reward(Judging& j);
 
-/// Rollouts read other weights than the policy's, so that it is to say itself how likely a sample was.
+/// Rollouts read other weights than the policy's, so that it is to say itself how likely a sample
+/// was.
 bool draws_in_8_bits(const RunConfig& config);
 
 engine::generate::SamplingParams sampling_settings(const RunConfig& config);

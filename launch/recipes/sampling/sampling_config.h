@@ -1,4 +1,5 @@
-// The sections `rollout` and `reward` of a run file: how samples are drawn, and what they are worth.
+// The sections `rollout` and `reward` of a run file: how samples are drawn, and what they are
+// worth.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,9 @@ using ::testing::HasSubstr;
 
 using ToyRef = ActorRef<Total, Stumble>;
 
-std::unique_ptr<Toy> make_toy(Mesh mesh) { return std::make_unique<Toy>(std::move(mesh)); }
+std::unique_ptr<Toy> make_toy(Mesh mesh) {
+  return std::make_unique<Toy>(std::move(mesh));
+}
 
 template <class M>
 Task<Result<typename M::Reply>> asked(ToyRef to, M message) {
@@ -39,10 +41,13 @@ struct Group : testing::Test {
   transports::Loopback network;
   std::vector<std::string> deaths;
   std::unique_ptr<Node> node = std::make_unique<Node>(
-      "main", scheduler, network, NodeOptions{.on_death = [this](const Death& death) { deaths.push_back(death.last_words); }});
+      "main", scheduler, network,
+      NodeOptions{.on_death = [this](const Death& death) { deaths.push_back(death.last_words); }});
 
-  ToyRef toy(int ranks, std::chrono::milliseconds deadline = std::chrono::seconds(60), std::string name = "toy") {
-    auto sharded = value_or_throw(shard_over_threads<Toy>(name, {.dp = ranks}, make_toy, {.deadline = deadline}));
+  ToyRef toy(int ranks, std::chrono::milliseconds deadline = std::chrono::seconds(60),
+             std::string name = "toy") {
+    auto sharded = value_or_throw(
+        shard_over_threads<Toy>(name, {.dp = ranks}, make_toy, {.deadline = deadline}));
     return node->spawn(name, std::move(sharded), {.lane = name});
   }
   template <class M>
@@ -53,18 +58,21 @@ struct Group : testing::Test {
 
 std::vector<double> numbers(int n) {
   std::vector<double> values(n);
-  for (int i = 0; i < n; ++i) values[i] = i % 97;  // whole: no rounding, so the number of ranks cannot show
+  for (int i = 0; i < n; ++i)
+    values[i] = i % 97;  // whole: no rounding, so the number of ranks cannot show
   return values;
 }
 
 TEST_F(Group, AnyNumberOfRanksGivesTheSameReplies) {
-  const auto one = toy(1, std::chrono::seconds(60), "one"), two = toy(2, std::chrono::seconds(60), "two"),
+  const auto one = toy(1, std::chrono::seconds(60), "one"),
+             two = toy(2, std::chrono::seconds(60), "two"),
              four = toy(4, std::chrono::seconds(60), "four");
   int asks = 0;
   for (const int n : {0, 1, 5, 100, 100003}) {
     const Total message{numbers(n), std::string(n % 7, 'x')};
-    const std::vector<double> expected{std::accumulate(message.numbers.begin(), message.numbers.end(), 0.0), static_cast<double>(n),
-                                       static_cast<double>(++asks), static_cast<double>(n % 7)};
+    const std::vector<double> expected{
+        std::accumulate(message.numbers.begin(), message.numbers.end(), 0.0),
+        static_cast<double>(n), static_cast<double>(++asks), static_cast<double>(n % 7)};
     for (const auto& ref : {one, two, four}) EXPECT_EQ(ask(ref, message).value(), expected) << n;
   }
 }
@@ -95,8 +103,10 @@ TEST_F(Group, AMistakeOnAnyRankEndsTheGroupAndItsActorWithTheWords) {
       const auto reply = ask(ref, Stumble{rank, Fault::bug, early});
       ASSERT_FALSE(reply);
       EXPECT_EQ(reply.error().code, Errc::internal);
-      EXPECT_THAT(reply.error().what, AllOf(HasSubstr(cat("main/", name, " died")), HasSubstr("two and two make five")));
-      EXPECT_EQ(reply.error().what.find("the group has ended") != std::string::npos, rank > 0) << reply.error().what;
+      EXPECT_THAT(reply.error().what, AllOf(HasSubstr(cat("main/", name, " died")),
+                                            HasSubstr("two and two make five")));
+      EXPECT_EQ(reply.error().what.find("the group has ended") != std::string::npos, rank > 0)
+          << reply.error().what;
       const auto later = ask(ref, Total{});
       ASSERT_FALSE(later);
       EXPECT_EQ(later.error().code, Errc::closed);
@@ -117,7 +127,8 @@ TEST_F(Group, AMessageThatFollowersCannotDecodeIsRefusedBeforeAnybodyRuns) {
   const auto reply = ask(ref, Stumble{0, static_cast<Fault>(77)});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, Errc::bad_input);
-  EXPECT_THAT(reply.error().what, AllOf(HasSubstr("rank 1 of 2: "), HasSubstr("message 'stumble'")));
+  EXPECT_THAT(reply.error().what,
+              AllOf(HasSubstr("rank 1 of 2: "), HasSubstr("message 'stumble'")));
   EXPECT_FALSE(ask(ref, Total{{}, "\xff"})) << "not UTF-8: refused by the leader alone";
   EXPECT_EQ(ask(ref, Total{}).value()[2], 1) << "nobody has handled anything before";
 }
@@ -157,36 +168,43 @@ TEST_F(Group, AMistakeWhileTheActorIsMadeIsThrownToItsMaker) {
   try {
     (void)shard_over_threads<Toy>("toy", {.tp = 3}, wrong);
     ADD_FAILURE() << "nothing was thrown";
-  } catch (const Bug& bug) { EXPECT_THAT(bug.what(), AllOf(HasSubstr("rank 1 ended"), HasSubstr("a plan of rank 1"))); }
+  } catch (const Bug& bug) {
+    EXPECT_THAT(bug.what(), AllOf(HasSubstr("rank 1 ended"), HasSubstr("a plan of rank 1")));
+  }
 }
 
 // As under mpirun: several actors on the same ranks, one line between them.
 TEST_F(Group, SeveralActorsLiveInOneWorldAndTheMessageNamesItsActor) {
   std::atomic<int> ended_well = 0;
-  auto followers = std::make_unique<ThreadFollowers>(3, engine::parallel::ThreadGroupOptions{}, [&](auto& world) {
-    Line line(world.split(0, world.rank()));
-    Toy policy(value_or_throw(Mesh::create(world.split(0, world.rank()), {.tp = 3})));
-    Toy reference(value_or_throw(Mesh::create(world.split(0, world.rank()), {.dp = 3})));
-    Followed followed;
-    followed.add("policy", policy);
-    followed.add("reference", reference);
-    follow(line, followed);
-    ++ended_well;
-  });
+  auto followers = std::make_unique<ThreadFollowers>(
+      3, engine::parallel::ThreadGroupOptions{}, [&](auto& world) {
+        Line line(world.split(0, world.rank()));
+        Toy policy(value_or_throw(Mesh::create(world.split(0, world.rank()), {.tp = 3})));
+        Toy reference(value_or_throw(Mesh::create(world.split(0, world.rank()), {.dp = 3})));
+        Followed followed;
+        followed.add("policy", policy);
+        followed.add("reference", reference);
+        follow(line, followed);
+        ++ended_well;
+      });
   auto& world = followers->leader();
   auto line = std::make_shared<Line>(world.split(0, world.rank()));
   auto policy = make_toy(value_or_throw(Mesh::create(world.split(0, world.rank()), {.tp = 3})));
   auto reference = make_toy(value_or_throw(Mesh::create(world.split(0, world.rank()), {.dp = 3})));
-  const auto one = node->spawn("policy", std::make_unique<Sharded<Toy>>("policy", line, std::move(policy)));
-  const auto two = node->spawn("reference", std::make_unique<Sharded<Toy>>("reference", line, std::move(reference)));
-  const auto three = node->spawn("critic", std::make_unique<Sharded<Toy>>("critic", line, std::make_unique<Toy>(Mesh())));
+  const auto one =
+      node->spawn("policy", std::make_unique<Sharded<Toy>>("policy", line, std::move(policy)));
+  const auto two = node->spawn(
+      "reference", std::make_unique<Sharded<Toy>>("reference", line, std::move(reference)));
+  const auto three = node->spawn(
+      "critic", std::make_unique<Sharded<Toy>>("critic", line, std::make_unique<Toy>(Mesh())));
   line.reset();
   EXPECT_EQ(ask(one, Total{}).value()[2], 1);
   EXPECT_EQ(ask(one, Total{}).value()[2], 2);
   EXPECT_EQ(ask(two, Total{numbers(4), ""}).value(), (std::vector<double>{6, 4, 1, 0}));
   const auto unknown = ask(three, Total{});
   ASSERT_FALSE(unknown);
-  EXPECT_THAT(unknown.error().what, HasSubstr("rank 1 of 3: there is no actor 'critic' that handles 'total'"));
+  EXPECT_THAT(unknown.error().what,
+              HasSubstr("rank 1 of 3: there is no actor 'critic' that handles 'total'"));
   EXPECT_EQ(ask(two, Total{}).value()[2], 2);
   node->stop();
   followers.reset();

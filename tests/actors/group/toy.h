@@ -1,4 +1,5 @@
-// A toy of a sharded actor: every rank adds up its part of the numbers, and the group adds up the parts.
+// A toy of a sharded actor: every rank adds up its part of the numbers, and the group adds up the
+// parts.
 #pragma once
 
 #include <numeric>
@@ -17,7 +18,9 @@
 namespace troupe::test {
 
 enum class Fault { none, failure, same_failure, bug };
-constexpr auto names_of(Fault) { return std::to_array<std::string_view>({"none", "failure", "same_failure", "bug"}); }
+constexpr auto names_of(Fault) {
+  return std::to_array<std::string_view>({"none", "failure", "same_failure", "bug"});
+}
 
 /// The sum of the numbers, times what was said so far. Large arrays travel as raw parts.
 struct Total {
@@ -26,7 +29,9 @@ struct Total {
   std::vector<double> numbers;
   std::string note;
 };
-inline auto fields(Total& m) { return std::tie(m.numbers, m.note); }
+inline auto fields(Total& m) {
+  return std::tie(m.numbers, m.note);
+}
 
 /// Rank `rank` fails by `fault`, behind its last collective or (early) before it.
 struct Stumble {
@@ -36,7 +41,9 @@ struct Stumble {
   Fault fault = Fault::none;
   bool early = false;
 };
-inline auto fields(Stumble& m) { return std::tie(m.rank, m.fault, m.early); }
+inline auto fields(Stumble& m) {
+  return std::tie(m.rank, m.fault, m.early);
+}
 
 class Toy {
  public:
@@ -46,8 +53,10 @@ class Toy {
   std::vector<double> on(Total message) {
     ++handled_;
     auto& world = mesh_.world();
-    const auto part = engine::parallel::even_range(static_cast<std::int64_t>(message.numbers.size()), world.rank(), world.size());
-    std::vector<double> sums{std::accumulate(message.numbers.begin() + part.begin, message.numbers.begin() + part.end, 0.0),
+    const auto part = engine::parallel::even_range(
+        static_cast<std::int64_t>(message.numbers.size()), world.rank(), world.size());
+    std::vector<double> sums{std::accumulate(message.numbers.begin() + part.begin,
+                                             message.numbers.begin() + part.end, 0.0),
                              static_cast<double>(part.size())};
     engine::parallel::sum(world, std::span(sums), "the parts of the total");
     sums.push_back(static_cast<double>(handled_));

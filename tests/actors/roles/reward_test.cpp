@@ -1,4 +1,5 @@
-// Reward models as actors: where their scores are read, what becomes of them, and which models and samples are refused.
+// Reward models as actors: where their scores are read, what becomes of them, and which models and
+// samples are refused.
 #include "actors/roles/reward.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +18,9 @@ using protocol::Rated;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<std::int32_t> bytes(std::string_view text) { return value_or_throw(ByteEncoder().encode(text, false)); }
+std::vector<std::int32_t> bytes(std::string_view text) {
+  return value_or_throw(ByteEncoder().encode(text, false));
+}
 
 Rated sample(std::string_view prompt, const std::string& completion) {
   auto ids = bytes(completion);
@@ -50,7 +53,8 @@ ProcessReading by_placeholders() {
 std::vector<std::string> judged(const Question& question, std::size_t n) {
   std::vector<std::string> out;
   std::vector<std::int32_t> ids;
-  for (auto t = static_cast<std::size_t>(question.batch.offsets[n]); t < static_cast<std::size_t>(question.batch.offsets[n + 1]); ++t) {
+  for (auto t = static_cast<std::size_t>(question.batch.offsets[n]);
+       t < static_cast<std::size_t>(question.batch.offsets[n + 1]); ++t) {
     ids.push_back(question.batch.tokens[t]);
     if (question.batch.mask[t] != 0) out.push_back(engine::data::text_of_ids(ids));
   }
@@ -62,7 +66,8 @@ TEST(RewardReading, AnOutcomeIsReadAtTheLastToken) {
   EXPECT_THAT(judged(question, 0), ElementsAre("qyes<eos>"));
   EXPECT_THAT(judged(question, 1), ElementsAre("qq<eos>"));
   const std::vector<float> scores{9, 9, 9, 9, 2, 9, 9, -1};
-  const auto verdicts = verdicts_of(question, scores, OutcomeReading{{.mean = 1, .deviation = 0.5, .clip = 3}}, "model", 2);
+  const auto verdicts = verdicts_of(
+      question, scores, OutcomeReading{{.mean = 1, .deviation = 0.5, .clip = 3}}, "model", 2);
   EXPECT_EQ(verdicts[0].reward, 2 * 2.0);
   EXPECT_EQ(verdicts[1].reward, 2 * -3.0) << "(-1 - 1) / 0.5, clipped";
   EXPECT_THAT(verdicts[1].parts, ElementsAre(std::pair<std::string, double>("model", -3)));
@@ -71,14 +76,17 @@ TEST(RewardReading, AnOutcomeIsReadAtTheLastToken) {
 TEST(RewardReading, StepsAreJudgedWhereTheModelWasTrainedToJudgeThem) {
   const auto question = question_of({sample("q:", "one\n\ntwo")}, by_lines());
   EXPECT_THAT(judged(question, 0), ElementsAre("q:one\n", "q:one\ntwo\n"));
-  EXPECT_THAT(question.ends[0], ElementsAre(3, 7)) << "the tokens of the completion that end the steps";
-  EXPECT_THAT(judged(question_of({sample("q:", "one\ntwo")}, by_placeholders()), 0), ElementsAre("q:one k", "q:one k\ntwo k"));
+  EXPECT_THAT(question.ends[0], ElementsAre(3, 7))
+      << "the tokens of the completion that end the steps";
+  EXPECT_THAT(judged(question_of({sample("q:", "one\ntwo")}, by_placeholders()), 0),
+              ElementsAre("q:one k", "q:one k\ntwo k"));
 }
 
 TEST(RewardReading, AStepThatEndsInsideATokenEndsWithIt) {
   auto reading = by_lines();
   reading.separator = "a";
-  EXPECT_THAT(steps_of(sample("q", "1ab2"), reading).ends, ElementsAre(1, 2)) << "\"ab\" is one token";
+  EXPECT_THAT(steps_of(sample("q", "1ab2"), reading).ends, ElementsAre(1, 2))
+      << "\"ab\" is one token";
 }
 
 TEST(RewardReading, ProbabilitiesOfRightStepsAreTakenTogether) {
@@ -105,7 +113,8 @@ TEST(RewardReading, ProbabilitiesOfRightStepsAreTakenTogether) {
 
 TEST(RewardReading, ACompletionWithoutAStepIsWorthNothing) {
   const auto question = question_of({sample("q", " \n")}, by_lines());
-  const auto verdict = verdicts_of(question, std::vector<float>(2, 1.0f), by_lines(), "steps", 1).front();
+  const auto verdict =
+      verdicts_of(question, std::vector<float>(2, 1.0f), by_lines(), "steps", 1).front();
   EXPECT_EQ(verdict.reward, 0);
   EXPECT_TRUE(verdict.steps.empty());
 }
@@ -129,8 +138,10 @@ TEST(RewardReading, AStepEndWithoutItsPlaceholderIsRefused) {
 }
 
 TEST(RewardReading, VerdictsOfSeveralJudgesAddUpAndFailTogether) {
-  protocol::Verdict one{.reward = 1, .parts = {{"a", 1}}, .failure = "", .steps = {{4, 1}}, .from_steps = 0.5};
-  const protocol::Verdict two{.reward = 2, .parts = {{"b", 4}}, .failure = "", .steps = {{2, 7}}, .from_steps = 0.25};
+  protocol::Verdict one{
+      .reward = 1, .parts = {{"a", 1}}, .failure = "", .steps = {{4, 1}}, .from_steps = 0.5};
+  const protocol::Verdict two{
+      .reward = 2, .parts = {{"b", 4}}, .failure = "", .steps = {{2, 7}}, .from_steps = 0.25};
   add(two, one);
   EXPECT_EQ(one.reward, 3);
   EXPECT_EQ(one.parts.size(), 2u);
@@ -149,18 +160,21 @@ std::unique_ptr<engine::models::Decoder> scoring_model(engine::ops::Device& devi
   return model;
 }
 
-std::vector<protocol::Verdict> rated(engine::ops::Device& device, std::vector<Rated> samples, std::int32_t micro_batch_tokens) {
+std::vector<protocol::Verdict> rated(engine::ops::Device& device, std::vector<Rated> samples,
+                                     std::int32_t micro_batch_tokens) {
   std::vector<RewardPart> parts;
   parts.push_back({"outcome", 1, scoring_model(device, 1), OutcomeReading{}});
   parts.push_back({"process", 0.5, scoring_model(device, 2), by_lines()});
   parts.push_back({"placeholder", 2, scoring_model(device, 0), by_placeholders()});
-  auto models = value_or_throw(RewardModels::create(std::move(parts), {.micro_batch_tokens = micro_batch_tokens}));
+  auto models = value_or_throw(
+      RewardModels::create(std::move(parts), {.micro_batch_tokens = micro_batch_tokens}));
   return value_or_throw(models.on(protocol::Rate{std::move(samples)}));
 }
 
 TEST(RewardModels, JudgeEachSampleAsIfItWereAlone) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  const std::vector<Rated> samples{sample("q:", "one\ntwo"), sample("why?", "because"), sample("q:", "three\n")};
+  const std::vector<Rated> samples{sample("q:", "one\ntwo"), sample("why?", "because"),
+                                   sample("q:", "three\n")};
   const auto together = rated(*device, samples, 1000);
   ASSERT_EQ(together.size(), 3u);
   for (std::size_t n = 0; n < samples.size(); ++n) {
@@ -169,7 +183,8 @@ TEST(RewardModels, JudgeEachSampleAsIfItWereAlone) {
     EXPECT_EQ(together[n].parts, alone.parts);
     EXPECT_EQ(together[n].parts.size(), 3u);
     EXPECT_EQ(together[n].steps.size(), alone.steps.size());
-    const double sum = together[n].parts[0].second + 0.5 * together[n].parts[1].second + 2 * together[n].parts[2].second;
+    const double sum = together[n].parts[0].second + 0.5 * together[n].parts[1].second +
+                       2 * together[n].parts[2].second;
     EXPECT_NEAR(*together[n].reward, sum, 1e-12);
   }
   EXPECT_EQ(together[0].steps.size(), 4u) << "two steps, by two process models";
@@ -184,10 +199,12 @@ TEST(RewardModels, AModelWithTheWrongHeadIsRefusedByName) {
     const auto made = RewardModels::create(std::move(parts), {});
     return made ? std::string() : made.error().what;
   };
-  EXPECT_THAT(refused(0, OutcomeReading{}), testing::AllOf(HasSubstr("judge"), HasSubstr("found a language model")));
+  EXPECT_THAT(refused(0, OutcomeReading{}),
+              testing::AllOf(HasSubstr("judge"), HasSubstr("found a language model")));
   EXPECT_THAT(refused(2, OutcomeReading{}), HasSubstr("score head of 2 labels"));
   EXPECT_THAT(refused(1, by_lines()), HasSubstr("--algorithm prm"));
-  EXPECT_THAT(refused(2, by_placeholders()), HasSubstr("language model that was trained at placeholders"));
+  EXPECT_THAT(refused(2, by_placeholders()),
+              HasSubstr("language model that was trained at placeholders"));
   EXPECT_EQ(refused(1, OutcomeReading{}), "");
 }
 

@@ -5,7 +5,9 @@
 namespace troupe::actors::rules {
 namespace {
 
-Json json(std::string_view text) { return value_or_throw(parse_json(text, "test")); }
+Json json(std::string_view text) {
+  return value_or_throw(parse_json(text, "test"));
+}
 
 protocol::Verdict judge(std::string_view config, std::string completion, Json answer) {
   const auto rules = value_or_throw(Rules::from_json(json(config), "rewards"));
@@ -23,7 +25,9 @@ TEST(Rules, ExactComparesWithTheAnswerAsText) {
   EXPECT_EQ(reward(R"([{"name": "exact_match"}])", " 4,5,6 ", "4,5,6"), 1);
   EXPECT_EQ(reward(R"([{"name": "exact_match"}])", "7", 7), 1);
   EXPECT_EQ(reward(R"([{"name": "exact_match", "options": {"strip": false}}])", "7 ", 7), 0);
-  EXPECT_EQ(reward(R"([{"name": "exact_match", "options": {"tag": "answer"}}])", "<think>8</think><answer> 7 </answer>", 7), 1);
+  EXPECT_EQ(reward(R"([{"name": "exact_match", "options": {"tag": "answer"}}])",
+                   "<think>8</think><answer> 7 </answer>", 7),
+            1);
 }
 
 TEST(Rules, Gsm8kReadsTheAnswerBehindTheMark) {
@@ -32,8 +36,12 @@ TEST(Rules, Gsm8kReadsTheAnswerBehindTheMark) {
   EXPECT_EQ(reward(strict, "#### $1,072.00", "1072"), 1);
   EXPECT_EQ(reward(strict, "the answer is 72", "#### 72"), 0);
   EXPECT_EQ(reward(strict, "#### 73", 72), 0);
-  EXPECT_EQ(reward(R"([{"name": "gsm8k", "options": {"flexible": true}}])", "the answer is 72.", "#### 72"), 1);
-  EXPECT_EQ(reward(R"([{"name": "gsm8k", "options": {"format_score": 0.1}}])", "#### 73", "#### 72"), 0.1);
+  EXPECT_EQ(reward(R"([{"name": "gsm8k", "options": {"flexible": true}}])", "the answer is 72.",
+                   "#### 72"),
+            1);
+  EXPECT_EQ(
+      reward(R"([{"name": "gsm8k", "options": {"format_score": 0.1}}])", "#### 73", "#### 72"),
+      0.1);
 }
 
 TEST(Rules, BoxedComparesNumbersAndFractions) {
@@ -45,38 +53,50 @@ TEST(Rules, BoxedComparesNumbersAndFractions) {
 }
 
 TEST(Rules, RegexFindsOrMatchesTheWhole) {
-  EXPECT_EQ(reward(R"([{"name": "regex", "options": {"pattern": "^[0-9]+$"}}])", "123", nullptr), 1);
+  EXPECT_EQ(reward(R"([{"name": "regex", "options": {"pattern": "^[0-9]+$"}}])", "123", nullptr),
+            1);
   EXPECT_EQ(reward(R"([{"name": "regex", "options": {"pattern": "[0-9]+"}}])", "a12", nullptr), 1);
-  EXPECT_EQ(reward(R"([{"name": "regex", "options": {"pattern": "[0-9]+", "full": true}}])", "a12", nullptr), 0);
-  EXPECT_EQ(reward(R"([{"name": "regex", "options": {"pattern": "[0-9]+", "full": true}}])", "12", nullptr), 1);
+  EXPECT_EQ(reward(R"([{"name": "regex", "options": {"pattern": "[0-9]+", "full": true}}])", "a12",
+                   nullptr),
+            0);
+  EXPECT_EQ(reward(R"([{"name": "regex", "options": {"pattern": "[0-9]+", "full": true}}])", "12",
+                   nullptr),
+            1);
 }
 
 TEST(Rules, TheRewardIsTheWeightedSumOfItsParts) {
-  const auto verdict = judge(R"([{"name": "exact_match", "weight": 2}, {"name": "format", "weight": 0.5, "options": {"tags": ["a"]}},
+  const auto verdict = judge(
+      R"([{"name": "exact_match", "weight": 2}, {"name": "format", "weight": 0.5, "options": {"tags": ["a"]}},
                                  {"name": "length", "weight": 0.25, "label": "brief", "options": {"max": 3}}])",
-                             "<a>7</a>", "<a>7</a>");
+      "<a>7</a>", "<a>7</a>");
   ASSERT_TRUE(verdict.reward) << verdict.failure;
   EXPECT_EQ(*verdict.reward, 2 + 0.5 - 0.25);
-  const std::vector<std::pair<std::string, double>> parts{{"exact_match", 1}, {"format", 1}, {"brief", -1}};
+  const std::vector<std::pair<std::string, double>> parts{
+      {"exact_match", 1}, {"format", 1}, {"brief", -1}};
   EXPECT_EQ(verdict.parts, parts);
 }
 
 TEST(Rules, AFailureIsNeverAScore) {
   const auto no_answer = judge(R"([{"name": "format"}, {"name": "exact_match"}])", "x", nullptr);
   EXPECT_FALSE(no_answer.reward);
-  EXPECT_EQ(no_answer.failure, "exact_match: the row's answer should be a text or a number, it is null");
+  EXPECT_EQ(no_answer.failure,
+            "exact_match: the row's answer should be a text or a number, it is null");
   ASSERT_EQ(no_answer.parts.size(), 1u);
   const auto not_a_number = judge(R"([{"name": "gsm8k"}])", "#### 1", "#### many");
   EXPECT_FALSE(not_a_number.reward);
   EXPECT_NE(not_a_number.failure.find("not a number"), std::string::npos);
-  const auto not_text = judge(R"([{"name": "regex", "options": {"pattern": "a"}}])", "\xff\xfe", nullptr);
+  const auto not_text =
+      judge(R"([{"name": "regex", "options": {"pattern": "a"}}])", "\xff\xfe", nullptr);
   EXPECT_FALSE(not_text.reward);
   EXPECT_NE(not_text.failure.find("UTF-8"), std::string::npos);
-  EXPECT_FALSE(judge(R"([{"name": "length", "options": {"max": 3}}])", std::string(17u << 20, 'a'), nullptr).reward);
+  EXPECT_FALSE(
+      judge(R"([{"name": "length", "options": {"max": 3}}])", std::string(17u << 20, 'a'), nullptr)
+          .reward);
 }
 
 TEST(Rules, APatternThatRunsAwayIsAFailure) {
-  const auto verdict = judge(R"([{"name": "regex", "options": {"pattern": "^(a|aa)+c"}}])", std::string(4000, 'a') + "bc", nullptr);
+  const auto verdict = judge(R"([{"name": "regex", "options": {"pattern": "^(a|aa)+c"}}])",
+                             std::string(4000, 'a') + "bc", nullptr);
   EXPECT_FALSE(verdict.reward);
   EXPECT_NE(verdict.failure.find("regex: "), std::string::npos) << verdict.failure;
 }
@@ -96,7 +116,8 @@ TEST(Rules, ConfigurationsThatMeanNothingAreRefused) {
   expect("[{}]", "unknown rule");
   expect(R"([{"name": "boxxed"}])", "did you mean boxed?");
   expect(R"([{"name": "exact_match", "wieght": 2}])", "did you mean weight?");
-  expect(R"([{"name": "exact_match", "options": {"stripp": true}}])", "rewards[0].options: unknown key \"stripp\", did you mean strip?");
+  expect(R"([{"name": "exact_match", "options": {"stripp": true}}])",
+         "rewards[0].options: unknown key \"stripp\", did you mean strip?");
   expect(R"([{"name": "exact_match"}, {"name": "exact_match"}])", "give it another \"label\"");
   expect(R"([{"name": "length"}])", "a min or a max above 0");
   expect(R"([{"name": "length", "options": {"max": 5, "buffer": 6}}])", "buffer");

@@ -43,7 +43,8 @@ TEST(LengthPenalty, HasThePublishedValuesOfDapo) {
   EXPECT_EQ(length_penalty(4000, 0, 4096, 1024), -0.90625);
   EXPECT_EQ(length_penalty(4096, 0, 4096, 1024), -1);
   EXPECT_EQ(length_penalty(9999, 0, 4096, 1024), -1);
-  EXPECT_EQ(length_penalty(10, 0, 10, 0), 0) << "without a buffer the longest length itself is allowed";
+  EXPECT_EQ(length_penalty(10, 0, 10, 0), 0)
+      << "without a buffer the longest length itself is allowed";
   EXPECT_EQ(length_penalty(11, 0, 10, 0), -1);
   EXPECT_EQ(length_penalty(4, 5, 0, 0), -1);
   EXPECT_EQ(length_penalty(5, 5, 0, 0), 0);

@@ -1,4 +1,5 @@
-// Reward programs that hang, fork, flood, crash and lie: each is contained, is one counted failure, and the next submission is judged.
+// Reward programs that hang, fork, flood, crash and lie: each is contained, is one counted failure,
+// and the next submission is judged.
 #include "actors/roles/rules/command/command.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,8 @@ using testing::StartsWith;
 
 constexpr double patient = 60;  // seconds: more than a busy machine takes
 
-CommandOptions options_of(std::vector<std::string> run, Isolation isolation = Isolation::namespaces) {
+CommandOptions options_of(std::vector<std::string> run,
+                          Isolation isolation = Isolation::namespaces) {
   CommandOptions options;
   options.run = std::move(run);
   options.timeout = options.startup = patient;
@@ -32,7 +34,9 @@ CommandOptions options_of(std::vector<std::string> run, Isolation isolation = Is
   return options;
 }
 
-protocol::Submission about(std::string completion) { return {"a question", std::move(completion), "an answer"}; }
+protocol::Submission about(std::string completion) {
+  return {"a question", std::move(completion), "an answer"};
+}
 
 Result<Scored> ask(Command& command, std::string completion) {
   const auto submission = about(std::move(completion));
@@ -54,13 +58,15 @@ long resident_mib() {
 class Hostile : public testing::TestWithParam<Isolation> {
  protected:
   void SetUp() override {
-    if (const auto denied = sandbox::denied(GetParam()); !denied.empty()) GTEST_SKIP() << "SKIP: " << denied;
+    if (const auto denied = sandbox::denied(GetParam()); !denied.empty())
+      GTEST_SKIP() << "SKIP: " << denied;
   }
   CommandOptions options(const std::string& mode, const std::string& third = "") {
     mark_ = cat("mark-", ::getpid(), "-", ++count_);
     return options_of({TROUPE_HOSTILE, mode, mark_, third}, GetParam());
   }
-  // A good submission, a bad one, a good one: the bad one fails with a text that begins with its kind; nothing of it is left.
+  // A good submission, a bad one, a good one: the bad one fails with a text that begins with its
+  // kind; nothing of it is left.
   void fails(const std::string& mode, const std::string& kind, CommandOptions options) {
     const long before = resident_mib();
     {
@@ -84,7 +90,8 @@ class Hostile : public testing::TestWithParam<Isolation> {
   // What a bad submission found possible that should not be: no bit.
   void finds_nothing(const std::string& mode, const std::string& third = "") {
     Command command(options(mode, third), "reward[0]");
-    EXPECT_EQ(reward(command, "bad"), 0) << mode << ": the bits say what was possible, tests/actors/sandbox/hostile.cpp";
+    EXPECT_EQ(reward(command, "bad"), 0)
+        << mode << ": the bits say what was possible, tests/actors/sandbox/hostile.cpp";
     EXPECT_EQ(reward(command, "good"), 1);
   }
 
@@ -92,26 +99,58 @@ class Hostile : public testing::TestWithParam<Isolation> {
   static inline int count_ = 0;
 };
 
-TEST_P(Hostile, HangsForever) { times_out("hang"); }
-TEST_P(Hostile, ComputesForever) { times_out("busy"); }
-TEST_P(Hostile, IgnoresEverySignal) { times_out("ignores_signals"); }
-TEST_P(Hostile, ForksWithoutEnd) { times_out("fork_bomb"); }
-TEST_P(Hostile, FloodsItsErrors) { times_out("flood_errors"); }
-TEST_P(Hostile, LeavesADaemonAndEnds) { fails("daemon", "crash"); }
-TEST_P(Hostile, FloodsItsOutputWithLines) { fails("flood_lines", "malformed"); }
-TEST_P(Hostile, WritesALineWithoutEnd) { fails("endless_line", "flood"); }
-TEST_P(Hostile, AllocatesTenGigabytes) { fails("allocates", "crash"); }
-TEST_P(Hostile, GrowsInManyProcesses) { fails("grows_together", "memory"); }
-TEST_P(Hostile, Segfaults) { fails("segfault", "crash"); }
-TEST_P(Hostile, Aborts) { fails("aborts", "crash"); }
-TEST_P(Hostile, ExitsAsIfAllWereWell) { fails("exits_0", "crash"); }
-TEST_P(Hostile, ExitsWithACode) { fails("exits_3", "crash"); }
-TEST_P(Hostile, ClosesItsOutput) { fails("closes_output", "crash"); }
+TEST_P(Hostile, HangsForever) {
+  times_out("hang");
+}
+TEST_P(Hostile, ComputesForever) {
+  times_out("busy");
+}
+TEST_P(Hostile, IgnoresEverySignal) {
+  times_out("ignores_signals");
+}
+TEST_P(Hostile, ForksWithoutEnd) {
+  times_out("fork_bomb");
+}
+TEST_P(Hostile, FloodsItsErrors) {
+  times_out("flood_errors");
+}
+TEST_P(Hostile, LeavesADaemonAndEnds) {
+  fails("daemon", "crash");
+}
+TEST_P(Hostile, FloodsItsOutputWithLines) {
+  fails("flood_lines", "malformed");
+}
+TEST_P(Hostile, WritesALineWithoutEnd) {
+  fails("endless_line", "flood");
+}
+TEST_P(Hostile, AllocatesTenGigabytes) {
+  fails("allocates", "crash");
+}
+TEST_P(Hostile, GrowsInManyProcesses) {
+  fails("grows_together", "memory");
+}
+TEST_P(Hostile, Segfaults) {
+  fails("segfault", "crash");
+}
+TEST_P(Hostile, Aborts) {
+  fails("aborts", "crash");
+}
+TEST_P(Hostile, ExitsAsIfAllWereWell) {
+  fails("exits_0", "crash");
+}
+TEST_P(Hostile, ExitsWithACode) {
+  fails("exits_3", "crash");
+}
+TEST_P(Hostile, ClosesItsOutput) {
+  fails("closes_output", "crash");
+}
 
 TEST_P(Hostile, Lies) {
-  for (const char* mode : {"wrong_id",     "earlier_id",    "twice",       "out_of_order",   "nan",        "infinite",  "huge_number",
-                           "huge_integer", "string_reward", "null_reward", "missing_reward", "missing_id", "string_id", "not_an_object",
-                           "not_json",     "empty_line",    "not_utf8",    "deep",           "same_key",   "bad_parts"})
+  for (const char* mode :
+       {"wrong_id",       "earlier_id",  "twice",        "out_of_order",  "nan",
+        "infinite",       "huge_number", "huge_integer", "string_reward", "null_reward",
+        "missing_reward", "missing_id",  "string_id",    "not_an_object", "not_json",
+        "empty_line",     "not_utf8",    "deep",         "same_key",      "bad_parts"})
     fails(mode, "malformed");
   fails("half_a_line", "crash");
 }
@@ -120,7 +159,8 @@ TEST_P(Hostile, Lies) {
 TEST_P(Hostile, AnswersAnEarlierQuestion) {
   Command command(options("earlier_id"), "reward[0]");
   EXPECT_EQ(reward(command, "good"), 1);
-  EXPECT_EQ(ask(command, "bad").error().what, "malformed: the answer's id is 1, the question's is 2");
+  EXPECT_EQ(ask(command, "bad").error().what,
+            "malformed: the answer's id is 1, the question's is 2");
   EXPECT_EQ(reward(command, "good"), 1);
 }
 
@@ -171,7 +211,9 @@ TEST_P(Hostile, ReachesNoNetwork) {
   finds_nothing("network", listener.port());
 }
 
-TEST_P(Hostile, TriesToGetOut) { finds_nothing("escapes"); }
+TEST_P(Hostile, TriesToGetOut) {
+  finds_nothing("escapes");
+}
 
 TEST_P(Hostile, EndsAtOnceAndNeverAnswers) {
   Command command(options("exits_at_once"), "reward[0]");
@@ -181,8 +223,9 @@ TEST_P(Hostile, EndsAtOnceAndNeverAnswers) {
       command.judge(many);
       FAIL() << "expected that it is given up";
     } catch (const Failure& failure) {
-      EXPECT_THAT(failure.what(),
-                  HasSubstr(cat("failed ", i, " times and never gave an answer; the last failure: crash: it ended with exit code 4")));
+      EXPECT_THAT(failure.what(), HasSubstr(cat("failed ", i,
+                                                " times and never gave an answer; the last "
+                                                "failure: crash: it ended with exit code 4")));
     }
     EXPECT_EQ(marked_processes(mark_), 0);
   }
@@ -208,7 +251,8 @@ TEST_P(Hostile, LastWordsAreToldAndNotTheMemoryOfItsParent) {
   const std::vector<char> large(std::size_t{200} << 20, 'x');  // more than the program may have
   ASSERT_EQ(large.back(), 'x');
   Command command(options("exits_3"), "reward[0]");
-  EXPECT_EQ(ask(command, "bad").error().what, "crash: it ended with exit code 3 without an answer; its last words: \"cannot go on\"");
+  EXPECT_EQ(ask(command, "bad").error().what,
+            "crash: it ended with exit code 3 without an answer; its last words: \"cannot go on\"");
 }
 
 TEST_P(Hostile, IsGoneWhenItsParentIsKilled) {
@@ -226,8 +270,12 @@ TEST_P(Hostile, IsGoneWhenItsParentIsKilled) {
   EXPECT_TRUE(sandbox::soon([&] { return marked_processes(mark_) == 0; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Command, Hostile, testing::Values(Isolation::namespaces, Isolation::limits),
-                         [](const auto& one) { return std::string(names_of(Isolation{})[static_cast<std::size_t>(one.param)]); });
+INSTANTIATE_TEST_SUITE_P(Command, Hostile,
+                         testing::Values(Isolation::namespaces, Isolation::limits),
+                         [](const auto& one) {
+                           return std::string(
+                               names_of(Isolation{})[static_cast<std::size_t>(one.param)]);
+                         });
 
 // What only namespaces keep from a program.
 class Boxed : public Hostile {};
@@ -242,10 +290,15 @@ TEST_P(Boxed, ReachesNoLocalService) {
   finds_nothing("abstract_socket", listener.name());
 }
 
-TEST_P(Boxed, AttacksItsParentInVain) { finds_nothing("attack", std::to_string(::getpid())); }
-TEST_P(Boxed, KillsAllThatItSees) { finds_nothing("kills_all"); }
+TEST_P(Boxed, AttacksItsParentInVain) {
+  finds_nothing("attack", std::to_string(::getpid()));
+}
+TEST_P(Boxed, KillsAllThatItSees) {
+  finds_nothing("kills_all");
+}
 
-INSTANTIATE_TEST_SUITE_P(Command, Boxed, testing::Values(Isolation::namespaces), [](const auto&) { return "namespaces"; });
+INSTANTIATE_TEST_SUITE_P(Command, Boxed, testing::Values(Isolation::namespaces),
+                         [](const auto&) { return "namespaces"; });
 
 }  // namespace
 }  // namespace troupe::actors::rules

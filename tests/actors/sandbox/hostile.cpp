@@ -1,5 +1,6 @@
-// A reward program that behaves until a completion says "bad", and then does what its first argument says. Its second argument is a mark
-// by which the test finds its processes, the third a port, a name or "file:" and a path. Plain C++: the tests need no interpreter.
+// A reward program that behaves until a completion says "bad", and then does what its first
+// argument says. Its second argument is a mark by which the test finds its processes, the third a
+// port, a name or "file:" and a path. Plain C++: the tests need no interpreter.
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -34,12 +35,15 @@ void say(const std::string& text) {
     at += static_cast<std::size_t>(wrote);
   }
 }
-void answer(long id, const std::string& reward) { say("{\"id\":" + std::to_string(id) + ",\"reward\":" + reward + "}\n"); }
+void answer(long id, const std::string& reward) {
+  say("{\"id\":" + std::to_string(id) + ",\"reward\":" + reward + "}\n");
+}
 [[noreturn]] void sleep_forever() {
   for (;;) ::pause();
 }
 
-// One bit of `found` for each thing that should not have been possible; 0 is the answer of a contained program.
+// One bit of `found` for each thing that should not have been possible; 0 is the answer of a
+// contained program.
 long probe(const std::vector<bool>& possible) {
   long found = 0;
   for (std::size_t i = 0; i < possible.size(); ++i) found |= possible[i] ? 1L << i : 0;
@@ -61,18 +65,22 @@ long network() {
   tcp.sin_family = AF_INET;
   tcp.sin_port = htons(static_cast<unsigned short>(std::atoi(third.c_str())));
   tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return probe({connects(AF_INET, reinterpret_cast<sockaddr*>(&tcp), sizeof tcp), ::socket(AF_INET6, SOCK_DGRAM, 0) >= 0,
-                ::socket(AF_NETLINK, SOCK_RAW, 0) >= 0, ::socket(AF_PACKET, SOCK_RAW, 0) >= 0, ::socket(AF_INET, SOCK_RAW, 1) >= 0});
+  return probe({connects(AF_INET, reinterpret_cast<sockaddr*>(&tcp), sizeof tcp),
+                ::socket(AF_INET6, SOCK_DGRAM, 0) >= 0, ::socket(AF_NETLINK, SOCK_RAW, 0) >= 0,
+                ::socket(AF_PACKET, SOCK_RAW, 0) >= 0, ::socket(AF_INET, SOCK_RAW, 1) >= 0});
 }
 
 long abstract_socket() {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   std::strncpy(name.sun_path + 1, third.c_str(), sizeof name.sun_path - 2);
-  return probe({connects(AF_UNIX, reinterpret_cast<sockaddr*>(&name), static_cast<socklen_t>(sizeof(sa_family_t) + 1 + third.size()))});
+  return probe({connects(AF_UNIX, reinterpret_cast<sockaddr*>(&name),
+                         static_cast<socklen_t>(sizeof(sa_family_t) + 1 + third.size()))});
 }
 
-bool readable(const std::string& path) { return ::open(path.c_str(), O_RDONLY) >= 0; }
+bool readable(const std::string& path) {
+  return ::open(path.c_str(), O_RDONLY) >= 0;
+}
 
 bool foreign_process() {
   DIR* processes = ::opendir("/proc");
@@ -80,7 +88,8 @@ bool foreign_process() {
   bool found = false;
   while (const dirent* entry = ::readdir(processes)) {
     const long id = std::atol(entry->d_name);
-    found |= id > 0 && id != ::getpid() && readable(std::string("/proc/") + entry->d_name + "/environ");
+    found |=
+        id > 0 && id != ::getpid() && readable(std::string("/proc/") + entry->d_name + "/environ");
   }
   ::closedir(processes);
   return found;
@@ -93,24 +102,28 @@ long open_descriptors() {
 }
 
 long secrets() {
-  return probe({std::getenv("TROUPE_TEST_SECRET") != nullptr, open_descriptors() > 0, readable(third.substr(third.find(':') + 1)),
-                readable("/etc/shadow"), foreign_process(), readable("/proc/1/mem") && ::getpid() != 1,
+  return probe({std::getenv("TROUPE_TEST_SECRET") != nullptr, open_descriptors() > 0,
+                readable(third.substr(third.find(':') + 1)), readable("/etc/shadow"),
+                foreign_process(), readable("/proc/1/mem") && ::getpid() != 1,
                 ::open("/usr/troupe-hostile", O_CREAT | O_WRONLY, 0600) >= 0});
 }
 
 long escapes() {
   const rlimit more{RLIM_INFINITY, RLIM_INFINITY};
-  return probe({::unshare(CLONE_NEWUSER) == 0, ::mount("tmpfs", "/tmp", "tmpfs", 0, nullptr) == 0, ::setrlimit(RLIMIT_AS, &more) == 0,
-                ::setuid(0) == 0, ::prctl(PR_SET_PDEATHSIG, 0) == 0, ::syscall(SYS_bpf, 0, nullptr, 0) >= 0,
-                ::syscall(SYS_io_uring_setup, 8, nullptr) >= 0, ::syscall(SYS_add_key, "user", "a", "b", 1, -3) >= 0,
-                ::sethostname("troupe", 6) == 0, ::chroot("/tmp") == 0, ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0) >= 0});
+  return probe(
+      {::unshare(CLONE_NEWUSER) == 0, ::mount("tmpfs", "/tmp", "tmpfs", 0, nullptr) == 0,
+       ::setrlimit(RLIMIT_AS, &more) == 0, ::setuid(0) == 0, ::prctl(PR_SET_PDEATHSIG, 0) == 0,
+       ::syscall(SYS_bpf, 0, nullptr, 0) >= 0, ::syscall(SYS_io_uring_setup, 8, nullptr) >= 0,
+       ::syscall(SYS_add_key, "user", "a", "b", 1, -3) >= 0, ::sethostname("troupe", 6) == 0,
+       ::chroot("/tmp") == 0, ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0) >= 0});
 }
 
 long attack(pid_t parent) {
   char byte = 0;
   iovec here{&byte, 1}, there{reinterpret_cast<void*>(0x400000), 1};
   return probe({::ptrace(PTRACE_ATTACH, parent, nullptr, nullptr) == 0,
-                ::syscall(SYS_process_vm_readv, parent, &here, 1, &there, 1, 0) >= 0, ::kill(parent, SIGKILL) == 0 && parent > 1});
+                ::syscall(SYS_process_vm_readv, parent, &here, 1, &there, 1, 0) >= 0,
+                ::kill(parent, SIGKILL) == 0 && parent > 1});
 }
 
 void start_daemon() {
@@ -153,7 +166,9 @@ long huge_file() {
   const int file = ::open("huge", O_CREAT | O_WRONLY, 0600);
   const std::vector<char> mib(1 << 20, 'x');
   long written = 0;
-  while (written < 1000 && ::write(file, mib.data(), mib.size()) == static_cast<ssize_t>(mib.size())) ++written;
+  while (written < 1000 &&
+         ::write(file, mib.data(), mib.size()) == static_cast<ssize_t>(mib.size()))
+    ++written;
   return written;
 }
 
@@ -168,7 +183,10 @@ const std::map<std::string, Deed>& lies() {
       {"wrong_id", [](long id) { answer(id + 7, "1"); }},
       {"earlier_id", [](long id) { answer(id - 1, "1"); }},
       {"twice",
-       [](long id) { say("{\"id\":" + std::to_string(id) + ",\"reward\":1}\n{\"id\":" + std::to_string(id) + ",\"reward\":0}\n"); }},
+       [](long id) {
+         say("{\"id\":" + std::to_string(id) + ",\"reward\":1}\n{\"id\":" + std::to_string(id) +
+             ",\"reward\":0}\n");
+       }},
       {"out_of_order", [](long id) { answer(id + 1, "1"), answer(id, "1"); }},
       {"nan", [](long id) { answer(id, "NaN"); }},
       {"infinite", [](long id) { answer(id, "1e400"); }},
@@ -182,11 +200,19 @@ const std::map<std::string, Deed>& lies() {
       {"not_an_object", [](long) { say("[1]\n"); }},
       {"not_json", [](long) { say("reward is 1\n"); }},
       {"empty_line", [](long) { say("\n"); }},
-      {"not_utf8", [](long id) { say("{\"id\":" + std::to_string(id) + ",\"reward\":1,\"note\":\"\xff\xfe\"}\n"); }},
+      {"not_utf8",
+       [](long id) {
+         say("{\"id\":" + std::to_string(id) + ",\"reward\":1,\"note\":\"\xff\xfe\"}\n");
+       }},
       {"deep", [](long) { say(std::string(20000, '[') + "\n"); }},
-      {"same_key", [](long id) { say("{\"id\":" + std::to_string(id) + ",\"reward\":1,\"reward\":0}\n"); }},
-      {"bad_parts", [](long id) { say("{\"id\":" + std::to_string(id) + ",\"reward\":1,\"parts\":{\"a\":1e300}}\n"); }},
-      {"half_a_line", [](long id) { say("{\"id\":" + std::to_string(id) + ",\"rew"), std::exit(0); }},
+      {"same_key",
+       [](long id) { say("{\"id\":" + std::to_string(id) + ",\"reward\":1,\"reward\":0}\n"); }},
+      {"bad_parts",
+       [](long id) {
+         say("{\"id\":" + std::to_string(id) + ",\"reward\":1,\"parts\":{\"a\":1e300}}\n");
+       }},
+      {"half_a_line",
+       [](long id) { say("{\"id\":" + std::to_string(id) + ",\"rew"), std::exit(0); }},
   };
   return all;
 }
@@ -204,8 +230,10 @@ const std::map<std::string, Deed>& deeds() {
       {"daemon_and_answer", [](long id) { start_daemon(), answer(id, "1"); }},
       {"fork_bomb", [](long) { fork_bomb(); }},
       {"flood_lines", [](long) { flood(1, "no\n"); }},
-      {"endless_line", [](long) { flood(1, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"); }},
-      {"flood_errors", [](long) { flood(2, "help help help help help help help help help help help\n"); }},
+      {"endless_line",
+       [](long) { flood(1, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"); }},
+      {"flood_errors",
+       [](long) { flood(2, "help help help help help help help help help help help\n"); }},
       {"allocates", [](long) { grow(10240), sleep_forever(); }},
       {"grows_together", [](long) { grow_together(); }},
       {"segfault",
@@ -230,11 +258,17 @@ const std::map<std::string, Deed>& deeds() {
       {"abstract_socket", [](long id) { answer(id, std::to_string(abstract_socket())); }},
       {"secrets", [](long id) { answer(id, std::to_string(secrets())); }},
       {"escapes", [](long id) { answer(id, std::to_string(escapes())); }},
-      {"attack", [](long id) { answer(id, std::to_string(attack(static_cast<pid_t>(std::atol(third.c_str()))))); }},
+      {"attack",
+       [](long id) {
+         answer(id, std::to_string(attack(static_cast<pid_t>(std::atol(third.c_str())))));
+       }},
       {"kills_all", [](long id) { ::kill(-1, SIGKILL), answer(id, "0"); }},
       {"huge_file", [](long id) { answer(id, std::to_string(huge_file())); }},
       {"deletes_its_folder", [](long id) { delete_own_folder(), answer(id, "1"); }},
-      {"with_parts", [](long id) { say("{\"id\":" + std::to_string(id) + ",\"reward\":0.5,\"parts\":{\"style\":0.25}}\n"); }},
+      {"with_parts",
+       [](long id) {
+         say("{\"id\":" + std::to_string(id) + ",\"reward\":0.5,\"parts\":{\"style\":0.25}}\n");
+       }},
   };
   return all;
 }
@@ -253,7 +287,8 @@ int main(int count, char** arguments) {
     if (line.find("\"completion\":\"bad") != line.npos && known.count(mode))
       known.at(mode)(id);
     else if (const auto slow = line.find("\"completion\":\"slow"); slow != line.npos)
-      ::usleep(20000), answer(id, std::to_string(std::atoi(line.c_str() + slow + std::strlen("\"completion\":\"slow"))));
+      ::usleep(20000), answer(id, std::to_string(std::atoi(line.c_str() + slow +
+                                                           std::strlen("\"completion\":\"slow"))));
     else
       answer(id, "1");
   }

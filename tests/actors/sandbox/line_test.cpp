@@ -11,9 +11,11 @@ namespace {
 using testing::HasSubstr;
 
 TEST(RewardLine, AQuestionIsOneLineOfJson) {
-  EXPECT_EQ(question_line(7, {"2+2?", "it is\n\"4\"", Json("4")}),
-            "{\"id\":7,\"prompt\":\"2+2?\",\"completion\":\"it is\\n\\\"4\\\"\",\"answer\":\"4\"}\n");
-  EXPECT_EQ(question_line(1, {"", "", Json()}), "{\"id\":1,\"prompt\":\"\",\"completion\":\"\",\"answer\":null}\n");
+  EXPECT_EQ(
+      question_line(7, {"2+2?", "it is\n\"4\"", Json("4")}),
+      "{\"id\":7,\"prompt\":\"2+2?\",\"completion\":\"it is\\n\\\"4\\\"\",\"answer\":\"4\"}\n");
+  EXPECT_EQ(question_line(1, {"", "", Json()}),
+            "{\"id\":1,\"prompt\":\"\",\"completion\":\"\",\"answer\":null}\n");
 }
 
 TEST(RewardLine, ACompletionThatEndsInsideACharacterIsStillText) {
@@ -27,10 +29,12 @@ TEST(RewardLine, ACompletionThatEndsInsideACharacterIsStillText) {
 }
 
 TEST(RewardLine, AnAnswerHasAnIdARewardAndPerhapsParts) {
-  const auto answer = value_or_throw(read_answer(R"({"parts": {"style": 0.5, "length": -1}, "reward": 2, "id": 3, "note": [1]})"));
+  const auto answer = value_or_throw(
+      read_answer(R"({"parts": {"style": 0.5, "length": -1}, "reward": 2, "id": 3, "note": [1]})"));
   EXPECT_EQ(answer.id, 3);
   EXPECT_EQ(answer.scored.reward, 2);
-  EXPECT_EQ(answer.scored.parts, (std::vector<std::pair<std::string, double>>{{"style", 0.5}, {"length", -1}}));
+  EXPECT_EQ(answer.scored.parts,
+            (std::vector<std::pair<std::string, double>>{{"style", 0.5}, {"length", -1}}));
   EXPECT_EQ(value_or_throw(read_answer("{\"id\":1,\"reward\":-1e6}\r")).scored.reward, -1e6);
 }
 
@@ -39,14 +43,17 @@ TEST(RewardLine, WhatIsWrongIsNamed) {
     const auto answer = read_answer(line);
     return answer ? "read" : answer.error().what;
   };
-  EXPECT_EQ(why(R"({"id": 1, "reward": "1"})"), "\"reward\" should be a number, it is \"\\\"1\\\"\"");
+  EXPECT_EQ(why(R"({"id": 1, "reward": "1"})"),
+            "\"reward\" should be a number, it is \"\\\"1\\\"\"");
   EXPECT_EQ(why(R"({"id": 1, "reward": true})"), "\"reward\" should be a number, it is \"true\"");
   EXPECT_EQ(why(R"({"id": 1, "reward": 1e7})"), "\"reward\" is 1e+07, beyond 1e+06");
   EXPECT_EQ(why(R"({"id": 1.5, "reward": 1})"), "its answer has no \"id\" that is a whole number");
   EXPECT_EQ(why(R"({"id": 1})"), "its answer has no \"reward\"");
   EXPECT_EQ(why("[]"), "its answer should be an object, it is array");
-  EXPECT_EQ(why(R"({"id": 1, "reward": 1, "parts": [1]})"), "\"parts\" should be an object of numbers, it is array");
-  EXPECT_EQ(why(R"({"id": 1, "reward": 1, "parts": {"": 1}})"), "a part's name should have 1 to 64 bytes: \"\"");
+  EXPECT_EQ(why(R"({"id": 1, "reward": 1, "parts": [1]})"),
+            "\"parts\" should be an object of numbers, it is array");
+  EXPECT_EQ(why(R"({"id": 1, "reward": 1, "parts": {"": 1}})"),
+            "a part's name should have 1 to 64 bytes: \"\"");
   EXPECT_THAT(why(R"({"id": 1, "reward": NaN})"), HasSubstr("its answer"));
 }
 

@@ -32,8 +32,10 @@ std::string denied(Isolation isolation) {
 int marked_processes(const std::string& mark) {
   int found = 0;
   std::error_code failed;
-  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
-    if (at->path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
+  for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end;
+       at.increment(failed)) {
+    if (at->path().filename().string().find_first_not_of("0123456789") != std::string::npos)
+      continue;
     const std::string words = kernel_text((at->path() / "cmdline").string());
     found += words.find(mark + '\0') != words.npos;
   }
@@ -48,25 +50,32 @@ bool soon(const std::function<bool()>& done) {
   return false;
 }
 
-Listener::Listener() : tcp_(::socket(AF_INET, SOCK_STREAM, 0)), local_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+Listener::Listener()
+    : tcp_(::socket(AF_INET, SOCK_STREAM, 0)), local_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
   sockaddr_in any{};
   any.sin_family = AF_INET;
   any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  check(::bind(tcp_, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 && ::listen(tcp_, 4) == 0, "a port of this machine");
+  check(::bind(tcp_, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 && ::listen(tcp_, 4) == 0,
+        "a port of this machine");
   sockaddr_un local{};
   local.sun_family = AF_UNIX;
   std::strncpy(local.sun_path + 1, name().c_str(), sizeof local.sun_path - 2);
   const auto size = static_cast<socklen_t>(sizeof(sa_family_t) + 1 + name().size());
-  check(::bind(local_, reinterpret_cast<sockaddr*>(&local), size) == 0 && ::listen(local_, 4) == 0, "a name of this machine");
+  check(::bind(local_, reinterpret_cast<sockaddr*>(&local), size) == 0 && ::listen(local_, 4) == 0,
+        "a name of this machine");
 }
-Listener::~Listener() { ::close(tcp_), ::close(local_); }
+Listener::~Listener() {
+  ::close(tcp_), ::close(local_);
+}
 std::string Listener::port() const {
   sockaddr_in bound{};
   socklen_t size = sizeof bound;
   ::getsockname(tcp_, reinterpret_cast<sockaddr*>(&bound), &size);
   return std::to_string(ntohs(bound.sin_port));
 }
-std::string Listener::name() const { return "troupe-test-" + std::to_string(::getpid()); }
+std::string Listener::name() const {
+  return "troupe-test-" + std::to_string(::getpid());
+}
 
 Secret::Secret() : path_(testing::TempDir() + "troupe-secret-XXXXXX") {
   file_ = ::mkstemp(path_.data());  // without close-on-exec
@@ -81,7 +90,8 @@ Secret::~Secret() {
 
 TemporaryFolder::TemporaryFolder() : before_(std::filesystem::temp_directory_path().string()) {
   path_ = before_ + "/troupe-test-XXXXXX";
-  check(::mkdtemp(path_.data()) != nullptr && ::chmod(path_.c_str(), 0755) == 0, "a folder of this test");
+  check(::mkdtemp(path_.data()) != nullptr && ::chmod(path_.c_str(), 0755) == 0,
+        "a folder of this test");
   ::setenv("TMPDIR", path_.c_str(), 1);
 }
 TemporaryFolder::~TemporaryFolder() {

@@ -22,7 +22,9 @@ std::string why(const std::vector<std::string>& run, const Limits& limits = {}) 
 
 class Script {
  public:
-  Script() : path_(std::filesystem::path(testing::TempDir()) / ("troupe-script-" + std::to_string(::getpid()) + ".sh")) {
+  Script()
+      : path_(std::filesystem::path(testing::TempDir()) /
+              ("troupe-script-" + std::to_string(::getpid()) + ".sh")) {
     std::ofstream(path_) << "true\n";
   }
   ~Script() { std::filesystem::remove(path_); }
@@ -33,8 +35,10 @@ class Script {
 };
 
 TEST(Plan, AProgramThatIsNotThereIsRefusedWithWhatWasTried) {
-  EXPECT_EQ(why({"/no/such/program"}), "reward[0]: no program \"/no/such/program\" that may be run; tried /no/such/program");
-  EXPECT_THAT(why({"troupe-no-such-program"}), AllOf(HasSubstr("tried "), HasSubstr("/bin/troupe-no-such-program")));
+  EXPECT_EQ(why({"/no/such/program"}),
+            "reward[0]: no program \"/no/such/program\" that may be run; tried /no/such/program");
+  EXPECT_THAT(why({"troupe-no-such-program"}),
+              AllOf(HasSubstr("tried "), HasSubstr("/bin/troupe-no-such-program")));
   EXPECT_THAT(why({}), HasSubstr("expected a program and its arguments"));
   EXPECT_THAT(why({"/usr"}), HasSubstr("no program \"/usr\""));
 }
@@ -42,14 +46,16 @@ TEST(Plan, AProgramThatIsNotThereIsRefusedWithWhatWasTried) {
 TEST(Plan, AFileToReadThatIsNotThereIsRefused) {
   Limits limits;
   limits.read = {"/no/such/data"};
-  EXPECT_EQ(why({"true"}, limits), "reward[0]: no file or folder \"/no/such/data\" that \"read\" names");
+  EXPECT_EQ(why({"true"}, limits),
+            "reward[0]: no file or folder \"/no/such/data\" that \"read\" names");
 }
 
 TEST(Plan, FilesThatTheCommandNamesAreShownAndNothingElseOfTheirFolder) {
   const Script script;
   const auto here = std::filesystem::current_path();
   std::filesystem::current_path(testing::TempDir());
-  const auto plan = make_plan({"sh", "-e", std::filesystem::path(script.path()).filename().string()}, {}, "reward[0]");
+  const auto plan = make_plan(
+      {"sh", "-e", std::filesystem::path(script.path()).filename().string()}, {}, "reward[0]");
   std::filesystem::current_path(here);
   ASSERT_TRUE(plan) << plan.error().what;
   EXPECT_EQ(plan->run, (std::vector<std::string>{"sh", "-e", script.path()}));
@@ -75,7 +81,8 @@ TEST(Plan, LimitsThatMakeNoSenseAreRefused) {
     return valid ? "valid" : valid.error().what;
   };
   EXPECT_EQ(why_not([](Limits&) {}), "valid");
-  EXPECT_EQ(why_not([](Limits& l) { l.memory_mb = 1; }), "reward[0].options.memory_mb = 1: must be between 16 and 1048576");
+  EXPECT_EQ(why_not([](Limits& l) { l.memory_mb = 1; }),
+            "reward[0].options.memory_mb = 1: must be between 16 and 1048576");
   EXPECT_EQ(why_not([](Limits& l) { l.address_mb = 100; }),
             "reward[0].options.address_mb = 100: must be 0 or at least memory_mb, which is 512");
   EXPECT_THAT(why_not([](Limits& l) { l.processes = 0; }), HasSubstr("processes = 0"));

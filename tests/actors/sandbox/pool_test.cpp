@@ -1,4 +1,5 @@
-// Several processes share the submissions of a rule; the rule among other rules; the examples of docs/rewards.md.
+// Several processes share the submissions of a rule; the rule among other rules; the examples of
+// docs/rewards.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,9 +16,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-Result<Rules> rules_of(std::string_view text) { return Rules::from_json(value_or_throw(parse_json(text, "test")), "reward"); }
+Result<Rules> rules_of(std::string_view text) {
+  return Rules::from_json(value_or_throw(parse_json(text, "test")), "reward");
+}
 
-std::vector<protocol::Verdict> judge(std::string_view text, const std::vector<protocol::Submission>& submissions) {
+std::vector<protocol::Verdict> judge(std::string_view text,
+                                     const std::vector<protocol::Submission>& submissions) {
   const auto rules = value_or_throw(rules_of(text));
   value_or_throw(rules.start());
   return rules.judge(submissions);
@@ -25,34 +29,40 @@ std::vector<protocol::Verdict> judge(std::string_view text, const std::vector<pr
 
 // One rule of the hostile program; `more` are further options.
 std::string rule(const std::string& mode, const std::string& more = "") {
-  return cat(R"({"name": "command", "options": {"run": [")", TROUPE_HOSTILE, "\", \"", mode, R"(", "pool"], "timeout": 60, "startup": 60)",
-             more, "}}");
+  return cat(R"({"name": "command", "options": {"run": [")", TROUPE_HOSTILE, "\", \"", mode,
+             R"(", "pool"], "timeout": 60, "startup": 60)", more, "}}");
 }
 
 class Pool : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto denied = sandbox::denied(Isolation::namespaces); !denied.empty()) GTEST_SKIP() << "SKIP: " << denied;
+    if (const auto denied = sandbox::denied(Isolation::namespaces); !denied.empty())
+      GTEST_SKIP() << "SKIP: " << denied;
   }
 };
 
 TEST_F(Pool, AnswersKeepTheOrderOfTheSubmissionsWhoeverGivesThem) {
   std::vector<protocol::Submission> submissions;
   for (int i = 0; i < 20; ++i) submissions.push_back({"", cat("slow", i), Json()});
-  for (const char* workers : {", \"workers\": 1", ", \"workers\": 3", ", \"workers\": 2, \"fresh\": true"}) {
+  for (const char* workers :
+       {", \"workers\": 1", ", \"workers\": 3", ", \"workers\": 2, \"fresh\": true"}) {
     const auto verdicts = judge(cat("[", rule("none", workers), "]"), submissions);
-    for (int i = 0; i < 20; ++i) EXPECT_EQ(verdicts[static_cast<std::size_t>(i)].reward, i) << workers;
+    for (int i = 0; i < 20; ++i)
+      EXPECT_EQ(verdicts[static_cast<std::size_t>(i)].reward, i) << workers;
   }
 }
 
 TEST_F(Pool, OneThatFailsDoesNotTouchItsNeighbours) {
   std::vector<protocol::Submission> submissions;
-  for (int i = 0; i < 12; ++i) submissions.push_back({"", i % 3 == 1 ? "bad" : cat("slow", i), Json()});
+  for (int i = 0; i < 12; ++i)
+    submissions.push_back({"", i % 3 == 1 ? "bad" : cat("slow", i), Json()});
   const auto verdicts = judge(cat("[", rule("segfault", ", \"workers\": 2"), "]"), submissions);
   for (std::size_t i = 0; i < 12; ++i) {
     if (i % 3 == 1) {
       EXPECT_FALSE(verdicts[i].reward);
-      EXPECT_EQ(verdicts[i].failure, "command: crash: it was killed by signal 11 (Segmentation fault) without an answer");
+      EXPECT_EQ(
+          verdicts[i].failure,
+          "command: crash: it was killed by signal 11 (Segmentation fault) without an answer");
     } else {
       EXPECT_EQ(verdicts[i].reward, static_cast<double>(i));
     }
@@ -60,27 +70,37 @@ TEST_F(Pool, OneThatFailsDoesNotTouchItsNeighbours) {
 }
 
 TEST_F(Pool, ItsRewardIsWeightedAndItsPartsAreNamed) {
-  const auto verdicts = judge(cat(R"([{"name": "exact_match", "weight": 2}, )", rule("with_parts"), "]"), {{"", "bad", "bad"}});
+  const auto verdicts =
+      judge(cat(R"([{"name": "exact_match", "weight": 2}, )", rule("with_parts"), "]"),
+            {{"", "bad", "bad"}});
   EXPECT_EQ(verdicts[0].reward, 2.5);
-  EXPECT_THAT(verdicts[0].parts, ElementsAre(Pair("exact_match", 1), Pair("command", 0.5), Pair("command/style", 0.25)));
+  EXPECT_THAT(verdicts[0].parts, ElementsAre(Pair("exact_match", 1), Pair("command", 0.5),
+                                             Pair("command/style", 0.25)));
 }
 
 TEST_F(Pool, AFailureLeavesTheOtherPartsAndNoReward) {
-  const auto verdicts = judge(cat(R"([{"name": "exact_match"}, )", rule("nan"), "]"), {{"", "bad", "bad"}, {"", "good", "bad"}});
+  const auto verdicts = judge(cat(R"([{"name": "exact_match"}, )", rule("nan"), "]"),
+                              {{"", "bad", "bad"}, {"", "good", "bad"}});
   EXPECT_FALSE(verdicts[0].reward);
   EXPECT_THAT(verdicts[0].failure, HasSubstr("command: malformed: "));
   EXPECT_THAT(verdicts[0].parts, ElementsAre(Pair("exact_match", 1)));
   EXPECT_EQ(verdicts[1].reward, 1);
 }
 
-TEST_F(Pool, NoSubmissionsNeedNoAnswers) { EXPECT_TRUE(judge(cat("[", rule("hang"), "]"), {}).empty()); }
+TEST_F(Pool, NoSubmissionsNeedNoAnswers) {
+  EXPECT_TRUE(judge(cat("[", rule("hang"), "]"), {}).empty());
+}
 
 TEST_F(Pool, AProgramThatCannotBeRunIsRefusedAtTheStart) {
   const auto why = [](const std::string& run) {
-    const auto started = value_or_throw(rules_of(cat(R"([{"name": "command", "options": {"run": [)", run, "]}}]"))).start();
+    const auto started =
+        value_or_throw(rules_of(cat(R"([{"name": "command", "options": {"run": [)", run, "]}}]")))
+            .start();
     return started ? "started" : started.error().what;
   };
-  EXPECT_EQ(why("\"/no/such/program\""), "reward[0].options: no program \"/no/such/program\" that may be run; tried /no/such/program");
+  EXPECT_EQ(
+      why("\"/no/such/program\""),
+      "reward[0].options: no program \"/no/such/program\" that may be run; tried /no/such/program");
   EXPECT_EQ(why("\"true\""), "started");
 }
 
@@ -90,17 +110,23 @@ TEST(Command, OptionsAreCheckedBeforeAnythingStarts) {
     return rules ? "read" : rules.error().what;
   };
   EXPECT_THAT(why("{}"), HasSubstr("reward[0].options.run: expected a program and its arguments"));
-  EXPECT_THAT(why(R"({"run": "python3 my.py"})"), HasSubstr("reward[0].options.run: expected a list"));
-  EXPECT_THAT(why(R"({"run": ["true"], "timeout": 0})"), HasSubstr("reward[0].options.timeout = 0: must be between 0.01 and 3600"));
-  EXPECT_THAT(why(R"({"run": ["true"], "workers": 0})"), HasSubstr("reward[0].options.workers = 0: must be between 1 and 256"));
+  EXPECT_THAT(why(R"({"run": "python3 my.py"})"),
+              HasSubstr("reward[0].options.run: expected a list"));
+  EXPECT_THAT(why(R"({"run": ["true"], "timeout": 0})"),
+              HasSubstr("reward[0].options.timeout = 0: must be between 0.01 and 3600"));
+  EXPECT_THAT(why(R"({"run": ["true"], "workers": 0})"),
+              HasSubstr("reward[0].options.workers = 0: must be between 1 and 256"));
   EXPECT_THAT(why(R"({"run": ["true"], "memory": 10})"), HasSubstr("memory_mb"));
   EXPECT_THAT(why(R"({"run": ["true"], "isolation": "none"})"), HasSubstr("limits"));
 }
 
-const std::vector<protocol::Submission> thanks{{"Hi?", "Thank you, 7.", "7"}, {"Hi?", "7", "7"}, {"Hi?", "thank you", "7"}};
+const std::vector<protocol::Submission> thanks{
+    {"Hi?", "Thank you, 7.", "7"}, {"Hi?", "7", "7"}, {"Hi?", "thank you", "7"}};
 
 TEST_F(Pool, TheShellExampleOfTheDocumentationRuns) {
-  const auto verdicts = judge(cat(R"([{"name": "command", "options": {"run": ["sh", ")", TROUPE_DOCS, "/rewards/polite.sh\"]}}]"), thanks);
+  const auto verdicts = judge(cat(R"([{"name": "command", "options": {"run": ["sh", ")",
+                                  TROUPE_DOCS, "/rewards/polite.sh\"]}}]"),
+                              thanks);
   EXPECT_EQ(verdicts[0].reward, 1) << verdicts[0].failure;
   EXPECT_EQ(verdicts[1].reward, 0) << verdicts[1].failure;
   EXPECT_EQ(verdicts[2].reward, 1) << verdicts[2].failure;
@@ -108,12 +134,15 @@ TEST_F(Pool, TheShellExampleOfTheDocumentationRuns) {
 
 TEST_F(Pool, ThePythonExampleOfTheDocumentationRuns) {
   if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "SKIP: no /usr/bin/python3";
-  const auto verdicts = judge(
-      cat(R"([{"name": "command", "options": {"run": ["/usr/bin/python3", ")", TROUPE_DOCS, "/rewards/polite_and_right.py\"]}}]"), thanks);
+  const auto verdicts =
+      judge(cat(R"([{"name": "command", "options": {"run": ["/usr/bin/python3", ")", TROUPE_DOCS,
+                "/rewards/polite_and_right.py\"]}}]"),
+            thanks);
   EXPECT_EQ(verdicts[0].reward, 1.5) << verdicts[0].failure;
   EXPECT_EQ(verdicts[1].reward, 1) << verdicts[1].failure;
   EXPECT_EQ(verdicts[2].reward, 0.5) << verdicts[2].failure;
-  EXPECT_THAT(verdicts[0].parts, ElementsAre(Pair("command", 1.5), Pair("command/right", 1), Pair("command/polite", 1)));
+  EXPECT_THAT(verdicts[0].parts, ElementsAre(Pair("command", 1.5), Pair("command/right", 1),
+                                             Pair("command/polite", 1)));
 }
 
 }  // namespace

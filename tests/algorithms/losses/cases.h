@@ -13,12 +13,16 @@ using engine::loss::AnyLoss;
 using engine::loss::Expr;
 using engine::loss::Report;
 
-inline double draw(std::uint64_t stream, std::size_t i, double low, double high) { return low + (high - low) * uniform(23, stream, i); }
+inline double draw(std::uint64_t stream, std::size_t i, double low, double high) {
+  return low + (high - low) * uniform(23, stream, i);
+}
 
-/// Six sequences (three pairs) of different lengths with prompts that are not trained on; one sequence has no trained token.
+/// Six sequences (three pairs) of different lengths with prompts that are not trained on; one
+/// sequence has no trained token.
 inline Experience ragged_batch() {
   Experience b;
-  const std::vector<std::pair<std::size_t, std::size_t>> prompt_and_answer{{2, 5}, {2, 3}, {1, 4}, {1, 6}, {3, 0}, {3, 2}};
+  const std::vector<std::pair<std::size_t, std::size_t>> prompt_and_answer{{2, 5}, {2, 3}, {1, 4},
+                                                                           {1, 6}, {3, 0}, {3, 2}};
   for (const auto& [prompt, answer] : prompt_and_answer) {
     std::vector<float> mask(prompt + answer, 1);
     for (std::size_t t = 0; t < prompt; ++t) mask[t] = 0;
@@ -38,17 +42,20 @@ struct Sloped {
   std::vector<double> dlogp, dentropy;
 };
 
-inline Sloped slopes_of(const AnyLoss& loss, const std::vector<double>& logp, const std::vector<double>& entropy, const Experience& b,
-                        Report& report) {
+inline Sloped slopes_of(const AnyLoss& loss, const std::vector<double>& logp,
+                        const std::vector<double>& entropy, const Experience& b, Report& report) {
   const std::vector<Expr> leaves{engine::loss::variable(logp), engine::loss::variable(entropy)};
   std::vector<double> collision;
-  for (std::size_t t = 0; t < logp.size(); ++t) collision.push_back(-0.3 - 0.1 * static_cast<double>(b.tokens[t] % 5));
-  const Expr scalar = loss({.logp = leaves[0], .entropy = leaves[1], .collision = collision, .scores = {}}, b, report);
+  for (std::size_t t = 0; t < logp.size(); ++t)
+    collision.push_back(-0.3 - 0.1 * static_cast<double>(b.tokens[t] % 5));
+  const Expr scalar = loss(
+      {.logp = leaves[0], .entropy = leaves[1], .collision = collision, .scores = {}}, b, report);
   const auto slopes = gradients(scalar, leaves);
   return {scalar.value(), slopes[0], slopes[1]};
 }
 
-inline std::vector<double> part(const std::vector<double>& all, std::int32_t begin, std::int32_t end) {
+inline std::vector<double> part(const std::vector<double>& all, std::int32_t begin,
+                                std::int32_t end) {
   return {all.begin() + begin, all.begin() + end};
 }
 
@@ -68,8 +75,9 @@ inline std::vector<float> to_floats(const std::vector<double>& values) {
   return out;
 }
 
-/// The policy-gradient table of the reference (two samples, seven trained tokens). Its decimals are in float64, an Experience's columns in
-/// float32: the difference that a loss reads is put into logp in float64, so that exact ratios are tested.
+/// The policy-gradient table of the reference (two samples, seven trained tokens). Its decimals are
+/// in float64, an Experience's columns in float32: the difference that a loss reads is put into
+/// logp in float64, so that exact ratios are tested.
 struct PublishedTokens {
   Experience b;
   std::vector<double> logp;
@@ -78,7 +86,8 @@ struct PublishedTokens {
     b.append({1, 2, 3, 4}, {0, 1, 1, 1});
     b.old_logp = to_floats(with_prompt_token({{-1.2, -.5, -1.5, -.9}, {-.6, -1.2, -.9}}));
     const auto difference = with_prompt_token({{.2, 0, -.5, .2}, {.4, -.3, 0}});
-    for (std::size_t t = 0; t < b.tokens.size(); ++t) logp.push_back(static_cast<double>(b.old_logp[t]) + difference[t]);
+    for (std::size_t t = 0; t < b.tokens.size(); ++t)
+      logp.push_back(static_cast<double>(b.old_logp[t]) + difference[t]);
     b.advantage = {1, 1, 1, 1, 1, -.5f, -.5f, -.5f, -.5f};
   }
 };

@@ -1,5 +1,6 @@
-// Laws that every loss obeys, over one table of all losses and their settings: slopes are those of finite differences, a split into
-// micro-batches changes nothing, tokens that are not trained on may carry anything, a spec gives back the loss.
+// Laws that every loss obeys, over one table of all losses and their settings: slopes are those of
+// finite differences, a split into micro-batches changes nothing, tokens that are not trained on
+// may carry anything, a spec gives back the loss.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +34,8 @@ struct Case {
       entropy.push_back(draw(5, t, 0, 3));
       batch.rollout_logp.push_back(batch.old_logp[t] + static_cast<float>(draw(6, t, -0.5, 0.5)));
     }
-    for (std::uint64_t n = 0; n + 1 < batch.offsets.size(); ++n) batch.version.push_back(n % 4), batch.sample_id.push_back(n);
+    for (std::uint64_t n = 0; n + 1 < batch.offsets.size(); ++n)
+      batch.version.push_back(n % 4), batch.sample_id.push_back(n);
   }
 };
 
@@ -42,18 +44,22 @@ bool field_is(const AnyLoss& loss, const char* key, std::string_view word) {
   return field != nullptr && field->is_string() && field->string() == word;
 }
 
-// Losses with a weight that is a constant in the paper, though it depends on logp: finite differences would see it move. Their slopes are
-// checked where they are defined (sft_loss_test, dpo_loss_test, surrogate_test, grpo_loss_test).
+// Losses with a weight that is a constant in the paper, though it depends on logp: finite
+// differences would see it move. Their slopes are checked where they are defined (sft_loss_test,
+// dpo_loss_test, surrogate_test, grpo_loss_test).
 bool has_constants(const AnyLoss& loss) {
   const Json* weighting = loss.spec().fields.find("weighting");
   if (weighting != nullptr && weighting->boolean()) return true;
-  return field_is(loss, "kind", "dft") || field_is(loss, "policy_loss", "cispo") || field_is(loss, "policy_loss", "cispo_band") ||
-         field_is(loss, "policy_loss", "dppo_tv") || field_is(loss, "policy_loss", "vespo") || field_is(loss, "ratio", "sequence_token") ||
-         field_is(loss, "kl", "k1+") || field_is(loss, "kl", "k3+") || field_is(loss, "proximal", "loglinear") ||
-         field_is(loss, "proximal", "linear");
+  return field_is(loss, "kind", "dft") || field_is(loss, "policy_loss", "cispo") ||
+         field_is(loss, "policy_loss", "cispo_band") || field_is(loss, "policy_loss", "dppo_tv") ||
+         field_is(loss, "policy_loss", "vespo") || field_is(loss, "ratio", "sequence_token") ||
+         field_is(loss, "kl", "k1+") || field_is(loss, "kl", "k3+") ||
+         field_is(loss, "proximal", "loglinear") || field_is(loss, "proximal", "linear");
 }
 
-std::string title(const AnyLoss& loss) { return cat(loss.spec().name, " ", loss.spec().fields.dump()); }
+std::string title(const AnyLoss& loss) {
+  return cat(loss.spec().name, " ", loss.spec().fields.dump());
+}
 
 TEST(EveryLoss, HasTheSlopesOfFiniteDifferences) {
   const Case c;
@@ -65,13 +71,16 @@ TEST(EveryLoss, HasTheSlopesOfFiniteDifferences) {
     for (std::size_t t = 0; t < c.logp.size(); ++t) {
       auto up = c.logp, down = c.logp;
       up[t] += h, down[t] -= h;
-      const double by_logp =
-          (slopes_of(loss, up, c.entropy, c.batch, report).loss - slopes_of(loss, down, c.entropy, c.batch, report).loss) / (2 * h);
-      EXPECT_NEAR(claimed.dlogp[t], by_logp, 1e-7 * (1 + std::abs(by_logp))) << title(loss) << " token " << t;
+      const double by_logp = (slopes_of(loss, up, c.entropy, c.batch, report).loss -
+                              slopes_of(loss, down, c.entropy, c.batch, report).loss) /
+                             (2 * h);
+      EXPECT_NEAR(claimed.dlogp[t], by_logp, 1e-7 * (1 + std::abs(by_logp)))
+          << title(loss) << " token " << t;
       up = c.entropy, down = c.entropy;
       up[t] += h, down[t] -= h;
-      const double by_entropy =
-          (slopes_of(loss, c.logp, up, c.batch, report).loss - slopes_of(loss, c.logp, down, c.batch, report).loss) / (2 * h);
+      const double by_entropy = (slopes_of(loss, c.logp, up, c.batch, report).loss -
+                                 slopes_of(loss, c.logp, down, c.batch, report).loss) /
+                                (2 * h);
       EXPECT_NEAR(claimed.dentropy[t], by_entropy, 1e-7) << title(loss) << " token " << t;
     }
   }
@@ -92,7 +101,8 @@ TEST(EveryLoss, IsTheSumOverItsMicroBatches) {
                    end = c.batch.offsets[static_cast<std::size_t>(bounds[i + 1])];
         Report report;
         const auto slice = c.batch.slice(bounds[i], bounds[i + 1]);
-        const auto share = slopes_of(loss, part(c.logp, begin, end), part(c.entropy, begin, end), slice, report);
+        const auto share =
+            slopes_of(loss, part(c.logp, begin, end), part(c.entropy, begin, end), slice, report);
         sum += share.loss;
         dlogp.insert(dlogp.end(), share.dlogp.begin(), share.dlogp.end());
         dentropy.insert(dentropy.end(), share.dentropy.begin(), share.dentropy.end());
@@ -103,7 +113,8 @@ TEST(EveryLoss, IsTheSumOverItsMicroBatches) {
       EXPECT_EQ(dentropy, whole.dentropy) << title(loss);
       const auto expected = whole_report.values(), found = parts_report.values();
       ASSERT_EQ(expected.size(), found.size()) << title(loss);
-      for (const auto& [name, value] : expected) EXPECT_NEAR(found.at(name), value, 1e-12) << title(loss) << " " << name;
+      for (const auto& [name, value] : expected)
+        EXPECT_NEAR(found.at(name), value, 1e-12) << title(loss) << " " << name;
     }
   }
 }
@@ -111,12 +122,14 @@ TEST(EveryLoss, IsTheSumOverItsMicroBatches) {
 TEST(EveryLoss, DoesNotLookAtTokensThatAreNotTrainedOn) {
   const Case c;
   for (const auto& loss : catalog()) {
-    for (const double garbage : {1e4, -1e4, std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
+    for (const double garbage : {1e4, -1e4, std::numeric_limits<double>::quiet_NaN(),
+                                 -std::numeric_limits<double>::infinity()}) {
       Case dirty;
       for (std::size_t t = 0; t < c.logp.size(); ++t) {
         if (c.batch.mask[t] != 0) continue;
         dirty.logp[t] = garbage, dirty.entropy[t] = garbage;
-        dirty.batch.old_logp[t] = 0, dirty.batch.rollout_logp[t] = 9, dirty.batch.reference_logp[t] = 50;
+        dirty.batch.old_logp[t] = 0, dirty.batch.rollout_logp[t] = 9,
+        dirty.batch.reference_logp[t] = 50;
       }
       Report clean_report, dirty_report;
       const auto expected = slopes_of(loss, c.logp, c.entropy, c.batch, clean_report);
@@ -132,8 +145,10 @@ TEST(EveryLoss, DoesNotLookAtTokensThatAreNotTrainedOn) {
 TEST(EveryLoss, IsGivenBackByItsSpec) {
   using engine::loss::entry;
   engine::loss::LossTable table;
-  table.insert(entry<SftLoss>()), table.insert(entry<DpoLoss>()), table.insert(entry<GrpoLoss>()), table.insert(entry<PpoLoss>());
-  table.insert(entry<SimpoLoss>()), table.insert(entry<CpoLoss>()), table.insert(entry<OrpoLoss>()), table.insert(entry<KtoLoss>());
+  table.insert(entry<SftLoss>()), table.insert(entry<DpoLoss>()), table.insert(entry<GrpoLoss>()),
+      table.insert(entry<PpoLoss>());
+  table.insert(entry<SimpoLoss>()), table.insert(entry<CpoLoss>()), table.insert(entry<OrpoLoss>()),
+      table.insert(entry<KtoLoss>());
   for (const auto& loss : catalog()) {
     const auto again = make_loss(table, loss.spec());
     ASSERT_TRUE(again) << again.error().what;

@@ -1,4 +1,5 @@
-// Importance weights, filters and the proximal policy: published numbers (float64, computed independently) and each tool's form of them.
+// Importance weights, filters and the proximal policy: published numbers (float64, computed
+// independently) and each tool's form of them.
 #include "algorithms/losses/correction.h"
 
 #include <gtest/gtest.h>
@@ -23,17 +24,20 @@ struct Published {
     b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
     b.rollout_logp = {0, -1, -2, -.5f, -1.5f};
     const std::vector<double> difference{0, .1, 0, -.1, 1};
-    for (std::size_t t = 0; t < 5; ++t) proximal.push_back(static_cast<double>(b.rollout_logp[t]) + difference[t]);
+    for (std::size_t t = 0; t < 5; ++t)
+      proximal.push_back(static_cast<double>(b.rollout_logp[t]) + difference[t]);
   }
   void expect(const Correction& correction, const std::vector<double>& expected) const {
     ASSERT_TRUE(correction.validate("grpo"));
     Report report;
     const auto found = correction(proximal, b.rollout_logp, b, report);
-    for (std::size_t t = 0; t < 4; ++t) EXPECT_NEAR(found[t + 1], expected[t], 1e-9) << "token " << t;
+    for (std::size_t t = 0; t < 4; ++t)
+      EXPECT_NEAR(found[t + 1], expected[t], 1e-9) << "token " << t;
   }
 };
 
-constexpr double low = 0.9048374180, high = 2.7182818285, first = 1.1051709181, geometric = 1.2840254167;
+constexpr double low = 0.9048374180, high = 2.7182818285, first = 1.1051709181,
+                 geometric = 1.2840254167;
 
 TEST(Correction, WeightsHaveThePublishedValues) {
   const Published p;
@@ -45,9 +49,12 @@ TEST(Correction, WeightsHaveThePublishedValues) {
 
 TEST(Correction, AWeightOutOfItsBoundsIsCutOrZeroOrKept) {
   const Published p;
-  p.expect({.weight = Over::token, .outside = Outside::mask, .low = 0.95, .high = 2}, {first, 1, 0, 0});
-  p.expect({.weight = Over::token, .outside = Outside::truncate, .low = 0.95, .high = 2}, {first, 1, 0.95, 2});
-  p.expect({.weight = Over::token, .outside = Outside::keep, .low = 0.95, .high = 2}, {first, 1, low, high});
+  p.expect({.weight = Over::token, .outside = Outside::mask, .low = 0.95, .high = 2},
+           {first, 1, 0, 0});
+  p.expect({.weight = Over::token, .outside = Outside::truncate, .low = 0.95, .high = 2},
+           {first, 1, 0.95, 2});
+  p.expect({.weight = Over::token, .outside = Outside::keep, .low = 0.95, .high = 2},
+           {first, 1, low, high});
   p.expect({.weight = Over::sequence, .outside = Outside::mask, .high = 2}, {0, 0, 0, 0});
   p.expect({.weight = Over::sequence, .outside = Outside::truncate, .high = 2}, {2, 2, 2, 2});
 }
@@ -56,26 +63,37 @@ TEST(Correction, AFilterLeavesWholeSamplesOut) {
   const Published p;
   p.expect({.filter = FilterOver::geometric, .filter_low = 0.5, .filter_high = 1.2}, {0, 0, 0, 0});
   p.expect({.filter = FilterOver::geometric, .filter_low = 0.5, .filter_high = 1.3}, {1, 1, 1, 1});
-  p.expect({.weight = Over::token, .outside = Outside::keep, .filter = FilterOver::geometric, .filter_low = 0.5, .filter_high = 1.3},
+  p.expect({.weight = Over::token,
+            .outside = Outside::keep,
+            .filter = FilterOver::geometric,
+            .filter_low = 0.5,
+            .filter_high = 1.3},
            {first, 1, low, high});  // OpenRLHF's seq-mask-tis
 }
 
-// verl's rollout_rs: token_k2, seq_sum_k2, seq_mean_k2, seq_max_k2, and k3; the bound a little above the distance, or below.
+// verl's rollout_rs: token_k2, seq_sum_k2, seq_mean_k2, seq_max_k2, and k3; the bound a little
+// above the distance, or below.
 TEST(Correction, AFilterByADistanceHasAnUpperBoundAlone) {
   const Published p;
-  const double k2 = 0.5, k3 = std::exp(1.0) - 2, others2 = 0.005 + 0.005, others3 = std::exp(.1) + std::exp(-.1) - 2;
-  for (const auto& [by, last, others] : {std::tuple(FilterBy::k2, k2, others2), {FilterBy::k3, k3, others3}}) {
-    const auto filtered = [&](FilterOver over, double most) { return Correction{.filter = over, .filter_by = by, .filter_high = most}; };
+  const double k2 = 0.5, k3 = std::exp(1.0) - 2, others2 = 0.005 + 0.005,
+               others3 = std::exp(.1) + std::exp(-.1) - 2;
+  for (const auto& [by, last, others] :
+       {std::tuple(FilterBy::k2, k2, others2), {FilterBy::k3, k3, others3}}) {
+    const auto filtered = [&](FilterOver over, double most) {
+      return Correction{.filter = over, .filter_by = by, .filter_high = most};
+    };
     p.expect(filtered(FilterOver::token, last - 1e-6), {1, 1, 1, 0});
     p.expect(filtered(FilterOver::token, last + 1e-6), {1, 1, 1, 1});
-    for (const auto& [over, whole] :
-         {std::pair(FilterOver::sequence, last + others), {FilterOver::geometric, (last + others) / 4}, {FilterOver::greatest, last}}) {
+    for (const auto& [over, whole] : {std::pair(FilterOver::sequence, last + others),
+                                      {FilterOver::geometric, (last + others) / 4},
+                                      {FilterOver::greatest, last}}) {
       p.expect(filtered(over, whole - 1e-6), {0, 0, 0, 0});
       p.expect(filtered(over, whole + 1e-6), {1, 1, 1, 1});
     }
   }
   Report report;
-  Correction{.filter = FilterOver::token, .filter_by = FilterBy::k2, .filter_high = 0.1}(p.proximal, p.b.rollout_logp, p.b, report);
+  Correction{.filter = FilterOver::token, .filter_by = FilterBy::k2, .filter_high = 0.1}(
+      p.proximal, p.b.rollout_logp, p.b, report);
   EXPECT_NEAR(report.values().at("sampling/filtered_ratio"), 0.25, 1e-12);
 }
 
@@ -96,8 +114,11 @@ TEST(Correction, NonsenseIsRefused) {
   EXPECT_FALSE(Correction({.low = -1}).validate("grpo"));
   EXPECT_FALSE(Correction({.filter = FilterOver::token}).validate("grpo"));
   EXPECT_FALSE(Correction({.filter = FilterOver::greatest}).validate("grpo"));
-  EXPECT_FALSE(Correction({.filter = FilterOver::token, .filter_by = FilterBy::k2, .filter_high = 0}).validate("grpo"));
-  EXPECT_FALSE(Correction({.filter = FilterOver::sequence, .filter_low = 2, .filter_high = 2}).validate("grpo"));
+  EXPECT_FALSE(
+      Correction({.filter = FilterOver::token, .filter_by = FilterBy::k2, .filter_high = 0})
+          .validate("grpo"));
+  EXPECT_FALSE(Correction({.filter = FilterOver::sequence, .filter_low = 2, .filter_high = 2})
+                   .validate("grpo"));
   const Published p;
   Report report;
   EXPECT_THROW(Correction{.weight = Over::token}(p.proximal, {}, p.b, report), Bug);
@@ -128,7 +149,8 @@ TEST(EntropyMask, KeepsTheTokensAboveTheQuantile) {
   EXPECT_EQ(quantile({}, 0.5), 0);
   const std::vector<double> entropy{9, 0.1, 2, 0.3, 1, 0.2};
   const std::vector<float> mask{0, 1, 1, 1, 1, 1};
-  EXPECT_EQ(top_entropy_mask(entropy, mask, 0.4), (std::vector<double>{0, 0, 1, 0, 1, 0}));  // the 0.6-quantile lies between .3 and 1
+  EXPECT_EQ(top_entropy_mask(entropy, mask, 0.4),
+            (std::vector<double>{0, 0, 1, 0, 1, 0}));  // the 0.6-quantile lies between .3 and 1
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 using namespace troupe::test;
 using Kind = DpoLoss::Kind;
 
-// lp_w [-10, -12.5], lp_l [-14, -11], ref_w [-11, -12], ref_l [-13, -11.5], answers of 8, 10 and 12, 9 tokens; pairs interleaved.
+// lp_w [-10, -12.5], lp_l [-14, -11], ref_w [-11, -12], ref_l [-13, -11.5], answers of 8, 10 and
+// 12, 9 tokens; pairs interleaved.
 struct Published {
   Experience b;
   std::vector<double> logp;
@@ -32,12 +33,17 @@ struct Published {
     }
     b.unit = 2, b.count = 2;
   }
-  double loss(const DpoLoss& loss, Report& report) const { return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss; }
+  double loss(const DpoLoss& loss, Report& report) const {
+    return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss;
+  }
 };
 
 DpoLoss::Terms published_terms() {
-  const auto two = [](double first, double second) { return engine::loss::Expr(std::vector<double>{first, second}); };
-  return {{two(-10, -12.5), two(-14, -11)}, {two(-11, -12), two(-13, -11.5)}, {two(8, 10), two(12, 9)}};
+  const auto two = [](double first, double second) {
+    return engine::loss::Expr(std::vector<double>{first, second});
+  };
+  return {
+      {two(-10, -12.5), two(-14, -11)}, {two(-11, -12), two(-13, -11.5)}, {two(8, 10), two(12, 9)}};
 }
 
 using Divergence = DpoLoss::Divergence;
@@ -84,7 +90,9 @@ TEST(DpoLoss, OfOtherDivergencesHasThePublishedValues) {
   expect(Divergence::js_divergence, 0.6814281540);
   expect(Divergence::alpha_divergence, 0.6696472420);
   Report report;
-  EXPECT_NEAR(p.loss(DpoLoss{.divergence = Divergence::alpha_divergence, .divergence_alpha = 1}, report), 0.6712677647, 1e-9);
+  EXPECT_NEAR(
+      p.loss(DpoLoss{.divergence = Divergence::alpha_divergence, .divergence_alpha = 1}, report),
+      0.6712677647, 1e-9);
 }
 
 // reference/mindspeed.md: pi_c -10, pi_r -12, ref_c -11, ref_r -11.5.
@@ -101,7 +109,8 @@ TEST(DpoLoss, HasMindSpeedsUnitValues) {
   EXPECT_NEAR(pair({.kind = {Kind::ipo}}, sums), 21.7777778, 5e-8);
 }
 
-// (1 - sigmoid(0.1 (c - max(0, mean r)))) / 2 + (1 - sigmoid(0.1 (max(0, mean c) - r))) / 2 with mean c = 0.25, mean r = -0.25 -> 0.
+// (1 - sigmoid(0.1 (c - max(0, mean r)))) / 2 + (1 - sigmoid(0.1 (max(0, mean c) - r))) / 2 with
+// mean c = 0.25, mean r = -0.25 -> 0.
 TEST(DpoLoss, OfKtoPairsTakesTheKlOfTheOtherHalf) {
   const auto s = [](double x) { return 1 / (1 + std::exp(-x)); };
   const auto found = DpoLoss{}.per_pair(Kind::kto_pair, published_terms()).values();
@@ -119,31 +128,39 @@ TEST(DpoLoss, OfSeveralKindsIsTheirWeightedSum) {
   EXPECT_NEAR(p.loss(mpo, report), 0.8 * 0.6712677647 + 0.2 * 1.3628563081 + nll, 1e-9);
   EXPECT_NEAR(report.values().at("nll_loss"), nll, 1e-12);
   // MindSpeed's pref_ftx: the mean over answers of each one's mean
-  const DpoLoss ftx{.kind = {Kind::sigmoid, Kind::sft}, .weights = {1, 0.5}, .nll_mean = NllMean::answer};
+  const DpoLoss ftx{
+      .kind = {Kind::sigmoid, Kind::sft}, .weights = {1, 0.5}, .nll_mean = NllMean::answer};
   EXPECT_NEAR(p.loss(ftx, report), 0.6712677647 + 0.5 * (10.0 / 8 + 12.5 / 10) / 2, 1e-9);
 }
 
-// The shorter answer of the first pair has 8 tokens; the rejected one has 12, the last of which carries its whole log-probability.
+// The shorter answer of the first pair has 8 tokens; the rejected one has 12, the last of which
+// carries its whole log-probability.
 TEST(DpoLoss, DesensitizedToLengthWeighsTailsLess) {
   const Published p;
   Report report;
-  const double first = 1 - 0.5 * -1, second = 0.5 * -0.5 - 0.5;  // c - r; in the second pair the chosen answer is the longer one
+  const double first = 1 - 0.5 * -1,
+               second = 0.5 * -0.5 -
+                        0.5;  // c - r; in the second pair the chosen answer is the longer one
   const auto loss = [](double delta) { return std::log1p(std::exp(-0.1 * delta)); };
   EXPECT_NEAR(p.loss(DpoLoss{.ld_alpha = 0.5}, report), (loss(first) + loss(second)) / 2, 1e-12);
   EXPECT_NEAR(report.values().at("logps/rejected"), (0.5 * -14 - 11) / 2, 1e-12);
 }
 
-// Every token's log sum p^2 is -0.4 in slopes_of for token 1: a pair weighs exp(mean over y_w of (log p + 0.4) + the same of y_l).
+// Every token's log sum p^2 is -0.4 in slopes_of for token 1: a pair weighs exp(mean over y_w of
+// (log p + 0.4) + the same of y_l).
 TEST(DpoLoss, WithWeightsOfThePolicyHasTheirLossAndSlopes) {
   const Published p;
   Report report;
-  const double w0 = std::exp(-10.0 / 8 + 0.4 - 14.0 / 12 + 0.4), w1 = std::exp(-12.5 / 10 + 0.4 - 11.0 / 9 + 0.4);
+  const double w0 = std::exp(-10.0 / 8 + 0.4 - 14.0 / 12 + 0.4),
+               w1 = std::exp(-12.5 / 10 + 0.4 - 11.0 / 9 + 0.4);
   const std::vector<double> none(p.logp.size());
   const auto plain = slopes_of(DpoLoss{}, p.logp, none, p.b, report),
              found = slopes_of(DpoLoss{.weighting = true}, p.logp, none, p.b, report);
   EXPECT_NEAR(found.loss, (w0 * 0.5981388694 + w1 * 0.7443966601) / 2, 1e-9);
   for (std::size_t t = 0; t < p.logp.size(); ++t)
-    EXPECT_NEAR(found.dlogp[t], plain.dlogp[t] * (static_cast<std::int32_t>(t) < p.b.offsets[2] ? w0 : w1), 1e-12) << t;
+    EXPECT_NEAR(found.dlogp[t],
+                plain.dlogp[t] * (static_cast<std::int32_t>(t) < p.b.offsets[2] ? w0 : w1), 1e-12)
+        << t;
 }
 
 TEST(DpoLoss, ReportsWhatTrlReports) {
@@ -160,23 +177,30 @@ TEST(DpoLoss, ReportsWhatTrlReports) {
 }
 
 TEST(DpoLoss, RefusesWhatItWouldNotUse) {
-  const auto message = [](const DpoLoss& loss) { return loss.validate() ? std::string() : loss.validate().error().what; };
+  const auto message = [](const DpoLoss& loss) {
+    return loss.validate() ? std::string() : loss.validate().error().what;
+  };
   EXPECT_NE(message({.label_smoothing = 0.1}).find("cdpo or robust"), std::string::npos);
   EXPECT_NE(message({.kind = {Kind::robust}, .label_smoothing = 0.5}), "");
   EXPECT_NE(message({.kind = {Kind::exo_pair}}), "");
   EXPECT_NE(message({.beta = 0}), "");
   EXPECT_NE(message({.kind = {Kind::discopop}, .discopop_tau = 0}), "");
   EXPECT_NE(message({.kind = {}}), "");
-  EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::sft}, .weights = {1}}).find("one for each of the 2 kinds"), std::string::npos);
+  EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::sft}, .weights = {1}})
+                .find("one for each of the 2 kinds"),
+            std::string::npos);
   EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::sft}, .weights = {1, 0}}), "");
   EXPECT_NE(message({.ld_alpha = 1.5}), "");
-  EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::bco_pair}, .divergence = Divergence::js_divergence}).find("bco_pair"),
-            std::string::npos);
+  EXPECT_NE(
+      message({.kind = {Kind::sigmoid, Kind::bco_pair}, .divergence = Divergence::js_divergence})
+          .find("bco_pair"),
+      std::string::npos);
   EXPECT_NE(message({.kind = {Kind::aot}, .weighting = true}).find("aot"), std::string::npos);
 }
 
 TEST(DpoLoss, AsksForTheWholeBatchWhereItsPairsAreMixed) {
-  for (const Kind kind : {Kind::aot, Kind::aot_unpaired, Kind::kto_pair}) EXPECT_TRUE(DpoLoss{.kind = {kind}}.needs().whole_batch);
+  for (const Kind kind : {Kind::aot, Kind::aot_unpaired, Kind::kto_pair})
+    EXPECT_TRUE(DpoLoss{.kind = {kind}}.needs().whole_batch);
   EXPECT_TRUE((DpoLoss{.kind = {Kind::sigmoid, Kind::sft}, .weighting = true}.needs().whole_batch));
   EXPECT_FALSE((DpoLoss{.kind = {Kind::sigmoid, Kind::sft}}.needs().whole_batch));
   EXPECT_TRUE((DpoLoss{.weighting = true}.needs().collision));

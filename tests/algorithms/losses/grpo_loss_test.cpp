@@ -27,39 +27,46 @@ struct Published : PublishedTokens {
       loss.aggregation = aggregation;
       ASSERT_TRUE(loss.validate());
       set_constants(b, aggregation, 7, 8);
-      EXPECT_NEAR((*this)(loss), value, 1e-9) << names_of(aggregation)[static_cast<std::size_t>(aggregation)];
+      EXPECT_NEAR((*this)(loss), value, 1e-9)
+          << names_of(aggregation)[static_cast<std::size_t>(aggregation)];
     }
   }
 };
 
 TEST(GrpoLoss, ClipHasThePublishedValues) {
-  Published().expect({.surrogate = {.clip_high = 0.28}}, -0.2318482972, -0.3433462610, -0.1502139892);
+  Published().expect({.surrogate = {.clip_high = 0.28}}, -0.2318482972, -0.3433462610,
+                     -0.1502139892);
 }
 
 TEST(GrpoLoss, TwoSidedClipHasThePublishedValues) {
-  Published().expect({.surrogate = {.clip_high = 0.28, .delta = 1.4}}, -0.2395003553, -0.3499051680, -0.1530835110);
+  Published().expect({.surrogate = {.clip_high = 0.28, .delta = 1.4}}, -0.2395003553, -0.3499051680,
+                     -0.1530835110);
 }
 
 TEST(GrpoLoss, SequenceRatioHasThePublishedValues) {
-  Published().expect({.surrogate = {.clip_high = 0.28}, .ratio = RatioLevel::sequence}, -0.2291811776, -0.3357709968, -0.1468998111);
+  Published().expect({.surrogate = {.clip_high = 0.28}, .ratio = RatioLevel::sequence},
+                     -0.2291811776, -0.3357709968, -0.1468998111);
 }
 
 TEST(GrpoLoss, K3HasThePublishedValues) {
   Published p;
-  const auto difference = with_prompt_token({{.1, .2, -.2, .1}, {.1, -.1, .1}});  // log pi - log ref
+  const auto difference =
+      with_prompt_token({{.1, .2, -.2, .1}, {.1, -.1, .1}});  // log pi - log ref
   p.b.reference_logp.assign(p.b.tokens.size(), -1);
   for (std::size_t t = 0; t < p.logp.size(); ++t) p.logp[t] = -1 + difference[t];
   p.b.old_logp.clear();
   p.b.advantage.assign(p.b.tokens.size(), 0);
   p.expect({.beta = 1, .kl_times_ratio = false}, 0.0087003358, 0.0092363002, 0.0040408813);
-  p.expect({.beta = 1, .kl_times_ratio = true}, 0.0087003358, 0.0092363002, 0.0040408813);  // the ratio is 1
+  p.expect({.beta = 1, .kl_times_ratio = true}, 0.0087003358, 0.0092363002,
+           0.0040408813);  // the ratio is 1
 }
 
 TEST(GrpoLoss, CountsClippedTokensOnTheSideWhereTheyAreClipped) {
   Published p;
   p.b.count = 7;
   Report report;
-  slopes_of(GrpoLoss{.surrogate = {.clip_high = 0.28}}, p.logp, std::vector<double>(p.logp.size()), p.b, report);
+  slopes_of(GrpoLoss{.surrogate = {.clip_high = 0.28}}, p.logp, std::vector<double>(p.logp.size()),
+            p.b, report);
   const auto values = report.values();
   EXPECT_NEAR(values.at("clip_ratio/region_mean"), 1.0 / 7, 1e-12);
   EXPECT_NEAR(values.at("clip_ratio/low_mean"), 1.0 / 7, 1e-12);
@@ -75,7 +82,8 @@ TEST(GrpoLoss, WithoutOldLogProbabilitiesTheRatioIsOneAndItsSlopeThatOfLogPi) {
   Report report;
   const auto out = slopes_of(GrpoLoss{}, p.logp, std::vector<double>(p.logp.size()), p.b, report);
   EXPECT_NEAR(out.loss, -(4 * 1 - 3 * 0.5) / 7, 1e-15);
-  for (std::size_t t = 0; t < p.logp.size(); ++t) EXPECT_NEAR(out.dlogp[t], -p.b.mask[t] * p.b.advantage[t] / 7.0, 1e-12);
+  for (std::size_t t = 0; t < p.logp.size(); ++t)
+    EXPECT_NEAR(out.dlogp[t], -p.b.mask[t] * p.b.advantage[t] / 7.0, 1e-12);
   EXPECT_EQ(report.values().at("ratio/min"), 1);
   EXPECT_EQ(report.values().at("ratio/max"), 1);
 }
@@ -105,15 +113,18 @@ TEST(GrpoLoss, TheProximalPolicyMayBeGuessedFromTheVersions) {
                       .proximal = Proximal::loglinear,
                       .version = 5,
                       .aggregation = Aggregation::token_local};
-  // Half way for the first answer, at the behaviour for the second; weight times ratio is pi / behaviour wherever the proximal policy is.
+  // Half way for the first answer, at the behaviour for the second; weight times ratio is pi /
+  // behaviour wherever the proximal policy is.
   double expected = 0;
   for (std::size_t t = 0; t < p.logp.size(); ++t)
     if (p.b.mask[t] != 0)
-      expected -= std::exp(p.logp[t] - static_cast<double>(p.b.old_logp[t])) * static_cast<double>(p.b.advantage[t]) / 7;
+      expected -= std::exp(p.logp[t] - static_cast<double>(p.b.old_logp[t])) *
+                  static_cast<double>(p.b.advantage[t]) / 7;
   EXPECT_NEAR(p(loss), expected, 1e-12);
   Report report;
   const auto out = slopes_of(loss, p.logp, std::vector<double>(p.logp.size()), p.b, report);
-  EXPECT_NEAR(report.values().at("ratio/max"), std::exp(0.4), 1e-12) << "of the second answer, whose share is 0";
+  EXPECT_NEAR(report.values().at("ratio/max"), std::exp(0.4), 1e-12)
+      << "of the second answer, whose share is 0";
   EXPECT_NEAR(out.dlogp[1], -std::exp(0.2) / 7, 1e-12);
 }
 
@@ -123,7 +134,8 @@ TEST(GrpoLoss, AWeightOfTheSampleMultipliesItsSurrogateAndNotItsKl) {
   p.b.rollout_logp = p.b.old_logp;
   for (float& logp : p.b.rollout_logp) logp -= 0.5f;
   p.b.reference_logp.assign(p.b.tokens.size(), -1);
-  const GrpoLoss bare{.beta = 0.5}, weighed{.beta = 0.5, .correction = {.weight = Over::token, .high = 0}};
+  const GrpoLoss bare{.beta = 0.5},
+      weighed{.beta = 0.5, .correction = {.weight = Over::token, .high = 0}};
   const GrpoLoss no_kl{};
   EXPECT_NEAR(p(weighed) - p(bare), (std::exp(0.5) - 1) * p(no_kl), 1e-7);
 }
@@ -147,7 +159,8 @@ TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
   }
   EXPECT_FALSE(GrpoLoss{.beta = 0.1}.advantage_is_all());
   EXPECT_FALSE(GrpoLoss{.entropy_coef = 0.1}.advantage_is_all());
-  EXPECT_FALSE(GrpoLoss{.top_entropy_quantile = 0.5}.advantage_is_all()) << "its entropies are part of the quantile";
+  EXPECT_FALSE(GrpoLoss{.top_entropy_quantile = 0.5}.advantage_is_all())
+      << "its entropies are part of the quantile";
   EXPECT_TRUE(GrpoLoss{.correction = {.weight = Over::token}}.advantage_is_all());
 }
 
@@ -170,7 +183,8 @@ TEST(Kl, IsHeldAsEachToolHoldsIt) {
   EXPECT_EQ(kl(KlEstimator::k1, 30, KlClamp::verl).value(), 30);
   EXPECT_EQ(kl(KlEstimator::k1, -30, KlClamp::openrlhf).value(), -10);
   EXPECT_EQ(kl(KlEstimator::k2, 30, KlClamp::openrlhf).value(), 10);
-  EXPECT_NEAR(kl(KlEstimator::k3, 0.3, KlClamp::verl).value(), kl(KlEstimator::k3, 0.3).value(), 1e-15);
+  EXPECT_NEAR(kl(KlEstimator::k3, 0.3, KlClamp::verl).value(), kl(KlEstimator::k3, 0.3).value(),
+              1e-15);
 }
 
 TEST(Kl, EstimatorsHaveThePublishedValues) {
@@ -196,7 +210,8 @@ TEST(GrpoLoss, NonsenseIsRefused) {
 TEST(GrpoLoss, AnUpdateThatTrainsNothingHasLossZero) {
   Published p;
   p.b.mask.assign(p.b.tokens.size(), 0);
-  for (const auto aggregation : {Aggregation::sequence, Aggregation::token_local, Aggregation::token_global, Aggregation::constant}) {
+  for (const auto aggregation : {Aggregation::sequence, Aggregation::token_local,
+                                 Aggregation::token_global, Aggregation::constant}) {
     set_constants(p.b, aggregation, 0, 8);
     EXPECT_EQ(p(GrpoLoss{.aggregation = aggregation}), 0);
   }

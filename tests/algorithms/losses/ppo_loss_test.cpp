@@ -1,4 +1,5 @@
-// PPO's policy and value losses on the published inputs: numbers computed independently in float64, to 1e-9; and their slopes.
+// PPO's policy and value losses on the published inputs: numbers computed independently in float64,
+// to 1e-9; and their slopes.
 #include "algorithms/losses/ppo_loss.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +45,8 @@ TEST(PpoLoss, DualClipHasThePublishedValue) {
   Report report;
   const std::vector<double> logp{0, -2 + std::log(4)}, entropy(2);
   EXPECT_NEAR(slopes_of(PpoLoss{}, logp, entropy, b, report).loss, 2.0, 1e-9);
-  EXPECT_NEAR(slopes_of(PpoLoss{.surrogate = {.dual_clip = 3}}, logp, entropy, b, report).loss, 1.5, 1e-9);
+  EXPECT_NEAR(slopes_of(PpoLoss{.surrogate = {.dual_clip = 3}}, logp, entropy, b, report).loss, 1.5,
+              1e-9);
 }
 
 TEST(PpoLoss, KlAndEntropyAreTermsOfTheLoss) {
@@ -69,7 +71,8 @@ struct Critic {
   std::vector<double> values;
 };
 
-/// The differences that matter are put into the values, in float64: V - R and V - V_old as the table has them.
+/// The differences that matter are put into the values, in float64: V - R and V - V_old as the
+/// table has them.
 Critic published_critic() {
   Critic c;
   c.b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
@@ -79,8 +82,8 @@ Critic published_critic() {
   return c;
 }
 
-double value_loss(const ValueLoss& loss, const std::vector<double>& values, const Experience& b, Report& report,
-                  std::vector<double>* slopes = nullptr) {
+double value_loss(const ValueLoss& loss, const std::vector<double>& values, const Experience& b,
+                  Report& report, std::vector<double>* slopes = nullptr) {
   engine::loss::TokenStats now;
   now.scores.push_back(engine::loss::variable(values));
   const Expr scalar = loss(now, b, report);
@@ -111,7 +114,8 @@ TEST(ValueLoss, WithoutAClipIsHalfTheMeanSquareAndHuberIsStraightFarAway) {
   c.b.value.clear(), c.b.returns = {90, 6, 6, 8, 10}, c.values = {90, 5, 1, 9, 4};
   Report report;
   EXPECT_NEAR(value_loss({.clip = 0}, c.values, c.b, report), (1 + 25 + 1 + 36) / 8.0, 1e-12);
-  EXPECT_NEAR(value_loss({.clip = 0, .huber = 5}, c.values, c.b, report), (.5 + 12.5 + .5 + (5 * 6 - 12.5)) / 4, 1e-12);
+  EXPECT_NEAR(value_loss({.clip = 0, .huber = 5}, c.values, c.b, report),
+              (.5 + 12.5 + .5 + (5 * 6 - 12.5)) / 4, 1e-12);
 }
 
 TEST(ValueLoss, HasTheSlopesOfFiniteDifferences) {
@@ -125,8 +129,10 @@ TEST(ValueLoss, HasTheSlopesOfFiniteDifferences) {
     return b;
   }();
   std::vector<double> values;
-  for (std::size_t t = 0; t < made.tokens.size(); ++t) values.push_back(static_cast<double>(made.value[t]) + draw(13, t, -.6, .6));
-  for (const ValueLoss loss : {ValueLoss{}, ValueLoss{.clip = 0}, ValueLoss{.clip = 0.3, .huber = 0.7, .coef = 0.1}}) {
+  for (std::size_t t = 0; t < made.tokens.size(); ++t)
+    values.push_back(static_cast<double>(made.value[t]) + draw(13, t, -.6, .6));
+  for (const ValueLoss loss :
+       {ValueLoss{}, ValueLoss{.clip = 0}, ValueLoss{.clip = 0.3, .huber = 0.7, .coef = 0.1}}) {
     Report report;
     std::vector<double> claimed;
     value_loss(loss, values, made, report, &claimed);
@@ -134,7 +140,8 @@ TEST(ValueLoss, HasTheSlopesOfFiniteDifferences) {
     for (std::size_t t = 0; t < values.size(); ++t) {
       auto up = values, down = values;
       up[t] += h, down[t] -= h;
-      const double found = (value_loss(loss, up, made, report) - value_loss(loss, down, made, report)) / (2 * h);
+      const double found =
+          (value_loss(loss, up, made, report) - value_loss(loss, down, made, report)) / (2 * h);
       EXPECT_NEAR(claimed[t], found, 1e-7) << "token " << t;
     }
   }
@@ -145,8 +152,10 @@ TEST(ValueLoss, ASplitChangesNothingAndWhatIsNotTrainedOnMayCarryAnything) {
   std::vector<double> values;
   for (std::size_t t = 0; t < b.tokens.size(); ++t) {
     const bool trained = b.mask[t] != 0;
-    b.value.push_back(trained ? static_cast<float>(draw(11, t, -1, 1)) : std::numeric_limits<float>::quiet_NaN());
-    b.returns.push_back(trained ? static_cast<float>(draw(12, t, -2, 2)) : std::numeric_limits<float>::quiet_NaN());
+    b.value.push_back(trained ? static_cast<float>(draw(11, t, -1, 1))
+                              : std::numeric_limits<float>::quiet_NaN());
+    b.returns.push_back(trained ? static_cast<float>(draw(12, t, -2, 2))
+                                : std::numeric_limits<float>::quiet_NaN());
     values.push_back(trained ? draw(13, t, -2, 2) : std::numeric_limits<double>::quiet_NaN());
   }
   b.count = 20;
@@ -154,12 +163,14 @@ TEST(ValueLoss, ASplitChangesNothingAndWhatIsNotTrainedOnMayCarryAnything) {
   const double together = value_loss({}, values, b, whole);
   double apart = 0;
   for (std::int32_t n = 0; n < b.sequences(); n += 2) {
-    const auto begin = b.offsets[static_cast<std::size_t>(n)], end = b.offsets[static_cast<std::size_t>(n) + 2];
+    const auto begin = b.offsets[static_cast<std::size_t>(n)],
+               end = b.offsets[static_cast<std::size_t>(n) + 2];
     apart += value_loss({}, part(values, begin, end), b.slice(n, n + 2), parts);
   }
   EXPECT_NEAR(together, apart, 1e-12);
   EXPECT_TRUE(std::isfinite(together));
-  for (const auto& [key, value] : whole.values()) EXPECT_NEAR(value, parts.values().at(key), 1e-12) << key;
+  for (const auto& [key, value] : whole.values())
+    EXPECT_NEAR(value, parts.values().at(key), 1e-12) << key;
 }
 
 TEST(ValueLoss, RefusesNonsenseAndAMissingColumnIsABug) {

@@ -1,4 +1,5 @@
-// Every preference loss with every kind: lines of the table over which the catalog's laws are tested.
+// Every preference loss with every kind: lines of the table over which the catalog's laws are
+// tested.
 #pragma once
 
 #include <vector>
@@ -28,11 +29,16 @@ inline std::vector<algorithms::DpoLoss> dpo_family() {
     losses.push_back(loss);
   }
   for (const auto divergence : all_of<DpoLoss::Divergence>()) {
-    losses.push_back({.kind = {Kind::ipo}, .beta = 0.3, .divergence = divergence, .divergence_alpha = 0.4});
-    losses.push_back({.kind = {Kind::robust}, .beta = 0.3, .label_smoothing = 0.1, .divergence = divergence});
+    losses.push_back(
+        {.kind = {Kind::ipo}, .beta = 0.3, .divergence = divergence, .divergence_alpha = 0.4});
+    losses.push_back(
+        {.kind = {Kind::robust}, .beta = 0.3, .label_smoothing = 0.1, .divergence = divergence});
   }
   losses.push_back({.kind = {Kind::sigmoid, Kind::bco_pair, Kind::sft}, .weights = {0.8, 0.2, 1}});
-  losses.push_back({.kind = {Kind::cdpo, Kind::sft}, .weights = {1, 0.5}, .label_smoothing = 0.1, .nll_mean = algorithms::NllMean::answer});
+  losses.push_back({.kind = {Kind::cdpo, Kind::sft},
+                    .weights = {1, 0.5},
+                    .label_smoothing = 0.1,
+                    .nll_mean = algorithms::NllMean::answer});
   losses.push_back({.kind = {Kind::sigmoid_norm}, .ld_alpha = 0.5});
   losses.push_back({.kind = {Kind::aot}, .ld_alpha = 0});
   return losses;
@@ -49,7 +55,8 @@ inline std::vector<engine::loss::AnyLoss> reference_free_family() {
   std::vector<engine::loss::AnyLoss> losses{OrpoLoss{}, OrpoLoss{.beta = 0.25}};
   for (const auto kind : all_of<SimpoLoss::Kind>()) {
     losses.emplace_back(SimpoLoss{.kind = kind});
-    losses.emplace_back(SimpoLoss{.kind = kind, .alpha = 0.25, .nll_weight = 0.5, .nll_mean = NllMean::answer});
+    losses.emplace_back(
+        SimpoLoss{.kind = kind, .alpha = 0.25, .nll_weight = 0.5, .nll_mean = NllMean::answer});
   }
   losses.emplace_back(SimpoLoss{.label_smoothing = 0.1});
   for (const auto kind : all_of<CpoLoss::Kind>()) losses.emplace_back(CpoLoss{.kind = kind});
@@ -60,7 +67,8 @@ inline std::vector<engine::loss::AnyLoss> reference_free_family() {
 inline std::vector<engine::loss::AnyLoss> kto_family() {
   using namespace algorithms;
   std::vector<engine::loss::AnyLoss> losses;
-  for (const auto kind : all_of<KtoLoss::Kind>()) losses.emplace_back(KtoLoss{.kind = kind, .beta = 0.4, .desirable_weight = 1.5});
+  for (const auto kind : all_of<KtoLoss::Kind>())
+    losses.emplace_back(KtoLoss{.kind = kind, .beta = 0.4, .desirable_weight = 1.5});
   return losses;
 }
 

@@ -30,17 +30,22 @@ struct Published {
     b.unit = 2, b.count = 2;
     set_nll_tokens(b);
   }
-  double loss(const AnyLoss& loss, Report& report) const { return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss; }
+  double loss(const AnyLoss& loss, Report& report) const {
+    return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss;
+  }
 };
 
-Two averages() { return {std::vector<double>{-10.0 / 8, -1.25}, std::vector<double>{-14.0 / 12, -11.0 / 9}}; }
+Two averages() {
+  return {std::vector<double>{-10.0 / 8, -1.25}, std::vector<double>{-14.0 / 12, -11.0 / 9}};
+}
 
 TEST(SimpoLoss, HasThePublishedValues) {
   const Published p;
   Report report;
   EXPECT_NEAR(p.loss(SimpoLoss{.beta = 2, .gamma_beta_ratio = 0.25}, report), 1.0450278945, 1e-9);
   EXPECT_NEAR(p.loss(SimpoLoss{.beta = 0.1, .gamma_beta_ratio = 5}, report), 0.9775396219, 1e-9);
-  const auto original = SimpoLoss{.beta = 2, .gamma_beta_ratio = 0.25}.per_pair(averages()).values(),
+  const auto original =
+                 SimpoLoss{.beta = 2, .gamma_beta_ratio = 0.25}.per_pair(averages()).values(),
              trl = SimpoLoss{.beta = 0.1, .gamma_beta_ratio = 5}.per_pair(averages()).values();
   EXPECT_NEAR(original[0], 1.0810367535, 1e-9);
   EXPECT_NEAR(original[1], 1.0090190356, 1e-9);
@@ -63,8 +68,11 @@ TEST(SimpoLoss, BendsRewardsAsAlphaPoDoes) {
   const Published p;
   Report report;
   const auto bent = [](double x) { return (1 - std::exp(-0.25 * x)) / 0.25; };
-  const auto pair = [&](double w, double l) { return std::log1p(std::exp(-2 * (bent(w) - bent(l) - 0.25))); };
-  EXPECT_NEAR(p.loss(SimpoLoss{.alpha = 0.25}, report), (pair(-1.25, -14.0 / 12) + pair(-1.25, -11.0 / 9)) / 2, 1e-12);
+  const auto pair = [&](double w, double l) {
+    return std::log1p(std::exp(-2 * (bent(w) - bent(l) - 0.25)));
+  };
+  EXPECT_NEAR(p.loss(SimpoLoss{.alpha = 0.25}, report),
+              (pair(-1.25, -14.0 / 12) + pair(-1.25, -11.0 / 9)) / 2, 1e-12);
   EXPECT_NEAR(report.values().at("rewards/chosen"), 2 * bent(-1.25), 1e-12);
   EXPECT_NEAR(report.values().at("logps/chosen"), -1.25, 1e-12);
 }
@@ -90,7 +98,8 @@ TEST(CpoLoss, HasThePublishedValues) {
   const Published p;
   Report report;
   EXPECT_NEAR(p.loss(CpoLoss{.nll_weight = 0}, report), 0.6419861501, 1e-9);
-  const auto pairs = CpoLoss{}.per_pair({std::vector<double>{-10, -12.5}, std::vector<double>{-14, -11}}).values();
+  const auto pairs =
+      CpoLoss{}.per_pair({std::vector<double>{-10, -12.5}, std::vector<double>{-14, -11}}).values();
   EXPECT_NEAR(pairs[0], 0.5130152524, 1e-9);
   EXPECT_NEAR(pairs[1], 0.7709570478, 1e-9);
   EXPECT_NEAR(p.loss(CpoLoss{}, report), 0.6419861501 + 22.5 / 18, 1e-9);
@@ -122,7 +131,8 @@ TEST(OrpoLoss, KeepsPromptsOutOfTheOdds) {
   set_nll_tokens(b);
   Report report, expected;
   Published shorter = p;
-  for (const std::size_t n : {0u, 2u}) shorter.b.mask[static_cast<std::size_t>(b.offsets[n]) + 1] = 0;
+  for (const std::size_t n : {0u, 2u})
+    shorter.b.mask[static_cast<std::size_t>(b.offsets[n]) + 1] = 0;
   set_nll_tokens(shorter.b);
   with_prompt.loss(OrpoLoss{}, report), shorter.loss(OrpoLoss{}, expected);
   EXPECT_EQ(report.values().at("log_odds_chosen"), expected.values().at("log_odds_chosen"));

@@ -1,4 +1,5 @@
-// Losses of reward models on the published inputs, to 1e-9, and the laws that every loss obeys, over scores instead of log-probabilities.
+// Losses of reward models on the published inputs, to 1e-9, and the laws that every loss obeys,
+// over scores instead of log-probabilities.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +21,8 @@ struct Scored {
   Columns dscores;
 };
 
-Scored slopes_of_scores(const AnyLoss& loss, const Columns& scores, const Experience& b, Report& report) {
+Scored slopes_of_scores(const AnyLoss& loss, const Columns& scores, const Experience& b,
+                        Report& report) {
   engine::loss::TokenStats now;
   for (const auto& column : scores) now.scores.push_back(engine::loss::variable(column));
   const Expr scalar = loss(now, b, report);
@@ -41,7 +43,9 @@ struct LastTokens {
     }
     b.unit = 2, b.count = static_cast<double>(last.size()) / 2;
   }
-  double loss(const OrmLoss& loss, Report& report) const { return slopes_of_scores(loss, scores, b, report).loss; }
+  double loss(const OrmLoss& loss, Report& report) const {
+    return slopes_of_scores(loss, scores, b, report).loss;
+  }
 };
 
 TEST(OrmLoss, HasThePublishedValues) {
@@ -53,12 +57,14 @@ TEST(OrmLoss, HasThePublishedValues) {
   EXPECT_NEAR(p.loss(OrmLoss{.center = 1}, report) - p.loss(OrmLoss{}, report), 1.3, 1e-9);
   p.b.label = {0.5, 0, 0, 0};
   EXPECT_NEAR(p.loss(OrmLoss{}, report), 0.8627279552, 1e-9);
-  EXPECT_NEAR(p.loss(OrmLoss{.kind = OrmLoss::Kind::log_exp}, report), 0.7711006659, 1e-9) << "log_exp knows no margin";
+  EXPECT_NEAR(p.loss(OrmLoss{.kind = OrmLoss::Kind::log_exp}, report), 0.7711006659, 1e-9)
+      << "log_exp knows no margin";
 }
 
 TEST(OrmLoss, HasMindSpeedsValue) {
   Report report;
-  EXPECT_NEAR(LastTokens({1.2, 0.4}).loss(OrmLoss{}, report), 0.3711007, 5e-8);  // published with seven digits
+  EXPECT_NEAR(LastTokens({1.2, 0.4}).loss(OrmLoss{}, report), 0.3711007,
+              5e-8);  // published with seven digits
   EXPECT_NEAR(LastTokens({1.2, 0.4}).loss(OrmLoss{}, report), std::log1p(std::exp(-0.8)), 1e-12);
 }
 
@@ -78,7 +84,8 @@ TEST(OrmLoss, RefusesNonsense) {
   EXPECT_TRUE(OrmLoss{.center = 0.01}.validate());
 }
 
-// Two sequences; steps end at tokens 2 and 4 of the first and 3 of the second, of classes 1, 0 and 1.
+// Two sequences; steps end at tokens 2 and 4 of the first and 3 of the second, of classes 1, 0
+// and 1.
 struct Steps {
   Experience b;
   Columns scores;
@@ -89,7 +96,8 @@ struct Steps {
     b.count = 3;
     for (std::size_t c = 0; c < classes; ++c) {
       scores.emplace_back();
-      for (std::size_t t = 0; t < b.tokens.size(); ++t) scores.back().push_back(draw(7 + c, t, -4, 4));
+      for (std::size_t t = 0; t < b.tokens.size(); ++t)
+        scores.back().push_back(draw(7 + c, t, -4, 4));
     }
   }
 };
@@ -101,7 +109,8 @@ TEST(PrmLoss, IsTheMeanCrossEntropyOfTheJudgedTokens) {
     const auto right = static_cast<std::size_t>(p.b.classes[t]);
     double normaliser = 0;
     bool greatest = true;
-    for (const auto& column : p.scores) normaliser += std::exp(column[t]), greatest = greatest && column[t] <= p.scores[right][t];
+    for (const auto& column : p.scores)
+      normaliser += std::exp(column[t]), greatest = greatest && column[t] <= p.scores[right][t];
     sum += std::log(normaliser) - p.scores[right][t];
     hits += greatest;
   }
@@ -109,19 +118,22 @@ TEST(PrmLoss, IsTheMeanCrossEntropyOfTheJudgedTokens) {
   EXPECT_NEAR(slopes_of_scores(PrmLoss{}, p.scores, p.b, report).loss, sum / 3, 1e-12);
   EXPECT_NEAR(report.values().at("accuracy"), hits / 3, 1e-12);
   const PrmLoss placeholder{.reward_tokens = {5, 9, 11}};
-  EXPECT_NEAR(slopes_of_scores(placeholder, p.scores, p.b, report).loss, sum / 3, 1e-12) << "held to the reward tokens";
+  EXPECT_NEAR(slopes_of_scores(placeholder, p.scores, p.b, report).loss, sum / 3, 1e-12)
+      << "held to the reward tokens";
 }
 
 TEST(PrmLoss, TakesLogProbabilitiesOfTheWholeVocabularyAsTheyAre) {
   const Steps p(2);
   Report report;
-  const auto found = slopes_of_scores(PrmLoss{.reward_tokens = {5, 9}, .whole_vocabulary = true}, p.scores, p.b, report);
+  const auto found = slopes_of_scores(PrmLoss{.reward_tokens = {5, 9}, .whole_vocabulary = true},
+                                      p.scores, p.b, report);
   EXPECT_NEAR(found.loss, -(p.scores[1][2] + p.scores[0][4] + p.scores[1][8]) / 3, 1e-12);
 }
 
 TEST(PrmLoss, DoesNotOverflowWhereScoresAreLarge) {
   Steps p(2);
-  for (std::size_t t = 0; t < p.scores[0].size(); ++t) p.scores[0][t] = 2000, p.scores[1][t] = -2000;
+  for (std::size_t t = 0; t < p.scores[0].size(); ++t)
+    p.scores[0][t] = 2000, p.scores[1][t] = -2000;
   Report report;
   EXPECT_NEAR(slopes_of_scores(PrmLoss{}, p.scores, p.b, report).loss, 2 * 4000.0 / 3, 1e-9);
 }
@@ -135,7 +147,8 @@ TEST(PrmLoss, InFloat32IsTheOtherButForItsRounding) {
     EXPECT_NEAR(rounded.loss, exact.loss, 1e-6);
     EXPECT_NE(rounded.loss, exact.loss);
     for (std::size_t c = 0; c < classes; ++c)
-      for (std::size_t t = 0; t < p.b.tokens.size(); ++t) EXPECT_NEAR(rounded.dscores[c][t], exact.dscores[c][t], 1e-6);
+      for (std::size_t t = 0; t < p.b.tokens.size(); ++t)
+        EXPECT_NEAR(rounded.dscores[c][t], exact.dscores[c][t], 1e-6);
     EXPECT_EQ(rounded_report.values(), report.values());
   }
 }
@@ -145,17 +158,21 @@ TEST(PrmLoss, InFloat32HasTheSlopesOfFiniteDifferences) {
   Report report;
   const PrmLoss loss{.float32 = true};
   const auto claimed = slopes_of_scores(loss, p.scores, p.b, report);
-  const double h = 1.0 / 128;  // wide enough that the rounding of the loss, some 1e-7, is not the slope
+  const double h =
+      1.0 / 128;  // wide enough that the rounding of the loss, some 1e-7, is not the slope
   for (std::size_t c = 0; c < p.scores.size(); ++c)
     for (std::size_t t = 0; t < p.b.tokens.size(); ++t) {
       auto up = p.scores, down = p.scores;
       up[c][t] += h, down[c][t] -= h;
-      const double slope = (slopes_of_scores(loss, up, p.b, report).loss - slopes_of_scores(loss, down, p.b, report).loss) / (2 * h);
+      const double slope = (slopes_of_scores(loss, up, p.b, report).loss -
+                            slopes_of_scores(loss, down, p.b, report).loss) /
+                           (2 * h);
       EXPECT_NEAR(claimed.dscores[c][t], slope, 5e-5) << "class " << c << " token " << t;
     }
 }
 
-// What torch 2.13 gives for the logits (0, 13.25): 1 - p is 15 units of 2^-23, and not 14.77 of them.
+// What torch 2.13 gives for the logits (0, 13.25): 1 - p is 15 units of 2^-23, and not 14.77 of
+// them.
 TEST(PrmLoss, InFloat32RoundsAsTorchDoes) {
   LastTokens p({13.25});
   p.scores.insert(p.scores.begin(), std::vector<double>(p.b.tokens.size(), 0.0));
@@ -173,7 +190,8 @@ TEST(PrmLoss, RefusesNonsense) {
   EXPECT_FALSE((PrmLoss{.reward_tokens = {4, 4}}.validate()));
   EXPECT_FALSE(PrmLoss{.whole_vocabulary = true}.validate());
   EXPECT_TRUE((PrmLoss{.reward_tokens = {4, 5}, .whole_vocabulary = true}.validate()));
-  EXPECT_FALSE((PrmLoss{.reward_tokens = {4, 5}, .whole_vocabulary = true, .float32 = true}.validate()));
+  EXPECT_FALSE(
+      (PrmLoss{.reward_tokens = {4, 5}, .whole_vocabulary = true, .float32 = true}.validate()));
   Steps p(2);
   p.b.classes.clear();
   Report report;
@@ -217,8 +235,11 @@ TEST(RewardLosses, HaveTheSlopesOfFiniteDifferences) {
       for (std::size_t t = 0; t < b.tokens.size(); ++t) {
         auto up = scores, down = scores;
         up[c][t] += h, down[c][t] -= h;
-        const double slope = (slopes_of_scores(loss, up, b, report).loss - slopes_of_scores(loss, down, b, report).loss) / (2 * h);
-        EXPECT_NEAR(claimed.dscores[c][t], slope, 1e-8) << loss.spec().name << " class " << c << " token " << t;
+        const double slope = (slopes_of_scores(loss, up, b, report).loss -
+                              slopes_of_scores(loss, down, b, report).loss) /
+                             (2 * h);
+        EXPECT_NEAR(claimed.dscores[c][t], slope, 1e-8)
+            << loss.spec().name << " class " << c << " token " << t;
       }
   }
 }
@@ -232,11 +253,13 @@ TEST(RewardLosses, AreTheSumOverTheirMicroBatches) {
     for (std::int32_t n = 0; n < b.sequences(); n += b.unit) {
       Columns mine;
       for (const auto& column : scores)
-        mine.push_back(part(column, b.offsets[static_cast<std::size_t>(n)], b.offsets[static_cast<std::size_t>(n + b.unit)]));
+        mine.push_back(part(column, b.offsets[static_cast<std::size_t>(n)],
+                            b.offsets[static_cast<std::size_t>(n + b.unit)]));
       Report report;
       const auto share = slopes_of_scores(loss, mine, b.slice(n, n + b.unit), report);
       sum += share.loss;
-      for (std::size_t c = 0; c < slopes.size(); ++c) slopes[c].insert(slopes[c].end(), share.dscores[c].begin(), share.dscores[c].end());
+      for (std::size_t c = 0; c < slopes.size(); ++c)
+        slopes[c].insert(slopes[c].end(), share.dscores[c].begin(), share.dscores[c].end());
       parts_report.merge(report);
     }
     EXPECT_NEAR(sum, whole.loss, 1e-12) << loss.spec().name;
@@ -251,7 +274,8 @@ TEST(RewardLosses, DoNotLookAtTokensThatAreNotJudged) {
   for (const auto& [loss, scores, b] : all_cases()) {
     Report clean, dirty;
     const auto expected = slopes_of_scores(loss, scores, b, clean);
-    for (const double garbage : {1e4, std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
+    for (const double garbage : {1e4, std::numeric_limits<double>::quiet_NaN(),
+                                 -std::numeric_limits<double>::infinity()}) {
       auto changed = scores;
       for (auto& column : changed)
         for (std::size_t t = 0; t < column.size(); ++t)
@@ -264,7 +288,8 @@ TEST(RewardLosses, DoNotLookAtTokensThatAreNotJudged) {
 }
 
 TEST(RewardLosses, AreGivenBackByTheirSpecs) {
-  const engine::loss::LossTable table{engine::loss::entry<OrmLoss>(), engine::loss::entry<PrmLoss>()};
+  const engine::loss::LossTable table{engine::loss::entry<OrmLoss>(),
+                                      engine::loss::entry<PrmLoss>()};
   for (const auto& [loss, scores, b] : all_cases()) {
     const auto again = make_loss(table, loss.spec());
     ASSERT_TRUE(again) << again.error().what;

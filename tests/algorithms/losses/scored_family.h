@@ -1,4 +1,5 @@
-// Every loss of a model with a score head, or of candidates in its place: lines of the tables over which the catalog's laws are tested.
+// Every loss of a model with a score head, or of candidates in its place: lines of the tables over
+// which the catalog's laws are tested.
 #pragma once
 
 #include <vector>
@@ -11,7 +12,8 @@ namespace troupe::test {
 
 inline std::vector<engine::loss::AnyLoss> orm_family() {
   using algorithms::OrmLoss;
-  return {OrmLoss{}, OrmLoss{.center = 0.1}, OrmLoss{.kind = OrmLoss::Kind::log_exp, .center = 0.01}};
+  return {OrmLoss{}, OrmLoss{.center = 0.1},
+          OrmLoss{.kind = OrmLoss::Kind::log_exp, .center = 0.01}};
 }
 
 inline std::vector<engine::loss::AnyLoss> value_family() {
@@ -19,7 +21,8 @@ inline std::vector<engine::loss::AnyLoss> value_family() {
   return {ValueLoss{}, ValueLoss{.clip = 0, .coef = 0.1}, ValueLoss{.clip = 0.5, .huber = 0.3}};
 }
 
-/// Judged by a score head of two labels, in float64 and rounded as torch does, and by the language head at two tokens.
+/// Judged by a score head of two labels, in float64 and rounded as torch does, and by the language
+/// head at two tokens.
 inline std::vector<engine::loss::AnyLoss> prm_family() {
   using algorithms::PrmLoss;
   return {PrmLoss{}, PrmLoss{.float32 = true}, PrmLoss{.reward_tokens = {5, 11}},

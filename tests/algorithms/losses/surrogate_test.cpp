@@ -1,4 +1,5 @@
-// The surrogates on the published inputs, in float64: numbers computed independently, to 1e-9; and slopes of those with constant weights.
+// The surrogates on the published inputs, in float64: numbers computed independently, to 1e-9; and
+// slopes of those with constant weights.
 #include "algorithms/losses/surrogate.h"
 
 #include <gtest/gtest.h>
@@ -48,35 +49,44 @@ struct Published {
 };
 
 TEST(Surrogate, ClipHasThePublishedValues) {
-  Published().expect({.clip_high = .28}, RatioLevel::token, {-0.2318482972, -0.3433462610, -1.2017119136, -0.1502139892});
-  const auto values = Published().tokens({.clip_high = .28}, RatioLevel::token, Published().logp).values();
-  const std::vector<double> expected{0, -1.2214027582, -1, -.6065306597, -1.2214027582, 0, .7459123488, .4, .5};
-  for (const std::size_t t : {1, 2, 3, 4, 6, 7, 8}) EXPECT_NEAR(values[t], expected[t], 1e-9) << "token " << t;
+  Published().expect({.clip_high = .28}, RatioLevel::token,
+                     {-0.2318482972, -0.3433462610, -1.2017119136, -0.1502139892});
+  const auto values =
+      Published().tokens({.clip_high = .28}, RatioLevel::token, Published().logp).values();
+  const std::vector<double> expected{
+      0, -1.2214027582, -1, -.6065306597, -1.2214027582, 0, .7459123488, .4, .5};
+  for (const std::size_t t : {1, 2, 3, 4, 6, 7, 8})
+    EXPECT_NEAR(values[t], expected[t], 1e-9) << "token " << t;
 }
 
 TEST(Surrogate, TwoSidedClipHasThePublishedValues) {
-  Published().expect({.clip_high = .28, .delta = 1.4}, RatioLevel::token, {-0.2395003553, -0.3499051680, -1.2246680880, -0.1530835110});
+  Published().expect({.clip_high = .28, .delta = 1.4}, RatioLevel::token,
+                     {-0.2395003553, -0.3499051680, -1.2246680880, -0.1530835110});
 }
 
 TEST(Surrogate, CispoHasThePublishedValuesOfBothTools) {
-  Published().expect({.kind = Kind::cispo, .clip_high = 5}, RatioLevel::token, {0.2812147285, 0.3763785533, 1.3173249365, 0.1646656171});
+  Published().expect({.kind = Kind::cispo, .clip_high = 5}, RatioLevel::token,
+                     {0.2812147285, 0.3763785533, 1.3173249365, 0.1646656171});
   Published().expect({.kind = Kind::cispo_band, .clip_high = .28}, RatioLevel::token,
                      {0.3257147528, 0.4283406698, 1.4991923444, 0.1873990431});
 }
 
 TEST(Surrogate, SapoHasThePublishedValues) {
-  Published().expect({.kind = Kind::sapo}, RatioLevel::token, {-0.5117443841, -0.7262285842, -2.5418000445, -0.3177250056});
+  Published().expect({.kind = Kind::sapo}, RatioLevel::token,
+                     {-0.5117443841, -0.7262285842, -2.5418000445, -0.3177250056});
 }
 
 TEST(Surrogate, GspoHasThePublishedValuesInBothForms) {
   for (const auto level : {RatioLevel::sequence, RatioLevel::sequence_token})
-    Published().expect({.clip_high = .28}, level, {-0.2291811776, -0.3357709968, -1.1751984889, -0.1468998111});
+    Published().expect({.clip_high = .28}, level,
+                       {-0.2291811776, -0.3357709968, -1.1751984889, -0.1468998111});
 }
 
 TEST(Surrogate, TheKlOfThePublishedInputsHasThePublishedValues) {
   Published p;
   const Expr reference = with_prompt_token({{-1.1, -.7, -1.8, -.8}, {-.3, -1.4, -1}});
-  p.expect(kl(KlEstimator::k3, Expr(p.logp) - reference), {0.0087003358, 0.0092363002, 0.0323270507, 0.0040408813});
+  p.expect(kl(KlEstimator::k3, Expr(p.logp) - reference),
+           {0.0087003358, 0.0092363002, 0.0323270507, 0.0040408813});
 }
 
 double one_token(const Surrogate& surrogate, double ratio, double advantage) {
@@ -96,16 +106,20 @@ TEST(Surrogate, DualClipBoundsTheLossOfABadTokenThatBecameLikely) {
 
 TEST(Surrogate, GmpoTakesTheGeometricMeanOfClippedRatios) {
   Published p;
-  // Row 0 (A = 1): min(x, clip(x, -.2, .28)) of .2, 0, -.5, .2; row 1 (A = -.5): max(x, clip(x)) of .4, -.3, 0.
+  // Row 0 (A = 1): min(x, clip(x, -.2, .28)) of .2, 0, -.5, .2; row 1 (A = -.5): max(x, clip(x)) of
+  // .4, -.3, 0.
   const double first = std::exp((.2 + 0 - .5 + .2) / 4), second = std::exp((.4 - .2 + 0) / 3);
-  const auto values = p.tokens({.kind = Kind::gmpo, .clip_high = .28}, RatioLevel::token, p.logp).values();
+  const auto values =
+      p.tokens({.kind = Kind::gmpo, .clip_high = .28}, RatioLevel::token, p.logp).values();
   EXPECT_NEAR(values[1], -first, 1e-12);
   EXPECT_NEAR(values[8], .5 * second, 1e-12);
 }
 
 TEST(Surrogate, VespoWeighsAnAnswerByItsWholeRatio) {
   Published p;
-  const auto phi = [](double k, double lambda, double x) { return std::exp(lambda + k * x - lambda * std::exp(x)); };
+  const auto phi = [](double k, double lambda, double x) {
+    return std::exp(lambda + k * x - lambda * std::exp(x));
+  };
   const auto values = p.tokens({.kind = Kind::vespo}, RatioLevel::token, p.logp).values();
   EXPECT_NEAR(values[1], phi(2, 3, -.1) * 1, 1e-12);         // -phi A log pi, log pi = -1
   EXPECT_NEAR(values[7], phi(3, 2, .1) * -.5 * 1.5, 1e-12);  // A = -.5, log pi = -1.5
@@ -113,25 +127,37 @@ TEST(Surrogate, VespoWeighsAnAnswerByItsWholeRatio) {
 
 TEST(Surrogate, DroIsSquareInTheLogRatio) {
   Published p;
-  EXPECT_NEAR(p.tokens({.kind = Kind::dro, .dro_beta = .1}, RatioLevel::token, p.logp).values()[1], -(-1 - .05 * .04), 1e-12);
+  EXPECT_NEAR(p.tokens({.kind = Kind::dro, .dro_beta = .1}, RatioLevel::token, p.logp).values()[1],
+              -(-1 - .05 * .04), 1e-12);
 }
 
 // Probabilities moved by .067, 0, -.088, .090 (A = 1) and .27, -.078, 0 (A = -.5).
 TEST(Surrogate, DppoLeavesOutTokensWhoseProbabilityMovedTooFarOnTheSideOfTheAdvantage) {
   Published p;
-  const auto values = p.tokens({.kind = Kind::dppo_tv, .clip_low = .05, .clip_high = .08}, RatioLevel::token, p.logp).values();
-  const std::vector<double> expected{0, std::exp(.2), .5, 2 * std::exp(-.5), 0, 0, -.1 * std::exp(.4), 0, -.45};
-  for (std::size_t t = 1; t < expected.size(); ++t) EXPECT_NEAR(values[t], expected[t], 1e-12) << "token " << t;
-  EXPECT_NEAR(one_token({.kind = Kind::dppo_tv, .clip_low = 1}, std::exp(5), -.5), .5 * 20 * 5, 1e-12) << "a ratio counts at most 20 times";
+  const auto values = p.tokens({.kind = Kind::dppo_tv, .clip_low = .05, .clip_high = .08},
+                               RatioLevel::token, p.logp)
+                          .values();
+  const std::vector<double> expected{
+      0, std::exp(.2), .5, 2 * std::exp(-.5), 0, 0, -.1 * std::exp(.4), 0, -.45};
+  for (std::size_t t = 1; t < expected.size(); ++t)
+    EXPECT_NEAR(values[t], expected[t], 1e-12) << "token " << t;
+  EXPECT_NEAR(one_token({.kind = Kind::dppo_tv, .clip_low = 1}, std::exp(5), -.5), .5 * 20 * 5,
+              1e-12)
+      << "a ratio counts at most 20 times";
 }
 
-// Covariances about A = 2.5 / 7 and log pi = -6.8 / 7: -.018, .303, -.661, .174; -.661, .453, -.061. The ratio of the .453 is clipped.
+// Covariances about A = 2.5 / 7 and log pi = -6.8 / 7: -.018, .303, -.661, .174; -.661, .453,
+// -.061. The ratio of the .453 is clipped.
 TEST(Surrogate, ClipCovLeavesOutTokensOfAMiddlingCovarianceThatAreNotClipped) {
   Published p;
   p.b.sample_id = {3, 8};
   const auto plain = p.tokens({.clip_high = .28}, RatioLevel::token, p.logp).values();
   const auto zeros = [&](double ratio, double low, double high) {
-    const Surrogate loss{.kind = Kind::clip_cov, .clip_high = .28, .cov_ratio = ratio, .cov_low = low, .cov_high = high};
+    const Surrogate loss{.kind = Kind::clip_cov,
+                         .clip_high = .28,
+                         .cov_ratio = ratio,
+                         .cov_low = low,
+                         .cov_high = high};
     const auto values = p.tokens(loss, RatioLevel::token, p.logp).values();
     std::vector<std::size_t> out;
     for (const std::size_t t : {1, 2, 3, 4, 6, 7, 8}) {
@@ -145,7 +171,8 @@ TEST(Surrogate, ClipCovLeavesOutTokensOfAMiddlingCovarianceThatAreNotClipped) {
   };
   EXPECT_EQ(zeros(.5, .1, 1), (std::vector<std::size_t>{2, 4}));
   EXPECT_EQ(zeros(.5, .1, .2), (std::vector<std::size_t>{4}));
-  EXPECT_EQ(zeros(.5, .4, 1), (std::vector<std::size_t>{})) << "what is clipped already is not drawn";
+  EXPECT_EQ(zeros(.5, .4, 1), (std::vector<std::size_t>{}))
+      << "what is clipped already is not drawn";
   EXPECT_EQ(zeros(.15, .1, 1).size(), 1u);
   EXPECT_EQ(zeros(1e-4, .1, 1).size(), 1u) << "at least one";
 }
@@ -153,10 +180,20 @@ TEST(Surrogate, ClipCovLeavesOutTokensOfAMiddlingCovarianceThatAreNotClipped) {
 TEST(Surrogate, KlCovHoldsTheTokensOfTheGreatestCovariance) {
   Published p;
   p.b.sample_id = {3, 8};
-  const auto values = p.tokens({.kind = Kind::kl_cov, .cov_ratio = .3, .cov_kl = 2}, RatioLevel::token, p.logp).values();
-  const std::vector<double> expected{0, -std::exp(.2), -1, -std::exp(-.5), -std::exp(.2), 0, .5 * std::exp(.4), .5 * std::exp(-.3) + 2 * .3,
+  const auto values =
+      p.tokens({.kind = Kind::kl_cov, .cov_ratio = .3, .cov_kl = 2}, RatioLevel::token, p.logp)
+          .values();
+  const std::vector<double> expected{0,
+                                     -std::exp(.2),
+                                     -1,
+                                     -std::exp(-.5),
+                                     -std::exp(.2),
+                                     0,
+                                     .5 * std::exp(.4),
+                                     .5 * std::exp(-.3) + 2 * .3,
                                      .5};
-  for (const std::size_t t : {1, 2, 3, 4, 6, 7, 8}) EXPECT_NEAR(values[t], expected[t], 1e-12) << "token " << t;
+  for (const std::size_t t : {1, 2, 3, 4, 6, 7, 8})
+    EXPECT_NEAR(values[t], expected[t], 1e-12) << "token " << t;
 }
 
 // Where a weight is a constant, the slope by logp is minus that weight times the advantage.
@@ -168,7 +205,8 @@ TEST(Surrogate, NoGradientFlowsThroughAConstantWeight) {
     const auto losses = p.tokens(surrogate, RatioLevel::token, now);
     const auto slope = gradients(sum(where(p.b.mask, losses, 0.0)), std::span(&now, 1))[0];
     for (std::size_t t = 0; t < p.logp.size(); ++t)
-      EXPECT_NEAR(slope[t], p.b.mask[t] == 0 ? 0 : losses.values()[t] / p.logp[t], 1e-12) << "token " << t;
+      EXPECT_NEAR(slope[t], p.b.mask[t] == 0 ? 0 : losses.values()[t] / p.logp[t], 1e-12)
+          << "token " << t;
   }
 }
 
@@ -178,7 +216,8 @@ TEST(Ratio, TheTwoSequenceFormsHaveTheSameSlopeWhereTheAdvantageIsThatOfTheWhole
   std::vector<std::vector<double>> slopes;
   for (const auto level : {RatioLevel::sequence, RatioLevel::sequence_token}) {
     p.b.count = p.b.scale = 1;
-    const Expr loss = averaged(Aggregation::sequence, p.tokens({.clip_high = .28}, level, now), p.b);
+    const Expr loss =
+        averaged(Aggregation::sequence, p.tokens({.clip_high = .28}, level, now), p.b);
     slopes.push_back(gradients(loss, std::span(&now, 1))[0]);
   }
   for (std::size_t t = 0; t < p.logp.size(); ++t) EXPECT_NEAR(slopes[0][t], slopes[1][t], 1e-12);
@@ -196,7 +235,8 @@ TEST(Ratio, OfAWholeAnswerIsTheProductOverItsTokens) {
 TEST(Averaging, SequencesWithoutATrainedTokenCountOrNot) {
   Published p;
   p.b.append({1, 2}, {0, 0});
-  for (const auto aggregation : {Aggregation::sequence, Aggregation::sequence_sum, Aggregation::constant}) {
+  for (const auto aggregation :
+       {Aggregation::sequence, Aggregation::sequence_sum, Aggregation::constant}) {
     set_constants(p.b, aggregation, 7, 8);
     EXPECT_EQ(p.b.count, 3);
     set_constants(p.b, aggregation, 7, 8, {.empty_sequences = false});

@@ -1,4 +1,5 @@
-// Adapter files: what is written is read again, and hostile ones are refused with words before anything is allocated for them.
+// Adapter files: what is written is read again, and hostile ones are refused with words before
+// anything is allocated for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,11 +27,13 @@ struct AdapterFile : testing::Test {
   ~AdapterFile() override { std::filesystem::remove_all(folder); }
 
   void save() {
-    nn::LogicalTensors tensors(decoder->parameters().trained(), {decoder->parameters().trained().values()}, nullptr);
+    nn::LogicalTensors tensors(decoder->parameters().trained(),
+                               {decoder->parameters().trained().values()}, nullptr);
     value_or_throw(save_adapter(folder, tensors, config, decoder->spec(), "base"));
   }
   // The saved file with one tensor changed, added (no such name) or left out (no values).
-  void rewrite(const std::string& name, std::vector<std::int64_t> shape, std::vector<float> values) {
+  void rewrite(const std::string& name, std::vector<std::int64_t> shape,
+               std::vector<float> values) {
     const std::string path = folder + "/adapter_model.safetensors";
     std::map<std::string, std::vector<float>> all;
     std::vector<checkpoint::SafetensorsWriter::Plan> plans;
@@ -43,10 +46,13 @@ struct AdapterFile : testing::Test {
         value_or_throw(file.read_f32(tensor.name, all[tensor.name]));
       }
     }
-    if (!values.empty()) plans.push_back({name, checkpoint::StoredType::f32, std::move(shape)}), all[name] = std::move(values);
+    if (!values.empty())
+      plans.push_back({name, checkpoint::StoredType::f32, std::move(shape)}),
+          all[name] = std::move(values);
     std::filesystem::remove(path);
     auto writer = value_or_throw(checkpoint::SafetensorsWriter::create(path, plans));
-    for (const auto& tensor : std::vector(writer.tensors())) value_or_throw(writer.write(tensor.name, all[tensor.name]));
+    for (const auto& tensor : std::vector(writer.tensors()))
+      value_or_throw(writer.write(tensor.name, all[tensor.name]));
     value_or_throw(writer.finish());
   }
   std::string refusal() {
@@ -58,7 +64,8 @@ struct AdapterFile : testing::Test {
     return loaded ? "taken" : loaded.error().what;
   }
 
-  const std::string folder = testing::TempDir() + "troupe_adapter_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string folder = testing::TempDir() + "troupe_adapter_" +
+                             testing::UnitTest::GetInstance()->current_test_info()->name();
   std::unique_ptr<ops::Device> device = ops::make_cpu_device({.threads = 1});
   LoraConfig config{.targets = {"q_proj", "down_proj"}, .rank = 2, .alpha = 4, .dora = true};
   test::GridModel model = test::grid_model("", 4, 2, 1, false, false);
@@ -75,13 +82,16 @@ TEST_F(AdapterFile, ThatIsWrittenIsReadAgainToTheBit) {
   EXPECT_TRUE(is_adapter(folder));
 }
 
-// Cohere's pairs are neighbours in its files: rows 2i and 2i + 1 of a head of 6 there are rows i and i + 3 here.
+// Cohere's pairs are neighbours in its files: rows 2i and 2i + 1 of a head of 6 there are rows i
+// and i + 3 here.
 TEST_F(AdapterFile, HasItsRowsInTheOrderOfItsBase) {
   model.spec.architecture = "CohereForCausalLM", model.spec.head_order = {6, 6, true};
   decoder = test::grid_decoder(*device, model, 3, test::Mesh(), false);
   save();
-  const auto file = value_or_throw(checkpoint::SafetensorsFile::open(folder + "/adapter_model.safetensors"));
-  for (const std::string tensor : {"self_attn.q_proj.lora_B.weight", "self_attn.q_proj.lora_magnitude_vector"}) {
+  const auto file =
+      value_or_throw(checkpoint::SafetensorsFile::open(folder + "/adapter_model.safetensors"));
+  for (const std::string tensor :
+       {"self_attn.q_proj.lora_B.weight", "self_attn.q_proj.lora_magnitude_vector"}) {
     const std::string name = "model.layers.1." + tensor;
     const auto inside = ops::to_host(*device, decoder->parameters().at(name).value);
     std::vector<float> stored(inside.size());
@@ -89,7 +99,9 @@ TEST_F(AdapterFile, HasItsRowsInTheOrderOfItsBase) {
     const std::size_t columns = inside.size() / 24;
     for (std::size_t row = 0; row < 24; ++row)
       for (std::size_t c = 0; c < columns; ++c)
-        EXPECT_EQ(stored[row * columns + c], inside[(row / 6 * 6 + row % 6 / 2 + row % 2 * 3) * columns + c]) << tensor << " row " << row;
+        EXPECT_EQ(stored[row * columns + c],
+                  inside[(row / 6 * 6 + row % 6 / 2 + row % 2 * 3) * columns + c])
+            << tensor << " row " << row;
   }
   const auto before = ops::to_host(*device, decoder->parameters().values());
   device->fill(decoder->parameters().trained().values(), 0);
@@ -100,7 +112,8 @@ TEST_F(AdapterFile, HasItsRowsInTheOrderOfItsBase) {
 TEST_F(AdapterFile, WithAnotherShapeIsRefused) {
   save();
   rewrite(q_a, {3, 20}, std::vector<float>(60, 0.5f));
-  EXPECT_THAT(refusal(), testing::AllOf(HasSubstr("q_proj.lora_A.weight"), HasSubstr("expected [2, 20]"), HasSubstr("found [3, 20]")));
+  EXPECT_THAT(refusal(), testing::AllOf(HasSubstr("q_proj.lora_A.weight"),
+                                        HasSubstr("expected [2, 20]"), HasSubstr("found [3, 20]")));
 }
 
 TEST_F(AdapterFile, WithoutATensorIsRefused) {
@@ -111,7 +124,8 @@ TEST_F(AdapterFile, WithoutATensorIsRefused) {
 
 TEST_F(AdapterFile, WithATensorTooManyIsRefused) {
   save();
-  rewrite("base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight", {2, 20}, std::vector<float>(40, 0.5f));
+  rewrite("base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight", {2, 20},
+          std::vector<float>(40, 0.5f));
   EXPECT_THAT(refusal(), HasSubstr("has a place for tensor"));
 }
 
@@ -132,7 +146,8 @@ TEST_F(AdapterFile, WithNanIsRefused) {
 TEST_F(AdapterFile, WithAnotherBasesWeightIsRefusedAndWithItsOwnTaken) {
   save();
   const std::string name = "base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight";
-  auto values = ops::to_host(*device, decoder->parameters().at("model.layers.0.self_attn.q_proj.weight").value);
+  auto values = ops::to_host(
+      *device, decoder->parameters().at("model.layers.0.self_attn.q_proj.weight").value);
   rewrite(name, {24, 20}, values);
   EXPECT_EQ(refusal(), "taken");
   values[5] += 1;

@@ -17,7 +17,9 @@ namespace troupe {
 namespace {
 
 struct Files : ::testing::Test {
-  std::string folder = (std::filesystem::path(::testing::TempDir()) / ("troupe-file-test-" + std::to_string(::getpid()))).string();
+  std::string folder = (std::filesystem::path(::testing::TempDir()) /
+                        ("troupe-file-test-" + std::to_string(::getpid())))
+                           .string();
   Files() { std::filesystem::create_directories(folder); }
   ~Files() override { std::filesystem::remove_all(folder); }
 };
@@ -57,17 +59,22 @@ using LostPages = Files;
 
 TEST_F(LostPages, EndTheProcessWithTheNameOfTheFile) {
   const std::string one = folder + "/one", two = folder + "/two";
-  for (const std::string& path : {one, two}) ASSERT_TRUE(write_file_durably(path, std::string(100000, 'x')));
+  for (const std::string& path : {one, two})
+    ASSERT_TRUE(write_file_durably(path, std::string(100000, 'x')));
   const auto read_last = [&](bool shorten) {
     exit_on_lost_pages(7);
-    auto first = value_or_throw(MappedFile::open(one)), second = value_or_throw(MappedFile::open(two));
+    auto first = value_or_throw(MappedFile::open(one)),
+         second = value_or_throw(MappedFile::open(two));
     const MappedFile moved = std::move(second);
     first = value_or_throw(MappedFile::open(one));
     if (shorten) std::filesystem::resize_file(two, 10);
-    quiet_thread("reader", [&] { std::_Exit(moved.bytes()[90000] == std::byte{'x'} ? 0 : 1); }).join();
+    quiet_thread("reader", [&] {
+      std::_Exit(moved.bytes()[90000] == std::byte{'x'} ? 0 : 1);
+    }).join();
   };
   EXPECT_EXIT(read_last(false), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(read_last(true), testing::ExitedWithCode(7), "troupe: .*/two: expected the bytes that were there when it was opened");
+  EXPECT_EXIT(read_last(true), testing::ExitedWithCode(7),
+              "troupe: .*/two: expected the bytes that were there when it was opened");
 }
 
 TEST_F(LostPages, AreToldOfOnlyWhereAFileIsMapped) {
@@ -84,9 +91,12 @@ TEST(QuietThread, LeavesSignalsToOthersButThoseOfItsOwnInstructions) {
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   quiet_thread("quiet", [&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); }).join();
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
-  for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1}) EXPECT_EQ(sigismember(&inside, signal), 1) << signal;
-  for (const int signal : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) EXPECT_EQ(sigismember(&inside, signal), 0) << signal;
-  for (const int signal : {SIGINT, SIGTERM, SIGBUS}) EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1})
+    EXPECT_EQ(sigismember(&inside, signal), 1) << signal;
+  for (const int signal : {SIGBUS, SIGSEGV, SIGFPE, SIGILL})
+    EXPECT_EQ(sigismember(&inside, signal), 0) << signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGBUS})
+    EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
 }
 
 // More than are told apart: all can be read all the same.

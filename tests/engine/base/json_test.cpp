@@ -14,7 +14,8 @@ std::string problem(std::string_view text, JsonLimits limits = {}) {
 }
 
 TEST(Json, KeepsTheOrderOfMembersAndTheKindOfNumbers) {
-  const auto value = parse_json(R"({"b":1,"a":[1.0,-2,true,null,"x"],"big":9223372036854775807})", "here");
+  const auto value =
+      parse_json(R"({"b":1,"a":[1.0,-2,true,null,"x"],"big":9223372036854775807})", "here");
   ASSERT_TRUE(value);
   EXPECT_EQ(value->dump(), R"({"b":1,"a":[1.0,-2,true,null,"x"],"big":9223372036854775807})");
 }
@@ -33,10 +34,12 @@ TEST(Json, RefusesWithThePlace) {
             "here: not valid JSON at line 4, column 5: the key \"a\" stands twice in one object");
   EXPECT_THAT(problem("[1] x"), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem("\"\xff\""), HasSubstr("not UTF-8"));
-  EXPECT_EQ(problem("[\n" + std::string(100000, '[')), "here: not valid JSON at line 2, column 64: nested deeper than 64 levels");
+  EXPECT_EQ(problem("[\n" + std::string(100000, '[')),
+            "here: not valid JSON at line 2, column 64: nested deeper than 64 levels");
   EXPECT_LT(problem("[" + std::string(5000, '9') + "]").size(), 400u);
   EXPECT_LT(problem("[\"" + std::string(5000, 'x')).size(), 400u);
-  EXPECT_EQ(problem("[1e999]"), "here: not valid JSON at line 1, column 6: number overflow parsing '1e999'");
+  EXPECT_EQ(problem("[1e999]"),
+            "here: not valid JSON at line 1, column 6: number overflow parsing '1e999'");
   EXPECT_THAT(problem("[NaN]"), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem("[1,2,3]", {.bytes = 3}), HasSubstr("at most 3"));
 }
@@ -49,19 +52,22 @@ std::string list_of(std::size_t count) {
 
 TEST(Json, BuildsOnlySoManyValues) {
   EXPECT_TRUE(parse_json(list_of(4000), "here", {.bytes = 10'000}));
-  EXPECT_THAT(problem(list_of(4097), {.bytes = 10'000}), HasSubstr("line 1, column 8194: more than 4096 values"));
+  EXPECT_THAT(problem(list_of(4097), {.bytes = 10'000}),
+              HasSubstr("line 1, column 8194: more than 4096 values"));
   EXPECT_TRUE(parse_json(list_of(std::size_t{1} << 20), "here"));
   EXPECT_THAT(problem(list_of((std::size_t{1} << 20) + 1)),
               HasSubstr("line 1, column 2097154: more than 1048576 values in one list or object"));
   const std::string million = list_of(1'000'000);
-  EXPECT_THAT(problem("[" + million + "," + million + "," + million + "]"), HasSubstr("more than 3000000 values"));
+  EXPECT_THAT(problem("[" + million + "," + million + "," + million + "]"),
+              HasSubstr("more than 3000000 values"));
 }
 
 TEST(Json, FindsAKeyThatStandsTwiceAmongMany) {
   std::string text = "{";
   for (int i = 0; i < 1000; ++i) text += "\"" + std::to_string(i) + "\":0,";
   EXPECT_TRUE(parse_json(text + "\"last\":0}", "here"));
-  EXPECT_THAT(problem(text + "\"500\":0}"), HasSubstr("the key \"500\" stands twice in one object"));
+  EXPECT_THAT(problem(text + "\"500\":0}"),
+              HasSubstr("the key \"500\" stands twice in one object"));
 }
 
 TEST(Json, EscapesControlCharacters) {
@@ -71,13 +77,16 @@ TEST(Json, EscapesControlCharacters) {
 }
 
 TEST(Json, SettingMembersChainsOnTheObject) {
-  EXPECT_EQ(Json().set("a", 1).set("b", Json().set("c", true)).set("a", 2).dump(), R"({"a":2,"b":{"c":true}})");
+  EXPECT_EQ(Json().set("a", 1).set("b", Json().set("c", true)).set("a", 2).dump(),
+            R"({"a":2,"b":{"c":true}})");
 }
 
 TEST(Json, CheckedReadersNameTheKey) {
   const auto value = parse_json(R"({"n":1.5})", "here");
-  EXPECT_THAT(get_integer(*value, "n", "x.json").error().what, HasSubstr("x.json: \"n\" must be an integer, found \"1.5\""));
-  EXPECT_THAT(get_string(*value, "m", "x.json").error().what, HasSubstr("\"m\" (a string) is missing"));
+  EXPECT_THAT(get_integer(*value, "n", "x.json").error().what,
+              HasSubstr("x.json: \"n\" must be an integer, found \"1.5\""));
+  EXPECT_THAT(get_string(*value, "m", "x.json").error().what,
+              HasSubstr("\"m\" (a string) is missing"));
 }
 
 }  // namespace

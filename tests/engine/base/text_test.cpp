@@ -5,7 +5,9 @@
 namespace troupe {
 namespace {
 
-TEST(Text, CatJoinsEveryKindOfPiece) { EXPECT_EQ(cat("a", 1, ' ', 2.5, std::string("b"), true), "a1 2.5btrue"); }
+TEST(Text, CatJoinsEveryKindOfPiece) {
+  EXPECT_EQ(cat("a", 1, ' ', 2.5, std::string("b"), true), "a1 2.5btrue");
+}
 
 TEST(Text, NearestFindsATypoAndNothingForNonsense) {
   const std::vector<std::string> known = {"train.learning_rate", "train.steps", "data.path"};
@@ -20,7 +22,8 @@ TEST(Text, QuoteEscapesAndCutsOnACharacterBoundary) {
 
 TEST(Text, ValidUtf8FindsTheFirstWrongByte) {
   EXPECT_TRUE(valid_utf8("h\xc3\xa9llo \xf0\x9f\x99\x82"));
-  for (const char* wrong : {"\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xe2\x82", "\xff"}) {
+  for (const char* wrong :
+       {"\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\xe2\x82", "\xff"}) {
     std::size_t bad = 99;
     EXPECT_FALSE(valid_utf8(std::string("ok") + wrong, &bad));
     EXPECT_EQ(bad, 2u);

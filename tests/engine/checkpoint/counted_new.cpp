@@ -18,9 +18,15 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   asked += size;
   return std::malloc(size ? size : 1);
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
 
 namespace troupe::engine::checkpoint {
-std::size_t bytes_asked_for() { return asked; }
+std::size_t bytes_asked_for() {
+  return asked;
+}
 }  // namespace troupe::engine::checkpoint

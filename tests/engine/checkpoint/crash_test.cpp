@@ -1,4 +1,5 @@
-// Killed or failing at any moment of write_checkpoint: the checkpoint before or the new one is there, whole, and the next write works.
+// Killed or failing at any moment of write_checkpoint: the checkpoint before or the new one is
+// there, whole, and the next write works.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -21,8 +22,9 @@ struct Crash : RunTest {
   std::vector<std::string> steps_of_the_protocol() {
     std::vector<std::string> seen;
     prepare();
-    EXPECT_TRUE(
-        write(3, {.keep_last = 2, .before = [&](std::string_view name) -> Result<> { return seen.emplace_back(name), Result<>(); }}));
+    EXPECT_TRUE(write(3, {.keep_last = 2, .before = [&](std::string_view name) -> Result<> {
+                            return seen.emplace_back(name), Result<>();
+                          }}));
     return seen;
   }
   // Runs `act` in a process of its own; its wait status.
@@ -46,7 +48,8 @@ struct Crash : RunTest {
     ASSERT_TRUE(write(3, {.keep_last = 2})) << when;
     EXPECT_EQ(find_latest(out.path()).value()->step, 3) << when;
     EXPECT_TRUE(holds(out / "checkpoint-3", 3)) << when;
-    EXPECT_THAT(names(), ::testing::ElementsAre(".lock", "checkpoint-2", "checkpoint-3", "latest")) << when;
+    EXPECT_THAT(names(), ::testing::ElementsAre(".lock", "checkpoint-2", "checkpoint-3", "latest"))
+        << when;
   }
 };
 
@@ -77,7 +80,8 @@ TEST_F(Crash, KilledInTheMiddleOfAFile) {
     const int status = in_a_child([&] {
       const rlimit none{0, 0}, some{limit, limit};
       ::setrlimit(RLIMIT_CORE, &none);
-      ::setrlimit(RLIMIT_FSIZE, &some);  // the kernel ends the process at this byte of any file (SIGXFSZ)
+      ::setrlimit(RLIMIT_FSIZE,
+                  &some);  // the kernel ends the process at this byte of any file (SIGXFSZ)
       (void)write(3, {.keep_last = 2});
       return 0;
     });
@@ -97,10 +101,14 @@ TEST_F(Crash, AFullDiskIsAnErrorThatLeavesNothingBehind) {
       const rlimit some{limit, limit};
       ::setrlimit(RLIMIT_FSIZE, &some);
       const auto written = write(3);
-      return written || written.error().code != Errc::io || written.error().what.find("cannot write") == std::string::npos ? 1 : 0;
+      return written || written.error().code != Errc::io ||
+                     written.error().what.find("cannot write") == std::string::npos
+                 ? 1
+                 : 0;
     });
     EXPECT_EQ(status, 0) << limit;
-    EXPECT_THAT(names(), ::testing::ElementsAre(".lock", "checkpoint-1", "checkpoint-2", "latest")) << limit;
+    EXPECT_THAT(names(), ::testing::ElementsAre(".lock", "checkpoint-1", "checkpoint-2", "latest"))
+        << limit;
     EXPECT_EQ(find_latest(out.path()).value()->step, 2) << limit;
   }
 }
@@ -110,15 +118,17 @@ TEST_F(Crash, AnErrorAtAnyStepIsReportedAndLeavesNoTemporary) {
   for (std::size_t bad = 0; bad < steps.size(); ++bad) {
     prepare();
     std::size_t now = 0;
-    const auto written = write(3, {.keep_last = 2, .before = [&](std::string_view name) -> Result<> {
-                                     if (now++ == bad) return fail(Errc::io, cat("no luck: ", name));
-                                     return {};
-                                   }});
+    const auto written =
+        write(3, {.keep_last = 2, .before = [&](std::string_view name) -> Result<> {
+                    if (now++ == bad) return fail(Errc::io, cat("no luck: ", name));
+                    return {};
+                  }});
     ASSERT_FALSE(written) << steps[bad];
     EXPECT_EQ(written.error().what, "no luck: " + steps[bad]);
     expect_old_or_new(steps[bad]);
     if (steps[bad] != "remove") {  // a checkpoint that was set aside waits for the next sweep
-      for (const auto& name : names()) EXPECT_FALSE(name.starts_with(".tmp")) << steps[bad] << ": " << name;
+      for (const auto& name : names())
+        EXPECT_FALSE(name.starts_with(".tmp")) << steps[bad] << ": " << name;
     }
     expect_the_next_write_works(steps[bad]);
   }

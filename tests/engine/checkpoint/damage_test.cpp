@@ -1,4 +1,5 @@
-// A damaged checkpoint is never used silently: any byte, any length, any missing, foreign or exchanged file.
+// A damaged checkpoint is never used silently: any byte, any length, any missing, foreign or
+// exchanged file.
 #include <gmock/gmock.h>
 
 #include "engine/base/text.h"
@@ -29,7 +30,8 @@ TEST_F(Damage, EveryFlippedBitOfEveryFileIsDetected) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       for (int bit = 0; bit < 8; ++bit) {
         poke(i, bytes[i] ^ (1 << bit));
-        // The step is the one thing that the manifest alone cannot vouch for: find_latest compares it with name and state.
+        // The step is the one thing that the manifest alone cannot vouch for: find_latest compares
+        // it with name and state.
         EXPECT_FALSE(find_latest(out.path())) << file << " byte " << i << " bit " << bit;
         ++flips;
       }
@@ -55,7 +57,8 @@ TEST_F(Damage, EveryTruncationOfEveryFileIsDetected) {
 TEST_F(Damage, SaysFileExpectedAndFound) {
   std::string bytes = slurp(at("model.safetensors"));
   put(at("model.safetensors"), bytes + "x");
-  EXPECT_THAT(refusal(), HasSubstr(cat("checkpoint-3/model.safetensors: expected ", bytes.size(), " bytes, found ", bytes.size() + 1)));
+  EXPECT_THAT(refusal(), HasSubstr(cat("checkpoint-3/model.safetensors: expected ", bytes.size(),
+                                       " bytes, found ", bytes.size() + 1)));
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   put(at("model.safetensors"), bytes);
   EXPECT_THAT(refusal(), HasSubstr("checkpoint-3/model.safetensors: expected checksum \""));
@@ -101,8 +104,10 @@ TEST_F(Damage, TheOneBeforeIsUsedWithASentenceAboutIt) {
   EXPECT_EQ((*found)->step, 3);
   EXPECT_TRUE(holds((*found)->path, 3));
   ASSERT_EQ((*found)->warnings.size(), 1u);
-  EXPECT_THAT((*found)->warnings[0], HasSubstr("a checkpoint is damaged: " + (out / "checkpoint-5/model.safetensors: expected")));
-  EXPECT_THAT((*found)->warnings[0], HasSubstr("continuing from " + (out / "checkpoint-3") + " instead"));
+  EXPECT_THAT((*found)->warnings[0], HasSubstr("a checkpoint is damaged: " +
+                                               (out / "checkpoint-5/model.safetensors: expected")));
+  EXPECT_THAT((*found)->warnings[0],
+              HasSubstr("continuing from " + (out / "checkpoint-3") + " instead"));
   ASSERT_TRUE(write(5));  // the damaged one is replaced
   found = find_latest(out.path());
   EXPECT_EQ((*found)->step, 5);
@@ -111,7 +116,8 @@ TEST_F(Damage, TheOneBeforeIsUsedWithASentenceAboutIt) {
 
 TEST_F(Damage, WhenAllAreDamagedTheRunStops) {
   ASSERT_TRUE(write(5));
-  for (const auto* file : {"checkpoint-5/model.safetensors", "checkpoint-3/config.json"}) put(out / file, "junk");
+  for (const auto* file : {"checkpoint-5/model.safetensors", "checkpoint-3/config.json"})
+    put(out / file, "junk");
   const auto found = find_latest(out.path());
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, Errc::corrupt);

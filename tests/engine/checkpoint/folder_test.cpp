@@ -25,10 +25,12 @@ TEST(SafetensorsFolder, ShardsHoldTheRoundedValuesOfTheSingleFile) {
   for (const auto& place : single->all()) {
     const auto other = shards->find(place.tensor->name);
     ASSERT_TRUE(other) << place.tensor->name;
-    std::vector<float> exact(static_cast<std::size_t>(place.tensor->count())), rounded(exact.size());
+    std::vector<float> exact(static_cast<std::size_t>(place.tensor->count())),
+        rounded(exact.size());
     ASSERT_TRUE(place.file->read_f32(place.tensor->name, exact));
     ASSERT_TRUE(other->file->read_f32(place.tensor->name, rounded));
-    for (std::size_t i = 0; i < exact.size(); ++i) ASSERT_NEAR(rounded[i], exact[i], std::abs(exact[i]) / 256) << place.tensor->name;
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      ASSERT_NEAR(rounded[i], exact[i], std::abs(exact[i]) / 256) << place.tensor->name;
   }
 }
 
@@ -48,20 +50,25 @@ struct Index : ::testing::Test {
 
 TEST_F(Index, NamesThatAreNotPlainAreRefusedBeforeAnythingIsOpened) {
   put(scratch / "x.safetensors", "");
-  for (const std::string name : {"../x.safetensors", "/etc/x.safetensors", "a/x.safetensors", "..", "", ".x.safetensors", "x.bin",
-                                 "-x.safetensors", "x\\u0000.safetensors", "a\\\\x.safetensors"})
-    EXPECT_THAT(refusal(cat(R"({"weight_map":{"a":")", name, "\"}}")), HasSubstr("plain name")) << name;
+  for (const std::string name :
+       {"../x.safetensors", "/etc/x.safetensors", "a/x.safetensors", "..", "", ".x.safetensors",
+        "x.bin", "-x.safetensors", "x\\u0000.safetensors", "a\\\\x.safetensors"})
+    EXPECT_THAT(refusal(cat(R"({"weight_map":{"a":")", name, "\"}}")), HasSubstr("plain name"))
+        << name;
   EXPECT_THAT(refusal(R"({"weight_map":{"a":7}})"), HasSubstr("plain name"));
   EXPECT_THAT(refusal(R"({"weight_map":[]})"), HasSubstr("weight_map"));
   EXPECT_THAT(refusal("{"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","a":"two.safetensors"}})"), HasSubstr("stands twice"));
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","a":"two.safetensors"}})"),
+              HasSubstr("stands twice"));
 }
 
 TEST_F(Index, EveryTensorMustBeWhereTheIndexSays) {
   EXPECT_EQ(refusal(R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})"), "");
   EXPECT_THAT(refusal(R"({"weight_map":{"a":"two.safetensors"}})"), HasSubstr("no tensor \"a\""));
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})"), HasSubstr("no tensor \"c\""));
-  EXPECT_THAT(refusal(R"({"weight_map":{"a":"three.safetensors"}})"), HasSubstr("three.safetensors"));
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","c":"two.safetensors"}})"),
+              HasSubstr("no tensor \"c\""));
+  EXPECT_THAT(refusal(R"({"weight_map":{"a":"three.safetensors"}})"),
+              HasSubstr("three.safetensors"));
   put(scratch / "two.safetensors", safetensors_bytes("{" + a + "}", "5678"));
   EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors"}})"), ::testing::StrEq(""));
 }
@@ -81,7 +88,8 @@ TEST_F(Index, OtherFilesOfTheFolderAreNeverOpened) {
 
 TEST(SafetensorsFolder, SaysWhatIsMissing) {
   Scratch scratch;
-  EXPECT_THAT(SafetensorsFolder::open(scratch.path()).error().what, HasSubstr("expected model.safetensors or"));
+  EXPECT_THAT(SafetensorsFolder::open(scratch.path()).error().what,
+              HasSubstr("expected model.safetensors or"));
   put(scratch / "pytorch_model.bin", "junk");
   EXPECT_THAT(SafetensorsFolder::open(scratch.path()).error().what, HasSubstr("pickle"));
   EXPECT_THAT(SafetensorsFolder::open(scratch / "none").error().what, HasSubstr("no such folder"));

@@ -11,7 +11,8 @@ namespace {
 double f16_value(std::uint16_t half) {
   const double sign = half & 0x8000 ? -1 : 1;
   const int exponent = (half >> 10) & 31, mantissa = half & 1023;
-  return exponent == 0 ? sign * std::ldexp(mantissa, -24) : sign * std::ldexp(1024 + mantissa, exponent - 25);
+  return exponent == 0 ? sign * std::ldexp(mantissa, -24)
+                       : sign * std::ldexp(1024 + mantissa, exponent - 25);
 }
 
 TEST(Half, EveryF16WidensToItsValueAndComesBackBitForBit) {
@@ -36,14 +37,16 @@ TEST(Half, EveryBf16ComesBackBitForBit) {
   }
 }
 
-// Between two neighbouring halves: below the middle goes down, above it up, the middle to the even one.
+// Between two neighbouring halves: below the middle goes down, above it up, the middle to the even
+// one.
 template <class Widen, class Narrow>
 void rounds_to_nearest_even(std::uint16_t last_finite, Widen widen, Narrow narrow) {
   for (std::uint16_t low = 0; low < last_finite; ++low) {
     const auto high = static_cast<std::uint16_t>(low + 1);
     const double middle = (static_cast<double>(widen(low)) + static_cast<double>(widen(high))) / 2;
     const auto even = low % 2 == 0 ? low : high;
-    const auto exact = static_cast<float>(middle);  // both formats leave float the one extra bit that a middle needs
+    const auto exact = static_cast<float>(
+        middle);  // both formats leave float the one extra bit that a middle needs
     ASSERT_EQ(static_cast<double>(exact), middle) << low;
     ASSERT_EQ(narrow(exact), even) << low;
     ASSERT_EQ(narrow(std::nextafter(exact, 0.0f)), low) << low;
@@ -52,8 +55,12 @@ void rounds_to_nearest_even(std::uint16_t last_finite, Widen widen, Narrow narro
   }
 }
 
-TEST(Half, F16RoundsToNearestEven) { rounds_to_nearest_even(0x7BFF, f16_to_float, float_to_f16); }
-TEST(Half, Bf16RoundsToNearestEven) { rounds_to_nearest_even(0x7F7F, bf16_to_float, float_to_bf16); }
+TEST(Half, F16RoundsToNearestEven) {
+  rounds_to_nearest_even(0x7BFF, f16_to_float, float_to_f16);
+}
+TEST(Half, Bf16RoundsToNearestEven) {
+  rounds_to_nearest_even(0x7F7F, bf16_to_float, float_to_bf16);
+}
 
 TEST(Half, TooLargeForF16BecomesInfinityFromTheMiddleOn) {
   EXPECT_EQ(float_to_f16(65519.99f), 0x7BFF);

@@ -18,8 +18,10 @@ TEST_F(RunCheckpoint, ComesBackBitForBitUnderTheFixedNames) {
   const auto path = write(3);
   ASSERT_TRUE(path) << path.error().what;
   EXPECT_EQ(*path, out / "checkpoint-3");
-  EXPECT_THAT(files_below(*path), ElementsAre("config.json", "model.safetensors", "tokenizer.json", "training/manifest.json",
-                                              "training/optimizer.safetensors", "training/state.json"));
+  EXPECT_THAT(
+      files_below(*path),
+      ElementsAre("config.json", "model.safetensors", "tokenizer.json", "training/manifest.json",
+                  "training/optimizer.safetensors", "training/state.json"));
   EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-3", "latest"));
   EXPECT_EQ(std::filesystem::read_symlink(out / "latest"), "checkpoint-3");
   EXPECT_TRUE(holds(*path, 3));
@@ -38,11 +40,14 @@ TEST_F(RunCheckpoint, EqualRunsGiveEqualBytes) {
   ASSERT_TRUE(write_checkpoint(*DirectoryLock::take(second.path()), snapshot(3)));
   const auto files = files_below(out / "checkpoint-3");
   ASSERT_EQ(files, files_below(second / "checkpoint-3"));
-  for (const auto& file : files) EXPECT_EQ(slurp(out / ("checkpoint-3/" + file)), slurp(second / ("checkpoint-3/" + file))) << file;
+  for (const auto& file : files)
+    EXPECT_EQ(slurp(out / ("checkpoint-3/" + file)), slurp(second / ("checkpoint-3/" + file)))
+        << file;
 }
 
 TEST_F(RunCheckpoint, RoundedWeightsStillResumeExactly) {
-  const auto path = write_checkpoint(*DirectoryLock::take(out.path()), snapshot(3, {.type = StoredType::bf16}));
+  const auto path =
+      write_checkpoint(*DirectoryLock::take(out.path()), snapshot(3, {.type = StoredType::bf16}));
   ASSERT_TRUE(path) << path.error().what;
   EXPECT_EQ(read_json(*path + "/config.json")->find("torch_dtype")->string(), "bfloat16");
   EXPECT_TRUE(holds(*path, 3));
@@ -70,11 +75,11 @@ TEST_F(RunCheckpoint, OlderOnesAreRemovedBeyondTheLastAndNothingElseIs) {
   put(out / "metrics.jsonl", "{}");
   for (std::int64_t step : {1, 2, 10}) ASSERT_TRUE(write(step));
   ASSERT_TRUE(write(11, {.keep_last = 2}));
-  EXPECT_THAT(names(),
-              ElementsAre(".lock", "checkpoint-007", "checkpoint-10", "checkpoint-11", "checkpoint-best", "latest", "metrics.jsonl"));
+  EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-007", "checkpoint-10", "checkpoint-11",
+                                   "checkpoint-best", "latest", "metrics.jsonl"));
   ASSERT_TRUE(write(5, {.keep_last = 2}));  // going back: what lies ahead is not ours to judge
-  EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-007", "checkpoint-10", "checkpoint-11", "checkpoint-5", "checkpoint-best", "latest",
-                                   "metrics.jsonl"));
+  EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-007", "checkpoint-10", "checkpoint-11",
+                                   "checkpoint-5", "checkpoint-best", "latest", "metrics.jsonl"));
   EXPECT_EQ(find_latest(out.path()).value()->step, 5);  // `latest` decides
 }
 
@@ -85,19 +90,21 @@ TEST_F(RunCheckpoint, OnlyTemporariesOfOurPatternAreSwept) {
   std::filesystem::create_symlink("checkpoint-7", out / ".tmp-latest-123");
   std::filesystem::create_directory_symlink(precious.path(), out / ".tmp-checkpoint-8-123");
   for (const std::string name :
-       {".tmp-checkpoint-", ".tmp-checkpoint-x-1", ".tmp-checkpoint-7-123-old", ".tmp-latest-", "tmp-checkpoint-7-123"})
+       {".tmp-checkpoint-", ".tmp-checkpoint-x-1", ".tmp-checkpoint-7-123-old", ".tmp-latest-",
+        "tmp-checkpoint-7-123"})
     std::filesystem::create_directory(out / name);
   ASSERT_TRUE(write(1));
-  EXPECT_THAT(names(), ElementsAre(".lock", ".tmp-checkpoint-", ".tmp-checkpoint-7-123-old", ".tmp-checkpoint-x-1", ".tmp-latest-",
-                                   "checkpoint-1", "latest", "tmp-checkpoint-7-123"));
+  EXPECT_THAT(names(), ElementsAre(".lock", ".tmp-checkpoint-", ".tmp-checkpoint-7-123-old",
+                                   ".tmp-checkpoint-x-1", ".tmp-latest-", "checkpoint-1", "latest",
+                                   "tmp-checkpoint-7-123"));
   EXPECT_EQ(slurp(precious / "thesis.txt"), "all of it");
 }
 
 TEST_F(RunCheckpoint, StepsAreReadFromNamesExactly) {
   EXPECT_EQ(step_of_name("checkpoint-0"), 0);
   EXPECT_EQ(step_of_name("checkpoint-120"), 120);
-  for (const auto* name :
-       {"checkpoint-", "checkpoint-01", "checkpoint--1", "checkpoint-1x", "Checkpoint-1", "checkpoint-1234567890123456789"})
+  for (const auto* name : {"checkpoint-", "checkpoint-01", "checkpoint--1", "checkpoint-1x",
+                           "Checkpoint-1", "checkpoint-1234567890123456789"})
     EXPECT_FALSE(step_of_name(name)) << name;
 }
 
@@ -124,7 +131,9 @@ TEST_F(RunCheckpoint, TheLockOfADeadProcessIsFree) {
   EXPECT_TRUE(DirectoryLock::take(out.path()));
 }
 
-TEST_F(RunCheckpoint, KeepingOnlyOneIsABug) { EXPECT_THROW((void)write(1, {.keep_last = 1}), std::logic_error); }
+TEST_F(RunCheckpoint, KeepingOnlyOneIsABug) {
+  EXPECT_THROW((void)write(1, {.keep_last = 1}), std::logic_error);
+}
 
 }  // namespace
 }  // namespace troupe::engine::checkpoint

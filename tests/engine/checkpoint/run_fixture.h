@@ -23,10 +23,13 @@ struct RunTest : ::testing::Test {
   /// Everything that a checkpoint of `step` holds follows from the step.
   static std::vector<float> numbers(std::int64_t step, float factor) {
     std::vector<float> out(11);
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = factor * (static_cast<float>(step) + static_cast<float>(i) / 7);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = factor * (static_cast<float>(step) + static_cast<float>(i) / 7);
     return out;
   }
-  static Json state_of(std::int64_t step) { return Json::Object{{"rows", step * 100}, {"seed", 7}}; }
+  static Json state_of(std::int64_t step) {
+    return Json::Object{{"rows", step * 100}, {"seed", 7}};
+  }
 
   Snapshot snapshot(std::int64_t step, SaveOptions model = {}) {
     device->upload(parameters.values(), numbers(step, 1));
@@ -45,19 +48,23 @@ struct RunTest : ::testing::Test {
     nn::Parameters into(*device, wanted, false);
     Tensor m2 = device->empty(Shape{11}), v2 = device->empty(Shape{11});
     const auto state = load_checkpoint(path, into, false, &m2, &v2);
-    return state && state->step == step && state->state == state_of(step) && ops::to_host(*device, into.values()) == numbers(step, 1) &&
-           ops::to_host(*device, m2) == numbers(step, 2) && ops::to_host(*device, v2) == numbers(step, 3);
+    return state && state->step == step && state->state == state_of(step) &&
+           ops::to_host(*device, into.values()) == numbers(step, 1) &&
+           ops::to_host(*device, m2) == numbers(step, 2) &&
+           ops::to_host(*device, v2) == numbers(step, 3);
   }
   std::vector<std::string> names() const {
     std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(out.path())) found.push_back(entry.path().filename().string());
+    for (const auto& entry : std::filesystem::directory_iterator(out.path()))
+      found.push_back(entry.path().filename().string());
     std::sort(found.begin(), found.end());
     return found;
   }
 
   Scratch source, out;
   std::unique_ptr<ops::Device> device = ops::make_reference_device();
-  const std::vector<nn::Parameters::Wanted> wanted = {{"model.embed_tokens.weight", {4, 2}}, {"model.norm.weight", {3}}};
+  const std::vector<nn::Parameters::Wanted> wanted = {{"model.embed_tokens.weight", {4, 2}},
+                                                      {"model.norm.weight", {3}}};
   nn::Parameters parameters{*device, wanted, false};
   Tensor m = device->empty(Shape{11}), v = device->empty(Shape{11});
 };
@@ -66,7 +73,8 @@ struct RunTest : ::testing::Test {
 inline std::vector<std::string> files_below(const std::string& folder) {
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) found.push_back(std::filesystem::relative(entry.path(), folder).string());
+    if (entry.is_regular_file())
+      found.push_back(std::filesystem::relative(entry.path(), folder).string());
   std::sort(found.begin(), found.end());
   return found;
 }

@@ -1,4 +1,5 @@
-// Models with score heads on disk: begun from a language model, written as transformers has them, and read again.
+// Models with score heads on disk: begun from a language model, written as transformers has them,
+// and read again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,8 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-const std::string tied_policy = TROUPE_TEST_DATA "/models/stories260k/hf", untied_policy = TROUPE_TEST_DATA "/models/digit-completion";
+const std::string tied_policy = TROUPE_TEST_DATA "/models/stories260k/hf",
+                  untied_policy = TROUPE_TEST_DATA "/models/digit-completion";
 
 struct ScoreHeads : testing::Test {
   Result<std::unique_ptr<models::Decoder>> begin(const std::string& folder, int labels, bool bias) {
@@ -23,10 +25,15 @@ struct ScoreHeads : testing::Test {
     spec.labels = labels, spec.score_bias = bias;
     return load_decoder(*device, folder, std::move(spec), false);
   }
-  std::vector<float> values(models::Decoder& model, const char* name) { return ops::to_host(*device, model.parameters().at(name).value); }
-  std::vector<float> all(models::Decoder& model) { return ops::to_host(*device, model.parameters().values()); }
+  std::vector<float> values(models::Decoder& model, const char* name) {
+    return ops::to_host(*device, model.parameters().at(name).value);
+  }
+  std::vector<float> all(models::Decoder& model) {
+    return ops::to_host(*device, model.parameters().values());
+  }
   Json save(models::Decoder& model, const std::string& source, const std::string& folder) {
-    value_or_throw(save_parameters(folder, model.parameters(), {.source = source, .tied = model.spec().tied}));
+    value_or_throw(
+        save_parameters(folder, model.parameters(), {.source = source, .tied = model.spec().tied}));
     return value_or_throw(read_json(folder + "/config.json"));
   }
 
@@ -36,7 +43,8 @@ struct ScoreHeads : testing::Test {
 
 TEST_F(ScoreHeads, BeginAsZerosOnTheBodyOfALanguageModel) {
   for (const auto& folder : {tied_policy, untied_policy}) {
-    const auto policy = value_or_throw(load_decoder(*device, folder, false)), critic = value_or_throw(begin(folder, 1, true));
+    const auto policy = value_or_throw(load_decoder(*device, folder, false)),
+               critic = value_or_throw(begin(folder, 1, true));
     EXPECT_EQ(critic->parameters().find("lm_head.weight"), nullptr);
     EXPECT_THAT(values(*critic, "score.weight"), Each(0.0f));
     EXPECT_THAT(values(*critic, "score.bias"), Each(0.0f));
@@ -53,7 +61,8 @@ TEST_F(ScoreHeads, MayBeDrawnFromASeed) {
   draw_score_head(*model, 0.02, 7);
   const auto drawn = values(*model, "score.weight");
   double sum = 0, squares = 0;
-  for (const float v : drawn) sum += static_cast<double>(v), squares += static_cast<double>(v) * static_cast<double>(v);
+  for (const float v : drawn)
+    sum += static_cast<double>(v), squares += static_cast<double>(v) * static_cast<double>(v);
   const auto count = static_cast<double>(drawn.size());  // 40 x 64
   EXPECT_NEAR(sum / count, 0, 4 * 0.02 / std::sqrt(count));
   EXPECT_NEAR(std::sqrt(squares / count), 0.02, 4 * 0.02 / std::sqrt(2 * count));
@@ -65,8 +74,8 @@ TEST_F(ScoreHeads, MayBeDrawnFromASeed) {
 }
 
 TEST_F(ScoreHeads, OfAPolicyAreSavedAsTransformersHasThemAndComeBack) {
-  for (const auto& [labels, bias, suffix] :
-       {std::tuple(1, false, "LlamaForSequenceClassification"), std::tuple(3, true, "LlamaForTokenClassification")})
+  for (const auto& [labels, bias, suffix] : {std::tuple(1, false, "LlamaForSequenceClassification"),
+                                             std::tuple(3, true, "LlamaForTokenClassification")})
     for (const auto& source : {tied_policy, untied_policy}) {
       Scratch folder, again;
       const auto model = value_or_throw(begin(source, labels, bias));
@@ -86,13 +95,17 @@ TEST_F(ScoreHeads, OfAPolicyAreSavedAsTransformersHasThemAndComeBack) {
 
 TEST_F(ScoreHeads, KeepTheNamesOfTheirLabels) {
   Json config =
-      parse_json(R"({"architectures":["LlamaForCausalLM"],"id2label":{"0":"bad","1":"good"},"label2id":{"bad":0,"good":1}})", "x").value();
+      parse_json(
+          R"({"architectures":["LlamaForCausalLM"],"id2label":{"0":"bad","1":"good"},"label2id":{"bad":0,"good":1}})",
+          "x")
+          .value();
   models::write_head(config, 2, true);
   EXPECT_EQ(config.find("id2label")->dump(), R"({"0":"bad","1":"good"})");
   config.set("problem_type", "single_label_classification");
   models::write_head(config, 1, false);
   EXPECT_EQ(config.find("id2label")->dump(), R"({"0":"LABEL_0"})");
-  EXPECT_EQ(config.find("problem_type")->string(), "regression") << "one class is no classification";
+  EXPECT_EQ(config.find("problem_type")->string(), "regression")
+      << "one class is no classification";
   EXPECT_EQ(config.find("architectures")->dump(), R"(["LlamaForSequenceClassification"])");
 }
 
@@ -109,7 +122,8 @@ TEST_F(ScoreHeads, StoredAsAClassifierAreRead) {
   draw_score_head(*model, 1, 5);
   std::vector<nn::Parameters::Wanted> wanted;
   for (const auto& p : model->parameters().all())
-    wanted.push_back({p.name.starts_with("score.") ? "classifier." + p.name.substr(6) : p.name, p.value.shape()});
+    wanted.push_back({p.name.starts_with("score.") ? "classifier." + p.name.substr(6) : p.name,
+                      p.value.shape()});
   nn::Parameters renamed(*device, wanted, false);
   device->copy(model->parameters().values(), renamed.values());
   value_or_throw(save_parameters(scratch.path(), renamed, {}));
@@ -122,7 +136,8 @@ TEST_F(ScoreHeads, StoredAsAClassifierAreRead) {
 TEST_F(ScoreHeads, OfAnotherSizeOrMissingAreToldByName) {
   const auto orm = value_or_throw(begin(untied_policy, 1, false));
   Json config = save(*orm, untied_policy, scratch.path());
-  const auto three = begin(scratch.path(), 3, false), biased = begin(scratch.path(), 1, true), language = begin(scratch.path(), 0, false);
+  const auto three = begin(scratch.path(), 3, false), biased = begin(scratch.path(), 1, true),
+             language = begin(scratch.path(), 0, false);
   ASSERT_FALSE(three || biased || language);
   EXPECT_THAT(three.error().what, HasSubstr("\"score.weight\": expected [3, "));
   EXPECT_THAT(biased.error().what, HasSubstr("expected tensor \"score.bias\""));

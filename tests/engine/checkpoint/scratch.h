@@ -22,8 +22,11 @@ class Scratch {
   Scratch() {
     static int count = 0;
     // In memory where that is possible: the tests of crashes call fsync thousands of times.
-    const std::filesystem::path root = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ::testing::TempDir();
-    path_ = (root / ("troupe-checkpoint-" + std::to_string(::getpid()) + "-" + std::to_string(count++))).string();
+    const std::filesystem::path root =
+        ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ::testing::TempDir();
+    path_ =
+        (root / ("troupe-checkpoint-" + std::to_string(::getpid()) + "-" + std::to_string(count++)))
+            .string();
     std::filesystem::create_directories(path_);
   }
   ~Scratch() { std::filesystem::remove_all(path_); }
@@ -36,7 +39,8 @@ class Scratch {
 };
 
 inline void put(const std::string& path, std::string_view content) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc).write(content.data(), static_cast<std::streamsize>(content.size()));
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
 inline std::string slurp(const std::string& path) {
@@ -54,8 +58,10 @@ inline std::string safetensors_bytes(std::string_view header, std::string_view d
 }
 
 /// One member of a header.
-inline std::string tensor(std::string_view name, std::string_view dtype, std::string_view shape, std::string_view offsets) {
-  return cat("\"", name, "\":{\"dtype\":\"", dtype, "\",\"shape\":", shape, ",\"data_offsets\":", offsets, "}");
+inline std::string tensor(std::string_view name, std::string_view dtype, std::string_view shape,
+                          std::string_view offsets) {
+  return cat("\"", name, "\":{\"dtype\":\"", dtype, "\",\"shape\":", shape,
+             ",\"data_offsets\":", offsets, "}");
 }
 
 /// F32 values as bytes.

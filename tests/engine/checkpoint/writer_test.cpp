@@ -25,10 +25,12 @@ TEST(SafetensorsWriter, WritesTheBytesOfTheRustLibrary) {
     const auto file = SafetensorsFile::open(data_folder + name + "/model.safetensors");
     ASSERT_TRUE(file);
     std::vector<SafetensorsWriter::Plan> plans;
-    for (const auto& tensor : file->tensors()) plans.insert(plans.begin(), {tensor.name, tensor.type, tensor.shape});  // any order
+    for (const auto& tensor : file->tensors())
+      plans.insert(plans.begin(), {tensor.name, tensor.type, tensor.shape});  // any order
     auto writer = SafetensorsWriter::create(scratch / "x", plans, file->metadata());
     ASSERT_TRUE(writer) << writer.error().what;
-    for (const auto& tensor : writer->tensors()) ASSERT_TRUE(writer->write_bytes(tensor.name, file->bytes(*file->find(tensor.name))));
+    for (const auto& tensor : writer->tensors())
+      ASSERT_TRUE(writer->write_bytes(tensor.name, file->bytes(*file->find(tensor.name))));
     ASSERT_TRUE(writer->finish());
     EXPECT_EQ(slurp(scratch / "x"), slurp(data_folder + name + "/model.safetensors")) << name;
   }
@@ -42,8 +44,9 @@ TEST(SafetensorsWriter, EveryBitPatternOfEachTypeComesBack) {
     bf16[i] = bf16_to_float(static_cast<std::uint16_t>(i));
     f32[i] = std::bit_cast<float>(i * 65537u);
   }
-  auto writer = SafetensorsWriter::create(
-      scratch / "x", {{"half", StoredType::f16, {256, 256}}, {"brain", StoredType::bf16, {65536}}, {"float", StoredType::f32, {65536}}});
+  auto writer = SafetensorsWriter::create(scratch / "x", {{"half", StoredType::f16, {256, 256}},
+                                                          {"brain", StoredType::bf16, {65536}},
+                                                          {"float", StoredType::f32, {65536}}});
   ASSERT_TRUE(writer);
   ASSERT_TRUE(writer->write("float", f32));  // wider types come first
   ASSERT_TRUE(writer->write("brain", bf16));
@@ -73,7 +76,10 @@ TEST(SafetensorsWriter, AnAbandonedFileIsRemovedAndAnExistingOneKept) {
 
 TEST(SafetensorsWriter, MisuseIsABug) {
   Scratch scratch;
-  EXPECT_THROW(SafetensorsWriter::create(scratch / "x", {{"a", StoredType::f32, {1}}, {"a", StoredType::f32, {1}}}).value(), Bug);
+  EXPECT_THROW(SafetensorsWriter::create(scratch / "x",
+                                         {{"a", StoredType::f32, {1}}, {"a", StoredType::f32, {1}}})
+                   .value(),
+               Bug);
   auto writer = SafetensorsWriter::create(scratch / "x", {{"a", StoredType::f32, {1}}});
   EXPECT_THROW((void)writer->finish(), Bug);
   EXPECT_THROW((void)writer->write("b", std::vector<float>(1)), Bug);
@@ -97,7 +103,8 @@ struct Save : ::testing::Test {
 };
 
 TEST_F(Save, AModelSavedInItsOwnTypeHasItsOwnBytes) {
-  const std::string digits = data_folder + "digit-completion", stories = data_folder + "stories260k/hf";
+  const std::string digits = data_folder + "digit-completion",
+                    stories = data_folder + "stories260k/hf";
   const auto bf16 = load(digits);
   ASSERT_TRUE(save_parameters(scratch.path(), bf16, {.source = digits, .type = StoredType::bf16}));
   EXPECT_EQ(slurp(scratch / "model.safetensors"), slurp(digits + "/model.safetensors"));
@@ -105,7 +112,8 @@ TEST_F(Save, AModelSavedInItsOwnTypeHasItsOwnBytes) {
   const auto f32 = load(stories);
   ASSERT_TRUE(save_parameters(other.path(), f32, {.source = stories, .tied = true}));
   EXPECT_EQ(slurp(other / "model.safetensors"), slurp(stories + "/model.safetensors"));
-  for (const std::string name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"})
+  for (const std::string name :
+       {"tokenizer.json", "tokenizer_config.json", "generation_config.json"})
     EXPECT_EQ(slurp(other / name), slurp(stories + "/" + name)) << name;
   EXPECT_FALSE(std::filesystem::exists(other / "merges.txt"));
 }
@@ -113,7 +121,8 @@ TEST_F(Save, AModelSavedInItsOwnTypeHasItsOwnBytes) {
 TEST_F(Save, ConfigSaysWhatIsStored) {
   const auto model = load(data_folder + "digit-completion");
   ASSERT_TRUE(save_parameters(scratch.path(), model, {.source = data_folder + "digit-completion"}));
-  const auto before = read_json(data_folder + "digit-completion/config.json"), after = read_json(scratch / "config.json");
+  const auto before = read_json(data_folder + "digit-completion/config.json"),
+             after = read_json(scratch / "config.json");
   ASSERT_TRUE(after);
   EXPECT_EQ(after->find("torch_dtype")->string(), "float32");
   Json expected = *before;
@@ -121,8 +130,10 @@ TEST_F(Save, ConfigSaysWhatIsStored) {
   EXPECT_EQ(*after, expected);  // nothing else changed
   Scratch modern, out;
   put(modern / "config.json", R"({"dtype":"float32","eps":1e-06})");
-  ASSERT_TRUE(save_parameters(out.path(), model, {.source = modern.path(), .tied = true, .type = StoredType::bf16}));
-  EXPECT_EQ(read_json(out / "config.json")->dump(), R"({"dtype":"bfloat16","eps":1e-06,"tie_word_embeddings":true})");
+  ASSERT_TRUE(save_parameters(out.path(), model,
+                              {.source = modern.path(), .tied = true, .type = StoredType::bf16}));
+  EXPECT_EQ(read_json(out / "config.json")->dump(),
+            R"({"dtype":"bfloat16","eps":1e-06,"tie_word_embeddings":true})");
 }
 
 TEST_F(Save, ALargeModelBecomesShardsThatLoadTheSame) {
@@ -132,7 +143,8 @@ TEST_F(Save, ALargeModelBecomesShardsThatLoadTheSame) {
   const auto weights = SafetensorsFolder::open(scratch.path());
   ASSERT_TRUE(weights) << weights.error().what;
   EXPECT_EQ(weights->files().size(), 4u);  // 1,040,128 bytes
-  for (const auto& file : weights->files()) EXPECT_LE(std::filesystem::file_size(file.path()), 303000u);
+  for (const auto& file : weights->files())
+    EXPECT_LE(std::filesystem::file_size(file.path()), 303000u);
   nn::Parameters again(
       *device,
       [&] {
@@ -143,7 +155,11 @@ TEST_F(Save, ALargeModelBecomesShardsThatLoadTheSame) {
       false);
   ASSERT_TRUE(load_parameters(scratch.path(), again));
   EXPECT_EQ(ops::to_host(*device, again.values()), ops::to_host(*device, model.values()));
-  EXPECT_EQ(read_json(scratch / "model.safetensors.index.json")->find("metadata")->find("total_size")->integer(), 1040128);
+  EXPECT_EQ(read_json(scratch / "model.safetensors.index.json")
+                ->find("metadata")
+                ->find("total_size")
+                ->integer(),
+            1040128);
 }
 
 TEST_F(Save, NothingIsOverwritten) {

@@ -1,5 +1,5 @@
-// Arrow's own integration files and parquet-testing's, read exactly: expected rows come from Arrow's JSON form of the files, and from
-// pyarrow (tests/data/README.md).
+// Arrow's own integration files and parquet-testing's, read exactly: expected rows come from
+// Arrow's JSON form of the files, and from pyarrow (tests/data/README.md).
 #include <gmock/gmock.h>
 
 #include "engine/base/file.h"
@@ -13,7 +13,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string format_file(const std::string& name) { return data_file("formats/" + name); }
+std::string format_file(const std::string& name) {
+  return data_file("formats/" + name);
+}
 
 // Without Arrow these tests are skipped by name (parquet_test.cpp tests the refusal).
 class Arrow : public ::testing::Test {
@@ -31,7 +33,9 @@ std::vector<std::string> read_all(const std::string& path) {
   return rows;
 }
 
-std::vector<std::string> expected_rows(const std::string& name) { return read_all(format_file(name + "_rows.jsonl")); }
+std::vector<std::string> expected_rows(const std::string& name) {
+  return read_all(format_file(name + "_rows.jsonl"));
+}
 
 TEST_F(Arrow, IntegrationFilesAndStreamsAreReadExactly) {
   for (const auto& [name, rows] : {std::pair{"dictionary", 17u},
@@ -62,11 +66,14 @@ TEST_F(Arrow, ParquetTestingIsReadExactly) {
 }
 
 TEST_F(Arrow, WhatHuggingFaceAndVerlWroteBecomesRowsToTrainOn) {
-  const auto gsm8k = value_or_throw(load_sft({.paths = {format_file("arrow/gsm8k_train_head.arrow")}}, ByteEncoder()));
-  const auto plain = value_or_throw(load_sft({.paths = {data_file("datasets/math/gsm8k_train_head.jsonl")}}, ByteEncoder()));
+  const auto gsm8k = value_or_throw(
+      load_sft({.paths = {format_file("arrow/gsm8k_train_head.arrow")}}, ByteEncoder()));
+  const auto plain = value_or_throw(
+      load_sft({.paths = {data_file("datasets/math/gsm8k_train_head.jsonl")}}, ByteEncoder()));
   ASSERT_EQ(gsm8k.examples.size(), 20u);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(gsm8k.examples[i].ids, plain.examples[i].ids) << i;
-  const auto prompts = value_or_throw(load_prompts({.paths = {format_file("parquet/gsm8k_rl_train_head.parquet")}}, ByteEncoder()));
+  const auto prompts = value_or_throw(
+      load_prompts({.paths = {format_file("parquet/gsm8k_rl_train_head.parquet")}}, ByteEncoder()));
   ASSERT_EQ(prompts.examples.size(), 12u);
   EXPECT_EQ(prompts.examples[0].answer, Json("72"));
   EXPECT_EQ(*prompts.examples[0].columns.find("data_source"), Json("openai/gsm8k"));
@@ -91,8 +98,10 @@ TEST_F(Arrow, SeekGoesToTheExactRowAcrossBatches) {
 
 TEST_F(Arrow, ADamagedFileIsRefusedOrReadNeverTrusted) {
   Scratch scratch;
-  for (const char* name : {"nested.arrow_file", "nested.stream", "dictionary.stream", "map.arrow_file"}) {
-    const auto whole = value_or_throw(read_file(format_file("arrow/generated_" + std::string(name))));
+  for (const char* name :
+       {"nested.arrow_file", "nested.stream", "dictionary.stream", "map.arrow_file"}) {
+    const auto whole =
+        value_or_throw(read_file(format_file("arrow/generated_" + std::string(name))));
     const auto read = [&](const std::string& bytes) {
       auto reader = open_rows(scratch.write("damaged.arrow", bytes));
       if (!reader) {
@@ -119,7 +128,8 @@ TEST_F(Arrow, ACutFileSaysThatItIsNotWhole) {
   const auto cut = open_rows(scratch.write("cut.arrow", whole.substr(0, whole.size() / 2)));
   ASSERT_FALSE(cut);
   EXPECT_EQ(cut.error().code, Errc::corrupt);
-  EXPECT_THAT(cut.error().what, AllOf(HasSubstr("cut.arrow"), HasSubstr("a whole Arrow IPC file or stream")));
+  EXPECT_THAT(cut.error().what,
+              AllOf(HasSubstr("cut.arrow"), HasSubstr("a whole Arrow IPC file or stream")));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// ByteEncoder: an encoder simple enough to be checked by eye, for the tests and the fuzz targets of the data library.
+// ByteEncoder: an encoder simple enough to be checked by eye, for the tests and the fuzz targets of
+// the data library.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,8 @@
 
 namespace troupe::engine::data {
 
-/// A token a byte, but "ab" is one token, "<eos>" is one, and `add_special` puts a start token in front.
+/// A token a byte, but "ab" is one token, "<eos>" is one, and `add_special` puts a start token in
+/// front.
 class ByteEncoder : public TextEncoder {
  public:
   static constexpr std::int32_t start = 256, end = 257, ab = 258;
@@ -28,18 +30,21 @@ class ByteEncoder : public TextEncoder {
     return ids;
   }
 
-  Result<RenderedChat> render_chat(const Json& messages, bool add_generation_prompt, const Json& tools) const override {
+  Result<RenderedChat> render_chat(const Json& messages, bool add_generation_prompt,
+                                   const Json& tools) const override {
     if (chat_ == Template::announces) return announced(messages, add_generation_prompt);
     RenderedChat out;
     if (!tools.is_null()) out.text = "[tools]";
     for (std::size_t i = 0; i < messages.array().size(); ++i) {
       const auto& item = messages.array()[i];
       std::string content = item.find("content")->string();
-      if (chat_ == Template::rewrites && is_assistant(item) && i + 1 < messages.array().size()) content = "...";
+      if (chat_ == Template::rewrites && is_assistant(item) && i + 1 < messages.array().size())
+        content = "...";
       out.text += "<" + item.find("role")->string() + ">";
       const auto begin = out.text.size();
       out.text += content + "<eos>";
-      if (chat_ == Template::blocks && is_assistant(item)) out.assistant_spans.emplace_back(begin, out.text.size());
+      if (chat_ == Template::blocks && is_assistant(item))
+        out.assistant_spans.emplace_back(begin, out.text.size());
       out.text += "\n";
     }
     if (add_generation_prompt) out.text += "<assistant>";
@@ -61,8 +66,10 @@ class ByteEncoder : public TextEncoder {
   Template chat_;
 };
 
-/// The text that `ids` stand for, tokens of weight 0 in lower case brackets left out: what is trained on.
-inline std::string text_of_ids(const std::vector<std::int32_t>& ids, const std::vector<float>* weights = nullptr) {
+/// The text that `ids` stand for, tokens of weight 0 in lower case brackets left out: what is
+/// trained on.
+inline std::string text_of_ids(const std::vector<std::int32_t>& ids,
+                               const std::vector<float>* weights = nullptr) {
   std::string out;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (weights && (*weights)[i] == 0) continue;

@@ -16,14 +16,19 @@ Json chat(std::initializer_list<std::pair<const char*, const char*>> turns) {
   return Json(std::move(out));
 }
 
-SftExample sft(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options = {}) {
+SftExample sft(const Sample& sample, const TextEncoder& encoder,
+               const EncodeOptions& options = {}) {
   auto example = value_or_throw(encode_sft(sample, encoder, options));
   EXPECT_TRUE(example.has_value());
   return *example;
 }
 
-std::string whole(const SftExample& example) { return text_of_ids(example.ids); }
-std::string trained(const SftExample& example) { return text_of_ids(example.ids, &example.weights); }
+std::string whole(const SftExample& example) {
+  return text_of_ids(example.ids);
+}
+std::string trained(const SftExample& example) {
+  return text_of_ids(example.ids, &example.weights);
+}
 
 TEST(Sft, MasksThePromptAndEndsTheCompletion) {
   const ByteEncoder encoder;
@@ -35,14 +40,16 @@ TEST(Sft, MasksThePromptAndEndsTheCompletion) {
 TEST(Sft, AnEndThatIsThereAlreadyIsNotDoubled) {
   const ByteEncoder encoder;
   EXPECT_EQ(whole(sft({.prompt = "p", .completion = "c<eos>"}, encoder)), "<s>pc<eos>");
-  EXPECT_EQ(whole(sft({.prompt = "p", .completion = "c"}, encoder, {.append_end_token = false})), "<s>pc");
+  EXPECT_EQ(whole(sft({.prompt = "p", .completion = "c"}, encoder, {.append_end_token = false})),
+            "<s>pc");
   EXPECT_EQ(trained(sft({.prompt = "p", .completion = ""}, encoder)), "<eos>");
 }
 
 TEST(Sft, ATokenAcrossTheBorderIsTrainedOn) {
   const ByteEncoder encoder;
   const auto example = sft({.prompt = "xa", .completion = "bc"}, encoder);
-  EXPECT_EQ(example.ids, (std::vector<std::int32_t>{ByteEncoder::start, 'x', ByteEncoder::ab, 'c', ByteEncoder::end}));
+  EXPECT_EQ(example.ids, (std::vector<std::int32_t>{ByteEncoder::start, 'x', ByteEncoder::ab, 'c',
+                                                    ByteEncoder::end}));
   EXPECT_EQ(example.weights, (std::vector<float>{0, 0, 1, 1, 1}));
 }
 
@@ -50,15 +57,21 @@ TEST(Sft, TextWithoutAPromptIsTrainedOnAsAWhole) {
   const auto example = sft({.prompt = Json(), .completion = "once"}, ByteEncoder());
   EXPECT_EQ(whole(example), "<s>once<eos>");
   EXPECT_EQ(example.weights, (std::vector<float>{0, 1, 1, 1, 1, 1}));
-  EXPECT_EQ(trained(sft({.prompt = "p", .completion = "c"}, ByteEncoder(), {.train_on_prompt = true})), "<s>pc<eos>");
+  EXPECT_EQ(
+      trained(sft({.prompt = "p", .completion = "c"}, ByteEncoder(), {.train_on_prompt = true})),
+      "<s>pc<eos>");
 }
 
 TEST(Sft, TrainsEveryTurnOfTheAssistant) {
-  const auto dialogue = chat({{"system", "s"}, {"user", "u"}, {"assistant", "one"}, {"user", "v"}, {"assistant", "two"}});
+  const auto dialogue = chat(
+      {{"system", "s"}, {"user", "u"}, {"assistant", "one"}, {"user", "v"}, {"assistant", "two"}});
   for (const auto kind : {Template::plain, Template::blocks}) {
     const auto example = sft({.prompt = Json(), .completion = dialogue}, ByteEncoder(kind));
-    EXPECT_EQ(whole(example), "<system>s<eos>\n<user>u<eos>\n<assistant>one<eos>\n<user>v<eos>\n<assistant>two<eos>\n");
-    EXPECT_EQ(trained(example), kind == Template::plain ? "one<eos>\ntwo<eos>\n" : "one<eos>two<eos>");
+    EXPECT_EQ(
+        whole(example),
+        "<system>s<eos>\n<user>u<eos>\n<assistant>one<eos>\n<user>v<eos>\n<assistant>two<eos>\n");
+    EXPECT_EQ(trained(example),
+              kind == Template::plain ? "one<eos>\ntwo<eos>\n" : "one<eos>two<eos>");
   }
 }
 
@@ -66,30 +79,38 @@ TEST(Sft, ATurnsOwnWeightIsKept) {
   auto dialogue = chat({{"user", "u"}, {"assistant", "one"}, {"user", "v"}, {"assistant", "two"}});
   dialogue.array()[1].set("loss_weight", 0.0);
   EXPECT_EQ(trained(sft({.prompt = Json(), .completion = dialogue}, ByteEncoder())), "two<eos>\n");
-  EXPECT_EQ(trained(sft({.prompt = Json(), .completion = dialogue}, ByteEncoder(Template::blocks))), "two<eos>");
+  EXPECT_EQ(trained(sft({.prompt = Json(), .completion = dialogue}, ByteEncoder(Template::blocks))),
+            "two<eos>");
 }
 
 TEST(Sft, AnswersInThePromptAreNotTrainedOn) {
-  const Sample sample{.prompt = chat({{"user", "u"}, {"assistant", "one"}, {"user", "v"}}), .completion = chat({{"assistant", "two"}})};
-  for (const auto kind : {Template::plain, Template::blocks}) EXPECT_EQ(trained(sft(sample, ByteEncoder(kind))), "two<eos>\n");
+  const Sample sample{.prompt = chat({{"user", "u"}, {"assistant", "one"}, {"user", "v"}}),
+                      .completion = chat({{"assistant", "two"}})};
+  for (const auto kind : {Template::plain, Template::blocks})
+    EXPECT_EQ(trained(sft(sample, ByteEncoder(kind))), "two<eos>\n");
 }
 
 TEST(Sft, ATemplateThatMarksOnlyWhereGenerationBeginsGivesWhatGenerationSees) {
-  const auto example = sft({.prompt = chat({{"user", "1,2"}}), .completion = chat({{"assistant", "3"}})}, ByteEncoder(Template::announces));
+  const auto example =
+      sft({.prompt = chat({{"user", "1,2"}}), .completion = chat({{"assistant", "3"}})},
+          ByteEncoder(Template::announces));
   EXPECT_EQ(whole(example), "1,2=3<eos>");
   EXPECT_EQ(trained(example), "3<eos>");
 }
 
 TEST(Sft, ATemplateThatRewritesEarlierAnswersIsRefused) {
-  const auto dialogue = chat({{"user", "u"}, {"assistant", "one"}, {"user", "v"}, {"assistant", "two"}});
-  const auto example = encode_sft({.prompt = Json(), .completion = dialogue}, ByteEncoder(Template::rewrites), {});
+  const auto dialogue =
+      chat({{"user", "u"}, {"assistant", "one"}, {"user", "v"}, {"assistant", "two"}});
+  const auto example =
+      encode_sft({.prompt = Json(), .completion = dialogue}, ByteEncoder(Template::rewrites), {});
   ASSERT_FALSE(example);
   EXPECT_THAT(example.error().what, HasSubstr("generation"));
 }
 
 TEST(Sft, ConversationsNeedAChatTemplate) {
   const auto example =
-      encode_sft({.prompt = Json(), .completion = chat({{"user", "u"}, {"assistant", "a"}})}, ByteEncoder(Template::none), {});
+      encode_sft({.prompt = Json(), .completion = chat({{"user", "u"}, {"assistant", "a"}})},
+                 ByteEncoder(Template::none), {});
   ASSERT_FALSE(example);
   EXPECT_EQ(example.error().code, Errc::unsupported);
   EXPECT_THAT(example.error().what, HasSubstr("chat_template"));
@@ -128,7 +149,8 @@ TEST(Sft, ATokenThatTheModelDoesNotHaveIsRefused) {
 }
 
 TEST(Pairs, ShareThePromptAndEndBothCompletions) {
-  const auto pair = value_or_throw(encode_pair({.prompt = "p", .completion = " good", .rejected = " bad"}, ByteEncoder(), {}));
+  const auto pair = value_or_throw(
+      encode_pair({.prompt = "p", .completion = " good", .rejected = " bad"}, ByteEncoder(), {}));
   ASSERT_TRUE(pair);
   EXPECT_EQ(whole(pair->chosen), "<s>p good<eos>");
   EXPECT_EQ(trained(pair->chosen), " good<eos>");
@@ -137,22 +159,28 @@ TEST(Pairs, ShareThePromptAndEndBothCompletions) {
 }
 
 TEST(Pairs, OfMessagesAreRenderedAndALostSideLosesThePair) {
-  const Sample sample{.prompt = chat({{"user", "u"}}), .completion = chat({{"assistant", "good"}}), .rejected = chat({{"assistant", "b"}})};
+  const Sample sample{.prompt = chat({{"user", "u"}}),
+                      .completion = chat({{"assistant", "good"}}),
+                      .rejected = chat({{"assistant", "b"}})};
   const auto pair = value_or_throw(encode_pair(sample, ByteEncoder(), {}));
   EXPECT_EQ(whole(pair->rejected), "<user>u<eos>\n<assistant>b<eos>\n");
   EXPECT_EQ(trained(pair->chosen), "good<eos>\n");
-  const auto prompt = value_or_throw(ByteEncoder().encode("<user>u<eos>\n<assistant>", false)).size();
-  EXPECT_TRUE(value_or_throw(encode_pair(sample, ByteEncoder(), {.max_length = static_cast<std::int64_t>(prompt) + 1})));
-  EXPECT_FALSE(value_or_throw(encode_pair(sample, ByteEncoder(), {.max_length = static_cast<std::int64_t>(prompt)})));
+  const auto prompt =
+      value_or_throw(ByteEncoder().encode("<user>u<eos>\n<assistant>", false)).size();
+  EXPECT_TRUE(value_or_throw(
+      encode_pair(sample, ByteEncoder(), {.max_length = static_cast<std::int64_t>(prompt) + 1})));
+  EXPECT_FALSE(value_or_throw(
+      encode_pair(sample, ByteEncoder(), {.max_length = static_cast<std::int64_t>(prompt)})));
 }
 
 TEST(Prompts, EndWhereGenerationBegins) {
-  const auto text = value_or_throw(encode_prompt({.prompt = "2+2", .answer = "4"}, ByteEncoder(), {}));
+  const auto text =
+      value_or_throw(encode_prompt({.prompt = "2+2", .answer = "4"}, ByteEncoder(), {}));
   EXPECT_EQ(text_of_ids(text->ids), "<s>2+2");
   EXPECT_EQ(text->text, "2+2");
   EXPECT_EQ(text->answer, Json("4"));
-  const auto messages =
-      value_or_throw(encode_prompt({.prompt = chat({{"user", "u"}}), .tools = Json(Json::Array{Json(1)})}, ByteEncoder(), {}));
+  const auto messages = value_or_throw(encode_prompt(
+      {.prompt = chat({{"user", "u"}}), .tools = Json(Json::Array{Json(1)})}, ByteEncoder(), {}));
   EXPECT_EQ(messages->text, "[tools]<user>u<eos>\n<assistant>");
   EXPECT_EQ(text_of_ids(messages->ids), messages->text);
   EXPECT_FALSE(value_or_throw(encode_prompt({.prompt = "2+2"}, ByteEncoder(), {.max_length = 3})));

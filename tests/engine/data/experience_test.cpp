@@ -1,4 +1,5 @@
-// A batch cut and packed anew keeps every column of every sequence. The columns are found by fields(), so that a new one is tried, too.
+// A batch cut and packed anew keeps every column of every sequence. The columns are found by
+// fields(), so that a new one is tried, too.
 #include "engine/data/experience.h"
 
 #include <gtest/gtest.h>
@@ -15,12 +16,14 @@ constexpr bool is_column = false;
 template <class T>
 constexpr bool is_column<std::vector<T>> = true;
 
-/// visit(column) for every vector of a batch but its offsets and tokens, which have rules of their own.
+/// visit(column) for every vector of a batch but its offsets and tokens, which have rules of their
+/// own.
 template <class Visit>
 void each_column(Experience& b, const Visit& visit) {
   const auto one = [&](auto& member) {
     if constexpr (is_column<std::remove_cvref_t<decltype(member)>>) {
-      if (static_cast<void*>(&member) != &b.offsets && static_cast<void*>(&member) != &b.tokens) visit(member);
+      if (static_cast<void*>(&member) != &b.offsets && static_cast<void*>(&member) != &b.tokens)
+        visit(member);
     }
   };
   std::apply([&](auto&... members) { (one(members), ...); }, fields(b));
@@ -30,7 +33,9 @@ bool valid(const Experience& b) {
   try {
     b.validate(100);
     return true;
-  } catch (const Bug&) { return false; }
+  } catch (const Bug&) {
+    return false;
+  }
 }
 
 /// Three sequences of 4, 1 and 2 tokens without columns.
@@ -51,7 +56,8 @@ Experience full() {
   each_column(b, [&](auto& column) {
     column.resize(b.tokens.size());
     if (!valid(b)) column.resize(static_cast<std::size_t>(b.sequences()));
-    for (auto& value : column) value = static_cast<std::remove_reference_t<decltype(value)>>(++number);
+    for (auto& value : column)
+      value = static_cast<std::remove_reference_t<decltype(value)>>(++number);
   });
   return b;
 }
@@ -60,7 +66,8 @@ Experience full() {
 void expect_same(Experience& a, std::size_t n, Experience& b, std::size_t m) {
   const auto range = [](const Experience& of, std::size_t i, const auto& column) {
     const bool by_token = column.size() == of.tokens.size();
-    const auto begin = by_token ? of.offsets[i] : static_cast<std::int32_t>(i), end = by_token ? of.offsets[i + 1] : begin + 1;
+    const auto begin = by_token ? of.offsets[i] : static_cast<std::int32_t>(i),
+               end = by_token ? of.offsets[i + 1] : begin + 1;
     return std::vector(column.begin() + begin, column.begin() + end);
   };
   EXPECT_EQ(range(a, n, a.tokens), range(b, m, b.tokens));
@@ -121,8 +128,10 @@ TEST(Experience, ColumnsThatNobodyFilledStayEmpty) {
 TEST(Experience, MicroBatchesAreWholeUnitsWithinTheBudget) {
   Experience b;
   for (const int length : {3, 4, 2, 9, 1, 1})
-    b.append(std::vector<std::int32_t>(static_cast<std::size_t>(length)), std::vector<float>(static_cast<std::size_t>(length)));
-  EXPECT_EQ(micro_batches(b, 7), (std::vector<std::int32_t>{0, 2, 3, 4, 6})) << "the longest stands alone";
+    b.append(std::vector<std::int32_t>(static_cast<std::size_t>(length)),
+             std::vector<float>(static_cast<std::size_t>(length)));
+  EXPECT_EQ(micro_batches(b, 7), (std::vector<std::int32_t>{0, 2, 3, 4, 6}))
+      << "the longest stands alone";
   b.unit = 2;
   EXPECT_EQ(micro_batches(b, 7), (std::vector<std::int32_t>{0, 2, 4, 6}));
   EXPECT_EQ(micro_batches(b, 100), (std::vector<std::int32_t>{0, 6}));

@@ -45,13 +45,15 @@ TEST(Loader, AnEpochHasEveryExampleOnceAndTheNextOneAnotherOrder) {
   EXPECT_EQ(std::set<std::int32_t>(second.begin(), second.end()).size(), 50u);
   EXPECT_NE(first, second);
   EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
-  Loader<SftExample> same(numbered(50), {.batch_size = 10, .seed = 3}), other(numbered(50), {.batch_size = 10, .seed = 4});
+  Loader<SftExample> same(numbered(50), {.batch_size = 10, .seed = 3}),
+      other(numbered(50), {.batch_size = 10, .seed = 4});
   EXPECT_EQ(take(same, 5), first);
   EXPECT_NE(take(other, 5), first);
 }
 
 TEST(Loader, TheOrderDoesNotDependOnTheBatchSize) {
-  Loader<SftExample> one(numbered(7), {.batch_size = 1, .seed = 1}), three(numbered(7), {.batch_size = 3, .seed = 1});
+  Loader<SftExample> one(numbered(7), {.batch_size = 1, .seed = 1}),
+      three(numbered(7), {.batch_size = 3, .seed = 1});
   EXPECT_EQ(take(one, 21), take(three, 7));
 }
 
@@ -99,7 +101,8 @@ TEST(Loader, ResumedAnywhereGoesOnAsIfUndisturbed) {
 TEST(Loader, AFinishedRunStaysFinishedWhenResumed) {
   const LoaderOptions options{.batch_size = 3, .epochs = 1};
   Loader<SftExample> before(numbered(6), options), after(numbered(6), options);
-  while (before.next()) {}
+  while (before.next()) {
+  }
   ASSERT_TRUE(after.restore(before.state()));
   EXPECT_FALSE(after.next());
 }
@@ -108,7 +111,8 @@ TEST(Loader, ChangedDataIsRefusedByItsName) {
   Loader<SftExample> before(numbered(7, "aa"), {}), after(numbered(7, "bb"), {});
   const auto restored = after.restore(before.state());
   ASSERT_FALSE(restored);
-  EXPECT_THAT(restored.error().what, AllOf(HasSubstr("folder/rows.jsonl has changed"), HasSubstr("aa"), HasSubstr("bb")));
+  EXPECT_THAT(restored.error().what,
+              AllOf(HasSubstr("folder/rows.jsonl has changed"), HasSubstr("aa"), HasSubstr("bb")));
 }
 
 TEST(Loader, AnotherOrderIsRefusedWithBothValues) {
@@ -121,7 +125,8 @@ TEST(Loader, AnotherOrderIsRefusedWithBothValues) {
   EXPECT_EQ(why(numbered(7), {.seed = 1}), "");
   EXPECT_EQ(why(numbered(7), {.batch_size = 3, .seed = 1}), "");
   EXPECT_THAT(why(numbered(7), {.seed = 2}), HasSubstr("was 1, now it is 2"));
-  EXPECT_THAT(why(numbered(7), {.shuffle = false, .seed = 1}), HasSubstr("data.shuffle was true, now it is false"));
+  EXPECT_THAT(why(numbered(7), {.shuffle = false, .seed = 1}),
+              HasSubstr("data.shuffle was true, now it is false"));
   EXPECT_THAT(why(numbered(6), {.seed = 1}), HasSubstr("7 examples, now 6"));
   auto two = numbered(7);
   two.files.push_back(two.files[0]);

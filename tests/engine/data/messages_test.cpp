@@ -20,50 +20,74 @@ std::string said(std::string_view role, std::string_view text) {
 }
 
 TEST(Messages, EveryNameOfARoleIsUnderstood) {
-  for (const auto& [name, role] : std::vector<std::pair<std::string, std::string>>{{"human", "user"},
-                                                                                   {"user", "user"},
-                                                                                   {"gpt", "assistant"},
-                                                                                   {"model", "assistant"},
-                                                                                   {"chatbot", "assistant"},
-                                                                                   {"bot", "assistant"},
-                                                                                   {"assistant", "assistant"},
-                                                                                   {"system", "system"},
-                                                                                   {"observation", "tool"},
-                                                                                   {"function", "tool"},
-                                                                                   {"tool", "tool"},
-                                                                                   {"ipython", "ipython"}}) {
+  for (const auto& [name, role] :
+       std::vector<std::pair<std::string, std::string>>{{"human", "user"},
+                                                        {"user", "user"},
+                                                        {"gpt", "assistant"},
+                                                        {"model", "assistant"},
+                                                        {"chatbot", "assistant"},
+                                                        {"bot", "assistant"},
+                                                        {"assistant", "assistant"},
+                                                        {"system", "system"},
+                                                        {"observation", "tool"},
+                                                        {"function", "tool"},
+                                                        {"tool", "tool"},
+                                                        {"ipython", "ipython"}}) {
     EXPECT_EQ(normal("[{\"from\":\"" + name + "\",\"value\":\"x\"}]"), said(role, "x"));
     EXPECT_EQ(normal("[{\"role\":\"" + name + "\",\"content\":\"x\"}]"), said(role, "x"));
   }
 }
 
 TEST(Messages, TagsNameMembersAndRoles) {
-  const Tags tags = {{"role_tag", "speaker"},     {"content_tag", "words"},      {"user_tag", "client"},
-                     {"assistant_tag", "expert"}, {"observation_tag", "result"}, {"function_tag", "act"}};
-  EXPECT_EQ(normal(R"([{"speaker":"client","words":"a"},{"speaker":"expert","words":"b"},{"speaker":"result","words":"c"}])", tags),
-            R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"tool","content":"c"}])");
-  EXPECT_THAT(normal(R"([{"speaker":"act","words":"{\"name\":\"f\",\"arguments\":{}}"}])", tags), HasSubstr("tool_calls"));
-  EXPECT_THAT(normal(R"([{"from":"client","value":"a"}])", tags), HasSubstr("!message 1: expected a message"));
+  const Tags tags = {{"role_tag", "speaker"},       {"content_tag", "words"},
+                     {"user_tag", "client"},        {"assistant_tag", "expert"},
+                     {"observation_tag", "result"}, {"function_tag", "act"}};
+  EXPECT_EQ(
+      normal(
+          R"([{"speaker":"client","words":"a"},{"speaker":"expert","words":"b"},{"speaker":"result","words":"c"}])",
+          tags),
+      R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"tool","content":"c"}])");
+  EXPECT_THAT(normal(R"([{"speaker":"act","words":"{\"name\":\"f\",\"arguments\":{}}"}])", tags),
+              HasSubstr("tool_calls"));
+  EXPECT_THAT(normal(R"([{"from":"client","value":"a"}])", tags),
+              HasSubstr("!message 1: expected a message"));
   EXPECT_EQ(check_tag_names({{"role_tg", "x"}}).error().code, Errc::usage);
-  EXPECT_THAT(check_tag_names({{"role_tg", "x"}}).error().what, HasSubstr("did you mean role_tag?"));
+  EXPECT_THAT(check_tag_names({{"role_tg", "x"}}).error().what,
+              HasSubstr("did you mean role_tag?"));
 }
 
 TEST(Messages, CallsOfToolsComeIntoOneForm) {
-  const std::string one = R"("tool_calls":[{"type":"function","function":{"name":"f","arguments":{"x":1}}}])";
+  const std::string one =
+      R"("tool_calls":[{"type":"function","function":{"name":"f","arguments":{"x":1}}}])";
   const std::string turn = R"([{"role":"assistant","content":"",)" + one + "}]";
   // ShareGPT's turn; OpenAI's with arguments as text; the older function_call; the calls as text.
-  EXPECT_EQ(normal(R"([{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{\"x\":1}}"}])"), turn);
-  EXPECT_EQ(normal(R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"x\":1}"}}]}])"), turn);
-  EXPECT_EQ(normal(R"([{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"x\":1}"}}])"), turn);
-  EXPECT_EQ(normal(R"([{"role":"assistant","tool_calls":"[{\"name\":\"f\",\"arguments\":{\"x\":1}}]"}])"), turn);
+  EXPECT_EQ(
+      normal(R"([{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{\"x\":1}}"}])"),
+      turn);
+  EXPECT_EQ(
+      normal(
+          R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"x\":1}"}}]}])"),
+      turn);
+  EXPECT_EQ(
+      normal(
+          R"([{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"x\":1}"}}])"),
+      turn);
+  EXPECT_EQ(
+      normal(R"([{"role":"assistant","tool_calls":"[{\"name\":\"f\",\"arguments\":{\"x\":1}}]"}])"),
+      turn);
   // Several at once, with their ids; arguments that are no object stay.
-  EXPECT_EQ(normal(R"([{"from":"function_call","value":"[{\"name\":\"f\",\"arguments\":\"go\"},{\"name\":\"g\",\"arguments\":{}}]"}])"),
-            R"([{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":"go"}},)"
-            R"({"type":"function","function":{"name":"g","arguments":{}}}]}])");
-  EXPECT_THAT(normal(R"([{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"7","function":{"name":"f","arguments":{}}}]}])"),
-              HasSubstr(R"("content":"Let me look.","tool_calls":[{"id":"7")"));
+  EXPECT_EQ(
+      normal(
+          R"([{"from":"function_call","value":"[{\"name\":\"f\",\"arguments\":\"go\"},{\"name\":\"g\",\"arguments\":{}}]"}])"),
+      R"([{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":"go"}},)"
+      R"({"type":"function","function":{"name":"g","arguments":{}}}]}])");
+  EXPECT_THAT(
+      normal(
+          R"([{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"7","function":{"name":"f","arguments":{}}}]}])"),
+      HasSubstr(R"("content":"Let me look.","tool_calls":[{"id":"7")"));
   // What is not a call stays what was said.
-  EXPECT_EQ(normal(R"([{"from":"function_call","value":"no call"}])"), said("assistant", "no call"));
+  EXPECT_EQ(normal(R"([{"from":"function_call","value":"no call"}])"),
+            said("assistant", "no call"));
 }
 
 struct Case {
@@ -78,7 +102,8 @@ std::string sample_text(const std::string& json, LayoutOptions options) {
   options.layout = *found;
   const auto sample = to_sample(row, options);
   if (!sample) return "!" + sample.error().what;
-  std::string out = std::string(to_string(*found)) + " " + sample->prompt.dump() + " | " + sample->completion.dump();
+  std::string out = std::string(to_string(*found)) + " " + sample->prompt.dump() + " | " +
+                    sample->completion.dump();
   if (sample->desirable) out += *sample->desirable ? " good" : " bad";
   if (!sample->answer.is_null()) out += " = " + sample->answer.dump();
   if (sample->judged)
@@ -87,45 +112,55 @@ std::string sample_text(const std::string& json, LayoutOptions options) {
 }
 
 TEST(KtoRows, HaveALabelInEveryLayout) {
-  for (const auto& [row, expected] : std::vector<Case>{
-           {R"({"prompt":"p","completion":"c","kto_tag":true})", R"(prompt_completion "p" | "c" good)"},
-           {R"({"prompt":"p","completion":"c","label":"False"})", R"(prompt_completion "p" | "c" bad)"},
-           {R"({"instruction":"p","output":"c","kto_tag":0})",
-            R"(alpaca [{"role":"user","content":"p"}] | [{"role":"assistant","content":"c"}] bad)"},
-           {R"({"messages":[{"role":"user","content":"p"},{"role":"assistant","content":"c"}],"label":true})",
-            R"(messages [{"role":"user","content":"p"}] | [{"role":"assistant","content":"c"}] good)"},
-           {R"({"conversations":[{"from":"human","value":"p"}],"kto_tag":true})",
-            "!rows.jsonl:7: expected a conversation that ends with the assistant's turn, which the label judges"},
-           {R"({"prompt":"p","completion":"c","label":"maybe"})",
-            "!rows.jsonl:7: expected true (a good answer) or false under \"label\", found \"maybe\""},
-       })
+  for (
+      const auto& [row, expected] : std::vector<Case>{
+          {R"({"prompt":"p","completion":"c","kto_tag":true})",
+           R"(prompt_completion "p" | "c" good)"},
+          {R"({"prompt":"p","completion":"c","label":"False"})",
+           R"(prompt_completion "p" | "c" bad)"},
+          {R"({"instruction":"p","output":"c","kto_tag":0})",
+           R"(alpaca [{"role":"user","content":"p"}] | [{"role":"assistant","content":"c"}] bad)"},
+          {R"({"messages":[{"role":"user","content":"p"},{"role":"assistant","content":"c"}],"label":true})",
+           R"(messages [{"role":"user","content":"p"}] | [{"role":"assistant","content":"c"}] good)"},
+          {R"({"conversations":[{"from":"human","value":"p"}],"kto_tag":true})",
+           "!rows.jsonl:7: expected a conversation that ends with the assistant's turn, which the "
+           "label judges"},
+          {R"({"prompt":"p","completion":"c","label":"maybe"})",
+           "!rows.jsonl:7: expected true (a good answer) or false under \"label\", found "
+           "\"maybe\""},
+      })
     EXPECT_EQ(sample_text(row, {.purpose = Purpose::unpaired}), expected) << row;
 }
 
 TEST(StepRows, AreJudgedByLabelsByTheFirstMistakeOrByTheWrongSteps) {
-  for (const auto& [row, expected] : std::vector<Case>{
-           {R"({"prompt":"p","completions":["a","b"],"labels":[true,0]})", "steps \"p\" | null 1 0"},
-           {R"({"input":"p","steps":["a","b","c"],"mistake_index":1})", "steps \"p\" | null 1 0 -1"},
-           {R"({"problem":"p","steps":["a","b"],"mistake_index":null})", "steps \"p\" | null 1 1"},
-           {R"({"problem":"p","steps":["a","b"],"mistake_index":-1})", "steps \"p\" | null 1 1"},
-           {R"({"question":"p","steps":["a","b","c"],"error_steps":[1,3]})", "steps \"p\" | null 0 1 0"},
-           {R"({"question":{"problem":"p"},"label":{"steps":[{"completions":[{"text":"a","rating":-1},{"text":"b","rating":0}],)"
-            R"("chosen_completion":1},{"completions":[],"human_completion":{"text":"c"}},{"completions":[{"text":"d","rating":-1}]}]}})",
-            "prm800k \"p\" | null 1 1 0"},
-       })
+  for (
+      const auto& [row, expected] : std::vector<Case>{
+          {R"({"prompt":"p","completions":["a","b"],"labels":[true,0]})", "steps \"p\" | null 1 0"},
+          {R"({"input":"p","steps":["a","b","c"],"mistake_index":1})", "steps \"p\" | null 1 0 -1"},
+          {R"({"problem":"p","steps":["a","b"],"mistake_index":null})", "steps \"p\" | null 1 1"},
+          {R"({"problem":"p","steps":["a","b"],"mistake_index":-1})", "steps \"p\" | null 1 1"},
+          {R"({"question":"p","steps":["a","b","c"],"error_steps":[1,3]})",
+           "steps \"p\" | null 0 1 0"},
+          {R"({"question":{"problem":"p"},"label":{"steps":[{"completions":[{"text":"a","rating":-1},{"text":"b","rating":0}],)"
+           R"("chosen_completion":1},{"completions":[],"human_completion":{"text":"c"}},{"completions":[{"text":"d","rating":-1}]}]}})",
+           "prm800k \"p\" | null 1 1 0"},
+      })
     EXPECT_EQ(sample_text(row, {.purpose = Purpose::steps}), expected) << row;
-  for (const auto& [row, words] : std::vector<Case>{
-           {R"({"input":"p","steps":["a","b"],"mistake_index":2})", "from 0 to 1"},
-           {R"({"question":"p","steps":["a"],"error_steps":[0]})", "from 1 to 1"},
-           {R"({"question":{"problem":"p"},"label":{"steps":[{"completions":[],"chosen_completion":0}]}})", "chosen_completion"},
-           {R"({"question":{"problem":"p"},"label":{"steps":[]}})", "not one step"},
-       })
+  for (
+      const auto& [row, words] : std::vector<Case>{
+          {R"({"input":"p","steps":["a","b"],"mistake_index":2})", "from 0 to 1"},
+          {R"({"question":"p","steps":["a"],"error_steps":[0]})", "from 1 to 1"},
+          {R"({"question":{"problem":"p"},"label":{"steps":[{"completions":[],"chosen_completion":0}]}})",
+           "chosen_completion"},
+          {R"({"question":{"problem":"p"},"label":{"steps":[]}})", "not one step"},
+      })
     EXPECT_THAT(sample_text(row, {.purpose = Purpose::steps}), HasSubstr(words)) << row;
 }
 
 TEST(Columns, GoIntoObjectsAndListsAndMayBeLeftUnused) {
   const std::map<std::string, std::string> names = {{"output", "all.1.text"}, {"input", ""}};
-  const Json row = value_or_throw(parse_json(R"({"instruction":"a","input":"b","all":[{"text":"c"},{"text":"d"}]})", "a test"));
+  const Json row = value_or_throw(
+      parse_json(R"({"instruction":"a","input":"b","all":[{"text":"c"},{"text":"d"}]})", "a test"));
   const Tags none;
   const Columns columns(row, names, none);
   EXPECT_EQ(*columns.find("output"), Json("d"));
@@ -136,7 +171,8 @@ TEST(Columns, GoIntoObjectsAndListsAndMayBeLeftUnused) {
 }
 
 TEST(PromptRows, OfInstructionsHaveTheOutputAsTheirAnswer) {
-  EXPECT_EQ(sample_text(R"({"instruction":"a","output":"b"})", {.purpose = Purpose::prompts, .chat = ChatUse::always}),
+  EXPECT_EQ(sample_text(R"({"instruction":"a","output":"b"})",
+                        {.purpose = Purpose::prompts, .chat = ChatUse::always}),
             R"(prompt_answer [{"role":"user","content":"a"}] | null = "b")");
 }
 

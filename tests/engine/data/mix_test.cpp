@@ -34,7 +34,9 @@ std::vector<std::int32_t> take(Loader<SftExample>& loader, int batches) {
 }
 
 TEST(Mix, DrawsStayWithinOneOfTheWeights) {
-  Loader<SftExample> loader(mixed({{.size = 10, .weight = 3}, {.size = 50, .weight = 1}, {.size = 5, .weight = 0.5}}), {.batch_size = 1});
+  Loader<SftExample> loader(
+      mixed({{.size = 10, .weight = 3}, {.size = 50, .weight = 1}, {.size = 5, .weight = 0.5}}),
+      {.batch_size = 1});
   std::vector<double> drawn(3);
   for (int n = 1; n <= 900; ++n) {
     const auto one = take(loader, 1)[0];
@@ -46,7 +48,8 @@ TEST(Mix, DrawsStayWithinOneOfTheWeights) {
 }
 
 TEST(Mix, EachSourceComesWholeBeforeItComesAgain) {
-  Loader<SftExample> loader(mixed({{.size = 4, .weight = 1}, {.size = 6, .weight = 1}}), {.batch_size = 12, .seed = 3});
+  Loader<SftExample> loader(mixed({{.size = 4, .weight = 1}, {.size = 6, .weight = 1}}),
+                            {.batch_size = 12, .seed = 3});
   std::vector<std::int32_t> small;
   for (const auto one : take(loader, 2))
     if (one < 4) small.push_back(one);
@@ -59,23 +62,28 @@ TEST(Mix, EachSourceComesWholeBeforeItComesAgain) {
 }
 
 TEST(Mix, ASourceGivesNoMoreAfterItsEpochs) {
-  Loader<SftExample> loader(mixed({{.size = 4, .weight = 5, .epochs = 2}, {.size = 6, .weight = 1}}), {.batch_size = 10});
+  Loader<SftExample> loader(
+      mixed({{.size = 4, .weight = 5, .epochs = 2}, {.size = 6, .weight = 1}}), {.batch_size = 10});
   const auto drawn = take(loader, 5);
   EXPECT_EQ(std::count_if(drawn.begin(), drawn.end(), [](auto one) { return one < 4; }), 8);
   EXPECT_EQ(loader.batches(), 0);
-  Loader<SftExample> ending(mixed({{.size = 4, .weight = 5, .epochs = 2}, {.size = 6, .weight = 1, .epochs = 1}}), {.batch_size = 10});
+  Loader<SftExample> ending(
+      mixed({{.size = 4, .weight = 5, .epochs = 2}, {.size = 6, .weight = 1, .epochs = 1}}),
+      {.batch_size = 10});
   EXPECT_EQ(ending.batches(), 2);
   EXPECT_EQ(take(ending, 9).size(), 14u);
 }
 
 TEST(Mix, AnEpochHasAsManyDrawsAsThereAreRows) {
-  Loader<SftExample> loader(mixed({{.size = 4, .weight = 5}, {.size = 6, .weight = 1}}), {.batch_size = 4, .epochs = 2});
+  Loader<SftExample> loader(mixed({{.size = 4, .weight = 5}, {.size = 6, .weight = 1}}),
+                            {.batch_size = 4, .epochs = 2});
   EXPECT_EQ(loader.batches(), 5);
   EXPECT_EQ(take(loader, 99).size(), 20u);
 }
 
 TEST(Mix, ResumedAnywhereGoesOnAsIfUndisturbed) {
-  const std::vector<Part> parts = {{.size = 4, .weight = 2, .epochs = 3}, {.size = 6, .weight = 1}, {.size = 3, .weight = 0.3}};
+  const std::vector<Part> parts = {
+      {.size = 4, .weight = 2, .epochs = 3}, {.size = 6, .weight = 1}, {.size = 3, .weight = 0.3}};
   const LoaderOptions options{.batch_size = 3, .seed = 11};
   Loader<SftExample> whole(mixed(parts), options);
   const auto expected = take(whole, 20);
@@ -93,8 +101,9 @@ TEST(Mix, ResumedAnywhereGoesOnAsIfUndisturbed) {
 TEST(Mix, AnotherMixIsRefusedWithBothValues) {
   Loader<SftExample> before(mixed({{.size = 4, .weight = 2}, {.size = 6}}), {});
   Loader<SftExample> after(mixed({{.size = 4, .weight = 3}, {.size = 6}}), {});
-  EXPECT_THAT(after.restore(before.state()).error().what,
-              HasSubstr("source 1 of the mix had 4 examples, weight 2 and epochs 0, now 4, 3 and 0"));
+  EXPECT_THAT(
+      after.restore(before.state()).error().what,
+      HasSubstr("source 1 of the mix had 4 examples, weight 2 and epochs 0, now 4, 3 and 0"));
   Loader<SftExample> plain(mixed({{.size = 10}}), {});
   EXPECT_FALSE(plain.restore(before.state()));
   EXPECT_FALSE(after.restore(plain.state()));
@@ -103,8 +112,11 @@ TEST(Mix, AnotherMixIsRefusedWithBothValues) {
 TEST(Mix, SourcesMayHaveTheirOwnLayoutsAndColumns) {
   Scratch scratch;
   DataOptions options;
-  options.mix.push_back({.paths = {scratch.write("a.jsonl", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n")}, .weight = 2});
-  options.mix.push_back({.paths = {scratch.write("b.csv", "q,a\nx,y\n")}, .columns = {{"question", "q"}, {"answer", "a"}}});
+  options.mix.push_back(
+      {.paths = {scratch.write("a.jsonl", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n")},
+       .weight = 2});
+  options.mix.push_back({.paths = {scratch.write("b.csv", "q,a\nx,y\n")},
+                         .columns = {{"question", "q"}, {"answer", "a"}}});
   const auto data = value_or_throw(load_sft(options, ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 3u);
   EXPECT_EQ(text_of_ids(data.examples[2].ids), "<s>xy<eos>");

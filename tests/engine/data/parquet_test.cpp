@@ -9,7 +9,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Parquet is optional: without Arrow these tests are skipped by name, and the refusal is what is tested.
+// Parquet is optional: without Arrow these tests are skipped by name, and the refusal is what is
+// tested.
 class Parquet : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -47,7 +48,8 @@ TEST_F(Parquet, DigitCompletionIsReadExactly) {
   expect_prompts("test.parquet", "test_answers.jsonl", 200);
 }
 
-// Written by pyarrow, expected values by Python's json: integers, nulls, dictionaries, lists of structs, nested lists; three row groups.
+// Written by pyarrow, expected values by Python's json: integers, nulls, dictionaries, lists of
+// structs, nested lists; three row groups.
 TEST_F(Parquet, EveryKindOfColumnBecomesItsJsonValue) {
   const auto rows = read_all(data_file("datasets/parquet/kinds.parquet"));
   ASSERT_EQ(rows.size(), 2500u);

@@ -1,4 +1,5 @@
-// The first rows of published data sets, each read for what it is made for, with the settings that docs/formats.md names and no others.
+// The first rows of published data sets, each read for what it is made for, with the settings that
+// docs/formats.md names and no others.
 #include <gmock/gmock.h>
 
 #include "engine/data/dataset.h"
@@ -35,8 +36,20 @@ std::vector<Set> published() {
       {"pairwise/kto_en_demo_head.json", Purpose::unpaired, Layout::messages, 8},
       {"pairwise/dpo_en_demo_head.json", Purpose::unpaired, Layout::pairwise, 20},
       {"math/gsm8k_test_head.jsonl", Purpose::sft, Layout::question_answer, 10},
-      {"prm/math_shepherd_samples.jsonl", Purpose::steps, Layout::placeholders, 7, {}, {}, {"+", "-"}},
-      {"prm/prmbench_confidence.shepherd_head.jsonl", Purpose::steps, Layout::placeholders, 4, {}, {}, {"+", "-"}},
+      {"prm/math_shepherd_samples.jsonl",
+       Purpose::steps,
+       Layout::placeholders,
+       7,
+       {},
+       {},
+       {"+", "-"}},
+      {"prm/prmbench_confidence.shepherd_head.jsonl",
+       Purpose::steps,
+       Layout::placeholders,
+       4,
+       {},
+       {},
+       {"+", "-"}},
       {"prm/prm800k_samples.jsonl", Purpose::steps, Layout::prm800k, 6},
       {"prm/big_bench_mistake_logical_deduction_head.jsonl", Purpose::steps, Layout::steps, 5},
       {"prm/big_bench_mistake_multistep_arithmetic_head.jsonl", Purpose::steps, Layout::steps, 10},
@@ -45,18 +58,59 @@ std::vector<Set> published() {
        Layout::steps,
        4,
        {{"prompt", "modified_question"}, {"completions", "modified_process"}}},
-      {"pretrain/tinyshakespeare_head.txt", Purpose::sft, Layout::text, 1, {}, {.sample_by = SampleBy::document}},
-      {"pretrain/tinystories_train_head.txt", Purpose::sft, Layout::text, 12, {}, {.sample_by = SampleBy::separator}},
+      {"pretrain/tinyshakespeare_head.txt",
+       Purpose::sft,
+       Layout::text,
+       1,
+       {},
+       {.sample_by = SampleBy::document}},
+      {"pretrain/tinystories_train_head.txt",
+       Purpose::sft,
+       Layout::text,
+       12,
+       {},
+       {.sample_by = SampleBy::separator}},
       {"pretrain/wiki_demo_head.txt", Purpose::sft, Layout::text, 10},
       {"pretrain/c4_demo_head.jsonl", Purpose::sft, Layout::text, 4},
-      {"eval/HumanEval_head.jsonl.gz", Purpose::prompts, Layout::prompt_answer, 10, {{"answer", "canonical_solution"}}},
+      {"eval/HumanEval_head.jsonl.gz",
+       Purpose::prompts,
+       Layout::prompt_answer,
+       10,
+       {{"answer", "canonical_solution"}}},
       {"eval/boolq_dev_head.jsonl", Purpose::prompts, Layout::prompt_answer, 6},
-      {"eval/aqua-rat_head.jsonl", Purpose::prompts, Layout::prompt_answer, 6, {{"answer", "label"}}},
-      {"eval/sat-math_head.jsonl", Purpose::prompts, Layout::prompt_answer, 6, {{"answer", "label"}}},
-      {"eval/bbh_boolean_expressions_head.json", Purpose::prompts, Layout::prompt_answer, 10, {{"prompt", "input"}, {"answer", "target"}}},
-      {"eval/bbh_boolean_expressions_cot.txt", Purpose::sft, Layout::text, 1, {}, {.sample_by = SampleBy::document}},
-      {"eval/mmlu_abstract_algebra_dev.csv", Purpose::prompts, Layout::prompt_answer, 5, {}, {.column_names = mmlu}},
-      {"eval/mmlu_high_school_european_history_dev.csv", Purpose::sft, Layout::question_answer, 5, {}, {.column_names = mmlu}},
+      {"eval/aqua-rat_head.jsonl",
+       Purpose::prompts,
+       Layout::prompt_answer,
+       6,
+       {{"answer", "label"}}},
+      {"eval/sat-math_head.jsonl",
+       Purpose::prompts,
+       Layout::prompt_answer,
+       6,
+       {{"answer", "label"}}},
+      {"eval/bbh_boolean_expressions_head.json",
+       Purpose::prompts,
+       Layout::prompt_answer,
+       10,
+       {{"prompt", "input"}, {"answer", "target"}}},
+      {"eval/bbh_boolean_expressions_cot.txt",
+       Purpose::sft,
+       Layout::text,
+       1,
+       {},
+       {.sample_by = SampleBy::document}},
+      {"eval/mmlu_abstract_algebra_dev.csv",
+       Purpose::prompts,
+       Layout::prompt_answer,
+       5,
+       {},
+       {.column_names = mmlu}},
+      {"eval/mmlu_high_school_european_history_dev.csv",
+       Purpose::sft,
+       Layout::question_answer,
+       5,
+       {},
+       {.column_names = mmlu}},
   };
 }
 
@@ -68,7 +122,8 @@ class Shepherd : public ByteEncoder {
     std::vector<std::int32_t> out;
     for (bool first = true;; first = false) {
       const auto at = text.find(mark);
-      const auto piece = value_or_throw(ByteEncoder::encode(text.substr(0, at), add_special && first));
+      const auto piece =
+          value_or_throw(ByteEncoder::encode(text.substr(0, at), add_special && first));
       out.insert(out.end(), piece.begin(), piece.end());
       if (at == std::string_view::npos) return out;
       out.push_back(2);
@@ -89,9 +144,12 @@ void expect_read(const Set& set, const DataOptions& options, const TextEncoder& 
 TEST(PublishedData, IsReadInTheRightLayout) {
   const Shepherd encoder;
   for (const auto& set : published()) {
-    DataOptions options{.paths = {data_file("datasets/" + std::string(set.file))}, .columns = set.columns, .reading = set.reading};
+    DataOptions options{.paths = {data_file("datasets/" + std::string(set.file))},
+                        .columns = set.columns,
+                        .reading = set.reading};
     if (!set.reward_tokens.empty())
-      options.encode.steps.tokens = value_or_throw(find_step_tokens("\xD0\xBA\xD0\xB8", set.reward_tokens, encoder));
+      options.encode.steps.tokens =
+          value_or_throw(find_step_tokens("\xD0\xBA\xD0\xB8", set.reward_tokens, encoder));
     if (set.purpose == Purpose::sft) expect_read<SftExample>(set, options, encoder);
     if (set.purpose == Purpose::unpaired) expect_read<UnpairedExample>(set, options, encoder);
     if (set.purpose == Purpose::steps) expect_read<StepExample>(set, options, encoder);
@@ -108,16 +166,22 @@ std::vector<std::int32_t> judged(const StepExample& example) {
 
 TEST(PublishedData, StepsAreJudgedAsTheirPublishersSay) {
   const Shepherd encoder;
-  const auto steps = [&](const std::string& file, std::map<std::string, std::string> columns, bool placeholders) {
-    DataOptions options{.paths = {data_file("datasets/prm/" + file)}, .columns = std::move(columns)};
-    if (placeholders) options.encode.steps.tokens = value_or_throw(find_step_tokens("\xD0\xBA\xD0\xB8", {"+", "-"}, encoder));
+  const auto steps = [&](const std::string& file, std::map<std::string, std::string> columns,
+                         bool placeholders) {
+    DataOptions options{.paths = {data_file("datasets/prm/" + file)},
+                        .columns = std::move(columns)};
+    if (placeholders)
+      options.encode.steps.tokens =
+          value_or_throw(find_step_tokens("\xD0\xBA\xD0\xB8", {"+", "-"}, encoder));
     std::vector<std::vector<std::int32_t>> out;
-    for (const auto& example : value_or_throw(load_steps(options, encoder)).examples) out.push_back(judged(example));
+    for (const auto& example : value_or_throw(load_steps(options, encoder)).examples)
+      out.push_back(judged(example));
     return out;
   };
   using Steps = std::vector<std::int32_t>;
   // mistake_index 3 of 5 steps: three right, one wrong, the last one not judged.
-  EXPECT_EQ(steps("big_bench_mistake_multistep_arithmetic_head.jsonl", {}, false)[0], (Steps{1, 1, 1, 0}));
+  EXPECT_EQ(steps("big_bench_mistake_multistep_arithmetic_head.jsonl", {}, false)[0],
+            (Steps{1, 1, 1, 0}));
   // The chosen completions; where an error ended the solution the first one.
   const auto prm800k = steps("prm800k_samples.jsonl", {}, false);
   EXPECT_EQ(prm800k[0].back(), 1);
@@ -128,14 +192,18 @@ TEST(PublishedData, StepsAreJudgedAsTheirPublishersSay) {
 }
 
 TEST(PublishedData, AnswersOfAKtoRowAreItsLastTurn) {
-  const auto data = value_or_throw(load_unpaired({.paths = {data_file("datasets/pairwise/kto_en_demo_head.json")}}, ByteEncoder()));
-  EXPECT_THAT(text_of_ids(data.examples[0].prompt), StartsWith("<user>The Federal Trade Commission"));
+  const auto data = value_or_throw(load_unpaired(
+      {.paths = {data_file("datasets/pairwise/kto_en_demo_head.json")}}, ByteEncoder()));
+  EXPECT_THAT(text_of_ids(data.examples[0].prompt),
+              StartsWith("<user>The Federal Trade Commission"));
   EXPECT_THAT(text_of_ids(data.examples[0].answer), StartsWith("Ooh ooh ah ah!"));
 }
 
 TEST(PublishedData, OfACodeTaskTheSolutionIsTheAnswer) {
-  const auto data = value_or_throw(load_prompts(
-      {.paths = {data_file("datasets/eval/HumanEval_head.jsonl.gz")}, .columns = {{"answer", "canonical_solution"}}}, ByteEncoder()));
+  const auto data =
+      value_or_throw(load_prompts({.paths = {data_file("datasets/eval/HumanEval_head.jsonl.gz")},
+                                   .columns = {{"answer", "canonical_solution"}}},
+                                  ByteEncoder()));
   EXPECT_THAT(data.examples[0].text, HasSubstr("def has_close_elements"));
   EXPECT_THAT(data.examples[0].answer.string(), HasSubstr("for idx, elem in enumerate(numbers)"));
   EXPECT_EQ(*data.examples[0].columns.find("entry_point"), Json("has_close_elements"));

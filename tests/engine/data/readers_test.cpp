@@ -12,7 +12,8 @@ using ::testing::HasSubstr;
 
 TEST(JsonLines, BlankLinesCarriageReturnsAndAByteOrderMarkAreNoRows) {
   Scratch scratch;
-  const auto path = scratch.write("a.jsonl", "\xEF\xBB\xBF{\"a\":1}\r\n\r\n  \n{\"a\":2}\n{\"a\":3}");
+  const auto path =
+      scratch.write("a.jsonl", "\xEF\xBB\xBF{\"a\":1}\r\n\r\n  \n{\"a\":2}\n{\"a\":3}");
   EXPECT_THAT(read_all(path), testing::ElementsAre("1 {\"a\":1}", "4 {\"a\":2}", "5 {\"a\":3}"));
 }
 
@@ -62,14 +63,19 @@ TEST(JsonLines, ALastLineWithoutItsEndIsSaidToBeTruncated) {
 TEST(JsonFile, HoldsItsRowsInAnArrayOrInTheOneListOfAnObject) {
   Scratch scratch;
   const std::vector<std::string> rows = {"2 {\"a\":\"] , }\"}", "3 {\"b\":[{\"c\":\"\\\"\"}]}"};
-  EXPECT_EQ(read_all(scratch.write("a.json", "[\n{\"a\":\"] , }\"},\n {\"b\":[{\"c\":\"\\\"\"}]}\n]\n")), rows);
-  EXPECT_EQ(read_all(scratch.write("b.json", "{\"version\": [1, 2], \"data\": [\n{\"a\":\"] , }\"},\n {\"b\":[{\"c\":\"\\\"\"}]}\n]}")),
+  EXPECT_EQ(
+      read_all(scratch.write("a.json", "[\n{\"a\":\"] , }\"},\n {\"b\":[{\"c\":\"\\\"\"}]}\n]\n")),
+      rows);
+  EXPECT_EQ(read_all(scratch.write("b.json",
+                                   "{\"version\": [1, 2], \"data\": [\n{\"a\":\"] , }\"},\n "
+                                   "{\"b\":[{\"c\":\"\\\"\"}]}\n]}")),
             rows);
 }
 
 TEST(JsonFile, MayHoldJsonLinesOrOneRow) {
   Scratch scratch;
-  EXPECT_THAT(read_all(scratch.write("lines.json", "{\"a\":1}\n{\"a\":2}\n")), testing::ElementsAre("1 {\"a\":1}", "2 {\"a\":2}"));
+  EXPECT_THAT(read_all(scratch.write("lines.json", "{\"a\":1}\n{\"a\":2}\n")),
+              testing::ElementsAre("1 {\"a\":1}", "2 {\"a\":2}"));
   EXPECT_THAT(read_all(scratch.write("one.json", "{\n\"messages\":\n[{\"role\":\"user\"}]}")),
               testing::ElementsAre("1 {\"messages\":[{\"role\":\"user\"}]}"));
   EXPECT_THAT(read_all(scratch.write("none.json", "[]")), testing::IsEmpty());
@@ -77,7 +83,8 @@ TEST(JsonFile, MayHoldJsonLinesOrOneRow) {
 
 TEST(JsonFile, AMalformedRowIsOneRowsMatter) {
   Scratch scratch;
-  const auto path = scratch.write("a.json", "[{\"n\":1},\n{\"a\":1,\"a\":2},\n7,\n{\"a\":\n nul},\n{\"n\":6}]");
+  const auto path =
+      scratch.write("a.json", "[{\"n\":1},\n{\"a\":1,\"a\":2},\n7,\n{\"a\":\n nul},\n{\"n\":6}]");
   const auto rows = read_all(path);
   ASSERT_EQ(rows.size(), 5u);
   EXPECT_EQ(rows[0], "1 {\"n\":1}");
@@ -130,22 +137,29 @@ TEST(Readers, SeekGoesToTheExactRowInAnyFormat) {
 
 TEST(Readers, ContentWinsOverAMisleadingName) {
   Scratch scratch;
-  EXPECT_THAT(read_all(scratch.write("a.data", "[{\"a\":1}]")), testing::ElementsAre("1 {\"a\":1}"));
+  EXPECT_THAT(read_all(scratch.write("a.data", "[{\"a\":1}]")),
+              testing::ElementsAre("1 {\"a\":1}"));
   const std::vector<std::pair<std::string, std::pair<std::string, const char*>>> table = {
-      {"a.parquet", {"{\"a\":1}", "expected a parquet file"}},  {"a.dat", {"a,b\n", "known formats"}},
-      {"a.arrow", {"{\"a\":1}", "expected an Arrow IPC file"}}, {"a.jsonl", {"\x28\xB5\x2F\xFD\x24", "zstd"}},
+      {"a.parquet", {"{\"a\":1}", "expected a parquet file"}},
+      {"a.dat", {"a,b\n", "known formats"}},
+      {"a.arrow", {"{\"a\":1}", "expected an Arrow IPC file"}},
+      {"a.jsonl", {"\x28\xB5\x2F\xFD\x24", "zstd"}},
       {"a.json", {std::string("\xFF\xFE[\0", 4), "UTF-16"}},
   };
-  for (const auto& [name, content] : table) EXPECT_THAT(read_all(scratch.write(name, content.first))[0], HasSubstr(content.second)) << name;
+  for (const auto& [name, content] : table)
+    EXPECT_THAT(read_all(scratch.write(name, content.first))[0], HasSubstr(content.second)) << name;
   EXPECT_THAT(read_all(scratch.path("nothing.jsonl"))[0], HasSubstr("nothing.jsonl"));
 }
 
-// Under the sanitizers this is the fuzzer of every day: any byte may be another one, and nothing is read outside the text.
+// Under the sanitizers this is the fuzzer of every day: any byte may be another one, and nothing is
+// read outside the text.
 TEST(Readers, DamagedTextIsRefusedOrReadNeverTrusted) {
   Scratch scratch;
-  const std::string list = R"({"v":[1],"data":[{"a":"x\\\"","b":[1,-2.5e3,null,true]},{"c":{"d":"\\u00e9é"}}]})";
+  const std::string list =
+      R"({"v":[1],"data":[{"a":"x\\\"","b":[1,-2.5e3,null,true]},{"c":{"d":"\\u00e9é"}}]})";
   const std::string lines = "{\"a\":[1,{\"b\":\"\\\\\"}]}\r\n\n{\"c\":null}\n";
-  for (const auto& [name, text] : {std::pair{"a.json", list}, {"a.jsonl", lines}, {"b.json", lines}}) {
+  for (const auto& [name, text] :
+       {std::pair{"a.json", list}, {"a.jsonl", lines}, {"b.json", lines}}) {
     for (std::size_t at = 0; at < text.size(); ++at) {
       for (const char c : {'"', '{', ']', ',', '\0', '\xff'}) {
         auto damaged = text;
@@ -164,7 +178,8 @@ TEST(DataFiles, AFolderStandsForItsFilesByName) {
   EXPECT_EQ(value_or_throw(list_data_files({scratch.folder()})), (std::vector<std::string>{a, b}));
   EXPECT_EQ(list_data_files({scratch.path("none")}).error().code, Errc::not_found);
   std::filesystem::create_directory(scratch.path("empty"));
-  EXPECT_THAT(list_data_files({scratch.path("empty")}).error().what, HasSubstr("without data files"));
+  EXPECT_THAT(list_data_files({scratch.path("empty")}).error().what,
+              HasSubstr("without data files"));
 }
 
 }  // namespace

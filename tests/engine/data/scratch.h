@@ -17,7 +17,8 @@ class Scratch {
   Scratch() {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
     folder_ = std::filesystem::path(testing::TempDir()) /
-              ("troupe_" + std::string(test->test_suite_name()) + test->name() + std::to_string(getpid()));
+              ("troupe_" + std::string(test->test_suite_name()) + test->name() +
+               std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
   }
   Scratch(const Scratch&) = delete;
@@ -36,6 +37,8 @@ class Scratch {
   std::filesystem::path folder_;
 };
 
-inline std::string data_file(const std::string& name) { return std::string(TROUPE_TEST_DATA) + "/" + name; }
+inline std::string data_file(const std::string& name) {
+  return std::string(TROUPE_TEST_DATA) + "/" + name;
+}
 
 }  // namespace troupe::engine::data

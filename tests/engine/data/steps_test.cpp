@@ -1,4 +1,5 @@
-// Rows of process reward models in both dialects, and the pairs of outcome reward models: what becomes of them, and what is refused.
+// Rows of process reward models in both dialects, and the pairs of outcome reward models: what
+// becomes of them, and what is refused.
 #include "engine/data/steps.h"
 
 #include <gmock/gmock.h>
@@ -19,25 +20,30 @@ DataOptions labelled(const std::string& path, StepOptions steps = {}) {
   return options;
 }
 
-StepOptions plus_and_minus() { return {.tokens = value_or_throw(find_step_tokens("k", {"+", "-"}, ByteEncoder()))}; }
+StepOptions plus_and_minus() {
+  return {.tokens = value_or_throw(find_step_tokens("k", {"+", "-"}, ByteEncoder()))};
+}
 
 // The judged tokens as "index:class".
 std::vector<std::string> judged(const StepExample& example) {
   std::vector<std::string> out;
   for (std::size_t t = 0; t < example.classes.size(); ++t)
-    if (example.classes[t] >= 0) out.push_back(std::to_string(t) + ":" + std::to_string(example.classes[t]));
+    if (example.classes[t] >= 0)
+      out.push_back(std::to_string(t) + ":" + std::to_string(example.classes[t]));
   return out;
 }
 
 std::string refusal(const std::string& rows, StepOptions steps = {}) {
   Scratch scratch;
-  const auto data = load_steps(labelled(scratch.write("rows.jsonl", rows), std::move(steps)), ByteEncoder());
+  const auto data =
+      load_steps(labelled(scratch.write("rows.jsonl", rows), std::move(steps)), ByteEncoder());
   return data ? "" : data.error().what;
 }
 
 TEST(Steps, AreJudgedAtTheLastTokenOfTheirSeparators) {
   Scratch scratch;
-  const auto path = scratch.write("rows.jsonl", R"({"prompt":"q","completions":["one","tw"],"labels":[true,false]})");
+  const auto path = scratch.write(
+      "rows.jsonl", R"({"prompt":"q","completions":["one","tw"],"labels":[true,false]})");
   const auto data = value_or_throw(load_steps(labelled(path), ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_EQ(data.report.layout, Layout::steps);
@@ -49,16 +55,19 @@ TEST(Steps, AreJudgedAtTheLastTokenOfTheirSeparators) {
 
 TEST(Steps, OfWhichOnlyTheLastIsJudgedOnRequest) {
   Scratch scratch;
-  const auto path = scratch.write("rows.jsonl", R"({"prompt":"q","completions":["a","b","c"],"labels":[1,1,0]})");
-  const auto data = value_or_throw(load_steps(labelled(path, {.last_step_only = true}), ByteEncoder()));
+  const auto path =
+      scratch.write("rows.jsonl", R"({"prompt":"q","completions":["a","b","c"],"labels":[1,1,0]})");
+  const auto data =
+      value_or_throw(load_steps(labelled(path, {.last_step_only = true}), ByteEncoder()));
   EXPECT_THAT(judged(data.examples[0]), ElementsAre("7:0"));
 }
 
 TEST(Steps, BeyondTheMaximumLengthAreCutAndARowWithoutAnyIsLeftOut) {
   Scratch scratch;
-  const auto path = scratch.write("rows.jsonl",
-                                  "{\"prompt\":\"q\",\"completions\":[\"a\",\"b\"],\"labels\":[1,0]}\n"
-                                  "{\"prompt\":\"a longer question\",\"completions\":[\"a\"],\"labels\":[1]}\n");
+  const auto path =
+      scratch.write("rows.jsonl",
+                    "{\"prompt\":\"q\",\"completions\":[\"a\",\"b\"],\"labels\":[1,0]}\n"
+                    "{\"prompt\":\"a longer question\",\"completions\":[\"a\"],\"labels\":[1]}\n");
   auto options = labelled(path);
   options.encode.max_length = 5;
   const auto data = value_or_throw(load_steps(options, ByteEncoder()));
@@ -69,20 +78,33 @@ TEST(Steps, BeyondTheMaximumLengthAreCutAndARowWithoutAnyIsLeftOut) {
 }
 
 TEST(Steps, MalformedRowsAreNamedWithFileLineKeyExpectedAndFound) {
-  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"a\",\"b\"],\"labels\":[true]}"),
-              AllOf(HasSubstr("rows.jsonl:1"), HasSubstr("as many labels as steps, found 1 under \"labels\" and 2 under \"completions\"")));
+  EXPECT_THAT(
+      refusal("{\"prompt\":\"q\",\"completions\":[\"a\",\"b\"],\"labels\":[true]}"),
+      AllOf(HasSubstr("rows.jsonl:1"),
+            HasSubstr(
+                "as many labels as steps, found 1 under \"labels\" and 2 under \"completions\"")));
   EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[\"good\"]}"),
               AllOf(HasSubstr("\"labels\", item 0"), HasSubstr("found string")));
-  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[-1]}"), HasSubstr("found -1"));
-  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[2]}"), HasSubstr("a class from 0 to 1, found 2"));
-  EXPECT_EQ(refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[2]}", {.classes = 3}), "");
-  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[3],\"labels\":[1]}"), HasSubstr("\"completions\", item 0: expected text"));
-  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":\"a\",\"labels\":[1]}"), HasSubstr("found string"));
-  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[],\"labels\":[]}"), HasSubstr("not one step to judge"));
-  EXPECT_THAT(refusal("{\"prompt\":[],\"completions\":[\"a\"],\"labels\":[1]}"), HasSubstr("expected text under \"prompt\", found array"));
-  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"\"],\"labels\":[1]}", {.separator = ""}),
-              HasSubstr("no token to be judged at"));
-  EXPECT_THAT(refusal("{\"text\":\"q\"}"), AllOf(HasSubstr("prompt, completions or steps, with labels"), HasSubstr("input, value")));
+  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[-1]}"),
+              HasSubstr("found -1"));
+  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[2]}"),
+              HasSubstr("a class from 0 to 1, found 2"));
+  EXPECT_EQ(refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[2]}", {.classes = 3}),
+            "");
+  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[3],\"labels\":[1]}"),
+              HasSubstr("\"completions\", item 0: expected text"));
+  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":\"a\",\"labels\":[1]}"),
+              HasSubstr("found string"));
+  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[],\"labels\":[]}"),
+              HasSubstr("not one step to judge"));
+  EXPECT_THAT(refusal("{\"prompt\":[],\"completions\":[\"a\"],\"labels\":[1]}"),
+              HasSubstr("expected text under \"prompt\", found array"));
+  EXPECT_THAT(
+      refusal("{\"prompt\":\"q\",\"completions\":[\"\"],\"labels\":[1]}", {.separator = ""}),
+      HasSubstr("no token to be judged at"));
+  EXPECT_THAT(
+      refusal("{\"text\":\"q\"}"),
+      AllOf(HasSubstr("prompt, completions or steps, with labels"), HasSubstr("input, value")));
 }
 
 TEST(Steps, AreJudgedAtTheirPlaceholders) {
@@ -97,26 +119,33 @@ TEST(Steps, AreJudgedAtTheirPlaceholders) {
 TEST(Steps, WithPlaceholdersThatDoNotFitAreRefused) {
   const auto refused = [](const char* row) { return refusal(row, plus_and_minus()); };
   EXPECT_THAT(refused(R"({"input":"a k b k","value":["+"]})"),
-              AllOf(HasSubstr("for each of the 1 under \"value\", found 2"), HasSubstr("rows.jsonl:1"),
-                    HasSubstr("placeholder \"k\" (token 107)")));
+              AllOf(HasSubstr("for each of the 1 under \"value\", found 2"),
+                    HasSubstr("rows.jsonl:1"), HasSubstr("placeholder \"k\" (token 107)")));
   EXPECT_THAT(refused(R"({"input":"a","value":["+"]})"), HasSubstr("found 0"));
-  EXPECT_THAT(refused(R"({"input":"a k","value":["good"]})"), AllOf(HasSubstr("\"value\", item 0"), HasSubstr("found \"good\"")));
-  EXPECT_THAT(refused(R"({"input":"a k","value":[1]})"), HasSubstr("\"value\", item 0: expected text, found integer"));
+  EXPECT_THAT(refused(R"({"input":"a k","value":["good"]})"),
+              AllOf(HasSubstr("\"value\", item 0"), HasSubstr("found \"good\"")));
+  EXPECT_THAT(refused(R"({"input":"a k","value":[1]})"),
+              HasSubstr("\"value\", item 0: expected text, found integer"));
   EXPECT_THAT(refused(R"({"input":"a k","value":"+"})"), HasSubstr("expected a list"));
-  EXPECT_THAT(refused(R"({"input":["a k"],"value":["+"]})"), HasSubstr("expected text under \"input\", found array"));
+  EXPECT_THAT(refused(R"({"input":["a k"],"value":["+"]})"),
+              HasSubstr("expected text under \"input\", found array"));
 }
 
 TEST(Steps, TokensOfThePlaceholderDialectAreSingleTokens) {
   const ByteEncoder encoder;
-  EXPECT_EQ(value_or_throw(find_step_tokens("k", {"+", "ab"}, encoder)).reward_ids, (std::vector<std::int32_t>{'+', ByteEncoder::ab}));
+  EXPECT_EQ(value_or_throw(find_step_tokens("k", {"+", "ab"}, encoder)).reward_ids,
+            (std::vector<std::int32_t>{'+', ByteEncoder::ab}));
   EXPECT_THAT(find_step_tokens("kk", {"+", "-"}, encoder).error().what,
               AllOf(HasSubstr("prm.placeholder"), HasSubstr("which is 2 tokens")));
-  EXPECT_THAT(find_step_tokens("k", {"good", "bad"}, encoder).error().what, AllOf(HasSubstr("prm.reward_tokens"), HasSubstr("good")));
+  EXPECT_THAT(find_step_tokens("k", {"good", "bad"}, encoder).error().what,
+              AllOf(HasSubstr("prm.reward_tokens"), HasSubstr("good")));
   EXPECT_THAT(find_step_tokens("k", {"+"}, encoder).error().what, HasSubstr("two or more"));
 }
 
 TEST(Steps, RowsOfTheOtherDialectStopTheRunWithTheKeyToChange) {
-  EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[1]}", plus_and_minus()), HasSubstr("prm.kind: token_class"));
+  EXPECT_THAT(
+      refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[1]}", plus_and_minus()),
+      HasSubstr("prm.kind: token_class"));
   EXPECT_THAT(refusal("{\"input\":\"a k\",\"value\":[\"+\"]}"), HasSubstr("prm.kind: placeholder"));
 }
 
@@ -124,7 +153,8 @@ TEST(Steps, ALayoutOfAnotherAlgorithmIsRefused) {
   Scratch scratch;
   auto options = labelled(scratch.write("rows.jsonl", "{\"text\":\"a\"}\n"));
   options.layout = Layout::text;
-  EXPECT_THAT(load_steps(options, ByteEncoder()).error().what, HasSubstr("auto, steps, placeholders, prm800k, found text"));
+  EXPECT_THAT(load_steps(options, ByteEncoder()).error().what,
+              HasSubstr("auto, steps, placeholders, prm800k, found text"));
   options.layout = Layout::steps;
   EXPECT_FALSE(load_sft(options, ByteEncoder()));
 }
@@ -145,15 +175,18 @@ constexpr const char* pairs_with_margins =
 
 TEST(ScoredPairs, AreScoredAtTheirLastTokensWithTheirMargins) {
   Scratch scratch;
-  const auto data = value_or_throw(load_pairs({.paths = {scratch.write("rows.jsonl", pairs_with_margins)}}, ByteEncoder()));
+  const auto data = value_or_throw(
+      load_pairs({.paths = {scratch.write("rows.jsonl", pairs_with_margins)}}, ByteEncoder()));
   const auto& e = data.examples;
   const Experience b = to_scored_pairs({{&e[0], &e[2]}, {0, 2}});
   EXPECT_THAT(b.label, ElementsAre(0.5f, 0, 0, 0));
   EXPECT_EQ(b.count, 2);
   EXPECT_EQ(b.unit, 2);
   for (std::int32_t n = 0; n < b.sequences(); ++n)
-    for (auto t = b.offsets[static_cast<std::size_t>(n)]; t < b.offsets[static_cast<std::size_t>(n) + 1]; ++t)
-      EXPECT_EQ(b.mask[static_cast<std::size_t>(t)], t + 1 == b.offsets[static_cast<std::size_t>(n) + 1] ? 1 : 0);
+    for (auto t = b.offsets[static_cast<std::size_t>(n)];
+         t < b.offsets[static_cast<std::size_t>(n) + 1]; ++t)
+      EXPECT_EQ(b.mask[static_cast<std::size_t>(t)],
+                t + 1 == b.offsets[static_cast<std::size_t>(n) + 1] ? 1 : 0);
   EXPECT_EQ(b.tokens.back(), ByteEncoder::end);
   EXPECT_TRUE(to_scored_pairs({{&e[2]}, {2}}).label.empty()) << "no margin in this batch";
 }
@@ -177,8 +210,10 @@ TEST(ScoredPairs, AMarginThatIsNoNumberIsRefused) {
     return load_pairs({.paths = {scratch.write("rows.jsonl", row)}}, ByteEncoder()).error().what;
   };
   EXPECT_THAT(refused(R"({"prompt":"q","chosen":"y","rejected":"n","margin":"big"})"),
-              AllOf(HasSubstr("rows.jsonl:1"), HasSubstr("expected a number under \"margin\", found \"big\"")));
-  EXPECT_THAT(refused(R"({"chosen_input_ids":[1,2],"rejected_input_ids":[1,3],"margin":[1]})"), HasSubstr("found array"));
+              AllOf(HasSubstr("rows.jsonl:1"),
+                    HasSubstr("expected a number under \"margin\", found \"big\"")));
+  EXPECT_THAT(refused(R"({"chosen_input_ids":[1,2],"rejected_input_ids":[1,3],"margin":[1]})"),
+              HasSubstr("found array"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Data that is read as the run goes: the same rows as with all of it in memory, and the same again after any interruption.
+// Data that is read as the run goes: the same rows as with all of it in memory, and the same again
+// after any interruption.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -12,9 +13,13 @@ namespace {
 using ::testing::HasSubstr;
 using Batches = std::vector<std::pair<std::uint64_t, std::string>>;
 
-std::string row(int i) { return "{\"text\":\"row " + std::to_string(i) + "\"}\n"; }
+std::string row(int i) {
+  return "{\"text\":\"row " + std::to_string(i) + "\"}\n";
+}
 
-int number_of(const std::string& text) { return std::stoi(text.substr(std::string("<s>row ").size())); }
+int number_of(const std::string& text) {
+  return std::stoi(text.substr(std::string("<s>row ").size()));
+}
 
 class Streams : public ::testing::Test {
  protected:
@@ -24,13 +29,17 @@ class Streams : public ::testing::Test {
     for (int i = 0; i < 9; ++i) a += row(i);
     for (int i = 9; i < 12; ++i) b += row(i);
     for (int i = 12; i < 23; ++i) c += row(i);
-    options_.paths = {scratch_.write("a.jsonl", a), scratch_.write("b.jsonl", b + "{\"text\":\"\"}\n"), scratch_.write("c.jsonl", c)};
+    options_.paths = {scratch_.write("a.jsonl", a),
+                      scratch_.write("b.jsonl", b + "{\"text\":\"\"}\n"),
+                      scratch_.write("c.jsonl", c)};
     options_.bad_row_limit = 1, options_.encode.append_end_token = false;
   }
 
-  Loader<SftExample> loader(std::int64_t stream_rows, bool shuffle = true, std::int64_t batch = 3) const {
-    return value_or_throw(
-        make_loader<SftExample>(options_, encoder_, {.batch_size = batch, .shuffle = shuffle, .seed = 5, .stream_rows = stream_rows}));
+  Loader<SftExample> loader(std::int64_t stream_rows, bool shuffle = true,
+                            std::int64_t batch = 3) const {
+    return value_or_throw(make_loader<SftExample>(
+        options_, encoder_,
+        {.batch_size = batch, .shuffle = shuffle, .seed = 5, .stream_rows = stream_rows}));
   }
 
   static Batches take(Loader<SftExample>& from, int batches) {
@@ -38,7 +47,8 @@ class Streams : public ::testing::Test {
     for (int b = 0; b < batches; ++b) {
       const auto batch = from.next();
       if (!batch) break;
-      for (std::size_t i = 0; i < batch->ids.size(); ++i) out.emplace_back(batch->ids[i], text_of_ids(batch->examples[i]->ids));
+      for (std::size_t i = 0; i < batch->ids.size(); ++i)
+        out.emplace_back(batch->ids[i], text_of_ids(batch->examples[i]->ids));
     }
     return out;
   }
@@ -66,7 +76,8 @@ TEST_F(Streams, OfManyBlocksHaveEveryRowOnceAPassUnderItsOwnId) {
     for (int i = 0; i < 23; ++i) rows.insert(drawn[static_cast<std::size_t>(23 * pass + i)].second);
     EXPECT_EQ(rows.size(), 23u);
   }
-  EXPECT_NE(Batches(drawn.begin(), drawn.begin() + 23), Batches(drawn.begin() + 23, drawn.begin() + 46));
+  EXPECT_NE(Batches(drawn.begin(), drawn.begin() + 23),
+            Batches(drawn.begin() + 23, drawn.begin() + 46));
 }
 
 TEST_F(Streams, StoppedAnywhereGoOnAsIfUndisturbed) {
@@ -97,12 +108,14 @@ TEST_F(Streams, BatchesKeepTheirRowsAlive) {
 
 TEST_F(Streams, OfAMixKeepTheirWeightsAndGoOn) {
   const auto paths = std::exchange(options_.paths, {});
-  options_.mix = {{.paths = {paths[0]}, .weight = 2, .epochs = 2}, {.paths = {paths[1], paths[2]}, .weight = 1}};
+  options_.mix = {{.paths = {paths[0]}, .weight = 2, .epochs = 2},
+                  {.paths = {paths[1], paths[2]}, .weight = 1}};
   auto whole = loader(4), memory = loader(0);
   const auto expected = take(whole, 15), in_memory = take(memory, 15);
   // The blocks are others, the sources are drawn from in the same turn.
   for (std::size_t i = 0; i < expected.size(); ++i)
-    EXPECT_EQ(number_of(expected[i].second) < 9, number_of(in_memory[i].second) < 9) << i << expected[i].second;
+    EXPECT_EQ(number_of(expected[i].second) < 9, number_of(in_memory[i].second) < 9)
+        << i << expected[i].second;
   for (int stop = 0; stop <= 15; ++stop) {
     auto before = loader(4), after = loader(4);
     auto drawn = take(before, stop);

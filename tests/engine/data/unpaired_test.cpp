@@ -1,4 +1,5 @@
-// Answers that are judged one by one: rows with labels, pairs that are two of them, and the mismatched batch that KTO measures its KL on.
+// Answers that are judged one by one: rows with labels, pairs that are two of them, and the
+// mismatched batch that KTO measures its KL on.
 #include "engine/data/unpaired.h"
 
 #include <gmock/gmock.h>
@@ -22,13 +23,15 @@ Dataset<UnpairedExample> loaded(const std::string& rows, std::int64_t max_length
 
 std::string refusal(const std::string& rows) {
   Scratch scratch;
-  const auto data = load_unpaired(DataOptions{.paths = {scratch.write("rows.jsonl", rows)}}, ByteEncoder());
+  const auto data =
+      load_unpaired(DataOptions{.paths = {scratch.write("rows.jsonl", rows)}}, ByteEncoder());
   return data ? "" : data.error().what;
 }
 
 Batch<UnpairedExample> all_of(const Dataset<UnpairedExample>& data) {
   Batch<UnpairedExample> batch;
-  for (const auto& example : data.examples) batch.examples.push_back(&example), batch.ids.push_back(batch.ids.size());
+  for (const auto& example : data.examples)
+    batch.examples.push_back(&example), batch.ids.push_back(batch.ids.size());
   return batch;
 }
 
@@ -48,7 +51,8 @@ TEST(Unpaired, RowsAreCutBetweenPromptAndAnswer) {
   EXPECT_EQ(text_of_ids(data.examples[1].prompt), "<s>bb:");
   EXPECT_EQ(text_of_ids(data.examples[1].answer), "no<eos>");
   EXPECT_EQ(data.examples[1].weights, std::vector<float>(3, 1.0f));
-  EXPECT_TRUE(data.examples[0].desirable && !data.examples[1].desirable && data.examples[2].desirable);
+  EXPECT_TRUE(data.examples[0].desirable && !data.examples[1].desirable &&
+              data.examples[2].desirable);
 }
 
 TEST(Unpaired, APairIsAGoodAnswerAndABadOne) {
@@ -74,7 +78,8 @@ TEST(Unpaired, ABatchHasOneSequenceAnExample) {
   EXPECT_EQ(b.count, 3);
   EXPECT_THAT(b.label, ElementsAre(1.0f, 0.0f, 1.0f));
   EXPECT_EQ(text_of(b, 2), "<s>c:well<eos>");
-  EXPECT_THAT(std::vector<float>(b.mask.begin(), b.mask.begin() + b.offsets[1]), ElementsAre(0, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(std::vector<float>(b.mask.begin(), b.mask.begin() + b.offsets[1]),
+              ElementsAre(0, 0, 0, 1, 1, 1, 1));
 }
 
 TEST(Unpaired, MismatchedPromptsHaveTheAnswerOfTheExampleBefore) {
@@ -99,9 +104,12 @@ TEST(Unpaired, AnswersAreCutToTheMaximumLengthBehindWhateverPromptTheyStand) {
 TEST(Unpaired, RowsWithoutAUsableLabelAreNamedWithFileLineKeyExpectedAndFound) {
   const std::string good = R"({"prompt":"a","completion":"b","label":true})";
   EXPECT_THAT(refusal(good + "\n" + R"({"prompt":"a","completion":"b","label":"good"})"),
-              AllOf(HasSubstr("rows.jsonl"), HasSubstr("2"), HasSubstr("\"label\""), HasSubstr("true"), HasSubstr("\"good\"")));
-  EXPECT_THAT(refusal(good + "\n" + R"({"prompt":"a","completion":"b"})"), HasSubstr("found nothing"));
-  EXPECT_THAT(refusal(R"({"prompt":"a","completion":"b"})"), HasSubstr("label or kto_tag (true: a good answer) with prompt, completion"));
+              AllOf(HasSubstr("rows.jsonl"), HasSubstr("2"), HasSubstr("\"label\""),
+                    HasSubstr("true"), HasSubstr("\"good\"")));
+  EXPECT_THAT(refusal(good + "\n" + R"({"prompt":"a","completion":"b"})"),
+              HasSubstr("found nothing"));
+  EXPECT_THAT(refusal(R"({"prompt":"a","completion":"b"})"),
+              HasSubstr("label or kto_tag (true: a good answer) with prompt, completion"));
   EXPECT_THAT(refusal(R"({"input_ids":[5,6],"label":true})"), HasSubstr("no prompt"));
 }
 

@@ -50,13 +50,16 @@ TEST_F(BeamSearchTest, WithAllBeamsItFindsTheBestOfAllSequences) {
     std::vector<std::int32_t> tokens = r.prompt;
     tokens.insert(tokens.end(), {first, 0});
     const Tensor hidden = test::full_forward(*model_, tokens);
-    const std::vector<float> z = model_->head().whole(model_->head().logits(hidden, ops::Precision::f32));
+    const std::vector<float> z =
+        model_->head().whole(model_->head().logits(hidden, ops::Precision::f32));
     const auto log_p = [&](std::size_t row, std::size_t id) {
       double sum = 0;
-      for (std::size_t v = 0; v < 37; ++v) sum += std::exp(double{z[row * 37 + v]} - z[row * 37 + id]);
+      for (std::size_t v = 0; v < 37; ++v)
+        sum += std::exp(double{z[row * 37 + v]} - z[row * 37 + id]);
       return -std::log(sum);
     };
-    for (std::size_t second = 0; second < 37; ++second) best = std::max(best, log_p(4, static_cast<std::size_t>(first)) + log_p(5, second));
+    for (std::size_t second = 0; second < 37; ++second)
+      best = std::max(best, log_p(4, static_cast<std::size_t>(first)) + log_p(5, second));
   }
   const auto found = search(r);
   ASSERT_EQ(found.size(), 1U);
@@ -129,12 +132,15 @@ TEST_F(BeamSearchTest, WhatItIsNotCombinedWithIsRefusedInWords) {
   Request top = request(2, 4);
   top.params.top_logprobs = 3;
   EXPECT_THAT(refusal(top), HasSubstr("reports no top_logprobs"));
-  EXPECT_THAT(refusal(request(2, 4, 3)), HasSubstr("num_return_sequences is 3; allowed: 1 to num_beams"));
-  EXPECT_THAT(refusal(request(65, 4)), HasSubstr("num_beams is 65; allowed: 1 (no beam search) to 64"));
+  EXPECT_THAT(refusal(request(2, 4, 3)),
+              HasSubstr("num_return_sequences is 3; allowed: 1 to num_beams"));
+  EXPECT_THAT(refusal(request(65, 4)),
+              HasSubstr("num_beams is 65; allowed: 1 (no beam search) to 64"));
   Request stops = request(2, 4);
   stops.params.stop_strings = {"x"};
   EXPECT_THAT(refusal(stops), HasSubstr("stop strings need a tokenizer"));
-  EXPECT_THAT(refusal(request(8, 60), {.pages = 20}), HasSubstr("8 beams of 65 tokens need 33 pages of the cache, which may have 20"));
+  EXPECT_THAT(refusal(request(8, 60), {.pages = 20}),
+              HasSubstr("8 beams of 65 tokens need 33 pages of the cache, which may have 20"));
   Generator generator = value_or_throw(Generator::create(*model_, {}));
   EXPECT_THAT(generator.submit(request(2, 4)).error().what, HasSubstr("num_beams is above 1"));
 }

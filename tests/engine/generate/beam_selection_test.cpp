@@ -48,7 +48,8 @@ TEST(BeamSelection, LooksAtEnoughThatSomeGoOnWhenTheBestAllEnd) {
 
 TEST(BeamSelection, WhatEndedGoesOnOnlyWhereThereAreTooFewOthers) {
   const BeamSelection two({.count = 2}, 10);
-  const std::vector<Continuation> best = {{0, 7, -1, true}, {0, 5, -2, false}, {1, 6, -3, true}, {1, 4, -4, false}};
+  const std::vector<Continuation> best = {
+      {0, 7, -1, true}, {0, 5, -2, false}, {1, 6, -3, true}, {1, 4, -4, false}};
   EXPECT_THAT(tokens(two.going_on(best)), ElementsAre(5, 4));
   EXPECT_TRUE(two.may_return(best, 0));
   EXPECT_FALSE(two.may_return(best, 1)) << "it goes on";
@@ -76,18 +77,22 @@ struct Stop {
 };
 
 TEST(BeamSelection, StopsAsEarlyStoppingSays) {
-  // Two sequences of length 2 have ended with sums -2 and -3; outputs have 4 tokens now and room for 8.
+  // Two sequences of length 2 have ended with sums -2 and -3; outputs have 4 tokens now and room
+  // for 8.
   for (const Stop& c :
-       {Stop{EarlyStopping::no, 1, -5.9, true}, Stop{EarlyStopping::no, 1, -6.1, false}, Stop{EarlyStopping::yes, 1, -1, false},
-        Stop{EarlyStopping::never, 1, -6.1, true}, Stop{EarlyStopping::never, 1, -12.1, false}, Stop{EarlyStopping::never, 0, -2.9, true},
-        Stop{EarlyStopping::never, 0, -3.1, false}, Stop{EarlyStopping::no, -1, -1.4, true}, Stop{EarlyStopping::no, -1, -1.6, false}}) {
+       {Stop{EarlyStopping::no, 1, -5.9, true}, Stop{EarlyStopping::no, 1, -6.1, false},
+        Stop{EarlyStopping::yes, 1, -1, false}, Stop{EarlyStopping::never, 1, -6.1, true},
+        Stop{EarlyStopping::never, 1, -12.1, false}, Stop{EarlyStopping::never, 0, -2.9, true},
+        Stop{EarlyStopping::never, 0, -3.1, false}, Stop{EarlyStopping::no, -1, -1.4, true},
+        Stop{EarlyStopping::no, -1, -1.6, false}}) {
     BeamSelection two({.count = 2, .length_penalty = c.penalty, .early_stopping = c.early}, 8);
     const std::vector<Continuation> next = {{0, 1, c.running, false}, {0, 2, c.running - 1, false}};
     EXPECT_TRUE(two.undecided(next, next, 4)) << "nothing has ended";
     two.end(of_length(2, 1), -2);
     EXPECT_TRUE(two.undecided(next, next, 4)) << "one has not ended";
     two.end(of_length(2, 2), -3);
-    EXPECT_EQ(two.undecided(next, next, 4), c.goes_on) << static_cast<int>(c.early) << ", " << c.penalty << ", " << c.running;
+    EXPECT_EQ(two.undecided(next, next, 4), c.goes_on)
+        << static_cast<int>(c.early) << ", " << c.penalty << ", " << c.running;
   }
 }
 

@@ -1,5 +1,6 @@
-// The contract of generation: whatever the batch, the chunks, the pages, evictions and order of arrival, a token's log-probability
-// has the bits that one full forward pass gives it, and (seed, sample id) decide the tokens.
+// The contract of generation: whatever the batch, the chunks, the pages, evictions and order of
+// arrival, a token's log-probability has the bits that one full forward pass gives it, and (seed,
+// sample id) decide the tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,23 +22,28 @@ struct Machine {
   const char* name;
   std::function<std::unique_ptr<ops::Device>()> make;
 };
-void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.name; }
+void PrintTo(const Machine& machine, std::ostream* out) {
+  *out << machine.name;
+}
 
-const Machine machines[] = {{"reference", [] { return ops::make_reference_device(); }},
-                            {"cpu_one_thread", [] { return ops::make_cpu_device({.threads = 1}); }},
-                            {"cpu_two_threads", [] { return ops::make_cpu_device({.threads = 2}); }},
-                            {"cpu_baseline", [] { return ops::make_cpu_device({.threads = 1, .isa = "baseline"}); }}};
+const Machine machines[] = {
+    {"reference", [] { return ops::make_reference_device(); }},
+    {"cpu_one_thread", [] { return ops::make_cpu_device({.threads = 1}); }},
+    {"cpu_two_threads", [] { return ops::make_cpu_device({.threads = 2}); }},
+    {"cpu_baseline", [] { return ops::make_cpu_device({.threads = 1, .isa = "baseline"}); }}};
 
 class BitEquality : public testing::TestWithParam<Machine> {
  protected:
   std::unique_ptr<ops::Device> device_ = GetParam().make();
   std::unique_ptr<models::Decoder> model_ = test::tiny_model(*device_);
 };
-INSTANTIATE_TEST_SUITE_P(Devices, BitEquality, testing::ValuesIn(machines), [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Devices, BitEquality, testing::ValuesIn(machines),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(
-      a, b, {}, [](float x) { return std::bit_cast<std::uint32_t>(x); }, [](float x) { return std::bit_cast<std::uint32_t>(x); });
+      a, b, {}, [](float x) { return std::bit_cast<std::uint32_t>(x); },
+      [](float x) { return std::bit_cast<std::uint32_t>(x); });
 }
 
 /// Requests of all kinds: shared prompts, lengths from one token to many, settings of all sorts.
@@ -65,7 +71,8 @@ std::vector<Request> random_requests(std::mt19937& random, int count, std::int32
 }
 
 /// Everything that was reported, against one forward pass without a cache.
-void expect_as_full_forward(models::Decoder& model, const Request& request, const Generation& got, ops::Precision precision) {
+void expect_as_full_forward(models::Decoder& model, const Request& request, const Generation& got,
+                            ops::Precision precision) {
   ASSERT_EQ(std::ssize(got.ids), request.params.max_new_tokens);
   std::vector<std::int32_t> all = request.prompt;
   all.insert(all.end(), got.ids.begin(), got.ids.end());
@@ -75,7 +82,8 @@ void expect_as_full_forward(models::Decoder& model, const Request& request, cons
   };
   EXPECT_TRUE(same_bits(got.logp, tail(test::trainer_logp(model, all, 1, precision))));
   const float inverse = ops::inverse_temperature(request.params.temperature);
-  EXPECT_TRUE(same_bits(got.sampling_logp, tail(test::trainer_logp(model, all, inverse, precision))));
+  EXPECT_TRUE(
+      same_bits(got.sampling_logp, tail(test::trainer_logp(model, all, inverse, precision))));
 
   ops::Device& device = model.device();
   const Tensor logits = model.head().logits(test::full_forward(model, all, precision), precision);
@@ -150,11 +158,13 @@ TEST_P(BitEquality, HoldsForWhatTheOtherFamiliesHave) {
 TEST_P(BitEquality, SeedAndSampleDecideTheTokensWhateverTheBatch) {
   std::mt19937 random(9);
   const std::vector<Request> requests = random_requests(random, 8, 37);
-  Generator together = value_or_throw(Generator::create(*model_, {.pages = 12, .max_sequences = 8, .tokens_per_step = 20}));
+  Generator together = value_or_throw(
+      Generator::create(*model_, {.pages = 12, .max_sequences = 8, .tokens_per_step = 20}));
   const std::vector<Generation> crowd = value_or_throw(together.generate_all(requests));
   EXPECT_GT(together.stats().preemptions, 0);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    Generator alone = value_or_throw(Generator::create(*model_, {.page_size = 4, .max_sequences = 1}));
+    Generator alone =
+        value_or_throw(Generator::create(*model_, {.page_size = 4, .max_sequences = 1}));
     const Generation one = value_or_throw(alone.generate_all({requests[i]})).at(0);
     EXPECT_EQ(crowd[i].id, requests[i].id) << "results stand in the order of the requests";
     EXPECT_EQ(one.ids, crowd[i].ids);
@@ -169,7 +179,8 @@ TEST(Threads, DoNotChangeWhatIsGenerated) {
     const auto device = ops::make_cpu_device({.threads = threads});
     const auto model = test::tiny_model(*device);
     std::mt19937 random(4);
-    Generator generator = value_or_throw(Generator::create(*model, {.pages = 20, .max_sequences = 6, .tokens_per_step = 30}));
+    Generator generator = value_or_throw(
+        Generator::create(*model, {.pages = 20, .max_sequences = 6, .tokens_per_step = 30}));
     runs.push_back(value_or_throw(generator.generate_all(random_requests(random, 12, 37))));
   }
   for (std::size_t i = 0; i < runs[0].size(); ++i) {

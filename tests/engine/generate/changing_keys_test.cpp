@@ -1,5 +1,6 @@
-// Models whose rotary positions depend on how long a sequence is (LongRoPE, dynamic NTK): at every token the generator has the bits of one
-// forward pass over what it knows so far, over chunks, shared prompts and evictions.
+// Models whose rotary positions depend on how long a sequence is (LongRoPE, dynamic NTK): at every
+// token the generator has the bits of one forward pass over what it knows so far, over chunks,
+// shared prompts and evictions.
 #include <gtest/gtest.h>
 
 #include "engine/generate/generator.h"
@@ -38,7 +39,8 @@ TEST_P(ChangingKeys, EveryTokenHasTheBitsOfAForwardPassOverItsPrefix) {
   const auto device = ops::make_cpu_device({.threads = 1});
   const auto model = model_with(*device, GetParam());
   const auto wanted = requests();
-  auto generator = value_or_throw(Generator::create(*model, {.page_size = 4, .pages = 24, .max_sequences = 4, .tokens_per_step = 8}));
+  auto generator = value_or_throw(Generator::create(
+      *model, {.page_size = 4, .pages = 24, .max_sequences = 4, .tokens_per_step = 8}));
   const auto done = value_or_throw(generator.generate_all(wanted));
   for (std::size_t i = 0; i < done.size(); ++i) {
     std::vector<std::int32_t> known = wanted[i].prompt;
@@ -48,16 +50,18 @@ TEST_P(ChangingKeys, EveryTokenHasTheBitsOfAForwardPassOverItsPrefix) {
       const std::vector<std::int32_t> target{done[i].ids[t]};
       const auto last = hidden.rows(hidden.shape()[0] - 1, hidden.shape()[0]);
       const auto scores = model->head().forward(last, target, 1, ops::Precision::f32, false);
-      EXPECT_EQ(ops::to_host(*device, scores.logp)[0], done[i].logp[t]) << "request " << i << ", token " << t;
+      EXPECT_EQ(ops::to_host(*device, scores.logp)[0], done[i].logp[t])
+          << "request " << i << ", token " << t;
       known.push_back(done[i].ids[t]);
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scalings, ChangingKeys,
-                         testing::Values(nn::RotarySpec{{1, 0.3, 0.1, 0.03}, 1.2, 12, {0.5, 0.1, 0.02, 0.01}},
-                                         nn::RotarySpec{{1, 0.3, 0.1, 0.03}, 1, 14, {}, 2.0}),
-                         [](const auto& each) { return each.param.longer.empty() ? "Dynamic" : "LongRope"; });
+INSTANTIATE_TEST_SUITE_P(
+    Scalings, ChangingKeys,
+    testing::Values(nn::RotarySpec{{1, 0.3, 0.1, 0.03}, 1.2, 12, {0.5, 0.1, 0.02, 0.01}},
+                    nn::RotarySpec{{1, 0.3, 0.1, 0.03}, 1, 14, {}, 2.0}),
+    [](const auto& each) { return each.param.longer.empty() ? "Dynamic" : "LongRope"; });
 
 }  // namespace
 }  // namespace troupe::engine::generate

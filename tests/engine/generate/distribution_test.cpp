@@ -28,15 +28,20 @@ struct Case {
   std::size_t prompt = 1;
   std::vector<std::int32_t> ends;
 
-  Row row(const std::vector<double>& logits) const { return process(std::span(logits), {params, tokens, prompt, ends}); }
-  std::vector<std::int32_t> kept(const std::vector<double>& logits) const { return row(logits).kept; }
+  Row row(const std::vector<double>& logits) const {
+    return process(std::span(logits), {params, tokens, prompt, ends});
+  }
+  std::vector<std::int32_t> kept(const std::vector<double>& logits) const {
+    return row(logits).kept;
+  }
 };
 
 TEST(Distribution, WithoutSettingsItIsTheSoftmax) {
   const Case plain;
   const Distribution d = normalise(plain.row(log_of({0.5, 0.3, 0.2})));
   EXPECT_THAT(d.ids, ElementsAre(0, 1, 2));
-  EXPECT_THAT(d.probabilities, ElementsAre(DoubleNear(0.5, 1e-15), DoubleNear(0.3, 1e-15), DoubleNear(0.2, 1e-15)));
+  EXPECT_THAT(d.probabilities,
+              ElementsAre(DoubleNear(0.5, 1e-15), DoubleNear(0.3, 1e-15), DoubleNear(0.2, 1e-15)));
 }
 
 TEST(Distribution, TemperatureDividesLogits) {
@@ -77,7 +82,8 @@ TEST(Distribution, TopPWithoutItsShortcutKeepsTheSame) {
     std::vector<std::int32_t> expected;
     for (std::size_t i = 0; i < logits.size(); ++i) {
       double above = 0;
-      for (std::size_t j = 0; j < logits.size(); ++j) above += logits[j] > logits[i] ? all.probabilities[j] : 0;
+      for (std::size_t j = 0; j < logits.size(); ++j)
+        above += logits[j] > logits[i] ? all.probabilities[j] : 0;
       if (above < c.params.top_p) expected.push_back(static_cast<std::int32_t>(i));
     }
     EXPECT_EQ(c.kept(logits), expected);
@@ -99,7 +105,8 @@ TEST(Distribution, EpsilonKeepsTheMostLikelyEvenBelowTheCutoff) {
 }
 
 TEST(Distribution, TypicalPrefersTokensAsSurprisingAsTheEntropy) {
-  // Entropy is 1.21 nats; surprises are 0.69, 1.39, 2.08, 2.08: the closest is token 1, then token 0.
+  // Entropy is 1.21 nats; surprises are 0.69, 1.39, 2.08, 2.08: the closest is token 1, then token
+  // 0.
   Case c;
   c.params.typical_p = 0.2;
   EXPECT_THAT(c.kept(log_of({0.5, 0.25, 0.125, 0.125})), ElementsAre(1));
@@ -170,7 +177,8 @@ TEST(Draw, IsTheInverseOfTheCumulatedProbabilities) {
   EXPECT_EQ(draw(d, 0.25), 7);
   EXPECT_EQ(draw(d, 0.7499), 7);
   EXPECT_EQ(draw(d, 0.75), 9);
-  EXPECT_EQ(draw({{1, 2, 3}, {0.3, 0.6999, 0}}, 0.99999), 2) << "a token without probability is never drawn";
+  EXPECT_EQ(draw({{1, 2, 3}, {0.3, 0.6999, 0}}, 0.99999), 2)
+      << "a token without probability is never drawn";
 }
 
 TEST(Draw, FrequenciesFollowProbabilities) {
@@ -178,7 +186,8 @@ TEST(Draw, FrequenciesFollowProbabilities) {
   const std::vector<float> logits = {std::log(0.5F), std::log(0.2F), std::log(0.3F)};
   const std::vector<std::int32_t> tokens = {0};
   std::vector<int> counts(3);
-  for (std::uint64_t sample = 0; sample < 20000; ++sample) ++counts[choose(logits, {params, tokens, 1, {}}, sample)];
+  for (std::uint64_t sample = 0; sample < 20000; ++sample)
+    ++counts[choose(logits, {params, tokens, 1, {}}, sample)];
   // Four standard deviations of a binomial count are below 290.
   EXPECT_NEAR(counts[0], 10000, 290);
   EXPECT_NEAR(counts[1], 4000, 290);
@@ -189,7 +198,8 @@ TEST(Draw, SeedSampleAndPositionDecide) {
   SamplingParams params;
   const std::vector<float> logits(1000, 0.0F);
   const std::vector<std::int32_t> one = {5}, two = {5, 6};
-  const auto token = [&](std::uint64_t seed, std::uint64_t sample, const std::vector<std::int32_t>& tokens) {
+  const auto token = [&](std::uint64_t seed, std::uint64_t sample,
+                         const std::vector<std::int32_t>& tokens) {
     params.seed = seed;
     return choose(logits, {params, tokens, 1, {}}, sample);
   };

@@ -15,8 +15,11 @@ struct Model {
 
 class ExpectedText : public testing::TestWithParam<Model> {};
 INSTANTIATE_TEST_SUITE_P(Models, ExpectedText,
-                         testing::Values(Model{"stories260k", "stories260k/hf"}, Model{"tinystories-656k", "tinystories-656k"}),
-                         [](const auto& each) { return each.param.name[0] == 's' ? "stories260k" : "tinystories656k"; });
+                         testing::Values(Model{"stories260k", "stories260k/hf"},
+                                         Model{"tinystories-656k", "tinystories-656k"}),
+                         [](const auto& each) {
+                           return each.param.name[0] == 's' ? "stories260k" : "tinystories656k";
+                         });
 
 TEST_P(ExpectedText, GreedyTextIsEqualLetterForLetter) {
   const Json all = value_or_throw(read_json(TROUPE_TEST_DATA "/expected/models/greedy.json"));
@@ -24,15 +27,19 @@ TEST_P(ExpectedText, GreedyTextIsEqualLetterForLetter) {
   const auto device = ops::make_cpu_device();
   const auto model = value_or_throw(checkpoint::load_decoder(*device, folder, false));
   const auto text = value_or_throw(tokenizer::Tokenizer::load(folder));
-  const TextDecoder decode = [&](std::span<const std::int32_t> ids) { return text.decode(ids, true); };
+  const TextDecoder decode = [&](std::span<const std::int32_t> ids) {
+    return text.decode(ids, true);
+  };
   int found = 0;
   for (const Json& entry : all.array()) {
     if (entry.find("model")->string() != GetParam().name) continue;
     ++found;
     Request story, other;
-    for (const Json& id : entry.find("prompt_ids")->array()) story.prompt.push_back(static_cast<std::int32_t>(id.integer()));
+    for (const Json& id : entry.find("prompt_ids")->array())
+      story.prompt.push_back(static_cast<std::int32_t>(id.integer()));
     std::vector<std::int32_t> expected;
-    for (const Json& id : entry.find("ids")->array()) expected.push_back(static_cast<std::int32_t>(id.integer()));
+    for (const Json& id : entry.find("ids")->array())
+      expected.push_back(static_cast<std::int32_t>(id.integer()));
     story.params.greedy = true;
     story.params.max_new_tokens = static_cast<std::int32_t>(expected.size() - story.prompt.size());
     other.id = 1;

@@ -23,7 +23,9 @@ std::string letters(std::span<const std::int32_t> ids) {
 
 class GeneratorTest : public testing::Test {
  protected:
-  Generator make(GeneratorConfig config = {}) { return value_or_throw(Generator::create(*model_, std::move(config))); }
+  Generator make(GeneratorConfig config = {}) {
+    return value_or_throw(Generator::create(*model_, std::move(config)));
+  }
   static Request request(std::uint64_t id, std::int32_t tokens = 8) {
     Request r;
     r.id = r.sample_id = id;
@@ -115,7 +117,8 @@ TEST_F(GeneratorTest, SamplesOfOnePromptShareItsPages) {
   for (std::uint64_t i = 0; i < 4; ++i) requests.push_back(request(i));
   value_or_throw(generator.generate_all(requests));
   EXPECT_EQ(generator.stats().shared_pages, 3 * 2);
-  EXPECT_EQ(generator.stats().rows, 5 + 3 + 4 * 7) << "the prompt once, its last token for each of the others, then decoding";
+  EXPECT_EQ(generator.stats().rows, 5 + 3 + 4 * 7)
+      << "the prompt once, its last token for each of the others, then decoding";
 }
 
 TEST_F(GeneratorTest, CancelReturnsWhatThereIs) {
@@ -162,7 +165,8 @@ TEST_F(GeneratorTest, TokensCarryTheVersionOfTheirWeights) {
   std::vector<std::int32_t> all = request(1).prompt;
   all.insert(all.end(), done[0].ids.begin(), done[0].ids.end());
   const std::vector<float> now = test::trainer_logp(*model_, all, 1);
-  for (std::size_t i = 3; i < 8; ++i) EXPECT_EQ(done[0].logp[i], now[5 + i]) << "as if the new weights had read it all";
+  for (std::size_t i = 3; i < 8; ++i)
+    EXPECT_EQ(done[0].logp[i], now[5 + i]) << "as if the new weights had read it all";
 }
 
 TEST_F(GeneratorTest, ALogitThatIsNotFiniteIsAFailureThatNamesTheRequest) {
@@ -177,7 +181,8 @@ TEST_F(GeneratorTest, ALogitThatIsNotFiniteIsAFailureThatNamesTheRequest) {
     generator.step();
     FAIL() << "not a number went unnoticed";
   } catch (const Failure& failure) {
-    EXPECT_THAT(failure.what(), HasSubstr("request 41 (sample 41), position 6: the logit of token 0 is nan"));
+    EXPECT_THAT(failure.what(),
+                HasSubstr("request 41 (sample 41), position 6: the logit of token 0 is nan"));
   }
   device_->upload(gain, before);
   std::vector<Generation> done;
@@ -195,13 +200,20 @@ TEST_F(GeneratorTest, RefusalsSayWhatIsWrong) {
     const auto result = generator.submit(std::move(r));
     return result ? "accepted" : result.error().what;
   };
-  EXPECT_THAT(refusal([](auto& r) { r.prompt.clear(); }), HasSubstr("request 1: the prompt is empty"));
-  EXPECT_THAT(refusal([](auto& r) { r.prompt.assign(96, 0); }), HasSubstr("the prompt has 96 tokens, and the model has room for 96"));
-  EXPECT_THAT(refusal([](auto& r) { r.prompt = {37}; }), HasSubstr("token 37 is not in the vocabulary, which ends at 36"));
-  EXPECT_THAT(refusal([](auto& r) { r.prompt = {-1}; }), HasSubstr("token -1 is not in the vocabulary"));
-  EXPECT_THAT(refusal([](auto& r) { r.params.temperature = -1; }), HasSubstr("request 1: temperature is -1"));
-  EXPECT_THAT(refusal([](auto& r) { r.params.stop_strings = {"x"}; }), HasSubstr("stop strings need a tokenizer"));
-  EXPECT_THAT(refusal([](auto& r) { r.params.max_new_tokens = 20; }), HasSubstr("25 tokens of prompt and output need 6 pages"));
+  EXPECT_THAT(refusal([](auto& r) { r.prompt.clear(); }),
+              HasSubstr("request 1: the prompt is empty"));
+  EXPECT_THAT(refusal([](auto& r) { r.prompt.assign(96, 0); }),
+              HasSubstr("the prompt has 96 tokens, and the model has room for 96"));
+  EXPECT_THAT(refusal([](auto& r) { r.prompt = {37}; }),
+              HasSubstr("token 37 is not in the vocabulary, which ends at 36"));
+  EXPECT_THAT(refusal([](auto& r) { r.prompt = {-1}; }),
+              HasSubstr("token -1 is not in the vocabulary"));
+  EXPECT_THAT(refusal([](auto& r) { r.params.temperature = -1; }),
+              HasSubstr("request 1: temperature is -1"));
+  EXPECT_THAT(refusal([](auto& r) { r.params.stop_strings = {"x"}; }),
+              HasSubstr("stop strings need a tokenizer"));
+  EXPECT_THAT(refusal([](auto& r) { r.params.max_new_tokens = 20; }),
+              HasSubstr("25 tokens of prompt and output need 6 pages"));
   EXPECT_EQ(refusal([](auto&) {}), "accepted");
   EXPECT_THAT(refusal([](auto&) {}), HasSubstr("another unfinished request has this id"));
 }
@@ -222,7 +234,8 @@ TEST_F(GeneratorTest, SizesThatCannotWorkAreRefused) {
   };
   EXPECT_THAT(refusal({.page_size = 0}), HasSubstr("page_size is 0; allowed: 1 to 4096"));
   EXPECT_THAT(refusal({.max_sequences = 0}), HasSubstr("max_sequences is 0"));
-  EXPECT_THAT(refusal({.max_sequences = 64, .tokens_per_step = 63}), HasSubstr("tokens_per_step is 63; allowed: max_sequences (64)"));
+  EXPECT_THAT(refusal({.max_sequences = 64, .tokens_per_step = 63}),
+              HasSubstr("tokens_per_step is 63; allowed: max_sequences (64)"));
   EXPECT_THAT(refusal({.pages = -1}), HasSubstr("-1 pages"));
 }
 

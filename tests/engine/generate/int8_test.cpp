@@ -1,4 +1,5 @@
-// Generation from weights in 8 bits: the bits of a full pass that reads the same numbers, near those of the weights as they are.
+// Generation from weights in 8 bits: the bits of a full pass that reads the same numbers, near
+// those of the weights as they are.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +16,9 @@ using models::WeightsRead;
 std::vector<Request> requests(int count) {
   std::vector<Request> out;
   for (int i = 0; i < count; ++i) {
-    Request r{.id = static_cast<std::uint64_t>(i), .prompt = {3, 1, 4, i % 37, 9}, .sample_id = static_cast<std::uint64_t>(i)};
+    Request r{.id = static_cast<std::uint64_t>(i),
+              .prompt = {3, 1, 4, i % 37, 9},
+              .sample_id = static_cast<std::uint64_t>(i)};
     r.params.max_new_tokens = 20;
     r.params.seed = 7;
     out.push_back(r);
@@ -24,9 +27,11 @@ std::vector<Request> requests(int count) {
 }
 
 /// logp[t] of tokens[t] from one pass without a cache, of weights that were packed.
-std::vector<float> packed_logp(models::Decoder& model, const std::vector<std::int32_t>& tokens, ops::Precision precision) {
+std::vector<float> packed_logp(models::Decoder& model, const std::vector<std::int32_t>& tokens,
+                               ops::Precision precision) {
   ops::Device& device = model.device();
-  const Tensor logits = model.head().logits(test::full_forward(model, tokens, precision, true), precision, true);
+  const Tensor logits =
+      model.head().logits(test::full_forward(model, tokens, precision, true), precision, true);
   std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
   targets.push_back(-1);
   const auto count = static_cast<std::int64_t>(tokens.size());
@@ -43,11 +48,15 @@ class Int8Generation : public testing::TestWithParam<ops::Precision> {
   std::unique_ptr<ops::Device> device_ = ops::make_cpu_device({.threads = 2});
   std::unique_ptr<models::Decoder> model_ = test::tiny_model(*device_);
   Generator generator(WeightsRead weights) {
-    return value_or_throw(Generator::create(*model_, {.max_sequences = 40, .precision = GetParam(), .weights = weights}));
+    return value_or_throw(Generator::create(
+        *model_, {.max_sequences = 40, .precision = GetParam(), .weights = weights}));
   }
 };
-INSTANTIATE_TEST_SUITE_P(Precisions, Int8Generation, testing::Values(ops::Precision::f32, ops::Precision::bf16),
-                         [](const auto& each) { return each.param == ops::Precision::f32 ? "f32" : "bf16"; });
+INSTANTIATE_TEST_SUITE_P(Precisions, Int8Generation,
+                         testing::Values(ops::Precision::f32, ops::Precision::bf16),
+                         [](const auto& each) {
+                           return each.param == ops::Precision::f32 ? "f32" : "bf16";
+                         });
 
 TEST_P(Int8Generation, HasTheBitsOfAFullPassWhateverTheBatch) {
   for (const int count : {1, 3, 40}) {
@@ -58,7 +67,8 @@ TEST_P(Int8Generation, HasTheBitsOfAFullPassWhateverTheBatch) {
       std::vector<std::int32_t> all = asked[i].prompt;
       all.insert(all.end(), drawn[i].ids.begin(), drawn[i].ids.end());
       const auto expected = packed_logp(*model_, all, GetParam());
-      EXPECT_EQ(drawn[i].logp, std::vector<float>(expected.begin() + 5, expected.end())) << i << " of " << count;
+      EXPECT_EQ(drawn[i].logp, std::vector<float>(expected.begin() + 5, expected.end()))
+          << i << " of " << count;
     }
   }
 }
@@ -71,7 +81,8 @@ TEST_P(Int8Generation, IsNearTheWeightsAsTheyAreAndNotTheSame) {
     std::vector<std::int32_t> all = asked[static_cast<std::size_t>(g.id)].prompt;
     all.insert(all.end(), g.ids.begin(), g.ids.end());
     const auto exact = test::trainer_logp(*model_, all, 1, GetParam());
-    for (std::size_t i = 0; i < g.ids.size(); ++i) apart += std::abs(exact[5 + i] - g.logp[i]), tokens += 1;
+    for (std::size_t i = 0; i < g.ids.size(); ++i)
+      apart += std::abs(exact[5 + i] - g.logp[i]), tokens += 1;
   }
   EXPECT_LT(apart / tokens, 0.05);
   EXPECT_GT(apart / tokens, 1e-5);
@@ -88,8 +99,10 @@ TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
     const auto kept = ops::to_host(*device_, own);
     device_->copy(other->parameters().values(), own);
     from.weights_changed(1);
-    Generator theirs = value_or_throw(Generator::create(*other, {.precision = GetParam(), .weights = WeightsRead::int8}));
-    EXPECT_EQ(value_or_throw(from.generate_all(asked))[0].logp, value_or_throw(theirs.generate_all(asked))[0].logp);
+    Generator theirs = value_or_throw(
+        Generator::create(*other, {.precision = GetParam(), .weights = WeightsRead::int8}));
+    EXPECT_EQ(value_or_throw(from.generate_all(asked))[0].logp,
+              value_or_throw(theirs.generate_all(asked))[0].logp);
     device_->upload(own, kept);
     from.weights_changed(2);
     EXPECT_EQ(value_or_throw(from.generate_all(asked))[0].logp, first[0].logp);
@@ -100,7 +113,8 @@ TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
 TEST_P(Int8Generation, OfBeamsReadsTheSameWeights) {
   Request request = requests(1)[0];
   request.params.greedy = true, request.params.beams.count = 3;
-  const auto best = value_or_throw(beam_search(*model_, request, {.precision = GetParam(), .weights = WeightsRead::int8}));
+  const auto best = value_or_throw(
+      beam_search(*model_, request, {.precision = GetParam(), .weights = WeightsRead::int8}));
   std::vector<std::int32_t> all = request.prompt;
   all.insert(all.end(), best[0].ids.begin(), best[0].ids.end());
   models::PackedWeights again(*model_, GetParam(), WeightsRead::int8);

@@ -29,25 +29,31 @@ TEST(PagePool, TheLastHolderFreesAPage) {
   EXPECT_EQ(pool.take(), 0);
 }
 
-/// A model of the cache: each slot remembers which text it was written for. Text is identified by (prompt group, sequence, position):
-/// prompts of a group are the same text, outputs are each sequence's own.
+/// A model of the cache: each slot remembers which text it was written for. Text is identified by
+/// (prompt group, sequence, position): prompts of a group are the same text, outputs are each
+/// sequence's own.
 class Simulation {
  public:
-  explicit Simulation(SchedulerConfig config) : config_(config), scheduler_(config), slots_(config.pages * config.page_size) {}
+  explicit Simulation(SchedulerConfig config)
+      : config_(config), scheduler_(config), slots_(config.pages * config.page_size) {}
 
   void add(std::int32_t prompt, std::int32_t output, std::uint64_t group) {
     sequences_[++number_] = {prompt, prompt, prompt + output, group};
     scheduler_.add(number_, prompt, prompt + output, group);
   }
 
-  /// One step: copies, writes, and a check that every row sees its own text; then a new token for each that samples.
+  /// One step: copies, writes, and a check that every row sees its own text; then a new token for
+  /// each that samples.
   Plan step() {
     Plan plan = scheduler_.plan();
     for (const PageCopy& copy : plan.copies) {
-      for (int i = 0; i < config_.page_size; ++i) slots_[copy.to * config_.page_size + i] = slots_[copy.from * config_.page_size + i];
+      for (int i = 0; i < config_.page_size; ++i)
+        slots_[copy.to * config_.page_size + i] = slots_[copy.from * config_.page_size + i];
     }
     for (const std::uint64_t number : plan.preempted) {
-      EXPECT_TRUE(std::ranges::none_of(plan.work, [&](const Work& work) { return work.sequence == number; })) << "preempted, yet at work";
+      EXPECT_TRUE(std::ranges::none_of(plan.work, [&](const Work& work) {
+        return work.sequence == number;
+      })) << "preempted, yet at work";
     }
     std::set<std::size_t> written;
     std::int32_t rows = 0;
@@ -62,7 +68,8 @@ class Simulation {
     EXPECT_LE(rows, config_.tokens_per_step);
     EXPECT_LE(std::ssize(plan.work), config_.max_sequences);
     for (const Work& work : plan.work) {
-      for (std::int32_t i = 0; i < work.first + work.count; ++i) EXPECT_EQ(slots_[slot(work, i)], text(work.sequence, i));
+      for (std::int32_t i = 0; i < work.first + work.count; ++i)
+        EXPECT_EQ(slots_[slot(work, i)], text(work.sequence, i));
       finish_or_append(work);
     }
     ++steps_;
@@ -89,7 +96,9 @@ class Simulation {
   using Text = std::array<std::uint64_t, 3>;
 
   std::size_t slot(const Work& work, std::int32_t position) const {
-    return static_cast<std::size_t>(work.pages.at(position / config_.page_size)) * config_.page_size + position % config_.page_size;
+    return static_cast<std::size_t>(work.pages.at(position / config_.page_size)) *
+               config_.page_size +
+           position % config_.page_size;
   }
   Text text(std::uint64_t number, std::int32_t position) const {
     const Sequence& s = sequences_.at(number);
@@ -148,7 +157,8 @@ TEST(Scheduler, SamplesOfOnePromptComputeItOnce) {
   EXPECT_EQ(second.rows, 4) << "one row each: the prompt's last token for those that join";
   EXPECT_EQ(second.shared_pages, 3 * 2);
   EXPECT_EQ(second.copies.size(), 3U) << "the page that the prompt ends in is copied for each";
-  EXPECT_EQ(s.scheduler().free_pages(), 64 - 2 - 4) << "two whole pages shared, one page of its own each";
+  EXPECT_EQ(s.scheduler().free_pages(), 64 - 2 - 4)
+      << "two whole pages shared, one page of its own each";
   s.run();
 }
 
@@ -188,7 +198,8 @@ TEST(Scheduler, TheLastPagesAreLeftToThoseThatRun) {
   s.add(400, 2, 1);
   s.step();
   s.add(4 * 27, 2, 2);
-  EXPECT_EQ(s.step().work.size(), 1U) << "28 pages are free, and two stay so while another sequence runs";
+  EXPECT_EQ(s.step().work.size(), 1U)
+      << "28 pages are free, and two stay so while another sequence runs";
   EXPECT_EQ(s.step().work.at(0).sequence, 2U);
   s.run();
 }
@@ -212,7 +223,8 @@ TEST(Scheduler, SequencesThatCannotFitAreABug) {
   s.add(1, 5, 9, 1);
 }
 
-/// Random mixes: page sizes, cache sizes, chunk sizes, arrivals during the run, shared prompts, cancellations, dropped caches.
+/// Random mixes: page sizes, cache sizes, chunk sizes, arrivals during the run, shared prompts,
+/// cancellations, dropped caches.
 TEST(Scheduler, EveryRowSeesItsOwnTextInRandomRuns) {
   std::int64_t preemptions = 0, copies = 0, shared = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -220,7 +232,10 @@ TEST(Scheduler, EveryRowSeesItsOwnTextInRandomRuns) {
     const auto below = [&](int n) { return static_cast<std::int32_t>(random() % n); };
     const std::int32_t page = 1 + below(6), most = 1 + below(6), longest = 30;
     const std::int32_t pages = (longest + page - 1) / page + below(40);
-    Simulation s({.page_size = page, .pages = pages, .max_sequences = most, .tokens_per_step = most + below(20)});
+    Simulation s({.page_size = page,
+                  .pages = pages,
+                  .max_sequences = most,
+                  .tokens_per_step = most + below(20)});
     std::map<std::uint64_t, std::int32_t> prompt_of;
     std::uint64_t added = 0;
     for (int i = 0; i < 40 || s.scheduler().size() > 0; ++i) {

@@ -20,7 +20,8 @@ namespace {
 /// Logits from -spread to spread.
 std::vector<float> made_logits(std::size_t count, double spread, std::uint64_t seed) {
   std::vector<float> z;
-  for (std::size_t i = 0; i < count; ++i) z.push_back(static_cast<float>(spread * (2 * uniform(seed, 1, i) - 1)));
+  for (std::size_t i = 0; i < count; ++i)
+    z.push_back(static_cast<float>(spread * (2 * uniform(seed, 1, i) - 1)));
   return z;
 }
 
@@ -42,7 +43,9 @@ TEST(Shortcut, DrawsTheTokenOfTheChain) {
           const double u = uniform(5, count, static_cast<std::uint64_t>(all));
           const auto quick = quick_draw(logits, temperature, u);
           undecided += !quick;
-          EXPECT_EQ(quick.value_or(by_the_chain(logits, temperature, u)), by_the_chain(logits, temperature, u)) << count << " " << u;
+          EXPECT_EQ(quick.value_or(by_the_chain(logits, temperature, u)),
+                    by_the_chain(logits, temperature, u))
+              << count << " " << u;
         }
       }
     }
@@ -59,9 +62,11 @@ TEST(Shortcut, SumsRoughlyToWithinTheErrorItStates) {
       for (std::uint64_t seed = 0; seed < 100; ++seed) {
         auto logits = made_logits(row_block, spread * temperature, seed);
         if (seed % 2 == 1) logits[seed] = -std::numeric_limits<float>::infinity();
-        const double scale = std::numbers::log2e / temperature, base = std::nearbyint(scale * *std::ranges::max_element(logits));
+        const double scale = std::numbers::log2e / temperature,
+                     base = std::nearbyint(scale * *std::ranges::max_element(logits));
         const double exact = passes.weigh(logits.data(), scale, base, weights.data());
-        EXPECT_NEAR(passes.rough_sum(logits.data(), scale, base) / exact, 1, rough_error) << spread << " " << seed;
+        EXPECT_NEAR(passes.rough_sum(logits.data(), scale, base) / exact, 1, rough_error)
+            << spread << " " << seed;
       }
     }
   }
@@ -95,7 +100,8 @@ TEST(Shortcut, TakesTheFirstOfTheLargest) {
 TEST(Shortcut, FindsTheFirstBadLogit) {
   EXPECT_EQ(first_not_finite(std::vector<float>{1, 2, 3}), -1);
   EXPECT_EQ(first_not_finite(std::vector<float>(512, std::numeric_limits<float>::max())), -1);
-  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::nanf("")}) {
+  for (const float bad : {std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity(), std::nanf("")}) {
     for (const std::int64_t place : {0, 255, 256, 299}) {
       std::vector<float> logits(300, 1.0F);
       logits[static_cast<std::size_t>(place)] = bad;
@@ -107,7 +113,8 @@ TEST(Shortcut, FindsTheFirstBadLogit) {
 
 TEST(Shortcut, IsForRowsThatNoRuleChanges) {
   SamplingParams plain;
-  plain.temperature = 0.7, plain.seed = 3, plain.max_new_tokens = 99, plain.stop_tokens = {4}, plain.stop_strings = {"x"};
+  plain.temperature = 0.7, plain.seed = 3, plain.max_new_tokens = 99, plain.stop_tokens = {4},
+  plain.stop_strings = {"x"};
   plain.top_logprobs = 2, plain.ignore_eos = true;
   EXPECT_TRUE(is_plain(plain));
   const std::function<void(SamplingParams&)> rules[] = {

@@ -7,8 +7,10 @@
 namespace troupe::engine::generate {
 namespace {
 
-/// Token i is the i-th piece; token 0 has no text, as a special token that is left out; a leading space of the text is stripped.
-const std::vector<std::string> pieces = {"", " ", "a", "b", "ab", "ba", "\n", "\n\n", " the end", "é"};
+/// Token i is the i-th piece; token 0 has no text, as a special token that is left out; a leading
+/// space of the text is stripped.
+const std::vector<std::string> pieces = {"",   " ",  "a",    "b",        "ab",
+                                         "ba", "\n", "\n\n", " the end", "é"};
 
 std::string decode(std::span<const std::int32_t> ids) {
   std::string text;

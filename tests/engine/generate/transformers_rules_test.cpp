@@ -1,4 +1,5 @@
-// What transformers' own code gives for rules and beam searches beyond those of golden/generation (tests/data/generate/make.py).
+// What transformers' own code gives for rules and beam searches beyond those of golden/generation
+// (tests/data/generate/make.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 namespace troupe::engine::generate {
 namespace {
 
-const std::string folder = TROUPE_TEST_DATA "/generate/", stories = TROUPE_TEST_DATA "/models/stories260k/hf";
+const std::string folder = TROUPE_TEST_DATA "/generate/",
+                  stories = TROUPE_TEST_DATA "/models/stories260k/hf";
 
 std::vector<std::int32_t> integers(const Json& list) {
   std::vector<std::int32_t> values;
@@ -25,20 +27,24 @@ std::vector<std::int32_t> integers(const Json& list) {
 void expect_rule(const Json& file, const GenerationConfig& config, const Json& row) {
   const std::vector<std::int32_t> ends = integers(*file.find("ends"));
   std::vector<std::int32_t> tokens = integers(*row.find("prompt"));
-  const std::size_t prompt = tokens.size(), limit = static_cast<std::size_t>(file.find("limit")->integer());
+  const std::size_t prompt = tokens.size(),
+                    limit = static_cast<std::size_t>(file.find("limit")->integer());
   for (const std::int32_t id : integers(*row.find("output"))) tokens.push_back(id);
   SCOPED_TRACE(cat(tokens.size(), " tokens, ", prompt, " of them the prompt's"));
   std::vector<double> logits;
   for (const Json& z : file.find("logits")->array()) logits.push_back(z.number());
-  SamplingParams params = value_or_throw(for_prompt(config.params, config, prompt, static_cast<std::int32_t>(limit - prompt)));
+  SamplingParams params = value_or_throw(
+      for_prompt(config.params, config, prompt, static_cast<std::int32_t>(limit - prompt)));
   params.greedy = false;
-  const Distribution found = normalise(process(std::span<const double>(logits), {params, tokens, prompt, ends, limit}));
+  const Distribution found =
+      normalise(process(std::span<const double>(logits), {params, tokens, prompt, ends, limit}));
   EXPECT_EQ(found.ids, integers(*row.find("kept")));
   const auto& probabilities = row.find("probabilities")->array();
   ASSERT_EQ(found.ids.size(), probabilities.size());
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
     // transformers adds biases in f32.
-    EXPECT_NEAR(found.probabilities[i], probabilities[i].number(), 1e-6) << "token " << found.ids[i];
+    EXPECT_NEAR(found.probabilities[i], probabilities[i].number(), 1e-6)
+        << "token " << found.ids[i];
   }
 }
 
@@ -46,7 +52,8 @@ TEST(TransformersRules, EveryRuleLeavesItsDistribution) {
   const Json file = value_or_throw(read_json(folder + "rules.json"));
   for (const Json& entry : file.find("rules")->array()) {
     SCOPED_TRACE(entry.find("settings")->dump());
-    const GenerationConfig config = value_or_throw(read_generation_config(*entry.find("settings"), "rules.json"));
+    const GenerationConfig config =
+        value_or_throw(read_generation_config(*entry.find("settings"), "rules.json"));
     EXPECT_TRUE(config.ignored.empty());
     for (const Json& row : entry.find("rows")->array()) expect_rule(file, config, row);
   }
@@ -65,12 +72,14 @@ class TransformersBeams : public testing::Test {
       ASSERT_LE(ids.size(), expected.size());
       ids.resize(expected.size(), how.eos_ids.front());  // rows are filled up to the longest
       EXPECT_EQ(ids, expected);
-      EXPECT_NEAR(found[i].score, row.find("scores")->array()[i].number(), 2e-5 * std::max(1.0, std::abs(found[i].score)));
+      EXPECT_NEAR(found[i].score, row.find("scores")->array()[i].number(),
+                  2e-5 * std::max(1.0, std::abs(found[i].score)));
     }
   }
 
   std::unique_ptr<ops::Device> device_ = ops::make_cpu_device();
-  std::unique_ptr<models::Decoder> model_ = value_or_throw(checkpoint::load_decoder(*device_, stories, false));
+  std::unique_ptr<models::Decoder> model_ =
+      value_or_throw(checkpoint::load_decoder(*device_, stories, false));
   tokenizer::Tokenizer words_ = value_or_throw(tokenizer::Tokenizer::load(stories));
 };
 
@@ -78,10 +87,13 @@ TEST_F(TransformersBeams, EverySearchFindsItsSequencesAndScores) {
   const Json file = value_or_throw(read_json(folder + "beams.json"));
   for (const Json& entry : file.find("beams")->array()) {
     SCOPED_TRACE(entry.find("settings")->dump());
-    GenerationConfig config = value_or_throw(read_generation_config(*entry.find("settings"), "beams.json"));
-    config.params.max_new_tokens = static_cast<std::int32_t>(file.find("max_new_tokens")->integer());
-    const GeneratorConfig how{.eos_ids = config.eos_ids,
-                              .decode = [&](std::span<const std::int32_t> ids) { return words_.decode(ids, true); }};
+    GenerationConfig config =
+        value_or_throw(read_generation_config(*entry.find("settings"), "beams.json"));
+    config.params.max_new_tokens =
+        static_cast<std::int32_t>(file.find("max_new_tokens")->integer());
+    const GeneratorConfig how{
+        .eos_ids = config.eos_ids,
+        .decode = [&](std::span<const std::int32_t> ids) { return words_.decode(ids, true); }};
     for (const Json& row : entry.find("rows")->array()) expect_row(row, config.params, how);
   }
 }

@@ -11,7 +11,9 @@ namespace troupe::engine::loss {
 namespace {
 
 enum class Kind { plain, squared };
-constexpr std::array<std::string_view, 2> names_of(Kind) { return {"plain", "squared"}; }
+constexpr std::array<std::string_view, 2> names_of(Kind) {
+  return {"plain", "squared"};
+}
 
 struct ToyLoss {
   static constexpr std::string_view name = "toy";
@@ -21,12 +23,13 @@ struct ToyLoss {
   Kind kind = Kind::plain;
   std::vector<double> weights{1, 2};
   static void each_field(auto& self, auto&& field) {
-    field("beta", self.beta), field("rounds", self.rounds), field("entropy", self.entropy), field("kind", self.kind),
-        field("weights", self.weights);
+    field("beta", self.beta), field("rounds", self.rounds), field("entropy", self.entropy),
+        field("kind", self.kind), field("weights", self.weights);
   }
   Needs needs() const { return {.entropy = entropy, .temperature = 0.7}; }
   Result<> validate() const {
-    if (beta <= 0) return fail(Errc::usage, cat("toy.beta: expected a number above 0, found ", beta));
+    if (beta <= 0)
+      return fail(Errc::usage, cat("toy.beta: expected a number above 0, found ", beta));
     return {};
   }
   Expr operator()(const TokenStats& now, const data::Experience& b, Report& report) const {
@@ -45,7 +48,9 @@ data::Experience batch() {
   return b;
 }
 
-Json json(const char* text) { return value_or_throw(parse_json(text, "test")); }
+Json json(const char* text) {
+  return value_or_throw(parse_json(text, "test"));
+}
 
 TEST(LossTable, ASpecGivesBackTheLossThatMadeIt) {
   LossTable table;
@@ -55,7 +60,8 @@ TEST(LossTable, ASpecGivesBackTheLossThatMadeIt) {
   const auto again = make_loss(table, {spec.name, json(spec.fields.dump().c_str())});
   ASSERT_TRUE(again) << again.error().what;
   EXPECT_EQ(again->spec(), spec);
-  EXPECT_EQ(spec.fields.dump(), R"({"beta":0.25,"rounds":3,"entropy":true,"kind":"squared","weights":[0.1]})");
+  EXPECT_EQ(spec.fields.dump(),
+            R"({"beta":0.25,"rounds":3,"entropy":true,"kind":"squared","weights":[0.1]})");
   EXPECT_TRUE(again->needs().entropy);
   EXPECT_EQ(again->needs().temperature, 0.7);
 }
@@ -76,9 +82,12 @@ TEST(LossTable, NonsenseIsRefusedWithTheNearestWord) {
   };
   EXPECT_NE(message("toi", "{}").find("did you mean toy?"), std::string::npos);
   EXPECT_NE(message("toy", R"({"betta": 1})").find("did you mean beta?"), std::string::npos);
-  EXPECT_NE(message("toy", R"({"kind": "square"})").find("did you mean squared?"), std::string::npos);
-  EXPECT_NE(message("toy", R"({"beta": "1"})").find("toy.beta: expected a number"), std::string::npos);
-  EXPECT_NE(message("toy", R"({"rounds": 1.5})").find("toy.rounds: expected a whole number"), std::string::npos);
+  EXPECT_NE(message("toy", R"({"kind": "square"})").find("did you mean squared?"),
+            std::string::npos);
+  EXPECT_NE(message("toy", R"({"beta": "1"})").find("toy.beta: expected a number"),
+            std::string::npos);
+  EXPECT_NE(message("toy", R"({"rounds": 1.5})").find("toy.rounds: expected a whole number"),
+            std::string::npos);
   EXPECT_NE(message("toy", R"({"rounds": 99999999999})").find("toy.rounds"), std::string::npos);
   EXPECT_NE(message("toy", R"({"weights": [1, true]})").find("toy.weights[1]"), std::string::npos);
   EXPECT_NE(message("toy", R"({"beta": 0})").find("above 0"), std::string::npos);
@@ -88,7 +97,9 @@ TEST(LossTable, NonsenseIsRefusedWithTheNearestWord) {
 TEST(Evaluate, GivesLossGradientsAndMetrics) {
   const std::vector<float> logp{0, -1, -2, 0, -4};
   Report report;
-  const auto out = evaluate(AnyLoss(ToyLoss{}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}}, batch(), report);
+  const auto out =
+      evaluate(AnyLoss(ToyLoss{}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}},
+               batch(), report);
   EXPECT_DOUBLE_EQ(out.loss, 0.5 * 7 / 3);
   EXPECT_EQ(out.dlogp, (std::vector<float>{0, -0.5f / 3, -0.5f / 3, 0, -0.5f / 3}));
   EXPECT_TRUE(out.dentropy.empty());
@@ -100,19 +111,28 @@ TEST(Evaluate, EntropyThatIsGivenHasAGradient) {
   const std::vector<float> logp{0, -1, -2, 0, -4}, entropy{1, 1, 1, 1, 1};
   Report report;
   const auto out =
-      evaluate(AnyLoss(ToyLoss{.entropy = true}), {.logp = logp, .entropy = entropy, .collision = {}, .scores = {}}, batch(), report);
+      evaluate(AnyLoss(ToyLoss{.entropy = true}),
+               {.logp = logp, .entropy = entropy, .collision = {}, .scores = {}}, batch(), report);
   EXPECT_EQ(out.dentropy, out.dlogp);
 }
 
 TEST(Evaluate, MissingQuantitiesAreBugs) {
   const std::vector<float> logp{0, -1, -2, 0, -4}, shorter{0, -1};
   Report report;
-  EXPECT_THROW(evaluate(AnyLoss(ToyLoss{.entropy = true}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}}, batch(), report),
-               Bug);
-  EXPECT_THROW(evaluate(AnyLoss(ToyLoss{}), {.logp = shorter, .entropy = {}, .collision = {}, .scores = {}}, batch(), report), Bug);
+  EXPECT_THROW(
+      evaluate(AnyLoss(ToyLoss{.entropy = true}),
+               {.logp = logp, .entropy = {}, .collision = {}, .scores = {}}, batch(), report),
+      Bug);
+  EXPECT_THROW(
+      evaluate(AnyLoss(ToyLoss{}), {.logp = shorter, .entropy = {}, .collision = {}, .scores = {}},
+               batch(), report),
+      Bug);
   auto uncounted = batch();
   uncounted.count = 0;
-  EXPECT_THROW(evaluate(AnyLoss(ToyLoss{}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}}, uncounted, report), Bug);
+  EXPECT_THROW(
+      evaluate(AnyLoss(ToyLoss{}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}},
+               uncounted, report),
+      Bug);
 }
 
 }  // namespace

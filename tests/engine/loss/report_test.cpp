@@ -44,7 +44,8 @@ TEST(Report, OneNameWithTwoKindsIsABug) {
 
 TEST(Report, CrossesTheWireUnchanged) {
   Report report;
-  report.mean("a", 0.1, 3), report.least("b", -std::numeric_limits<double>::infinity()), report.greatest("c", std::nan(""));
+  report.mean("a", 0.1, 3), report.least("b", -std::numeric_limits<double>::infinity()),
+      report.greatest("c", std::nan(""));
   const auto text = report.to_json().dump();
   const auto back = Report::from_json(value_or_throw(parse_json(text, "test")));
   ASSERT_TRUE(back) << back.error().what;
@@ -55,7 +56,8 @@ TEST(Report, CrossesTheWireUnchanged) {
 }
 
 TEST(Report, MalformedJsonIsRefused) {
-  for (const char* text : {"[]", R"({"a": 1})", R"({"a": ["mode", 1, 1]})", R"({"a": ["mean", "one", 1]})", R"({"a": ["mean", 1]})"})
+  for (const char* text : {"[]", R"({"a": 1})", R"({"a": ["mode", 1, 1]})",
+                           R"({"a": ["mean", "one", 1]})", R"({"a": ["mean", 1]})"})
     EXPECT_FALSE(Report::from_json(value_or_throw(parse_json(text, "test")))) << text;
 }
 

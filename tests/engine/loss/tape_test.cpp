@@ -1,4 +1,5 @@
-// Every operation of the tape against central differences in float64, and its values against what they are by definition.
+// Every operation of the tape against central differences in float64, and its values against what
+// they are by definition.
 #include "engine/loss/tape.h"
 
 #include <gtest/gtest.h>
@@ -53,10 +54,13 @@ TEST(Tape, ArithmeticHasTheSlopesOfFiniteDifferences) {
 }
 
 TEST(Tape, FunctionsHaveTheSlopesOfFiniteDifferences) {
-  const auto at = numbers(9, 3, -2, 2), positive = numbers(9, 4, 0.2, 3), negative = numbers(9, 5, -4, -0.1);
-  for (const auto& f : std::vector<Function>{
-           exp, square, sigmoid, log_sigmoid, softplus, abs, relu, [](const Expr& x) { return clip(x, -1, 0.5); },
-           [](const Expr& x) { return where(x > 0.0, x * x, exp(x)); }, [](const Expr& x) { return mean(x * x); }, sorted})
+  const auto at = numbers(9, 3, -2, 2), positive = numbers(9, 4, 0.2, 3),
+             negative = numbers(9, 5, -4, -0.1);
+  for (const auto& f :
+       std::vector<Function>{exp, square, sigmoid, log_sigmoid, softplus, abs, relu,
+                             [](const Expr& x) { return clip(x, -1, 0.5); },
+                             [](const Expr& x) { return where(x > 0.0, x * x, exp(x)); },
+                             [](const Expr& x) { return mean(x * x); }, sorted})
     expect_gradient(f, at);
   expect_gradient(log, positive);
   expect_gradient(log1mexp, negative);
@@ -76,9 +80,11 @@ TEST(Tape, ValuesAreWhatTheirNamesSay) {
   const Expr x = std::vector<double>{1, 2, 3, 10, 4, 0, 5, 6, 7};
   EXPECT_EQ(sum_by_sequence(x, offsets).values(), (std::vector<double>{6, 0, 10, 22}));
   const std::vector<float> mask{0, 1, 1, 0, 1, 0, 0, 1, 1};
-  EXPECT_EQ(mean_by_sequence(x, mask, offsets).values(), (std::vector<double>{2.5, 0, 0, 17.0 / 3}));
+  EXPECT_EQ(mean_by_sequence(x, mask, offsets).values(),
+            (std::vector<double>{2.5, 0, 0, 17.0 / 3}));
   const Expr per_sequence = std::vector<double>{1, 2, 3, 4};
-  EXPECT_EQ(spread(per_sequence, offsets).values(), (std::vector<double>{1, 1, 1, 3, 4, 4, 4, 4, 4}));
+  EXPECT_EQ(spread(per_sequence, offsets).values(),
+            (std::vector<double>{1, 1, 1, 3, 4, 4, 4, 4, 4}));
   EXPECT_EQ(chosen(per_sequence).values(), (std::vector<double>{1, 3}));
   EXPECT_EQ(rejected(per_sequence).values(), (std::vector<double>{2, 4}));
   EXPECT_EQ(sorted(std::vector<double>{3, 1, 2}).values(), (std::vector<double>{1, 2, 3}));
@@ -105,7 +111,8 @@ TEST(Tape, WhatIsNotChosenContributesNothingNotEvenNaN) {
   const Expr y = where(std::vector<double>{1, 0, 1}, x * std::vector<double>{2, nan, 3}, 0.0);
   const Expr loss = sum(exp(y));
   EXPECT_DOUBLE_EQ(loss.value(), std::exp(2.0) + 1 + std::exp(6.0));
-  const auto slopes = gradients(sum(where(std::vector<double>{1, 0, 1}, x, 0.0)), std::vector<Expr>{x});
+  const auto slopes =
+      gradients(sum(where(std::vector<double>{1, 0, 1}, x, 0.0)), std::vector<Expr>{x});
   EXPECT_EQ(slopes[0], (std::vector<double>{1, 0, 1}));
 }
 
@@ -118,9 +125,11 @@ TEST(Tape, DetachStopsTheGradient) {
 
 TEST(Tape, KinksHavePyTorchsSubgradients) {
   const Expr x = variable({1, 1, 1, 0, 0});
-  const Expr tie = gather(min(x, 1.0), {0}), low = gather(clip(x, 1, 2), {1}), high = gather(clip(x, 0, 1), {2});
-  const auto slopes =
-      gradients(sum(tie) + sum(low) + sum(high) + sum(gather(abs(x), {3})) + sum(gather(relu(x), {4})), std::vector<Expr>{x});
+  const Expr tie = gather(min(x, 1.0), {0}), low = gather(clip(x, 1, 2), {1}),
+             high = gather(clip(x, 0, 1), {2});
+  const auto slopes = gradients(
+      sum(tie) + sum(low) + sum(high) + sum(gather(abs(x), {3})) + sum(gather(relu(x), {4})),
+      std::vector<Expr>{x});
   EXPECT_EQ(slopes[0], (std::vector<double>{0.5, 1, 1, 0, 0}));
 }
 

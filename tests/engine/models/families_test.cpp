@@ -12,7 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::string_view plain = R"({"vocab_size":16,"hidden_size":16,"intermediate_size":12,"num_hidden_layers":4,
+constexpr std::string_view plain =
+    R"({"vocab_size":16,"hidden_size":16,"intermediate_size":12,"num_hidden_layers":4,
   "num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64})";
 
 Result<DecoderSpec> read(std::string_view architecture, std::string_view changes = "{}") {
@@ -23,7 +24,9 @@ Result<DecoderSpec> read(std::string_view architecture, std::string_view changes
   return read_spec(base, "config.json");
 }
 
-DecoderSpec spec_of(std::string_view architecture, std::string_view changes = "{}") { return value_or_throw(read(architecture, changes)); }
+DecoderSpec spec_of(std::string_view architecture, std::string_view changes = "{}") {
+  return value_or_throw(read(architecture, changes));
+}
 
 std::string problem(std::string_view architecture, std::string_view changes) {
   const auto spec = read(architecture, changes);
@@ -50,13 +53,14 @@ TEST(Families, RealFilesGiveTheNumbersOfTheirModels) {
   EXPECT_EQ(value_or_throw(real("phi-3-mini-4k-instruct")).parameter_count(), 3821079552);
   EXPECT_EQ(value_or_throw(real("phi-3-mini-4k-instruct")).layer_at(31).window, 2047);
   EXPECT_EQ(value_or_throw(real("mistral-tiny-312")).layer_at(0).window, 1024);
-  EXPECT_EQ(value_or_throw(real("qwen2-7b-instruct")).layer_at(27).window, 0) << "use_sliding_window is false";
+  EXPECT_EQ(value_or_throw(real("qwen2-7b-instruct")).layer_at(27).window, 0)
+      << "use_sliding_window is false";
 }
 
 TEST(Families, RealFilesOfOthersAreRefusedByName) {
-  for (const auto& [file, name] :
-       {std::pair("codegeex2-6b-chatglm", "ChatGLMModel"), std::pair("deepseek-v2-lite", "DeepseekV2ForCausalLM"),
-        std::pair("internlm2-1_8b-reward", "InternLM2ForRewardModel")})
+  for (const auto& [file, name] : {std::pair("codegeex2-6b-chatglm", "ChatGLMModel"),
+                                   std::pair("deepseek-v2-lite", "DeepseekV2ForCausalLM"),
+                                   std::pair("internlm2-1_8b-reward", "InternLM2ForRewardModel")})
     EXPECT_THAT(real(file).error().what, HasSubstr(cat("\"", name, "\" is not supported"))) << file;
 }
 
@@ -71,25 +75,35 @@ TEST(Families, EachHasBothScoreHeads) {
 }
 
 TEST(Families, WindowsAreWhereTheFamilyHasThem) {
-  EXPECT_EQ(windows(spec_of("MistralForCausalLM")), (std::vector{4096, 4096, 4096, 4096})) << "absent";
-  EXPECT_EQ(windows(spec_of("MistralForCausalLM", R"({"sliding_window":null})")), (std::vector{0, 0, 0, 0}));
-  EXPECT_EQ(windows(spec_of("Qwen2ForCausalLM", R"({"use_sliding_window":true,"sliding_window":8,"max_window_layers":3})")),
-            (std::vector{0, 0, 0, 8}));
-  EXPECT_EQ(windows(spec_of("Gemma2ForCausalLM", R"({"sliding_window":8})")), (std::vector{8, 0, 8, 0}));
-  EXPECT_EQ(windows(spec_of("Gemma3ForCausalLM", R"({"sliding_window":8,"sliding_window_pattern":3})")), (std::vector{8, 8, 0, 8}));
+  EXPECT_EQ(windows(spec_of("MistralForCausalLM")), (std::vector{4096, 4096, 4096, 4096}))
+      << "absent";
+  EXPECT_EQ(windows(spec_of("MistralForCausalLM", R"({"sliding_window":null})")),
+            (std::vector{0, 0, 0, 0}));
   EXPECT_EQ(
-      windows(spec_of("Gemma2ForCausalLM",
-                      R"({"sliding_window":8,"layer_types":["full_attention","full_attention","sliding_attention","full_attention"]})")),
+      windows(spec_of("Qwen2ForCausalLM",
+                      R"({"use_sliding_window":true,"sliding_window":8,"max_window_layers":3})")),
+      (std::vector{0, 0, 0, 8}));
+  EXPECT_EQ(windows(spec_of("Gemma2ForCausalLM", R"({"sliding_window":8})")),
+            (std::vector{8, 0, 8, 0}));
+  EXPECT_EQ(
+      windows(spec_of("Gemma3ForCausalLM", R"({"sliding_window":8,"sliding_window_pattern":3})")),
+      (std::vector{8, 8, 0, 8}));
+  EXPECT_EQ(
+      windows(spec_of(
+          "Gemma2ForCausalLM",
+          R"({"sliding_window":8,"layer_types":["full_attention","full_attention","sliding_attention","full_attention"]})")),
       (std::vector{0, 0, 8, 0}));
 }
 
 TEST(Families, VersionFourAndFiveOfGemma3TurnAlike) {
-  const auto four = spec_of("Gemma3ForCausalLM", R"({"rope_theta":500.0,"rope_local_base_freq":100.0,"head_dim":8,
+  const auto four =
+      spec_of("Gemma3ForCausalLM", R"({"rope_theta":500.0,"rope_local_base_freq":100.0,"head_dim":8,
                                                       "rope_scaling":{"rope_type":"linear","factor":2.0}})");
   const auto five = spec_of("Gemma3ForCausalLM", R"({"head_dim":8,"rope_parameters":{
       "full_attention":{"rope_theta":500.0,"rope_type":"linear","factor":2.0},"sliding_attention":{"rope_theta":100.0}}})");
   ASSERT_EQ(four.rotary.size(), 2u);
-  for (int table : {0, 1}) EXPECT_EQ(four.rotary[table].inverse_frequencies, five.rotary[table].inverse_frequencies);
+  for (int table : {0, 1})
+    EXPECT_EQ(four.rotary[table].inverse_frequencies, five.rotary[table].inverse_frequencies);
   EXPECT_EQ(four.rotary[0].inverse_frequencies[0], 0.5);
   EXPECT_EQ(four.layer_at(0).rotary, 1);
 }
@@ -97,7 +111,8 @@ TEST(Families, VersionFourAndFiveOfGemma3TurnAlike) {
 TEST(Families, ACapThatIsNullIsNone) {
   EXPECT_EQ(spec_of("Gemma2ForCausalLM").attention_softcap, 50);
   EXPECT_EQ(spec_of("Gemma2ForCausalLM").logit_softcap, 30);
-  EXPECT_EQ(spec_of("Gemma2ForCausalLM", R"({"attn_logit_softcapping":null})").attention_softcap, 0);
+  EXPECT_EQ(spec_of("Gemma2ForCausalLM", R"({"attn_logit_softcapping":null})").attention_softcap,
+            0);
   EXPECT_EQ(spec_of("Gemma3ForCausalLM").logit_softcap, 0);
 }
 
@@ -110,32 +125,50 @@ TEST(Families, SomeLayersOfSmolLM3HaveNoPositions) {
   };
   EXPECT_EQ(turns("{}"), (std::vector{0, 0, 0, -1}));
   EXPECT_EQ(turns(R"({"no_rope_layers":[0,1,1,0]})"), (std::vector{-1, 0, 0, -1}));
-  EXPECT_THAT(problem("SmolLM3ForCausalLM", R"({"no_rope_layers":[0,1]})"), HasSubstr("must be a list of num_hidden_layers 4"));
+  EXPECT_THAT(problem("SmolLM3ForCausalLM", R"({"no_rope_layers":[0,1]})"),
+              HasSubstr("must be a list of num_hidden_layers 4"));
 }
 
 TEST(Families, ThatArePublishedWithDropoutAreReadWithoutIt) {
   EXPECT_EQ(problem("GraniteForCausalLM", R"({"attention_dropout":0.1})"), "accepted");
-  EXPECT_EQ(problem("Starcoder2ForCausalLM", R"({"attention_dropout":0.1,"residual_dropout":0.1,"embedding_dropout":0.1})"), "accepted");
-  EXPECT_EQ(problem("GPT2LMHeadModel", R"({"n_embd":16,"n_layer":2,"n_head":2,"attn_pdrop":0.1,"embd_pdrop":0.1,"resid_pdrop":0.1})"),
+  EXPECT_EQ(problem("Starcoder2ForCausalLM",
+                    R"({"attention_dropout":0.1,"residual_dropout":0.1,"embedding_dropout":0.1})"),
             "accepted");
-  EXPECT_THAT(problem("LlamaForCausalLM", R"({"attention_dropout":0.1})"), HasSubstr("\"attention_dropout\""));
+  EXPECT_EQ(
+      problem(
+          "GPT2LMHeadModel",
+          R"({"n_embd":16,"n_layer":2,"n_head":2,"attn_pdrop":0.1,"embd_pdrop":0.1,"resid_pdrop":0.1})"),
+      "accepted");
+  EXPECT_THAT(problem("LlamaForCausalLM", R"({"attention_dropout":0.1})"),
+              HasSubstr("\"attention_dropout\""));
 }
 
 TEST(Families, RefuseByNameWhatTheyCannotHonour) {
-  EXPECT_THAT(problem("Qwen2ForCausalLM", R"({"dual_chunk_attention_config":{}})"), HasSubstr("\"dual_chunk_attention_config\""));
-  EXPECT_THAT(problem("CohereForCausalLM", R"({"use_qk_norm":true})"), HasSubstr("\"use_qk_norm\""));
-  EXPECT_THAT(problem("LlamaForCausalLM", R"({"sliding_window":8})"), HasSubstr("\"sliding_window\""));
-  EXPECT_THAT(problem("GPT2LMHeadModel", R"({"n_embd":16,"n_layer":2,"n_head":2,"scale_attn_by_inverse_layer_idx":true})"),
-              HasSubstr("\"scale_attn_by_inverse_layer_idx\""));
+  EXPECT_THAT(problem("Qwen2ForCausalLM", R"({"dual_chunk_attention_config":{}})"),
+              HasSubstr("\"dual_chunk_attention_config\""));
+  EXPECT_THAT(problem("CohereForCausalLM", R"({"use_qk_norm":true})"),
+              HasSubstr("\"use_qk_norm\""));
+  EXPECT_THAT(problem("LlamaForCausalLM", R"({"sliding_window":8})"),
+              HasSubstr("\"sliding_window\""));
+  EXPECT_THAT(
+      problem("GPT2LMHeadModel",
+              R"({"n_embd":16,"n_layer":2,"n_head":2,"scale_attn_by_inverse_layer_idx":true})"),
+      HasSubstr("\"scale_attn_by_inverse_layer_idx\""));
   EXPECT_THAT(problem("BloomForCausalLM", R"({"apply_residual_connection_post_layernorm":true})"),
               HasSubstr("\"apply_residual_connection_post_layernorm\""));
-  EXPECT_THAT(problem("Gemma3ForConditionalGeneration", R"({"text_config":{}})"), HasSubstr("\"Gemma3ForConditionalGeneration\""));
-  EXPECT_THAT(problem("Gemma2ForCausalLM", R"({"use_bidirectional_attention":true})"), HasSubstr("\"use_bidirectional_attention\""));
-  EXPECT_THAT(problem("Phi3ForCausalLM", R"({"attention_bias":true})"), HasSubstr("\"attention_bias\""));
-  EXPECT_THAT(problem("LlamaForCausalLM", R"({"rope_parameters":{"rope_theta":1e4,"partial_rotary_factor":0.5}})"),
+  EXPECT_THAT(problem("Gemma3ForConditionalGeneration", R"({"text_config":{}})"),
+              HasSubstr("\"Gemma3ForConditionalGeneration\""));
+  EXPECT_THAT(problem("Gemma2ForCausalLM", R"({"use_bidirectional_attention":true})"),
+              HasSubstr("\"use_bidirectional_attention\""));
+  EXPECT_THAT(problem("Phi3ForCausalLM", R"({"attention_bias":true})"),
+              HasSubstr("\"attention_bias\""));
+  EXPECT_THAT(problem("LlamaForCausalLM",
+                      R"({"rope_parameters":{"rope_theta":1e4,"partial_rotary_factor":0.5}})"),
               HasSubstr("\"partial_rotary_factor\""));
-  EXPECT_THAT(problem("Qwen2ForCausalLM", R"({"layer_types":["full_attention","x","full_attention","full_attention"]})"),
-              HasSubstr("\"layer_types\" has"));
+  EXPECT_THAT(
+      problem("Qwen2ForCausalLM",
+              R"({"layer_types":["full_attention","x","full_attention","full_attention"]})"),
+      HasSubstr("\"layer_types\" has"));
 }
 
 }  // namespace

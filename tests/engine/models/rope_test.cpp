@@ -1,4 +1,5 @@
-// Scaled rotary positions: numbers from transformers 5.23's modeling_rope_utils, in float64 where it has them.
+// Scaled rotary positions: numbers from transformers 5.23's modeling_rope_utils, in float64 where
+// it has them.
 #include "engine/models/rope.h"
 
 #include <gmock/gmock.h>
@@ -30,9 +31,11 @@ Read read(std::string_view rope, int head_size = 8, RopeStyle style = {}) {
 }
 
 TEST(Rope, YarnMixesSlowedAndPlainPairs) {
-  const auto found = read(R"({"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32,"rope_theta":100.0})");
+  const auto found = read(
+      R"({"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32,"rope_theta":100.0})");
   EXPECT_EQ(found.problem, "");
-  // Pairs turn by 100^(-i/4); low = floor(8 ln(32 / (32 2 pi)) / (2 ln 100)) < 0, high = ceil(8 ln(32 / (2 pi)) / (2 ln 100)) = 2.
+  // Pairs turn by 100^(-i/4); low = floor(8 ln(32 / (32 2 pi)) / (2 ln 100)) < 0, high = ceil(8
+  // ln(32 / (2 pi)) / (2 ln 100)) = 2.
   const auto& f = found.table.inverse_frequencies;
   EXPECT_DOUBLE_EQ(f[0], 1);
   EXPECT_DOUBLE_EQ(f[1], std::pow(100, -0.25) * (0.5 + 0.5 / 4));
@@ -44,11 +47,14 @@ TEST(Rope, YarnMixesSlowedAndPlainPairs) {
 
 TEST(Rope, YarnTakesItsFactorFromTheFileOrFromMscales) {
   const auto factor = [](std::string_view more) {
-    return read(cat(R"({"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":32)", more, "}")).table.factor;
+    return read(cat(R"({"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":32)",
+                    more, "}"))
+        .table.factor;
   };
   EXPECT_DOUBLE_EQ(factor(R"(,"attention_factor":0.5)"), 0.5);
   EXPECT_DOUBLE_EQ(factor(R"(,"mscale":0.707,"mscale_all_dim":0.707)"), 1);
-  EXPECT_DOUBLE_EQ(factor(R"(,"mscale":1.0,"mscale_all_dim":0.5)"), (0.1 * std::log(40.0) + 1) / (0.05 * std::log(40.0) + 1));
+  EXPECT_DOUBLE_EQ(factor(R"(,"mscale":1.0,"mscale_all_dim":0.5)"),
+                   (0.1 * std::log(40.0) + 1) / (0.05 * std::log(40.0) + 1));
 }
 
 TEST(Rope, DynamicStretchesTheBaseOfLongerSequences) {
@@ -59,35 +65,44 @@ TEST(Rope, DynamicStretchesTheBaseOfLongerSequences) {
   const double base = 100 * std::pow(2.0 * 96 / 64 - 1, 8.0 / 6);
   const auto longer = found.table.frequencies(found.table.set_of(96));
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(longer[i], std::pow(base, -2.0 * i / 8), 1e-12);
-  EXPECT_TRUE(found.spec.keys_change_at(65) && found.spec.keys_change_at(66) && !found.spec.keys_change_at(64));
+  EXPECT_TRUE(found.spec.keys_change_at(65) && found.spec.keys_change_at(66) &&
+              !found.spec.keys_change_at(64));
 }
 
 TEST(Rope, LongRopeHasTwoSets) {
-  const auto found = read(R"({"rope_type":"longrope","rope_theta":100.0,"original_max_position_embeddings":16,
+  const auto found =
+      read(R"({"rope_type":"longrope","rope_theta":100.0,"original_max_position_embeddings":16,
                               "short_factor":[1,1,2,2],"long_factor":[2,4,8,16]})");
   EXPECT_EQ(found.problem, "");
   EXPECT_DOUBLE_EQ(found.table.frequencies(found.table.set_of(16))[2], 0.05);
   EXPECT_DOUBLE_EQ(found.table.frequencies(found.table.set_of(17))[2], 0.0125);
   EXPECT_DOUBLE_EQ(found.table.factor, std::sqrt(1 + std::log(4.0) / std::log(16.0)));
-  EXPECT_TRUE(found.spec.keys_change_at(17) && !found.spec.keys_change_at(18) && !found.spec.keys_change_at(16));
+  EXPECT_TRUE(found.spec.keys_change_at(17) && !found.spec.keys_change_at(18) &&
+              !found.spec.keys_change_at(16));
 }
 
 TEST(Rope, OnlySomeChannelsTurn) {
-  const auto found = read(R"({"rope_theta":100.0})", 8, {.partial = 0.5, .may_be_partial = true, .interleaved = true});
+  const auto found = read(R"({"rope_theta":100.0})", 8,
+                          {.partial = 0.5, .may_be_partial = true, .interleaved = true});
   EXPECT_THAT(found.table.inverse_frequencies, testing::ElementsAre(1, 0.1, 0, 0));
   EXPECT_EQ(found.spec.head_order.turning, 4);
   EXPECT_TRUE(found.spec.head_order.interleaved);
 }
 
 TEST(Rope, RefusesWhatItCannotRead) {
-  EXPECT_THAT(read(R"({"rope_type":"longrope","short_factor":[1,1],"long_factor":[1,1,1,1]})").problem,
-              HasSubstr("\"short_factor\" must be a list of 4 numbers, found 2 values"));
-  EXPECT_THAT(read(R"({"rope_type":"longrope","long_factor":[1,1,1,0],"short_factor":[1,1,1,1]})").problem, HasSubstr("above 0"));
+  EXPECT_THAT(
+      read(R"({"rope_type":"longrope","short_factor":[1,1],"long_factor":[1,1,1,1]})").problem,
+      HasSubstr("\"short_factor\" must be a list of 4 numbers, found 2 values"));
+  EXPECT_THAT(
+      read(R"({"rope_type":"longrope","long_factor":[1,1,1,0],"short_factor":[1,1,1,1]})").problem,
+      HasSubstr("above 0"));
   EXPECT_THAT(read(R"({"rope_type":"dynamic","factor":0.5})").problem, HasSubstr("at least 1"));
   EXPECT_THAT(read(R"({"rope_type":"dynamic"})").problem, HasSubstr("\"factor\""));
   EXPECT_THAT(read(R"({"factor":2.0})").problem, HasSubstr("no type"));
-  EXPECT_THAT(read(R"({"partial_rotary_factor":0.3})", 8, {.may_be_partial = true}).problem, testing::IsEmpty());
-  EXPECT_THAT(read(R"({"partial_rotary_factor":0.4})", 8, {.may_be_partial = true}).problem, HasSubstr("even number"));
+  EXPECT_THAT(read(R"({"partial_rotary_factor":0.3})", 8, {.may_be_partial = true}).problem,
+              testing::IsEmpty());
+  EXPECT_THAT(read(R"({"partial_rotary_factor":0.4})", 8, {.may_be_partial = true}).problem,
+              HasSubstr("even number"));
 }
 
 }  // namespace

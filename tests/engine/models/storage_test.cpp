@@ -12,7 +12,8 @@ namespace {
 DecoderSpec small(std::string architecture) {
   DecoderSpec spec;
   spec.architecture = std::move(architecture);
-  spec.vocabulary = 7, spec.width = 3, spec.layers = 2, spec.inner = 4, spec.heads = 4, spec.kv_heads = 2, spec.head_size = 6;
+  spec.vocabulary = 7, spec.width = 3, spec.layers = 2, spec.inner = 4, spec.heads = 4,
+  spec.kv_heads = 2, spec.head_size = 6;
   return spec;
 }
 
@@ -48,18 +49,21 @@ TEST(Storage, OfALlamaIsWhatItIs) {
 
 TEST(Storage, PacksAndUnpacksEveryFamilyWithoutLoss) {
   for (const char* name :
-       {"LlamaForCausalLM", "Phi3ForCausalLM", "GlmForCausalLM", "Glm4ForCausalLM", "Gemma2ForCausalLM", "Olmo2ForCausalLM",
-        "CohereForCausalLM", "Starcoder2ForCausalLM", "BloomForCausalLM", "GPT2LMHeadModel", "InternLM2ForCausalLM"})
-    for (const HeadOrder order :
-         {HeadOrder{}, HeadOrder{6, 6, true}, HeadOrder{6, 2, true}, HeadOrder{6, 4, false}, HeadOrder{6, 2, false}}) {
+       {"LlamaForCausalLM", "Phi3ForCausalLM", "GlmForCausalLM", "Glm4ForCausalLM",
+        "Gemma2ForCausalLM", "Olmo2ForCausalLM", "CohereForCausalLM", "Starcoder2ForCausalLM",
+        "BloomForCausalLM", "GPT2LMHeadModel", "InternLM2ForCausalLM"})
+    for (const HeadOrder order : {HeadOrder{}, HeadOrder{6, 6, true}, HeadOrder{6, 2, true},
+                                  HeadOrder{6, 4, false}, HeadOrder{6, 2, false}}) {
       auto spec = small(name);
       spec.head_order = order, spec.attention_bias = true;
       const auto values = numbered(spec);
       std::map<std::string, std::vector<float>> back;
       for (const auto& [parameter, v] : values) back[parameter].assign(v.size(), -1.0f);
       for (const auto& tensor : stored_tensors(spec)) {
-        const auto stored = pack(tensor, [&](const std::string& parameter) { return values.at(parameter).data(); });
-        for (const auto& rows : tensor.rows) unpack(tensor, stored.data(), rows.parameter, back.at(rows.parameter).data());
+        const auto stored =
+            pack(tensor, [&](const std::string& parameter) { return values.at(parameter).data(); });
+        for (const auto& rows : tensor.rows)
+          unpack(tensor, stored.data(), rows.parameter, back.at(rows.parameter).data());
       }
       EXPECT_EQ(back, values) << name << ", " << order.turning << " channels turn";
     }
@@ -68,17 +72,20 @@ TEST(Storage, PacksAndUnpacksEveryFamilyWithoutLoss) {
 TEST(Storage, InterleavedPairsBecomeHalves) {
   auto spec = small("CohereForCausalLM");
   spec.head_order = {6, 6, true};
-  const Rows rows = named(stored_tensors(spec), "model.layers.0.self_attn.k_proj.weight").rows.front();
+  const Rows rows =
+      named(stored_tensors(spec), "model.layers.0.self_attn.k_proj.weight").rows.front();
   std::vector<std::int64_t> found;
   for (std::int64_t r = 0; r < rows.count; ++r) found.push_back(rows.row(r));
-  EXPECT_THAT(found, testing::ElementsAre(0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11)) << "stored 2i is i, 2i + 1 is i + K/2";
+  EXPECT_THAT(found, testing::ElementsAre(0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11))
+      << "stored 2i is i, 2i + 1 is i + K/2";
 }
 
 TEST(Storage, OfHalvesThatTurnInPartTheRestFillsUp) {
   const Rows rows{"x", 0, 6, {6, 4, false}};
   std::vector<std::int64_t> found;
   for (std::int64_t r = 0; r < rows.count; ++r) found.push_back(rows.row(r));
-  EXPECT_THAT(found, testing::ElementsAre(0, 1, 3, 4, 2, 5)) << "pairs (0, 2) and (1, 3) turn, 4 and 5 do not";
+  EXPECT_THAT(found, testing::ElementsAre(0, 1, 3, 4, 2, 5))
+      << "pairs (0, 2) and (1, 3) turn, 4 and 5 do not";
 }
 
 TEST(Storage, FusedTensorsHaveTheRowsOfTheirParts) {
@@ -86,15 +93,17 @@ TEST(Storage, FusedTensorsHaveTheRowsOfTheirParts) {
     std::vector<std::string> parts;
     const StoredTensor fused = named(stored_tensors(small(name)), tensor);
     for (const auto& rows : fused.rows)
-      parts.push_back(rows.parameter.substr(rows.parameter.find("attn.") + 5, 1) + std::to_string(rows.first) + "+" +
-                      std::to_string(rows.count));
+      parts.push_back(rows.parameter.substr(rows.parameter.find("attn.") + 5, 1) +
+                      std::to_string(rows.first) + "+" + std::to_string(rows.count));
     return parts;
   };
-  EXPECT_THAT(qkv("Phi3ForCausalLM", "model.layers.1.self_attn.qkv_proj.weight"), testing::ElementsAre("q0+24", "k0+12", "v0+12"));
+  EXPECT_THAT(qkv("Phi3ForCausalLM", "model.layers.1.self_attn.qkv_proj.weight"),
+              testing::ElementsAre("q0+24", "k0+12", "v0+12"));
   EXPECT_THAT(qkv("InternLM2ForCausalLM", "model.layers.0.attention.wqkv.weight"),
               testing::ElementsAre("q0+12", "k0+6", "v0+6", "q12+12", "k6+6", "v6+6"));
   const auto all = stored_tensors(small("GPT2LMHeadModel"));
-  EXPECT_THAT(named(all, "transformer.h.0.attn.c_attn.weight").shape(), testing::ElementsAre(3, 48)) << "the other way round";
+  EXPECT_THAT(named(all, "transformer.h.0.attn.c_attn.weight").shape(), testing::ElementsAre(3, 48))
+      << "the other way round";
   EXPECT_THAT(named(all, "transformer.wte.weight").shape(), testing::ElementsAre(7, 3));
 }
 

@@ -15,7 +15,9 @@ struct Machine {
   const char* name;
   std::unique_ptr<ops::Device> (*make)();
 };
-void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.name; }
+void PrintTo(const Machine& machine, std::ostream* out) {
+  *out << machine.name;
+}
 const Machine machines[] = {{"reference", [] { return ops::make_reference_device(); }},
                             {"cpu", [] { return ops::make_cpu_device({.threads = 1}); }}};
 
@@ -26,14 +28,17 @@ struct Modules : ::testing::TestWithParam<Machine> {
   Tensor x = random_tensor(*device, {8, 12}, 1);
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, Modules, ::testing::ValuesIn(machines), [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Devices, Modules, ::testing::ValuesIn(machines),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 TEST_P(Modules, LinearWithBias) {
   Parameters parameters(*device, {{"w", {5, 12}}, {"b", {5}}}, true);
   test::randomize(parameters, 2, 0.5);
   struct Wrapped {
     Linear linear;
-    Tensor forward(const Tensor& in, const Pass& p, Saved& s) const { return linear.forward(in, p, s); }
+    Tensor forward(const Tensor& in, const Pass& p, Saved& s) const {
+      return linear.forward(in, p, s);
+    }
     Tensor backward(const Tensor& dy, const Pass& p, Saved& s) const {
       Tensor dx = p.device.empty({dy.shape()[0], linear.weight->value.shape()[1]});
       linear.backward(dy, p, s, dx, false);
@@ -52,7 +57,8 @@ TEST_P(Modules, Norm) {
 TEST_P(Modules, Mlp) {
   Parameters parameters(*device, {{"g", {10, 12}}, {"u", {10, 12}}, {"d", {12, 10}}}, true);
   test::randomize(parameters, 2, 0.5);
-  test::gradcheck(Mlp{{&parameters.at("g")}, {&parameters.at("u")}, {&parameters.at("d")}}, parameters, x, pass);
+  test::gradcheck(Mlp{{&parameters.at("g")}, {&parameters.at("u")}, {&parameters.at("d")}},
+                  parameters, x, pass);
 }
 
 TEST_P(Modules, NormsOfEveryKind) {
@@ -86,10 +92,14 @@ TEST_P(Modules, FrozenNormsHaveNoGradients) {
 }
 
 TEST_P(Modules, MlpsOfEveryActivationGatedAndPlain) {
-  Parameters parameters(*device, {{"g", {10, 12}}, {"u", {10, 12}}, {"d", {12, 10}}, {"ub", {10}}, {"db", {12}}}, true);
+  Parameters parameters(
+      *device, {{"g", {10, 12}}, {"u", {10, 12}}, {"d", {12, 10}}, {"ub", {10}}, {"db", {12}}},
+      true);
   test::randomize(parameters, 2, 0.5);
-  const Linear up{&parameters.at("u"), &parameters.at("ub")}, down{&parameters.at("d"), &parameters.at("db")};
-  for (const auto activation : {ops::Activation::silu, ops::Activation::gelu, ops::Activation::gelu_tanh}) {
+  const Linear up{&parameters.at("u"), &parameters.at("ub")},
+      down{&parameters.at("d"), &parameters.at("db")};
+  for (const auto activation :
+       {ops::Activation::silu, ops::Activation::gelu, ops::Activation::gelu_tanh}) {
     test::gradcheck(Mlp{{&parameters.at("g")}, up, down, activation}, parameters, x, pass);
     test::gradcheck(Mlp{{}, up, down, activation}, parameters, x, pass);
   }
@@ -99,7 +109,9 @@ TEST_P(Modules, MlpsOfEveryActivationGatedAndPlain) {
 struct EmbeddingModule {
   Embedding embedding;
   std::vector<std::int32_t> tokens{4, 0, 6, 6, 1, 2, 0, 3};
-  Tensor forward(const Tensor&, const Pass& pass, Saved& saved) const { return embedding.forward(tokens, pass, saved); }
+  Tensor forward(const Tensor&, const Pass& pass, Saved& saved) const {
+    return embedding.forward(tokens, pass, saved);
+  }
   Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
     embedding.backward(tokens, dy, pass, saved);
     Tensor none = pass.device.empty({8, 12});  // of x, which is not read
@@ -113,8 +125,9 @@ TEST_P(Modules, EmbeddingsWithAMultiplierPositionsAndANorm) {
   test::randomize(parameters, 2, 1);
   const Norm norm{&parameters.at("g"), 1e-5f, Norm::Kind::layer, &parameters.at("b")};
   Parameter *table = &parameters.at("t"), *positions = &parameters.at("p");
-  for (const Embedding& each : {Embedding{table}, Embedding{table, nullptr, 3.5f}, Embedding{table, nullptr, 1, positions},
-                                Embedding{table, nullptr, 1, nullptr, norm}, Embedding{table, nullptr, 2, positions, norm}})
+  for (const Embedding& each :
+       {Embedding{table}, Embedding{table, nullptr, 3.5f}, Embedding{table, nullptr, 1, positions},
+        Embedding{table, nullptr, 1, nullptr, norm}, Embedding{table, nullptr, 2, positions, norm}})
     test::gradcheck(EmbeddingModule{each}, parameters, x, pass);
 }
 
@@ -126,10 +139,12 @@ TEST_P(Modules, AnEmbeddingRefusesAPositionBeyondItsTable) {
 }
 
 TEST_P(Modules, ResidualsSumsAndChoices) {
-  Parameters parameters(*device, {{"g", {12}}, {"u", {10, 12}}, {"d", {12, 10}}, {"e", {12, 10}}}, true);
+  Parameters parameters(*device, {{"g", {12}}, {"u", {10, 12}}, {"d", {12, 10}}, {"e", {12, 10}}},
+                        true);
   test::randomize(parameters, 2, 0.5);
   const Norm norm{&parameters.at("g")};
-  const Mlp one{{}, {&parameters.at("u")}, {&parameters.at("d")}}, other{{}, {&parameters.at("u")}, {&parameters.at("e")}};
+  const Mlp one{{}, {&parameters.at("u")}, {&parameters.at("d")}},
+      other{{}, {&parameters.at("u")}, {&parameters.at("e")}};
   test::gradcheck(Residual<Mlp>{one, 0.3f}, parameters, x, pass);
   test::gradcheck(Residual<Normed<Sum<Mlp, Mlp>>>{{norm, {one, other}}}, parameters, x, pass);
   test::gradcheck(Either<Norm, Mlp>{norm}, parameters, x, pass);
@@ -152,15 +167,18 @@ struct HeadModule {
   Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
     TokenScores scores;
     scores.entropy = saved.pop(), scores.lse = saved.pop();
-    return head.backward(saved.pop(), targets, 0.8f, pass.precision, scores, dy.flat(0, 8), dy.flat(8, 16));
+    return head.backward(saved.pop(), targets, 0.8f, pass.precision, scores, dy.flat(0, 8),
+                         dy.flat(8, 16));
   }
 };
 
 TEST_P(Modules, HeadsOfScaledAndCappedLogits) {
   Parameters parameters(*device, {{"w", {7, 12}}}, true);
   test::randomize(parameters, 2, 1);
-  for (const auto& [scale, cap] : {std::pair{1.0f, 0.0f}, {0.25f, 0.0f}, {1.0f, 1.5f}, {2.0f, 3.0f}})
-    test::gradcheck(HeadModule{{device.get(), &parameters.at("w"), nullptr, {}, scale, cap}}, parameters, x, pass);
+  for (const auto& [scale, cap] :
+       {std::pair{1.0f, 0.0f}, {0.25f, 0.0f}, {1.0f, 1.5f}, {2.0f, 3.0f}})
+    test::gradcheck(HeadModule{{device.get(), &parameters.at("w"), nullptr, {}, scale, cap}},
+                    parameters, x, pass);
 }
 
 TEST_P(Modules, KeptLogitsOfAHeadHaveItsBits) {
@@ -178,10 +196,16 @@ TEST_P(Modules, KeptLogitsOfAHeadHaveItsBits) {
 
 // Two query heads share a key head; three sequences, one of them empty.
 struct AttentionModule : Modules {
-  Parameters parameters{*device, {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}}, true};
+  Parameters parameters{
+      *device, {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}}, true};
   RotaryTable rotary{*device, {1.0, 0.1}};
-  Attention attention{
-      {&parameters.at("q")}, {&parameters.at("k")}, {&parameters.at("v")}, {&parameters.at("o")}, {4, 2, 4, 0.5f}, &rotary, 0};
+  Attention attention{{&parameters.at("q")},
+                      {&parameters.at("k")},
+                      {&parameters.at("v")},
+                      {&parameters.at("o")},
+                      {4, 2, 4, 0.5f},
+                      &rotary,
+                      0};
   AttentionModule() {
     test::randomize(parameters, 2, 0.5);
     rotary.reserve(5);
@@ -191,21 +215,31 @@ struct AttentionModule : Modules {
 INSTANTIATE_TEST_SUITE_P(Devices, AttentionModule, ::testing::ValuesIn(machines),
                          [](const auto& each) { return std::string(each.param.name); });
 
-TEST_P(AttentionModule, GroupedHeadsAndRotary) { test::gradcheck(attention, parameters, x, pass); }
+TEST_P(AttentionModule, GroupedHeadsAndRotary) {
+  test::gradcheck(attention, parameters, x, pass);
+}
 
 TEST_P(AttentionModule, WithNormsOfHeads) {
-  Parameters own(*device, {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {4}}, {"kn", {4}}}, true);
+  Parameters own(
+      *device,
+      {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {4}}, {"kn", {4}}},
+      true);
   test::randomize(own, 3, 0.5);
-  const Attention normed{{&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
-                         {&own.at("qn")}, {&own.at("kn")}};
+  const Attention normed{
+      {&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
+      {&own.at("qn")}, {&own.at("kn")}};
   test::gradcheck(normed, own, x, pass);
 }
 
 TEST_P(AttentionModule, WithNormsOfWholeRows) {
-  Parameters own(*device, {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {16}}, {"kn", {8}}}, true);
+  Parameters own(
+      *device,
+      {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {16}}, {"kn", {8}}},
+      true);
   test::randomize(own, 3, 0.5);
-  const Attention normed{{&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
-                         {&own.at("qn")}, {&own.at("kn")}};
+  const Attention normed{
+      {&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
+      {&own.at("qn")}, {&own.at("kn")}};
   test::gradcheck(normed, own, x, pass);
 }
 
@@ -222,30 +256,63 @@ TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
 
 TEST_P(AttentionModule, BesideAnMlpUnderOneNorm) {
   Parameters both(*device,
-                  {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"u", {10, 12}}, {"d", {12, 10}}}, true);
+                  {{"g", {12}},
+                   {"q", {16, 12}},
+                   {"k", {8, 12}},
+                   {"v", {8, 12}},
+                   {"o", {12, 16}},
+                   {"u", {10, 12}},
+                   {"d", {12, 10}}},
+                  true);
   test::randomize(both, 3, 0.5);
-  const Attention own{{&both.at("q")}, {&both.at("k")}, {&both.at("v")}, {&both.at("o")}, attention.shape, &rotary, 0};
+  const Attention own{{&both.at("q")},
+                      {&both.at("k")},
+                      {&both.at("v")},
+                      {&both.at("o")},
+                      attention.shape,
+                      &rotary,
+                      0};
   const Mlp mlp{{}, {&both.at("u")}, {&both.at("d")}, ops::Activation::gelu_tanh};
-  test::gradcheck(Residual<Normed<Sum<Attention, Mlp>>>{{{&both.at("g"), 1e-5f, Norm::Kind::layer}, {own, mlp}}, 0.7f}, both, x, pass);
+  test::gradcheck(
+      Residual<Normed<Sum<Attention, Mlp>>>{{{&both.at("g"), 1e-5f, Norm::Kind::layer}, {own, mlp}},
+                                            0.7f},
+      both, x, pass);
 }
 
 TEST_P(AttentionModule, InAResidualChain) {
-  Parameters both(*device, {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}}, true);
+  Parameters both(*device,
+                  {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}},
+                  true);
   test::randomize(both, 3, 0.5);
-  Attention own{{&both.at("q")}, {&both.at("k")}, {&both.at("v")}, {&both.at("o")}, attention.shape, &rotary, 0};
+  Attention own{{&both.at("q")},
+                {&both.at("k")},
+                {&both.at("v")},
+                {&both.at("o")},
+                attention.shape,
+                &rotary,
+                0};
   test::gradcheck(Residual<Normed<Attention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
 }
 
 TEST_P(AttentionModule, WhatIsRecomputedHasTheGradientsOfWhatIsKept) {
-  Parameters all(
-      *device,
-      {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"u", {10, 12}}, {"w", {10, 12}}, {"d", {12, 10}}},
-      true);
+  Parameters all(*device,
+                 {{"g", {12}},
+                  {"q", {16, 12}},
+                  {"k", {8, 12}},
+                  {"v", {8, 12}},
+                  {"o", {12, 16}},
+                  {"u", {10, 12}},
+                  {"w", {10, 12}},
+                  {"d", {12, 10}}},
+                 true);
   test::randomize(all, 3, 0.5);
-  const Attention own{{&all.at("q")}, {&all.at("k")}, {&all.at("v")}, {&all.at("o")}, attention.shape, &rotary, 0};
-  const Residual<Normed<Sum<Attention, Mlp>>> block{{{&all.at("g")}, {own, {{&all.at("w")}, {&all.at("u")}, {&all.at("d")}}}}};
-  for (const Recomputed choice : {Recomputed{.attention = true}, Recomputed{.activation = true}, Recomputed{.norm = true},
-                                  Recomputed{.attention = true, .activation = true, .norm = true}}) {
+  const Attention own{
+      {&all.at("q")}, {&all.at("k")}, {&all.at("v")}, {&all.at("o")}, attention.shape, &rotary, 0};
+  const Residual<Normed<Sum<Attention, Mlp>>> block{
+      {{&all.at("g")}, {own, {{&all.at("w")}, {&all.at("u")}, {&all.at("d")}}}}};
+  for (const Recomputed choice :
+       {Recomputed{.attention = true}, Recomputed{.activation = true}, Recomputed{.norm = true},
+        Recomputed{.attention = true, .activation = true, .norm = true}}) {
     pass.recomputed = choice;
     test::gradcheck(block, all, x, pass);
   }

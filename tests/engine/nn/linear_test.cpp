@@ -1,4 +1,5 @@
-// Layers of one input together: the bits of one after the other, forward and back, whatever they are.
+// Layers of one input together: the bits of one after the other, forward and back, whatever they
+// are.
 #include "engine/nn/linear.h"
 
 #include <cstring>
@@ -14,16 +15,22 @@ using test::random_tensor;
 constexpr bool on = true;
 constexpr int rows = 70, width = 48;
 
-/// Three layers, the second with a bias; of the last one the weight may be frozen, and may have an adapter.
+/// Three layers, the second with a bias; of the last one the weight may be frozen, and may have an
+/// adapter.
 struct Layers {
-  Layers(ops::Device& device, bool frozen, bool adapted) : parameters(device, wanted(frozen, adapted), true) {
+  Layers(ops::Device& device, bool frozen, bool adapted)
+      : parameters(device, wanted(frozen, adapted), true) {
     test::randomize(parameters, 2, 0.5);
-    layers = {Linear{&parameters.at("q")}, Linear{&parameters.at("k"), &parameters.at("bias")}, Linear{&parameters.at("v")}};
-    if (adapted) layers[2].lora = {&parameters.at("a"), &parameters.at("b"), nullptr, 1.5F, 0, 0, &on};
+    layers = {Linear{&parameters.at("q")}, Linear{&parameters.at("k"), &parameters.at("bias")},
+              Linear{&parameters.at("v")}};
+    if (adapted)
+      layers[2].lora = {&parameters.at("a"), &parameters.at("b"), nullptr, 1.5F, 0, 0, &on};
   }
   static std::vector<Parameters::Wanted> wanted(bool frozen, bool adapted) {
-    std::vector<Parameters::Wanted> all = {{"v", {40, width}, {}, !frozen}, {"q", {96, width}}, {"k", {33, width}}, {"bias", {33}}};
-    if (adapted) all.insert(all.end(), {{"a", {3, width}, {}, true, true}, {"b", {40, 3}, {}, true, true}});
+    std::vector<Parameters::Wanted> all = {
+        {"v", {40, width}, {}, !frozen}, {"q", {96, width}}, {"k", {33, width}}, {"bias", {33}}};
+    if (adapted)
+      all.insert(all.end(), {{"a", {3, width}, {}, true, true}, {"b", {40, 3}, {}, true, true}});
     return all;
   }
 
@@ -42,7 +49,8 @@ struct Outcome {
 };
 
 /// Two micro-batches of one step, so that gradients are assigned and then added to.
-Outcome run(ops::Device& device, bool together, bool frozen, bool adapted, ops::Precision precision) {
+Outcome run(ops::Device& device, bool together, bool frozen, bool adapted,
+            ops::Precision precision) {
   Layers of(device, frozen, adapted);
   const Linear &q = of.layers[0], &k = of.layers[1], &v = of.layers[2];
   const ops::Layout layout{{0, rows}, {}};
@@ -54,7 +62,8 @@ Outcome run(ops::Device& device, bool together, bool frozen, bool adapted, ops::
     Saved saved;
     const std::vector<Tensor> y =
         together ? forward_together({&q, &k, &v}, x, pass, saved)
-                 : std::vector<Tensor>{q.forward(x, pass, saved), k.forward(x, pass, saved), v.forward(x, pass, saved)};
+                 : std::vector<Tensor>{q.forward(x, pass, saved), k.forward(x, pass, saved),
+                                       v.forward(x, pass, saved)};
     for (const Tensor& each : y) {
       const auto values = ops::to_host(device, each);
       outcome.outputs.insert(outcome.outputs.end(), values.begin(), values.end());
@@ -68,16 +77,19 @@ Outcome run(ops::Device& device, bool together, bool frozen, bool adapted, ops::
     }
     EXPECT_TRUE(saved.empty());
   }
-  outcome.dx = ops::to_host(device, dx), outcome.gradients = ops::to_host(device, of.parameters.grads());
+  outcome.dx = ops::to_host(device, dx),
+  outcome.gradients = ops::to_host(device, of.parameters.grads());
   return outcome;
 }
 
 TEST(LayersTogether, HaveTheBitsOfOneAfterTheOther) {
-  for (const auto& device :
-       {std::shared_ptr<ops::Device>(ops::make_reference_device()), std::shared_ptr<ops::Device>(ops::make_cpu_device({.threads = 2}))}) {
+  for (const auto& device : {std::shared_ptr<ops::Device>(ops::make_reference_device()),
+                             std::shared_ptr<ops::Device>(ops::make_cpu_device({.threads = 2}))}) {
     for (const auto precision : {ops::Precision::f32, ops::Precision::bf16}) {
       for (const auto& [frozen, adapted] : {std::pair{false, false}, {true, false}, {true, true}})
-        EXPECT_TRUE(run(*device, true, frozen, adapted, precision) == run(*device, false, frozen, adapted, precision)) << frozen << adapted;
+        EXPECT_TRUE(run(*device, true, frozen, adapted, precision) ==
+                    run(*device, false, frozen, adapted, precision))
+            << frozen << adapted;
     }
   }
 }

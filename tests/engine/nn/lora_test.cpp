@@ -16,7 +16,8 @@ constexpr bool on = true;
 // Frozen matrices w0, w1, ... of the given shapes, each with an adapter of rank 3.
 Parameters adapted(ops::Device& device, const std::vector<Shape>& shapes, bool magnitudes) {
   std::vector<Parameters::Wanted> wanted;
-  for (std::size_t i = 0; i < shapes.size(); ++i) wanted.push_back({cat("w", i), shapes[i], {}, false});
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    wanted.push_back({cat("w", i), shapes[i], {}, false});
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     wanted.push_back({cat("a", i), {3, shapes[i][1]}, {}, true, true});
     wanted.push_back({cat("b", i), {shapes[i][0], 3}, {}, true, true});
@@ -30,15 +31,18 @@ Parameters adapted(ops::Device& device, const std::vector<Shape>& shapes, bool m
 Linear linear(Parameters& parameters, int index, double dropout = 0) {
   const auto i = static_cast<std::uint32_t>(index);
   Parameter* magnitude = parameters.find(cat("m", i));
-  return {&parameters.at(cat("w", i)),
-          nullptr,
-          nullptr,
-          {&parameters.at(cat("a", i)), &parameters.at(cat("b", i)), magnitude, 1.5f, dropout, i, &on}};
+  return {
+      &parameters.at(cat("w", i)),
+      nullptr,
+      nullptr,
+      {&parameters.at(cat("a", i)), &parameters.at(cat("b", i)), magnitude, 1.5f, dropout, i, &on}};
 }
 
 struct Wrapped {
   Linear linear;
-  Tensor forward(const Tensor& in, const Pass& p, Saved& s) const { return linear.forward(in, p, s); }
+  Tensor forward(const Tensor& in, const Pass& p, Saved& s) const {
+    return linear.forward(in, p, s);
+  }
   Tensor backward(const Tensor& dy, const Pass& p, Saved& s) const {
     Tensor dx = p.device.empty({dy.shape()[0], linear.weight->value.shape()[1]});
     linear.backward(dy, p, s, dx, false);
@@ -64,25 +68,34 @@ TEST_F(Adapters, SlopesOfALinearWithDropout) {
   const Wrapped module{linear(parameters, 0, 0.4)};
   test::gradcheck(module, parameters, x, dropping);
   Saved nothing = Saved::nothing();
-  EXPECT_NE(ops::to_host(*device, module.forward(x, dropping, nothing)), ops::to_host(*device, module.forward(x, pass, nothing)));
+  EXPECT_NE(ops::to_host(*device, module.forward(x, dropping, nothing)),
+            ops::to_host(*device, module.forward(x, pass, nothing)));
 }
 
 TEST_F(Adapters, SlopesOfAnMlp) {
   auto parameters = adapted(*device, {{10, 12}, {10, 12}, {12, 10}}, false);
-  test::gradcheck(Mlp{linear(parameters, 0, 0.2), linear(parameters, 1, 0.2), linear(parameters, 2, 0.2)}, parameters, x, dropping);
+  test::gradcheck(
+      Mlp{linear(parameters, 0, 0.2), linear(parameters, 1, 0.2), linear(parameters, 2, 0.2)},
+      parameters, x, dropping);
 }
 
 TEST_F(Adapters, SlopesOfAttention) {
   auto parameters = adapted(*device, {{16, 12}, {8, 12}, {8, 12}, {12, 16}}, false);
   RotaryTable rotary(*device, {1.0, 0.1});
   rotary.reserve(5);
-  const Attention attention{
-      linear(parameters, 0), linear(parameters, 1), linear(parameters, 2), linear(parameters, 3), {4, 2, 4, 0.5f}, &rotary, 0};
+  const Attention attention{linear(parameters, 0),
+                            linear(parameters, 1),
+                            linear(parameters, 2),
+                            linear(parameters, 3),
+                            {4, 2, 4, 0.5f},
+                            &rotary,
+                            0};
   test::gradcheck(attention, parameters, x, pass);
 }
 
-// The norm is a constant in DoRA's backward pass (sec. 4.3), so the slopes of A and B are not those of the whole formula: the golden DoRA
-// curve tells them. Those of the input and of the magnitudes are.
+// The norm is a constant in DoRA's backward pass (sec. 4.3), so the slopes of A and B are not those
+// of the whole formula: the golden DoRA curve tells them. Those of the input and of the magnitudes
+// are.
 TEST_F(Adapters, SlopesOfMagnitudes) {
   auto parameters = adapted(*device, {{5, 12}}, true);
   const Wrapped module{linear(parameters, 0)};
@@ -96,7 +109,8 @@ TEST_F(Adapters, SlopesOfMagnitudes) {
     return test::dot(ops::to_host(*device, module.forward(x, pass, nothing)), weights);
   };
   test::expect_slope(*device, x, dx, 1000, loss, "input");
-  test::expect_slope(*device, parameters.at("m0").value, parameters.at("m0").grad, 1001, loss, "magnitude");
+  test::expect_slope(*device, parameters.at("m0").value, parameters.at("m0").grad, 1001, loss,
+                     "magnitude");
 }
 
 TEST_F(Adapters, FrozenWeightsCostNoGradientAndNoMoments) {
@@ -110,7 +124,8 @@ TEST_F(Adapters, FrozenWeightsCostNoGradientAndNoMoments) {
 
 TEST_F(Adapters, AnUpdateLeavesFrozenWeightsAloneAndMeasuresTheOthers) {
   auto parameters = adapted(*device, {{5, 12}}, false);
-  const auto frozen = ops::to_host(*device, parameters.at("w0").value), before = ops::to_host(*device, parameters.at("b0").value);
+  const auto frozen = ops::to_host(*device, parameters.at("w0").value),
+             before = ops::to_host(*device, parameters.at("b0").value);
   device->fill(parameters.grads(), 0.5f);
   optim::AdamW optimizer(parameters);
   const auto report = value_or_throw(optimizer.step(0.1, {.weight_decay = 0.1}));
@@ -124,7 +139,9 @@ TEST_F(Adapters, AnAdapterThatIsOffOrZeroIsTheBaseToTheBit) {
   Linear module = linear(parameters, 0);
   const Linear base{module.weight};
   Saved nothing = Saved::nothing();
-  const auto answer = [&](const Linear& of) { return ops::to_host(*device, of.forward(x, pass, nothing)); };
+  const auto answer = [&](const Linear& of) {
+    return ops::to_host(*device, of.forward(x, pass, nothing));
+  };
   EXPECT_NE(answer(module), answer(base));
   bool used = false;
   module.lora.on = &used;

@@ -1,5 +1,5 @@
-// Attention on every device and in both precisions: against its formula, its slope, and bit for bit across pages, batches and partial
-// passes.
+// Attention on every device and in both precisions: against its formula, its slope, and bit for bit
+// across pages, batches and partial passes.
 #include "engine/ops/cpu/access.h"
 #include "tests/engine/ops/oracle.h"
 
@@ -39,7 +39,9 @@ const Case cases[] = {{{5, 1, 17}, {4, 2, 8, 0.35F}},
 
 constexpr Precision precisions[] = {Precision::f32, Precision::bf16};
 /// What is known of a result in f32, or of one whose operands are rounded.
-double bound(Precision precision, double f32, double bf16) { return precision == Precision::bf16 ? bf16 : f32; }
+double bound(Precision precision, double f32, double bf16) {
+  return precision == Precision::bf16 ? bf16 : f32;
+}
 
 Floats as_operands(Floats x, Precision precision) {
   if (precision == Precision::bf16)
@@ -58,7 +60,14 @@ class Attention : public OnEveryDevice {
     int rows, q_width, kv_width;
   };
   Inputs inputs(const Case& of) {
-    Inputs made{layout_of(of.lengths), {}, {}, {}, {}, 0, of.shape.heads * of.shape.head_size, of.shape.kv_heads * of.shape.head_size};
+    Inputs made{layout_of(of.lengths),
+                {},
+                {},
+                {},
+                {},
+                0,
+                of.shape.heads * of.shape.head_size,
+                of.shape.kv_heads * of.shape.head_size};
     made.rows = made.layout.rows();
     made.q = random_floats(made.rows * made.q_width, 1);
     made.k = random_floats(made.rows * made.kv_width, 2);
@@ -67,19 +76,26 @@ class Attention : public OnEveryDevice {
     for (float& x : made.q) x *= 4;
     return made;
   }
-  KeyValues contiguous(const Inputs& x) { return {put({x.rows, x.kv_width}, x.k), put({x.rows, x.kv_width}, x.v), 0, {}}; }
+  KeyValues contiguous(const Inputs& x) {
+    return {put({x.rows, x.kv_width}, x.k), put({x.rows, x.kv_width}, x.v), 0, {}};
+  }
   Floats forward(const Inputs& x, const AttentionShape& shape, Precision precision) {
     Tensor out = filled({x.rows, x.q_width}, 9), lse = filled({x.rows, shape.heads}, 9);
-    device().attention(put({x.rows, x.q_width}, x.q), contiguous(x), x.layout, shape, precision, out, &lse);
+    device().attention(put({x.rows, x.q_width}, x.q), contiguous(x), x.layout, shape, precision,
+                       out, &lse);
     return get(out);
   }
   /// dq, dk, dv, out, lse.
-  std::vector<Floats> backward(Device& on, const Inputs& x, const AttentionShape& shape, Precision precision) {
-    const auto put_on = [&](int width, const Floats& values) { return from_host(on, {x.rows, width}, values); };
+  std::vector<Floats> backward(Device& on, const Inputs& x, const AttentionShape& shape,
+                               Precision precision) {
+    const auto put_on = [&](int width, const Floats& values) {
+      return from_host(on, {x.rows, width}, values);
+    };
     const KeyValues kv{put_on(x.kv_width, x.k), put_on(x.kv_width, x.v), 0, {}};
     const Tensor q = put_on(x.q_width, x.q), dout = put_on(x.q_width, x.above);
     Tensor out = on.empty({x.rows, x.q_width}), lse = on.empty({x.rows, shape.heads});
-    Tensor dq = on.empty({x.rows, x.q_width}), dk = on.empty({x.rows, x.kv_width}), dv = on.empty({x.rows, x.kv_width});
+    Tensor dq = on.empty({x.rows, x.q_width}), dk = on.empty({x.rows, x.kv_width}),
+           dv = on.empty({x.rows, x.kv_width});
     on.attention(q, kv, x.layout, shape, precision, out, &lse);
     on.attention_backward(q, kv, x.layout, shape, precision, out, lse, dout, dq, dk, dv);
     return {to_host(on, dq), to_host(on, dk), to_host(on, dv), to_host(on, out), to_host(on, lse)};
@@ -91,9 +107,13 @@ TEST_P(Attention, EqualsItsFormula) {
   for (const Precision precision : precisions) {
     for (const Case& of : cases) {
       const Inputs x = inputs(of);
-      const auto operands = [&](const Floats& values) { return as_doubles(as_operands(values, precision)); };
-      const Doubles expected = oracle::attention(operands(x.q), operands(x.k), operands(x.v), x.layout, of.shape);
-      EXPECT_LT(relative_error(forward(x, of.shape, precision), expected), bound(precision, 2e-6, 2e-3));  // weights are within 2^-9
+      const auto operands = [&](const Floats& values) {
+        return as_doubles(as_operands(values, precision));
+      };
+      const Doubles expected =
+          oracle::attention(operands(x.q), operands(x.k), operands(x.v), x.layout, of.shape);
+      EXPECT_LT(relative_error(forward(x, of.shape, precision), expected),
+                bound(precision, 2e-6, 2e-3));  // weights are within 2^-9
     }
   }
 }
@@ -102,14 +122,21 @@ void Attention::expect_slopes(const Case& of, Precision precision) {
   Inputs x = inputs(of);
   for (Floats* operand : {&x.q, &x.k, &x.v, &x.above}) *operand = as_operands(*operand, precision);
   const std::vector<Floats> found = backward(device(), x, of.shape, precision);
-  const Doubles qs = as_doubles(x.q), ks = as_doubles(x.k), vs = as_doubles(x.v), up = as_doubles(x.above);
+  const Doubles qs = as_doubles(x.q), ks = as_doubles(x.k), vs = as_doubles(x.v),
+                up = as_doubles(x.above);
   const auto loss = [&](const Doubles& a, const Doubles& b, const Doubles& c) {
     return oracle::dot(oracle::attention(a, b, c, x.layout, of.shape), up);
   };
   const double most = bound(precision, 5e-6, 4e-3);
-  EXPECT_LT(relative_error(found[0], oracle::gradient([&](const Doubles& at) { return loss(at, ks, vs); }, qs)), most);
-  EXPECT_LT(relative_error(found[1], oracle::gradient([&](const Doubles& at) { return loss(qs, at, vs); }, ks)), most);
-  EXPECT_LT(relative_error(found[2], oracle::gradient([&](const Doubles& at) { return loss(qs, ks, at); }, vs)), most);
+  EXPECT_LT(relative_error(found[0], oracle::gradient(
+                                         [&](const Doubles& at) { return loss(at, ks, vs); }, qs)),
+            most);
+  EXPECT_LT(relative_error(found[1], oracle::gradient(
+                                         [&](const Doubles& at) { return loss(qs, at, vs); }, ks)),
+            most);
+  EXPECT_LT(relative_error(found[2], oracle::gradient(
+                                         [&](const Doubles& at) { return loss(qs, ks, at); }, vs)),
+            most);
 }
 
 TEST_P(Attention, BackwardIsTheSlopeOfForward) {
@@ -128,10 +155,14 @@ TEST_P(Attention, EqualsTheReference) {
   for (const Precision precision : precisions) {
     for (const Case& of : cases) {
       const Inputs x = inputs(of);
-      const std::vector<Floats> expected = backward(*reference, x, of.shape, precision), found = backward(device(), x, of.shape, precision);
-      // A weight or gradient on the edge between two bf16 values may fall to the other one, 2^-8 of itself away.
+      const std::vector<Floats> expected = backward(*reference, x, of.shape, precision),
+                                found = backward(device(), x, of.shape, precision);
+      // A weight or gradient on the edge between two bf16 values may fall to the other one, 2^-8 of
+      // itself away.
       for (std::size_t i = 0; i < expected.size(); ++i)
-        EXPECT_LT(relative_error(found[i], as_doubles(expected[i])), bound(precision, 5e-6, i == 4 ? 5e-6 : 1.5e-3)) << i;
+        EXPECT_LT(relative_error(found[i], as_doubles(expected[i])),
+                  bound(precision, 5e-6, i == 4 ? 5e-6 : 1.5e-3))
+            << i;
     }
   }
 }
@@ -150,17 +181,22 @@ void Attention::expect_bits_through_pages(const Case& of, Precision precision) {
       for (int key = 0; key < of.lengths[n]; ++key) {
         if (key % page_size == 0) {
           const int place = next++;
-          pages[n].push_back(place % 5 == 4 && place + 1 < count ? place + 1 : place % 5 == 0 && place > 0 ? place - 1 : place);
+          pages[n].push_back(place % 5 == 4 && place + 1 < count ? place + 1
+                             : place % 5 == 0 && place > 0       ? place - 1
+                                                                 : place);
         }
-        const auto to = static_cast<std::size_t>((pages[n].back() * page_size + key % page_size) * x.kv_width);
+        const auto to =
+            static_cast<std::size_t>((pages[n].back() * page_size + key % page_size) * x.kv_width);
         const auto from = (x.layout.offsets[n] + key) * x.kv_width;
         std::copy_n(x.k.begin() + from, x.kv_width, k.begin() + static_cast<std::ptrdiff_t>(to));
         std::copy_n(x.v.begin() + from, x.kv_width, v.begin() + static_cast<std::ptrdiff_t>(to));
       }
     }
-    const KeyValues kv{put({count * page_size, x.kv_width}, k), put({count * page_size, x.kv_width}, v), page_size, pages};
+    const KeyValues kv{put({count * page_size, x.kv_width}, k),
+                       put({count * page_size, x.kv_width}, v), page_size, pages};
     Tensor out = filled({x.rows, x.q_width}, 9);
-    device().attention(put({x.rows, x.q_width}, x.q), kv, x.layout, of.shape, precision, out, nullptr);
+    device().attention(put({x.rows, x.q_width}, x.q), kv, x.layout, of.shape, precision, out,
+                       nullptr);
     EXPECT_TRUE(same_bits(get(out), expected)) << "pages of " << page_size;
   }
 }
@@ -174,16 +210,20 @@ TEST_P(Attention, ThroughPagesHasTheBitsOfContiguousKeys) {
 void Attention::expect_bits_of_last_rows(const Case& of, Precision precision) {
   const Inputs x = inputs(of);
   const Floats expected = forward(x, of.shape, precision);
-  for (const int last : {1, 2, 14, 290}) {  // rows decoded at once: a token, or the tail of a chunk; in blocks of their own
+  for (const int last :
+       {1, 2, 14,
+        290}) {  // rows decoded at once: a token, or the tail of a chunk; in blocks of their own
     Layout tail{{0}, {}};
     Floats q, wanted;
     std::vector<Rows> pages;
     for (std::size_t n = 0; n < of.lengths.size(); ++n) {
-      const int length = of.lengths[n], rows = std::min(last, length), begin = x.layout.offsets[n] + length - rows;
+      const int length = of.lengths[n], rows = std::min(last, length),
+                begin = x.layout.offsets[n] + length - rows;
       for (int i = 0; i < rows; ++i) tail.positions.push_back(length - rows + i);
       tail.offsets.push_back(tail.offsets.back() + rows);
       q.insert(q.end(), x.q.begin() + begin * x.q_width, x.q.begin() + (begin + rows) * x.q_width);
-      wanted.insert(wanted.end(), expected.begin() + begin * x.q_width, expected.begin() + (begin + rows) * x.q_width);
+      wanted.insert(wanted.end(), expected.begin() + begin * x.q_width,
+                    expected.begin() + (begin + rows) * x.q_width);
       Rows mine;
       for (int key = 0; key < length; ++key) mine.push_back(x.layout.offsets[n] + key);
       pages.push_back(mine);
@@ -192,7 +232,8 @@ void Attention::expect_bits_of_last_rows(const Case& of, Precision precision) {
     kv.page_size = 1;
     kv.pages = pages;
     Tensor out = filled({tail.rows(), x.q_width}, 9);
-    device().attention(put({tail.rows(), x.q_width}, q), kv, tail, of.shape, precision, out, nullptr);
+    device().attention(put({tail.rows(), x.q_width}, q), kv, tail, of.shape, precision, out,
+                       nullptr);
     EXPECT_TRUE(same_bits(get(out), wanted)) << last;
   }
 }
@@ -212,7 +253,8 @@ TEST_P(Attention, OfASequenceDoesNotDependOnTheOthers) {
   alone.v = slice(x.v, 63 * x.kv_width, 123 * x.kv_width);
   for (const Precision precision : precisions) {
     const Floats packed = forward(x, many.shape, precision);
-    EXPECT_TRUE(same_bits(slice(packed, 63 * x.q_width, 123 * x.q_width), forward(alone, one.shape, precision)));
+    EXPECT_TRUE(same_bits(slice(packed, 63 * x.q_width, 123 * x.q_width),
+                          forward(alone, one.shape, precision)));
   }
 }
 
@@ -229,7 +271,8 @@ TEST_P(Attention, BackwardOfASequenceDoesNotDependOnTheOthers) {
     const std::vector<Floats> packed = backward(device(), x, many.shape, precision),
                               single = backward(device(), alone, one.shape, precision);
     EXPECT_TRUE(same_bits(last(packed[0], x.q_width), single[0]));
-    for (const std::size_t i : {1, 2}) EXPECT_TRUE(same_bits(last(packed[i], x.kv_width), single[i])) << i;
+    for (const std::size_t i : {1, 2})
+      EXPECT_TRUE(same_bits(last(packed[i], x.kv_width), single[i])) << i;
   }
 }
 
@@ -238,13 +281,15 @@ TEST_P(Attention, WithAWindowOverEverythingHasTheBitsOfAllKeys) {
   const Inputs x = inputs(of);
   AttentionShape wide = of.shape;
   wide.window = 60;
-  for (const Precision precision : precisions) EXPECT_TRUE(same_bits(forward(x, of.shape, precision), forward(x, wide, precision)));
+  for (const Precision precision : precisions)
+    EXPECT_TRUE(same_bits(forward(x, of.shape, precision), forward(x, wide, precision)));
 }
 
 TEST_P(Attention, InAWindowOfOneIsTheRowsOwnValue) {
   const Case of{{60, 3}, {2, 2, 16, 0.25F, 0, 1}};
   const Inputs x = inputs(of);
-  for (const Precision precision : precisions) EXPECT_EQ(forward(x, of.shape, precision), as_operands(x.v, precision));
+  for (const Precision precision : precisions)
+    EXPECT_EQ(forward(x, of.shape, precision), as_operands(x.v, precision));
 }
 
 TEST_P(Attention, NeverReadsKeysOutsideTheWindow) {  // their values would show
@@ -253,7 +298,8 @@ TEST_P(Attention, NeverReadsKeysOutsideTheWindow) {  // their values would show
       const Case of{{300}, {2, 1, 16, 0.25F, 0, window}};
       Inputs x = inputs(of);
       const Floats expected = forward(x, of.shape, precision);
-      for (float* all : {x.k.data(), x.v.data()}) std::fill(all, all + (300 - window) * x.kv_width, __builtin_nanf(""));
+      for (float* all : {x.k.data(), x.v.data()})
+        std::fill(all, all + (300 - window) * x.kv_width, __builtin_nanf(""));
       const Layout last{{0, 1}, {299}};
       std::vector<Rows> pages(1);
       for (int key = 0; key < 300; ++key) pages[0].push_back(key);
@@ -261,7 +307,8 @@ TEST_P(Attention, NeverReadsKeysOutsideTheWindow) {  // their values would show
       kv.page_size = 1;
       kv.pages = pages;
       Tensor out = filled({1, x.q_width}, 9);
-      device().attention(put({1, x.q_width}, slice(x.q, 299 * x.q_width, 300 * x.q_width)), kv, last, of.shape, precision, out, nullptr);
+      device().attention(put({1, x.q_width}, slice(x.q, 299 * x.q_width, 300 * x.q_width)), kv,
+                         last, of.shape, precision, out, nullptr);
       EXPECT_TRUE(same_bits(get(out), slice(expected, 299 * x.q_width, 300 * x.q_width))) << window;
     }
   }
@@ -274,7 +321,9 @@ TEST_P(Attention, BeyondItsKeysIsABug) {
   wrong.positions[0] = 4;
   Tensor out = filled({4, 4}, 0);
   for (const Precision precision : precisions)
-    EXPECT_THROW(device().attention(put({4, 4}, x.q), contiguous(x), wrong, of.shape, precision, out, nullptr), std::logic_error);
+    EXPECT_THROW(device().attention(put({4, 4}, x.q), contiguous(x), wrong, of.shape, precision,
+                                    out, nullptr),
+                 std::logic_error);
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST(BlockPool, ABlockServesTheNextTensorOfItsSize) {
 
 TEST(BlockPool, EveryBlockHasRoomAndIsAligned) {
   BlockPool pool(true);
-  for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 127u, 129u, 1000u, 4097u, 100'000u, 5'000'001u, 33'554'432u, 33'554'433u})
+  for (const std::size_t bytes : {0u, 1u, 63u, 64u, 65u, 127u, 129u, 1000u, 4097u, 100'000u,
+                                  5'000'001u, 33'554'432u, 33'554'433u})
     for (int again = 0; again < 2; ++again) {
       const auto block = pool.take(bytes);
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.data) % 64, 0u) << bytes;
@@ -45,7 +46,8 @@ TEST(BlockPool, TwoBlocksInUseNeverOverlap) {
   std::deque<BlockPool::Block> taken;
   for (std::uint64_t i = 0; i < 2000; ++i) {
     const auto block = pool.take(uniform_below(300'000, 1, 0, i));
-    for (const auto& other : taken) ASSERT_TRUE(block.data + block.bytes <= other.data || other.data + other.bytes <= block.data);
+    for (const auto& other : taken)
+      ASSERT_TRUE(block.data + block.bytes <= other.data || other.data + other.bytes <= block.data);
     taken.push_back(block);
     while (taken.size() > uniform_below(20, 2, 0, i)) {
       pool.give_back(taken.front());
@@ -104,7 +106,8 @@ TEST(BlockPool, PagesWaitForTheNextStepWhileSmallBlocksTakeTurns) {
   for (const auto& block : blocks) pool.give_back(block);
   const auto again = pool.take(2 * mib);
   EXPECT_EQ(again.data, logits.data);
-  EXPECT_EQ(std::count(again.data, again.data + again.bytes, std::byte{7}), static_cast<std::ptrdiff_t>(2 * mib));  // a fresh page is zeros
+  EXPECT_EQ(std::count(again.data, again.data + again.bytes, std::byte{7}),
+            static_cast<std::ptrdiff_t>(2 * mib));  // a fresh page is zeros
   pool.give_back(again);
 }
 

@@ -33,11 +33,14 @@ std::unique_ptr<Device> make(const DeviceCase& which) {
 
 Floats random_floats(std::int64_t count, std::uint64_t seed) {
   Floats values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(2 * uniform(seed, 7, i) - 1);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(2 * uniform(seed, 7, i) - 1);
   return values;
 }
 
-Doubles as_doubles(const Floats& x) { return {x.begin(), x.end()}; }
+Doubles as_doubles(const Floats& x) {
+  return {x.begin(), x.end()};
+}
 
 double relative_error(const Floats& actual, const Doubles& expected) {
   if (actual.size() != expected.size()) return 1e300;
@@ -51,9 +54,12 @@ double relative_error(const Floats& actual, const Doubles& expected) {
 }
 
 bool same_bits(const Floats& a, const Floats& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-Floats slice(const Floats& x, std::int64_t begin, std::int64_t end) { return {x.begin() + begin, x.begin() + end}; }
+Floats slice(const Floats& x, std::int64_t begin, std::int64_t end) {
+  return {x.begin() + begin, x.begin() + end};
+}
 
 }  // namespace troupe::engine::ops

@@ -22,7 +22,9 @@ struct DeviceCase {
 };
 const std::vector<DeviceCase>& device_cases();
 /// Test runners name cases by it.
-inline void PrintTo(const DeviceCase& which, std::ostream* to) { *to << which.name; }
+inline void PrintTo(const DeviceCase& which, std::ostream* to) {
+  *to << which.name;
+}
 
 /// Null when this processor lacks the instruction set.
 std::unique_ptr<Device> make(const DeviceCase& which);
@@ -46,7 +48,9 @@ class OnEveryDevice : public testing::TestWithParam<DeviceCase> {
   std::unique_ptr<Device> device_;
 };
 
-inline std::string case_name(const testing::TestParamInfo<DeviceCase>& info) { return info.param.name; }
+inline std::string case_name(const testing::TestParamInfo<DeviceCase>& info) {
+  return info.param.name;
+}
 
 /// Values in [-1, 1), the same for the same seed.
 Floats random_floats(std::int64_t count, std::uint64_t seed);

@@ -9,18 +9,25 @@ struct Round {
   Device& on;
   Results results;
 
-  Tensor random(Shape shape, std::uint64_t seed) { return from_host(on, shape, random_floats(shape.count(), seed)); }
+  Tensor random(Shape shape, std::uint64_t seed) {
+    return from_host(on, shape, random_floats(shape.count(), seed));
+  }
   void keep(const std::string& name, const Tensor& x) { results[name] = to_host(on, x); }
 
   void products() {
     for (const auto precision : {Precision::f32, Precision::bf16}) {
       for (const std::int64_t m : {1, 7, 100, 300}) {
-        for (const auto& [name, ta, tb] : {std::tuple{"nn", false, false}, {"nt", false, true}, {"tn", true, false}, {"tt", true, true}}) {
+        for (const auto& [name, ta, tb] : {std::tuple{"nn", false, false},
+                                           {"nt", false, true},
+                                           {"tn", true, false},
+                                           {"tt", true, true}}) {
           const std::int64_t n = 333, k = 700;
           Tensor c = random({m, n}, 3);
-          const Tensor a = ta ? random({k, m}, 1) : random({m, k}, 1), b = tb ? random({n, k}, 2) : random({k, n}, 2);
+          const Tensor a = ta ? random({k, m}, 1) : random({m, k}, 1),
+                       b = tb ? random({n, k}, 2) : random({k, n}, 2);
           on.gemm(a, b, c, {ta, tb, true, precision});
-          keep(std::string(name) + std::to_string(m) + (precision == Precision::bf16 ? "bf16" : ""), c);
+          keep(std::string(name) + std::to_string(m) + (precision == Precision::bf16 ? "bf16" : ""),
+               c);
         }
       }
     }
@@ -30,17 +37,25 @@ struct Round {
     for (const auto precision : {Precision::f32, Precision::bf16}) {
       const std::string in = precision == Precision::bf16 ? " in bf16" : "";
       for (const std::int64_t m : {5, 300}) {
-        const Tensor x = random({m, 400}, 1), dy = random({m, 333}, 2), dz = random({m, 70}, 3), w = random({333, 400}, 4),
-                     u = random({70, 400}, 5);
-        GemmCall layers[] = {{x, w, on.empty({m, 333}), {.transpose_b = true, .precision = precision}},
-                             {x, u, on.empty({m, 70}), {.transpose_b = true, .precision = precision}}};
-        GemmCall weights[] = {{dy, x, random({333, 400}, 6), {.transpose_a = true, .accumulate = true, .precision = precision}},
-                              {dz, x, on.empty({70, 400}), {.transpose_a = true, .precision = precision}}};
+        const Tensor x = random({m, 400}, 1), dy = random({m, 333}, 2), dz = random({m, 70}, 3),
+                     w = random({333, 400}, 4), u = random({70, 400}, 5);
+        GemmCall layers[] = {
+            {x, w, on.empty({m, 333}), {.transpose_b = true, .precision = precision}},
+            {x, u, on.empty({m, 70}), {.transpose_b = true, .precision = precision}}};
+        GemmCall weights[] = {
+            {dy,
+             x,
+             random({333, 400}, 6),
+             {.transpose_a = true, .accumulate = true, .precision = precision}},
+            {dz, x, on.empty({70, 400}), {.transpose_a = true, .precision = precision}}};
         const Tensor dx = on.empty({m, 400});
-        GemmCall input[] = {{dy, w, dx, {.precision = precision}}, {dz, u, dx, {.accumulate = true, .precision = precision}}};
-        for (const auto& calls : {std::span<GemmCall>(layers), std::span<GemmCall>(weights), std::span<GemmCall>(input)}) {
+        GemmCall input[] = {{dy, w, dx, {.precision = precision}},
+                            {dz, u, dx, {.accumulate = true, .precision = precision}}};
+        for (const auto& calls : {std::span<GemmCall>(layers), std::span<GemmCall>(weights),
+                                  std::span<GemmCall>(input)}) {
           on.grouped_gemm(calls);
-          for (const GemmCall& call : calls) keep("grouped" + call.c.shape().text() + " of " + call.a.shape().text() + in, call.c);
+          for (const GemmCall& call : calls)
+            keep("grouped" + call.c.shape().text() + " of " + call.a.shape().text() + in, call.c);
         }
       }
     }
@@ -64,8 +79,10 @@ struct Round {
 
   void rows() {
     const std::int64_t count = 300, width = 500;
-    const Tensor x = random({count, width}, 1), gain = random({width}, 2), dy = random({count, width}, 3);
-    Tensor y = on.empty({count, width}), inverse = on.empty({count}), dx = on.empty({count, width}), dgain = random({width}, 4);
+    const Tensor x = random({count, width}, 1), gain = random({width}, 2),
+                 dy = random({count, width}, 3);
+    Tensor y = on.empty({count, width}), inverse = on.empty({count}), dx = on.empty({count, width}),
+           dgain = random({width}, 4);
     on.rms_norm(x, gain, 1e-6F, y, inverse);
     on.rms_norm_backward(x, gain, inverse, dy, dx, dgain);
     keep("rms_norm", y);
@@ -96,8 +113,9 @@ struct Round {
 
   void gates(const Tensor& x, const Tensor& dy, Tensor& y, Tensor& dx) {
     Tensor dup = on.empty(x.shape());
-    for (const auto& [name, how] :
-         {std::pair{"silu", Activation::silu}, {"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}}) {
+    for (const auto& [name, how] : {std::pair{"silu", Activation::silu},
+                                    {"gelu", Activation::gelu},
+                                    {"gelu_tanh", Activation::gelu_tanh}}) {
       on.activate(how, x, y);
       keep(name, y);
       on.activate_backward(how, x, dy, dx);
@@ -115,13 +133,15 @@ struct Round {
   void attention(const std::string& name, const AttentionShape& shape, Precision precision) {
     Layout layout{{0, 70, 71, 300}, {}};
     for (int n = 0; n < 3; ++n) {
-      for (int i = 0; i < layout.offsets[static_cast<std::size_t>(n) + 1] - layout.offsets[static_cast<std::size_t>(n)]; ++i)
+      for (int i = 0; i < layout.offsets[static_cast<std::size_t>(n) + 1] -
+                              layout.offsets[static_cast<std::size_t>(n)];
+           ++i)
         layout.positions.push_back(i);
     }
     const Tensor q = random({300, 240}, 1), dout = random({300, 240}, 2);
     const KeyValues kv{random({300, 80}, 3), random({300, 80}, 4), 0, {}};
-    Tensor out = on.empty({300, 240}), lse = on.empty({300, 6}), dq = on.empty({300, 240}), dk = on.empty({300, 80}),
-           dv = on.empty({300, 80});
+    Tensor out = on.empty({300, 240}), lse = on.empty({300, 6}), dq = on.empty({300, 240}),
+           dk = on.empty({300, 80}), dv = on.empty({300, 80});
     on.attention(q, kv, layout, shape, precision, out, &lse);
     on.attention_backward(q, kv, layout, shape, precision, out, lse, dout, dq, dk, dv);
     keep(name, out);
@@ -133,13 +153,16 @@ struct Round {
 
   void head(const std::string& name, const HeadScale& scale) {
     const std::int64_t count = 120, width = 64, vocabulary = 9000;
-    const Tensor hidden = random({count, width}, 1), weight = random({vocabulary, width}, 2), up = random({count}, 3);
+    const Tensor hidden = random({count, width}, 1), weight = random({vocabulary, width}, 2),
+                 up = random({count}, 3);
     Rows targets;
     for (int t = 0; t < count; ++t) targets.push_back(t % 7 == 0 ? -1 : t * 71 % 9000);
-    Tensor logp = on.empty({count}), lse = on.empty({count}), entropy = on.empty({count}), dhidden = on.empty({count, width});
+    Tensor logp = on.empty({count}), lse = on.empty({count}), entropy = on.empty({count}),
+           dhidden = on.empty({count, width});
     Tensor dweight = random({vocabulary, width}, 5);
     on.head(hidden, weight, targets, scale, Precision::f32, logp, lse, &entropy);
-    on.head_backward(hidden, weight, targets, scale, Precision::f32, lse, up, &up, &entropy, dhidden, dweight);
+    on.head_backward(hidden, weight, targets, scale, Precision::f32, lse, up, &up, &entropy,
+                     dhidden, dweight);
     keep(name + " logp", logp);
     keep(name + " lse", lse);
     keep(name + " entropy", entropy);
@@ -152,13 +175,16 @@ struct Round {
     Tensor p = random({count}, 1), m = random({count}, 2), v = on.empty({count});
     on.fill(v, 0.5F);
     Tensor g = random({count}, 3);
-    on.adamw(p, g, m, v, {.learning_rate = 0.01, .weight_decay = 0.1, .step = 3, .grad_scale = 0.7F});
+    on.adamw(p, g, m, v,
+             {.learning_rate = 0.01, .weight_decay = 0.1, .step = 3, .grad_scale = 0.7F});
     keep("adamw", p);
     const double sum = on.sum_of_squares(g);
     on.adamw(p, g, m, v, {.learning_rate = 0.01, .step = 4, .clear_gradients = true});
     keep("adamw that clears", p);
     keep("adamw cleared", g);
-    results["sum_of_squares"] = {static_cast<float>(sum), static_cast<float>((sum - static_cast<double>(static_cast<float>(sum))) * 1e9)};
+    results["sum_of_squares"] = {
+        static_cast<float>(sum),
+        static_cast<float>((sum - static_cast<double>(static_cast<float>(sum))) * 1e9)};
   }
 };
 
@@ -176,7 +202,9 @@ std::map<std::string, Floats> every_result(Device& device) {
     round.attention(name, {6, 2, 40, 0.16F}, precision);
     round.attention(name + " in a window", {6, 2, 40, 0.16F, 0, 50}, precision);
     round.attention(name + " capped", {6, 2, 40, 0.16F, 2}, precision);
-    round.attention(name + " tilted", {6, 2, 40, 0.16F, 0, 90, {1, 0.5F, 0.25F, 0.125F, 0.0625F, 0.03125F}}, precision);
+    round.attention(name + " tilted",
+                    {6, 2, 40, 0.16F, 0, 90, {1, 0.5F, 0.25F, 0.125F, 0.0625F, 0.03125F}},
+                    precision);
   }
   round.head("head", {0.9F});
   round.head("head of scaled logits", {0.9F, 0.5F});

@@ -1,4 +1,5 @@
-// Activations on every device, alone and as gates: against their formulas and slopes, near zero and far out.
+// Activations on every device, alone and as gates: against their formulas and slopes, near zero and
+// far out.
 #include <cmath>
 
 #include "tests/engine/ops/oracle.h"
@@ -11,7 +12,8 @@ constexpr Activation activations[] = {Activation::silu, Activation::gelu, Activa
 class Gates : public OnEveryDevice {
  protected:
   static constexpr int count = 333;
-  Floats gate = random_floats(count, 1), up = random_floats(count, 2), above = random_floats(count, 3);
+  Floats gate = random_floats(count, 1), up = random_floats(count, 2),
+         above = random_floats(count, 3);
   Gates() {
     for (float& value : gate) value *= 12;
     for (std::size_t i = 0; i < 100; ++i) gate[i] *= 0.1F;  // where they bend
@@ -26,12 +28,17 @@ TEST_P(Gates, EqualTheirFormulasAndTheirSlopes) {
     device().gated(how, g, u, y);
     device().gated_backward(how, g, u, dy, dg, du);
     EXPECT_LT(relative_error(get(y), oracle::gated(how, as_doubles(gate), as_doubles(up))), 5e-7);
-    const auto by_gate = [&](const Doubles& at) { return oracle::dot(oracle::gated(how, at, as_doubles(up)), as_doubles(above)); };
-    const auto by_up = [&](const Doubles& at) { return oracle::dot(oracle::gated(how, as_doubles(gate), at), as_doubles(above)); };
+    const auto by_gate = [&](const Doubles& at) {
+      return oracle::dot(oracle::gated(how, at, as_doubles(up)), as_doubles(above));
+    };
+    const auto by_up = [&](const Doubles& at) {
+      return oracle::dot(oracle::gated(how, as_doubles(gate), at), as_doubles(above));
+    };
     EXPECT_LT(relative_error(get(dg), oracle::gradient(by_gate, as_doubles(gate))), 1e-6);
     EXPECT_LT(relative_error(get(du), oracle::gradient(by_up, as_doubles(up))), 1e-6);
     Tensor own_g = put({count}, gate), own_u = put({count}, up), own_dy = put({count}, above);
-    device().gated_backward(how, own_g, own_u, own_dy, own_g, own_u, &own_dy);  // in place, and once more forward
+    device().gated_backward(how, own_g, own_u, own_dy, own_g, own_u,
+                            &own_dy);  // in place, and once more forward
     EXPECT_TRUE(same_bits(get(own_g), get(dg)));
     EXPECT_TRUE(same_bits(get(own_u), get(du)));
     EXPECT_TRUE(same_bits(get(own_dy), get(y)));
@@ -41,8 +48,8 @@ TEST_P(Gates, EqualTheirFormulasAndTheirSlopes) {
 TEST_P(Gates, AloneAreGatesOfOnes) {
   for (const Activation how : activations) {
     const Tensor x = put({count}, gate), ones = filled({count}, 1), dy = put({count}, above);
-    Tensor gated = filled({count}, 9), alone = filled({count}, 9), dgated = filled({count}, 9), dalone = filled({count}, 9),
-           unused = filled({count}, 9);
+    Tensor gated = filled({count}, 9), alone = filled({count}, 9), dgated = filled({count}, 9),
+           dalone = filled({count}, 9), unused = filled({count}, 9);
     device().gated(how, x, ones, gated);
     device().activate(how, x, alone);
     EXPECT_TRUE(same_bits(get(gated), get(alone)));
@@ -57,7 +64,8 @@ TEST_P(Gates, AloneAreGatesOfOnes) {
   }
 }
 
-TEST_P(Gates, HaveSmallErrorsEverywhere) {  // a few units in the last place of what is added up, from the far tail to the far end
+TEST_P(Gates, HaveSmallErrorsEverywhere) {  // a few units in the last place of what is added up,
+                                            // from the far tail to the far end
   Floats x;
   for (double at = -14; at < 14; at += 0.0037) x.push_back(static_cast<float>(at));
   const auto many = static_cast<std::int64_t>(x.size());
@@ -67,7 +75,9 @@ TEST_P(Gates, HaveSmallErrorsEverywhere) {  // a few units in the last place of 
     const Floats got = get(y);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double exact = oracle::activated(how, double{x[i]});
-      ASSERT_NEAR(double{got[i]}, exact, 4e-7 * std::abs(exact) + 1e-7 * std::min(1.0, std::abs(double{x[i]}))) << x[i];
+      ASSERT_NEAR(double{got[i]}, exact,
+                  4e-7 * std::abs(exact) + 1e-7 * std::min(1.0, std::abs(double{x[i]})))
+          << x[i];
     }
   }
 }

@@ -9,12 +9,16 @@ class GroupedProducts : public OnEveryDevice {
  protected:
   using Calls = std::vector<GemmCall>;
 
-  Tensor random(Shape shape, std::uint64_t seed) { return put(shape, random_floats(shape.count(), seed)); }
+  Tensor random(Shape shape, std::uint64_t seed) {
+    return put(shape, random_floats(shape.count(), seed));
+  }
   /// The same calls with results of their own, the same one where they had the same one.
   Calls copies(const Calls& calls) {
     Calls others = calls;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      others[i].c = i > 0 && calls[i].c.buffer() == calls[0].c.buffer() ? others[0].c : put(calls[i].c.shape(), get(calls[i].c));
+      others[i].c = i > 0 && calls[i].c.buffer() == calls[0].c.buffer()
+                        ? others[0].c
+                        : put(calls[i].c.shape(), get(calls[i].c));
     }
     return others;
   }
@@ -22,19 +26,22 @@ class GroupedProducts : public OnEveryDevice {
     Calls together = copies(calls), each = copies(calls);
     device().grouped_gemm(together);
     for (GemmCall& call : each) device().gemm(call.a, call.b, call.c, call.how);
-    for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_TRUE(same_bits(get(together[i].c), get(each[i].c))) << name << ", product " << i;
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      EXPECT_TRUE(same_bits(get(together[i].c), get(each[i].c))) << name << ", product " << i;
   }
 
   Calls layers(int m, int k, Gemm how) {
     const Tensor x = random({m, k}, 1);
     Calls calls;
-    for (const int n : {96, 33, 1, 130}) calls.push_back({x, random({n, k}, 10 + n), random({m, n}, 2), how});
+    for (const int n : {96, 33, 1, 130})
+      calls.push_back({x, random({n, k}, 10 + n), random({m, n}, 2), how});
     return calls;
   }
   Calls gradients_of_weights(int m, int k, Gemm how) {
     const Tensor x = random({k, 77}, 1);
     Calls calls;
-    for (const int f : {m, 33, 90}) calls.push_back({random({k, f}, 10 + f), x, random({f, 77}, 2), how});
+    for (const int f : {m, 33, 90})
+      calls.push_back({random({k, f}, 10 + f), x, random({f, 77}, 2), how});
     return calls;
   }
   Calls gradients_of_an_input(int m, int k, Gemm how) {
@@ -52,12 +59,20 @@ INSTANTIATE_TEST_SUITE_P(Devices, GroupedProducts, testing::ValuesIn(device_case
 TEST_P(GroupedProducts, HaveTheBitsOfOneAfterTheOther) {
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     for (const bool adds : {false, true}) {
-      for (const auto& [m, k] : {std::pair{1, 7}, {5, 700}, {16, 64}, {40, 300}, {150, 200}, {33, 2500}, {90, 4200}}) {
-        const std::string name = std::to_string(m) + " x " + std::to_string(k) + (precision == Precision::bf16 ? " in bf16" : "");
-        expect_the_bits_of_each(layers(m, k, {.transpose_b = true, .accumulate = adds, .precision = precision}), "layers " + name);
-        expect_the_bits_of_each(gradients_of_weights(m, k, {.transpose_a = true, .accumulate = adds, .precision = precision}),
-                                "gradients of weights " + name);
-        expect_the_bits_of_each(gradients_of_an_input(m, k, {.accumulate = adds, .precision = precision}), "gradients of an input " + name);
+      for (const auto& [m, k] :
+           {std::pair{1, 7}, {5, 700}, {16, 64}, {40, 300}, {150, 200}, {33, 2500}, {90, 4200}}) {
+        const std::string name = std::to_string(m) + " x " + std::to_string(k) +
+                                 (precision == Precision::bf16 ? " in bf16" : "");
+        expect_the_bits_of_each(
+            layers(m, k, {.transpose_b = true, .accumulate = adds, .precision = precision}),
+            "layers " + name);
+        expect_the_bits_of_each(
+            gradients_of_weights(m, k,
+                                 {.transpose_a = true, .accumulate = adds, .precision = precision}),
+            "gradients of weights " + name);
+        expect_the_bits_of_each(
+            gradients_of_an_input(m, k, {.accumulate = adds, .precision = precision}),
+            "gradients of an input " + name);
       }
     }
   }

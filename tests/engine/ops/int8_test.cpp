@@ -1,5 +1,5 @@
-// Weights in 8 bits on every device: how far they are from those they were made of, and that products with them are those of the whole
-// numbers, bit for bit, times a scale.
+// Weights in 8 bits on every device: how far they are from those they were made of, and that
+// products with them are those of the whole numbers, bit for bit, times a scale.
 #include <cmath>
 #include <limits>
 
@@ -36,7 +36,8 @@ class Int8 : public OnEveryDevice {
     device().pack(put({n, k}, weight), DType::int8_packed, out);
     return out;
   }
-  Floats product(const Floats& a, const Tensor& weight, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Floats product(const Floats& a, const Tensor& weight, std::int64_t m, std::int64_t n,
+                 std::int64_t k) {
     Tensor c = filled({m, n}, 99);
     device().gemm(put({m, k}, a), weight, c, in_bf16);
     return get(c);
@@ -47,8 +48,9 @@ INSTANTIATE_TEST_SUITE_P(Devices, Int8, testing::ValuesIn(device_cases()), case_
 struct Sizes {
   int m, n, k;
 };
-const Sizes odd_sizes[] = {{1, 1, 1},    {1, 37, 130}, {2, 5, 7},     {3, 64, 33},   {4, 9, 512},    {6, 96, 64},
-                           {13, 70, 40}, {14, 33, 31}, {31, 129, 65}, {50, 16, 300}, {100, 100, 90}, {2, 700, 1000}};
+const Sizes odd_sizes[] = {{1, 1, 1},     {1, 37, 130},  {2, 5, 7},      {3, 64, 33},
+                           {4, 9, 512},   {6, 96, 64},   {13, 70, 40},   {14, 33, 31},
+                           {31, 129, 65}, {50, 16, 300}, {100, 100, 90}, {2, 700, 1000}};
 
 TEST_P(Int8, ProductsAreThoseOfTheWholeNumbersTimesTheScales) {
   const bool fast = !GetParam().reference;  // the reference rounds once, at the end
@@ -74,7 +76,8 @@ TEST_P(Int8, AWeightIsWithinHalfAStep) {
   for (std::int64_t i = 0; i < k; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       const double step = whole.scales[static_cast<std::size_t>(j)];
-      EXPECT_NEAR(found[static_cast<std::size_t>(i * n + j)], weight[static_cast<std::size_t>(j * k + i)], step * 0.50001);
+      EXPECT_NEAR(found[static_cast<std::size_t>(i * n + j)],
+                  weight[static_cast<std::size_t>(j * k + i)], step * 0.50001);
     }
   }
 }
@@ -87,12 +90,14 @@ TEST_P(Int8, HalvesGoToEvenAndRowsHaveScalesOfTheirOwn) {
   for (int i = 0; i < 4; ++i) {
     Floats one(4, 0.0F);
     one[static_cast<std::size_t>(i)] = 1;
-    EXPECT_EQ(product(one, both, 1, 2, 4), (Floats{expected[static_cast<std::size_t>(i)], expected[static_cast<std::size_t>(4 + i)]}));
+    EXPECT_EQ(product(one, both, 1, 2, 4), (Floats{expected[static_cast<std::size_t>(i)],
+                                                   expected[static_cast<std::size_t>(4 + i)]}));
   }
 }
 
 TEST_P(Int8, RowsOfNothingAreZerosAndRowsThatAreNotFiniteStayVisible) {
-  const float infinite = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinite = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor weight = packed({0, 0, 1e-38F, -1e-38F, 1, nan, infinite, 1, nan, nan, 1, 1}, 6, 2);
   const Floats found = product({1, 1}, weight, 1, 6, 2);
   EXPECT_EQ(slice(found, 0, 2), (Floats{0, 0}));
@@ -106,11 +111,14 @@ TEST_P(Int8, OfARowDoNotDependOnTheBatch) {
   const Tensor weight = packed(random_floats(n * k, 4), n, k);
   const Floats all = product(a, weight, m, n, k);
   for (const int rows : {1, 2, 3, 10, 13, 14, 15, 29, 40})
-    EXPECT_TRUE(same_bits(slice(all, (m - rows) * n, m * n), product(slice(a, (m - rows) * k, m * k), weight, rows, n, k))) << rows;
+    EXPECT_TRUE(same_bits(slice(all, (m - rows) * n, m * n),
+                          product(slice(a, (m - rows) * k, m * k), weight, rows, n, k)))
+        << rows;
 }
 
 TEST_P(Int8, AreOfTheirShapeAndKindAlone) {
-  Tensor weight = packed(random_floats(320, 1), 40, 8), c = filled({3, 40}, 0), wide = filled({3, 80}, 0);
+  Tensor weight = packed(random_floats(320, 1), 40, 8), c = filled({3, 40}, 0),
+         wide = filled({3, 80}, 0);
   Gemm adding = in_bf16;
   adding.accumulate = true;
   EXPECT_THROW(device().gemm(filled({3, 8}, 1), weight, c, adding), Bug);

@@ -1,4 +1,5 @@
-// What the kernels of each instruction set promise beyond what a device shows: exp, tanh, and products with strides.
+// What the kernels of each instruction set promise beyond what a device shows: exp, tanh, and
+// products with strides.
 #include "engine/ops/cpu/kernels.h"
 
 #include <cmath>
@@ -14,20 +15,25 @@ class KernelsOf : public testing::TestWithParam<const char*> {
   void SetUp() override {
     try {
       kernels_ = &kernels_for(GetParam());
-    } catch (const Failure&) { GTEST_SKIP() << "this processor does not have " << GetParam(); }
+    } catch (const Failure&) {
+      GTEST_SKIP() << "this processor does not have " << GetParam();
+    }
   }
   const Kernels* kernels_ = nullptr;
 };
-INSTANTIATE_TEST_SUITE_P(InstructionSets, KernelsOf, testing::Values("baseline", "avx2", "avx512", "avx512_bf16"));
+INSTANTIATE_TEST_SUITE_P(InstructionSets, KernelsOf,
+                         testing::Values("baseline", "avx2", "avx512", "avx512_bf16"));
 
 TEST_P(KernelsOf, ExpIsWithinTwoUnitsInTheLastPlace) {
   Floats x;
   for (double at = -87.3; at < 88.7; at += 0.00037) x.push_back(static_cast<float>(at));
   Floats e = x;
-  kernels_->attention_weights(e.data(), static_cast<std::int64_t>(e.size()), 1, 0);  // exp(1 * x - 0)
+  kernels_->attention_weights(e.data(), static_cast<std::int64_t>(e.size()), 1,
+                              0);  // exp(1 * x - 0)
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double exact = std::exp(double{x[i]});
-    const double unit = std::nextafter(static_cast<float>(exact), INFINITY) - static_cast<float>(exact);
+    const double unit =
+        std::nextafter(static_cast<float>(exact), INFINITY) - static_cast<float>(exact);
     ASSERT_LE(std::abs(double{e[i]} - exact), 2 * unit) << x[i];
   }
 }
@@ -53,7 +59,8 @@ TEST_P(KernelsOf, TanhIsWithinThreeUnitsInTheLastPlace) {
   kernels_->cap(bent.data(), static_cast<std::int64_t>(bent.size()), 1, 1);  // 1 * tanh(1 * x / 1)
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double exact = std::tanh(double{x[i]}), size = std::abs(exact);
-    const double unit = std::nextafter(static_cast<float>(size), INFINITY) - static_cast<float>(size);
+    const double unit =
+        std::nextafter(static_cast<float>(size), INFINITY) - static_cast<float>(size);
     ASSERT_LE(std::abs(double{bent[i]} - exact), 3 * unit) << x[i];
   }
 }
@@ -71,17 +78,21 @@ TEST_P(KernelsOf, CopiesWholeLinesAndNothingBesideThem) {
   } from, to;
   for (int i = 0; i < 16 * 9; ++i) from.at[i] = static_cast<float>(i), to.at[i] = -1;
   kernels_->copy_lines(from.at + 3, to.at + 16, std::int64_t{16} * 7);  // from anywhere
-  for (int i = 0; i < 16 * 9; ++i) EXPECT_EQ(to.at[i], i < 16 || i >= 16 * 8 ? -1 : static_cast<float>(i - 16 + 3)) << i;
+  for (int i = 0; i < 16 * 9; ++i)
+    EXPECT_EQ(to.at[i], i < 16 || i >= 16 * 8 ? -1 : static_cast<float>(i - 16 + 3)) << i;
 }
 
 TEST_P(KernelsOf, ProductsIntoPartOfAMatrixLeaveTheRestAlone) {
-  // Strides as attention has them: C is a column block of something wider, and nothing outside it may change.
+  // Strides as attention has them: C is a column block of something wider, and nothing outside it
+  // may change.
   constexpr std::int64_t m = 15, n = 21, k = 35, wide = 50;
-  const Floats a = random_floats(m * k, 1), b = random_floats(n * wide, 2), straight = random_floats(k * wide, 3);
+  const Floats a = random_floats(m * k, 1), b = random_floats(n * wide, 2),
+               straight = random_floats(k * wide, 3);
   Floats scratch(product_scratch);
   for (const bool dot : {true, false}) {
     Floats c(m * wide, 7);
-    const Product p{m, n, k, a.data(), k, 1, dot ? b.data() : straight.data(), wide, c.data() + 9, wide, false};
+    const Product p{
+        m, n, k, a.data(), k, 1, dot ? b.data() : straight.data(), wide, c.data() + 9, wide, false};
     dot ? kernels_->dot_product(p, scratch.data()) : kernels_->outer_product(p, scratch.data());
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < wide; ++j) {
@@ -92,7 +103,8 @@ TEST_P(KernelsOf, ProductsIntoPartOfAMatrixLeaveTheRestAlone) {
         }
         double sum = 0;
         for (std::int64_t l = 0; l < k; ++l) {
-          const float right = dot ? b[static_cast<std::size_t>((j - 9) * wide + l)] : straight[static_cast<std::size_t>(l * wide + j - 9)];
+          const float right = dot ? b[static_cast<std::size_t>((j - 9) * wide + l)]
+                                  : straight[static_cast<std::size_t>(l * wide + j - 9)];
           sum += double{a[static_cast<std::size_t>(i * k + l)]} * double{right};
         }
         ASSERT_NEAR(got, sum, 1e-5);

@@ -21,14 +21,16 @@ TEST_P(Memory, ASourceWritesEachValueOnceWhereItBelongs) {
     Tensor x = filled({count + 2}, -1), inner = x.flat(1, count + 1);
     std::atomic<std::int64_t> written{0};
     device().upload_from(inner, [&](std::int64_t begin, std::span<float> into) {
-      for (std::size_t i = 0; i < into.size(); ++i) into[i] = static_cast<float>(begin) + static_cast<float>(i);
+      for (std::size_t i = 0; i < into.size(); ++i)
+        into[i] = static_cast<float>(begin) + static_cast<float>(i);
       written += std::ssize(into);
     });
     EXPECT_EQ(written, count);
     const Floats values = get(x);
     EXPECT_EQ(values.front(), -1);
     EXPECT_EQ(values.back(), -1);
-    for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(values[static_cast<std::size_t>(i + 1)], static_cast<float>(i));
+    for (std::int64_t i = 0; i < count; ++i)
+      ASSERT_EQ(values[static_cast<std::size_t>(i + 1)], static_cast<float>(i));
   }
 }
 
@@ -41,10 +43,13 @@ TEST_P(Memory, EachRowIsVisitedOnceWithItsValues) {
   }());
   std::vector<float> sums(count, 0);  // each of its own row's visit
   device().visit_rows(rows, [&](std::int64_t row, std::span<const float> values) {
-    for (const float x : values) sums[static_cast<std::size_t>(row)] += x - static_cast<float>(row * width);
+    for (const float x : values)
+      sums[static_cast<std::size_t>(row)] += x - static_cast<float>(row * width);
   });
   EXPECT_EQ(sums, std::vector<float>(count, width * (width - 1) / 2));
-  device().visit_rows(device().empty({0, width}), [&](std::int64_t, std::span<const float>) { ADD_FAILURE() << "there is no row"; });
+  device().visit_rows(device().empty({0, width}), [&](std::int64_t, std::span<const float>) {
+    ADD_FAILURE() << "there is no row";
+  });
 }
 
 TEST_P(Memory, Bf16KeepsTheUpperHalfRoundedToEven) {
@@ -70,7 +75,8 @@ TEST_P(Memory, TooMuchIsAFailureInWords) {
     EXPECT_EQ(failure.error().code, Errc::full);
     EXPECT_NE(failure.error().what.find("out of memory"), std::string::npos);
   }
-  EXPECT_THROW((void)device().empty({std::int64_t{1} << 40, std::int64_t{1} << 40}), std::logic_error);
+  EXPECT_THROW((void)device().empty({std::int64_t{1} << 40, std::int64_t{1} << 40}),
+               std::logic_error);
 }
 
 TEST_P(Memory, TheDeviceKnowsWhatIsInUseAndTheMostThatWas) {

@@ -14,7 +14,11 @@ class Norms : public OnEveryDevice {
     int rows, width;
     Floats x, gain, bias;
     Case(Kind of, int rows_, int width_, float away = 0)
-        : kind(of), rows(rows_), width(width_), x(random_floats(rows_ * width_, 1)), gain(random_floats(width_, 2)) {
+        : kind(of),
+          rows(rows_),
+          width(width_),
+          x(random_floats(rows_ * width_, 1)),
+          gain(random_floats(width_, 2)) {
       for (float& value : x) value += away;
       if (kind == Kind::layer) bias = random_floats(width, 3);
     }
@@ -32,14 +36,16 @@ class Norms : public OnEveryDevice {
   Forward forward(const Case& of, const Tensor& x) {
     const std::int64_t rows = x.shape()[0];
     Forward got{filled(x.shape(), 9), filled({rows}, 9), filled({rows}, 9)};
-    const Tensor gain = put({of.width}, of.gain), bias = of.bias.empty() ? Tensor() : put({of.width}, of.bias);
+    const Tensor gain = put({of.width}, of.gain),
+                 bias = of.bias.empty() ? Tensor() : put({of.width}, of.bias);
     if (of.is_layer())
       device().layer_norm(x, gain, bias, 1e-5F, got.y, got.mean, got.inverse);
     else
       device().rms_norm(x, gain, 1e-5F, got.y, got.inverse, of.offset());
     return got;
   }
-  void backward(const Case& of, const Tensor& x, const Forward& got, const Tensor& dy, Tensor& dx, Tensor& dgain) {
+  void backward(const Case& of, const Tensor& x, const Forward& got, const Tensor& dy, Tensor& dx,
+                Tensor& dgain) {
     const Tensor gain = put({of.width}, of.gain);
     if (of.is_layer())
       device().layer_norm_backward(x, gain, got.mean, got.inverse, dy, dx, dgain);
@@ -53,15 +59,20 @@ TEST_P(Norms, EqualTheirFormulas) {
   for (const Kind kind : kinds) {
     for (const int width : {1, 8, 64, 100, 1500}) {
       const Case of(kind, 5, width);
-      EXPECT_LT(relative_error(get(forward(of, put({5, width}, of.x)).y), of.formula(as_doubles(of.x), as_doubles(of.gain))), 1e-6)
+      EXPECT_LT(relative_error(get(forward(of, put({5, width}, of.x)).y),
+                               of.formula(as_doubles(of.x), as_doubles(of.gain))),
+                1e-6)
           << width;
     }
   }
 }
 
-TEST_P(Norms, OfLayersHoldFarFromZero) {  // the mean square of x less the square of its mean would have lost every digit
+TEST_P(Norms, OfLayersHoldFarFromZero) {  // the mean square of x less the square of its mean would
+                                          // have lost every digit
   const Case of(Kind::layer, 3, 256, 4096);
-  EXPECT_LT(relative_error(get(forward(of, put({3, 256}, of.x)).y), of.formula(as_doubles(of.x), as_doubles(of.gain))), 1e-3);
+  EXPECT_LT(relative_error(get(forward(of, put({3, 256}, of.x)).y),
+                           of.formula(as_doubles(of.x), as_doubles(of.gain))),
+            1e-3);
 }
 
 TEST_P(Norms, BackwardIsTheSlopeOfForward) {
@@ -72,10 +83,15 @@ TEST_P(Norms, BackwardIsTheSlopeOfForward) {
     Tensor dx = filled({3, 21}, 7), dgain = filled({21}, 0.25F);
     backward(of, x, forward(of, x), dy, dx, dgain);
     const Doubles xs = as_doubles(of.x), gains = as_doubles(of.gain);
-    Doubles by_gain = oracle::gradient([&](const Doubles& at) { return oracle::dot(of.formula(xs, at), above); }, gains);
+    Doubles by_gain = oracle::gradient(
+        [&](const Doubles& at) { return oracle::dot(of.formula(xs, at), above); }, gains);
     for (double& slope : by_gain) slope += 0.25;  // added to what was there
-    EXPECT_LT(relative_error(get(dx), oracle::gradient([&](const Doubles& at) { return oracle::dot(of.formula(at, gains), above); }, xs)),
-              3e-6);
+    EXPECT_LT(
+        relative_error(
+            get(dx),
+            oracle::gradient(
+                [&](const Doubles& at) { return oracle::dot(of.formula(at, gains), above); }, xs)),
+        3e-6);
     EXPECT_LT(relative_error(get(dgain), by_gain), 3e-6);
   }
 }
@@ -85,7 +101,8 @@ TEST_P(Norms, BackwardMayWorkInPlace) {
     const Case of(kind, 3, 21);
     const Tensor x = put({3, 21}, of.x);
     const Forward got = forward(of, x);
-    Tensor dx = filled({3, 21}, 7), dgain = filled({21}, 0), own = put({3, 21}, random_floats(3 * 21, 4)), own_dgain = filled({21}, 0);
+    Tensor dx = filled({3, 21}, 7), dgain = filled({21}, 0),
+           own = put({3, 21}, random_floats(3 * 21, 4)), own_dgain = filled({21}, 0);
     backward(of, x, got, own, dx, dgain);
     backward(of, x, got, own, own, own_dgain);
     EXPECT_TRUE(same_bits(get(dx), get(own)));
@@ -103,7 +120,8 @@ TEST_P(Norms, OfARowDoNotDependOnTheBatch) {
 }
 
 TEST_P(Norms, OfShapesThatDoNotFitAreABug) {
-  const Tensor x = put({2, 3}, Floats(6, 1)), gain = put({3}, Floats(3, 1)), wrong = put({4}, Floats(4, 1));
+  const Tensor x = put({2, 3}, Floats(6, 1)), gain = put({3}, Floats(3, 1)),
+               wrong = put({4}, Floats(4, 1));
   Tensor y = filled({2, 3}, 0), mean = filled({2}, 0), inverse = filled({2}, 0);
   EXPECT_THROW(device().layer_norm(x, wrong, {}, 1e-5F, y, mean, inverse), std::logic_error);
   EXPECT_THROW(device().layer_norm(x, gain, wrong, 1e-5F, y, mean, inverse), std::logic_error);

@@ -7,7 +7,8 @@ namespace troupe::engine::ops::oracle {
 namespace {
 
 std::size_t at(int row, int width, int column) {
-  return static_cast<std::size_t>(row) * static_cast<std::size_t>(width) + static_cast<std::size_t>(column);
+  return static_cast<std::size_t>(row) * static_cast<std::size_t>(width) +
+         static_cast<std::size_t>(column);
 }
 
 }  // namespace
@@ -18,11 +19,14 @@ double dot(const Doubles& a, const Doubles& b) {
   return sum;
 }
 
-Doubles gemm(const Doubles& a, const Doubles& b, int m, int n, int k, bool transpose_a, bool transpose_b) {
+Doubles gemm(const Doubles& a, const Doubles& b, int m, int n, int k, bool transpose_a,
+             bool transpose_b) {
   Doubles c(at(m, n, 0));
   for (int i = 0; i < m; ++i) {
     for (int j = 0; j < n; ++j) {
-      for (int l = 0; l < k; ++l) c[at(i, n, j)] += a[transpose_a ? at(l, m, i) : at(i, k, l)] * b[transpose_b ? at(j, k, l) : at(l, n, j)];
+      for (int l = 0; l < k; ++l)
+        c[at(i, n, j)] +=
+            a[transpose_a ? at(l, m, i) : at(i, k, l)] * b[transpose_b ? at(j, k, l) : at(l, n, j)];
     }
   }
   return c;
@@ -34,7 +38,8 @@ Doubles rms_norm(const Doubles& x, const Doubles& gain, double eps, double offse
   for (std::size_t t = 0; t < x.size(); t += width) {
     double sum = 0;
     for (std::size_t i = 0; i < width; ++i) sum += x[t + i] * x[t + i];
-    for (std::size_t i = 0; i < width; ++i) y[t + i] = x[t + i] / std::sqrt(sum / static_cast<double>(width) + eps) * (offset + gain[i]);
+    for (std::size_t i = 0; i < width; ++i)
+      y[t + i] = x[t + i] / std::sqrt(sum / static_cast<double>(width) + eps) * (offset + gain[i]);
   }
   return y;
 }
@@ -45,9 +50,11 @@ Doubles layer_norm(const Doubles& x, const Doubles& gain, const Doubles& bias, d
   for (std::size_t t = 0; t < x.size(); t += width) {
     double mean = 0, variance = 0;
     for (std::size_t i = 0; i < width; ++i) mean += x[t + i] / static_cast<double>(width);
-    for (std::size_t i = 0; i < width; ++i) variance += (x[t + i] - mean) * (x[t + i] - mean) / static_cast<double>(width);
     for (std::size_t i = 0; i < width; ++i)
-      y[t + i] = (x[t + i] - mean) / std::sqrt(variance + eps) * gain[i] + (bias.empty() ? 0 : bias[i]);
+      variance += (x[t + i] - mean) * (x[t + i] - mean) / static_cast<double>(width);
+    for (std::size_t i = 0; i < width; ++i)
+      y[t + i] =
+          (x[t + i] - mean) / std::sqrt(variance + eps) * gain[i] + (bias.empty() ? 0 : bias[i]);
   }
   return y;
 }
@@ -71,14 +78,18 @@ Doubles gated(Activation activation, const Doubles& gate, const Doubles& up) {
   return y;
 }
 
-double capped(double x, double cap) { return cap == 0 ? x : cap * std::tanh(x / cap); }
+double capped(double x, double cap) {
+  return cap == 0 ? x : cap * std::tanh(x / cap);
+}
 
-Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const Doubles& sin, int heads, int size) {
+Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const Doubles& sin,
+             int heads, int size) {
   Doubles y(x.size());
   for (int t = 0; t < static_cast<int>(positions.size()); ++t) {
     for (int h = 0; h < heads; ++h) {
       for (int i = 0; i < size / 2; ++i) {
-        const std::size_t low = at(t, heads * size, h * size + i), high = low + static_cast<std::size_t>(size / 2);
+        const std::size_t low = at(t, heads * size, h * size + i),
+                          high = low + static_cast<std::size_t>(size / 2);
         const std::size_t angle = at(positions[static_cast<std::size_t>(t)], size / 2, i);
         y[low] = x[low] * cos[angle] - x[high] * sin[angle];
         y[high] = x[high] * cos[angle] + x[low] * sin[angle];
@@ -88,29 +99,35 @@ Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const 
   return y;
 }
 
-Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const Layout& layout, const AttentionShape& shape) {
+Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const Layout& layout,
+                  const AttentionShape& shape) {
   Doubles out(q.size());
   const int size = shape.head_size, share = shape.heads / shape.kv_heads;
   for (int n = 0; n < layout.sequences(); ++n) {
-    const int begin = layout.offsets[static_cast<std::size_t>(n)], end = layout.offsets[static_cast<std::size_t>(n) + 1];
+    const int begin = layout.offsets[static_cast<std::size_t>(n)],
+              end = layout.offsets[static_cast<std::size_t>(n) + 1];
     for (int t = begin; t < end; ++t) {
       for (int h = 0; h < shape.heads; ++h) {
         Doubles p;
         double total = 0;
         const int last = begin + layout.positions[static_cast<std::size_t>(t)];
         const int first = shape.window == 0 ? begin : std::max(begin, last + 1 - shape.window);
-        const double slope = shape.slopes.empty() ? 0 : double{shape.slopes[static_cast<std::size_t>(h)]};
+        const double slope =
+            shape.slopes.empty() ? 0 : double{shape.slopes[static_cast<std::size_t>(h)]};
         for (int j = first; j <= last; ++j) {
           double score = 0;
           for (int i = 0; i < size; ++i)
-            score += q[at(t, shape.heads * size, h * size + i)] * k[at(j, shape.kv_heads * size, h / share * size + i)];
-          p.push_back(std::exp(capped(score * double{shape.scale}, double{shape.softcap}) + slope * (j - last)));
+            score += q[at(t, shape.heads * size, h * size + i)] *
+                     k[at(j, shape.kv_heads * size, h / share * size + i)];
+          p.push_back(std::exp(capped(score * double{shape.scale}, double{shape.softcap}) +
+                               slope * (j - last)));
           total += p.back();
         }
         for (std::size_t j = 0; j < p.size(); ++j) {
           for (int i = 0; i < size; ++i) {
             out[at(t, shape.heads * size, h * size + i)] +=
-                p[j] / total * v[at(first + static_cast<int>(j), shape.kv_heads * size, h / share * size + i)];
+                p[j] / total *
+                v[at(first + static_cast<int>(j), shape.kv_heads * size, h / share * size + i)];
           }
         }
       }
@@ -119,11 +136,15 @@ Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const La
   return out;
 }
 
-Head head(const Doubles& hidden, const Doubles& weight, const Rows& targets, const HeadScale& scale, int width) {
+Head head(const Doubles& hidden, const Doubles& weight, const Rows& targets, const HeadScale& scale,
+          int width) {
   Head result{Doubles(targets.size()), Doubles(targets.size())};
-  const int vocabulary = static_cast<int>(weight.size()) / width, rows = static_cast<int>(targets.size());
+  const int vocabulary = static_cast<int>(weight.size()) / width,
+            rows = static_cast<int>(targets.size());
   Doubles z = gemm(hidden, weight, rows, vocabulary, width, false, true);
-  for (double& value : z) value = capped(value * double{scale.logit_scale}, double{scale.softcap}) * double{scale.inv_temperature};
+  for (double& value : z)
+    value = capped(value * double{scale.logit_scale}, double{scale.softcap}) *
+            double{scale.inv_temperature};
   for (int t = 0; t < rows; ++t) {
     const std::int32_t target = targets[static_cast<std::size_t>(t)];
     if (target < 0) continue;

@@ -1,4 +1,5 @@
-// Every operation as its formula reads, in double, for one purpose: to be obviously right. Gradients are central differences of these.
+// Every operation as its formula reads, in double, for one purpose: to be obviously right.
+// Gradients are central differences of these.
 #pragma once
 
 #include <functional>
@@ -8,7 +9,8 @@
 namespace troupe::engine::ops::oracle {
 
 /// a [m, k] (or [k, m]) times b [k, n] (or [n, k]).
-Doubles gemm(const Doubles& a, const Doubles& b, int m, int n, int k, bool transpose_a, bool transpose_b);
+Doubles gemm(const Doubles& a, const Doubles& b, int m, int n, int k, bool transpose_a,
+             bool transpose_b);
 Doubles rms_norm(const Doubles& x, const Doubles& gain, double eps, double offset = 0);
 /// An empty bias is none.
 Doubles layer_norm(const Doubles& x, const Doubles& gain, const Doubles& bias, double eps);
@@ -16,14 +18,17 @@ double activated(Activation activation, double x);
 Doubles gated(Activation activation, const Doubles& gate, const Doubles& up);
 /// cap * tanh(x / cap), or x without a cap.
 double capped(double x, double cap);
-Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const Doubles& sin, int heads, int size);
+Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const Doubles& sin,
+             int heads, int size);
 /// Without pages. q [T, H*K], k, v [T, G*K].
-Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const Layout& layout, const AttentionShape& shape);
+Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const Layout& layout,
+                  const AttentionShape& shape);
 
 struct Head {
   Doubles logp, entropy;
 };
-Head head(const Doubles& hidden, const Doubles& weight, const Rows& targets, const HeadScale& scale, int width);
+Head head(const Doubles& hidden, const Doubles& weight, const Rows& targets, const HeadScale& scale,
+          int width);
 
 Doubles gradient(const std::function<double(const Doubles&)>& f, Doubles at);
 double dot(const Doubles& a, const Doubles& b);

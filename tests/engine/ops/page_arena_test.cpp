@@ -27,8 +27,8 @@ TEST(PageArena, FreeNeighboursServeALargerRange) {
 
 TEST(PageArena, ARangeLiesWhereTheFewestFreshPagesAreNeeded) {
   PageArena arena;
-  std::byte *small = arena.take(mib), *wall = arena.take(mib), *large = arena.take(3 * mib), *other = arena.take(mib),
-            *last = arena.take(mib);
+  std::byte *small = arena.take(mib), *wall = arena.take(mib), *large = arena.take(3 * mib),
+            *other = arena.take(mib), *last = arena.take(mib);
   arena.give_back(small, mib);
   arena.give_back(large, 3 * mib);
   arena.give_back(last, mib);

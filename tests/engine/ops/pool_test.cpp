@@ -16,7 +16,8 @@ TEST(Pool, RunsEveryItemOfEveryLoopOnce) {
         EXPECT_LT(worker, threads);
         seen[static_cast<std::size_t>(item)].fetch_add(1);
       });
-      for (int item = 0; item < 7; ++item) ASSERT_EQ(seen[static_cast<std::size_t>(item)].load(), item < count ? 1 : 0);
+      for (int item = 0; item < 7; ++item)
+        ASSERT_EQ(seen[static_cast<std::size_t>(item)].load(), item < count ? 1 : 0);
     }
   }
 }
@@ -31,10 +32,12 @@ TEST(Pool, EachThreadBeginsWithItsOwnSlice) {
         auto& own = first[static_cast<std::size_t>(worker)];
         if (own != -1) return;
         own = item;
-        for (++came; came < threads;) std::this_thread::yield();  // nobody goes on before all have begun
+        for (++came; came < threads;)
+          std::this_thread::yield();  // nobody goes on before all have begun
       });
       for (int worker = 0; worker < threads; ++worker)
-        EXPECT_EQ(first[static_cast<std::size_t>(worker)], pool.slice(count, worker).begin) << worker << " of " << threads;
+        EXPECT_EQ(first[static_cast<std::size_t>(worker)], pool.slice(count, worker).begin)
+            << worker << " of " << threads;
     }
   }
 }
@@ -43,7 +46,8 @@ TEST(Pool, SlicesAreAllItemsInOrder) {
   const Pool pool(3);
   for (const std::int64_t count : {0, 1, 2, 3, 100, 2147483647}) {
     EXPECT_EQ(pool.slice(count, 0).begin, 0);
-    for (int worker = 0; worker < 2; ++worker) EXPECT_EQ(pool.slice(count, worker).end, pool.slice(count, worker + 1).begin);
+    for (int worker = 0; worker < 2; ++worker)
+      EXPECT_EQ(pool.slice(count, worker).end, pool.slice(count, worker + 1).begin);
     EXPECT_EQ(pool.slice(count, 2).end, count);
   }
 }
@@ -57,7 +61,8 @@ TEST(Pool, AThreadThatIsLateLosesItsItemsToOthers) {
       if (item != slow)
         ++others;
       else
-        while (others < count - 1) std::this_thread::yield();  // whoever has it holds on until all others are done
+        while (others < count - 1)
+          std::this_thread::yield();  // whoever has it holds on until all others are done
     });
     EXPECT_EQ(others, count - 1);
   }
@@ -78,7 +83,8 @@ TEST(Pool, PinsItsThreadsWhereThereAreAsManyProcessorsAndTheCallerNever) {
       for (++came; came < threads;) std::this_thread::yield();  // so that each thread takes one
     });
     EXPECT_EQ(found[0], all);
-    for (int worker = 1; worker < threads; ++worker) EXPECT_EQ(found[static_cast<std::size_t>(worker)], threads == all ? 1 : all);
+    for (int worker = 1; worker < threads; ++worker)
+      EXPECT_EQ(found[static_cast<std::size_t>(worker)], threads == all ? 1 : all);
   }
   EXPECT_EQ(usable_processors(), all);
 }

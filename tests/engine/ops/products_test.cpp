@@ -20,8 +20,9 @@ INSTANTIATE_TEST_SUITE_P(Devices, Products, testing::ValuesIn(device_cases()), c
 struct Sizes {
   int m, n, k;
 };
-const Sizes odd_sizes[] = {{1, 1, 1},   {1, 8, 16},  {1, 37, 130}, {2, 5, 7},     {3, 64, 33},   {4, 9, 512},   {5, 17, 513},
-                           {6, 96, 64}, {7, 3, 100}, {13, 70, 40}, {31, 129, 65}, {50, 16, 300}, {64, 300, 600}};
+const Sizes odd_sizes[] = {{1, 1, 1},     {1, 8, 16},    {1, 37, 130},  {2, 5, 7},   {3, 64, 33},
+                           {4, 9, 512},   {5, 17, 513},  {6, 96, 64},   {7, 3, 100}, {13, 70, 40},
+                           {31, 129, 65}, {50, 16, 300}, {64, 300, 600}};
 
 TEST_P(Products, EqualTheNaiveLoop) {
   for (const auto [m, n, k] : odd_sizes) {
@@ -29,11 +30,17 @@ TEST_P(Products, EqualTheNaiveLoop) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
         const Doubles expected = oracle::gemm(as_doubles(a), as_doubles(b), m, n, k, ta, tb);
-        EXPECT_LT(relative_error(product(a, b, m, n, k, {.transpose_a = ta, .transpose_b = tb}), expected), 2e-6)
+        EXPECT_LT(relative_error(product(a, b, m, n, k, {.transpose_a = ta, .transpose_b = tb}),
+                                 expected),
+                  2e-6)
             << m << " " << n << " " << k << " " << ta << tb;
         Doubles added = expected;
         for (double& x : added) x += 0.5;
-        EXPECT_LT(relative_error(product(a, b, m, n, k, {.transpose_a = ta, .transpose_b = tb, .accumulate = true}), added), 2e-6)
+        EXPECT_LT(
+            relative_error(
+                product(a, b, m, n, k, {.transpose_a = ta, .transpose_b = tb, .accumulate = true}),
+                added),
+            2e-6)
             << m << " " << n << " " << k << " " << ta << tb;
       }
     }
@@ -54,7 +61,8 @@ Floats rounded(Floats x) {
 Floats transposed(const Floats& x, int rows, int columns) {
   Floats out(x.size());
   for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < columns; ++j) out[static_cast<std::size_t>(j * rows + i)] = x[static_cast<std::size_t>(i * columns + j)];
+    for (int j = 0; j < columns; ++j)
+      out[static_cast<std::size_t>(j * rows + i)] = x[static_cast<std::size_t>(i * columns + j)];
   return out;
 }
 
@@ -65,10 +73,13 @@ TEST_P(Products, InBf16RoundTheirOperandsAndNothingElse) {
     b[0] = __builtin_bit_cast(float, 0x3f818000U);  // a tie, to even: up
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
-        const Floats bf16 = product(a, b, m, n, k, {.transpose_a = ta, .transpose_b = tb, .precision = Precision::bf16});
-        // Every product in bf16 is one chain in the order of k, as those in f32 are where b is not transposed.
+        const Floats bf16 = product(
+            a, b, m, n, k, {.transpose_a = ta, .transpose_b = tb, .precision = Precision::bf16});
+        // Every product in bf16 is one chain in the order of k, as those in f32 are where b is not
+        // transposed.
         const Floats straight = tb ? transposed(b, n, k) : b;
-        EXPECT_TRUE(same_bits(bf16, product(rounded(a), rounded(straight), m, n, k, {.transpose_a = ta})))
+        EXPECT_TRUE(
+            same_bits(bf16, product(rounded(a), rounded(straight), m, n, k, {.transpose_a = ta})))
             << m << " " << n << " " << k << " " << ta << tb;
       }
     }
@@ -112,7 +123,9 @@ TEST_P(Products, OfARowDoNotDependOnTheBatch) {
       const Floats all = product(a, b, m, n, k, how);
       for (const int rows : {1, 2, 5, 6, 11, 12, 13, 40}) {
         const int first = m - rows;
-        EXPECT_TRUE(same_bits(slice(all, first * n, m * n), product(slice(a, first * k, m * k), b, rows, n, k, how))) << rows << " " << tb;
+        EXPECT_TRUE(same_bits(slice(all, first * n, m * n),
+                              product(slice(a, first * k, m * k), b, rows, n, k, how)))
+            << rows << " " << tb;
       }
     }
   }
@@ -123,7 +136,8 @@ TEST_P(Products, OfAColumnDoNotDependOnTheOtherColumns) {
   const Floats a = random_floats(m * k, 3), b = random_floats(n * k, 4);
   const Floats all = product(a, b, m, n, k, {.transpose_b = true});
   const Floats last = product(a, slice(b, (n - 1) * k, n * k), m, 1, k, {.transpose_b = true});
-  for (int i = 0; i < m; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i * n + n - 1)], last[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < m; ++i)
+    EXPECT_EQ(all[static_cast<std::size_t>(i * n + n - 1)], last[static_cast<std::size_t>(i)]);
 }
 
 TEST_P(Products, OfNothingAreZeros) {

@@ -1,4 +1,5 @@
-// The profiled device: every call is told, goes to the function of the same name, and gives the same bits.
+// The profiled device: every call is told, goes to the function of the same name, and gives the
+// same bits.
 #include "engine/ops/profiled_device.h"
 
 #include <gmock/gmock.h>
@@ -39,20 +40,23 @@ TEST_P(Profiled, TheResultsOfEveryOperationAreTheSameBits) {
   const auto profiled = make_profiled_device(make(GetParam()), told);
   const auto expected = every_result(device()), found = every_result(*profiled);
   ASSERT_EQ(found.size(), expected.size());
-  for (const auto& [name, values] : expected) EXPECT_TRUE(same_bits(found.at(name), values)) << name;
+  for (const auto& [name, values] : expected)
+    EXPECT_TRUE(same_bits(found.at(name), values)) << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Profiled, testing::ValuesIn(device_cases()), case_name);
 
 TEST(ProfiledDevice, TellsOfEveryCallAndPassesItToTheFunctionOfTheSameName) {
   Told outer, inner;
-  const std::shared_ptr<Device> within = make_profiled_device(make_cpu_device({.threads = 1}), inner);
+  const std::shared_ptr<Device> within =
+      make_profiled_device(make_cpu_device({.threads = 1}), inner);
   const auto device = make_profiled_device(within, outer);
   every_result(*device);
   EXPECT_GT(outer.starts.size(), 100u);
   EXPECT_EQ(outer.lines, inner.lines);  // as many, in the same order, each begun and ended
   const std::set<std::string> names(outer.lines.begin(), outer.lines.end());
-  for (const char* name : {"gemm", "attention", "attention_backward", "head", "head_backward", "adamw", "rope", "rms_norm", "empty"})
+  for (const char* name : {"gemm", "attention", "attention_backward", "head", "head_backward",
+                           "adamw", "rope", "rms_norm", "empty"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
@@ -67,7 +71,8 @@ TEST(ProfiledDevice, TellsNothingWhileNobodyRecords) {
 TEST(ProfiledDevice, TellsTheWorkAndTheShapesOfAProduct) {
   Told told;
   const auto device = make_profiled_device(make_reference_device(), told);
-  const Tensor a = from_host(*device, {3, 5}, Floats(15, 1)), b = from_host(*device, {7, 5}, Floats(35, 1));
+  const Tensor a = from_host(*device, {3, 5}, Floats(15, 1)),
+               b = from_host(*device, {7, 5}, Floats(35, 1));
   Tensor c = device->empty({3, 7});
   device->gemm(a, b, c, {.transpose_b = true, .precision = Precision::bf16});
   const SpanStart& span = told.starts.back();
@@ -81,8 +86,10 @@ TEST(ProfiledDevice, TellsTheWorkAndTheShapesOfAProduct) {
 TEST(ProfiledDevice, TellsGroupedProductsAsOne) {
   Told told;
   const auto device = make_profiled_device(make_reference_device(), told);
-  const Tensor a = from_host(*device, {3, 5}, Floats(15, 1)), b = from_host(*device, {7, 5}, Floats(35, 1));
-  GemmCall calls[] = {{a, b, device->empty({3, 7}), {.transpose_b = true}}, {a, b, device->empty({3, 7}), {.transpose_b = true}}};
+  const Tensor a = from_host(*device, {3, 5}, Floats(15, 1)),
+               b = from_host(*device, {7, 5}, Floats(35, 1));
+  GemmCall calls[] = {{a, b, device->empty({3, 7}), {.transpose_b = true}},
+                      {a, b, device->empty({3, 7}), {.transpose_b = true}}};
   const std::size_t before = told.starts.size();
   device->grouped_gemm(calls);
   ASSERT_EQ(told.starts.size(), before + 1);
@@ -121,17 +128,20 @@ TEST(Work, OfAttentionCountsTheKeysThatAreSeen) {
   const Tensor q = device->empty({5, 6});  // two heads of size 3
   const Layout layout{{0, 3, 5}, {0, 1, 2, 0, 1}};
   AttentionShape shape{.heads = 2, .kv_heads = 1, .head_size = 3};
-  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).flops, 4 * 2 * 3 * (1 + 2 + 3 + 1 + 2));
+  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).flops,
+            4 * 2 * 3 * (1 + 2 + 3 + 1 + 2));
   EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).bytes, 4 * (2 * 30 + 2 * 3 * 5));
   EXPECT_EQ(attention_backward_work(q, layout, shape, Precision::f32).flops, 10 * 2 * 3 * 9);
   EXPECT_FALSE(attention_work(q, layout, shape, Precision::f32).bf16);
   EXPECT_TRUE(attention_work(q, layout, shape, Precision::bf16).bf16);
   EXPECT_TRUE(attention_backward_work(q, layout, shape, Precision::bf16).bf16);
   shape.window = 2;
-  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).flops, 4 * 2 * 3 * (1 + 2 + 2 + 1 + 2));
+  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).flops,
+            4 * 2 * 3 * (1 + 2 + 2 + 1 + 2));
   const Layout late{{0, 1}, {9}};  // one row of a cache
   shape.window = 0;
-  EXPECT_EQ(attention_work(q.rows(0, 1), late, shape, Precision::f32).bytes, 4 * (2 * 6 + 2 * 3 * 10));
+  EXPECT_EQ(attention_work(q.rows(0, 1), late, shape, Precision::f32).bytes,
+            4 * (2 * 6 + 2 * 3 * 10));
 }
 
 TEST(Work, OfTheHeadCountsRowsWithATarget) {
@@ -139,10 +149,13 @@ TEST(Work, OfTheHeadCountsRowsWithATarget) {
   const Tensor hidden = device->empty({3, 4}), weight = device->empty({10, 4});
   const Rows targets{1, no_target, target_elsewhere};
   EXPECT_EQ(head_work(hidden, weight, targets, Precision::f32, nullptr).flops, 2 * 2 * 10 * 4);
-  EXPECT_EQ(head_backward_work(hidden, weight, targets, Precision::f32, weight, nullptr).flops, 3 * 2 * 2 * 10 * 4);
-  EXPECT_EQ(head_backward_work(hidden, weight, targets, Precision::f32, Tensor(), nullptr).flops, 2 * 2 * 2 * 10 * 4);
+  EXPECT_EQ(head_backward_work(hidden, weight, targets, Precision::f32, weight, nullptr).flops,
+            3 * 2 * 2 * 10 * 4);
+  EXPECT_EQ(head_backward_work(hidden, weight, targets, Precision::f32, Tensor(), nullptr).flops,
+            2 * 2 * 2 * 10 * 4);
   const HeadAdapter adapter{device->empty({3, 2}), device->empty({10, 2}), {}, {}};
-  EXPECT_EQ(head_work(hidden, weight, targets, Precision::f32, &adapter).flops, 2 * 2 * 10 * 4 + 2 * 2 * 10 * 2);
+  EXPECT_EQ(head_work(hidden, weight, targets, Precision::f32, &adapter).flops,
+            2 * 2 * 10 * 4 + 2 * 2 * 10 * 2);
 }
 
 TEST(Ceilings, BoundWorkByWhatTakesLonger) {

@@ -23,7 +23,9 @@ TEST_P(RowOps, RopeEqualsItsFormulaAndItsInverseUndoesIt) {
     Tensor y = put({rows, heads * size}, x);
     const Tensor c = put({places, size / 2}, cos), s = put({places, size / 2}, sin);
     device().rope(y, positions, c, s, heads, false);
-    EXPECT_LT(relative_error(get(y), oracle::rope(as_doubles(x), positions, as_doubles(cos), as_doubles(sin), heads, size)), 2e-7);
+    EXPECT_LT(relative_error(get(y), oracle::rope(as_doubles(x), positions, as_doubles(cos),
+                                                  as_doubles(sin), heads, size)),
+              2e-7);
     device().rope(y, positions, c, s, heads, true);
     EXPECT_LT(relative_error(get(y), as_doubles(x)), 5e-7);
   }
@@ -73,18 +75,22 @@ TEST_P(RowOps, ManyRowsMoveAndAddUpInTheirOrder) {
   Floats values(count * width), sums(places * width, 0.5F), moved;
   Rows rows;
   for (std::int64_t i = 0; i < count; ++i)
-    rows.push_back(static_cast<std::int32_t>(uniform_below(places + 1, 1, 0, static_cast<std::uint64_t>(i))) - 1);
+    rows.push_back(
+        static_cast<std::int32_t>(uniform_below(places + 1, 1, 0, static_cast<std::uint64_t>(i))) -
+        1);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(uniform(1, 1, i));
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::size_t j = 0; j < width; ++j)
-      if (rows[i] >= 0) sums[static_cast<std::size_t>(rows[i]) * width + j] += values[i * width + j];
+      if (rows[i] >= 0)
+        sums[static_cast<std::size_t>(rows[i]) * width + j] += values[i * width + j];
   const Tensor from = put({count, width}, values);
   Tensor table = filled({places, width}, 0.5F), to = filled({count, width}, 9);
   device().scatter_add_rows(from, rows, table);
   EXPECT_EQ(get(table), sums);
   device().gather_rows(table, rows, to);
   for (const std::int32_t row : rows)
-    for (std::size_t j = 0; j < width; ++j) moved.push_back(row < 0 ? 0 : sums[static_cast<std::size_t>(row) * width + j]);
+    for (std::size_t j = 0; j < width; ++j)
+      moved.push_back(row < 0 ? 0 : sums[static_cast<std::size_t>(row) * width + j]);
   EXPECT_EQ(get(to), moved);
 }
 

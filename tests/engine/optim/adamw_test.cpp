@@ -23,14 +23,16 @@ struct Oracle {
   double step(const std::vector<float>& grads, double lr, const AdamWConfig& c) {
     double squares = 0;
     for (const double g : grads) squares += g * g;
-    const double norm = std::sqrt(squares), clip = c.max_grad_norm > 0 ? std::min(1.0, c.max_grad_norm / (norm + 1e-6)) : 1;
+    const double norm = std::sqrt(squares),
+                 clip = c.max_grad_norm > 0 ? std::min(1.0, c.max_grad_norm / (norm + 1e-6)) : 1;
     ++t;
     for (std::size_t i = 0; i < p.size(); ++i) {
       const double g = grads[i] * clip;
       if (decays[i]) p[i] -= lr * c.weight_decay * p[i];
       m[i] = c.beta1 * m[i] + (1 - c.beta1) * g;
       v[i] = c.beta2 * v[i] + (1 - c.beta2) * g * g;
-      p[i] -= lr * (m[i] / (1 - std::pow(c.beta1, t))) / (std::sqrt(v[i] / (1 - std::pow(c.beta2, t))) + c.eps);
+      p[i] -= lr * (m[i] / (1 - std::pow(c.beta1, t))) /
+              (std::sqrt(v[i] / (1 - std::pow(c.beta2, t))) + c.eps);
     }
     return norm;
   }
@@ -39,12 +41,14 @@ struct Oracle {
 struct AdamWTest : ::testing::Test {
   std::unique_ptr<ops::Device> device = ops::make_reference_device();
   // Decaying and not, alternating, so that ranges both merge and break.
-  nn::Parameters parameters{*device, {{"a", {3, 4}}, {"b", {2, 2}}, {"gain", {5}}, {"bias", {3}}, {"c", {2, 3}}}, true};
+  nn::Parameters parameters{
+      *device, {{"a", {3, 4}}, {"b", {2, 2}}, {"gain", {5}}, {"bias", {3}}, {"c", {2, 3}}}, true};
   std::vector<float> start = random(0);
 
   std::vector<float> random(std::uint64_t stream) const {
     std::vector<float> out(static_cast<std::size_t>(parameters.count()));
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(2 * uniform(7, stream, i) - 1);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<float>(2 * uniform(7, stream, i) - 1);
     return out;
   }
   void reset() { device->upload(parameters.values(), start); }
@@ -54,13 +58,18 @@ struct AdamWTest : ::testing::Test {
 
 TEST_F(AdamWTest, FollowsTheDocumentedFormulaForEverySetting) {
   for (const AdamWConfig& config :
-       {AdamWConfig{}, AdamWConfig{.weight_decay = 0.1}, AdamWConfig{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .max_grad_norm = 0},
+       {AdamWConfig{}, AdamWConfig{.weight_decay = 0.1},
+        AdamWConfig{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .max_grad_norm = 0},
         AdamWConfig{.eps = 1e-3, .max_grad_norm = 0.01}, AdamWConfig{.beta1 = 0, .beta2 = 0}}) {
     reset();
     AdamW optimizer(parameters);
-    Oracle oracle{{start.begin(), start.end()}, std::vector<double>(start.size()), std::vector<double>(start.size()), {}};
+    Oracle oracle{{start.begin(), start.end()},
+                  std::vector<double>(start.size()),
+                  std::vector<double>(start.size()),
+                  {}};
     for (const auto& parameter : parameters.all())
-      oracle.decays.insert(oracle.decays.end(), static_cast<std::size_t>(parameter.value.count()), parameter.value.shape().rank() == 2);
+      oracle.decays.insert(oracle.decays.end(), static_cast<std::size_t>(parameter.value.count()),
+                           parameter.value.shape().rank() == 2);
     for (std::uint64_t k = 1; k <= 10; ++k) {
       const double lr = 0.01 / static_cast<double>(k);
       const auto grads = random(k);
@@ -69,14 +78,16 @@ TEST_F(AdamWTest, FollowsTheDocumentedFormulaForEverySetting) {
       ASSERT_TRUE(report);
       EXPECT_NEAR(report->grad_norm, oracle.step(grads, lr, config), 1e-12);
       const auto now = values();
-      for (std::size_t i = 0; i < now.size(); ++i) ASSERT_NEAR(now[i], oracle.p[i], 1e-6) << "update " << k << ", element " << i;
+      for (std::size_t i = 0; i < now.size(); ++i)
+        ASSERT_NEAR(now[i], oracle.p[i], 1e-6) << "update " << k << ", element " << i;
     }
     EXPECT_EQ(optimizer.steps(), 10);
   }
 }
 
 TEST_F(AdamWTest, OneUpdateByHand) {
-  // A matrix element 1 with gradient 0.5: 1 - 0.1 * 0.1 * 1 - 0.1 * 0.5 / (0.5 + 1e-8) = 0.89. A vector element does not decay: 0.9.
+  // A matrix element 1 with gradient 0.5: 1 - 0.1 * 0.1 * 1 - 0.1 * 0.5 / (0.5 + 1e-8) = 0.89. A
+  // vector element does not decay: 0.9.
   nn::Parameters two(*device, {{"matrix", {1, 1}}, {"vector", {1}}}, true);
   device->fill(two.values(), 1);
   device->fill(two.grads(), 0.5f);
@@ -104,7 +115,8 @@ TEST_F(AdamWTest, ClippingScalesOnlyWhatIsAboveTheBound) {
 }
 
 TEST_F(AdamWTest, AGradientThatIsNotFiniteChangesNothingAndIsNamed) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     reset();
     AdamW optimizer(parameters);
     auto grads = random(1);
@@ -145,7 +157,8 @@ TEST_F(AdamWTest, ARestoredOptimizerContinuesBitForBit) {
   AdamW before(parameters);
   run(before, 1, 3);
   AdamW after(parameters);
-  after.restore(ops::to_host(*device, before.exp_avg()), ops::to_host(*device, before.exp_avg_sq()), before.steps());
+  after.restore(ops::to_host(*device, before.exp_avg()), ops::to_host(*device, before.exp_avg_sq()),
+                before.steps());
   run(after, 4, 6);
   EXPECT_EQ(values(), expected);
   EXPECT_EQ(after.steps(), 6);
@@ -159,7 +172,8 @@ TEST_F(AdamWTest, AnUpdateThatClearsIsOneThatKeepsAndZeroGrad) {
     AdamW optimizer(parameters);
     ASSERT_TRUE(optimizer.step(0.1, {.weight_decay = 0.1}, after));
     found.push_back(values());
-    const auto expected = after == AdamW::Gradients::kept ? random(3) : std::vector<float>(start.size(), 0);
+    const auto expected =
+        after == AdamW::Gradients::kept ? random(3) : std::vector<float>(start.size(), 0);
     EXPECT_EQ(ops::to_host(*device, parameters.grads()), expected);
   }
   EXPECT_EQ(found[0], found[1]);
@@ -179,7 +193,8 @@ TEST_F(AdamWTest, ARefusedUpdateThatClearsLeavesNoGradient) {
 }
 
 TEST_F(AdamWTest, WeightsThatAreRoundedByChanceAreBf16AndOnTheMeanThoseOfTheMaster) {
-  // Updates of an eighth of what a weight near 1 can show in bf16: rounded to nearest, none of them would ever be seen.
+  // Updates of an eighth of what a weight near 1 can show in bf16: rounded to nearest, none of them
+  // would ever be seen.
   const double rate = 0x1p-10;
   const int updates = 64, seeds = 40;
   double moved = 0;

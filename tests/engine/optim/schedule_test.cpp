@@ -11,7 +11,9 @@ namespace {
 using ::testing::HasSubstr;
 constexpr double pi = std::numbers::pi;
 
-Schedule make(std::string_view name, ScheduleOptions options = {}) { return make_schedule(name, options).value(); }
+Schedule make(std::string_view name, ScheduleOptions options = {}) {
+  return make_schedule(name, options).value();
+}
 
 TEST(Schedule, ConstantIsOneAfterItsWarmUp) {
   const auto plain = make("constant"), warm = make("constant_with_warmup", {.warmup_steps = 4}),
@@ -25,7 +27,8 @@ TEST(Schedule, ConstantIsOneAfterItsWarmUp) {
 
 TEST(Schedule, LinearRisesAndFallsToZero) {
   const auto rate = make("linear", {.total_steps = 10, .warmup_steps = 2});
-  const double expected[] = {0, 0.5, 1, 7.0 / 8, 6.0 / 8, 5.0 / 8, 4.0 / 8, 3.0 / 8, 2.0 / 8, 1.0 / 8, 0, 0};
+  const double expected[] = {0,       0.5,     1,       7.0 / 8, 6.0 / 8, 5.0 / 8,
+                             4.0 / 8, 3.0 / 8, 2.0 / 8, 1.0 / 8, 0,       0};
   for (int k = 0; k < 12; ++k) EXPECT_DOUBLE_EQ(rate(k), expected[k]) << k;
   EXPECT_DOUBLE_EQ(make("linear", {.total_steps = 10, .min_ratio = 0.2})(5), 0.6);
 }
@@ -37,8 +40,10 @@ TEST(Schedule, CosineIsHalfAWaveDownToItsLeastRatio) {
   EXPECT_EQ(rate(10), 1);
   EXPECT_DOUBLE_EQ(rate(60), 0.5);
   EXPECT_NEAR(rate(110), 0, 1e-15);
-  for (int k = 10; k < 110; ++k) EXPECT_DOUBLE_EQ(rate(k), 0.5 * (1 + std::cos(pi * 0.5 * 2.0 * ((k - 10) / 100.0)))) << k;
-  const auto floored = make("cosine_with_min_lr", {.total_steps = 110, .warmup_steps = 10, .min_ratio = 0.1});
+  for (int k = 10; k < 110; ++k)
+    EXPECT_DOUBLE_EQ(rate(k), 0.5 * (1 + std::cos(pi * 0.5 * 2.0 * ((k - 10) / 100.0)))) << k;
+  const auto floored =
+      make("cosine_with_min_lr", {.total_steps = 110, .warmup_steps = 10, .min_ratio = 0.1});
   EXPECT_DOUBLE_EQ(floored(5), 0.5);  // the warm-up is not lifted
   for (int k = 10; k < 110; ++k) EXPECT_DOUBLE_EQ(floored(k), rate(k) * 0.9 + 0.1) << k;
   EXPECT_EQ(floored(500), floored(110));
@@ -60,7 +65,8 @@ TEST(Schedule, WarmUpStableDecayHasThreeParts) {
     EXPECT_EQ(rate(0), 0);
     EXPECT_DOUBLE_EQ(rate(5), 0.5);
     for (int k = 10; k <= 80; ++k) EXPECT_EQ(rate(k), 1) << k;
-    for (int k = 80; k < 100; ++k) EXPECT_DOUBLE_EQ(rate(k), 0.5 * (1 + std::cos(pi * (k - 80) / 20.0))) << k;
+    for (int k = 80; k < 100; ++k)
+      EXPECT_DOUBLE_EQ(rate(k), 0.5 * (1 + std::cos(pi * (k - 80) / 20.0))) << k;
     EXPECT_NEAR(rate(100), 0, 1e-15);
   }
   const auto lifted = make("wsd", {.total_steps = 100, .warmup_steps = 10, .min_ratio = 0.1});
@@ -90,12 +96,14 @@ std::string refusal(std::string_view name, ScheduleOptions options) {
 TEST(Schedule, NonsenseIsRefusedInWords) {
   EXPECT_THAT(refusal("cosin", {.total_steps = 9}), HasSubstr("did you mean cosine?"));
   EXPECT_THAT(refusal("cosine", {}), HasSubstr("needs the number of steps"));
-  EXPECT_THAT(refusal("linear", {.total_steps = 5, .warmup_steps = 6}), HasSubstr("more than the 5 steps"));
+  EXPECT_THAT(refusal("linear", {.total_steps = 5, .warmup_steps = 6}),
+              HasSubstr("more than the 5 steps"));
   EXPECT_THAT(refusal("linear", {.total_steps = 5, .warmup_steps = -1}), HasSubstr("found -1"));
   EXPECT_THAT(refusal("cosine", {.total_steps = 5, .min_ratio = 1.5}), HasSubstr("found 1.5"));
   EXPECT_THAT(refusal("cosine", {.total_steps = 5, .min_ratio = NAN}), HasSubstr("found nan"));
   EXPECT_THAT(refusal("constant", {.min_ratio = 0.1}), HasSubstr("never ends"));
-  EXPECT_THAT(refusal("wsd", {.total_steps = 10, .warmup_steps = 5, .decay_steps = 6}), HasSubstr("does not fit"));
+  EXPECT_THAT(refusal("wsd", {.total_steps = 10, .warmup_steps = 5, .decay_steps = 6}),
+              HasSubstr("does not fit"));
 }
 
 }  // namespace

@@ -12,7 +12,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// The communicator as its owner would hold it, for a rank that on_ranks() lends.
-std::unique_ptr<Communicator> whole(Communicator& group) { return group.split(0, group.rank()); }
+std::unique_ptr<Communicator> whole(Communicator& group) {
+  return group.split(0, group.rank());
+}
 
 TEST(Grid, TpVariesFastest) {
   test::on_ranks(8, [&](Communicator& group) {
@@ -24,7 +26,8 @@ TEST(Grid, TpVariesFastest) {
     int ranks[8];
     const int mine = group.rank();
     const auto gathered = [&](Communicator& part) {
-      part.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ranks, part.size())), "ranks of a part");
+      part.all_gather(std::as_bytes(std::span(&mine, 1)),
+                      std::as_writable_bytes(std::span(ranks, part.size())), "ranks of a part");
       return std::vector<int>(ranks, ranks + part.size());
     };
     const int row = 4 * (mine / 4), column = mine % 4;
@@ -39,8 +42,8 @@ TEST(Grid, AProductOtherThanTheRanksIsRefusedWithWhatFits) {
     const auto mesh = Mesh::create(whole(group), {.dp = 2, .tp = 3});
     ASSERT_FALSE(mesh);
     EXPECT_EQ(mesh.error().code, Errc::usage);
-    EXPECT_THAT(mesh.error().what,
-                AllOf(HasSubstr("dp 2 x tp 3 does not make 4 ranks"), HasSubstr("dp 4 x tp 1, dp 2 x tp 2, dp 1 x tp 4")));
+    EXPECT_THAT(mesh.error().what, AllOf(HasSubstr("dp 2 x tp 3 does not make 4 ranks"),
+                                         HasSubstr("dp 4 x tp 1, dp 2 x tp 2, dp 1 x tp 4")));
   });
   for (const Grid wrong : {Grid{0, 4}, Grid{-2, -2}, Grid{1 << 30, 1 << 30}, Grid{65536, 65536}})
     EXPECT_FALSE(check_fits(wrong, 4)) << to_string(wrong);

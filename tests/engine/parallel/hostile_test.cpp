@@ -20,7 +20,8 @@ TEST(Hostile, PausesChangeNoBit) {
     const int rank = world->rank();
     const Mesh mesh = value_or_throw(Mesh::create(std::move(world), {.dp = 2, .tp = 2}));
     std::vector<float> values(5000);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(uniform(3, rank, i));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(uniform(3, rank, i));
     sum(mesh.tp(), std::span(values), "partial outputs");
     sum(mesh.dp(), std::span(values), "gradients");
     barrier(mesh.world(), "the end of the step");
@@ -32,7 +33,8 @@ TEST(Hostile, PausesChangeNoBit) {
   });
   for (std::uint64_t seed = 0; seed < 50; ++seed)
     test::on_ranks(4, [&](Communicator& group) {
-      const auto values = work(make_hostile(group.split(0, group.rank()), {.seed = seed, .longest_pause = 50}));
+      const auto values =
+          work(make_hostile(group.split(0, group.rank()), {.seed = seed, .longest_pause = 50}));
       EXPECT_EQ(values, quiet);
     });
 }
@@ -40,7 +42,8 @@ TEST(Hostile, PausesChangeNoBit) {
 TEST(Hostile, FailsAtTheCallItWasToldTo) {
   const auto run = [](std::int64_t fail_at) {
     test::on_ranks(3, [&](Communicator& group) {
-      const auto hostile = make_hostile(group.split(0, group.rank()), {.fail_at = group.rank() == 1 ? fail_at : -1});
+      const auto hostile =
+          make_hostile(group.split(0, group.rank()), {.fail_at = group.rank() == 1 ? fail_at : -1});
       const auto part = hostile->split(0, group.rank());          // call 0
       for (int i = 0; i < 5; ++i) barrier(*part, "one of five");  // calls 1 .. 5
     });
@@ -49,7 +52,9 @@ TEST(Hostile, FailsAtTheCallItWasToldTo) {
     try {
       run(call);
       ADD_FAILURE() << call;
-    } catch (const Failure& failure) { EXPECT_THAT(failure.what(), HasSubstr("a made-up failure")); }
+    } catch (const Failure& failure) {
+      EXPECT_THAT(failure.what(), HasSubstr("a made-up failure"));
+    }
   }
   EXPECT_NO_THROW(run(6));
 }
@@ -59,7 +64,8 @@ TEST(Hostile, ARankThatNeverComesIsNamedByTheOthers) {
   const auto gave_up = others_gave_up.get_future().share();
   const auto work = [&](Communicator& group) {
     const bool stalls = group.rank() == 1;
-    const auto own = make_hostile(group.split(0, group.rank()), {.stall_at = stalls ? 2 : -1, .stall = [&] { gave_up.wait(); }});
+    const auto own = make_hostile(group.split(0, group.rank()),
+                                  {.stall_at = stalls ? 2 : -1, .stall = [&] { gave_up.wait(); }});
     for (int i = 0; i < 3; ++i) {
       try {
         barrier(*own, "a step");

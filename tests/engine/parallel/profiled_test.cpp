@@ -15,7 +15,8 @@ class Told final : public Spans {
  public:
   bool recording() override { return on; }
   void begin(SpanStart span) override {
-    lines.push_back(std::string(span.name) + " " + std::to_string(static_cast<int>(span.work.bytes)) + ": " + span.detail);
+    lines.push_back(std::string(span.name) + " " +
+                    std::to_string(static_cast<int>(span.work.bytes)) + ": " + span.detail);
   }
   void end() noexcept override { ++ended; }
   bool wants_shapes() const override { return false; }
@@ -25,7 +26,9 @@ class Told final : public Spans {
   std::size_t ended = 0;
 };
 
-std::span<std::byte> bytes(auto& values) { return std::as_writable_bytes(std::span(values)); }
+std::span<std::byte> bytes(auto& values) {
+  return std::as_writable_bytes(std::span(values));
+}
 
 TEST(ProfiledCommunicator, TellsOfEveryCollectiveOfAGroupAndOfThoseSplitOff) {
   on_ranks(2, [](Communicator& group) {
@@ -41,8 +44,9 @@ TEST(ProfiledCommunicator, TellsOfEveryCollectiveOfAGroupAndOfThoseSplitOff) {
     half->broadcast_idle(bytes(mine), 1, "a long wait");
     EXPECT_THAT(all, testing::ElementsAre(0, 7, 1, 7));
     EXPECT_EQ(mine[0], 1);  // rank 0 of the half is rank 1
-    EXPECT_THAT(told.lines, testing::ElementsAre("all_gather 8: a gathering", "all_to_all 4: an exchange", "broadcast 8: a broadcast",
-                                                 "broadcast_idle 8: a long wait"));
+    EXPECT_THAT(told.lines,
+                testing::ElementsAre("all_gather 8: a gathering", "all_to_all 4: an exchange",
+                                     "broadcast 8: a broadcast", "broadcast_idle 8: a long wait"));
     EXPECT_EQ(told.ended, 4u);
     told.on = false;
     half->broadcast(bytes(mine), 0, "a broadcast that nobody hears of");

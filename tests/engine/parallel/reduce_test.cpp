@@ -15,7 +15,8 @@ namespace {
 
 using test::on_ranks;
 
-/// What rank `rank` brings: values of very different sizes, so that another order of summation gives other bits.
+/// What rank `rank` brings: values of very different sizes, so that another order of summation
+/// gives other bits.
 template <class T>
 std::vector<T> values_of(int rank, std::size_t n) {
   std::vector<T> values(n);
@@ -39,7 +40,8 @@ std::vector<T> sum_in_order(int ranks, std::size_t n) {
 
 template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 TEST(Reduce, SumIsTheLoopOverTheRanksInTheirOrder) {
@@ -50,10 +52,12 @@ TEST(Reduce, SumIsTheLoopOverTheRanksInTheirOrder) {
       on_ranks(ranks, [&](Communicator& group) {
         auto values = values_of<float>(group.rank(), n);
         sum(group, std::span(values), "a test's sum");
-        EXPECT_TRUE(same_bits(values, expected)) << "rank " << group.rank() << " of " << ranks << ", " << n << " floats";
+        EXPECT_TRUE(same_bits(values, expected))
+            << "rank " << group.rank() << " of " << ranks << ", " << n << " floats";
         auto wide = values_of<double>(group.rank(), n);
         sum(group, std::span(wide), "a test's sum of doubles");
-        EXPECT_TRUE(same_bits(wide, expected_wide)) << "rank " << group.rank() << " of " << ranks << ", " << n << " doubles";
+        EXPECT_TRUE(same_bits(wide, expected_wide))
+            << "rank " << group.rank() << " of " << ranks << ", " << n << " doubles";
       });
     }
 }
@@ -98,12 +102,16 @@ TEST(Reduce, MaxTakesTheLargestAndKeepsNan) {
 TEST(Gather, StringsOfAnyLengthComeByRank) {
   for (const int ranks : {1, 2, 5})
     on_ranks(ranks, [&](Communicator& group) {
-      const auto of = [](int rank) { return std::string(rank * 1000 % 3001, static_cast<char>('a' + rank)); };  // rank 0 gives nothing
+      const auto of = [](int rank) {
+        return std::string(rank * 1000 % 3001, static_cast<char>('a' + rank));
+      };  // rank 0 gives nothing
       const auto all = gather_strings(group, of(group.rank()), "uneven strings");
       ASSERT_EQ(all.size(), static_cast<std::size_t>(ranks));
       for (int r = 0; r < ranks; ++r) EXPECT_EQ(all[r], of(r));
-      const auto even = gather_strings(group, std::string(2, static_cast<char>('A' + group.rank())), "even strings");
-      for (int r = 0; r < ranks; ++r) EXPECT_EQ(even[r], std::string(2, static_cast<char>('A' + r)));
+      const auto even = gather_strings(group, std::string(2, static_cast<char>('A' + group.rank())),
+                                       "even strings");
+      for (int r = 0; r < ranks; ++r)
+        EXPECT_EQ(even[r], std::string(2, static_cast<char>('A' + r)));
       EXPECT_EQ(gather_strings(group, "", "empty strings"), std::vector<std::string>(ranks));
     });
 }

@@ -19,13 +19,17 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::span<std::byte> bytes(auto& values) { return std::as_writable_bytes(std::span(values)); }
+std::span<std::byte> bytes(auto& values) {
+  return std::as_writable_bytes(std::span(values));
+}
 
 /// The error with which `call` throws a Failure.
 Error error_of(const auto& call) {
   try {
     call();
-  } catch (const Failure& failure) { return failure.error(); }
+  } catch (const Failure& failure) {
+    return failure.error();
+  }
   return {Errc::internal, "nothing was thrown"};
 }
 
@@ -93,7 +97,8 @@ TEST(ThreadGroup, AbortWakesEveryRankAlsoOfGroupsThatWereSplitOff) {
     const Error error = error_of([&] {
       int value = 0;
       std::span<int> data(&value, 1);
-      if (world.rank() == 2) pair->broadcast_idle(std::as_writable_bytes(data), 1, "the next message");
+      if (world.rank() == 2)
+        pair->broadcast_idle(std::as_writable_bytes(data), 1, "the next message");
       barrier(world.rank() == 0 ? *pair : world, "gradients of step 7");
       barrier(world, "gradients of step 8");
     });
@@ -110,12 +115,15 @@ TEST(ThreadGroup, AMissedDeadlineNamesTheWaitAndWhoIsMissing) {
   ThreadGroup group(4, {.deadline = std::chrono::milliseconds(30)});
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int r = 0; r < 4; ++r) ranks.push_back(group.rank(r));
-  auto other = std::async(std::launch::async, [&] { return error_of([&] { barrier(*ranks[2], "gradients of step 7"); }); });
+  auto other = std::async(std::launch::async, [&] {
+    return error_of([&] { barrier(*ranks[2], "gradients of step 7"); });
+  });
   const Error mine = error_of([&] { barrier(*ranks[0], "gradients of step 7"); });
   const Error theirs = other.get();
   // One of the two gives up first and ends the group; the other one hears of it.
   EXPECT_TRUE(mine.code == Errc::timeout || theirs.code == Errc::timeout);
-  for (const Error& error : {mine, theirs}) EXPECT_THAT(error.what, AllOf(HasSubstr("'gradients of step 7'"), HasSubstr("waited 0.03 s")));
+  for (const Error& error : {mine, theirs})
+    EXPECT_THAT(error.what, AllOf(HasSubstr("'gradients of step 7'"), HasSubstr("waited 0.03 s")));
   EXPECT_THAT(mine.what, HasSubstr("1, 3"));
   EXPECT_EQ(error_of([&] { barrier(*ranks[1], "too late"); }).code, Errc::closed);
 }
@@ -125,7 +133,8 @@ TEST(ThreadGroup, AnIdleWaitHasNoDeadline) {
   auto leader = group.rank(0), follower = group.rank(1);
   int value = 0;
   auto idle = std::async(std::launch::async, [&] {
-    return error_of([&] { follower->broadcast_idle(std::as_writable_bytes(std::span(&value, 1)), 0, "mail"); });
+    return error_of(
+        [&] { follower->broadcast_idle(std::as_writable_bytes(std::span(&value, 1)), 0, "mail"); });
   });
   EXPECT_EQ(idle.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   leader.reset();
@@ -145,7 +154,8 @@ TEST(ThreadGroup, WhoWaitsForARankThatLeftHearsItAtOnce) {
 
 TEST(ThreadGroup, CallsThatDoNotMatchAreABugThatNamesBoth) {
   std::atomic<int> bugs = 0;
-  const auto expect_bug = [&](const auto& call, const std::string& first, const std::string& second) {
+  const auto expect_bug = [&](const auto& call, const std::string& first,
+                              const std::string& second) {
     try {
       call();
       ADD_FAILURE() << "no error";
@@ -156,8 +166,8 @@ TEST(ThreadGroup, CallsThatDoNotMatchAreABugThatNamesBoth) {
   };
   on_ranks(2, [&](Communicator& group) {
     std::vector<char> data(group.rank() == 0 ? 8 : 12);
-    expect_bug([&] { group.broadcast(bytes(data), 0, "a message"); }, "rank 0 calls broadcast of 8 bytes",
-               "rank 1 calls broadcast of 12 bytes");
+    expect_bug([&] { group.broadcast(bytes(data), 0, "a message"); },
+               "rank 0 calls broadcast of 8 bytes", "rank 1 calls broadcast of 12 bytes");
   });
   on_ranks(2, [&](Communicator& group) {
     std::vector<char> data(4), all(8);
@@ -168,11 +178,13 @@ TEST(ThreadGroup, CallsThatDoNotMatchAreABugThatNamesBoth) {
           else
             group.all_gather(bytes(data), bytes(all), "statistics");
         },
-        "broadcast of 4 bytes with root 0 ('a message')", "all_gather of 4 bytes with root 0 ('statistics')");
+        "broadcast of 4 bytes with root 0 ('a message')",
+        "all_gather of 4 bytes with root 0 ('statistics')");
   });
   on_ranks(2, [&](Communicator& group) {
     std::vector<char> data(4);
-    expect_bug([&] { group.broadcast(bytes(data), group.rank(), "a message"); }, "with root 0", "with root 1");
+    expect_bug([&] { group.broadcast(bytes(data), group.rank(), "a message"); }, "with root 0",
+               "with root 1");
   });
   EXPECT_EQ(bugs, 6);
 }
@@ -200,7 +212,8 @@ TEST(OneRank, CopiesAndEndsByItsOwnWords) {
   EXPECT_EQ(theirs, mine);
   EXPECT_EQ(alone.split(3, 4)->size(), 1);
   alone.abort("enough");
-  EXPECT_THAT(error_of([&] { alone.broadcast(bytes(mine), 0, "more"); }).what, HasSubstr("'more': rank 0 ended: enough"));
+  EXPECT_THAT(error_of([&] { alone.broadcast(bytes(mine), 0, "more"); }).what,
+              HasSubstr("'more': rank 0 ended: enough"));
 }
 
 }  // namespace

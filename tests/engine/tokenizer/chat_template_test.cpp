@@ -1,4 +1,5 @@
-// Chat templates against renderings made with Jinja2 itself, and the language against what Jinja2 does.
+// Chat templates against renderings made with Jinja2 itself, and the language against what Jinja2
+// does.
 #include "engine/tokenizer/chat_template.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +18,11 @@ const std::string data = TROUPE_TEST_DATA;
 /// The template that a row of renders.jsonl names.
 Result<ChatTemplate> named_template(const std::string& name) {
   constexpr std::string_view prefix = "tokenizer_config:";
-  if (!name.starts_with(prefix)) return ChatTemplate::load(data + "/chat_templates/" + name + ".jinja");
+  if (!name.starts_with(prefix))
+    return ChatTemplate::load(data + "/chat_templates/" + name + ".jinja");
   const std::string folder = name.substr(prefix.size());
-  return ChatTemplate::load(data + (folder == "digit-completion" ? "/models/" : "/tokenizers/") + folder);
+  return ChatTemplate::load(data + (folder == "digit-completion" ? "/models/" : "/tokenizers/") +
+                            folder);
 }
 
 std::optional<std::string> optional_text(const Json& row, std::string_view key) {
@@ -63,7 +66,8 @@ TEST(ChatTemplate, RendersWhatJinja2Renders) {
     if (const Json* spans = row.find("assistant_spans")) {
       Json::Array found;
       for (const auto& [begin, stop] : rendered->assistant_spans)
-        found.push_back(Json::Array{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(stop)});
+        found.push_back(
+            Json::Array{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(stop)});
       EXPECT_EQ(Json(found), *spans);
       EXPECT_TRUE(chat->has_generation());
     }
@@ -86,46 +90,80 @@ std::string shown(const std::string& source, const std::string& kwargs = "{}") {
 TEST(Jinja, PrintsWhatJinja2Prints) {
   const std::map<std::string, std::string> cases = {
       {"{{ 7 // -2 }} {{ 7 % -3 }} {{ 2 ** 10 }} {{ 1 / 4 }} {{ -2 ** 2 }}", "-4 -2 1024 0.25 4"},
-      {"{{ 1.0 }} {{ 1e20 }} {{ 0.00001 }} {{ 3 * 'ab' }} {{ [1, 'a', None, true] }}", "1.0 1e+20 1e-05 ababab [1, 'a', None, True]"},
+      {"{{ 1.0 }} {{ 1e20 }} {{ 0.00001 }} {{ 3 * 'ab' }} {{ [1, 'a', None, true] }}",
+       "1.0 1e+20 1e-05 ababab [1, 'a', None, True]"},
       {"{{ {'a': [1, (2,)], 'b': {}} }}", "{'a': [1, (2,)], 'b': {}}"},
       {"{{ 'a' ~ 1 ~ none }} {{ 'x' if false }}|", "a1None |"},
-      {"{{ 'héllo'[1] }} {{ 'héllo'[::-1] }} {{ [1,2,3,4][-3:-1] }} {{ 'héllo'|length }}", "é olléh [2, 3] 5"},
-      {"{{ 1 < 2 < 3 }} {{ 1 in [1] }} {{ 'b' not in 'abc' }} {{ not 1 == 2 }}", "True True False True"},
-      {"{% for a, b in {'x': 1, 'y': 2}.items() %}{{ loop.index }}{{ a }}{{ b }}{{ ',' if not loop.last }}{% endfor %}", "1x1,2y2"},
-      {"{% for i in range(5) if i is odd %}{{ i }}{{ loop.length }}{% else %}none{% endfor %}", "1232"},
+      {"{{ 'héllo'[1] }} {{ 'héllo'[::-1] }} {{ [1,2,3,4][-3:-1] }} {{ 'héllo'|length }}",
+       "é olléh [2, 3] 5"},
+      {"{{ 1 < 2 < 3 }} {{ 1 in [1] }} {{ 'b' not in 'abc' }} {{ not 1 == 2 }}",
+       "True True False True"},
+      {"{% for a, b in {'x': 1, 'y': 2}.items() %}{{ loop.index }}{{ a }}{{ b }}{{ ',' if not "
+       "loop.last }}{% endfor %}",
+       "1x1,2y2"},
+      {"{% for i in range(5) if i is odd %}{{ i }}{{ loop.length }}{% else %}none{% endfor %}",
+       "1232"},
       {"{% for i in [] %}x{% else %}none{% endfor %}", "none"},
-      {"{% for i in range(9) %}{% if i == 2 %}{% continue %}{% endif %}{% if i == 4 %}{% break %}{% endif %}{{ i }}{% endfor %}", "013"},
-      {"{% set ns = namespace(n=0) %}{% for i in range(3) %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}", "3"},
+      {"{% for i in range(9) %}{% if i == 2 %}{% continue %}{% endif %}{% if i == 4 %}{% break "
+       "%}{% endif %}{{ i }}{% endfor %}",
+       "013"},
+      {"{% set ns = namespace(n=0) %}{% for i in range(3) %}{% set ns.n = ns.n + i %}{% endfor "
+       "%}{{ ns.n }}",
+       "3"},
       {"{% set x = 1 %}{% for i in [1] %}{% set x = 2 %}{% endfor %}{{ x }}", "1"},
-      {"{% macro m(a, b='B') %}<{{ a }}{{ b }}{{ varargs }}{{ kwargs }}>{% endmacro %}{{ m(1) }}{{ m(1, 2, 3, z=4) }}",
+      {"{% macro m(a, b='B') %}<{{ a }}{{ b }}{{ varargs }}{{ kwargs }}>{% endmacro %}{{ m(1) }}{{ "
+       "m(1, 2, 3, z=4) }}",
        "<1B(){}><12(3,){'z': 4}>"},
-      {"{% macro m() %}[{{ caller(2) }}]{% endmacro %}{% call(x) m() %}{{ x * 2 }}{% endcall %}", "[4]"},
+      {"{% macro m() %}[{{ caller(2) }}]{% endmacro %}{% call(x) m() %}{{ x * 2 }}{% endcall %}",
+       "[4]"},
       {"{% set x %}a{{ 1 }}{% endset %}{{ x|upper }}{% filter upper %}b{% endfilter %}", "A1B"},
       {"{% with a = 1, b = 2 %}{{ a + b }}{% endwith %}{{ a is defined }}", "3False"},
-      {"{% for x in [[1, [2]]] recursive %}{% if x is iterable %}({{ loop(x) }}){% else %}{{ x }}{% endif %}{% endfor %}", "(1(2))"},
-      {"{{ [3,1,2]|sort|join(',') }} {{ ['b','A']|sort }} {{ [1,2,3]|sum }} {{ [1,2,2]|unique|list }}", "1,2,3 ['A', 'b'] 6 [1, 2]"},
-      {"{{ [{'a':1},{'a':2}]|map(attribute='a')|list }} {{ [{'a':1},{'b':2}]|selectattr('a', 'defined')|list }}", "[1, 2] [{'a': 1}]"},
-      {"{{ ['a','b']|map('upper')|join }} {{ [1,2,3]|reject('odd')|list }} {{ 'abc'|reverse }} {{ [1,2]|first }}{{ [1,2]|last }}",
+      {"{% for x in [[1, [2]]] recursive %}{% if x is iterable %}({{ loop(x) }}){% else %}{{ x "
+       "}}{% endif %}{% endfor %}",
+       "(1(2))"},
+      {"{{ [3,1,2]|sort|join(',') }} {{ ['b','A']|sort }} {{ [1,2,3]|sum }} {{ [1,2,2]|unique|list "
+       "}}",
+       "1,2,3 ['A', 'b'] 6 [1, 2]"},
+      {"{{ [{'a':1},{'a':2}]|map(attribute='a')|list }} {{ [{'a':1},{'b':2}]|selectattr('a', "
+       "'defined')|list }}",
+       "[1, 2] [{'a': 1}]"},
+      {"{{ ['a','b']|map('upper')|join }} {{ [1,2,3]|reject('odd')|list }} {{ 'abc'|reverse }} {{ "
+       "[1,2]|first }}{{ [1,2]|last }}",
        "AB [2] cba 12"},
       {"{{ x|default('d') }} {{ ''|default('e', true) }} {{ none|default('f') }}", "d e None"},
-      {"{{ '  a b '|trim }}|{{ 'a-b c'|title }}|{{ 'aXbX'|replace('X', '-', 1) }}|{{ 'a\nb'|indent(2) }}", "a b|A-B C|a-bX|a\n  b"},
-      {"{{ 'a,b,,c'.split(',') }} {{ ' a  b '.split() }} {{ 'a b c'.split(' ', 1) }} {{ 'a b c'.rsplit(' ', 1) }}",
+      {"{{ '  a b '|trim }}|{{ 'a-b c'|title }}|{{ 'aXbX'|replace('X', '-', 1) }}|{{ "
+       "'a\nb'|indent(2) }}",
+       "a b|A-B C|a-bX|a\n  b"},
+      {"{{ 'a,b,,c'.split(',') }} {{ ' a  b '.split() }} {{ 'a b c'.split(' ', 1) }} {{ 'a b "
+       "c'.rsplit(' ', 1) }}",
        "['a', 'b', '', 'c'] ['a', 'b'] ['a', 'b c'] ['a b', 'c']"},
-      {"{{ 'xxaxx'.strip('x') }} {{ 'abc'.startswith(('z', 'a')) }} {{ 'abc'.find('c') }} {{ '%s=%05.1f' % ('a', 2) }} {{ "
+      {"{{ 'xxaxx'.strip('x') }} {{ 'abc'.startswith(('z', 'a')) }} {{ 'abc'.find('c') }} {{ "
+       "'%s=%05.1f' % ('a', 2) }} {{ "
        "'{}-{1}'.format(1, 2) if false }}",
        "a True 2 a=002.0 "},
-      {"{{ {'b': 'é', 'a': [1.5, none, true]}|tojson }}", "{\"b\": \"é\", \"a\": [1.5, null, true]}"},
-      {"{{ {'b': 1, 'a': []}|tojson(indent=2, sort_keys=true) }}", "{\n  \"a\": [],\n  \"b\": 1\n}"},
+      {"{{ {'b': 'é', 'a': [1.5, none, true]}|tojson }}",
+       "{\"b\": \"é\", \"a\": [1.5, null, true]}"},
+      {"{{ {'b': 1, 'a': []}|tojson(indent=2, sort_keys=true) }}",
+       "{\n  \"a\": [],\n  \"b\": 1\n}"},
       {"{{ 'é<>'|tojson(ensure_ascii=true) }} {{ 'a<b'|e }}", "\"\\u00e9<>\" a&lt;b"},
       {"{{ strftime_now('%d %b %Y') }}", "15 Jan 2025"},
-      {"{{ x }}[{{ x.y if x is not undefined else '' }}]{{ ''.__class__ }}{{ {}.a }}{{ {}['a'] }}{{ [1][5] }}", "[]"},
-      {"{{ {'items': 1}['items'] }} {{ {'a': 1}.get('b', 2) }} {{ {'a': 1}.keys()|list }}", "1 2 ['a']"},
-      {"{{ 5 is divisibleby 5 }} {{ 'a' is string }} {{ {} is mapping }} {{ 1 is sameas 1 }} {{ none is none }} {{ 1 is in [1] }}",
+      {"{{ x }}[{{ x.y if x is not undefined else '' }}]{{ ''.__class__ }}{{ {}.a }}{{ {}['a'] "
+       "}}{{ [1][5] }}",
+       "[]"},
+      {"{{ {'items': 1}['items'] }} {{ {'a': 1}.get('b', 2) }} {{ {'a': 1}.keys()|list }}",
+       "1 2 ['a']"},
+      {"{{ 5 is divisibleby 5 }} {{ 'a' is string }} {{ {} is mapping }} {{ 1 is sameas 1 }} {{ "
+       "none is none }} {{ 1 is in [1] }}",
        "True True True True True True"},
       {"{{ 'it''s' }}{{ \"\\u00e9\\x41\\n\" }}{{ 1_000 }}", "itséA\n1000"},
-      {"{{ [1,2,3,4,5]|batch(2)|list }} {{ [1,2,3]|slice(2)|list }}", "[[1, 2], [3, 4], [5]] [[1, 2], [3]]"},
-      {"{% for k, v in [{'r':'a','n':1},{'r':'b','n':2},{'r':'a','n':3}]|groupby('r') %}{{ k }}{{ v|length }}{% endfor %}", "a2b1"},
-      {"{{ '3'|int + '2.5'|float }} {{ 2.5|round }} {{ 3.14159|round(2) }} {{ -3|abs }} {{ 'x'|int(7) }}", "5.5 2.0 3.14 3 7"},
+      {"{{ [1,2,3,4,5]|batch(2)|list }} {{ [1,2,3]|slice(2)|list }}",
+       "[[1, 2], [3, 4], [5]] [[1, 2], [3]]"},
+      {"{% for k, v in [{'r':'a','n':1},{'r':'b','n':2},{'r':'a','n':3}]|groupby('r') %}{{ k }}{{ "
+       "v|length }}{% endfor %}",
+       "a2b1"},
+      {"{{ '3'|int + '2.5'|float }} {{ 2.5|round }} {{ 3.14159|round(2) }} {{ -3|abs }} {{ "
+       "'x'|int(7) }}",
+       "5.5 2.0 3.14 3 7"},
       {"{% set a, b = 1, 2 %}{{ a }}{{ b }}{{ true }}{{ True and 'yes' or 'no' }}", "12Trueyes"},
       {"{% raw %}{{ x }}{% endraw %}{# gone #}!", "{{ x }}!"},
   };
@@ -183,9 +221,12 @@ TEST(Jinja, StopsHostileTemplates) {
   const std::vector<std::string> hostile = {
       "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
       "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-      "{% set ns = namespace(x='aaaaaaaaaa') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x|length }}",
-      "{% set ns = namespace(x=[]) %}{% for i in range(90000) %}{% set ns.x = [ns.x] %}{% endfor %}",
-      "{% set ns = namespace(x=[1]) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
+      "{% set ns = namespace(x='aaaaaaaaaa') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x "
+      "%}{% endfor %}{{ ns.x|length }}",
+      "{% set ns = namespace(x=[]) %}{% for i in range(90000) %}{% set ns.x = [ns.x] %}{% endfor "
+      "%}",
+      "{% set ns = namespace(x=[1]) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}{% "
+      "endfor %}{{ ns.x }}",
       "{{ 'a' * 999999999999 }}",
       "{{ [1] * 999999999 }}",
       "{{ 'x'|center(9999999999) }}",
@@ -200,21 +241,26 @@ TEST(Jinja, StopsHostileTemplates) {
       "{{ 1" + repeated(" if 1", 100000) + " }}",
       "{% if 1 %}" + repeated("{% elif 1 %}", 50000) + "{% endif %}",
   };
-  for (const std::string& source : hostile) EXPECT_TRUE(shown(source).starts_with("error: ")) << source.substr(0, 80);
+  for (const std::string& source : hostile)
+    EXPECT_TRUE(shown(source).starts_with("error: ")) << source.substr(0, 80);
 }
 
 TEST(Jinja, LetsNamespacesHoldThemselves) {
-  EXPECT_EQ(shown("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns.me.me is defined }}"), "True");
-  EXPECT_EQ(shown("{% set ns = namespace() %}{% for i in range(99999) %}{% if i % 1000 == 0 %}{% set ns.p = namespace(p=ns) %}{% endif "
+  EXPECT_EQ(shown("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns.me.me is defined }}"),
+            "True");
+  EXPECT_EQ(shown("{% set ns = namespace() %}{% for i in range(99999) %}{% if i % 1000 == 0 %}{% "
+                  "set ns.p = namespace(p=ns) %}{% endif "
                   "%}{% endfor %}ok"),
             "ok");
 }
 
 TEST(ChatTemplate, CountsSpansInCodePoints) {
-  const auto chat = value_or_throw(
-      ChatTemplate::parse("é{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}|{% endfor %}", "test"));
+  const auto chat = value_or_throw(ChatTemplate::parse(
+      "é{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}|{% endfor %}",
+      "test"));
   RenderInput input;
-  input.messages = value_or_throw(parse_json(R"([{"content": "日本"}, {"content": ""}, {"content": "abc"}])", "test"));
+  input.messages = value_or_throw(
+      parse_json(R"([{"content": "日本"}, {"content": ""}, {"content": "abc"}])", "test"));
   const auto rendered = value_or_throw(chat.render(input));
   EXPECT_EQ(rendered.text, "é日本||abc|");
   using Spans = std::vector<std::pair<std::size_t, std::size_t>>;

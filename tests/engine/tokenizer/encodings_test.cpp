@@ -27,7 +27,8 @@ std::vector<TokenId> ids_of(const Json& list) {
 TEST_P(Encodings, AreThoseOfTheReferenceLibrary) {
   const Tokenizer tokenizer = value_or_throw(Tokenizer::load(data + "/" + GetParam().folder));
   const Json texts = value_or_throw(read_json(data + "/expected/encodings/texts.json"));
-  const Json expected = value_or_throw(read_json(data + "/expected/encodings/" + GetParam().name + ".json"));
+  const Json expected =
+      value_or_throw(read_json(data + "/expected/encodings/" + GetParam().name + ".json"));
   ASSERT_EQ(texts.array().size(), expected.find("ids")->array().size());
   ASSERT_GT(texts.array().size(), 50u);
   for (std::size_t i = 0; i < texts.array().size(); ++i) {
@@ -36,18 +37,23 @@ TEST_P(Encodings, AreThoseOfTheReferenceLibrary) {
     const auto ids = ids_of(expected.find("ids")->array()[i]);
     EXPECT_EQ(tokenizer.encode(text, false), ids);
     EXPECT_EQ(tokenizer.encode(text, true), ids_of(expected.find("ids_with_special")->array()[i]));
-    EXPECT_EQ(tokenizer.decode(ids, true), expected.find("decoded_skip_special")->array()[i].string());
+    EXPECT_EQ(tokenizer.decode(ids, true),
+              expected.find("decoded_skip_special")->array()[i].string());
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, Encodings,
-                         testing::Values(Case{"stories260k", "models/stories260k/hf"}, Case{"tinystories-656k", "models/tinystories-656k"},
-                                         Case{"gpt2", "tokenizers/gpt2"}, Case{"qwen2.5", "tokenizers/qwen2.5"},
-                                         Case{"minimind", "tokenizers/minimind"}, Case{"mistral-7b", "tokenizers/mistral-7b"}),
+                         testing::Values(Case{"stories260k", "models/stories260k/hf"},
+                                         Case{"tinystories-656k", "models/tinystories-656k"},
+                                         Case{"gpt2", "tokenizers/gpt2"},
+                                         Case{"qwen2.5", "tokenizers/qwen2.5"},
+                                         Case{"minimind", "tokenizers/minimind"},
+                                         Case{"mistral-7b", "tokenizers/mistral-7b"}),
                          [](const auto& chosen) {
                            std::string name = chosen.param.name;
                            std::replace_if(
-                               name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+                               name.begin(), name.end(),
+                               [](char c) { return c == '.' || c == '-'; }, '_');
                            return name;
                          });
 

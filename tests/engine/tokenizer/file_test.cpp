@@ -16,7 +16,8 @@ namespace {
 
 /// Loads a tokenizer.json with this text.
 Result<Tokenizer> load_text(const std::string& text) {
-  const std::string path = testing::TempDir() + "/troupe_tokenizer_" + std::to_string(::getpid()) + ".json";
+  const std::string path =
+      testing::TempDir() + "/troupe_tokenizer_" + std::to_string(::getpid()) + ".json";
   std::ofstream(path) << text;
   auto out = Tokenizer::load(path);
   std::filesystem::remove(path);
@@ -24,9 +25,12 @@ Result<Tokenizer> load_text(const std::string& text) {
 }
 
 /// A file with this model and these further members (", \"normalizer\": ...").
-std::string file(const std::string& model, const std::string& rest = "") { return cat("{\"model\": ", model, rest, "}"); }
+std::string file(const std::string& model, const std::string& rest = "") {
+  return cat("{\"model\": ", model, rest, "}");
+}
 
-const std::string tiny_model = R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]})";
+const std::string tiny_model =
+    R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]})";
 
 void expect_refused(const std::string& text, Errc code, const std::string& part) {
   const auto loaded = load_text(text);
@@ -45,12 +49,19 @@ TEST(TokenizerFile, NamesWhatIsMissing) {
 
 TEST(TokenizerFile, RefusesWhatItDoesNotHaveByName) {
   expect_refused(file(R"({"type": "Trigram", "vocab": []})"), Errc::unsupported, "Trigram");
-  expect_refused(file(tiny_model, R"(, "normalizer": {"type": "Rot13"})"), Errc::unsupported, "Rot13");
-  expect_refused(file(tiny_model, R"(, "pre_tokenizer": {"type": "Sentences"})"), Errc::unsupported, "Sentences");
-  expect_refused(file(tiny_model, R"(, "decoder": {"type": "Rhymes"})"), Errc::unsupported, "Rhymes");
-  expect_refused(file(tiny_model, R"(, "post_processor": {"type": "Other"})"), Errc::unsupported, "Other");
-  expect_refused(file(tiny_model, R"(, "post_processor": {"type": "BertProcessing", "sep": ["x", 4000000], "cls": ["x", 0]})"),
-                 Errc::bad_input, "it adds the token 4000000, and the vocabulary has");
+  expect_refused(file(tiny_model, R"(, "normalizer": {"type": "Rot13"})"), Errc::unsupported,
+                 "Rot13");
+  expect_refused(file(tiny_model, R"(, "pre_tokenizer": {"type": "Sentences"})"), Errc::unsupported,
+                 "Sentences");
+  expect_refused(file(tiny_model, R"(, "decoder": {"type": "Rhymes"})"), Errc::unsupported,
+                 "Rhymes");
+  expect_refused(file(tiny_model, R"(, "post_processor": {"type": "Other"})"), Errc::unsupported,
+                 "Other");
+  expect_refused(
+      file(
+          tiny_model,
+          R"(, "post_processor": {"type": "BertProcessing", "sep": ["x", 4000000], "cls": ["x", 0]})"),
+      Errc::bad_input, "it adds the token 4000000, and the vocabulary has");
 }
 
 TEST(TokenizerFile, RefusesUnigramPiecesThatAreNone) {
@@ -69,49 +80,71 @@ TEST(TokenizerFile, RefusesUnigramPiecesThatAreNone) {
 
 TEST(TokenizerFile, RefusesCharacterMapsThatPointOutside) {
   const auto with = [](const std::string& map) {
-    return file(tiny_model, R"(, "normalizer": {"type": "Precompiled", "precompiled_charsmap": ")" + map + "\"}");
+    return file(tiny_model, R"(, "normalizer": {"type": "Precompiled", "precompiled_charsmap": ")" +
+                                map + "\"}");
   };
   expect_refused(with("?"), Errc::bad_input, "base64");
   expect_refused(with(""), Errc::bad_input, "0 bytes long");
   expect_refused(with("/////w=="), Errc::bad_input, "4294967295");
-  expect_refused(with("BAAAAAAEAAA="), Errc::bad_input, "points outside");  // one unit, whose children would be far away
+  expect_refused(with("BAAAAAAEAAA="), Errc::bad_input,
+                 "points outside");  // one unit, whose children would be far away
 }
 
 TEST(TokenizerFile, RefusesWordPiecesWithoutAnUnknownToken) {
-  expect_refused(file(R"({"type": "WordPiece", "vocab": {"a": 0}, "unk_token": "?"})"), Errc::bad_input, "\"?\"");
-  expect_refused(file(R"({"type": "WordPiece", "vocab": {"?": 0}, "unk_token": "?", "max_input_chars_per_word": -1})"), Errc::bad_input,
-                 "max_input_chars_per_word");
+  expect_refused(file(R"({"type": "WordPiece", "vocab": {"a": 0}, "unk_token": "?"})"),
+                 Errc::bad_input, "\"?\"");
+  expect_refused(
+      file(
+          R"({"type": "WordPiece", "vocab": {"?": 0}, "unk_token": "?", "max_input_chars_per_word": -1})"),
+      Errc::bad_input, "max_input_chars_per_word");
 }
 
 TEST(TokenizerFile, RefusesContradictoryIds) {
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []})"), Errc::bad_input, "two pieces");
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})"), Errc::bad_input, "-1");
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 4000000000}, "merges": []})"), Errc::bad_input, "4000000000");
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 1.5}, "merges": []})"), Errc::bad_input, "1.5");
-  expect_refused(file(tiny_model, R"(, "added_tokens": [{"id": 0, "content": "<s>"}])"), Errc::bad_input, "<s>");
-  expect_refused(file(tiny_model, R"(, "added_tokens": [{"id": 5, "content": "<s>"}, {"id": 5, "content": "<t>"}])"), Errc::bad_input,
-                 "two tokens");
-  expect_refused(file(tiny_model, R"(, "added_tokens": [{"id": 99999999999, "content": "<s>"}])"), Errc::bad_input, "99999999999");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []})"),
+                 Errc::bad_input, "two pieces");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})"), Errc::bad_input,
+                 "-1");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 4000000000}, "merges": []})"),
+                 Errc::bad_input, "4000000000");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 1.5}, "merges": []})"), Errc::bad_input,
+                 "1.5");
+  expect_refused(file(tiny_model, R"(, "added_tokens": [{"id": 0, "content": "<s>"}])"),
+                 Errc::bad_input, "<s>");
+  expect_refused(
+      file(tiny_model,
+           R"(, "added_tokens": [{"id": 5, "content": "<s>"}, {"id": 5, "content": "<t>"}])"),
+      Errc::bad_input, "two tokens");
+  expect_refused(file(tiny_model, R"(, "added_tokens": [{"id": 99999999999, "content": "<s>"}])"),
+                 Errc::bad_input, "99999999999");
 }
 
 TEST(TokenizerFile, RefusesMergesOfPiecesThatDoNotExist) {
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]})"), Errc::bad_input, "\"ab\"");
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0, "ab": 1}, "merges": [["a", "b"]]})"), Errc::bad_input, "\"b\"");
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]})"), Errc::bad_input, "merge 0");
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [3]})"), Errc::bad_input, "merge 0");
-  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [], "unk_token": "?"})"), Errc::bad_input, "\"?\"");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]})"),
+                 Errc::bad_input, "\"ab\"");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0, "ab": 1}, "merges": [["a", "b"]]})"),
+                 Errc::bad_input, "\"b\"");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]})"), Errc::bad_input,
+                 "merge 0");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [3]})"), Errc::bad_input,
+                 "merge 0");
+  expect_refused(file(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [], "unk_token": "?"})"),
+                 Errc::bad_input, "\"?\"");
 }
 
 TEST(TokenizerFile, RefusesRegularExpressionsThatCannotBeRead) {
   const auto with = [](const std::string& regex) {
-    return file(tiny_model, R"(, "pre_tokenizer": {"type": "Split", "behavior": "Isolated", "pattern": {"Regex": ")" + regex + R"("}})");
+    return file(
+        tiny_model,
+        R"(, "pre_tokenizer": {"type": "Split", "behavior": "Isolated", "pattern": {"Regex": ")" +
+            regex + R"("}})");
   };
   expect_refused(with("(a"), Errc::bad_input, "cannot be read");
   expect_refused(with("[a&&b]"), Errc::unsupported, "&&");
   expect_refused(with("a(?i)b|c"), Errc::unsupported, "options in the middle");
   expect_refused(with("[a[b]]"), Errc::unsupported, "class inside a class");
   expect_refused(with(std::string(100'000, 'a')), Errc::bad_input, "100000 bytes");
-  expect_refused(with(std::string(1000, '(') + std::string(1000, ')')), Errc::bad_input, "cannot be read");
+  expect_refused(with(std::string(1000, '(') + std::string(1000, ')')), Errc::bad_input,
+                 "cannot be read");
 }
 
 TEST(TokenizerFile, RefusesEndlessNesting) {
@@ -122,14 +155,15 @@ TEST(TokenizerFile, RefusesEndlessNesting) {
 
 TEST(Bpe, MergesThatRunInCirclesStillEnd) {
   // Each piece is made of the other: a merge always shortens the word, so there is an end.
-  auto loaded = load_text(
-      file(R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "aba": 3, "abab": 4}, "merges": ["a b", "ab a", "aba b", "ab ab"]})"));
+  auto loaded = load_text(file(
+      R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "aba": 3, "abab": 4}, "merges": ["a b", "ab a", "aba b", "ab ab"]})"));
   ASSERT_TRUE(loaded) << loaded.error().what;
   EXPECT_EQ(loaded->encode("ababab", false), (std::vector<TokenId>{4, 2}));
 }
 
 TEST(Bpe, ShortAndLongWordsMergeAlike) {
-  // 32 symbols are merged by scanning, more with the heap: a word of the same syllables must not show where the change is.
+  // 32 symbols are merged by scanning, more with the heap: a word of the same syllables must not
+  // show where the change is.
   auto loaded = load_text(file(
       R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4, "bc": 5, "abcabc": 6}, "merges": ["b c", "a b", "ab c", "a bc", "abc abc"]})"));
   ASSERT_TRUE(loaded) << loaded.error().what;
@@ -143,8 +177,10 @@ TEST(Bpe, ShortAndLongWordsMergeAlike) {
 }
 
 TEST(Bpe, MergesOutOfOrderAreDoneByRankAllTheSame) {
-  // "ab" and "c" merge before "a" and "b" do, wherever "ab" comes up: no trained table is so, and the library minds nothing.
-  auto loaded = load_text(file(R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4, "bc": 5},
+  // "ab" and "c" merge before "a" and "b" do, wherever "ab" comes up: no trained table is so, and
+  // the library minds nothing.
+  auto loaded = load_text(
+      file(R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4, "bc": 5},
     "merges": ["ab c", "a b", "b c"]})"));
   ASSERT_TRUE(loaded) << loaded.error().what;
   std::string text;
@@ -163,7 +199,8 @@ TEST(Regex, GivesUpOnEndlessBacktracking) {
 }
 
 TEST(Regex, GivesUpOnManySlowMatches) {
-  // No single word is beyond the limit of one search; all of them together are beyond that of a text.
+  // No single word is beyond the limit of one search; all of them together are beyond that of a
+  // text.
   auto regex = Regex::compile("(a+)+b|a+", "test");
   ASSERT_TRUE(regex);
   std::string text;
@@ -188,7 +225,8 @@ TEST(Regex, SpeaksOnigurumasDialect) {
     if (!regex) return std::vector<std::string>{regex.error().what};
     std::vector<Range> found;
     regex->find_all(text, found);
-    for (const Range& range : found) out.push_back(text.substr(range.begin, range.end - range.begin));
+    for (const Range& range : found)
+      out.push_back(text.substr(range.begin, range.end - range.begin));
     return out;
   };
   using Strings = std::vector<std::string>;
@@ -200,9 +238,11 @@ TEST(Regex, SpeaksOnigurumasDialect) {
   EXPECT_EQ(matches("\\s", "a\u180eb\u00a0"), (Strings{"\u00a0"}));
   EXPECT_EQ(matches("", "ab"), (Strings{"", "", ""}));
   EXPECT_EQ(matches("\\p{Han}+", "ab漢字c"), (Strings{"漢字"}));
-  EXPECT_EQ(matches("\\p{S}+", "a🩷b"), (Strings{"🩷"}));                              // Unicode 15, which PCRE2 10.42 does not know
-  EXPECT_EQ(matches("\\p{Han}+", "a\U00031350b"), (Strings{"\U00031350"}));                // Unicode 15
-  EXPECT_EQ(matches("\\p{L}+", "1\U000105C0.\u1C8A"), (Strings{"\U000105C0", "\u1C8A"}));  // Unicode 16
+  EXPECT_EQ(matches("\\p{S}+", "a🩷b"),
+            (Strings{"🩷"}));  // Unicode 15, which PCRE2 10.42 does not know
+  EXPECT_EQ(matches("\\p{Han}+", "a\U00031350b"), (Strings{"\U00031350"}));  // Unicode 15
+  EXPECT_EQ(matches("\\p{L}+", "1\U000105C0.\u1C8A"),
+            (Strings{"\U000105C0", "\u1C8A"}));  // Unicode 16
 }
 
 TEST(AddedTokens, TakeSpacesAndRespectWordsAsTheySay) {
@@ -211,7 +251,8 @@ TEST(AddedTokens, TakeSpacesAndRespectWordsAsTheySay) {
     {"id": 11, "content": "<r>", "rstrip": true, "normalized": false, "special": true},
     {"id": 12, "content": "ba", "single_word": true, "normalized": false, "special": false},
     {"id": 13, "content": "<r>b", "normalized": false, "special": false}])";
-  auto loaded = load_text(file(R"({"type": "BPE", "vocab": {"a": 0, "b": 1, " ": 2}, "merges": []})", added));
+  auto loaded =
+      load_text(file(R"({"type": "BPE", "vocab": {"a": 0, "b": 1, " ": 2}, "merges": []})", added));
   ASSERT_TRUE(loaded) << loaded.error().what;
   using Ids = std::vector<TokenId>;
   EXPECT_EQ(loaded->encode("a  <l> a", false), (Ids{0, 10, 2, 0}));

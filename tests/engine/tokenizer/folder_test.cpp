@@ -24,7 +24,9 @@ class TokenizerFolder : public testing::Test {
   }
   ~TokenizerFolder() override { fs::remove_all(path_); }
 
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path_ + "/" + name, std::ios::binary) << text; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ + "/" + name, std::ios::binary) << text;
+  }
   Tokenizer load() const { return value_or_throw(Tokenizer::load(path_)); }
   void expect_refused(Errc code, const std::string& part) const {
     const auto loaded = Tokenizer::load(path_);
@@ -36,7 +38,8 @@ class TokenizerFolder : public testing::Test {
   const std::string path_;
 };
 
-constexpr const char* tiny = R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "<s>": 2, "</s>": 3, "ab": 4}, "merges": ["a b"]},
+constexpr const char* tiny =
+    R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "<s>": 2, "</s>": 3, "ab": 4}, "merges": ["a b"]},
   "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "</s>"}}, {"Sequence": {"id": "A"}}],
                      "special_tokens": {"</s>": {"id": "</s>", "ids": [3], "tokens": ["</s>"]}}}})";
 
@@ -73,7 +76,8 @@ TEST_F(TokenizerFolder, FindsTheTokensOfTheConfigurationInText) {
   EXPECT_EQ(load().encode("<s>ab", false), (Ids{2, 4}));
   EXPECT_TRUE(load().is_special(2));
   EXPECT_FALSE(load().eos_id());
-  write("tokenizer_config.json", R"({"added_tokens_decoder": {"7": {"content": "<x>", "special": true, "lstrip": true}}})");
+  write("tokenizer_config.json",
+        R"({"added_tokens_decoder": {"7": {"content": "<x>", "special": true, "lstrip": true}}})");
   EXPECT_EQ(load().encode("ab  <x>", false), (Ids{4, 7}));
   EXPECT_EQ(load().decode(Ids{4, 7}, true), "ab");
   EXPECT_EQ(load().vocab_size(), 8u);
@@ -113,13 +117,16 @@ TEST_F(TokenizerFolder, OfSlowFilesEncodesAsTheTokenizerJson) {
   const auto compare = [&](const std::string& folder) {
     const Tokenizer slow = load(), fast = value_or_throw(Tokenizer::load(folder));
     for (const Json& text : texts.array()) {
-      EXPECT_EQ(slow.encode(text.string(), true), fast.encode(text.string(), true)) << text.string();
-      EXPECT_EQ(slow.decode(fast.encode(text.string(), true), true), fast.decode(fast.encode(text.string(), true), true));
+      EXPECT_EQ(slow.encode(text.string(), true), fast.encode(text.string(), true))
+          << text.string();
+      EXPECT_EQ(slow.decode(fast.encode(text.string(), true), true),
+                fast.decode(fast.encode(text.string(), true), true));
     }
     EXPECT_EQ(slow.eos_id(), fast.eos_id() ? fast.eos_id() : std::optional<TokenId>(50256));
   };
   write_slow_files(data + "/tokenizers/qwen2.5/tokenizer.json", path_);
-  fs::copy_file(data + "/tokenizers/qwen2.5/tokenizer_config.json", path_ + "/tokenizer_config.json");
+  fs::copy_file(data + "/tokenizers/qwen2.5/tokenizer_config.json",
+                path_ + "/tokenizer_config.json");
   compare(data + "/tokenizers/qwen2.5");
   fs::remove(path_ + "/tokenizer_config.json");
   write_slow_files(data + "/tokenizers/gpt2/tokenizer.json", path_);

@@ -34,18 +34,28 @@ std::string repeated(const std::string& text, int times) {
 std::vector<Hostile> endless() {
   return {
       {"{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "steps"},
-      {"{% for a in range(99999) %}{% for b in range(99999) %}{{ a ~ b }}{% endfor %}{% endfor %}", "steps"},
-      {"{% for a in range(99999) %}{% for b in range(99999) %}{% set c = [a, b]|sort|join(',') %}{% endfor %}{% endfor %}", "steps"},
+      {"{% for a in range(99999) %}{% for b in range(99999) %}{{ a ~ b }}{% endfor %}{% endfor %}",
+       "steps"},
+      {"{% for a in range(99999) %}{% for b in range(99999) %}{% set c = [a, b]|sort|join(',') "
+       "%}{% endfor %}{% endfor %}",
+       "steps"},
       {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recurses"},
-      {"{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}", "steps"},
+      {"{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+       "steps"},
       {"{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "recurses"},
       {"{{ range(10 ** 12) }}", "range"},
       {"{{ 9 ** 9 ** 9 }}", "64 bits"},
       {"{{ 1.5 ** 99999 }}", "too large"},
-      {"{% set x = 'a' * 1000000 %}{% for i in range(99999) %}{% set y = x.replace('a', 'b') %}{% endfor %}", "steps"},
-      {"{% set x = 'é' * 1000000 %}{% for i in range(99999) %}{% set y = x.title() %}{% endfor %}", "steps"},
-      {"{% set x = 'Σ' * 1000000 %}{% for i in range(99999) %}{% set y = x.capitalize() %}{% endfor %}", "steps"},
-      {"{% set x = 'ab ' * 100000 %}{% for i in range(99999) %}{% set y = x.split() %}{% endfor %}", "steps"},
+      {"{% set x = 'a' * 1000000 %}{% for i in range(99999) %}{% set y = x.replace('a', 'b') %}{% "
+       "endfor %}",
+       "steps"},
+      {"{% set x = 'é' * 1000000 %}{% for i in range(99999) %}{% set y = x.title() %}{% endfor %}",
+       "steps"},
+      {"{% set x = 'Σ' * 1000000 %}{% for i in range(99999) %}{% set y = x.capitalize() %}{% "
+       "endfor %}",
+       "steps"},
+      {"{% set x = 'ab ' * 100000 %}{% for i in range(99999) %}{% set y = x.split() %}{% endfor %}",
+       "steps"},
       {"{% set x = range(99999)|list %}{% for i in x %}{{ i in x }}{% endfor %}", "steps"},
       {"{% set x = range(99999)|unique|list %}", "steps"},
       {"{{ '%.999999999f' % 1.5 }}", "precision"},
@@ -63,15 +73,30 @@ std::vector<Hostile> large() {
       {"{{ 'x'|center(10 ** 10) }}{{ 'x'.zfill(10 ** 10) }}", "bytes"},
       {"{{ ('a\\n' * 100000)|indent(1000) }}", "bytes"},
       {"{{ ('a' * 4000000)|list|join('-' * 1000) }}", ""},
-      {"{% set ns = namespace(x='aaaaaaaaaa') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", "bytes"},
-      {"{% set ns = namespace(x=[]) %}{% for i in range(90000) %}{% set ns.x = [ns.x] %}{% endfor %}", "nested"},
-      {"{% set ns = namespace(x=[1]) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}", "bytes"},
-      {"{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['x' * 100000 ~ i] %}{% endfor %}", "bytes"},
-      {"{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + [('y' * 200000)|list] %}{% endfor %}", "bytes"},
-      {"{% set ns = namespace(x={}) %}{% for i in range(99999) %}{% set ns.x = dict(ns.x, **{'k' ~ i: 'v' * 10000}) %}{% endfor %}", ""},
+      {"{% set ns = namespace(x='aaaaaaaaaa') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x "
+       "%}{% endfor %}",
+       "bytes"},
+      {"{% set ns = namespace(x=[]) %}{% for i in range(90000) %}{% set ns.x = [ns.x] %}{% endfor "
+       "%}",
+       "nested"},
+      {"{% set ns = namespace(x=[1]) %}{% for i in range(90) %}{% set ns.x = [ns.x, ns.x] %}{% "
+       "endfor %}{{ ns.x }}",
+       "bytes"},
+      {"{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + ['x' * "
+       "100000 ~ i] %}{% endfor %}",
+       "bytes"},
+      {"{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = ns.x + [('y' * "
+       "200000)|list] %}{% endfor %}",
+       "bytes"},
+      {"{% set ns = namespace(x={}) %}{% for i in range(99999) %}{% set ns.x = dict(ns.x, **{'k' ~ "
+       "i: 'v' * 10000}) %}{% endfor %}",
+       ""},
       {"{% macro m(n) %}{{ 'x' * 1000000 }}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}", ""},
-      {"{% for i in range(99999) %}{% for j in range(99999) %}{% macro m() %}{% endmacro %}{% endfor %}{% endfor %}", "steps"},
-      {"{% for i in range(99999) %}{% set n = namespace(a=i) %}{% for j in range(99) %}{% set n = namespace(b=n) %}{% endfor %}{% endfor "
+      {"{% for i in range(99999) %}{% for j in range(99999) %}{% macro m() %}{% endmacro %}{% "
+       "endfor %}{% endfor %}",
+       "steps"},
+      {"{% for i in range(99999) %}{% set n = namespace(a=i) %}{% for j in range(99) %}{% set n = "
+       "namespace(b=n) %}{% endfor %}{% endfor "
        "%}",
        ""},
   };
@@ -104,7 +129,8 @@ TEST(JinjaLimits, EveryHostileTemplateEndsSoonWithItsLine) {
       const std::clock_t begin = std::clock();
       const std::string said = shown("line one\n" + source);
       const double spent = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-      EXPECT_TRUE(said.starts_with("error: t.jinja: line 2: ")) << source.substr(0, 120) << " gave " << said.substr(0, 200);
+      EXPECT_TRUE(said.starts_with("error: t.jinja: line 2: "))
+          << source.substr(0, 120) << " gave " << said.substr(0, 200);
       EXPECT_THAT(said, HasSubstr(part)) << source.substr(0, 120);
       EXPECT_LT(said.size(), 400u) << source.substr(0, 120);
       EXPECT_LT(spent, 10.0) << source.substr(0, 120);
@@ -112,11 +138,15 @@ TEST(JinjaLimits, EveryHostileTemplateEndsSoonWithItsLine) {
 }
 
 TEST(JinjaLimits, FilesAndObjectsAreOutOfReach) {
-  for (const std::string tag : {"include 'x'", "import 'x' as y", "from 'x' import y", "extends 'x'", "block b", "do x", "autoescape true"})
-    EXPECT_THAT(shown("a\n{% " + tag + " %}"), HasSubstr("line 2: the tag {% " + tag.substr(0, tag.find(' ')) + " %}")) << tag;
+  for (const std::string tag : {"include 'x'", "import 'x' as y", "from 'x' import y",
+                                "extends 'x'", "block b", "do x", "autoescape true"})
+    EXPECT_THAT(shown("a\n{% " + tag + " %}"),
+                HasSubstr("line 2: the tag {% " + tag.substr(0, tag.find(' ')) + " %}"))
+        << tag;
   for (const std::string reach :
-       {"''.__class__", "messages['__class__']", "''|attr('__class__')", "(''.format).__globals__", "{}.__init__", "namespace.__init__",
-        "raise_exception.__globals__", "[].append", "{}.update", "'{0.__class__}'.format(1)"})
+       {"''.__class__", "messages['__class__']", "''|attr('__class__')", "(''.format).__globals__",
+        "{}.__init__", "namespace.__init__", "raise_exception.__globals__", "[].append",
+        "{}.update", "'{0.__class__}'.format(1)"})
     EXPECT_EQ(shown("{{ " + reach + " }}"), "") << reach;
   EXPECT_THAT(shown("{{ ''.__class__.__mro__ }}"), HasSubstr("unsafe"));
   EXPECT_THAT(shown("{{ [].append(1) }}"), HasSubstr("unsafe"));
@@ -125,8 +155,12 @@ TEST(JinjaLimits, FilesAndObjectsAreOutOfReach) {
 }
 
 TEST(JinjaLimits, AnErrorNamesTheLineOfTheInnermostStatement) {
-  EXPECT_EQ(shown("{% for i in [1] %}\n\n{% if i %}\n{{ raise_exception('no') }}\n{% endif %}{% endfor %}"), "error: t.jinja: line 4: no");
-  EXPECT_EQ(shown("{% macro m() %}\n{{ 1 // 0 }}\n{% endmacro %}\n\n{{ m() }}"), "error: t.jinja: line 2: division by zero");
+  EXPECT_EQ(
+      shown(
+          "{% for i in [1] %}\n\n{% if i %}\n{{ raise_exception('no') }}\n{% endif %}{% endfor %}"),
+      "error: t.jinja: line 4: no");
+  EXPECT_EQ(shown("{% macro m() %}\n{{ 1 // 0 }}\n{% endmacro %}\n\n{{ m() }}"),
+            "error: t.jinja: line 2: division by zero");
 }
 
 }  // namespace

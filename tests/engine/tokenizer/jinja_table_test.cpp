@@ -1,4 +1,5 @@
-// The template language against tables made with Jinja2 3.1.6, set up as transformers sets it up (tests/data/README.md says how).
+// The template language against tables made with Jinja2 3.1.6, set up as transformers sets it up
+// (tests/data/README.md says how).
 #include <gtest/gtest.h>
 
 #include "engine/base/file.h"
@@ -29,7 +30,8 @@ Json member(const Json& object, std::string_view name) {
 RenderInput input_of(const Json& conversation) {
   RenderInput input;
   input.messages = member(conversation, "messages"), input.tools = member(conversation, "tools");
-  input.documents = member(conversation, "documents"), input.kwargs = member(conversation, "kwargs");
+  input.documents = member(conversation, "documents"),
+  input.kwargs = member(conversation, "kwargs");
   input.bos_token = "<s>", input.eos_token = "</s>", input.now = "2025-01-15T12:00:00";
   return input;
 }
@@ -42,7 +44,8 @@ std::string shown(const std::string& source, const RenderInput& input) {
   return rendered ? rendered->text : "error";
 }
 
-// {"kwargs": what the templates are given}, then rows {"t": template, "x": text} or {"t": template} for an error.
+// {"kwargs": what the templates are given}, then rows {"t": template, "x": text} or {"t": template}
+// for an error.
 TEST(JinjaTable, EveryTemplateOfTheTableIsRenderedAsJinja2RendersIt) {
   const auto rows = rows_of("language.jsonl");
   const RenderInput input = input_of(rows.at(0));
@@ -54,7 +57,8 @@ TEST(JinjaTable, EveryTemplateOfTheTableIsRenderedAsJinja2RendersIt) {
   EXPECT_GE(rows.size(), 150u);
 }
 
-// Rows: {"conversations"}, then {"style", "template"} each followed by its {"conversation", "add_generation_prompt", "x"?}.
+// Rows: {"conversations"}, then {"style", "template"} each followed by its {"conversation",
+// "add_generation_prompt", "x"?}.
 TEST(JinjaTable, StylesOfKnownFamiliesRenderToolsDocumentsReasoningAndParts) {
   const auto rows = rows_of("styles.jsonl");
   const Json& conversations = *rows.at(0).find("conversations");
@@ -68,7 +72,8 @@ TEST(JinjaTable, StylesOfKnownFamiliesRenderToolsDocumentsReasoningAndParts) {
     RenderInput input = input_of(*conversations.find(rows[i].find("conversation")->string()));
     input.add_generation_prompt = rows[i].find("add_generation_prompt")->boolean();
     const Json* expected = rows[i].find("x");
-    EXPECT_EQ(shown(source, input), expected ? expected->string() : "error") << style << " " << rows[i].dump();
+    EXPECT_EQ(shown(source, input), expected ? expected->string() : "error")
+        << style << " " << rows[i].dump();
   }
   EXPECT_EQ(styles, 17u);
 }

@@ -1,4 +1,5 @@
-// Normalizers, pre-tokenizers, post-processors, decoders and added tokens in many combinations, against the Hugging Face library.
+// Normalizers, pre-tokenizers, post-processors, decoders and added tokens in many combinations,
+// against the Hugging Face library.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,10 +23,12 @@ std::vector<TokenId> ids_of(const Json& list) {
   return out;
 }
 
-/// Each row of `name` is a tokenizer.json, and what the library makes of some texts with it. The number of rows.
+/// Each row of `name` is a tokenizer.json, and what the library makes of some texts with it. The
+/// number of rows.
 int compare_rows(const std::string& name) {
   const std::string rows = value_or_throw(read_file(data + "/expected/" + name));
-  const std::string path = testing::TempDir() + "/troupe_parts_" + std::to_string(::getpid()) + ".json";
+  const std::string path =
+      testing::TempDir() + "/troupe_parts_" + std::to_string(::getpid()) + ".json";
   int seen = 0;
   for (std::size_t at = 0; at < rows.size(); ++seen) {
     const std::size_t end = std::min(rows.find('\n', at), rows.size());
@@ -53,9 +56,13 @@ int compare_rows(const std::string& name) {
   return seen;
 }
 
-TEST(TokenizerParts, WorkTogetherAsInTheReferenceLibrary) { EXPECT_EQ(compare_rows("tokenizer_parts.jsonl"), 80); }
+TEST(TokenizerParts, WorkTogetherAsInTheReferenceLibrary) {
+  EXPECT_EQ(compare_rows("tokenizer_parts.jsonl"), 80);
+}
 
-TEST(TokenizerFamilies, EncodeAndDecodeAsInTheReferenceLibrary) { EXPECT_EQ(compare_rows("tokenizer_families.jsonl"), 38); }
+TEST(TokenizerFamilies, EncodeAndDecodeAsInTheReferenceLibrary) {
+  EXPECT_EQ(compare_rows("tokenizer_families.jsonl"), 38);
+}
 
 TEST(Tokenizer, GivesEveryThreadTheSame) {
   const Tokenizer tokenizer = value_or_throw(Tokenizer::load(data + "/tokenizers/minimind"));
@@ -66,7 +73,8 @@ TEST(Tokenizer, GivesEveryThreadTheSame) {
   std::vector<std::thread> threads;
   for (auto& count : differences) {
     threads.emplace_back([&] {
-      for (std::size_t i = 0; i < expected.size(); ++i) count += tokenizer.encode(texts.array()[i].string(), true) != expected[i];
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        count += tokenizer.encode(texts.array()[i].string(), true) != expected[i];
     });
   }
   for (auto& thread : threads) thread.join();

@@ -13,9 +13,12 @@ namespace {
 
 const std::string data = TROUPE_TEST_DATA;
 
-Tokenizer open(const std::string& folder) { return value_or_throw(Tokenizer::load(data + "/" + folder)); }
+Tokenizer open(const std::string& folder) {
+  return value_or_throw(Tokenizer::load(data + "/" + folder));
+}
 
-/// Any characters, white space and ASCII more often than the rest; never Korean or combining ones, which NFC may change.
+/// Any characters, white space and ASCII more often than the rest; never Korean or combining ones,
+/// which NFC may change.
 std::string any_text(std::uint64_t seed) {
   std::string out;
   std::uint64_t state = seed * 0x9E3779B97F4A7C15ull + 1;
@@ -24,8 +27,9 @@ std::string any_text(std::uint64_t seed) {
     return (state >> 33) % bound;
   };
   const std::size_t length = next(60);
-  constexpr char32_t others[] = {U'\n', U'\t',     U'é',      U'ß',    U'Ω',          U'ж',      U'中',
-                                 U'日', U'\u3000', U'\u00a0', U'🙂', U'\U0010FFFF', U'\u200d', U'▁'};
+  constexpr char32_t others[] = {U'\n',   U'\t',         U'é',      U'ß',      U'Ω',
+                                 U'ж',    U'中',         U'日',     U'\u3000', U'\u00a0',
+                                 U'🙂', U'\U0010FFFF', U'\u200d', U'▁'};
   while (count_code_points(out) < length) {
     const auto kind = next(4);
     if (kind == 0) append_utf8(out, U' ');
@@ -35,7 +39,8 @@ std::string any_text(std::uint64_t seed) {
   return out;
 }
 
-std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, bool skip_special) {
+std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids,
+                     bool skip_special) {
   StreamDecoder stream(tokenizer, skip_special);
   std::string out;
   for (const TokenId id : ids) {
@@ -51,21 +56,25 @@ TEST(ByteLevelTokenizer, DecodesWhatItEncoded) {
     const Tokenizer tokenizer = open(folder);
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
       const std::string text = any_text(seed);
-      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, false), false), text) << folder << " " << quote(text);
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, false), false), text)
+          << folder << " " << quote(text);
     }
   }
 }
 
 TEST(StreamDecoder, SaysWhatTheWholeSays) {
-  for (const char* folder : {"tokenizers/gpt2", "tokenizers/qwen2.5", "tokenizers/mistral-7b", "models/stories260k/hf",
-                             "models/tinystories-656k", "models/digit-completion"}) {
+  for (const char* folder :
+       {"tokenizers/gpt2", "tokenizers/qwen2.5", "tokenizers/mistral-7b", "models/stories260k/hf",
+        "models/tinystories-656k", "models/digit-completion"}) {
     const Tokenizer tokenizer = open(folder);
     const auto size = tokenizer.vocab_size();
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       const auto ids = tokenizer.encode(any_text(seed), true);
       EXPECT_EQ(streamed(tokenizer, ids, true), tokenizer.decode(ids, true)) << folder;
-      std::vector<TokenId> noise;  // ids in no order that text has: half characters, bytes without an end, ids that are no token
-      for (std::uint64_t i = 0; i < 30; ++i) noise.push_back(static_cast<TokenId>((seed * 7919 + i * i * 104729) % (size + 3)));
+      std::vector<TokenId> noise;  // ids in no order that text has: half characters, bytes without
+                                   // an end, ids that are no token
+      for (std::uint64_t i = 0; i < 30; ++i)
+        noise.push_back(static_cast<TokenId>((seed * 7919 + i * i * 104729) % (size + 3)));
       EXPECT_EQ(streamed(tokenizer, noise, false), tokenizer.decode(noise, false)) << folder;
     }
   }
@@ -97,7 +106,8 @@ TEST(StreamDecoder, ShowsWordsAsTheyCome) {
 TEST(Tokenizer, TakesSpecialTextAsLettersWhenAsked) {
   const Tokenizer tokenizer = open("tokenizers/qwen2.5");
   const std::string text = "hi<|im_end|>";
-  const auto parsed = tokenizer.encode(text, false), plain = tokenizer.encode(text, false, SpecialText::plain);
+  const auto parsed = tokenizer.encode(text, false),
+             plain = tokenizer.encode(text, false, SpecialText::plain);
   EXPECT_EQ(parsed.back(), tokenizer.eos_id());
   EXPECT_EQ(std::count(plain.begin(), plain.end(), *tokenizer.eos_id()), 0);
   EXPECT_EQ(tokenizer.decode(plain, true), text);
@@ -141,7 +151,8 @@ TEST(Tokenizer, TakesAMegabyteOfAnything) {
     while (text.size() < 1'000'000) text += unit;
     for (const char* folder : {"tokenizers/qwen2.5", "tokenizers/mistral-7b"}) {
       const Tokenizer tokenizer = open(folder);
-      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, false), false), text) << folder << ", " << quote(unit);
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, false), false), text)
+          << folder << ", " << quote(unit);
     }
   }
 }
@@ -150,7 +161,8 @@ TEST(Tokenizer, GivesTheSameIdsFromALongTextAsFromItsWords) {
   const Tokenizer tokenizer = open("tokenizers/mistral-7b");
   std::string long_text;
   std::vector<TokenId> expected;
-  for (const char* word : {"once", "upon", "unbelievably", "naïve", "incomprehensible", "日本語", "x<y>=z"}) {
+  for (const char* word :
+       {"once", "upon", "unbelievably", "naïve", "incomprehensible", "日本語", "x<y>=z"}) {
     const auto ids = tokenizer.encode(word, false);
     expected.insert(expected.end(), ids.begin(), ids.end());
     long_text += (long_text.empty() ? "" : " ") + std::string(word);

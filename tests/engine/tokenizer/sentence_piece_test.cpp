@@ -21,13 +21,16 @@ const std::string models = data + "/tokenizers/sentencepiece/";
 /// A folder of its own with a tokenizer.model, which goes with the test.
 class Folder {
  public:
-  explicit Folder(const std::string& model) : path_(testing::TempDir() + "/troupe_sp_" + std::to_string(::getpid())) {
+  explicit Folder(const std::string& model)
+      : path_(testing::TempDir() + "/troupe_sp_" + std::to_string(::getpid())) {
     fs::remove_all(path_);
     fs::create_directories(path_);
     if (!model.empty()) fs::copy_file(model, path_ + "/tokenizer.model");
   }
   ~Folder() { fs::remove_all(path_); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path_ + "/" + name, std::ios::binary) << text; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ + "/" + name, std::ios::binary) << text;
+  }
   const std::string& path() const { return path_; }
 
  private:
@@ -71,13 +74,17 @@ TEST(SentencePiece, EncodesAndDecodesAsTheLibraryItself) {
 }
 
 TEST(SentencePiece, EncodesAStoryModelAsItsTokenizerJson) {
-  const Tokenizer model = value_or_throw(Tokenizer::load(data + "/models/stories260k/tok512.model"));
-  const Tokenizer file = value_or_throw(Tokenizer::load(data + "/models/stories260k/hf/tokenizer.json"));
+  const Tokenizer model =
+      value_or_throw(Tokenizer::load(data + "/models/stories260k/tok512.model"));
+  const Tokenizer file =
+      value_or_throw(Tokenizer::load(data + "/models/stories260k/hf/tokenizer.json"));
   const Json texts = value_or_throw(read_json(data + "/expected/encodings/texts.json"));
   int compared = 0;
   for (const Json& text : texts.array()) {
-    if (text.string().find('<') != std::string::npos) continue;  // the file finds special tokens in text, the model does not
-    EXPECT_EQ(model.encode(text.string(), false), file.encode(text.string(), false)) << text.string();
+    if (text.string().find('<') != std::string::npos)
+      continue;  // the file finds special tokens in text, the model does not
+    EXPECT_EQ(model.encode(text.string(), false), file.encode(text.string(), false))
+        << text.string();
     ++compared;
   }
   EXPECT_GT(compared, 40);
@@ -85,14 +92,16 @@ TEST(SentencePiece, EncodesAStoryModelAsItsTokenizerJson) {
 
 TEST(SentencePiece, TakesSpecialTokensFromTheConfiguration) {
   const Folder folder(models + "llama-like.model");
-  folder.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>",
+  folder.write("tokenizer_config.json",
+               R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>",
     "added_tokens_decoder": {"1": {"content": "<s>", "special": true}, "2": {"content": "</s>", "special": true},
                              "420": {"content": "<|im_end|>", "special": true}}})");
   const Tokenizer tokenizer = value_or_throw(Tokenizer::load(folder.path()));
   const auto once = tokenizer.encode("Once", false);
   auto expected = once;
   expected.insert(expected.begin(), 1);
-  EXPECT_EQ(tokenizer.encode("Once", true), expected);  // Llama's class begins with <s> unless told otherwise
+  EXPECT_EQ(tokenizer.encode("Once", true),
+            expected);  // Llama's class begins with <s> unless told otherwise
   EXPECT_EQ(tokenizer.encode("<s>Once", false), expected);
   expected.push_back(420);
   EXPECT_EQ(tokenizer.encode("<s>Once<|im_end|>", false), expected);
@@ -104,7 +113,9 @@ TEST(SentencePiece, TakesSpecialTokensFromTheConfiguration) {
 TEST(SentencePiece, PutsTheFirstSpaceWhereTheConfigurationSays) {
   const Folder folder(models + "llama-like.model");
   const auto ids = [&](const char* legacy, const char* text) {
-    folder.write("tokenizer_config.json", std::string(R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>")") + legacy + "}");
+    folder.write(
+        "tokenizer_config.json",
+        std::string(R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>")") + legacy + "}");
     return value_or_throw(Tokenizer::load(folder.path())).encode(text, false);
   };
   const auto behind = [](std::vector<TokenId> rest) { return rest.insert(rest.begin(), 1), rest; };
@@ -130,9 +141,11 @@ TEST(SentencePiece, RefusesFilesThatAreCutOrChanged) {
   EXPECT_FALSE(read_sentence_piece_file("", "m"));
   EXPECT_FALSE(read_sentence_piece_file("aGVsbG8= 0\n", "m"));  // a tiktoken file has the same name
   int refused = 0;
-  for (std::size_t size = 0; size < whole.size(); size += 37) refused += !read_sentence_piece_file(whole.substr(0, size), "m");
+  for (std::size_t size = 0; size < whole.size(); size += 37)
+    refused += !read_sentence_piece_file(whole.substr(0, size), "m");
   EXPECT_GT(refused, 50);
-  for (std::size_t at = 0; at < whole.size(); at += 17) {  // whatever is let through must be safe to use
+  for (std::size_t at = 0; at < whole.size();
+       at += 17) {  // whatever is let through must be safe to use
     std::string changed = whole;
     changed[at] = static_cast<char>(changed[at] ^ 0x51);
     const Folder folder("");

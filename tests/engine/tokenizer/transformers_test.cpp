@@ -1,5 +1,5 @@
-// transformers' AutoTokenizer reads the folders that troupe reads (and copies, file by file, when it saves a model) with the same ids.
-// Runs where python3, or $TROUPE_PYTHON, has transformers.
+// transformers' AutoTokenizer reads the folders that troupe reads (and copies, file by file, when
+// it saves a model) with the same ids. Runs where python3, or $TROUPE_PYTHON, has transformers.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -29,8 +29,9 @@ print(json.dumps([tokenizer(text)["input_ids"] for text in json.load(open(sys.ar
 /// What the program prints; null where transformers is not there.
 Json ids_by_transformers(const std::string& folder) {
   const char* python = std::getenv("TROUPE_PYTHON");
-  const std::string command = cat("HF_HUB_OFFLINE=1 '", python ? python : "python3", "' -c '", program, "' '", folder, "' '", data,
-                                  "/expected/encodings/texts.json' 2>/dev/null");
+  const std::string command =
+      cat("HF_HUB_OFFLINE=1 '", python ? python : "python3", "' -c '", program, "' '", folder,
+          "' '", data, "/expected/encodings/texts.json' 2>/dev/null");
   std::string out;
   FILE* pipe = ::popen(command.c_str(), "r");
   char buffer[4096];
@@ -51,19 +52,23 @@ TEST_P(AutoTokenizer, GivesTheSameIds) {
   const bool llama = std::string(GetParam()).find("mistral") != std::string::npos;
   for (std::size_t i = 0; i < texts.array().size(); ++i) {
     const std::string& text = texts.array()[i].string();
-    // transformers 5 builds Llama's tokenizers anew, with a rule for leading spaces that is not the file's.
+    // transformers 5 builds Llama's tokenizers anew, with a rule for leading spaces that is not the
+    // file's.
     if (llama && text.starts_with(' ')) continue;
     std::vector<TokenId> ids;
-    for (const Json& id : theirs.array()[i].array()) ids.push_back(static_cast<TokenId>(id.integer()));
+    for (const Json& id : theirs.array()[i].array())
+      ids.push_back(static_cast<TokenId>(id.integer()));
     EXPECT_EQ(tokenizer.encode(text, true), ids) << text;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Folders, AutoTokenizer,
-                         testing::Values("tokenizers/qwen2.5", "tokenizers/minimind", "tokenizers/gpt2", "tokenizers/mistral-7b"),
+                         testing::Values("tokenizers/qwen2.5", "tokenizers/minimind",
+                                         "tokenizers/gpt2", "tokenizers/mistral-7b"),
                          [](const auto& chosen) {
                            std::string name;
-                           for (const char c : std::string(chosen.param)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           for (const char c : std::string(chosen.param))
+                             name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
                            return name;
                          });
 

@@ -17,10 +17,12 @@ using nn::Recomputed;
 models::DecoderSpec small_model() {
   models::DecoderSpec spec;
   spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = 500, spec.width = 96, spec.layers = 6, spec.inner = 256, spec.heads = 6, spec.kv_heads = 3, spec.head_size = 16;
+  spec.vocabulary = 500, spec.width = 96, spec.layers = 6, spec.inner = 256, spec.heads = 6,
+  spec.kv_heads = 3, spec.head_size = 16;
   spec.tied = true, spec.max_positions = 128;
   spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i) spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
+  for (int i = 0; i < spec.head_size / 2; ++i)
+    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   return spec;
 }
 
@@ -39,9 +41,10 @@ data::Experience batch_of(int sequences, int length) {
 
 using algorithms::SftLoss;
 
-/// The peak of a run of two steps with two micro-batches each, without what the device has before it. With a mesh, of this rank.
-double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, std::int32_t tokens, const parallel::Mesh* mesh = nullptr,
-                const SftLoss& loss = {}) {
+/// The peak of a run of two steps with two micro-batches each, without what the device has before
+/// it. With a mesh, of this rank.
+double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, std::int32_t tokens,
+                const parallel::Mesh* mesh = nullptr, const SftLoss& loss = {}) {
   const auto device = ops::make_cpu_device({.threads = 1});
   const auto before = device->memory().now;
   auto model = std::make_unique<models::Decoder>(*device, spec, true, mesh ? &mesh->tp() : nullptr);
@@ -55,15 +58,19 @@ double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, s
   return static_cast<double>(device->memory().peak - before);
 }
 
-models::Split whole(const models::DecoderSpec& spec) { return models::split_of(spec, 0, 1); }
+models::Split whole(const models::DecoderSpec& spec) {
+  return models::split_of(spec, 0, 1);
+}
 
 TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
   for (const Recomputed recomputed :
-       {Recomputed{}, Recomputed{.layers = true}, Recomputed{.attention = true}, Recomputed{.activation = true}, Recomputed{.norm = true},
+       {Recomputed{}, Recomputed{.layers = true}, Recomputed{.attention = true},
+        Recomputed{.activation = true}, Recomputed{.norm = true},
         Recomputed{.attention = true, .activation = true, .norm = true}})
     for (const std::int32_t tokens : {256, 1024}) {
       const double used = measured(small_model(), recomputed, tokens);
-      const auto told = static_cast<double>(footprint(small_model(), recomputed, tokens, whole(small_model()), true).peak());
+      const auto told = static_cast<double>(
+          footprint(small_model(), recomputed, tokens, whole(small_model()), true).peak());
       EXPECT_GT(told / used, 0.8) << tokens << " tokens";
       EXPECT_LT(told / used, 1.25) << tokens << " tokens";
     }
@@ -71,7 +78,8 @@ TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
 
 TEST(Footprint, CountsLogitsThatALossKeeps) {
   models::DecoderSpec spec = small_model();
-  spec.vocabulary = 40000, spec.width = 32, spec.heads = 2, spec.kv_heads = 1, spec.inner = 64, spec.layers = 1;
+  spec.vocabulary = 40000, spec.width = 32, spec.heads = 2, spec.kv_heads = 1, spec.inner = 64,
+  spec.layers = 1;
   for (const std::int32_t tokens : {512, 2560}) {  // of the second the head keeps four fifths
     const double used = measured(spec, {}, tokens, nullptr, {.kind = SftLoss::Kind::dft});
     const auto told = static_cast<double>(footprint(spec, {}, tokens, whole(spec), false).peak());
@@ -81,12 +89,15 @@ TEST(Footprint, CountsLogitsThatALossKeeps) {
 }
 
 TEST(Footprint, OfEachRankIsWithinAFifthOfWhatItUses) {
-  const models::DecoderSpec spec = small_model();  // three key/value heads: one rank has two of them
+  const models::DecoderSpec spec =
+      small_model();  // three key/value heads: one rank has two of them
   for (const Recomputed recomputed : {Recomputed{}, Recomputed{.layers = true}}) {
-    const auto used =
-        test::on_grid({.dp = 1, .tp = 2}, [&](const parallel::Mesh& mesh) { return measured(spec, recomputed, 1024, &mesh); });
+    const auto used = test::on_grid({.dp = 1, .tp = 2}, [&](const parallel::Mesh& mesh) {
+      return measured(spec, recomputed, 1024, &mesh);
+    });
     for (int index = 0; index < 2; ++index) {
-      const auto told = static_cast<double>(footprint(spec, recomputed, 1024, models::split_of(spec, index, 2), true).peak());
+      const auto told = static_cast<double>(
+          footprint(spec, recomputed, 1024, models::split_of(spec, index, 2), true).peak());
       EXPECT_GT(told / used[static_cast<std::size_t>(index)], 0.8) << "rank " << index;
       EXPECT_LT(told / used[static_cast<std::size_t>(index)], 1.25) << "rank " << index;
     }
@@ -94,8 +105,10 @@ TEST(Footprint, OfEachRankIsWithinAFifthOfWhatItUses) {
 }
 
 TEST(Footprint, EachChoiceUsesLessThanKeepingAll) {
-  const double all = measured(small_model(), {}, 1024), layers = measured(small_model(), {.layers = true}, 1024);
-  const double some = measured(small_model(), {.attention = true, .activation = true, .norm = true}, 1024);
+  const double all = measured(small_model(), {}, 1024),
+               layers = measured(small_model(), {.layers = true}, 1024);
+  const double some =
+      measured(small_model(), {.attention = true, .activation = true, .norm = true}, 1024);
   EXPECT_LT(layers, some);
   EXPECT_LT(some, all);
 }
@@ -103,11 +116,13 @@ TEST(Footprint, EachChoiceUsesLessThanKeepingAll) {
 TEST(Footprint, OfALayerOfAHundredMillionParameters) {
   // Width 768, 12 heads, inner 2048: bytes a token and layer.
   models::DecoderSpec one = small_model();
-  one.width = 768, one.inner = 2048, one.heads = one.kv_heads = 12, one.head_size = 64, one.layers = 1;
+  one.width = 768, one.inner = 2048, one.heads = one.kv_heads = 12, one.head_size = 64,
+  one.layers = 1;
   models::DecoderSpec two = one;
   two.layers = 2;
   const auto of = [&](const Recomputed& recomputed) {
-    return 4 * (kept_floats(two, recomputed, whole(two)) - kept_floats(one, recomputed, whole(one)));
+    return 4 *
+           (kept_floats(two, recomputed, whole(two)) - kept_floats(one, recomputed, whole(one)));
   };
   EXPECT_EQ(of({}), 4 * (8 * 768 + 3 * 2048 + 14));
   EXPECT_EQ(of({.attention = true}), 4 * (7 * 768 + 3 * 2048 + 2));

@@ -1,4 +1,5 @@
-// What is computed again instead of kept changes no bit of a gradient, whatever the family, the precision and the device.
+// What is computed again instead of kept changes no bit of a gradient, whatever the family, the
+// precision and the device.
 #include <gtest/gtest.h>
 
 #include "algorithms/losses/sft_loss.h"
@@ -11,34 +12,39 @@ namespace {
 
 using nn::Recomputed;
 
-const std::vector<Recomputed> choices{{.layers = true},
-                                      {.attention = true},
-                                      {.activation = true},
-                                      {.norm = true},
-                                      {.attention = true, .activation = true, .norm = true},
-                                      {.layers = true, .attention = true, .activation = true, .norm = true}};
+const std::vector<Recomputed> choices{
+    {.layers = true},
+    {.attention = true},
+    {.activation = true},
+    {.norm = true},
+    {.attention = true, .activation = true, .norm = true},
+    {.layers = true, .attention = true, .activation = true, .norm = true}};
 
 class Recompute : public testing::TestWithParam<test::GridModel> {
  protected:
   const data::Experience batch_ = test::grid_batch(5, 7, 1, GetParam().spec.vocabulary);
 
-  std::vector<float> gradient(ops::Device& device, ops::Precision precision, const Recomputed& recomputed) const {
+  std::vector<float> gradient(ops::Device& device, ops::Precision precision,
+                              const Recomputed& recomputed) const {
     auto model = std::make_unique<models::Decoder>(device, GetParam().spec, true);
     test::randomize(model->parameters(), 4, 0.5);
-    Trainer trainer(std::move(model), {.precision = precision, .micro_batch_tokens = 40, .recomputed = recomputed});
+    Trainer trainer(std::move(model),
+                    {.precision = precision, .micro_batch_tokens = 40, .recomputed = recomputed});
     trainer.forward_backward(batch_, algorithms::SftLoss{});
     return ops::to_host(device, trainer.model().parameters().grads());
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, Recompute, testing::ValuesIn(test::grid_models()), [](const auto& each) { return each.param.title; });
+INSTANTIATE_TEST_SUITE_P(Families, Recompute, testing::ValuesIn(test::grid_models()),
+                         [](const auto& each) { return each.param.title; });
 
 TEST_P(Recompute, GivesTheBitsOfWhatIsKept) {
   const auto reference = ops::make_reference_device(), cpu = ops::make_cpu_device({.threads = 2});
   for (ops::Device* device : {reference.get(), cpu.get()})
     for (const auto precision : {ops::Precision::f32, ops::Precision::bf16}) {
       const auto kept = gradient(*device, precision, {});
-      for (std::size_t i = 0; i < choices.size(); ++i) EXPECT_EQ(gradient(*device, precision, choices[i]), kept) << "choice " << i;
+      for (std::size_t i = 0; i < choices.size(); ++i)
+        EXPECT_EQ(gradient(*device, precision, choices[i]), kept) << "choice " << i;
     }
 }
 
@@ -53,7 +59,8 @@ TEST_P(Recompute, KeepsWhatTheFootprintSays) {
     const nn::Pass pass{.device = *device, .layout = layout, .recomputed = recomputed};
     nn::Saved saved;
     model.forward(batch_.tokens, pass, saved);
-    const std::int64_t kept = kept_floats(GetParam().spec, recomputed, models::split_of(GetParam().spec, 0, 1));
+    const std::int64_t kept =
+        kept_floats(GetParam().spec, recomputed, models::split_of(GetParam().spec, 0, 1));
     EXPECT_EQ(saved.bytes(), 4 * batch_.tokens.size() * static_cast<std::size_t>(kept));
   }
 }

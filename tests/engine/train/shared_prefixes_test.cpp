@@ -1,5 +1,6 @@
-// Sequences that begin alike: their common rows are computed once, with the same log-probabilities and the same gradients but for the order
-// in which they are summed, whatever the family, the precision, the device and what is computed again.
+// Sequences that begin alike: their common rows are computed once, with the same log-probabilities
+// and the same gradients but for the order in which they are summed, whatever the family, the
+// precision, the device and what is computed again.
 #include "engine/train/shared_prefixes.h"
 
 #include <gtest/gtest.h>
@@ -35,17 +36,21 @@ data::Experience samples() {
                    {5, 6, 2}});
 }
 
-models::DecoderSpec plain() { return test::grid_models().front().spec; }
+models::DecoderSpec plain() {
+  return test::grid_models().front().spec;
+}
 
 TEST(SharedPrefixes, EachRowIsThatOfTheFirstSequenceThatHasIt) {
-  const auto rows = shared_prefixes(batch_of({{1, 2, 3, 4}, {1, 2, 5}, {1, 2, 5, 6}, {7, 2}}), plain());
+  const auto rows =
+      shared_prefixes(batch_of({{1, 2, 3, 4}, {1, 2, 5}, {1, 2, 5, 6}, {7, 2}}), plain());
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->whole, (Tokens{0, 1, 2, 3, 0, 1, 4, 0, 1, 4, 5, 6, 7}));
   EXPECT_EQ(rows->first, (Tokens{0, 1, 2, 3, 6, 10, 11, 12}));
 }
 
 TEST(SharedPrefixes, AreLeftWhereLittleIsSavedOrLengthsMatter) {
-  const Tokens first{1, 2, 3, 4, 5, 6, 7, 8}, second{1, 3, 3, 4, 5, 6, 7, 8}, third{1, 3, 3, 4, 5, 6, 7, 9};
+  const Tokens first{1, 2, 3, 4, 5, 6, 7, 8}, second{1, 3, 3, 4, 5, 6, 7, 8},
+      third{1, 3, 3, 4, 5, 6, 7, 9};
   EXPECT_FALSE(shared_prefixes(batch_of({first, second}), plain()));
   EXPECT_FALSE(shared_prefixes({}, plain()));
   EXPECT_TRUE(shared_prefixes(batch_of({first, second, third}), plain()));
@@ -77,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(Families, SharedPrefixesOf, testing::ValuesIn(test::gri
 
 double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
   double apart = 0, whole = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) apart += std::pow(double{a[i]} - double{b[i]}, 2), whole += double{b[i]} * double{b[i]};
+  for (std::size_t i = 0; i < a.size(); ++i)
+    apart += std::pow(double{a[i]} - double{b[i]}, 2), whole += double{b[i]} * double{b[i]};
   return std::sqrt(apart / whole);
 }
 
@@ -101,7 +107,8 @@ TEST_P(SharedPrefixesOf, TheLossHasTheBitsAndTheGradientIsTheSameSum) {
       EXPECT_EQ(shared.loss, apart.loss);
       EXPECT_NE(shared.gradient, apart.gradient) << "nothing was shared";
       // bf16 rounds a sum of gradients once, where it rounded each
-      EXPECT_LT(relative_distance(shared.gradient, apart.gradient), precision == ops::Precision::f32 ? 1e-6 : 1e-2);
+      EXPECT_LT(relative_distance(shared.gradient, apart.gradient),
+                precision == ops::Precision::f32 ? 1e-6 : 1e-2);
     }
 }
 
@@ -119,7 +126,8 @@ TEST_P(SharedPrefixesOf, RanksThatShareTheModelShareTheRows) {
   const auto ranks = test::on_grid({.dp = 1, .tp = 2}, [&](const parallel::Mesh& mesh) {
     const auto device = ops::make_cpu_device({.threads = 1});
     const auto run = [&](bool share_prefixes) {
-      Trainer trainer(test::grid_decoder(*device, GetParam(), 4, mesh, true), {.share_prefixes = share_prefixes}, &mesh);
+      Trainer trainer(test::grid_decoder(*device, GetParam(), 4, mesh, true),
+                      {.share_prefixes = share_prefixes}, &mesh);
       const double loss = trainer.forward_backward(samples(), algorithms::SftLoss{}).loss;
       return Found{loss, ops::to_host(*device, trainer.model().parameters().grads())};
     };

@@ -1,4 +1,5 @@
-// The trainer's own promises: what the mask names is scored and trained on, and a bad gradient changes nothing.
+// The trainer's own promises: what the mask names is scored and trained on, and a bad gradient
+// changes nothing.
 #include "engine/train/trainer.h"
 
 #include <gmock/gmock.h>
@@ -32,9 +33,15 @@ struct SftInOneStep : algorithms::SftLoss {
 
 class OneTrainer : public testing::Test {
  protected:
-  std::vector<float> weights() { return ops::to_host(*device_, trainer_.model().parameters().values()); }
-  std::vector<float> gradients() { return ops::to_host(*device_, trainer_.model().parameters().grads()); }
-  data::Experience batch(std::uint64_t seed = 3) { return test::random_batch(seed, 6, 12, trainer_.model().spec().vocabulary); }
+  std::vector<float> weights() {
+    return ops::to_host(*device_, trainer_.model().parameters().values());
+  }
+  std::vector<float> gradients() {
+    return ops::to_host(*device_, trainer_.model().parameters().grads());
+  }
+  data::Experience batch(std::uint64_t seed = 3) {
+    return test::random_batch(seed, 6, 12, trainer_.model().spec().vocabulary);
+  }
 
   std::unique_ptr<ops::Device> device_ = ops::make_cpu_device({.threads = 1});
   Trainer trainer_{test::random_decoder(*device_, 5, true), {}};
@@ -89,7 +96,8 @@ TEST_F(OneTrainer, AGradientThatIsNotFiniteChangesNoWeightAndIsForgotten) {
 TEST_F(OneTrainer, SlopesKnownBeforehandGiveTheBitsOfSlopesFoundOut) {
   std::vector<std::vector<float>> found;
   std::vector<BatchLoss> losses;
-  for (const loss::AnyLoss& loss : {loss::AnyLoss(SftInTwoSteps{}), loss::AnyLoss(SftInOneStep{})}) {
+  for (const loss::AnyLoss& loss :
+       {loss::AnyLoss(SftInTwoSteps{}), loss::AnyLoss(SftInOneStep{})}) {
     device_->fill(trainer_.model().parameters().grads(), 0);
     losses.push_back(trainer_.forward_backward(batch(), loss));
     found.push_back(gradients());
@@ -113,7 +121,8 @@ TEST_F(OneTrainer, GradientsOfTwoBatchesAddUpToThoseOfBoth) {
   trainer_.forward_backward(both, algorithms::SftLoss{});
   const auto whole = gradients();
   const double size = std::sqrt(test::dot(whole, whole) / static_cast<double>(whole.size()));
-  for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(sum[i], whole[i], 1e-5 * size + 1e-5 * std::abs(whole[i]));
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    ASSERT_NEAR(sum[i], whole[i], 1e-5 * size + 1e-5 * std::abs(whole[i]));
 }
 
 }  // namespace

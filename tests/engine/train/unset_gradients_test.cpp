@@ -1,4 +1,5 @@
-// A gradient that is left as it is after an update, to be assigned by the next one's first product, is one that was cleared.
+// A gradient that is left as it is after an update, to be assigned by the next one's first product,
+// is one that was cleared.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,10 +17,12 @@ class UnsetGradients : public testing::TestWithParam<test::GridModel> {
   const data::Experience batch_ = test::grid_batch(5, 7, 1, GetParam().spec.vocabulary);
 
   static std::int64_t unset(const nn::Parameters& parameters) {
-    return std::ranges::count_if(parameters.all(), [](const nn::Parameter& p) { return p.state && p.state->unset; });
+    return std::ranges::count_if(parameters.all(),
+                                 [](const nn::Parameter& p) { return p.state && p.state->unset; });
   }
 
-  // Weights after updates from several micro-batches each, but for the third, which nothing was added for.
+  // Weights after updates from several micro-batches each, but for the third, which nothing was
+  // added for.
   std::vector<float> weights(ops::Device& device, ops::Precision precision, bool cleared) const {
     auto model = std::make_unique<models::Decoder>(device, GetParam().spec, true);
     test::randomize(model->parameters(), 4, 0.5);
@@ -60,8 +63,10 @@ TEST(UnsetGradient, OfATableIsClearedBeforeRowsAreAdded) {
   table.state->unset = true;
   for (const float once : {1.0F, 2.0F}) {  // the second time it adds
     const Tensor dx = ops::from_host(*device, {1, 2}, std::vector<float>{4, 5});
-    embedding.backward(std::vector<std::int32_t>{1}, dx, {*device, layout, ops::Precision::f32}, saved);
-    EXPECT_EQ(ops::to_host(*device, table.grad), (std::vector<float>{0, 0, once * 4, once * 5, 0, 0}));
+    embedding.backward(std::vector<std::int32_t>{1}, dx, {*device, layout, ops::Precision::f32},
+                       saved);
+    EXPECT_EQ(ops::to_host(*device, table.grad),
+              (std::vector<float>{0, 0, once * 4, once * 5, 0, 0}));
   }
 }
 

@@ -1,4 +1,5 @@
-// Losses that see the whole batch at once: two passes give what one gives, whatever the micro-batches and the replicas.
+// Losses that see the whole batch at once: two passes give what one gives, whatever the
+// micro-batches and the replicas.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,18 +17,21 @@ struct Separate {
   static constexpr std::string_view name = "separate";
   static void each_field(auto&, auto&&) {}
   loss::Needs needs() const { return {.entropy = true, .whole_batch = Whole}; }
-  loss::Expr operator()(const loss::TokenStats& now, const data::Experience& b, loss::Report& report) const {
+  loss::Expr operator()(const loss::TokenStats& now, const data::Experience& b,
+                        loss::Report& report) const {
     report.mean("entropy", now.entropy, b.mask);
     return -sum((now.logp * b.advantage + 0.1 * now.entropy) * b.mask) / b.count;
   }
 };
 
-/// The spread of the log-probabilities over the batch: every token's slope depends on all the others.
+/// The spread of the log-probabilities over the batch: every token's slope depends on all the
+/// others.
 struct Spread {
   static constexpr std::string_view name = "spread";
   static void each_field(auto&, auto&&) {}
   loss::Needs needs() const { return {.whole_batch = true}; }
-  loss::Expr operator()(const loss::TokenStats& now, const data::Experience& b, loss::Report& report) const {
+  loss::Expr operator()(const loss::TokenStats& now, const data::Experience& b,
+                        loss::Report& report) const {
     const loss::Expr mean = sum(now.logp * b.mask) / b.count;
     report.mean("mean", mean.value(), 1);
     return sum(square(now.logp - mean) * b.mask) / b.count;
@@ -39,7 +43,8 @@ struct Highest {
   static constexpr std::string_view name = "highest";
   static void each_field(auto&, auto&&) {}
   loss::Needs needs() const { return {.whole_batch = true}; }
-  loss::Expr operator()(const loss::TokenStats& now, const data::Experience& b, loss::Report&) const {
+  loss::Expr operator()(const loss::TokenStats& now, const data::Experience& b,
+                        loss::Report&) const {
     const auto order = sorted(where(b.mask, now.logp, -1e9));
     return -sum(gather(order, {static_cast<std::int32_t>(b.tokens.size()) - 1}));
   }
@@ -55,21 +60,25 @@ struct Found {
 Found measure(const test::Mesh& mesh, const loss::AnyLoss& loss, std::int32_t micro_batch_tokens) {
   const test::GridModel model = test::grid_models()[0];
   const auto device = ops::make_cpu_device({.threads = 1});
-  Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {.micro_batch_tokens = micro_batch_tokens}, &mesh);
+  Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
+                  {.micro_batch_tokens = micro_batch_tokens}, &mesh);
   const auto batch = test::grid_batch(5, 10, 1, model.spec.vocabulary);
   const BatchLoss all = trainer.forward_backward(batch, loss);
   auto& parameters = trainer.model().parameters();
   nn::sum_gradients(parameters, trainer.model().tp(), mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
-  return {all.loss, all.tokens, all.report.values(), nn::gather_logical(parameters, parameters.grads(), mesh)};
+  return {all.loss, all.tokens, all.report.values(),
+          nn::gather_logical(parameters, parameters.grads(), mesh)};
 }
 
 void expect_near(const Found& a, const Found& b) {
   EXPECT_NEAR(a.loss, b.loss, 2e-6 * std::max(1.0, std::abs(b.loss)));
   EXPECT_EQ(a.tokens, b.tokens);
-  for (const auto& [name, value] : b.report) EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
+  for (const auto& [name, value] : b.report)
+    EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
   ASSERT_EQ(a.gradient.size(), b.gradient.size());
   std::vector<float> difference;
-  for (std::size_t i = 0; i < a.gradient.size(); ++i) difference.push_back(a.gradient[i] - b.gradient[i]);
+  for (std::size_t i = 0; i < a.gradient.size(); ++i)
+    difference.push_back(a.gradient[i] - b.gradient[i]);
   const double size = test::dot(b.gradient, b.gradient);
   EXPECT_GT(size, 1e-6) << "this batch shows nothing";
   EXPECT_LT(test::dot(difference, difference), 1e-10 * size);
@@ -77,7 +86,8 @@ void expect_near(const Found& a, const Found& b) {
 
 TEST(WholeBatch, TwoPassesGiveTheBitsOfOneWhereALossNeedsOnlyOne) {
   for (const std::int32_t tokens : {1, 30, 70, 1 << 20}) {
-    const Found one = measure(test::Mesh(), Separate<false>{}, tokens), two = measure(test::Mesh(), Separate<true>{}, tokens);
+    const Found one = measure(test::Mesh(), Separate<false>{}, tokens),
+                two = measure(test::Mesh(), Separate<true>{}, tokens);
     EXPECT_EQ(one.gradient, two.gradient);
     EXPECT_NEAR(one.loss, two.loss, 1e-14 * std::abs(one.loss));
     EXPECT_EQ(one.tokens, two.tokens);
@@ -86,8 +96,10 @@ TEST(WholeBatch, TwoPassesGiveTheBitsOfOneWhereALossNeedsOnlyOne) {
 }
 
 TEST(WholeBatch, TwoPassesGiveTheBitsOfOneOnReplicas) {
-  const auto one = test::on_grid({2, 2}, [](const test::Mesh& mesh) { return measure(mesh, Separate<false>{}, 40); });
-  const auto two = test::on_grid({2, 2}, [](const test::Mesh& mesh) { return measure(mesh, Separate<true>{}, 40); });
+  const auto one = test::on_grid(
+      {2, 2}, [](const test::Mesh& mesh) { return measure(mesh, Separate<false>{}, 40); });
+  const auto two = test::on_grid(
+      {2, 2}, [](const test::Mesh& mesh) { return measure(mesh, Separate<true>{}, 40); });
   EXPECT_EQ(one[0].gradient, two[0].gradient);
 }
 
@@ -95,9 +107,11 @@ TEST(WholeBatch, MicroBatchesAndReplicasChangeNothing) {
   for (const loss::AnyLoss& loss : {loss::AnyLoss(Spread{}), loss::AnyLoss(Highest{})}) {
     SCOPED_TRACE(loss.spec().name);
     const Found whole = measure(test::Mesh(), loss, 1 << 20);
-    for (const std::int32_t tokens : {1, 30, 70}) expect_near(measure(test::Mesh(), loss, tokens), whole);
+    for (const std::int32_t tokens : {1, 30, 70})
+      expect_near(measure(test::Mesh(), loss, tokens), whole);
     for (const test::Grid grid : {test::Grid{2, 1}, test::Grid{1, 2}, test::Grid{3, 2}}) {
-      const auto ranks = test::on_grid(grid, [&](const test::Mesh& mesh) { return measure(mesh, loss, 30); });
+      const auto ranks =
+          test::on_grid(grid, [&](const test::Mesh& mesh) { return measure(mesh, loss, 30); });
       expect_near(ranks[0], whole);
       for (const Found& rank : ranks) {
         EXPECT_EQ(rank.loss, ranks[0].loss) << "every replica judged the same batch";

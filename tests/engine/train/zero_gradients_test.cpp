@@ -9,7 +9,8 @@ namespace {
 
 struct Three {
   std::unique_ptr<ops::Device> device = ops::make_cpu_device();
-  nn::Parameters parameters{*device, {{"used", {2}}, {"idle", {3}}, {"adapter.A", {2}, {}, true, true}}, true};
+  nn::Parameters parameters{
+      *device, {{"used", {2}}, {"idle", {3}}, {"adapter.A", {2}, {}, true, true}}, true};
   Three() { device->upload(parameters.at("used").grad, std::vector<float>{0, 1}); }
 };
 
@@ -20,9 +21,11 @@ TEST(ZeroGradients, AreNamed) {
 
 TEST(ZeroGradients, AreWarnedOfAtTheFirstAndTheTenthStep) {
   const Three t;
-  EXPECT_EQ(zero_gradient_warning(t.parameters, 1), "step 1: 1 tensor has a gradient of exactly 0 and does not learn: idle");
+  EXPECT_EQ(zero_gradient_warning(t.parameters, 1),
+            "step 1: 1 tensor has a gradient of exactly 0 and does not learn: idle");
   EXPECT_EQ(zero_gradient_warning(t.parameters, 2), "");
-  EXPECT_EQ(zero_gradient_warning(t.parameters, 10), "step 10: 2 tensors have a gradient of exactly 0 and do not learn: idle, adapter.A");
+  EXPECT_EQ(zero_gradient_warning(t.parameters, 10),
+            "step 10: 2 tensors have a gradient of exactly 0 and do not learn: idle, adapter.A");
 }
 
 TEST(ZeroGradients, OfABatchThatTeachesNothingAreNotTheModelsFault) {

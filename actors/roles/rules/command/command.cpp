@@ -12,7 +12,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A program that never answered is given up after so many failures: its mistake is not in a completion.
+// A program that never answered is given up after so many failures: its mistake is not in a
+// completion.
 constexpr int most_failures = 10;
 // After so many reports of failures a run says no more of them.
 constexpr int most_reports = 100;
@@ -23,13 +24,17 @@ constexpr std::chrono::milliseconds tick{50};
 
 Result<> CommandOptions::validate(const std::string& where) const {
   if (run.empty() || run[0].empty())
-    return fail(Errc::usage, cat(where, ".run: expected a program and its arguments, like [python3, my_reward.py], found none"));
+    return fail(Errc::usage, cat(where,
+                                 ".run: expected a program and its arguments, like [python3, "
+                                 "my_reward.py], found none"));
   const auto between = [&](const char* name, double value, double low, double high) -> Result<> {
     if (low <= value && value <= high) return {};
-    return fail(Errc::usage, cat(where, ".", name, " = ", value, ": must be between ", low, " and ", high));
+    return fail(Errc::usage,
+                cat(where, ".", name, " = ", value, ": must be between ", low, " and ", high));
   };
-  for (const auto& valid : {between("timeout", timeout, 0.01, 3600), between("startup", startup, 0, 3600),
-                            between("workers", workers, 1, 256), between("answer_kb", answer_kb, 1, 16384)})
+  for (const auto& valid :
+       {between("timeout", timeout, 0.01, 3600), between("startup", startup, 0, 3600),
+        between("workers", workers, 1, 256), between("answer_kb", answer_kb, 1, 16384)})
     if (!valid) return valid;
   return limits.validate(where);
 }
@@ -59,7 +64,9 @@ struct Command::Round {
 
 std::vector<Result<Scored>> Command::judge(std::span<const protocol::Submission> submissions) {
   if (auto started = start(); !started) throw Failure(started.error());
-  Round round{submissions, std::vector<Result<Scored>>(submissions.size(), fail(Errc::internal, "not judged")), 0, 0, Clock::now()};
+  Round round{submissions,
+              std::vector<Result<Scored>>(submissions.size(), fail(Errc::internal, "not judged")),
+              0, 0, Clock::now()};
   try {
     while (round.done < submissions.size()) {
       ask_idle(round);
@@ -87,8 +94,10 @@ void Command::report(const std::vector<Result<Scored>>& results) {
   if (kinds.empty() || reports_ == most_reports) return;
   std::vector<std::string> counts;
   for (const auto& [kind, count] : kinds) counts.push_back(cat(count, " ", kind));
-  const std::string more = ++reports_ == most_reports ? " (further failures are counted, not logged)" : "";
-  log_warning(cat(where_, ": no reward for ", join(counts, ", "), " of ", results.size(), " submissions; the first: ", *first, more));
+  const std::string more =
+      ++reports_ == most_reports ? " (further failures are counted, not logged)" : "";
+  log_warning(cat(where_, ": no reward for ", join(counts, ", "), " of ", results.size(),
+                  " submissions; the first: ", *first, more));
 }
 
 void Command::ask_idle(Round& round) {
@@ -136,8 +145,10 @@ void Command::hear_busy(Round& round) {
 void Command::settle(Round& round, std::size_t index, Result<Scored> result) {
   if (result) has_answered_ = true;
   if (!result && !has_answered_ && ++failures_ >= most_failures)
-    throw Failure({Errc::usage, cat(where_, ": ", quote(join(options_.run, " "), 400), " failed ", failures_,
-                                    " times and never gave an answer; the last failure: ", result.error().what)});
+    throw Failure(
+        {Errc::usage,
+         cat(where_, ": ", quote(join(options_.run, " "), 400), " failed ", failures_,
+             " times and never gave an answer; the last failure: ", result.error().what)});
   round.results[index] = std::move(result);
   ++round.done;
 }

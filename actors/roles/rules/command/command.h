@@ -1,4 +1,5 @@
-// The rule `command`: rewards from a program of the user, in any language, contained and spoken to over lines of JSON (docs/rewards.md).
+// The rule `command`: rewards from a program of the user, in any language, contained and spoken to
+// over lines of JSON (docs/rewards.md).
 #pragma once
 
 #include <optional>
@@ -14,14 +15,17 @@ namespace troupe::actors::rules {
 class Command {
  public:
   /// `where` ("reward[1]") starts its messages. The options were validated.
-  Command(CommandOptions options, std::string where) : options_(std::move(options)), where_(std::move(where)) {}
+  Command(CommandOptions options, std::string where)
+      : options_(std::move(options)), where_(std::move(where)) {}
   Command(const Command&) = delete;
 
-  /// Starts all workers. Errc::usage, not_found, unsupported, io: the program cannot be started here, and what was tried.
+  /// Starts all workers. Errc::usage, not_found, unsupported, io: the program cannot be started
+  /// here, and what was tried.
   Result<> start();
 
-  /// One result for each submission, in their order. A submission that gets no answer is an error of its own; the others are not touched
-  /// by it. Throws Failure when the program has failed many times and never given one answer: nothing will come of such a run.
+  /// One result for each submission, in their order. A submission that gets no answer is an error
+  /// of its own; the others are not touched by it. Throws Failure when the program has failed many
+  /// times and never given one answer: nothing will come of such a run.
   std::vector<Result<Scored>> judge(std::span<const protocol::Submission> submissions);
 
  private:

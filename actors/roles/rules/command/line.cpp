@@ -21,19 +21,26 @@ std::string as_utf8(std::string_view text) {
 }
 
 Result<double> finite(const Json& value, std::string_view name) {
-  if (!value.is_number()) return fail(Errc::bad_input, cat(quote(name), " should be a number, it is ", quote(value.dump(), 40)));
+  if (!value.is_number())
+    return fail(Errc::bad_input,
+                cat(quote(name), " should be a number, it is ", quote(value.dump(), 40)));
   if (!(std::abs(value.number()) <= largest_reward))
-    return fail(Errc::bad_input, cat(quote(name), " is ", value.number(), ", beyond ", largest_reward));
+    return fail(Errc::bad_input,
+                cat(quote(name), " is ", value.number(), ", beyond ", largest_reward));
   return value.number();
 }
 
 Result<> read_parts(const Json& parts, Scored& into) {
-  if (!parts.is_object()) return fail(Errc::bad_input, cat("\"parts\" should be an object of numbers, it is ", parts.type_name()));
+  if (!parts.is_object())
+    return fail(Errc::bad_input,
+                cat("\"parts\" should be an object of numbers, it is ", parts.type_name()));
   if (parts.object().size() > most_parts)
-    return fail(Errc::bad_input, cat("\"parts\" has ", parts.object().size(), " members, at most ", most_parts, " are read"));
+    return fail(Errc::bad_input, cat("\"parts\" has ", parts.object().size(), " members, at most ",
+                                     most_parts, " are read"));
   for (const auto& [name, value] : parts.object()) {
     if (name.empty() || name.size() > longest_name)
-      return fail(Errc::bad_input, cat("a part's name should have 1 to ", longest_name, " bytes: ", quote(name)));
+      return fail(Errc::bad_input,
+                  cat("a part's name should have 1 to ", longest_name, " bytes: ", quote(name)));
     const auto number = finite(value, name);
     if (!number) return fail(number.error());
     into.parts.emplace_back(name, *number);
@@ -45,7 +52,9 @@ Result<> read_parts(const Json& parts, Scored& into) {
 
 std::string question_line(std::uint64_t id, const protocol::Submission& submission) {
   Json question;
-  question.set("id", id).set("prompt", as_utf8(submission.prompt)).set("completion", as_utf8(submission.completion));
+  question.set("id", id)
+      .set("prompt", as_utf8(submission.prompt))
+      .set("completion", as_utf8(submission.completion));
   question.set("answer", submission.answer);
   return question.dump() + "\n";
 }
@@ -53,9 +62,11 @@ std::string question_line(std::uint64_t id, const protocol::Submission& submissi
 Result<Answer> read_answer(std::string_view line) {
   const auto json = parse_json(line, "its answer", limits);
   if (!json) return fail(json.error());
-  if (!json->is_object()) return fail(Errc::bad_input, cat("its answer should be an object, it is ", json->type_name()));
+  if (!json->is_object())
+    return fail(Errc::bad_input, cat("its answer should be an object, it is ", json->type_name()));
   const Json *id = json->find("id"), *reward = json->find("reward"), *parts = json->find("parts");
-  if (id == nullptr || !id->is_integer()) return fail(Errc::bad_input, "its answer has no \"id\" that is a whole number");
+  if (id == nullptr || !id->is_integer())
+    return fail(Errc::bad_input, "its answer has no \"id\" that is a whole number");
   if (reward == nullptr) return fail(Errc::bad_input, "its answer has no \"reward\"");
   Answer answer{id->integer(), {}};
   const auto number = finite(*reward, "reward");

@@ -9,8 +9,8 @@
 
 namespace troupe::actors::rules {
 
-/// {"id": 7, "prompt": "...", "completion": "...", "answer": ...} and a line end. Bytes that are not UTF-8 (a completion may be cut inside
-/// a character) become U+FFFD.
+/// {"id": 7, "prompt": "...", "completion": "...", "answer": ...} and a line end. Bytes that are
+/// not UTF-8 (a completion may be cut inside a character) become U+FFFD.
 std::string question_line(std::uint64_t id, const protocol::Submission& submission);
 
 /// No reward is larger than this: what is, is a mistake of the program.
@@ -21,8 +21,8 @@ struct Answer {
   Scored scored;
 };
 
-/// Reads {"id": 7, "reward": 0.5, "parts": {"style": 1}}: a finite reward, and at most 64 finite parts. Other members are not looked at.
-/// Errc::bad_input.
+/// Reads {"id": 7, "reward": 0.5, "parts": {"style": 1}}: a finite reward, and at most 64 finite
+/// parts. Other members are not looked at. Errc::bad_input.
 Result<Answer> read_answer(std::string_view line);
 
 }  // namespace troupe::actors::rules

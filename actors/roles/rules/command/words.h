@@ -1,4 +1,5 @@
-// What a program says on its standard error: the first lines into the log, the last ones kept for when it fails.
+// What a program says on its standard error: the first lines into the log, the last ones kept for
+// when it fails.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@ namespace troupe::actors::rules {
 
 class Words {
  public:
-  /// `name` stands before each logged line. Of all that is ever added, `lines` lines of 1 KiB at most are logged.
+  /// `name` stands before each logged line. Of all that is ever added, `lines` lines of 1 KiB at
+  /// most are logged.
   explicit Words(std::string name, int lines = 50) : name_(std::move(name)), left_(lines) {}
 
   void add(std::string_view text);

@@ -1,4 +1,5 @@
-// Worker: one process of a reward program, one question at a time. It is started when it is needed and replaced when it misbehaved.
+// Worker: one process of a reward program, one question at a time. It is started when it is needed
+// and replaced when it misbehaved.
 #pragma once
 
 #include <poll.h>
@@ -21,8 +22,9 @@ namespace troupe::actors::rules {
 
 using Time = std::chrono::steady_clock::time_point;
 
-/// How long to wait before the next start after so many failures in a row: nothing at first, then 10 ms doubling to 200 ms, so that a
-/// program that ends at once does not keep the machine busy with starting it.
+/// How long to wait before the next start after so many failures in a row: nothing at first, then
+/// 10 ms doubling to 200 ms, so that a program that ends at once does not keep the machine busy
+/// with starting it.
 std::chrono::milliseconds pause_after(int failures);
 
 class Worker {
@@ -30,7 +32,8 @@ class Worker {
   Worker(const CommandOptions& options, const sandbox::Plan& plan, std::string name)
       : options_(&options), plan_(&plan), words_(std::move(name)) {}
 
-  /// Errc::not_found, unsupported, io: Process::start's. A process that runs and is fit for another question is kept.
+  /// Errc::not_found, unsupported, io: Process::start's. A process that runs and is fit for another
+  /// question is kept.
   Result<> start(Time now);
 
   bool busy() const { return question_.has_value(); }
@@ -44,8 +47,9 @@ class Worker {
   std::array<pollfd, 4> watched() const;
   Time deadline() const { return question_->deadline; }
 
-  /// Moves on after poll(): nothing, the answer, or why there is none (the process is then gone, with all that it started). The text begins
-  /// with the kind: "timeout", "crash", "malformed", "flood", "memory".
+  /// Moves on after poll(): nothing, the answer, or why there is none (the process is then gone,
+  /// with all that it started). The text begins with the kind: "timeout", "crash", "malformed",
+  /// "flood", "memory".
   std::optional<Result<Scored>> advance(Time now);
   /// The failure "memory" when it holds too much, with all that it started.
   std::optional<Result<Scored>> weigh(const sandbox::Census& census, Time now);
@@ -67,8 +71,12 @@ class Worker {
   void read_output();
   void read_errors();
   bool fit_for_more() const;
-  double patience() const { return options_->timeout + (fresh_ ? options_->startup : 0); }  ///< seconds
-  std::size_t longest_answer() const { return static_cast<std::size_t>(options_->answer_kb) * 1024; }
+  double patience() const {
+    return options_->timeout + (fresh_ ? options_->startup : 0);
+  }  ///< seconds
+  std::size_t longest_answer() const {
+    return static_cast<std::size_t>(options_->answer_kb) * 1024;
+  }
 
   const CommandOptions* options_;
   const sandbox::Plan* plan_;

@@ -18,7 +18,8 @@ const A& as(const arrow::Array& array) {
 }
 
 Result<> check_type(const arrow::DataType& type, const std::string& column, std::size_t depth) {
-  if (depth > max_row_depth) return fail(Errc::unsupported, cat(column, ": nested deeper than ", max_row_depth, " levels"));
+  if (depth > max_row_depth)
+    return fail(Errc::unsupported, cat(column, ": nested deeper than ", max_row_depth, " levels"));
   switch (type.id()) {
     case Type::LIST:
     case Type::LARGE_LIST:
@@ -28,13 +29,15 @@ Result<> check_type(const arrow::DataType& type, const std::string& column, std:
       std::set<std::string> names;
       for (const auto& field : type.fields()) {
         if (!names.insert(field->name()).second)
-          return fail(Errc::unsupported, cat(column, ": two members are called ", quote(field->name())));
+          return fail(Errc::unsupported,
+                      cat(column, ": two members are called ", quote(field->name())));
         if (auto ok = check_type(*field->type(), column, depth + 1); !ok) return ok;
       }
       return {};
     }
     case Type::DICTIONARY:
-      return check_type(*static_cast<const arrow::DictionaryType&>(type).value_type(), column, depth + 1);
+      return check_type(*static_cast<const arrow::DictionaryType&>(type).value_type(), column,
+                        depth + 1);
     case Type::SPARSE_UNION:
     case Type::DENSE_UNION:
     case Type::EXTENSION:
@@ -43,14 +46,16 @@ Result<> check_type(const arrow::DataType& type, const std::string& column, std:
     case Type::LARGE_LIST_VIEW:
     case Type::STRING_VIEW:
     case Type::BINARY_VIEW:
-      return fail(Errc::unsupported, cat(column, ": columns of type ", type.ToString(), " are not read; leave it out or convert it"));
+      return fail(Errc::unsupported, cat(column, ": columns of type ", type.ToString(),
+                                         " are not read; leave it out or convert it"));
     default:
       return {};
   }
 }
 
 Result<> spend(std::size_t& budget, std::size_t bytes) {
-  if (bytes > budget) return fail(Errc::bad_input, cat("the row is larger than ", max_row_bytes >> 20, " MiB"));
+  if (bytes > budget)
+    return fail(Errc::bad_input, cat("the row is larger than ", max_row_bytes >> 20, " MiB"));
   budget -= bytes;
   return {};
 }
@@ -58,11 +63,13 @@ Result<> spend(std::size_t& budget, std::size_t bytes) {
 Result<Json> text_json(std::string_view text, std::size_t& budget) {
   if (auto ok = spend(budget, text.size()); !ok) return fail(ok.error());
   std::size_t bad = 0;
-  if (!valid_utf8(text, &bad)) return fail(Errc::bad_input, cat("expected UTF-8 text, found another byte at offset ", bad));
+  if (!valid_utf8(text, &bad))
+    return fail(Errc::bad_input, cat("expected UTF-8 text, found another byte at offset ", bad));
   return Json(text);
 }
 
-Result<Json> list_json(const arrow::Array& values, std::int64_t begin, std::int64_t end, std::size_t& budget) {
+Result<Json> list_json(const arrow::Array& values, std::int64_t begin, std::int64_t end,
+                       std::size_t& budget) {
   Json::Array items;
   for (auto i = begin; i < end; ++i) {
     if (auto ok = spend(budget, 1); !ok) return fail(ok.error());
@@ -94,7 +101,8 @@ Result<Json> map_json(const arrow::MapArray& array, std::int64_t i, std::size_t&
   for (std::size_t k = 0; k < keys->array().size(); ++k) {
     auto& key = keys->array()[k];
     auto& value = values->array()[k];
-    if (key.is_string() && names.insert(key.string()).second) members.emplace_back(key.string(), value);
+    if (key.is_string() && names.insert(key.string()).second)
+      members.emplace_back(key.string(), value);
     pairs.push_back(Json(Json::Array{std::move(key), std::move(value)}));
   }
   // An object cannot hold other keys, nor one key twice.
@@ -112,12 +120,14 @@ Json unsigned_json(std::uint64_t value) {
   return value > static_cast<std::uint64_t>(INT64_MAX) ? Json(std::to_string(value)) : Json(value);
 }
 
-// JSON has no bytes: text where they are text, else hexadecimal digits, as Arrow's own JSON form has them.
+// JSON has no bytes: text where they are text, else hexadecimal digits, as Arrow's own JSON form
+// has them.
 Result<Json> bytes_json(std::string_view bytes, std::size_t& budget) {
   if (valid_utf8(bytes)) return text_json(bytes, budget);
   if (auto ok = spend(budget, 2 * bytes.size()); !ok) return fail(ok.error());
   std::string out;
-  for (const unsigned char c : bytes) out += "0123456789ABCDEF"[c >> 4], out += "0123456789ABCDEF"[c & 15];
+  for (const unsigned char c : bytes)
+    out += "0123456789ABCDEF"[c >> 4], out += "0123456789ABCDEF"[c & 15];
   return Json(std::move(out));
 }
 
@@ -148,7 +158,8 @@ Result<Json> number_json(const arrow::Array& array, std::int64_t i, std::size_t&
     case Type::UINT64:
       return unsigned_json(as<arrow::UInt64Array>(array).Value(i));
     case Type::HALF_FLOAT:
-      return Json(double{arrow::util::Float16::FromBits(as<arrow::HalfFloatArray>(array).Value(i)).ToFloat()});
+      return Json(double{
+          arrow::util::Float16::FromBits(as<arrow::HalfFloatArray>(array).Value(i)).ToFloat()});
     case Type::FLOAT:
       return Json(double{as<arrow::FloatArray>(array).Value(i)});
     case Type::DOUBLE:
@@ -163,8 +174,10 @@ Result<Json> number_json(const arrow::Array& array, std::int64_t i, std::size_t&
 Result<> check_schema(const arrow::Schema& schema, const std::string& where) {
   std::set<std::string> names;
   for (const auto& field : schema.fields()) {
-    if (!names.insert(field->name()).second) return fail(Errc::unsupported, cat(where, ": two columns are called ", quote(field->name())));
-    if (auto ok = check_type(*field->type(), cat(where, ": column ", quote(field->name())), 1); !ok) return ok;
+    if (!names.insert(field->name()).second)
+      return fail(Errc::unsupported, cat(where, ": two columns are called ", quote(field->name())));
+    if (auto ok = check_type(*field->type(), cat(where, ": column ", quote(field->name())), 1); !ok)
+      return ok;
   }
   return {};
 }
@@ -206,20 +219,26 @@ Result<Row> row_of(const arrow::RecordBatch& batch, std::int64_t i, Row row) {
   std::size_t budget = max_row_bytes;
   for (int c = 0; c < batch.num_columns(); ++c) {
     auto value = cell_json(*batch.column(c), i, budget);
-    if (!value) return fail(Errc::bad_input, cat(row.where(), ": column ", quote(batch.column_name(c)), ": ", value.error().what));
+    if (!value)
+      return fail(Errc::bad_input, cat(row.where(), ": column ", quote(batch.column_name(c)), ": ",
+                                       value.error().what));
     members.emplace_back(batch.column_name(c), std::move(*value));
   }
   row.value = Json(std::move(members));
   return row;
 }
 
-// Columns of one repeated value shrink to nothing, so the factor is large; what a small file may ask for is bounded all the same.
+// Columns of one repeated value shrink to nothing, so the factor is large; what a small file may
+// ask for is bounded all the same.
 BoundedPool::BoundedPool(std::uint64_t file_bytes)
-    : limit_(static_cast<std::int64_t>(std::max<std::uint64_t>(128u << 20, 256 * std::min<std::uint64_t>(file_bytes, 1ull << 40)))) {}
+    : limit_(static_cast<std::int64_t>(std::max<std::uint64_t>(
+          128u << 20, 256 * std::min<std::uint64_t>(file_bytes, 1ull << 40)))) {
+}
 
 arrow::Status BoundedPool::check(std::int64_t more) const {
   if (more <= limit_ - used_) return arrow::Status::OK();
-  return arrow::Status::OutOfMemory("the file asks for ", more, " bytes at once, more than one of its size can need");
+  return arrow::Status::OutOfMemory("the file asks for ", more,
+                                    " bytes at once, more than one of its size can need");
 }
 
 arrow::Status BoundedPool::Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) {
@@ -229,7 +248,8 @@ arrow::Status BoundedPool::Allocate(std::int64_t size, std::int64_t alignment, s
   return arrow::Status::OK();
 }
 
-arrow::Status BoundedPool::Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment, std::uint8_t** at) {
+arrow::Status BoundedPool::Reallocate(std::int64_t old_size, std::int64_t new_size,
+                                      std::int64_t alignment, std::uint8_t** at) {
   ARROW_RETURN_NOT_OK(check(new_size - old_size));
   ARROW_RETURN_NOT_OK(arrow::default_memory_pool()->Reallocate(old_size, new_size, alignment, at));
   used_ += new_size - old_size;

@@ -8,18 +8,22 @@
 
 namespace troupe::engine::data {
 
-/// Errc::unsupported (names the column) when the schema has a type that rows cannot hold, nests too deep, or repeats a name.
+/// Errc::unsupported (names the column) when the schema has a type that rows cannot hold, nests too
+/// deep, or repeats a name.
 Result<> check_schema(const arrow::Schema& schema, const std::string& where);
 
-/// Cell `i` of `array`. `budget` bytes are left for the row, and less after. Strings and lists become themselves, structs objects, maps
-/// objects (string keys) or lists of pairs; dates, times, decimals and unsigned integers beyond 63 bits their text, bytes that are not
-/// UTF-8 their hexadecimal digits. Errc::bad_input: text that is not UTF-8, a row beyond its budget.
+/// Cell `i` of `array`. `budget` bytes are left for the row, and less after. Strings and lists
+/// become themselves, structs objects, maps objects (string keys) or lists of pairs; dates, times,
+/// decimals and unsigned integers beyond 63 bits their text, bytes that are not UTF-8 their
+/// hexadecimal digits. Errc::bad_input: text that is not UTF-8, a row beyond its budget.
 Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& budget);
 
-/// Row `i` of `batch` as an object; `row` says where it stands. Errc::bad_input, naming row and column.
+/// Row `i` of `batch` as an object; `row` says where it stands. Errc::bad_input, naming row and
+/// column.
 Result<Row> row_of(const arrow::RecordBatch& batch, std::int64_t i, Row row);
 
-/// Arrow's memory, but no more than a file of so many bytes can ask for in earnest: what it says of its own sizes is not to be trusted.
+/// Arrow's memory, but no more than a file of so many bytes can ask for in earnest: what it says of
+/// its own sizes is not to be trusted.
 class BoundedPool : public arrow::MemoryPool {
  public:
   explicit BoundedPool(std::uint64_t file_bytes);
@@ -27,11 +31,16 @@ class BoundedPool : public arrow::MemoryPool {
   using arrow::MemoryPool::Free;
   using arrow::MemoryPool::Reallocate;
   arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override;
-  arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment, std::uint8_t** at) override;
+  arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
+                           std::uint8_t** at) override;
   void Free(std::uint8_t* buffer, std::int64_t size, std::int64_t alignment) override;
   std::int64_t bytes_allocated() const override { return used_; }
-  std::int64_t total_bytes_allocated() const override { return arrow::default_memory_pool()->total_bytes_allocated(); }
-  std::int64_t num_allocations() const override { return arrow::default_memory_pool()->num_allocations(); }
+  std::int64_t total_bytes_allocated() const override {
+    return arrow::default_memory_pool()->total_bytes_allocated();
+  }
+  std::int64_t num_allocations() const override {
+    return arrow::default_memory_pool()->num_allocations();
+  }
   std::string backend_name() const override { return arrow::default_memory_pool()->backend_name(); }
 
  private:

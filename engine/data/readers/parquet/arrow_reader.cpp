@@ -1,4 +1,5 @@
-// Arrow IPC files and streams as rows (Hugging Face's datasets keep their tables as streams). Part of libtroupe_parquet.so.
+// Arrow IPC files and streams as rows (Hugging Face's datasets keep their tables as streams). Part
+// of libtroupe_parquet.so.
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/reader.h>
@@ -12,20 +13,24 @@ namespace troupe::engine::data {
 namespace {
 
 tl::unexpected<Error> damaged(const std::string& path, const std::string& what) {
-  return fail(Errc::corrupt, cat(path, ": expected a whole Arrow IPC file or stream, found: ", quote(what, 300)));
+  return fail(Errc::corrupt,
+              cat(path, ": expected a whole Arrow IPC file or stream, found: ", quote(what, 300)));
 }
 
 // Batches one after the other, from the first.
 class Batches {
  public:
-  // The file is mapped: sizes that it lies about are found to be beyond its end before anything is allocated.
-  static Result<std::unique_ptr<Batches>> open(const std::string& path, std::shared_ptr<const MappedFile> file) {
+  // The file is mapped: sizes that it lies about are found to be beyond its end before anything is
+  // allocated.
+  static Result<std::unique_ptr<Batches>> open(const std::string& path,
+                                               std::shared_ptr<const MappedFile> file) {
     auto out = std::unique_ptr<Batches>(new Batches(path));
     const auto bytes = file->bytes();
     out->pool_ = std::make_unique<BoundedPool>(bytes.size());
     out->file_ = std::move(file);
     out->input_ = std::make_shared<arrow::io::BufferReader>(
-        std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<std::int64_t>(bytes.size())));
+        std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                        static_cast<std::int64_t>(bytes.size())));
     if (auto ok = out->restart(); !ok) return fail(ok.error());
     return out;
   }
@@ -42,13 +47,16 @@ class Batches {
       table_ = *table;
       return {};
     }
-    auto stream = arrow::ipc::RecordBatchStreamReader::Open(std::static_pointer_cast<arrow::io::InputStream>(input_), options);
+    auto stream = arrow::ipc::RecordBatchStreamReader::Open(
+        std::static_pointer_cast<arrow::io::InputStream>(input_), options);
     if (!stream.ok()) return damaged(path_, stream.status().ToString());
     stream_ = *stream;
     return {};
   }
 
-  std::shared_ptr<arrow::Schema> schema() const { return table_ ? table_->schema() : stream_->schema(); }
+  std::shared_ptr<arrow::Schema> schema() const {
+    return table_ ? table_->schema() : stream_->schema();
+  }
 
   // Null at the end.
   Result<std::shared_ptr<arrow::RecordBatch>> next() {
@@ -59,7 +67,8 @@ class Batches {
     } else if (at_ < table_->num_record_batches()) {
       status = table_->ReadRecordBatch(at_++).Value(&batch);
     }
-    if (status.ok() && batch) status = batch->ValidateFull();  // offsets and codes of a file are not to be followed before
+    if (status.ok() && batch)
+      status = batch->ValidateFull();  // offsets and codes of a file are not to be followed before
     if (!status.ok()) return damaged(path_, status.ToString());
     return batch;
   }
@@ -77,7 +86,8 @@ class Batches {
 
 class ArrowReader : public RowReader {
  public:
-  ArrowReader(std::string path, std::unique_ptr<Batches> batches) : path_(std::move(path)), batches_(std::move(batches)) {}
+  ArrowReader(std::string path, std::unique_ptr<Batches> batches)
+      : path_(std::move(path)), batches_(std::move(batches)) {}
 
   Result<std::optional<Row>> next() override {
     while (!ended_ && index_ >= batch_begin_ + rows()) {
@@ -110,7 +120,8 @@ class ArrowReader : public RowReader {
   bool ended_ = false;
 };
 
-Result<std::unique_ptr<RowReader>> open(const std::string& path, std::shared_ptr<const MappedFile> file) {
+Result<std::unique_ptr<RowReader>> open(const std::string& path,
+                                        std::shared_ptr<const MappedFile> file) {
   auto batches = Batches::open(path, std::move(file));
   if (!batches) return fail(batches.error());
   if (auto ok = check_schema(*(*batches)->schema(), path); !ok) return fail(ok.error());
@@ -120,11 +131,14 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path, std::shared_ptr
 }  // namespace
 
 // The symbol that arrow_library.cpp looks up.
-extern "C" __attribute__((visibility("default"))) void troupe_open_arrow(const std::string& path, std::shared_ptr<const MappedFile> file,
-                                                                         Result<std::unique_ptr<RowReader>>& out) {
+extern "C" __attribute__((visibility("default"))) void troupe_open_arrow(
+    const std::string& path, std::shared_ptr<const MappedFile> file,
+    Result<std::unique_ptr<RowReader>>& out) {
   try {
     out = open(path, std::move(file));
-  } catch (const std::exception& e) { out = damaged(path, e.what()); }
+  } catch (const std::exception& e) {
+    out = damaged(path, e.what());
+  }
 }
 
 }  // namespace troupe::engine::data

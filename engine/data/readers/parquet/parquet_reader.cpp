@@ -1,5 +1,6 @@
-// Parquet files as rows, through Arrow's C++ library. Built into libtroupe_parquet.so, which open_rows() loads when it meets such a file.
-// Row groups are read when their first row is asked for, in batches of rows.
+// Parquet files as rows, through Arrow's C++ library. Built into libtroupe_parquet.so, which
+// open_rows() loads when it meets such a file. Row groups are read when their first row is asked
+// for, in batches of rows.
 #include <arrow/io/file.h>
 #include <arrow/record_batch.h>
 #include <parquet/arrow/reader.h>
@@ -16,7 +17,8 @@ constexpr std::int64_t rows_a_batch = 1024;
 
 class ParquetReader : public RowReader {
  public:
-  ParquetReader(std::string path, std::unique_ptr<BoundedPool> pool, std::unique_ptr<parquet::arrow::FileReader> file)
+  ParquetReader(std::string path, std::unique_ptr<BoundedPool> pool,
+                std::unique_ptr<parquet::arrow::FileReader> file)
       : path_(std::move(path)), pool_(std::move(pool)), file_(std::move(file)) {}
 
   Result<> start() {
@@ -42,7 +44,8 @@ class ParquetReader : public RowReader {
 
  private:
   tl::unexpected<Error> damaged(const std::string& what) const {
-    return fail(Errc::corrupt, cat(path_, ": expected a whole parquet file, found: ", quote(what, 300)));
+    return fail(Errc::corrupt,
+                cat(path_, ": expected a whole parquet file, found: ", quote(what, 300)));
   }
 
   template <class F>
@@ -59,14 +62,17 @@ class ParquetReader : public RowReader {
     while (!batch_ || index_ >= batch_begin_ + batch_->num_rows()) {
       if (!batches_) {
         if (!open_group()) return batch_.reset(), Result<>{};
-        if (auto status = file_->GetRecordBatchReader({group_}, &batches_); !status.ok()) return damaged(status.ToString());
+        if (auto status = file_->GetRecordBatchReader({group_}, &batches_); !status.ok())
+          return damaged(status.ToString());
         batch_.reset();
       }
       const auto begin = batch_ ? batch_begin_ + batch_->num_rows() : group_begin_;
-      if (auto status = batches_->ReadNext(&batch_); !status.ok()) return damaged(status.ToString());
+      if (auto status = batches_->ReadNext(&batch_); !status.ok())
+        return damaged(status.ToString());
       batch_begin_ = begin;
       if (!batch_) {
-        if (begin < group_end_) return damaged(cat("row group ", group_, " has fewer rows than it says"));
+        if (begin < group_end_)
+          return damaged(cat("row group ", group_, " has fewer rows than it says"));
         batches_.reset();
       }
     }
@@ -104,14 +110,18 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path) {
   if (!input.ok()) return fail(Errc::io, cat(path, ": ", input.status().ToString()));
   // No threads of its own: a run has two, and the order of rows must not depend on any.
   auto properties = parquet::default_arrow_reader_properties();
-  properties.set_use_threads(false), properties.set_pre_buffer(false), properties.set_batch_size(rows_a_batch);
+  properties.set_use_threads(false), properties.set_pre_buffer(false),
+      properties.set_batch_size(rows_a_batch);
   parquet::arrow::FileReaderBuilder builder;
   std::unique_ptr<parquet::arrow::FileReader> file;
   const auto size = (*input)->GetSize();
   auto pool = std::make_unique<BoundedPool>(static_cast<std::uint64_t>(size.ok() ? *size : 0));
   auto status = builder.Open(*input, parquet::ReaderProperties(pool.get()));
   if (status.ok()) status = builder.memory_pool(pool.get())->properties(properties)->Build(&file);
-  if (!status.ok()) return fail(Errc::corrupt, cat(path, ": expected a whole parquet file, found: ", quote(status.ToString(), 300)));
+  if (!status.ok())
+    return fail(
+        Errc::corrupt,
+        cat(path, ": expected a whole parquet file, found: ", quote(status.ToString(), 300)));
   auto reader = std::make_unique<ParquetReader>(path, std::move(pool), std::move(file));
   if (auto ok = reader->start(); !ok) return fail(ok.error());
   return std::unique_ptr<RowReader>(std::move(reader));
@@ -120,12 +130,13 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path) {
 }  // namespace
 
 // The symbol that arrow_library.cpp looks up.
-extern "C" __attribute__((visibility("default"))) void troupe_open_parquet(const std::string& path,
-                                                                           Result<std::unique_ptr<RowReader>>& out) {
+extern "C" __attribute__((visibility("default"))) void troupe_open_parquet(
+    const std::string& path, Result<std::unique_ptr<RowReader>>& out) {
   try {
     out = open(path);
   } catch (const std::exception& e) {
-    out = fail(Errc::corrupt, cat(path, ": expected a whole parquet file, found: ", quote(e.what(), 300)));
+    out = fail(Errc::corrupt,
+               cat(path, ": expected a whole parquet file, found: ", quote(e.what(), 300)));
   }
 }
 
