@@ -16,31 +16,30 @@ Result<engine::ops::Precision> precision_of(const std::string& dtype) {
 Result<Model> Model::load(const ModelOptions& options) {
   Model model;
   const auto precision = precision_of(options.dtype);
-  if (!precision) return fail(precision.error());
+  RETURN_IF_ERROR(precision);
   model.precision_ = *precision;
   model.folder_ = options.model;
   model.device_ = engine::ops::make_cpu_device({.threads = options.threads});
   auto spec = engine::checkpoint::read_folder_spec(options.model);
-  if (!spec) return fail(spec.error());
+  RETURN_IF_ERROR(spec);
   if (!options.adapter.empty()) {
     auto adapter = engine::adapter::read_adapter(options.adapter, *spec);
-    if (!adapter) return fail(adapter.error());
+    RETURN_IF_ERROR(adapter);
     spec->lora = std::move(adapter->lora);
   }
   auto decoder =
       engine::checkpoint::load_decoder(*model.device_, options.model, std::move(*spec), false);
-  if (!decoder) return fail(decoder.error());
+  RETURN_IF_ERROR(decoder);
   model.decoder_ = std::move(*decoder);
   if (!options.adapter.empty())
-    if (auto loaded = engine::adapter::load_adapter(options.adapter, *model.decoder_); !loaded)
-      return fail(loaded.error());
+    RETURN_IF_ERROR(engine::adapter::load_adapter(options.adapter, *model.decoder_));
   return model;
 }
 
 Result<const engine::tokenizer::Tokenizer*> Model::tokenizer() {
   if (!tokenizer_) {
     auto loaded = engine::tokenizer::Tokenizer::load(folder_);
-    if (!loaded) return fail(loaded.error());
+    RETURN_IF_ERROR(loaded);
     tokenizer_ = std::move(*loaded);
   }
   return &*tokenizer_;
@@ -50,13 +49,13 @@ Result<std::vector<std::int32_t>> Model::tokens_of(const Json& line, std::string
   std::vector<std::int32_t> tokens;
   if (line.find("ids")) {
     auto ids = ids_of(line, spec().vocabulary);
-    if (!ids) return fail(ids.error());
+    RETURN_IF_ERROR(ids);
     tokens = std::move(*ids);
   } else {
     const auto text = get_string(line, text_key, "the line (which has no ids)");
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     const auto words = tokenizer();
-    if (!words) return fail(words.error());
+    RETURN_IF_ERROR(words);
     tokens = (*words)->encode(*text, true);
   }
   if (tokens.empty()) return fail(Errc::bad_input, "no tokens: at least one is needed");

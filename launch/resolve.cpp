@@ -225,7 +225,7 @@ Result<RunConfig> config_of(std::string_view yaml, const std::string& where) {
   Resolver resolver;
   resolver.text(yaml, where);
   auto resolved = resolver.finish(false);
-  if (!resolved) return fail(resolved.error());
+  RETURN_IF_ERROR(resolved);
   return std::move(resolved->config);
 }
 

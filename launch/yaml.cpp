@@ -150,7 +150,7 @@ Result<YamlNode> parse_yaml(std::string_view text, const std::string& where) {
       return fail(Errc::usage, cat(where, ": more than one document; keep one"));
     return root;
   } catch (const Failure& failure) {
-    return fail(failure.error());
+    return fail(failure);
   } catch (const YAML::Exception& error) {
     return fail(Errc::usage, cat(where, ':', error.mark.line + 1, ':', error.mark.column + 1,
                                  ": not YAML: ", error.msg));

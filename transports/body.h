@@ -118,7 +118,7 @@ class Body {
       try {
         return wire::decode<T>(from->parts, from->what);
       } catch (const Failure& failure) {
-        return fail(failure.error());
+        return fail(failure);
       }
     } else {
       throw Bug(cat(from->what, ": a value of type ", typeid(T).name(),

@@ -70,8 +70,7 @@ Result<std::unique_ptr<Sharded<A>>> shard_over_threads(
     const std::string& name, engine::parallel::Grid grid, const Make& make,
     engine::parallel::ThreadGroupOptions options = {}) {
   using engine::parallel::Communicator, engine::parallel::Mesh;
-  if (auto fits = engine::parallel::check_fits(grid, grid.ranks()); !fits)
-    return fail(std::move(fits.error()));
+  RETURN_IF_ERROR(engine::parallel::check_fits(grid, grid.ranks()));
   const auto built = [make, grid](Communicator& world, Line& line) {
     std::unique_ptr<A> actor;
     line.together("making the actor", [&] {
@@ -94,7 +93,7 @@ Result<std::unique_ptr<Sharded<A>>> shard_over_threads(
     return std::make_unique<Sharded<A>>(name, std::move(line), std::move(actor),
                                         std::move(followers));
   } catch (const Failure& failure) {
-    return fail(failure.error());
+    return fail(failure);
   }
 }
 

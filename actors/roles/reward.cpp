@@ -31,7 +31,7 @@ Result<RewardModels> RewardModels::create(std::vector<RewardPart> parts,
                                           engine::train::ScoringOptions options,
                                           const engine::parallel::Mesh* mesh) {
   for (const RewardPart& part : parts) {
-    if (auto fits = check_head(part); !fits) return fail(fits.error());
+    RETURN_IF_ERROR(check_head(part));
     if (auto good = check_reading(part.reading); !good)
       return fail(good.error().code, cat("reward ", quote(part.label), ": ", good.error().what));
   }

@@ -51,11 +51,11 @@ struct Marked {
 Result<Marked> with_steps(const protocol::Rated& sample, const std::vector<std::string>& steps,
                           const ProcessReading& reading) {
   const auto end = reading.encoder->encode(reading.step_end, false);
-  if (!end) return fail(end.error());
+  RETURN_IF_ERROR(end);
   Marked out{.ids = sample.prompt, .weights = {}};
   for (const auto& step : steps) {
     const auto piece = reading.encoder->encode(step, false);
-    if (!piece) return fail(piece.error());
+    RETURN_IF_ERROR(piece);
     out.ids.insert(out.ids.end(), piece->begin(), piece->end());
     out.ids.insert(out.ids.end(), end->begin(), end->end());
     out.weights.resize(out.ids.size(), 0.0f);
@@ -177,7 +177,7 @@ Result<> check_reading(const Reading& reading) {
   const auto* process = std::get_if<ProcessReading>(&reading);
   if (!process) return {};
   const auto end = process->encoder->encode(process->step_end, false);
-  if (!end) return fail(end.error());
+  RETURN_IF_ERROR(end);
   if (process->separator.empty())
     return fail(Errc::usage, "separator: expected the text that ends a step, found nothing");
   if (end->empty())

@@ -38,7 +38,7 @@ Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model,
                 cat("a rollout draws tokens, and this model (", model->spec().architecture,
                     ") has a score head and no language head"));
   auto generator = engine::generate::Generator::create(*model, config);
-  if (!generator) return fail(generator.error());
+  RETURN_IF_ERROR(generator);
   return Rollout(std::move(model), std::move(shadow), std::move(*generator), config, mesh);
 }
 
@@ -90,7 +90,7 @@ Result<std::vector<protocol::Drawn>> Rollout::draw(protocol::Generate message) {
   for (auto& draw : message.draws)
     requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
   auto generations = generator_.generate_all(std::move(requests));
-  if (!generations) return fail(generations.error());
+  RETURN_IF_ERROR(generations);
   std::vector<protocol::Drawn> drawn;
   for (auto& g : *generations) {
     const std::uint64_t oldest =
@@ -105,7 +105,7 @@ Result<std::vector<protocol::Drawn>> Rollout::draw(protocol::Generate message) {
 Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   const auto& weights = message.weights;
   prepared_.reset();
-  if (auto good = verify(weights, model_->spec()); !good) return fail(good.error());
+  RETURN_IF_ERROR(verify(weights, model_->spec()));
   if (weights.version < version_)
     return fail(Errc::bad_input, cat("weights of version ", weights.version,
                                      " are older than the present version ", version_));

@@ -47,9 +47,9 @@ Result<> Scorer::may_move() const {
 }
 
 Result<std::vector<float>> Scorer::on(protocol::PrepareWeights message) {
-  if (auto ok = may_move(); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(may_move());
   prepared_.reset();
-  if (auto good = verify(message.weights, model_->spec()); !good) return fail(good.error());
+  RETURN_IF_ERROR(verify(message.weights, model_->spec()));
   if (!shadow_)
     shadow_ = std::make_unique<engine::models::Decoder>(model_->device(), model_->spec(), false,
                                                         model_->tp());
@@ -60,7 +60,7 @@ Result<std::vector<float>> Scorer::on(protocol::PrepareWeights message) {
 }
 
 Result<> Scorer::on(protocol::MixWeights message) {
-  if (auto ok = may_move(); !ok) return ok;
+  RETURN_IF_ERROR(may_move());
   if (prepared_ != message.version)
     return fail(Errc::bad_input,
                 cat("weights of version ", message.version, " were not prepared (",
@@ -74,7 +74,7 @@ Result<> Scorer::on(protocol::MixWeights message) {
 }
 
 Result<std::string> Scorer::on(protocol::Save message) {
-  if (auto ok = may_move(); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(may_move());
   return save_(message.step, *model_);
 }
 

@@ -16,7 +16,7 @@ Trainer::Trainer(std::unique_ptr<engine::train::Trainer> trainer, engine::loss::
 
 Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
   const auto loss = engine::loss::make_loss(losses_, message.loss);
-  if (!loss) return fail(loss.error());
+  RETURN_IF_ERROR(loss);
   const auto found = trainer_->forward_backward(message.batch, *loss);
   const auto updated = trainer_->update(message.learning_rate);
   if (!updated)

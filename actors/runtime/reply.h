@@ -55,7 +55,7 @@ class [[nodiscard]] Reply {
     Result<T> await_resume() {
       state_->taken = true;
       Result<transports::Body>& outcome = *state_->outcome;
-      if (!outcome) return fail(std::move(outcome.error()));
+      RETURN_IF_ERROR(outcome);
       if constexpr (std::is_void_v<T>)
         return {};
       else

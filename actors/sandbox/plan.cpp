@@ -187,7 +187,7 @@ Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits
     view.show(path);
   }
   auto program = find_program(run[0], view, where);
-  if (!program) return fail(program.error());
+  RETURN_IF_ERROR(program);
   plan.program = std::move(*program);
   view.show(plan.program);
   plan.run.push_back(run[0]);

@@ -45,8 +45,8 @@ Result<Pipe> new_pipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
   auto read = raised(ends[0]), write = raised(ends[1]);
-  if (!read) return fail(read.error());
-  if (!write) return fail(write.error());
+  RETURN_IF_ERROR(read);
+  RETURN_IF_ERROR(write);
   return Pipe{std::move(*read), std::move(*write)};
 }
 
@@ -157,14 +157,13 @@ std::string Ending::text() const {
 Result<Process> Process::start(const Plan& plan) {
   auto input = new_pipe(), output = new_pipe(), errors = new_pipe(), go = new_pipe(),
        report = new_pipe();
-  for (const auto* pipe : {&input, &output, &errors, &go, &report})
-    if (!*pipe) return fail(pipe->error());
+  for (const auto* pipe : {&input, &output, &errors, &go, &report}) RETURN_IF_ERROR(*pipe);
   Process process;
   process.whole_ = plan.limits.isolation == Isolation::namespaces;
   if (auto folder = process.whole_ ? Result<std::string>("") : new_folder(nobody); folder)
     process.folder_ = std::move(*folder);
   else
-    return fail(folder.error());
+    return fail(folder);
   const auto run = words(plan.run), environment = words(plan.environment);
   const Ends ends{input->read.get(), output->write.get(), errors->write.get(),
                   go->read.get(),    report->write.get(), go->write.get()};
@@ -180,8 +179,7 @@ Result<Process> Process::start(const Plan& plan) {
   for (const Handle* handle : {&process.input_, &process.output_, &process.errors_})
     make_nonblocking(*handle);
   report->write.close();
-  if (auto settled = process.settle(plan, go->write.get(), report->read.get()); !settled)
-    return fail(settled.error());
+  RETURN_IF_ERROR(process.settle(plan, go->write.get(), report->read.get()));
   return process;
 }
 

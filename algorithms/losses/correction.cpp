@@ -62,7 +62,7 @@ Result<> Correction::validate(std::string_view section) const {
                 cat(section, ".", key, ": expected 0 <= ", key, "_low < ", key, "_high",
                     open ? " (0: no upper bound)" : "", ", found ", from, " and ", to));
   };
-  if (auto fine = bounds("correction", low, high, true); !fine) return fine;
+  RETURN_IF_ERROR(bounds("correction", low, high, true));
   if (filter_by != FilterBy::k1) {
     if (filter_high > 0 && std::isfinite(filter_high)) return {};
     return fail(

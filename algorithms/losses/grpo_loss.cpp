@@ -87,8 +87,8 @@ Result<> GrpoLoss::validate() const {
   const auto wrong = [](const char* key, const char* expected, double found) {
     return refused(key, cat("expected ", expected, ", found ", found));
   };
-  if (auto fine = surrogate.validate(name); !fine) return fine;
-  if (auto fine = correction.validate(name); !fine) return fine;
+  RETURN_IF_ERROR(surrogate.validate(name));
+  RETURN_IF_ERROR(correction.validate(name));
   if (surrogate.wants_token_ratio() && ratio != RatioLevel::token)
     return refused("ratio", cat("expected token: ",
                                 names_of(surrogate.kind)[static_cast<std::size_t>(surrogate.kind)],

@@ -16,7 +16,7 @@ Result<> PpoLoss::validate() const {
   const auto wrong = [](const char* key, const char* expected, double found) {
     return fail(Errc::usage, cat("ppo.", key, ": expected ", expected, ", found ", found));
   };
-  if (auto fine = surrogate.validate(name); !fine) return fine;
+  RETURN_IF_ERROR(surrogate.validate(name));
   if (!(log_ratio_limit >= 0) || !std::isfinite(log_ratio_limit))
     return wrong("log_ratio_limit", "0 (none) or more", log_ratio_limit);
   if (!(kl_coef >= 0) || !std::isfinite(kl_coef))

@@ -24,7 +24,7 @@ Result<std::int64_t> read_count(std::string_view flag, std::string_view text, st
 Result<> set(Options& out, std::string_view flag, std::string_view text) {
   if (flag == "--shape") {
     auto shape = shape_of(text);
-    if (!shape) return fail(std::move(shape.error()));
+    RETURN_IF_ERROR(shape);
     out.shape = *shape;
   } else if (flag == "--dtype") {
     if (text != "f32" && text != "bf16")
@@ -34,7 +34,7 @@ Result<> set(Options& out, std::string_view flag, std::string_view text) {
     out.isa = text;
   } else {
     const auto count = read_count(flag, text, flag == "--batch" ? 4096 : 1024);
-    if (!count) return fail(count.error());
+    RETURN_IF_ERROR(count);
     if (flag == "--threads") out.threads = static_cast<int>(*count);
     if (flag == "--rounds") out.rounds = static_cast<int>(*count);
     if (flag == "--batch") out.batch = *count;
@@ -75,7 +75,7 @@ Result<Options> read_options(std::span<const char* const> words, const Takes& ta
         return fail(Errc::usage, cat(flag, " wants a value behind it"));
       auto done =
           set(out, flag, inside ? word.substr(flag.size() + 1) : std::string_view(words[++i]));
-      if (!done) return fail(std::move(done.error()));
+      RETURN_IF_ERROR(done);
     } else if (word == "--peer") {
       out.peer = true;
     } else if (word == "--table" && takes.table) {
@@ -91,7 +91,7 @@ Result<Options> read_options(std::span<const char* const> words, const Takes& ta
                                                 : ""));
     }
   }
-  if (auto settled = settle(out, takes); !settled) return fail(std::move(settled.error()));
+  RETURN_IF_ERROR(settle(out, takes));
   return out;
 }
 

@@ -17,9 +17,8 @@ Result<Tensor> read(ops::Device& device, const SafetensorsFile& file, const std:
   const auto* stored = file.find(name);
   check(stored != nullptr, "merge_adapter: a tensor that read_adapter did not see");
   std::vector<float> values(static_cast<std::size_t>(stored->count()));
-  if (auto got = file.read_f32(name, values); !got) return fail(got.error());
-  if (auto finite = checkpoint::check_finite(values, file.path(), name); !finite)
-    return fail(finite.error());
+  RETURN_IF_ERROR(file.read_f32(name, values));
+  RETURN_IF_ERROR(checkpoint::check_finite(values, file.path(), name));
   const Shape shape = stored->shape.size() == 1 ? Shape{stored->shape[0]}
                                                 : Shape{stored->shape[0], stored->shape[1]};
   return ops::from_host(device, shape,
@@ -46,7 +45,7 @@ Result<> merge_module(ops::Device& device, const SafetensorsFile& file,
   const std::string module = cat(prefix, target.module);
   if (const std::string copy = cat(module, ".base_layer.weight"); file.find(copy)) {
     const auto stored = read(device, file, copy, spec);
-    if (!stored) return fail(stored.error());
+    RETURN_IF_ERROR(stored);
     if (ops::to_host(device, *stored) != ops::to_host(device, weight))
       return fail(Errc::unsupported,
                   cat(file.path(), ": tensor ", quote(copy),
@@ -59,7 +58,7 @@ Result<> merge_module(ops::Device& device, const SafetensorsFile& file,
   device.gemm(*b, *a, weight, {.accumulate = true});
   if (!dora) return {};
   const auto magnitudes = read(device, file, cat(module, models::lora_magnitude), spec);
-  if (!magnitudes) return fail(magnitudes.error());
+  RETURN_IF_ERROR(magnitudes);
   scale_rows(device, weight, *magnitudes);
   return {};
 }
@@ -70,25 +69,23 @@ Result<> merge_adapter(models::Decoder& base, const std::string& folder) {
   check(!base.spec().lora && base.tp() == nullptr,
         "merge_adapter: into a whole model without an adapter");
   const auto spec = read_adapter(folder, base.spec());
-  if (!spec) return fail(spec.error());
+  RETURN_IF_ERROR(spec);
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   for (const auto& target : spec->lora.targets) {
     nn::Parameter* weight = base.parameters().find(target.module + ".weight");
     if (weight == nullptr)
       return fail(Errc::unsupported, cat(folder, ": an adapter of ", target.module,
                                          " cannot be merged into this model: its output head is "
                                          "its embedding, and that would change, too"));
-    if (auto merged =
-            merge_module(base.device(), *file, target, spec->lora.dora, base.spec(), weight->value);
-        !merged)
-      return merged;
+    RETURN_IF_ERROR(
+        merge_module(base.device(), *file, target, spec->lora.dora, base.spec(), weight->value));
   }
   for (const auto& module : spec->lora.saved)
     for (auto& parameter : base.parameters().all()) {
       if (!parameter.name.starts_with(module + ".")) continue;
       const auto values = read(base.device(), *file, cat(prefix, parameter.name), base.spec());
-      if (!values) return fail(values.error());
+      RETURN_IF_ERROR(values);
       base.device().copy(*values, parameter.value);
     }
   return {};

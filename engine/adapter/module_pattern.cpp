@@ -31,7 +31,7 @@ Result<ModulePattern> ModulePattern::create(const std::string& text, const std::
   pattern.text_ = text;
   if (is_plain(text)) return pattern;
   auto regex = tokenizer::Regex::compile(cat("\\A(?:", text, ")\\z"), where);
-  if (!regex) return fail(regex.error());
+  RETURN_IF_ERROR(regex);
   pattern.regex_.emplace(std::move(*regex));
   return pattern;
 }
@@ -57,7 +57,7 @@ Result<std::vector<ModulePattern>> patterns_of(const std::vector<std::string>& t
   std::vector<ModulePattern> out;
   for (const auto& text : texts) {
     auto pattern = ModulePattern::create(text, where);
-    if (!pattern) return fail(pattern.error());
+    RETURN_IF_ERROR(pattern);
     out.push_back(std::move(*pattern));
   }
   return out;

@@ -115,7 +115,7 @@ Result<std::vector<std::pair<std::string, T>>> pattern_of(const Json& config, st
                 cat(where, ": \"", key, "\" must be an object, found ", value->type_name()));
   for (const auto& [name, unused] : value->object()) {
     const auto number = read(*value, name, where);
-    if (!number) return fail(number.error());
+    RETURN_IF_ERROR(number);
     out.emplace_back(name, *number);
   }
   return out;
@@ -171,13 +171,12 @@ std::set<std::string> shortest_names(const models::LoraSpec& lora,
 Result<LoraConfig> read_peft_config(const Json& config, const std::string& where) {
   if (!config.is_object())
     return fail(Errc::bad_input, cat(where, ": expected an object, found ", config.type_name()));
-  if (auto known = check_members(config, where); !known) return fail(known.error());
+  RETURN_IF_ERROR(check_members(config, where));
   LoraConfig out;
   auto targets = names_of(config, "target_modules", where),
        exclude = names_of(config, "exclude_modules", where),
        saved = names_of(config, "modules_to_save", where);
-  for (const auto* names : {&targets, &exclude, &saved})
-    if (!*names) return fail(names->error());
+  for (const auto* names : {&targets, &exclude, &saved}) RETURN_IF_ERROR(*names);
   if (targets->empty())
     return fail(Errc::bad_input, cat(where, ": \"target_modules\" names no module"));
   auto ranks = pattern_of<std::int64_t>(config, "rank_pattern", where, get_integer);
@@ -188,10 +187,10 @@ Result<LoraConfig> read_peft_config(const Json& config, const std::string& where
   const auto dropout =
       config.find("lora_dropout") ? get_number(config, "lora_dropout", where) : Result<double>(0);
   const auto rslora = flag(config, "use_rslora", where), dora = flag(config, "use_dora", where);
-  if (!ranks) return fail(ranks.error());
-  if (!alphas) return fail(alphas.error());
-  if (!layers) return fail(layers.error());
-  if (!rank) return fail(rank.error());
+  RETURN_IF_ERROR(ranks);
+  RETURN_IF_ERROR(alphas);
+  RETURN_IF_ERROR(layers);
+  RETURN_IF_ERROR(rank);
   if (!alpha || !dropout) return fail((alpha ? dropout : alpha).error());
   if (!rslora || !dora) return fail((rslora ? dora : rslora).error());
   if (*rank < 1 || *rank > (1 << 16))

@@ -80,21 +80,21 @@ bool is_adapter(const std::string& folder) {
 Result<AdapterSpec> read_adapter(const std::string& folder, const models::DecoderSpec& base) {
   const std::string where = cat(folder, "/", config_file);
   const auto json = read_json(where, {.bytes = 16u << 20});
-  if (!json) return fail(json.error());
+  RETURN_IF_ERROR(json);
   auto config = read_peft_config(*json, where);
-  if (!config) return fail(config.error());
+  RETURN_IF_ERROR(config);
   auto lora = settle(*config, base, cat(where, ": "));
-  if (!lora) return fail(lora.error());
+  RETURN_IF_ERROR(lora);
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
   if (!file && file.error().code == Errc::not_found &&
       std::filesystem::exists(folder + "/adapter_model.bin"))
     return fail(Errc::not_found, cat(folder,
                                      ": adapter_model.bin is a pickle, which is never opened: save "
                                      "the adapter as safetensors"));
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   models::DecoderSpec spec = base;
   spec.lora = std::move(*lora);
-  if (auto fits = check_tensors(*file, spec); !fits) return fail(fits.error());
+  RETURN_IF_ERROR(check_tensors(*file, spec));
   const Json* name = json->find("base_model_name_or_path");
   return AdapterSpec{std::move(*config), std::move(*spec.lora),
                      name && name->is_string() ? name->string() : ""};
@@ -102,8 +102,8 @@ Result<AdapterSpec> read_adapter(const std::string& folder, const models::Decode
 
 Result<> load_adapter(const std::string& folder, models::Decoder& model) {
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
-  if (!file) return fail(file.error());
-  if (auto fits = check_tensors(*file, model.spec()); !fits) return fits;
+  RETURN_IF_ERROR(file);
+  RETURN_IF_ERROR(check_tensors(*file, model.spec()));
   nn::Parameters& parameters = model.parameters();
   std::vector<float> values;
   for (const auto& tensor : file->tensors()) {
@@ -114,8 +114,7 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
     auto read = form.plain() ? file->read_part(tensor.name, parameter.shard, values)
                              : file->read_f32(tensor.name, values);
     if (!read) return read;
-    if (auto finite = checkpoint::check_finite(values, file->path(), tensor.name); !finite)
-      return finite;
+    RETURN_IF_ERROR(checkpoint::check_finite(values, file->path(), tensor.name));
     if (!form.plain()) {
       const auto whole = from_file(form, std::move(values));
       values.resize(static_cast<std::size_t>(parameter.value.count()));
@@ -143,18 +142,15 @@ Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors,
     places.emplace(plans.back().name, i);
   }
   auto writer = checkpoint::SafetensorsWriter::create(cat(folder, "/", weights_file), plans);
-  if (!writer) return fail(writer.error());
+  RETURN_IF_ERROR(writer);
   for (const auto& tensor : writer->tensors()) {
     const std::size_t place = places.at(tensor.name);
     const auto form = stored_form(all[place].name, all[place].logical_shape(), spec);
-    if (auto written = writer->write(tensor.name, to_file(form, tensors.read(0, place))); !written)
-      return written;
+    RETURN_IF_ERROR(writer->write(tensor.name, to_file(form, tensors.read(0, place))));
   }
-  if (auto finished = writer->finish(); !finished) return finished;
+  RETURN_IF_ERROR(writer->finish());
   const Json json = to_peft_config(config, spec, base);
-  if (auto written = checkpoint::write_new_file(cat(folder, "/", config_file), json.dump(2) + "\n");
-      !written)
-    return written;
+  RETURN_IF_ERROR(checkpoint::write_new_file(cat(folder, "/", config_file), json.dump(2) + "\n"));
   return sync_directory(folder);
 }
 

@@ -25,8 +25,8 @@ Result<std::vector<std::string>> targeted(const LoraConfig& config, const models
   const auto modules = linear_modules(spec);
   const auto wanted = patterns_of(config.targets, where + "targets"),
              unwanted = patterns_of(config.exclude, where + "exclude");
-  if (!wanted) return fail(wanted.error());
-  if (!unwanted) return fail(unwanted.error());
+  RETURN_IF_ERROR(wanted);
+  RETURN_IF_ERROR(unwanted);
   const auto fits = [](const ModulePattern& pattern, const std::string& module) {
     return pattern.text() == all_linear ? module != head : pattern.fits(module);
   };
@@ -70,7 +70,7 @@ Result<T> patterned(const std::vector<std::pair<std::string, T>>& patterns,
                     const std::string& module, T fallback, const std::string& where) {
   for (const auto& [text, value] : patterns) {
     const auto pattern = ModulePattern::create(text, where);
-    if (!pattern) return fail(pattern.error());
+    RETURN_IF_ERROR(pattern);
     if (pattern->fits_end(module)) return value;
   }
   return fallback;
@@ -159,20 +159,20 @@ std::vector<std::string> linear_modules(const models::DecoderSpec& spec) {
 
 Result<models::LoraSpec> settle(const LoraConfig& config, const models::DecoderSpec& spec,
                                 const std::string& where) {
-  if (auto good = check_numbers(config, where); !good) return fail(good.error());
+  RETURN_IF_ERROR(check_numbers(config, where));
   auto saved = saved_modules(config, spec, where);
-  if (!saved) return fail(saved.error());
+  RETURN_IF_ERROR(saved);
   const auto modules = targeted(config, spec, where);
-  if (!modules) return fail(modules.error());
-  if (auto stored = check_stored(*modules, spec, where); !stored) return fail(stored.error());
+  RETURN_IF_ERROR(modules);
+  RETURN_IF_ERROR(check_stored(*modules, spec, where));
   models::LoraSpec lora{{}, config.dora, config.dropout, std::move(*saved)};
   for (const auto& module : *modules) {
     const auto rank =
         patterned(config.rank_pattern, module, std::int64_t{config.rank}, where + "rank_pattern");
     const auto alpha =
         patterned(config.alpha_pattern, module, config.alpha, where + "alpha_pattern");
-    if (!rank) return fail(rank.error());
-    if (!alpha) return fail(alpha.error());
+    RETURN_IF_ERROR(rank);
+    RETURN_IF_ERROR(alpha);
     const auto size = static_cast<double>(*rank);
     lora.targets.push_back(
         {module, static_cast<int>(*rank), *alpha / (config.rslora ? std::sqrt(size) : size)});

@@ -56,6 +56,24 @@ using Result = tl::expected<T, Error>;
   return tl::unexpected<Error>(std::move(error));
 }
 
+/// The error of a result that is known to have failed, after some cleaning up.
+template <class T>
+[[nodiscard]] tl::unexpected<Error> fail(const Result<T>& failed) {
+  return tl::unexpected<Error>(failed.error());
+}
+
+/// Returns from the enclosing function with the error of `result`, if it has one. `result` is
+/// evaluated once; a Result that holds a value is left as it is.
+///
+///   auto text = read_file(path);
+///   RETURN_IF_ERROR(text);
+///   RETURN_IF_ERROR(check_header(*text));
+#define RETURN_IF_ERROR(result)                                                 \
+  do {                                                                          \
+    if (auto&& troupe_result = (result); !troupe_result)                        \
+      return ::troupe::fail(::troupe::Error(std::move(troupe_result.error()))); \
+  } while (false)
+
 /// An Error on its way through frames that cannot go on; caught at an actor's boundary or in main,
 /// nowhere else.
 class Failure : public std::runtime_error {
@@ -66,6 +84,10 @@ class Failure : public std::runtime_error {
  private:
   Error error_;
 };
+
+[[nodiscard]] inline tl::unexpected<Error> fail(const Failure& failure) {
+  return tl::unexpected<Error>(failure.error());
+}
 
 /// The value, or Failure: for the few places (main, an actor's handler, a test) where unwinding is
 /// the answer.

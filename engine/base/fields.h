@@ -46,7 +46,7 @@ Result<> read_field(const Json& json, E& into, const std::string& where) {
   std::vector<std::string> names;
   for (const auto name : names_of(E{})) names.emplace_back(name);
   const auto index = read_word(json, names, where);
-  if (!index) return fail(index.error());
+  RETURN_IF_ERROR(index);
   into = static_cast<E>(*index);
   return {};
 }
@@ -58,7 +58,7 @@ Result<> read_field(const Json& json, std::vector<T>& into, const std::string& w
   into.clear();
   for (const auto& item : json.array()) {
     T value{};
-    if (auto read = read_field(item, value, cat(where, "[", into.size(), "]")); !read) return read;
+    RETURN_IF_ERROR(read_field(item, value, cat(where, "[", into.size(), "]")));
     into.push_back(value);
   }
   return {};
@@ -106,7 +106,7 @@ Result<S> fields_from_json(const Json& json, const std::string& where) {
     if (done && member != nullptr) done = detail::read_field(*member, value, cat(where, ".", name));
   });
   if (done) done = detail::refuse_unknown(json, known, where);
-  if (!done) return fail(std::move(done.error()));
+  RETURN_IF_ERROR(done);
   return out;
 }
 

@@ -58,7 +58,7 @@ Result<> write_all(int fd, std::string_view content, const std::string& path) {
 Result<std::string> read_file(const std::string& path, std::size_t limit) {
   Descriptor file(-1);
   const auto size = open_regular(path, file);
-  if (!size) return fail(size.error());
+  RETURN_IF_ERROR(size);
   if (*size > limit)
     return fail(Errc::bad_input, cat(path, ": ", *size, " bytes, at most ", limit, " are read"));
   std::string out(*size, '\0');
@@ -117,7 +117,7 @@ Result<> sync_directory(const std::string& path) {
 Result<MappedFile> MappedFile::open(const std::string& path) {
   Descriptor file(-1);
   const auto size = open_regular(path, file);
-  if (!size) return fail(size.error());
+  RETURN_IF_ERROR(size);
   if (*size == 0) return MappedFile({}, -1);
   void* start = ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (start == MAP_FAILED) return system_error(path, "map");

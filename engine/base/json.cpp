@@ -202,7 +202,7 @@ Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimit
 Result<Json> read_json(const std::string& path, JsonLimits limits) {
   limits.bytes = std::min(limits.bytes, most_bytes);
   auto text = read_file(path, limits.bytes);
-  if (!text) return fail(text.error());
+  RETURN_IF_ERROR(text);
   return parse_json(*text, path, limits);
 }
 

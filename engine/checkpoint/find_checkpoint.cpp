@@ -22,9 +22,9 @@ std::string name_of(std::int64_t step) {
 // for it.
 Result<> usable(const std::string& path, std::int64_t step) {
   const auto manifest = verify_checkpoint(path);
-  if (!manifest) return fail(manifest.error());
+  RETURN_IF_ERROR(manifest);
   const auto state = read_training_state(path);
-  if (!state) return fail(state.error());
+  RETURN_IF_ERROR(state);
   if (manifest->step != step || state->step != step)
     return fail(Errc::corrupt, cat(path, ": expected step ", step, ", found ", manifest->step,
                                    " in its manifest and ", state->step, " in its state"));
@@ -69,7 +69,7 @@ std::optional<std::int64_t> step_of_name(std::string_view name) {
 Result<TrainingState> read_training_state(const std::string& path) {
   const std::string where = cat(path, "/training/state.json");
   const auto json = read_json(where, {.depth = 64, .bytes = state_bytes});
-  if (!json) return fail(json.error());
+  RETURN_IF_ERROR(json);
   const auto step = get_integer(*json, "step", where);
   if (!step) return fail(Errc::corrupt, step.error().what);
   const Json* state = json->find("state");
@@ -79,7 +79,7 @@ Result<TrainingState> read_training_state(const std::string& path) {
 
 Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output) {
   const auto steps = candidates(output);
-  if (!steps) return fail(steps.error());
+  RETURN_IF_ERROR(steps);
   if (steps->empty()) return std::nullopt;
   std::vector<std::string> damage;
   for (const auto step : *steps) {
@@ -104,11 +104,10 @@ Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& i
         "load_checkpoint: one moment without the other");
   auto state = read_training_state(path);
   if (!state) return state;
-  if (auto loaded = load_parameters(path, into, {.tied = tied}); !loaded)
-    return fail(loaded.error());
+  RETURN_IF_ERROR(load_parameters(path, into, {.tied = tied}));
   auto tensors = load_training_tensors(cat(path, "/", optimizer_file), into, exp_avg, exp_avg_sq);
   const bool unneeded = !tensors && tensors.error().code == Errc::not_found && !exp_avg;
-  if (!tensors && !unneeded) return fail(tensors.error());
+  if (!tensors && !unneeded) return fail(tensors);
   return state;
 }
 

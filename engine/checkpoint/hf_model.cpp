@@ -33,7 +33,7 @@ class Reader {
     if (from.size() == 1 && from[0]->tensor.plain()) return read_plain(parameter, from[0]->place);
     whole_.resize(static_cast<std::size_t>(parameter.logical_shape().count()));
     for (const Found* found : from) {
-      if (auto kept = keep(*found); !kept) return kept;
+      RETURN_IF_ERROR(keep(*found));
       models::unpack(found->tensor, kept_values_.data(), parameter.name, whole_.data());
     }
     part_.resize(static_cast<std::size_t>(parameter.value.count()));
@@ -48,7 +48,7 @@ class Reader {
   Result<> read_plain(nn::Parameter& parameter, const Place& place) {
     const auto stored =
         place.file->floats(place.tensor->name, parameter.shard, parameter.value.count());
-    if (!stored) return fail(stored.error());
+    RETURN_IF_ERROR(stored);
     device_.upload_from(parameter.value, [&](std::int64_t begin, std::span<float> into) {
       stored->read(begin, into);
     });
@@ -63,9 +63,8 @@ class Reader {
     if (kept_ == &found) return {};
     kept_ = nullptr;
     kept_values_.resize(static_cast<std::size_t>(found.place.tensor->count()));
-    if (auto read = found.place.file->read_f32(found.place.tensor->name, kept_values_); !read)
-      return read;
-    if (auto clean = finite(kept_values_, found.place); !clean) return clean;
+    RETURN_IF_ERROR(found.place.file->read_f32(found.place.tensor->name, kept_values_));
+    RETURN_IF_ERROR(finite(kept_values_, found.place));
     kept_ = &found;
     return {};
   }
@@ -84,14 +83,13 @@ bool wanted(const nn::Parameter& parameter, const LoadOptions& options) {
 Result<std::vector<Found>> find_all(const std::string& folder, const SafetensorsFolder& weights,
                                     const nn::Parameters& parameters, const LoadOptions& options) {
   auto stored = stored_in(folder, parameters, options.tied);
-  if (!stored) return fail(stored.error());
+  RETURN_IF_ERROR(stored);
   std::vector<Found> all;
   for (auto& tensor : *stored) {
     if (!wanted(*parameters.find(tensor.rows.front().parameter), options)) continue;
     const auto place = locate(weights, tensor.name, options.tied);
     if (!place) return missing(folder, weights, tensor.name);
-    if (auto fits = check_shape(*place, tensor.name, tensor.shape()); !fits)
-      return fail(fits.error());
+    RETURN_IF_ERROR(check_shape(*place, tensor.name, tensor.shape()));
     all.push_back({std::move(tensor), *place});
   }
   return all;
@@ -101,10 +99,10 @@ Result<std::vector<Found>> find_all(const std::string& folder, const Safetensors
 
 Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOptions options) {
   auto weights = SafetensorsFolder::open(folder);
-  if (!weights) return fail(weights.error());
+  RETURN_IF_ERROR(weights);
   // Names and shapes first: a mistake in config.json is told before gigabytes are read.
   const auto all = find_all(folder, *weights, into, options);
-  if (!all) return fail(all.error());
+  RETURN_IF_ERROR(all);
   std::unordered_set<const StoredTensor*> used;
   std::unordered_map<std::string, std::vector<const Found*>> holders;
   for (const Found& found : *all) {
@@ -114,13 +112,11 @@ Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOp
       if (list.empty() || list.back() != &found) list.push_back(&found);
     }
   }
-  if (auto clean = check_unused(*weights, used, options.tied, into.find("score.weight") != nullptr);
-      !clean)
-    return clean;
+  RETURN_IF_ERROR(check_unused(*weights, used, options.tied, into.find("score.weight") != nullptr));
   Reader reader(into.device(), options.allow_nonfinite);
   for (auto& parameter : into.all()) {
     if (!wanted(parameter, options)) continue;
-    if (auto read = reader.read(parameter, holders.at(parameter.name)); !read) return read;
+    RETURN_IF_ERROR(reader.read(parameter, holders.at(parameter.name)));
   }
   return {};
 }

@@ -79,12 +79,10 @@ Result<> write_shard(const std::string& path, const Tensors& stored, const Shard
     by_name.emplace(stored[place].name, place);
   }
   auto writer = SafetensorsWriter::create(path, plans);
-  if (!writer) return fail(writer.error());
+  RETURN_IF_ERROR(writer);
   for (const auto& tensor : writer->tensors())
-    if (auto written =
-            writer->write(tensor.name, values_of(stored[by_name.at(tensor.name)], tensors));
-        !written)
-      return written;
+    RETURN_IF_ERROR(
+        writer->write(tensor.name, values_of(stored[by_name.at(tensor.name)], tensors)));
   return writer->finish();
 }
 
@@ -99,10 +97,7 @@ Result<> write_weights(const std::string& folder, const Tensors& stored,
     const std::string name = shard_name(i + 1, shards.size());
     for (const auto place : shards[i])
       map.emplace_back(stored[place].name, name), total += bytes_of(stored[place], options.type);
-    if (auto written =
-            write_shard(cat(folder, "/", name), stored, shards[i], tensors, options.type);
-        !written)
-      return written;
+    RETURN_IF_ERROR(write_shard(cat(folder, "/", name), stored, shards[i], tensors, options.type));
   }
   std::sort(map.begin(), map.end());
   Json::Object weight_map;
@@ -139,8 +134,8 @@ Result<> copy_companions(const std::string& folder, const std::string& source) {
   for (const auto name : companions) {
     const auto content = read_file(cat(source, "/", name), companion_bytes);
     if (!content && content.error().code == Errc::not_found) continue;
-    if (!content) return fail(content.error());
-    if (auto written = write_new_file(cat(folder, "/", name), *content); !written) return written;
+    RETURN_IF_ERROR(content);
+    RETURN_IF_ERROR(write_new_file(cat(folder, "/", name), *content));
   }
   return {};
 }
@@ -161,16 +156,15 @@ Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
   Json config;
   if (!options.source.empty()) {
     auto made = config_of(tensors.parameters(), options);
-    if (!made) return fail(made.error());
+    RETURN_IF_ERROR(made);
     config = std::move(*made);
   }
   const auto stored = stored_map(config, cat(options.source, "/config.json"), tensors.parameters());
-  if (!stored) return fail(stored.error());
-  if (auto written = write_weights(folder, *stored, tensors, options); !written) return written;
+  RETURN_IF_ERROR(stored);
+  RETURN_IF_ERROR(write_weights(folder, *stored, tensors, options));
   if (!options.source.empty()) {
-    if (auto written = write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"); !written)
-      return written;
-    if (auto copied = copy_companions(folder, options.source); !copied) return copied;
+    RETURN_IF_ERROR(write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"));
+    RETURN_IF_ERROR(copy_companions(folder, options.source));
   }
   return sync_directory(folder);
 }

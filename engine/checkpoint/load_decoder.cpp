@@ -18,7 +18,7 @@ namespace {
 Result<> add_end_tokens(const std::string& path, models::DecoderSpec& spec) {
   if (!std::filesystem::exists(path)) return {};
   const auto config = read_json(path, {.bytes = 16u << 20});
-  if (!config) return fail(config.error());
+  RETURN_IF_ERROR(config);
   if (!config->is_object())
     return fail(Errc::bad_input,
                 cat(path, ": expected a JSON object, found ", config->type_name()));
@@ -39,7 +39,7 @@ Result<> add_end_tokens(const std::string& path, models::DecoderSpec& spec) {
 // A config.json that asks for more than the files hold must not make us allocate it.
 Result<> check_size(const std::string& folder, const models::DecoderSpec& spec) {
   const auto weights = SafetensorsFolder::open(folder);
-  if (!weights) return fail(weights.error());
+  RETURN_IF_ERROR(weights);
   std::int64_t stored = 0;
   for (const auto& place : weights->all()) stored += place.tensor->count();
   if (spec.parameter_count() <= stored) return {};
@@ -59,11 +59,10 @@ double normal(std::uint64_t seed, std::uint64_t place) {
 Result<models::DecoderSpec> read_folder_spec(const std::string& folder) {
   const std::string path = folder + "/config.json";
   const auto config = read_json(path, {.bytes = 16u << 20});
-  if (!config) return fail(config.error());
+  RETURN_IF_ERROR(config);
   auto spec = models::read_spec(*config, path);
   if (!spec) return spec;
-  if (auto added = add_end_tokens(folder + "/generation_config.json", *spec); !added)
-    return fail(added.error());
+  RETURN_IF_ERROR(add_end_tokens(folder + "/generation_config.json", *spec));
   return spec;
 }
 
@@ -72,7 +71,7 @@ Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
                                                       bool with_gradients,
                                                       parallel::Communicator* tp) {
   auto spec = read_folder_spec(folder);
-  if (!spec) return fail(spec.error());
+  RETURN_IF_ERROR(spec);
   return load_decoder(device, folder, std::move(*spec), with_gradients, tp);
 }
 
@@ -90,16 +89,14 @@ Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
                                                       models::DecoderSpec spec, bool with_gradients,
                                                       parallel::Communicator* tp) {
   auto stored = read_folder_spec(folder);
-  if (!stored) return fail(stored.error());
-  if (auto fits = check_size(folder, *stored); !fits) return fail(fits.error());
-  if (auto splits = models::check_split(spec, tp ? tp->size() : 1); !splits)
-    return fail(splits.error());
+  RETURN_IF_ERROR(stored);
+  RETURN_IF_ERROR(check_size(folder, *stored));
+  RETURN_IF_ERROR(models::check_split(spec, tp ? tp->size() : 1));
   const LoadOptions options{.tied = spec.tied,
                             .fresh_score = spec.labels > 0 && stored->labels == 0};
   auto model = std::make_unique<models::Decoder>(device, std::move(spec), with_gradients, tp);
   if (options.fresh_score) draw_score_head(*model, 0, 0);
-  if (auto loaded = load_parameters(folder, model->parameters(), options); !loaded)
-    return fail(loaded.error());
+  RETURN_IF_ERROR(load_parameters(folder, model->parameters(), options));
   return model;
 }
 

@@ -102,7 +102,7 @@ Result<> compare(const Manifest::File& expected, const std::string& folder) {
 
 Result<Manifest::File> measure_file(const std::string& path) {
   const auto file = MappedFile::open(path);
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   const auto bytes = file->bytes();
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));
@@ -111,13 +111,13 @@ Result<Manifest::File> measure_file(const std::string& path) {
 
 Result<Manifest> measure_checkpoint(const std::string& folder, std::int64_t step) {
   const auto paths = files_of(folder);
-  if (!paths) return fail(paths.error());
+  RETURN_IF_ERROR(paths);
   Manifest manifest{step, {}};
   for (const auto& path : *paths) {
     if (path == manifest_file) continue;
     check(plain_path(path), "measure_checkpoint: a file name that a manifest cannot hold");
     auto file = measure_file(cat(folder, "/", path));
-    if (!file) return fail(file.error());
+    RETURN_IF_ERROR(file);
     file->path = path;
     manifest.files.push_back(std::move(*file));
   }
@@ -140,13 +140,12 @@ std::string to_text(const Manifest& manifest) {
 Result<Manifest> verify_checkpoint(const std::string& folder) {
   const std::string where = cat(folder, "/", manifest_file);
   const auto text = read_file(where, manifest_bytes);
-  if (!text) return fail(text.error());
+  RETURN_IF_ERROR(text);
   auto manifest = parse(*text, where);
   if (!manifest) return manifest;
-  for (const auto& file : manifest->files)
-    if (auto same = compare(file, folder); !same) return fail(same.error());
+  for (const auto& file : manifest->files) RETURN_IF_ERROR(compare(file, folder));
   const auto present = files_of(folder);
-  if (!present) return fail(present.error());
+  RETURN_IF_ERROR(present);
   for (const auto& path : *present) {
     const bool listed = std::any_of(manifest->files.begin(), manifest->files.end(),
                                     [&](const auto& file) { return file.path == path; });

@@ -67,8 +67,8 @@ Result<> OutputFile::finish() {
 
 Result<> write_new_file(const std::string& path, std::string_view content) {
   auto file = OutputFile::create(path);
-  if (!file) return fail(file.error());
-  if (auto written = file->write(content); !written) return written;
+  RETURN_IF_ERROR(file);
+  RETURN_IF_ERROR(file->write(content));
   return file->finish();
 }
 

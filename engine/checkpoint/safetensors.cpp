@@ -107,9 +107,9 @@ SafetensorsFile::SafetensorsFile(std::string path, MappedFile file, SafetensorsH
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path, SafetensorsLimits limits) {
   auto file = MappedFile::open(path);
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   auto header = parse_safetensors_header(file->bytes(), path, limits);
-  if (!header) return fail(header.error());
+  RETURN_IF_ERROR(header);
   return SafetensorsFile(path, std::move(*file), std::move(*header));
 }
 
@@ -195,7 +195,7 @@ void StoredFloats::read(std::int64_t begin, std::span<float> into) const {
 Result<> SafetensorsFile::read_part(std::string_view name, const parallel::Shard& part,
                                     std::span<float> into) const {
   const auto stored = floats(name, part, std::ssize(into));
-  if (!stored) return fail(stored.error());
+  RETURN_IF_ERROR(stored);
   stored->read(0, into);
   return {};
 }

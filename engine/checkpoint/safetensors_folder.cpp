@@ -28,7 +28,7 @@ using ShardsOfIndex =
 
 Result<ShardsOfIndex> read_index(const std::string& path) {
   const auto json = read_json(path, {.depth = 8, .bytes = index_bytes});
-  if (!json) return fail(json.error());
+  RETURN_IF_ERROR(json);
   const Json* map = json->find("weight_map");
   if (!map || !map->is_object() || map->object().empty())
     return fail(Errc::corrupt,
@@ -80,7 +80,7 @@ Result<SafetensorsFolder> SafetensorsFolder::open(const std::string& folder) {
   SafetensorsFolder out;
   auto single = SafetensorsFile::open(cat(folder, "/", weights_file));
   if (!single && single.error().code == Errc::not_found) return open_shards(folder);
-  if (!single) return fail(single.error());
+  RETURN_IF_ERROR(single);
   out.files_.push_back(std::move(*single));
   return out;
 }
@@ -89,13 +89,13 @@ Result<SafetensorsFolder> SafetensorsFolder::open_shards(const std::string& fold
   const std::string index = cat(folder, "/", index_file);
   auto shards = read_index(index);
   if (!shards && shards.error().code == Errc::not_found) return no_weights(folder);
-  if (!shards) return fail(shards.error());
+  RETURN_IF_ERROR(shards);
   SafetensorsFolder out;
   for (auto& [name, tensors] : *shards) {
     auto file = SafetensorsFile::open(cat(folder, "/", name));
     if (!file)
       return fail(file.error().code, cat(file.error().what, " (a shard that ", index, " names)"));
-    if (auto listed = check_listed(*file, tensors, index); !listed) return fail(listed.error());
+    RETURN_IF_ERROR(check_listed(*file, tensors, index));
     out.files_.push_back(std::move(*file));
   }
   return out;

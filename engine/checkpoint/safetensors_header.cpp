@@ -130,10 +130,10 @@ Result<StoredTensor> parse_tensor(const std::string& name, const Json& value,
                 cat(path, ": tensor ", quote(name), ": unknown dtype ", quote(dtype->string())));
   tensor.type = *type;
   auto shape = non_negative(value.find("shape"), "shape", path, name);
-  if (!shape) return fail(shape.error());
+  RETURN_IF_ERROR(shape);
   tensor.shape = std::move(*shape);
   const auto offsets = non_negative(value.find("data_offsets"), "data_offsets", path, name);
-  if (!offsets) return fail(offsets.error());
+  RETURN_IF_ERROR(offsets);
   if (offsets->size() != 2)
     return corrupt(path, name,
                    cat("\"data_offsets\" must be two numbers, found ", offsets->size()));
@@ -142,7 +142,7 @@ Result<StoredTensor> parse_tensor(const std::string& name, const Json& value,
   if (tensor.end < tensor.begin)
     return corrupt(path, name, cat("ends at ", tensor.end, ", before it begins at ", tensor.begin));
   const auto needed = bytes_needed(tensor, path);
-  if (!needed) return fail(needed.error());
+  RETURN_IF_ERROR(needed);
   if (*needed != tensor.end - tensor.begin)
     return corrupt(path, name,
                    cat(to_string(tensor.type), " ", shape_text(tensor.shape), " needs ", *needed,
@@ -210,9 +210,8 @@ Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> fi
                                                    const std::string& path,
                                                    SafetensorsLimits limits) {
   const auto text = header_text(file, path, limits);
-  if (!text) return fail(text.error());
-  if (auto bounded = bound_values(*text, path, limits.values); !bounded)
-    return fail(bounded.error());
+  RETURN_IF_ERROR(text);
+  RETURN_IF_ERROR(bound_values(*text, path, limits.values));
   // Three levels: the file, a tensor, its shape. Deeper text is no header.
   const auto json = parse_json(*text, path, {.depth = 3, .bytes = limits.header_bytes});
   if (!json) return fail(Errc::corrupt, json.error().what);
@@ -221,15 +220,14 @@ Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> fi
   header.data_begin = length_bytes + text->size();
   for (const auto& [name, value] : json->object()) {
     if (name == "__metadata__") {
-      if (auto read = parse_metadata(value, path, header); !read) return fail(read.error());
+      RETURN_IF_ERROR(parse_metadata(value, path, header));
       continue;
     }
     auto tensor = parse_tensor(name, value, path);
-    if (!tensor) return fail(tensor.error());
+    RETURN_IF_ERROR(tensor);
     header.tensors.push_back(std::move(*tensor));
   }
-  if (auto covered = check_coverage(header, file.size() - header.data_begin, path); !covered)
-    return fail(covered.error());
+  RETURN_IF_ERROR(check_coverage(header, file.size() - header.data_begin, path));
   return header;
 }
 

@@ -58,8 +58,8 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
                                                     const Metadata& metadata) {
   auto tensors = laid_out(plans);
   auto file = OutputFile::create(path);
-  if (!file) return fail(file.error());
-  if (auto written = file->write(header(tensors, metadata)); !written) return fail(written.error());
+  RETURN_IF_ERROR(file);
+  RETURN_IF_ERROR(file->write(header(tensors, metadata)));
   return SafetensorsWriter(std::move(*file), std::move(tensors));
 }
 
@@ -88,8 +88,7 @@ Result<> SafetensorsWriter::write(std::string_view name, std::span<const float> 
     const std::size_t count = std::min(values.size(), halves.size());
     std::transform(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count),
                    halves.begin(), narrow);
-    if (auto written = file_.write(std::as_bytes(std::span(halves).first(count))); !written)
-      return written;
+    RETURN_IF_ERROR(file_.write(std::as_bytes(std::span(halves).first(count))));
     values = values.subspan(count);
   }
   return {};

@@ -55,7 +55,7 @@ Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const s
   std::unordered_set<std::string> placed;
   if (names_a_family(config)) {
     const auto spec = models::read_spec(config, where);
-    if (!spec) return fail(spec.error());
+    RETURN_IF_ERROR(spec);
     for (auto& tensor : models::stored_tensors(*spec)) {
       const auto place = place_of(tensor, parameters);
       if (place == Place::elsewhere)
@@ -76,7 +76,7 @@ Result<std::vector<models::StoredTensor>> stored_in(const std::string& folder,
   const std::string path = folder + "/config.json";
   if (!std::filesystem::exists(path)) return stored_map(Json(), path, parameters);
   auto config = read_json(path, {.bytes = 16u << 20});
-  if (!config) return fail(config.error());
+  RETURN_IF_ERROR(config);
   if (config->is_object()) config->set("tie_word_embeddings", tied);
   return stored_map(*config, path, parameters);
 }

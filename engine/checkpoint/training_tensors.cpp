@@ -32,7 +32,7 @@ Result<> load_arena(const SafetensorsFile& file, std::string_view prefix,
       return fail(Errc::corrupt, cat(file.path(), ": tensor ", quote(name), ": expected ",
                                      shape.text(), ", found ", shape_text(stored->shape)));
     const auto floats = file.floats(name, parameter.shard, parameter.value.count());
-    if (!floats) return fail(floats.error());
+    RETURN_IF_ERROR(floats);
     Tensor part = arena.flat(at, at + parameter.value.count());
     parameters.device().upload_from(
         part, [&](std::int64_t begin, std::span<float> into) { floats->read(begin, into); });
@@ -58,11 +58,10 @@ Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tens
   if (with_moments) plan("exp_avg.", exp_avg_arena), plan("exp_avg_sq.", exp_avg_sq_arena);
   if (with_master) plan("master.", weights_arena);
   auto writer = SafetensorsWriter::create(path, plans);
-  if (!writer) return fail(writer.error());
+  RETURN_IF_ERROR(writer);
   for (const auto& tensor : writer->tensors()) {
     const auto [arena, parameter] = places.at(tensor.name);
-    if (auto written = writer->write(tensor.name, tensors.read(arena, parameter)); !written)
-      return written;
+    RETURN_IF_ERROR(writer->write(tensor.name, tensors.read(arena, parameter)));
   }
   return writer->finish();
 }
@@ -70,11 +69,9 @@ Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tens
 Result<> load_training_tensors(const std::string& path, nn::Parameters& into, Tensor* exp_avg,
                                Tensor* exp_avg_sq) {
   const auto file = SafetensorsFile::open(path);
-  if (!file) return fail(file.error());
-  if (exp_avg)
-    if (auto loaded = load_arena(*file, "exp_avg.", into, *exp_avg); !loaded) return loaded;
-  if (exp_avg_sq)
-    if (auto loaded = load_arena(*file, "exp_avg_sq.", into, *exp_avg_sq); !loaded) return loaded;
+  RETURN_IF_ERROR(file);
+  if (exp_avg) RETURN_IF_ERROR(load_arena(*file, "exp_avg.", into, *exp_avg));
+  if (exp_avg_sq) RETURN_IF_ERROR(load_arena(*file, "exp_avg_sq.", into, *exp_avg_sq));
   const bool master = !into.all().empty() && file->find(cat("master.", into.all().front().name));
   return master ? load_arena(*file, "master.", into, into.values()) : Result<>();
 }

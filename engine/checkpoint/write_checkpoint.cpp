@@ -69,7 +69,7 @@ class Protocol {
       : output_(output.directory()), snapshot_(snapshot), tensors_(tensors), options_(options) {}
 
   Result<std::string> run() {
-    if (auto swept = sweep(); !swept) return fail(swept.error());
+    RETURN_IF_ERROR(sweep());
     auto written = write();
     const std::string aside = cat(output_, "/", temporary_prefix, snapshot_.step, "-0");
     if (written) written = step("publish", [&] { return publish(temporary_, path_, aside); });
@@ -80,15 +80,14 @@ class Protocol {
     fs::remove_all(aside, ignored);
     if (written) written = swing();
     if (written) written = prune();
-    if (!written) return fail(written.error());
+    RETURN_IF_ERROR(written);
     return path_;
   }
 
  private:
   template <class Act>
   Result<> step(std::string_view name, Act act) {
-    if (options_.before)
-      if (auto go = options_.before(name); !go) return go;
+    if (options_.before) RETURN_IF_ERROR(options_.before(name));
     return act();
   }
 
@@ -141,7 +140,7 @@ class Protocol {
 
   Result<> write_manifest() {
     const auto manifest = measure_checkpoint(temporary_, snapshot_.step);
-    if (!manifest) return fail(manifest.error());
+    RETURN_IF_ERROR(manifest);
     return write_new_file(cat(temporary_, "/", manifest_file), to_text(*manifest));
   }
 

@@ -25,16 +25,16 @@ Result<> load_source(const DataOptions& options, DataSource source, const TextEn
   Part part{.size = 0, .weight = source.weight, .epochs = source.epochs};
   const auto before = out.examples.size();
   auto reader = ExampleReader<T>::open(options, std::move(source), encoder);
-  if (!reader) return fail(reader.error());
+  RETURN_IF_ERROR(reader);
   reader->report().bad = out.report.bad;  // the limit is the whole run's
   for (const auto& path : reader->files()) {
     auto print = fingerprint(path);
-    if (!print) return fail(print.error());
+    RETURN_IF_ERROR(print);
     out.files.push_back(std::move(*print));
   }
   for (;;) {
     auto examples = reader->next();
-    if (!examples) return fail(examples.error());
+    RETURN_IF_ERROR(examples);
     if (examples->empty()) break;
     std::move(examples->begin(), examples->end(), std::back_inserter(out.examples));
   }
@@ -69,8 +69,7 @@ template <class T>
 Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder) {
   Dataset<T> out;
   for (auto& source : options.sources())
-    if (auto ok = load_source(options, std::move(source), encoder, out); !ok)
-      return fail(ok.error());
+    RETURN_IF_ERROR(load_source(options, std::move(source), encoder, out));
   if (options.mix.empty()) out.parts.clear();
   const auto& report = out.report;
   if (report.bad + report.untrainable + report.truncated > 0)

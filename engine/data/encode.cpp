@@ -17,7 +17,7 @@ Result<std::size_t> tokens_before(std::size_t bytes, const MarkedText& marked, c
                                   const TextEncoder& encoder) {
   if (bytes >= marked.text.size()) return ids.size();
   auto part = encoder.encode(std::string_view(marked.text).substr(0, bytes), marked.add_special);
-  if (!part) return fail(part.error());
+  RETURN_IF_ERROR(part);
   return static_cast<std::size_t>(
       std::mismatch(part->begin(), part->end(), ids.begin(), ids.end()).first - part->begin());
 }
@@ -25,14 +25,14 @@ Result<std::size_t> tokens_before(std::size_t bytes, const MarkedText& marked, c
 Result<SftExample> to_tokens(const MarkedText& marked, const TextEncoder& encoder,
                              const EncodeOptions& options) {
   auto ids = encoder.encode(marked.text, marked.add_special);
-  if (!ids) return fail(ids.error());
+  RETURN_IF_ERROR(ids);
   SftExample out{.ids = std::move(*ids), .weights = {}};
   out.weights.assign(out.ids.size(), 0.0f);
   for (const auto& span : marked.trained) {
     const auto begin = tokens_before(span.begin, marked, out.ids, encoder),
                end = tokens_before(span.end, marked, out.ids, encoder);
-    if (!begin) return fail(begin.error());
-    if (!end) return fail(end.error());
+    RETURN_IF_ERROR(begin);
+    RETURN_IF_ERROR(end);
     for (auto t = *begin; t < *end; ++t) out.weights[t] = span.weight;
   }
   const auto last = encoder.end_token();
@@ -66,10 +66,10 @@ bool finish(SftExample& example, const EncodeOptions& options) {
 Result<SftExample> encode_text(const Json& prompt, const Json& completion, const Sample& sample,
                                const TextEncoder& encoder, const EncodeOptions& options) {
   auto marked = mark_text(prompt, completion, sample.tools, encoder);
-  if (!marked) return fail(marked.error());
+  RETURN_IF_ERROR(marked);
   auto example = to_tokens(*marked, encoder, options);
   if (!example) return example;
-  if (auto ok = check_vocabulary(example->ids, encoder); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(check_vocabulary(example->ids, encoder));
   return example;
 }
 
@@ -91,7 +91,7 @@ Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEnc
   auto example = sample.tokens
                      ? of_token_row(*sample.tokens)
                      : encode_text(sample.prompt, sample.completion, sample, encoder, options);
-  if (!example) return fail(example.error());
+  RETURN_IF_ERROR(example);
   if (!finish(*example, options)) return std::nullopt;
   return std::move(*example);
 }
@@ -103,11 +103,11 @@ Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextE
   auto chosen = sample.tokens
                     ? of_token_row(*sample.tokens)
                     : encode_text(sample.prompt, sample.completion, sample, encoder, plain);
-  if (!chosen) return fail(chosen.error());
+  RETURN_IF_ERROR(chosen);
   auto rejected = sample.rejected_tokens
                       ? of_token_row(*sample.rejected_tokens)
                       : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
-  if (!rejected) return fail(rejected.error());
+  RETURN_IF_ERROR(rejected);
   const bool first = finish(*chosen, plain), second = finish(*rejected, plain);
   if (!first || !second || (plain.leave_out_longer && (chosen->truncated || rejected->truncated)))
     return std::nullopt;
@@ -125,14 +125,14 @@ Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextE
     const bool chat = sample.prompt.is_array();
     if (chat) {
       auto rendered = render(sample.prompt, true, sample.tools, encoder);
-      if (!rendered) return fail(rendered.error());
+      RETURN_IF_ERROR(rendered);
       row.text = std::move(rendered->text);
     } else {
       row.text = sample.prompt.string();
     }
     auto ids = encoder.encode(row.text, !chat);
-    if (!ids) return fail(ids.error());
-    if (auto ok = check_vocabulary(*ids, encoder); !ok) return fail(ok.error());
+    RETURN_IF_ERROR(ids);
+    RETURN_IF_ERROR(check_vocabulary(*ids, encoder));
     row.ids = std::move(*ids);
   }
   if (row.ids.empty())

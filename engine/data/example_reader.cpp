@@ -62,7 +62,7 @@ auto encoded(const Sample& sample, const TextEncoder& encoder, const EncodeOptio
   try {
     return Kind<T>::encode(sample, encoder, options);
   } catch (const Failure& failure) {
-    return fail(failure.error());
+    return fail(failure);
   }
 }
 
@@ -83,11 +83,11 @@ ExampleReader<T>::ExampleReader(const DataOptions& options, DataSource source,
 template <class T>
 Result<ExampleReader<T>> ExampleReader<T>::open(const DataOptions& options, DataSource source,
                                                 const TextEncoder& encoder) {
-  if (auto ok = check_column_names(source.columns); !ok) return fail(ok.error());
-  if (auto ok = check_tag_names(options.tags); !ok) return fail(ok.error());
-  if (auto ok = check_layout(source.layout, Kind<T>::purpose); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(check_column_names(source.columns));
+  RETURN_IF_ERROR(check_tag_names(options.tags));
+  RETURN_IF_ERROR(check_layout(source.layout, Kind<T>::purpose));
   auto files = list_data_files(source.paths);
-  if (!files) return fail(files.error());
+  RETURN_IF_ERROR(files);
   if (files->empty()) return fail(Errc::usage, "no data: data.path names no file");
   ExampleReader reader(options, std::move(source), encoder);
   reader.files_ = std::move(*files);
@@ -120,9 +120,8 @@ template <class T>
 Result<bool> ExampleReader<T>::open_file() {
   if (place_.file >= files_.size()) return false;
   auto reader = open_rows(files_[place_.file], options_->reading);
-  if (!reader) return fail(reader.error());
-  if (place_.row > 0)
-    if (auto ok = (*reader)->seek(place_.row); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(reader);
+  if (place_.row > 0) RETURN_IF_ERROR((*reader)->seek(place_.row));
   reader_ = std::move(*reader);
   return true;
 }
@@ -132,7 +131,7 @@ Result<std::vector<T>> ExampleReader<T>::next() {
   for (;;) {
     if (!reader_) {
       const auto opened = open_file();
-      if (!opened) return fail(opened.error());
+      RETURN_IF_ERROR(opened);
       if (!*opened) return std::vector<T>{};
     }
     auto row = reader_->next();
@@ -144,8 +143,7 @@ Result<std::vector<T>> ExampleReader<T>::next() {
     ++report_.rows, ++place_.row;
     auto used = row ? use(**row) : Result<std::vector<T>>(fail(row.error()));
     if (used && !used->empty()) return used;
-    if (!used)
-      if (auto ok = leave_out(used.error()); !ok) return fail(ok.error());
+    if (!used) RETURN_IF_ERROR(leave_out(used.error()));
   }
 }
 
@@ -160,12 +158,12 @@ template <class T>
 Result<std::vector<T>> ExampleReader<T>::use(const Row& row) {
   if (layout_.layout == Layout::automatic) {
     auto found = detect_layout(row, layout_);
-    if (!found) return fail(found.error());
+    RETURN_IF_ERROR(found);
     report_.layout = layout_.layout = *found;
   }
   report_.layout = layout_.layout;
   auto sample = to_sample(row, layout_);
-  if (!sample) return fail(sample.error());
+  RETURN_IF_ERROR(sample);
   auto example = encoded<T>(*sample, *encoder_, options_->encode);
   if (!example) return fail(example.error().code, cat(row.where(), ": ", example.error().what));
   if (!*example) {

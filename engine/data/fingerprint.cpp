@@ -22,14 +22,14 @@ std::string hexadecimal(XXH128_hash_t hash) {
 
 Result<FilePrint> fingerprint(const std::string& path) {
   auto file = MappedFile::open(path);
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   const auto bytes = file->bytes();
   return FilePrint{path, bytes.size(), hexadecimal(XXH3_128bits(bytes.data(), bytes.size()))};
 }
 
 Result<FilePrint> sampled_fingerprint(const std::string& path) {
   auto file = MappedFile::open(path);
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   const auto bytes = file->bytes();
   if (bytes.size() <= pieces * piece_bytes) return fingerprint(path);
   std::string all;

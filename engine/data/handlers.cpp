@@ -35,23 +35,23 @@ Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, con
   // Where one side is a list of messages the other becomes one too.
   const bool chat = options.chat == ChatUse::always || !given->is_string() || !answer->is_string();
   auto left = turn(row, *given, row.file_name(prompt), "user", chat);
-  if (!left) return fail(left.error());
+  RETURN_IF_ERROR(left);
   auto right = turn(row, *answer, row.file_name(completion), "assistant", chat);
-  if (!right) return fail(right.error());
+  RETURN_IF_ERROR(right);
   auto tools = to_tools(row.find("tools"));
-  if (!tools) return fail(tools.error());
+  RETURN_IF_ERROR(tools);
   return Sample{
       .prompt = std::move(*left), .completion = std::move(*right), .tools = std::move(*tools)};
 }
 
 Result<Sample> dialogue(const Columns& row) {
   auto list = to_messages(*row.first({"messages", "conversations"}), row.tags());
-  if (!list) return fail(list.error());
+  RETURN_IF_ERROR(list);
   const auto system = row.optional_string("system");
-  if (!system) return fail(system.error());
+  RETURN_IF_ERROR(system);
   if (!system->empty()) list->array().insert(list->array().begin(), message("system", *system));
   auto tools = to_tools(row.find("tools"));
-  if (!tools) return fail(tools.error());
+  RETURN_IF_ERROR(tools);
   return Sample{.completion = std::move(*list), .tools = std::move(*tools)};
 }
 
@@ -79,7 +79,7 @@ Result<Sample> sft_dialogue(const Columns& row, const LayoutOptions& options) {
 
 Result<Sample> text_row(const Columns& row) {
   auto text = row.string("text");
-  if (!text) return fail(text.error());
+  RETURN_IF_ERROR(text);
   return Sample{.prompt = Json(), .completion = Json(std::move(*text))};
 }
 
@@ -91,9 +91,9 @@ const char* given(const Columns& row, std::initializer_list<const char*> names) 
 
 Result<Sample> alpaca(const Columns& row, const LayoutOptions& options) {
   auto prompt = alpaca_prompt(row, options);
-  if (!prompt) return fail(prompt.error());
+  RETURN_IF_ERROR(prompt);
   const auto output = row.string(given(row, {"output", "completion", "response"}));
-  if (!output) return fail(output.error());
+  RETURN_IF_ERROR(output);
   Json completion =
       prompt->is_array() ? Json(Json::Array{message("assistant", *output)}) : Json(*output);
   return Sample{.prompt = std::move(*prompt), .completion = std::move(completion)};
@@ -114,7 +114,7 @@ Result<Json> prompt_of(const Columns& row, const LayoutOptions& options, const c
     return turn(row, *value, row.file_name(name), "user", options.chat == ChatUse::always);
   }
   auto sample = dialogue(row);
-  if (!sample) return fail(sample.error());
+  RETURN_IF_ERROR(sample);
   return std::move(sample->completion);
 }
 
@@ -122,13 +122,13 @@ Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& option
   const auto* name =
       given(row, {"prompt", "question", "problem", "instruction", "messages", "conversations"});
   auto prompt = prompt_of(row, options, name);
-  if (!prompt) return fail(prompt.error());
+  RETURN_IF_ERROR(prompt);
   if (prompt->is_array()) {
     *prompt = without_last_answers(std::move(*prompt));
     if (prompt->array().empty()) return bad("the prompt has no message before the assistant's");
   }
   auto tools = to_tools(row.find("tools"));
-  if (!tools) return fail(tools.error());
+  RETURN_IF_ERROR(tools);
   Sample sample{.prompt = std::move(*prompt), .tools = std::move(*tools)};
   const auto* answer = row.first({"answer", "ground_truth", "solution"});
   static const std::map<std::string, std::string> verl = {{"answer", "reward_model.ground_truth"}};
@@ -177,8 +177,7 @@ Result<Sample> dispatch(const Columns& row, const LayoutOptions& options) {
 Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options) {
   const auto instruction = row.string("instruction"), input = row.optional_string("input"),
              system = row.optional_string("system");
-  for (const auto* text : {&instruction, &input, &system})
-    if (!*text) return fail(text->error());
+  for (const auto* text : {&instruction, &input, &system}) RETURN_IF_ERROR(*text);
   const bool chat = options.chat == ChatUse::always ||
                     (options.chat == ChatUse::automatic && options.chat_template);
   Json::Array messages;

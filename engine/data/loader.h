@@ -80,11 +80,11 @@ Result<Loader<T>> make_loader(const DataOptions& options, const TextEncoder& enc
                               const LoaderOptions& loader) {
   if (loader.stream_rows > 0) {
     auto stream = Stream<T>::open(options, encoder, loader);
-    if (!stream) return fail(stream.error());
+    RETURN_IF_ERROR(stream);
     return Loader<T>(std::move(*stream), loader);
   }
   auto dataset = load<T>(options, encoder);
-  if (!dataset) return fail(dataset.error());
+  RETURN_IF_ERROR(dataset);
   return Loader<T>(std::move(*dataset), loader);
 }
 

@@ -31,11 +31,11 @@ Result<std::optional<MarkedText::Span>> find_answer(const Json::Array& messages,
                                                     const std::string& full, const Json& tools,
                                                     const TextEncoder& encoder) {
   auto before = render(first_messages(messages, i), true, tools, encoder);
-  if (!before) return fail(before.error());
+  RETURN_IF_ERROR(before);
   std::size_t end = full.size();
   if (i + 1 < messages.size()) {
     auto after = render(first_messages(messages, i + 1), false, tools, encoder);
-    if (!after) return fail(after.error());
+    RETURN_IF_ERROR(after);
     if (!full.starts_with(after->text)) return std::nullopt;
     end = after->text.size();
   }
@@ -47,7 +47,7 @@ Result<std::optional<MarkedText::Span>> find_answer(const Json::Array& messages,
 Result<MarkedText> answer_behind_prompt(const Json::Array& messages, const Json& tools,
                                         const TextEncoder& encoder) {
   auto before = render(first_messages(messages, messages.size() - 1), true, tools, encoder);
-  if (!before) return fail(before.error());
+  RETURN_IF_ERROR(before);
   const auto* content = messages.back().find("content");
   MarkedText out;
   out.text = cat(before->text, content->string());
@@ -81,13 +81,13 @@ Result<MarkedText> mark_chat(const Json::Array& messages, std::size_t prompt_siz
   if (turns.empty())
     return fail(Errc::bad_input, "the completion has no message of the assistant to train on");
   auto full = render(Json(messages), false, tools, encoder);
-  if (!full) return fail(full.error());
+  RETURN_IF_ERROR(full);
   MarkedText out{.text = std::move(full->text)};
   // Blocks speak of every answer of the conversation, so they fit only when all of them are meant.
   if (prompt_size == 0 && mark_blocks(full->assistant_spans, messages, turns, out)) return out;
   for (const auto i : turns) {
     const auto span = find_answer(messages, i, out.text, tools, encoder);
-    if (!span) return fail(span.error());
+    RETURN_IF_ERROR(span);
     if (*span) {
       out.trained.push_back(**span);
       continue;

@@ -116,7 +116,7 @@ Result<Json> to_message(const Json& item, const Tags& tags) {
   if (!content && !calls && !old_call)
     return bad(cat("a message of role ", quote(role->string()), " has no content"));
   auto text = content ? content_text(*content) : std::string();
-  if (!text) return fail(text.error());
+  RETURN_IF_ERROR(text);
   const auto name = role_name(role->string(), tags);
   Json out = message(name == call ? "assistant" : name, *text);
   for (const auto& [key, value] : item.object())

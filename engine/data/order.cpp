@@ -119,8 +119,8 @@ Json Order::place() const {
 Result<> Order::move_part(std::size_t part, const Json& state) {
   const auto epoch = get_integer(state, "epoch", where),
              position = get_integer(state, "position", where);
-  if (!epoch) return fail(epoch.error());
-  if (!position) return fail(position.error());
+  RETURN_IF_ERROR(epoch);
+  RETURN_IF_ERROR(position);
   if (*epoch < 0 || *position < 0 ||
       *position > static_cast<std::int64_t>(sources_[part].part.size))
     return refused(cat("its data state names position ", *position, " of epoch ", *epoch,
@@ -146,7 +146,7 @@ Result<> Order::move_to(const Json& state) {
       return refused(cat("source ", k + 1, " of the mix had ", was.size, " examples, weight ",
                          was.weight, " and epochs ", was.epochs, ", now ", sources_[k].part.size,
                          ", ", sources_[k].part.weight, " and ", sources_[k].part.epochs));
-    if (auto ok = move_part(k, stored); !ok) return ok;
+    RETURN_IF_ERROR(move_part(k, stored));
   }
   return {};
 }
@@ -161,14 +161,14 @@ Json order_state(const Order& order, const std::vector<FilePrint>& files) {
 }
 
 Result<> restore_order(Order& order, const std::vector<FilePrint>& files, const Json& state) {
-  if (auto ok = same_files(files, state); !ok) return ok;
+  RETURN_IF_ERROR(same_files(files, state));
   const auto size = get_integer(state, "examples", where);
-  if (!size) return fail(size.error());
+  RETURN_IF_ERROR(size);
   // The order depends on these; with another value the position would mean other examples.
   if (*size != static_cast<std::int64_t>(order.size()))
     return refused(cat("it trained on ", *size, " examples, now ", order.size(),
                        " are used: the data options or the maximum length have changed"));
-  if (auto ok = same_shuffle(order.options().shuffle, order.options().seed, state); !ok) return ok;
+  RETURN_IF_ERROR(same_shuffle(order.options().shuffle, order.options().seed, state));
   return order.move_to(state);
 }
 

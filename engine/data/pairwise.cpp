@@ -100,8 +100,7 @@ Result<std::optional<double>> margin_of(const Columns& row) {
 Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options) {
   auto chosen = completion(row, "chosen"), rejected = completion(row, "rejected"),
        given = prompt(row, options), tools = to_tools(row.find("tools"));
-  for (const auto* part : {&chosen, &rejected, &given, &tools})
-    if (!*part) return fail(part->error());
+  for (const auto* part : {&chosen, &rejected, &given, &tools}) RETURN_IF_ERROR(*part);
   Result<Sample> sample = Sample{.prompt = *given, .completion = *chosen, .rejected = *rejected};
   // UltraFeedback has whole conversations beside the prompt that they begin with.
   const bool whole =
@@ -124,7 +123,7 @@ Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options)
   }
   sample->tools = std::move(*tools);
   const auto margin = margin_of(row);
-  if (!margin) return fail(margin.error());
+  RETURN_IF_ERROR(margin);
   sample->margin = *margin;
   return sample;
 }

@@ -46,7 +46,7 @@ Result<> same_files(const std::vector<FilePrint>& files, const Json& state) {
         cat("it had ", stored->array().size(), " data files, now there are ", files.size()));
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto hash = get_string(stored->array()[i], "xxh3", "the checkpoint's data state");
-    if (!hash) return fail(hash.error());
+    RETURN_IF_ERROR(hash);
     if (*hash != files[i].xxh3)
       return refused(
           cat("the data file ", files[i].path, " has changed since (", files[i].bytes,
@@ -59,8 +59,8 @@ Result<> same_files(const std::vector<FilePrint>& files, const Json& state) {
 Result<> same_shuffle(bool shuffle, std::uint64_t seed, const Json& state) {
   const auto was = get_bool(state, "shuffle", "the checkpoint's data state");
   const auto old_seed = get_string(state, "seed", "the checkpoint's data state");
-  if (!was) return fail(was.error());
-  if (!old_seed) return fail(old_seed.error());
+  RETURN_IF_ERROR(was);
+  RETURN_IF_ERROR(old_seed);
   if (*was != shuffle) return refused(cat("data.shuffle was ", *was, ", now it is ", shuffle));
   if (shuffle && *old_seed != std::to_string(seed))
     return refused(cat("the seed of the data's order was ", *old_seed, ", now it is ", seed));

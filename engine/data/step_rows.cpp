@@ -23,7 +23,7 @@ Result<const Json::Array*> list(const Columns& row, const std::string& name, con
 Result<std::vector<std::string>> texts(const Columns& row, const std::string& name,
                                        const char* of) {
   const auto items = list(row, name, of);
-  if (!items) return fail(items.error());
+  RETURN_IF_ERROR(items);
   std::vector<std::string> out;
   for (const auto& item : **items) {
     if (!item.is_string())
@@ -43,7 +43,7 @@ const char* given(const Columns& row, std::initializer_list<const char*> names) 
 Result<std::vector<std::int32_t>> listed_classes(const Columns& row, std::size_t steps,
                                                  const std::string& steps_name) {
   const auto labels = list(row, "labels", "labels, one a step,");
-  if (!labels) return fail(labels.error());
+  RETURN_IF_ERROR(labels);
   std::vector<std::int32_t> out;
   for (const auto& label : **labels) {
     const bool fits = label.is_bool() ||
@@ -132,15 +132,15 @@ Result<std::optional<Prm800kStep>> prm800k_step(const Json& step) {
 
 Result<Sample> step_sample(const Columns& row, const LayoutOptions&) {
   auto prompt = row.string(given(row, {"prompt", "question", "problem", "input"}));
-  if (!prompt) return fail(prompt.error());
+  RETURN_IF_ERROR(prompt);
   const auto* name = given(row, {"completions", "steps"});
   auto steps = texts(row, name, "texts, one a step,");
-  if (!steps) return fail(steps.error());
+  RETURN_IF_ERROR(steps);
   auto classes = row("error_steps") ? classes_of_errors(row, steps->size())
                  : !row("labels") && row.has_key("mistake_index")
                      ? classes_to_first_mistake(row, steps->size())
                      : listed_classes(row, steps->size(), name);
-  if (!classes) return fail(classes.error());
+  RETURN_IF_ERROR(classes);
   return Sample{.prompt = Json(std::move(*prompt)),
                 .judged = StepLabels{.steps = std::move(*steps),
                                      .classes = std::move(*classes),
@@ -150,15 +150,15 @@ Result<Sample> step_sample(const Columns& row, const LayoutOptions&) {
 
 Result<Sample> placeholder_sample(const Columns& row, const LayoutOptions&) {
   auto input = row.string("input");
-  if (!input) return fail(input.error());
+  RETURN_IF_ERROR(input);
   StepLabels judged;
   if (row("value") || !row("label")) {
     auto values = texts(row, "value", "reward tokens, one a placeholder,");
-    if (!values) return fail(values.error());
+    RETURN_IF_ERROR(values);
     judged.values = std::move(*values);
   } else {
     auto label = row.string("label");
-    if (!label) return fail(label.error());
+    RETURN_IF_ERROR(label);
     judged.labelled = std::move(*label);
   }
   return Sample{.prompt = Json(std::move(*input)), .judged = std::move(judged)};
@@ -175,7 +175,7 @@ Result<Sample> prm800k_sample(const Columns& row, const LayoutOptions&) {
   StepLabels judged;
   for (const auto& item : steps->array()) {
     auto step = prm800k_step(item);
-    if (!step) return fail(step.error());
+    RETURN_IF_ERROR(step);
     if (!*step) break;
     judged.steps.push_back(std::move((*step)->text)), judged.classes.push_back((*step)->label);
     if ((*step)->last) break;

@@ -16,7 +16,7 @@ tl::unexpected<Error> bad(std::string what) {
 Result<std::int32_t> one_token(const std::string& text, const std::string& key,
                                const TextEncoder& encoder) {
   const auto ids = encoder.encode(text, false);
-  if (!ids) return fail(ids.error());
+  RETURN_IF_ERROR(ids);
   if (ids->size() == 1 && (encoder.vocabulary() == 0 || ids->front() < encoder.vocabulary()))
     return ids->front();
   return fail(
@@ -45,7 +45,7 @@ Result<StepExample> with_separators(const Sample& sample, const TextEncoder& enc
                 "choose prm.kind: token_class");
   const auto& judged = *sample.judged;
   auto row = tokenise_steps(sample.prompt.string(), judged.steps, options.separator, encoder);
-  if (!row) return fail(row.error());
+  RETURN_IF_ERROR(row);
   StepExample out{.ids = std::move(row->ids)};
   out.classes.assign(out.ids.size(), -1);
   for (std::size_t k = 0; k < row->ends.size(); ++k) {
@@ -90,10 +90,10 @@ Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& e
                 "wants prompt, completions and labels; "
                 "choose prm.kind: placeholder");
   auto read = reward_tokens(sample, *options.tokens);
-  if (!read) return fail(read.error());
+  RETURN_IF_ERROR(read);
   const auto& values = *read;
   auto ids = encoder.encode(sample.prompt.string(), true);
-  if (!ids) return fail(ids.error());
+  RETURN_IF_ERROR(ids);
   StepExample out{.ids = std::move(*ids)};
   out.classes.assign(out.ids.size(), -1);
   std::size_t steps = 0;
@@ -101,7 +101,7 @@ Result<StepExample> with_placeholders(const Sample& sample, const TextEncoder& e
     if (out.ids[t] != options.tokens->placeholder) continue;
     if (steps < values.size()) {
       const auto found = class_of(values[steps], steps, *options.tokens);
-      if (!found) return fail(found.error());
+      RETURN_IF_ERROR(found);
       if (!options.last_step_only || steps + 1 == values.size()) out.classes[t] = *found;
     }
     ++steps;
@@ -125,11 +125,11 @@ Result<StepTokens> find_step_tokens(const std::string& placeholder,
             reward_tokens.size()));
   StepTokens out{.placeholder_text = placeholder, .reward_texts = reward_tokens};
   const auto found = one_token(placeholder, "prm.placeholder", encoder);
-  if (!found) return fail(found.error());
+  RETURN_IF_ERROR(found);
   out.placeholder = *found;
   for (const auto& text : reward_tokens) {
     const auto id = one_token(text, "prm.reward_tokens", encoder);
-    if (!id) return fail(id.error());
+    RETURN_IF_ERROR(id);
     out.reward_ids.push_back(*id);
   }
   return out;
@@ -139,12 +139,12 @@ Result<StepTokenRow> tokenise_steps(std::string_view prompt, const std::vector<s
                                     const std::string& separator, const TextEncoder& encoder) {
   auto ids = encoder.encode(prompt, true);
   const auto behind = encoder.encode(separator, false);
-  if (!ids) return fail(ids.error());
-  if (!behind) return fail(behind.error());
+  RETURN_IF_ERROR(ids);
+  RETURN_IF_ERROR(behind);
   StepTokenRow out{.ids = std::move(*ids), .ends = {}};
   for (const auto& step : steps) {
     const auto piece = encoder.encode(step, false);
-    if (!piece) return fail(piece.error());
+    RETURN_IF_ERROR(piece);
     out.ids.insert(out.ids.end(), piece->begin(), piece->end());
     out.ids.insert(out.ids.end(), behind->begin(), behind->end());
     if (out.ids.size() < 2 || (piece->empty() && behind->empty()))
@@ -159,8 +159,8 @@ Result<std::optional<StepExample>> encode_steps(const Sample& sample, const Text
                                                 const EncodeOptions& options) {
   auto example = sample.judged->steps.empty() ? with_placeholders(sample, encoder, options.steps)
                                               : with_separators(sample, encoder, options.steps);
-  if (!example) return fail(example.error());
-  if (auto ok = check_vocabulary(example->ids, encoder); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(example);
+  RETURN_IF_ERROR(check_vocabulary(example->ids, encoder));
   if (!example->classes.empty() && example->classes.front() >= 0)
     return bad("the first token is a placeholder: there is no step before it to judge");
   const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.max_length, 0));

@@ -37,10 +37,10 @@ Result<Stream<T>> Stream<T>::open(DataOptions options, const TextEncoder& encode
   Stream out(std::move(options), loader);
   for (auto& source : out.options_->sources()) {
     auto reader = ExampleReader<T>::open(*out.options_, source, encoder);
-    if (!reader) return fail(reader.error());
+    RETURN_IF_ERROR(reader);
     for (const auto& path : reader->files()) {
       auto print = sampled_fingerprint(path);
-      if (!print) return fail(print.error());
+      RETURN_IF_ERROR(print);
       out.files_.push_back(std::move(*print));
     }
     out.sources_.push_back({.of = source, .reader = std::move(*reader)});
@@ -59,7 +59,7 @@ Result<> Stream<T>::fill(std::size_t k) {
   while (static_cast<std::int64_t>(source.block.size()) < loader_.stream_rows &&
          bytes < block_bytes) {
     auto examples = source.reader.next();
-    if (!examples) return fail(examples.error());
+    RETURN_IF_ERROR(examples);
     if (examples->empty()) break;
     for (auto& example : *examples) {
       bytes += bytes_of(example);
@@ -95,9 +95,9 @@ template <class T>
 Result<> Stream<T>::make_ready(std::size_t k) {
   auto& source = sources_[k];
   while (!source.over && source.at == source.block.size()) {
-    if (auto ok = fill(k); !ok) return ok;
+    RETURN_IF_ERROR(fill(k));
     if (!source.block.empty()) break;
-    if (auto ok = end_pass(source); !ok) return ok;
+    RETURN_IF_ERROR(end_pass(source));
   }
   return {};
 }
@@ -108,7 +108,7 @@ Result<std::optional<typename Stream<T>::Item>> Stream<T>::next() {
   std::vector<std::uint64_t> drawn;
   std::vector<bool> open;
   for (std::size_t k = 0; k < sources_.size(); ++k) {
-    if (auto ok = make_ready(k); !ok) return fail(ok.error());
+    RETURN_IF_ERROR(make_ready(k));
     weights.push_back(sources_[k].of.weight), drawn.push_back(sources_[k].drawn),
         open.push_back(!sources_[k].over);
   }
@@ -154,7 +154,7 @@ Result<> Stream<T>::restore_source(std::size_t k, const Json& state) {
                                    "block",  "first", "at",    "size"};
   for (int i = 0; i < 9; ++i) {
     const auto value = get_integer(state, names[i], where);
-    if (!value) return fail(value.error());
+    RETURN_IF_ERROR(value);
     if (*value < 0) return refused(cat("its data state has ", names[i], " ", *value));
     numbers[i] = *value;
   }
@@ -170,9 +170,8 @@ Result<> Stream<T>::restore_source(std::size_t k, const Json& state) {
   source.first = number(6), source.size = number(8);
   source.over = source.of.epochs > 0 && numbers[1] >= source.of.epochs;
   source.reader.report().bad = *bad;
-  if (auto ok = source.reader.seek({static_cast<std::size_t>(numbers[3]), numbers[4]}); !ok)
-    return ok;
-  if (auto ok = source.over ? Result<>() : fill(k); !ok) return ok;
+  RETURN_IF_ERROR(source.reader.seek({static_cast<std::size_t>(numbers[3]), numbers[4]}));
+  RETURN_IF_ERROR(source.over ? Result<>() : fill(k));
   if (number(7) > source.block.size())
     return refused("its data state names a place behind the end of the data");
   source.at = source.over ? 0 : number(7);
@@ -181,8 +180,8 @@ Result<> Stream<T>::restore_source(std::size_t k, const Json& state) {
 
 template <class T>
 Result<> Stream<T>::restore(const Json& state) {
-  if (auto ok = same_files(files_, state); !ok) return ok;
-  if (auto ok = same_shuffle(loader_.shuffle, loader_.seed, state); !ok) return ok;
+  RETURN_IF_ERROR(same_files(files_, state));
+  RETURN_IF_ERROR(same_shuffle(loader_.shuffle, loader_.seed, state));
   const auto rows = get_integer(state, "rows", where);
   if (!rows) return refused("it had all its data in memory: data.stream was false");
   if (*rows != loader_.stream_rows)
@@ -191,7 +190,7 @@ Result<> Stream<T>::restore(const Json& state) {
   if (!sources || !sources->is_array() || sources->array().size() != sources_.size())
     return refused(cat("it did not read ", sources_.size(), " sources"));
   for (std::size_t k = 0; k < sources_.size(); ++k)
-    if (auto ok = restore_source(k, sources->array()[k]); !ok) return ok;
+    RETURN_IF_ERROR(restore_source(k, sources->array()[k]));
   return {};
 }
 

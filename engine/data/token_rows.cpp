@@ -40,11 +40,11 @@ Result<TokenRow> token_row(const Columns& row, const std::string& ids, const std
   const auto end = options.vocabulary > 0 ? options.vocabulary
                                           : std::int64_t{std::numeric_limits<std::int32_t>::max()};
   auto tokens = integers(row, ids, 0, end);
-  if (!tokens) return fail(tokens.error());
+  RETURN_IF_ERROR(tokens);
   if (tokens->empty()) return bad(cat(quote(row.file_name(ids)), " is empty"));
   if (!row(labels)) return TokenRow{*tokens, *tokens};
   auto targets = integers(row, labels, not_trained, end);
-  if (!targets) return fail(targets.error());
+  RETURN_IF_ERROR(targets);
   if (targets->size() != tokens->size())
     return bad(cat("expected as many labels as token ids, found ", targets->size(), " under ",
                    quote(row.file_name(labels)), " and ", tokens->size(), " under ",
@@ -65,14 +65,14 @@ Result<Sample> token_sample(const Columns& row, const LayoutOptions& options) {
   const bool pairs = options.purpose == Purpose::pairs;
   auto tokens = pairs ? token_row(row, "chosen_input_ids", "chosen_labels", options)
                       : token_row(row, "input_ids", "labels", options);
-  if (!tokens) return fail(tokens.error());
+  RETURN_IF_ERROR(tokens);
   sample.tokens = std::move(*tokens);
   if (pairs) {
     auto rejected = token_row(row, "rejected_input_ids", "rejected_labels", options);
-    if (!rejected) return fail(rejected.error());
+    RETURN_IF_ERROR(rejected);
     sample.rejected_tokens = std::move(*rejected);
     const auto margin = margin_of(row);
-    if (!margin) return fail(margin.error());
+    RETURN_IF_ERROR(margin);
     sample.margin = *margin;
   }
   if (options.purpose == Purpose::prompts) {

@@ -67,10 +67,10 @@ Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const T
   UnpairedRow row;
   const auto add = [&](const Sample& of, bool desirable) -> Result<bool> {
     const auto encoded = encode_sft(of, encoder, whole);
-    if (!encoded) return fail(encoded.error());
+    RETURN_IF_ERROR(encoded);
     if (!*encoded) return false;
     auto example = cut_in_two(**encoded, desirable);
-    if (!example) return fail(example.error());
+    RETURN_IF_ERROR(example);
     const auto limit = static_cast<std::size_t>(options.max_length);
     if (options.max_length > 0 && example->prompt.size() >= limit) return false;
     row.truncated = row.truncated || (options.max_length > 0 && (*encoded)->ids.size() > limit);
@@ -78,13 +78,13 @@ Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const T
     return true;
   };
   auto first = add(sample, sample.desirable.value_or(true));
-  if (!first) return fail(first.error());
+  RETURN_IF_ERROR(first);
   if (!*first) return std::nullopt;
   if (!sample.desirable) {
     Sample other = sample;
     other.completion = sample.rejected, other.tokens = sample.rejected_tokens;
     auto second = add(other, false);
-    if (!second) return fail(second.error());
+    RETURN_IF_ERROR(second);
     if (!*second) return std::nullopt;
   }
   return row;

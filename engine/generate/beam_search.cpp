@@ -305,8 +305,7 @@ Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Requ
                                             const GeneratorConfig& config) {
   const models::DecoderSpec& spec = decoder.spec();
   check(config.page_size >= 1 && config.page_size <= 4096, "beam_search: page_size");
-  if (auto ok = check_request(request, spec, static_cast<bool>(config.decode)); !ok)
-    return fail(ok.error());
+  RETURN_IF_ERROR(check_request(request, spec, static_cast<bool>(config.decode)));
   if (!request.params.is_greedy())
     return fail(Errc::usage, "beam search does not draw: set greedy");
   const std::int64_t limit = std::min(

@@ -94,7 +94,7 @@ Result<> read_member(const std::string& key, const Json& value, GenerationConfig
   if (value.is_null()) return {};
   for (const auto& known :
        {read_setting(key, value, config.params), read_length_or_end(key, value, config)}) {
-    if (!known) return fail(known.error());
+    RETURN_IF_ERROR(known);
     if (*known) return {};
   }
   if (contains(harmless, key) || is_neutral(value)) return {};

@@ -80,7 +80,7 @@ Generator::~Generator() = default;
 
 Result<Generator> Generator::create(models::Decoder& decoder, GeneratorConfig config) {
   auto sizes = sizes_of(config, decoder.spec());
-  if (!sizes) return fail(sizes.error());
+  RETURN_IF_ERROR(sizes);
   return Generator(std::make_unique<Impl>(decoder, std::move(config), *sizes));
 }
 
@@ -90,8 +90,7 @@ Result<> Generator::Impl::refuse(const Request& request) const {
     return fail(Errc::usage, where + "another unfinished request has this id");
   if (request.params.beams.count > 1)
     return fail(Errc::usage, where + "num_beams is above 1, which is beam_search's to answer");
-  if (auto ok = check_request(request, decoder.spec(), static_cast<bool>(config.decode)); !ok)
-    return ok;
+  RETURN_IF_ERROR(check_request(request, decoder.spec(), static_cast<bool>(config.decode)));
   const auto longest =
       std::min(static_cast<std::int64_t>(request.prompt.size()) + request.params.max_new_tokens,
                decoder.spec().max_positions);
@@ -143,7 +142,7 @@ void Generator::Impl::forget_all() {
 }
 
 Result<> Generator::submit(Request request) {
-  if (auto ok = impl_->refuse(request); !ok) return ok;
+  RETURN_IF_ERROR(impl_->refuse(request));
   impl_->add(std::move(request));
   return {};
 }
@@ -183,7 +182,7 @@ Result<std::vector<Generation>> Generator::generate_all(std::vector<Request> req
     place[requests[i].id] = i;
     if (auto ok = submit(std::move(requests[i])); !ok) {
       impl_->forget_all();
-      return fail(ok.error());
+      return fail(ok);
     }
   }
   std::vector<Generation> results(requests.size());

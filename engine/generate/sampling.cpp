@@ -126,22 +126,22 @@ Result<> validate_words(const WordRules& w, std::int64_t vocabulary) {
       {"sequence_bias", static_cast<double>(w.sequence_bias.size()),
        w.sequence_bias.size() <= most_words, "at most 65536 lists"},
   };
-  if (auto ok = all_of(rules); !ok) return ok;
+  RETURN_IF_ERROR(all_of(rules));
   using Named = std::pair<const char*, const std::vector<std::int32_t>*>;
   for (const auto& [name, ids] : {Named{"suppress_tokens", &w.suppress_tokens},
                                   Named{"begin_suppress_tokens", &w.begin_suppress_tokens},
                                   Named{"forced_bos_token_id", &w.forced_first},
                                   Named{"forced_eos_token_id", &w.forced_last}}) {
-    if (auto ok = validate_ids(name, *ids, vocabulary); !ok) return ok;
+    RETURN_IF_ERROR(validate_ids(name, *ids, vocabulary));
   }
   for (const auto& word : w.bad_words) {
-    if (auto ok = validate_word("bad_words_ids", word, vocabulary); !ok) return ok;
+    RETURN_IF_ERROR(validate_word("bad_words_ids", word, vocabulary));
   }
   for (const WordBias& each : w.sequence_bias) {
-    if (auto ok = validate_word("sequence_bias", each.ids, vocabulary); !ok) return ok;
+    RETURN_IF_ERROR(validate_word("sequence_bias", each.ids, vocabulary));
     const Rule bias[] = {
         {"sequence_bias", each.bias, each.bias >= -1e6 && each.bias <= 1e6, "-1000000 to 1000000"}};
-    if (auto ok = all_of(bias); !ok) return ok;
+    RETURN_IF_ERROR(all_of(bias));
   }
   return {};
 }
@@ -169,9 +169,9 @@ Result<> validate_stops(const SamplingParams& p, std::int64_t vocabulary) {
 }  // namespace
 
 Result<> validate(const SamplingParams& params, std::int64_t vocabulary) {
-  if (auto numbers = validate_numbers(params); !numbers) return numbers;
-  if (auto beams = validate_beams(params); !beams) return beams;
-  if (auto words = validate_words(params.words, vocabulary); !words) return words;
+  RETURN_IF_ERROR(validate_numbers(params));
+  RETURN_IF_ERROR(validate_beams(params));
+  RETURN_IF_ERROR(validate_words(params.words, vocabulary));
   return validate_stops(params, vocabulary);
 }
 

@@ -120,7 +120,7 @@ struct Reader {
   }
   Result<> operator()(Drawn to) const {
     bool drawn = false;
-    if (auto read = (*this)(&drawn); !read) return read;
+    RETURN_IF_ERROR((*this)(&drawn));
     *to.greedy = !drawn;
     return {};
   }
@@ -136,7 +136,7 @@ struct Reader {
     std::vector<Item> all;
     all.reserve(from.size());
     for (const Json& item : from) {
-      if (auto read = at(item)(&all.emplace_back()); !read) return read;
+      RETURN_IF_ERROR(at(item)(&all.emplace_back()));
     }
     to = std::move(all);
     return {};
@@ -154,7 +154,7 @@ struct Reader {
   Result<> operator()(std::vector<std::string>* to) const { return list(*to, items()); }
   Result<> operator()(WordBias* to) const {
     if (!value.is_array() || value.array().size() != 2) return wrong("a list of pairs [ids, bias]");
-    if (auto read = at(value.array()[0])(&to->ids); !read) return read;
+    RETURN_IF_ERROR(at(value.array()[0])(&to->ids));
     return at(value.array()[1])(&to->bias);
   }
   Result<> operator()(std::vector<WordBias>* to) const {
@@ -171,14 +171,14 @@ struct Reader {
         return fail(Errc::bad_input, cat(key, ": ", quote(name), " is not a token id"));
       }
       all.push_back({{id}, 0});
-      if (auto number = at(bias)(&all.back().bias); !number) return number;
+      RETURN_IF_ERROR(at(bias)(&all.back().bias));
     }
     *to.to = std::move(all);
     return {};
   }
   Result<> operator()(Decay to) const {
     if (!value.is_array() || value.array().size() != 2) return wrong("[start, factor]");
-    if (auto start = at(value.array()[0])(to.start); !start) return start;
+    RETURN_IF_ERROR(at(value.array()[0])(to.start));
     return at(value.array()[1])(to.factor);
   }
 };
@@ -189,8 +189,7 @@ Result<bool> read_setting(std::string_view key, const Json& value, SamplingParam
   const Setting* setting = find_setting(key);
   if (!setting) return false;
   if (value.is_null()) return true;
-  if (auto read = std::visit(Reader{key, value}, setting->slot(params)); !read)
-    return fail(read.error());
+  RETURN_IF_ERROR(std::visit(Reader{key, value}, setting->slot(params)));
   return true;
 }
 

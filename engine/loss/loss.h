@@ -126,9 +126,9 @@ template <Loss L>
 LossTable::value_type entry() {
   return {std::string(L::name), [](const Json& fields) -> Result<AnyLoss> {
             auto loss = fields_from_json<L>(fields, std::string(L::name));
-            if (!loss) return fail(std::move(loss.error()));
+            RETURN_IF_ERROR(loss);
             if constexpr (requires { loss->validate(); }) {
-              if (auto valid = loss->validate(); !valid) return fail(std::move(valid.error()));
+              RETURN_IF_ERROR(loss->validate());
             }
             return AnyLoss(*loss);
           }};

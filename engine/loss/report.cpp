@@ -100,7 +100,7 @@ Result<Report> Report::from_json(const Json& json) {
   Report out;
   for (const auto& [name, value] : json.object()) {
     auto statistic = statistic_of(value, name);
-    if (!statistic) return fail(std::move(statistic.error()));
+    RETURN_IF_ERROR(statistic);
     out.statistics_.insert_or_assign(name, *statistic);
   }
   return out;

@@ -81,9 +81,9 @@ Result<DecoderSpec> read_spec(const Json& config, const std::string& where) {
   DecoderSpec spec;
   ConfigReader in(config, where);
   family->read(in, spec);
-  if (in.failed()) return fail(in.result().error());
+  RETURN_IF_ERROR(in.result());
   spec.architecture = language_name(*family);
-  if (auto head = read_head(config, where, spec); !head) return fail(head.error());
+  RETURN_IF_ERROR(read_head(config, where, spec));
   return spec;
 }
 

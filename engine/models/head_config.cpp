@@ -37,7 +37,7 @@ Result<std::int64_t> read_labels(const Json& config, const std::string& where) {
   const auto count = named ? static_cast<std::int64_t>(names->object().size()) : 2;
   ConfigReader in(config, where);
   const std::int64_t said = in.size({"num_labels"}, 1, most_labels, count);
-  if (in.failed()) return fail(in.result().error());
+  RETURN_IF_ERROR(in.result());
   if (named && count != said)
     return fail(Errc::bad_input, cat(where, ": \"num_labels\" is ", said,
                                      ", but \"id2label\" names ", count, "; take one of them out"));
@@ -64,9 +64,9 @@ bool is_score_head(std::string_view suffix) {
 Result<> read_head(const Json& config, const std::string& where, DecoderSpec& spec) {
   const std::string architecture = architecture_of(config);
   if (!architecture.ends_with(of_sequences) && !architecture.ends_with(of_tokens)) return {};
-  if (auto known = check_problem(config, where); !known) return known;
+  RETURN_IF_ERROR(check_problem(config, where));
   const auto labels = read_labels(config, where);
-  if (!labels) return fail(labels.error());
+  RETURN_IF_ERROR(labels);
   spec.labels = static_cast<int>(*labels);
   spec.score_bias = architecture.ends_with(of_tokens);
   spec.architecture = architecture;

@@ -33,7 +33,7 @@ Mesh::Mesh()
 
 Result<Mesh> Mesh::create(std::unique_ptr<Communicator> world, Grid grid) {
   check(world != nullptr, "a mesh needs a group");
-  if (auto fits = check_fits(grid, world->size()); !fits) return fail(std::move(fits.error()));
+  RETURN_IF_ERROR(check_fits(grid, world->size()));
   Mesh mesh;
   mesh.grid_ = grid;
   mesh.place_ = {world->rank() / grid.tp, world->rank() % grid.tp};

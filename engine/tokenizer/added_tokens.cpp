@@ -13,9 +13,9 @@ namespace {
 Result<AddedToken> read_token(const Json& item, std::string_view where) {
   AddedToken out;
   auto content = get_string(item, "content", where);
-  if (!content) return fail(content.error());
+  RETURN_IF_ERROR(content);
   auto id = get_integer(item, "id", where);
-  if (!id) return fail(id.error());
+  RETURN_IF_ERROR(id);
   if (*id < 0 || *id >= most_tokens)
     return fail(Errc::bad_input, cat(where, ": the id of the added token ", quote(*content),
                                      " must be from 0 to ", most_tokens - 1, ", found ", *id));
@@ -59,7 +59,7 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabu
   std::set<TokenId> seen;
   for (const Json& item : list->array()) {
     auto token = read_token(item, where);
-    if (!token) return fail(token.error());
+    RETURN_IF_ERROR(token);
     if (token->content.empty()) continue;
     const TokenId known = vocabulary.find(token->content);
     if (known >= 0 && known != token->id)

@@ -82,7 +82,7 @@ Result<std::unique_ptr<Normalizer>> make_bert_normalizer(const Json& options,
       {"lowercase", &Options::lowercase}};
   for (const auto& [key, member] : needed) {
     auto value = get_bool(options, key, where);
-    if (!value) return fail(value.error());
+    RETURN_IF_ERROR(value);
     chosen.*member = *value;
   }
   chosen.strip_accents = chosen.lowercase;

@@ -32,11 +32,11 @@ Result<std::unique_ptr<Model>> Bpe::from_json(const Json& model, bool raw_bytes,
   auto out = std::make_unique<Bpe>();
   const Json* vocab = model.find("vocab");
   auto vocabulary = Vocabulary::from_json(vocab ? *vocab : Json(), where);
-  if (!vocabulary) return fail(vocabulary.error());
+  RETURN_IF_ERROR(vocabulary);
   out->vocabulary_ = std::move(*vocabulary);
   out->raw_bytes_ = raw_bytes;
-  if (auto done = out->read_options(model, where); !done) return fail(done.error());
-  if (auto done = out->read_merges(model, where); !done) return fail(done.error());
+  RETURN_IF_ERROR(out->read_options(model, where));
+  RETURN_IF_ERROR(out->read_merges(model, where));
   out->prepare_bytes();
   out->cut_at_spaces_ = out->spaces_start_words();
   return std::unique_ptr<Model>(std::move(out));

@@ -76,7 +76,7 @@ void define_input(jinja::Machine& machine, const RenderInput& input) {
 
 Result<std::string> from_config(const std::string& path, const std::string& name) {
   auto config = read_json(path);
-  if (!config) return fail(config.error());
+  RETURN_IF_ERROR(config);
   const Json* found = config->find("chat_template");
   if (found && found->is_string()) return found->string();
   if (found && found->is_array()) {
@@ -125,7 +125,7 @@ Result<ChatTemplate> ChatTemplate::load(const std::string& path, const std::stri
                                      "there; a chat needs a template"));
   auto source = file.extension() == ".json" ? from_config(file.string(), name)
                                             : read_file(file.string(), longest_template);
-  if (!source) return fail(source.error());
+  RETURN_IF_ERROR(source);
   return parse(std::move(*source), file.string());
 }
 

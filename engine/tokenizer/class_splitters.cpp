@@ -80,12 +80,12 @@ Result<std::unique_ptr<PreTokenizer>> make_class_splitter(const std::string& typ
   }
   if (type == "Punctuation") {
     auto behavior = read_behavior(options, Behavior::isolated, where);
-    if (!behavior) return fail(behavior.error());
+    RETURN_IF_ERROR(behavior);
     return split_characters(is_punctuation, *behavior);
   }
   if (type == "CharDelimiterSplit") {
     auto delimiter = get_string(options, "delimiter", where);
-    if (!delimiter) return fail(delimiter.error());
+    RETURN_IF_ERROR(delimiter);
     if (count_code_points(*delimiter) != 1)
       return fail(Errc::bad_input,
                   cat(where, ": \"delimiter\" must be one character, found ", quote(*delimiter)));

@@ -93,13 +93,13 @@ Result<> add_decoder(ConfigTokens& out, const Json& decoder, const std::string& 
     if (error != std::errc() || end != key.data() + key.size())
       return fail(Errc::bad_input, cat(where, ": ", quote(key), " is no id"));
     auto id = read_id(number, where);
-    if (!id) return fail(id.error());
+    RETURN_IF_ERROR(id);
     auto content = get_string(value, "content", where);
-    if (!content) return fail(content.error());
+    RETURN_IF_ERROR(content);
     AddedToken token = ConfigTokens::read_flags(value);
     token.id = *id;
     token.content = std::move(*content);
-    if (auto done = out.add(std::move(token), where); !done) return done;
+    RETURN_IF_ERROR(out.add(std::move(token), where));
   }
   return {};
 }
@@ -110,11 +110,11 @@ Result<> add_list(ConfigTokens& out, const Json& list, const std::string& where)
     return fail(Errc::bad_input, cat(where, ": must be an object, found ", list.type_name()));
   for (const auto& [content, value] : list.object()) {
     auto id = read_id(value.is_integer() ? value.integer() : -1, where);
-    if (!id) return fail(id.error());
+    RETURN_IF_ERROR(id);
     AddedToken token;
     token.id = *id;
     token.content = content;
-    if (auto done = out.add(std::move(token), where); !done) return done;
+    RETURN_IF_ERROR(out.add(std::move(token), where));
   }
   return {};
 }
@@ -143,16 +143,14 @@ Result<> add_config_tokens(std::vector<AddedToken>& tokens, const Vocabulary& vo
                            const Json& defaults) {
   ConfigTokens out(tokens, vocabulary);
   if (const Json* decoder = config.find("added_tokens_decoder"))
-    if (auto done =
-            add_decoder(out, *decoder, folder + "/tokenizer_config.json: \"added_tokens_decoder\"");
-        !done)
-      return done;
+    RETURN_IF_ERROR(
+        add_decoder(out, *decoder, folder + "/tokenizer_config.json: \"added_tokens_decoder\""));
   const std::string list = folder + "/added_tokens.json";
   std::error_code ignored;
   if (std::filesystem::exists(list, ignored)) {
     auto read = read_json(list);
-    if (!read) return fail(read.error());
-    if (auto done = add_list(out, *read, list); !done) return done;
+    RETURN_IF_ERROR(read);
+    RETURN_IF_ERROR(add_list(out, *read, list));
   }
   add_roles(out, config, map, defaults);
   return {};

@@ -63,11 +63,11 @@ Result<std::string> one_character(const Json& decoder, std::string_view key,
 
 Made make_strip(const Json& decoder, std::string_view where) {
   auto content = one_character(decoder, "content", where);
-  if (!content) return fail(content.error());
+  RETURN_IF_ERROR(content);
   auto start = get_integer(decoder, "start", where);
-  if (!start) return fail(start.error());
+  RETURN_IF_ERROR(start);
   auto stop = get_integer(decoder, "stop", where);
-  if (!stop) return fail(stop.error());
+  RETURN_IF_ERROR(stop);
   if (*start < 0 || *stop < 0)
     return fail(Errc::bad_input, cat(where, ": \"start\" and \"stop\" must not be negative"));
   return simple<StripStage>(*content, static_cast<std::size_t>(*start),
@@ -76,7 +76,7 @@ Made make_strip(const Json& decoder, std::string_view where) {
 
 Made make_metaspace(const Json& decoder, std::string_view where) {
   auto sign = one_character(decoder, "replacement", where);
-  if (!sign) return fail(sign.error());
+  RETURN_IF_ERROR(sign);
   const Json* scheme = decoder.find("prepend_scheme");
   const Json* prefix = decoder.find("add_prefix_space");
   bool drop_first = !(prefix && prefix->is_bool() && !prefix->boolean());
@@ -86,19 +86,19 @@ Made make_metaspace(const Json& decoder, std::string_view where) {
 
 Made make_word_piece(const Json& decoder, std::string_view where) {
   auto prefix = get_string(decoder, "prefix", where);
-  if (!prefix) return fail(prefix.error());
+  RETURN_IF_ERROR(prefix);
   auto cleanup = get_bool(decoder, "cleanup", where);
-  if (!cleanup) return fail(cleanup.error());
+  RETURN_IF_ERROR(cleanup);
   return simple<WordPieceStage>(*prefix, *cleanup);
 }
 
 Made make_ctc(const Json& decoder, std::string_view where) {
   auto pad = get_string(decoder, "pad_token", where);
-  if (!pad) return fail(pad.error());
+  RETURN_IF_ERROR(pad);
   auto delimiter = get_string(decoder, "word_delimiter_token", where);
-  if (!delimiter) return fail(delimiter.error());
+  RETURN_IF_ERROR(delimiter);
   auto cleanup = get_bool(decoder, "cleanup", where);
-  if (!cleanup) return fail(cleanup.error());
+  RETURN_IF_ERROR(cleanup);
   return simple<CtcStage>(*pad, *delimiter, *cleanup);
 }
 
@@ -112,12 +112,12 @@ Made make_one(const std::string& type, const Json& decoder, std::string_view whe
   if (type == "Metaspace") return make_metaspace(decoder, where);
   if (type == "Replace") {
     auto replacement = Replacement::from_json(decoder, where);
-    if (!replacement) return fail(replacement.error());
+    RETURN_IF_ERROR(replacement);
     return std::make_unique<ReplaceDecoder>(std::move(*replacement));
   }
   if (type == "BPEDecoder") {
     auto suffix = get_string(decoder, "suffix", where);
-    if (!suffix) return fail(suffix.error());
+    RETURN_IF_ERROR(suffix);
     return simple<WordEndStage>(*suffix);
   }
   return fail(Errc::unsupported,
@@ -128,10 +128,10 @@ Made make_one(const std::string& type, const Json& decoder, std::string_view whe
 
 Result<> add(const Json& decoder, DecoderChain& chain, std::string_view where, int depth) {
   auto type = get_string(decoder, "type", where);
-  if (!type) return fail(type.error());
+  RETURN_IF_ERROR(type);
   if (*type != "Sequence") {
     auto made = make_one(*type, decoder, where);
-    if (!made) return fail(made.error());
+    RETURN_IF_ERROR(made);
     chain.push_back(std::move(*made));
     return {};
   }
@@ -139,8 +139,7 @@ Result<> add(const Json& decoder, DecoderChain& chain, std::string_view where, i
   if (!list || !list->is_array() || depth > 4)
     return fail(Errc::bad_input,
                 cat(where, ": \"decoders\" must be an array, nested at most 4 deep"));
-  for (const Json& item : list->array())
-    if (auto done = add(item, chain, where, depth + 1); !done) return done;
+  for (const Json& item : list->array()) RETURN_IF_ERROR(add(item, chain, where, depth + 1));
   return {};
 }
 
@@ -152,7 +151,7 @@ Result<DecoderChain> make_decoders(const Json* decoder, std::string_view where) 
     chain.push_back(simple<SpacedStage>());
     return chain;
   }
-  if (auto done = add(*decoder, chain, where, 0); !done) return fail(done.error());
+  RETURN_IF_ERROR(add(*decoder, chain, where, 0));
   return chain;
 }
 

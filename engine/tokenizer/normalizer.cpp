@@ -137,16 +137,16 @@ bool flag(const Json& object, std::string_view key, bool otherwise) {
 Made make_normalizer(const Json* normalizer, std::string_view where) {
   if (!normalizer || normalizer->is_null()) return nullptr;
   auto type = get_string(*normalizer, "type", where);
-  if (!type) return fail(type.error());
+  RETURN_IF_ERROR(type);
   if (*type == "Sequence") return make_sequence(*normalizer, where);
   if (*type == "Replace") {
     auto replacement = Replacement::from_json(*normalizer, where);
-    if (!replacement) return fail(replacement.error());
+    RETURN_IF_ERROR(replacement);
     return std::make_unique<ReplaceNormalizer>(std::move(*replacement));
   }
   if (*type == "Prepend") {
     auto text = get_string(*normalizer, "prepend", where);
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     return std::make_unique<Prepend>(std::move(*text));
   }
   if (*type == "Strip")

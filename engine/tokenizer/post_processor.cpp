@@ -34,7 +34,7 @@ Result<> append_special(const Json& processor, const std::string& name, std::vec
                                      ", which has no ids in \"special_tokens\""));
   for (const Json& value : ids->array()) {
     auto id = id_of(value, where);
-    if (!id) return fail(id.error());
+    RETURN_IF_ERROR(id);
     out.push_back(*id);
   }
   return {};
@@ -51,20 +51,20 @@ PostProcessor::PostProcessor(std::vector<TokenId> before, std::vector<TokenId> a
 Result<PostProcessor> PostProcessor::from_json(const Json* processor, std::string_view where) {
   PostProcessor out;
   if (!processor || processor->is_null()) return out;
-  if (auto done = out.add(*processor, where, 0); !done) return fail(done.error());
+  RETURN_IF_ERROR(out.add(*processor, where, 0));
   return out;
 }
 
 Result<> PostProcessor::add(const Json& processor, std::string_view where, int depth) {
   auto type = get_string(processor, "type", where);
-  if (!type) return fail(type.error());
+  RETURN_IF_ERROR(type);
   if (*type == "ByteLevel") return {};
   if (*type == "TemplateProcessing") return add_template(processor, where);
   if (*type == "BertProcessing" || *type == "RobertaProcessing") {
     auto cls = id_of_pair(processor, "cls", where);
-    if (!cls) return fail(cls.error());
+    RETURN_IF_ERROR(cls);
     auto sep = id_of_pair(processor, "sep", where);
-    if (!sep) return fail(sep.error());
+    RETURN_IF_ERROR(sep);
     templates_.push_back({*cls, -1, *sep});
     return {};
   }
@@ -73,8 +73,7 @@ Result<> PostProcessor::add(const Json& processor, std::string_view where, int d
     if (!list || !list->is_array() || depth > 4)
       return fail(Errc::bad_input,
                   cat(where, ": \"processors\" must be an array, nested at most 4 deep"));
-    for (const Json& item : list->array())
-      if (auto done = add(item, where, depth + 1); !done) return done;
+    for (const Json& item : list->array()) RETURN_IF_ERROR(add(item, where, depth + 1));
     return {};
   }
   return fail(Errc::unsupported, cat(where, ": the post-processor ", quote(*type),
@@ -94,8 +93,8 @@ Result<> PostProcessor::add_template(const Json& processor, std::string_view whe
     }
     const Json* special = item.find("SpecialToken");
     auto name = get_string(special ? *special : Json(), "id", where);
-    if (!name) return fail(name.error());
-    if (auto done = append_special(processor, *name, out, where); !done) return done;
+    RETURN_IF_ERROR(name);
+    RETURN_IF_ERROR(append_special(processor, *name, out, where));
   }
   templates_.push_back(std::move(out));
   return {};

@@ -48,9 +48,9 @@ using Made = Result<std::unique_ptr<PreTokenizer>>;
 
 Made make_split(const Json& options, std::string_view where) {
   auto pattern = Pattern::from_json(options.find("pattern"), where);
-  if (!pattern) return fail(pattern.error());
+  RETURN_IF_ERROR(pattern);
   auto behavior = read_behavior(options, Behavior::isolated, where);
-  if (!behavior) return fail(behavior.error());
+  RETURN_IF_ERROR(behavior);
   const Json* invert = options.find("invert");
   return std::make_unique<Split>(std::move(*pattern), *behavior,
                                  invert && invert->is_bool() && invert->boolean());
@@ -65,7 +65,7 @@ Result<const Json::Array*> parts_of(const Json& sequence, std::string_view where
 
 Made make_sequence(const Json& sequence, bool raw_bytes, std::string_view where) {
   auto list = parts_of(sequence, where);
-  if (!list) return fail(list.error());
+  RETURN_IF_ERROR(list);
   std::vector<std::unique_ptr<PreTokenizer>> parts;
   for (const Json& item : **list) {
     auto part = make_pre_tokenizer(&item, raw_bytes && &item == &(*list)->back(), where);
@@ -130,7 +130,7 @@ void split_at(Range word, const std::vector<Range>& matches, Behavior behavior, 
 Made make_pre_tokenizer(const Json* pre_tokenizer, bool raw_bytes, std::string_view where) {
   if (!pre_tokenizer || pre_tokenizer->is_null()) return nullptr;
   auto type = get_string(*pre_tokenizer, "type", where);
-  if (!type) return fail(type.error());
+  RETURN_IF_ERROR(type);
   if (*type == "Sequence") return make_sequence(*pre_tokenizer, raw_bytes, where);
   if (*type == "Split") return make_split(*pre_tokenizer, where);
   if (*type == "ByteLevel") return make_byte_level(*pre_tokenizer, raw_bytes, where);

@@ -153,11 +153,11 @@ std::optional<std::string_view> CharacterMap::shortest(std::string_view text) co
 
 Result<std::unique_ptr<Normalizer>> make_precompiled(const Json& options, std::string_view where) {
   auto text = get_string(options, "precompiled_charsmap", where);
-  if (!text) return fail(text.error());
+  RETURN_IF_ERROR(text);
   auto bytes = decode_base64(*text);
   if (!bytes) return fail(Errc::bad_input, cat(where, ": \"precompiled_charsmap\" is not base64"));
   auto map = CharacterMap::read(*bytes, where);
-  if (!map) return fail(map.error());
+  RETURN_IF_ERROR(map);
   return std::make_unique<Precompiled>(std::move(*map));
 }
 

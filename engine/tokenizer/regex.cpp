@@ -86,7 +86,7 @@ Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
     return fail(Errc::bad_input, cat(where, ": a regular expression of ", pattern.size(),
                                      " bytes; at most ", longest_pattern, " are read"));
   auto translated = translate_oniguruma(pattern, where);
-  if (!translated) return fail(translated.error());
+  RETURN_IF_ERROR(translated);
   const CompilePtr options(pcre2_compile_context_create(nullptr));
   check(options != nullptr, "pcre2: no memory");
   pcre2_set_newline(options.get(), PCRE2_NEWLINE_LF);

@@ -14,7 +14,7 @@ Result<Pattern> Pattern::from_json(const Json* pattern, std::string_view where) 
                 cat(where, ": \"pattern\" must be {\"String\": text} or {\"Regex\": text}, found ",
                     quote(pattern ? pattern->dump() : "nothing", 60)));
   auto regex = Regex::compile(text->string(), where);
-  if (!regex) return fail(regex.error());
+  RETURN_IF_ERROR(regex);
   Pattern out;
   out.regex_ = std::move(*regex);
   return out;
@@ -35,9 +35,9 @@ void Pattern::find_all(std::string_view text, std::vector<Range>& out) const {
 
 Result<Replacement> Replacement::from_json(const Json& object, std::string_view where) {
   auto content = get_string(object, "content", where);
-  if (!content) return fail(content.error());
+  RETURN_IF_ERROR(content);
   auto pattern = Pattern::from_json(object.find("pattern"), where);
-  if (!pattern) return fail(pattern.error());
+  RETURN_IF_ERROR(pattern);
   return Replacement(std::move(*pattern), std::move(*content));
 }
 

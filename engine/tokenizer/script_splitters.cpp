@@ -80,7 +80,7 @@ Result<std::unique_ptr<PreTokenizer>> make_script_splitter(const std::string& ty
   std::int64_t length = 5;
   if (options.find("length")) {
     auto given = get_integer(options, "length", where);
-    if (!given) return fail(given.error());
+    RETURN_IF_ERROR(given);
     length = *given;
   }
   if (length < 1)

@@ -124,7 +124,7 @@ Result<std::unique_ptr<SentencePiece>> SentencePiece::read(const std::string& by
                                                            bool prefix_everywhere,
                                                            std::string_view where) {
   auto file = read_sentence_piece_file(bytes, where);
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   std::unique_ptr<SentencePiece> out(new SentencePiece(std::move(*file)));
   const std::string model =
       out->file_.byte_fallback || out->file_.has_bytes ? bytes : with_byte_pieces(bytes);
@@ -135,13 +135,12 @@ Result<std::unique_ptr<SentencePiece>> SentencePiece::read(const std::string& by
                   cat(where, ": SentencePiece does not take the model: ", status.ToString()));
     return {};
   };
-  if (auto done = load(out->library_->whole, model); !done) return fail(done.error());
+  RETURN_IF_ERROR(load(out->library_->whole, model));
   if (!prefix_everywhere && out->file_.add_dummy_prefix) {
     // A message that comes again is merged into the first: normalizer_spec { add_dummy_prefix:
     // false }.
     out->library_->inside = std::make_unique<sentencepiece::SentencePieceProcessor>();
-    if (auto done = load(*out->library_->inside, model + std::string("\x1A\x02\x18\x00", 4)); !done)
-      return fail(done.error());
+    RETURN_IF_ERROR(load(*out->library_->inside, model + std::string("\x1A\x02\x18\x00", 4)));
   }
   return out;
 }

@@ -41,7 +41,7 @@ std::string class_of_model(const std::string& folder) {
 
 Result<std::vector<std::string>> read_lines(const std::string& path) {
   auto text = read_file(path, largest_file);
-  if (!text) return fail(text.error());
+  RETURN_IF_ERROR(text);
   if (std::size_t bad = 0; !valid_utf8(*text, &bad))
     return fail(Errc::bad_input, cat(path, ": not UTF-8 at byte ", bad));
   std::vector<std::string> out;
@@ -57,7 +57,7 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
 
 Result<Json> read_merges(const std::string& path) {
   auto lines = read_lines(path);
-  if (!lines) return fail(lines.error());
+  RETURN_IF_ERROR(lines);
   Json::Array merges;
   for (std::size_t i = 0; i < lines->size(); ++i) {
     const std::string& line = (*lines)[i];
@@ -87,9 +87,9 @@ Json name_all(std::initializer_list<const char*> roles, const char* token) {
 
 Result<SlowFiles> read_bpe(const std::string& folder, const std::string& name, const Json& config) {
   auto vocab = read_json(folder + "/vocab.json");
-  if (!vocab) return fail(vocab.error());
+  RETURN_IF_ERROR(vocab);
   auto merges = read_merges(folder + "/merges.txt");
-  if (!merges) return fail(merges.error());
+  RETURN_IF_ERROR(merges);
   SlowFiles out;
   const bool prefix = flag_of(config, "add_prefix_space", false);
   const bool qwen = name == "Qwen2Tokenizer";
@@ -116,7 +116,7 @@ Result<SlowFiles> read_bpe(const std::string& folder, const std::string& name, c
 Result<SlowFiles> read_word_piece(const std::string& folder, const Json& config) {
   const std::string path = folder + "/vocab.txt";
   auto lines = read_lines(path);
-  if (!lines) return fail(lines.error());
+  RETURN_IF_ERROR(lines);
   if (static_cast<std::int64_t>(lines->size()) > most_tokens)
     return fail(Errc::bad_input,
                 cat(path, ": ", lines->size(), " pieces; at most ", most_tokens, " are read"));

@@ -112,7 +112,7 @@ Result<std::unique_ptr<PreTokenizer>> make_byte_level(const Json& options, bool 
   std::optional<Regex> regex;
   if (flag(options, "use_regex", true)) {
     auto compiled = Regex::compile(gpt2_pattern, where);
-    if (!compiled) return fail(compiled.error());
+    RETURN_IF_ERROR(compiled);
     regex = std::move(*compiled);
   }
   return std::make_unique<ByteLevel>(std::move(regex), flag(options, "add_prefix_space", true),
@@ -121,7 +121,7 @@ Result<std::unique_ptr<PreTokenizer>> make_byte_level(const Json& options, bool 
 
 Result<std::unique_ptr<PreTokenizer>> make_metaspace(const Json& options, std::string_view where) {
   auto replacement = get_string(options, "replacement", where);
-  if (!replacement) return fail(replacement.error());
+  RETURN_IF_ERROR(replacement);
   if (count_code_points(*replacement) != 1)
     return fail(Errc::bad_input,
                 cat(where, ": \"replacement\" must be one character, found ", quote(*replacement)));

@@ -27,7 +27,7 @@ bool present(const fs::path& path) {
 
 template <class T>
 Result<> store(Result<T> made, T& into) {
-  if (!made) return fail(made.error());
+  RETURN_IF_ERROR(made);
   into = std::move(*made);
   return {};
 }
@@ -49,7 +49,7 @@ class TokenizerFile {
                                        : read_json_file();
     if (done) done = add_tokens();
     if (done) done = read_flags();
-    if (!done) return fail(done.error());
+    RETURN_IF_ERROR(done);
     Tokenizer tokenizer(parts_);
     if (const auto largest = parts_->post_processor.largest();
         largest >= 0 && static_cast<std::size_t>(largest) >= tokenizer.vocab_size())
@@ -67,17 +67,17 @@ class TokenizerFile {
                                      std::pair("special_tokens_map.json", &map_)}) {
       const fs::path path = fs::path(folder_) / name;
       if (!present(path)) continue;
-      if (auto done = store(read_json(path.string()), *into); !done) return done;
+      RETURN_IF_ERROR(store(read_json(path.string()), *into));
     }
     return {};
   }
 
   Result<> read_json_file() {
     auto file = read_json(path_);
-    if (!file) return fail(file.error());
+    RETURN_IF_ERROR(file);
     if (!file->is_object())
       return fail(Errc::bad_input, cat(path_, ": must be an object, found ", file->type_name()));
-    if (auto done = read_stages(*file); !done) return done;
+    RETURN_IF_ERROR(read_stages(*file));
     if (const Json* added = file->find("added_tokens")) added_ = *added;
     return {};
   }
@@ -85,14 +85,14 @@ class TokenizerFile {
   Result<> read_slow() {
     path_ = folder_;
     auto files = read_slow_files(folder_, config_);
-    if (!files) return fail(files.error());
+    RETURN_IF_ERROR(files);
     names_ = std::move(files->names);
     return read_stages(files->tokenizer);
   }
 
   Result<> read_sentence_piece() {
     auto bytes = read_file(path_, largest_model);
-    if (!bytes) return fail(bytes.error());
+    RETURN_IF_ERROR(bytes);
     const std::string name = tokenizer_class_of(config_);
     if (!name.empty() && !adds_bos(name) && name != "PreTrainedTokenizer" &&
         name != "TokenizersBackend")
@@ -101,7 +101,7 @@ class TokenizerFile {
                       " of tokenizer_config.json makes of a SentencePiece model "
                       "is not known to troupe; save a tokenizer.json with transformers"));
     auto model = SentencePiece::read(*bytes, flag_of(config_, "legacy", true), path_);
-    if (!model) return fail(model.error());
+    RETURN_IF_ERROR(model);
     const auto roles = (*model)->roles();
     const auto name_role = [&](const char* key, TokenId id) {
       if (id >= 0) roles_.set(key, std::string((*model)->vocabulary().piece(id)));
@@ -147,11 +147,9 @@ class TokenizerFile {
     const std::string where = place("added_tokens");
     auto tokens =
         read_added_tokens(added_.is_null() ? nullptr : &added_, parts_->model->vocabulary(), where);
-    if (!tokens) return fail(tokens.error());
-    if (auto done =
-            add_config_tokens(*tokens, parts_->model->vocabulary(), folder_, config_, map_, names_);
-        !done)
-      return done;
+    RETURN_IF_ERROR(tokens);
+    RETURN_IF_ERROR(
+        add_config_tokens(*tokens, parts_->model->vocabulary(), folder_, config_, map_, names_));
     std::vector<TokenMatcher::Entry> raw, normalized;
     std::size_t bytes = 0;
     for (const AddedToken& token : *tokens) {

@@ -34,8 +34,8 @@ std::unique_ptr<Workspace> Unigram::make_workspace() const {
 
 Result<std::unique_ptr<Model>> Unigram::from_json(const Json& model, std::string_view where) {
   auto out = std::make_unique<Unigram>();
-  if (auto done = out->read_pieces(model, where); !done) return fail(done.error());
-  if (auto done = out->read_options(model, where); !done) return fail(done.error());
+  RETURN_IF_ERROR(out->read_pieces(model, where));
+  RETURN_IF_ERROR(out->read_options(model, where));
   for (std::size_t byte = 0; byte < 256; ++byte)
     out->byte_ids_[byte] = out->vocabulary_.find(fallback_piece(byte));
   return std::unique_ptr<Model>(std::move(out));

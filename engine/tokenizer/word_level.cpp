@@ -8,9 +8,9 @@ namespace troupe::engine::tokenizer {
 Result<std::unique_ptr<Model>> WordLevel::from_json(const Json& model, std::string_view where) {
   const Json* vocab = model.find("vocab");
   auto vocabulary = Vocabulary::from_json(vocab ? *vocab : Json(), where);
-  if (!vocabulary) return fail(vocabulary.error());
+  RETURN_IF_ERROR(vocabulary);
   auto unknown = get_string(model, "unk_token", where);
-  if (!unknown) return fail(unknown.error());
+  RETURN_IF_ERROR(unknown);
   auto out = std::make_unique<WordLevel>();
   out->vocabulary_ = std::move(*vocabulary);
   out->unknown_ = out->vocabulary_.find(*unknown);

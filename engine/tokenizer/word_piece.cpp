@@ -9,7 +9,7 @@ namespace troupe::engine::tokenizer {
 Result<std::unique_ptr<Model>> WordPiece::from_json(const Json& model, std::string_view where) {
   const Json* vocab = model.find("vocab");
   auto vocabulary = Vocabulary::from_json(vocab ? *vocab : Json(), where);
-  if (!vocabulary) return fail(vocabulary.error());
+  RETURN_IF_ERROR(vocabulary);
   const auto text = [&](std::string_view key, std::string_view otherwise) {
     const Json* value = model.find(key);
     return value && value->is_string() ? value->string() : std::string(otherwise);

@@ -34,21 +34,21 @@ std::string to_line(const Assignment& assignment) {
 
 Result<Assignment> assignment_of(std::string_view line) {
   const auto json = parse_json(line, where, {.depth = 2, .bytes = 1u << 20});
-  if (!json) return fail(json.error());
+  RETURN_IF_ERROR(json);
   Assignment out;
   for (const TextField& field : texts) {
     auto text = get_string(*json, field.key, where);
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     out.*field.member = std::move(*text);
   }
   const auto tp = get_integer(*json, "tp", where), dp = get_integer(*json, "dp", where);
   const auto config = get_string(*json, "config", where);
-  if (!tp) return fail(tp.error());
-  if (!dp) return fail(dp.error());
-  if (!config) return fail(config.error());
+  RETURN_IF_ERROR(tp);
+  RETURN_IF_ERROR(dp);
+  RETURN_IF_ERROR(config);
   out.grid = {.dp = static_cast<int>(*dp), .tp = static_cast<int>(*tp)};
   auto resolved = config_of(*config, std::string(where));
-  if (!resolved) return fail(resolved.error());
+  RETURN_IF_ERROR(resolved);
   out.config = std::move(*resolved);
   return out;
 }

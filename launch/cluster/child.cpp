@@ -78,8 +78,8 @@ void Descriptor::close() {
 Result<Child> Child::start(const std::vector<std::string>& command) {
   Child child;
   Descriptor its_input, its_output;
-  if (auto made = pipe_of(its_input, child.input_); !made) return fail(made.error());
-  if (auto made = pipe_of(child.output_, its_output); !made) return fail(made.error());
+  RETURN_IF_ERROR(pipe_of(its_input, child.input_));
+  RETURN_IF_ERROR(pipe_of(child.output_, its_output));
   ::fcntl(child.output_.get(), F_SETFL, O_NONBLOCK);
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));

@@ -182,7 +182,7 @@ class Reader {
 Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::string& where,
                                              const RunConfig& config) {
   const auto root = parse_yaml(text, where);
-  if (!root) return fail(root.error());
+  RETURN_IF_ERROR(root);
   return Reader(where, config).read(*root);
 }
 

@@ -45,11 +45,11 @@ int generate(const GenerateOptions& options) {
   Sampler sampler(options, {});
   const auto answer = [&](const Json& line) -> Result<Json> {
     const auto tokens = sampler.model().tokens_of(line, "prompt");
-    if (!tokens) return fail(tokens.error());
+    RETURN_IF_ERROR(tokens);
     auto sampling = sampler.settings();
-    if (auto read = read_settings(line, sampling); !read) return fail(read.error());
+    RETURN_IF_ERROR(read_settings(line, sampling));
     const auto drawn = sampler.draw(*tokens, sampling);
-    if (!drawn) return fail(drawn.error());
+    RETURN_IF_ERROR(drawn);
     const bool has_text = sampler.model().tokenizer().has_value(),
                has_score = sampling.beams.count > 1;
     if (sampling.beams.returned == 1) return json_of(drawn->front(), has_text, has_score);

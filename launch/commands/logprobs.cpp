@@ -14,7 +14,7 @@ int logprobs(const ModelOptions& options) {
   Model model = value_or_throw(Model::load(options));
   const auto answer = [&](const Json& line) -> Result<Json> {
     const auto tokens = model.tokens_of(line, "text");
-    if (!tokens) return fail(tokens.error());
+    RETURN_IF_ERROR(tokens);
     if (static_cast<std::int64_t>(tokens->size()) > model.spec().max_positions) {
       return fail(Errc::bad_input, cat(tokens->size(), " tokens; the model has ",
                                        model.spec().max_positions, " positions"));

@@ -43,11 +43,11 @@ Result<engine::tokenizer::RenderInput> input_of(const Json& line, const Template
   for (auto [key, otherwise, to] : {std::tuple{"bos_token", &own.bos, &input.bos_token},
                                     {"eos_token", &own.eos, &input.eos_token}}) {
     auto text = text_or(line, key, *otherwise);
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     *to = std::move(*text);
   }
   auto now = text_or(line, "now", std::nullopt);
-  if (!now) return fail(now.error());
+  RETURN_IF_ERROR(now);
   input.now = std::move(*now);
   return input;
 }
@@ -64,9 +64,9 @@ int render(const RenderOptions& options) {
   const TemplateTokens own = folder ? template_tokens(options.model) : TemplateTokens{};
   const auto answer = [&](const Json& line) -> Result<Json> {
     const auto input = input_of(line, own);
-    if (!input) return fail(input.error());
+    RETURN_IF_ERROR(input);
     auto rendered = chat.render(*input);
-    if (!rendered) return fail(rendered.error());
+    RETURN_IF_ERROR(rendered);
     Json out;
     out.set("text", std::move(rendered->text));
     if (!chat.has_generation()) return out;

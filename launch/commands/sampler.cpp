@@ -76,11 +76,11 @@ Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback
 Result<std::vector<Generation>> Sampler::draw(const std::vector<std::int32_t>& prompt,
                                               SamplingParams sampling, std::uint64_t first_sample) {
   if (!sampling.stop_strings.empty()) {
-    if (const auto words = model_.tokenizer(); !words) return fail(words.error());
+    RETURN_IF_ERROR(model_.tokenizer());
   }
   auto complete = engine::generate::for_prompt(std::move(sampling), defaults_, prompt.size(),
                                                default_new_tokens);
-  if (!complete) return fail(complete.error());
+  RETURN_IF_ERROR(complete);
   prompt_ = prompt;
   if (complete->beams.count > 1) {
     return engine::generate::beam_search(

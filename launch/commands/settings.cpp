@@ -7,8 +7,7 @@ namespace troupe::launch {
 Result<> read_settings(const Json& object, engine::generate::SamplingParams& sampling) {
   const Json* drawn = object.find("do_sample");
   for (const auto& [key, value] : object.object()) {
-    if (auto read = engine::generate::read_setting(key, value, sampling); !read)
-      return fail(read.error());
+    RETURN_IF_ERROR(engine::generate::read_setting(key, value, sampling));
     if (!drawn && !value.is_null() && engine::generate::asks_to_draw(key)) sampling.greedy = false;
   }
   // 0 is how SamplingParams say that nobody has set it yet.

@@ -22,12 +22,12 @@ int tokenize(const TokenizeOptions& options) {
   const auto tokenizer = value_or_throw(engine::tokenizer::Tokenizer::load(options.model));
   const auto encode = [&](const Json& line) -> Result<Json> {
     const auto text = get_string(line, "text", "the line");
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     return Json(Json::Object{{"ids", json_of(tokenizer.encode(*text, options.special))}});
   };
   const auto decode = [&](const Json& line) -> Result<Json> {
     const auto ids = ids_of(line, static_cast<std::int64_t>(tokenizer.vocab_size()));
-    if (!ids) return fail(ids.error());
+    RETURN_IF_ERROR(ids);
     return Json(Json::Object{{"text", tokenizer.decode(*ids, true)}});
   };
   std::ios::sync_with_stdio(false);

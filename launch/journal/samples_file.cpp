@@ -74,7 +74,7 @@ std::string sample_text(std::int64_t step, const algorithms::Sample& sample) {
 
 Result<> cut_back_samples(const std::string& folder, std::int64_t step) {
   const std::string lines = folder + "/samples.jsonl";
-  if (auto cut = cut_back(lines, step, false); !cut) return cut;
+  RETURN_IF_ERROR(cut_back(lines, step, false));
   std::string text;
   for_each_line(lines, [&](const Json& line, std::string_view) {
     text += sample_text(get_integer(line, "step", lines).value_or(0), from_line(line));

@@ -56,7 +56,7 @@ Result<std::unique_ptr<Counters>> Counters::open() {
     if (std::from_chars(name.data(), name.data() + name.size(), thread).ec != std::errc() ||
         ++threads > most_threads)
       continue;
-    if (auto added = made->add(thread); !added) return fail(added.error());
+    RETURN_IF_ERROR(made->add(thread));
   }
   if (made->groups_.empty()) return fail(Errc::unsupported, "/proc/self/task lists no threads");
   return made;

@@ -91,8 +91,8 @@ Result<engine::adapter::LoraConfig> lora_settings(const RunConfig& config) {
   const LoraSection& l = config.lora;
   auto ranks = numbers_of<std::int64_t>(l.rank_pattern, "lora.rank_pattern");
   auto alphas = numbers_of<double>(l.alpha_pattern, "lora.alpha_pattern");
-  if (!ranks) return fail(ranks.error());
-  if (!alphas) return fail(alphas.error());
+  RETURN_IF_ERROR(ranks);
+  RETURN_IF_ERROR(alphas);
   engine::adapter::LoraConfig out;
   out.targets = l.targets, out.exclude = l.exclude, out.rank = static_cast<int>(l.rank);
   out.alpha = l.alpha > 0 ? l.alpha : 2 * static_cast<double>(l.rank);
@@ -106,17 +106,17 @@ Result<WantedAdapter> wanted_adapter(const RunConfig& config,
   WantedAdapter out;
   if (!config.lora.adapter.empty()) {
     auto given = engine::adapter::read_adapter(config.lora.adapter, base);
-    if (!given) return fail(given.error());
+    RETURN_IF_ERROR(given);
     out = {std::move(given->config), std::move(given->lora)};
   } else {
     auto settings = lora_settings(config);
-    if (!settings) return fail(settings.error());
+    RETURN_IF_ERROR(settings);
     if (base.labels > 0) settings->saved = {"score"};
     auto lora = engine::adapter::settle(*settings, base, "lora.");
-    if (!lora) return fail(lora.error());
+    RETURN_IF_ERROR(lora);
     out = {std::move(*settings), std::move(*lora)};
   }
-  if (auto good = engine::adapter::check_trainable(out.lora); !good) return fail(good.error());
+  RETURN_IF_ERROR(engine::adapter::check_trainable(out.lora));
   return out;
 }
 

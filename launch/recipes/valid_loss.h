@@ -14,7 +14,7 @@ template <class L>
 Result<L> valid_loss(const Json& fields, const std::string& where) {
   auto loss = fields_from_json<L>(fields, where);
   if (!loss) return loss;
-  if (auto fine = loss->validate(); !fine) return fail(fine.error());
+  RETURN_IF_ERROR(loss->validate());
   return loss;
 }
 

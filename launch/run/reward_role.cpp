@@ -57,8 +57,8 @@ roles::Reading reading_of(const ProcessItem& item, const engine::models::Decoder
 Result<> same_vocabulary(const std::string& policy, const std::string& model) {
   if (!Tokenizer::is_in(policy) || !Tokenizer::is_in(model)) return {};
   const auto ours = Tokenizer::load(policy), theirs = Tokenizer::load(model);
-  if (!ours) return fail(ours.error());
-  if (!theirs) return fail(theirs.error());
+  RETURN_IF_ERROR(ours);
+  RETURN_IF_ERROR(theirs);
   const std::size_t size = std::max(ours->vocab_size(), theirs->vocab_size());
   for (std::size_t id = 0; id < size; ++id) {
     const auto token = static_cast<engine::tokenizer::TokenId>(id);

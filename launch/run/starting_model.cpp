@@ -23,9 +23,9 @@ Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
     engine::ops::Device& device, const std::string& folder, const ScoreHeadWanted& wanted,
     std::uint64_t seed, engine::parallel::Communicator* tp) {
   auto spec = engine::checkpoint::read_folder_spec(folder);
-  if (!spec) return fail(spec.error());
+  RETURN_IF_ERROR(spec);
   const bool fresh = spec->labels == 0 && wanted.labels > 0;
-  if (auto fits = want_head(*spec, folder, wanted); !fits) return fail(fits.error());
+  RETURN_IF_ERROR(want_head(*spec, folder, wanted));
   auto model = engine::checkpoint::load_decoder(device, folder, std::move(*spec), true, tp);
   if (model && fresh && wanted.deviation > 0)
     engine::checkpoint::draw_score_head(**model, wanted.deviation, seed);

@@ -36,7 +36,7 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
   model->vocabulary_ = spec.vocabulary;
   if (tokenizer::Tokenizer::is_in(folder)) {
     auto loaded = tokenizer::Tokenizer::load(folder);
-    if (!loaded) return fail(loaded.error());
+    RETURN_IF_ERROR(loaded);
     if (static_cast<std::int64_t>(loaded->vocab_size()) > spec.vocabulary)
       log_warning(cat(folder, ": the tokenizer knows ", loaded->vocab_size(), " tokens, the model ",
                       spec.vocabulary, "; a row that needs one of the others is refused"));
@@ -49,7 +49,7 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
   if (found) {
     model->template_ = std::move(*found);
   } else if (found.error().code != Errc::not_found || !template_file.empty()) {
-    return fail(found.error());
+    return fail(found);
   }
   return model;
 }
@@ -75,7 +75,7 @@ Result<engine::data::RenderedChat> TextModel::render_chat(const Json& messages,
   if (tokenizer_)
     input.bos_token = text_of(tokenizer_->bos()), input.eos_token = text_of(tokenizer_->eos());
   const auto rendered = template_->render(input);
-  if (!rendered) return fail(rendered.error());
+  RETURN_IF_ERROR(rendered);
   return engine::data::RenderedChat{rendered->text,
                                     byte_spans(rendered->text, rendered->assistant_spans)};
 }

@@ -109,7 +109,7 @@ Result<std::variant<Frame, Control>> decode_message(WireBody message, std::strin
     frame.body = Body::of_wire(std::move(message), std::move(what));
     return Decoded(std::move(frame));
   } catch (const Failure& failure) {
-    return fail(failure.error());
+    return fail(failure);
   }
 }
 
@@ -148,7 +148,7 @@ Result<std::vector<WireBody>> unbundle(const WireBody& message, std::string_view
     reader.finish();
     return messages;
   } catch (const Failure& failure) {
-    return fail(failure.error());
+    return fail(failure);
   }
 }
 

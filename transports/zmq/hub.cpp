@@ -184,12 +184,12 @@ Hub::~Hub() {
 
 Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
   auto nodes = decode_keys(options.spokes);
-  if (!nodes) return fail(nodes.error());
-  if (auto own = decode_key(options.keys.secret_key); !own) return fail(own.error());
+  RETURN_IF_ERROR(nodes);
+  RETURN_IF_ERROR(decode_key(options.keys.secret_key));
   auto core = std::make_unique<Core>(options, std::move(*nodes));
   Result<> bound = core->bind(options.endpoints);
   std::unique_ptr<Hub> hub(new Hub(std::move(core)));
-  if (!bound) return fail(std::move(bound.error()));
+  RETURN_IF_ERROR(bound);
   return hub;
 }
 

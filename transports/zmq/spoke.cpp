@@ -126,7 +126,7 @@ Spoke::~Spoke() {
 Result<std::unique_ptr<Spoke>> Spoke::create(SpokeOptions options) {
   for (const std::string* key :
        {&options.keys.public_key, &options.keys.secret_key, &options.hub_public_key}) {
-    if (auto good = decode_key(*key); !good) return fail(good.error());
+    RETURN_IF_ERROR(decode_key(*key));
   }
   if (!options.endpoint.starts_with("ipc://") && !options.endpoint.starts_with("tcp://"))
     return fail(Errc::usage, cat("expected an endpoint that begins with ipc:// or tcp://, found ",

@@ -59,7 +59,7 @@ Result<> Station::send(Frame frame) {
   check(link != links_.end(), "a station sends to its peers");
   Result<wire::WireBody> message =
       wire::encode_to_send(frame, options.most_bytes, options.most_header);
-  if (!message) return fail(std::move(message.error()));
+  RETURN_IF_ERROR(message);
   {
     const std::lock_guard lock(links_mutex_);
     if (Result<> taken = link->second.offer(frame, std::move(*message)); !taken) return taken;

@@ -37,7 +37,7 @@ struct Exact {
   }
   Result<double> operator()(const Submission& s) const {
     const auto answer = answer_of(s);
-    if (!answer) return fail(answer.error());
+    RETURN_IF_ERROR(answer);
     return exact_match(judged_part(s, tag), *answer, match) ? 1.0 : 0.0;
   }
 };
@@ -52,7 +52,7 @@ struct Gsm8k {
   }
   Result<double> operator()(const Submission& s) const {
     const auto answer = answer_of(s);
-    if (!answer) return fail(answer.error());
+    RETURN_IF_ERROR(answer);
     const auto truth = after_hashes(*answer).value_or(std::string_view(*answer));
     if (!read_number(normalize_math(truth)))
       return fail(Errc::bad_input, cat("the row's answer is not a number: ", quote(truth)));
@@ -73,7 +73,7 @@ struct Boxed {
   }
   Result<double> operator()(const Submission& s) const {
     const auto answer = answer_of(s);
-    if (!answer) return fail(answer.error());
+    RETURN_IF_ERROR(answer);
     const auto hashes = after_hashes(*answer), boxed = last_boxed(*answer);
     const std::string_view truth = boxed ? *boxed : hashes ? *hashes : std::string_view(*answer);
     const auto found = last_boxed(judged_part(s, tag));
@@ -149,7 +149,7 @@ struct RegexOptions {
 
 Result<Rule> make_regex(const Json& options, const std::string& where) {
   const auto read = fields_from_json<RegexOptions>(options, where);
-  if (!read) return fail(read.error());
+  RETURN_IF_ERROR(read);
   if (read->pattern.empty())
     return fail(Errc::usage, cat(where, ".pattern: expected a regular expression, found none"));
   auto compiled = engine::tokenizer::Regex::compile(read->pattern, cat(where, ".pattern"));
@@ -162,7 +162,7 @@ Result<Rule> make_regex(const Json& options, const std::string& where) {
     try {
       regex->find_all(s.completion, found);
     } catch (const Failure& failure) {
-      return fail(failure.error());
+      return fail(failure);
     }
     if (!full) return found.empty() ? 0.0 : 1.0;
     return !found.empty() && found[0] == engine::tokenizer::Range{0, s.completion.size()} ? 1.0
@@ -173,17 +173,17 @@ Result<Rule> make_regex(const Json& options, const std::string& where) {
 template <class R>
 Result<Rule> make(const Json& options, const std::string& where) {
   auto rule = fields_from_json<R>(options, where);
-  if (!rule) return fail(rule.error());
+  RETURN_IF_ERROR(rule);
   if constexpr (requires { rule->validate(where); }) {
-    if (auto valid = rule->validate(where); !valid) return fail(valid.error());
+    RETURN_IF_ERROR(rule->validate(where));
   }
   return one_by_one(std::move(*rule));
 }
 
 Result<Rule> make_command(const Json& options, const std::string& where) {
   auto read = fields_from_json<CommandOptions>(options, where);
-  if (!read) return fail(read.error());
-  if (auto valid = read->validate(where); !valid) return fail(valid.error());
+  RETURN_IF_ERROR(read);
+  RETURN_IF_ERROR(read->validate(where));
   const auto command = std::make_shared<Command>(std::move(*read), where);
   return Rule{
       [command](std::span<const Submission> submissions) { return command->judge(submissions); },

@@ -33,10 +33,10 @@ Result<Rules> Rules::from_json(const Json& list, const std::string& where) {
   for (std::size_t i = 0; i < list.array().size(); ++i) {
     const std::string place = cat(where, "[", i, "]");
     auto config = fields_from_json<PartConfig>(list.array()[i], place);
-    if (!config) return fail(config.error());
+    RETURN_IF_ERROR(config);
     auto rule = make_rule(config->name, config->options,
                           cat(place, config->options.is_null() ? "" : ".options"));
-    if (!rule) return fail(rule.error());
+    RETURN_IF_ERROR(rule);
     if (!std::isfinite(config->weight))
       return fail(Errc::usage, cat(place, ".weight: expected a finite number"));
     const std::string label = config->label.empty() ? config->name : config->label;
@@ -52,7 +52,7 @@ Result<Rules> Rules::from_json(const Json& list, const std::string& where) {
 Result<> Rules::start() const {
   for (const auto& part : parts_) {
     if (!part.rule.start) continue;
-    if (auto started = part.rule.start(); !started) return started;
+    RETURN_IF_ERROR(part.rule.start());
   }
   return {};
 }

@@ -23,7 +23,7 @@ Result<std::unique_ptr<RowReader>> CsvReader::open(std::string path, TextStream 
                                                    char delimiter, std::vector<std::string> names) {
   std::unique_ptr<CsvReader> reader(
       new CsvReader(std::move(path), std::move(stream), delimiter, std::move(names)));
-  if (auto ok = reader->header_ ? reader->read_header() : Result<>(); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(reader->header_ ? reader->read_header() : Result<>());
   return std::unique_ptr<RowReader>(std::move(reader));
 }
 
@@ -65,7 +65,7 @@ bool CsvReader::parse(std::string_view text, bool last, Record& record, std::siz
 Result<std::optional<CsvReader::Record>> CsvReader::next_record() {
   for (std::size_t look = first_look;;) {
     const auto text = stream_.peek(look);
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     if (text->empty()) return std::nullopt;
     Record record{.cells = {}, .line = line_, .wrong = {}};
     const bool last = text->size() < look;
@@ -94,7 +94,7 @@ Result<std::optional<CsvReader::Record>> CsvReader::next_record() {
 
 Result<> CsvReader::read_header() {
   auto record = next_record();
-  if (!record) return fail(record.error());
+  RETURN_IF_ERROR(record);
   if (!*record) return {};  // an empty file: there is no row either
   const auto bad = [&](const std::string& what) {
     return fail(Errc::corrupt, cat(path_, ":", (*record)->line, ": ", what));
@@ -131,7 +131,7 @@ std::string CsvReader::wrong_with(const Record& record) const {
 
 Result<std::optional<Row>> CsvReader::next() {
   auto record = next_record();
-  if (!record) return fail(record.error());
+  RETURN_IF_ERROR(record);
   if (!*record) return std::nullopt;
   Row row{Json(), path_, (*record)->line, index_++};
   if (auto wrong = wrong_with(**record); !wrong.empty())
@@ -148,10 +148,10 @@ Result<std::optional<Row>> CsvReader::next() {
 
 Result<> CsvReader::seek(std::int64_t index) {
   line_ = 1, index_ = 0;
-  if (auto ok = stream_.rewind(); !ok) return ok;
+  RETURN_IF_ERROR(stream_.rewind());
   for (std::int64_t skip = index + (header_ ? 1 : 0); skip > 0; --skip) {
     const auto record = next_record();
-    if (!record) return fail(record.error());
+    RETURN_IF_ERROR(record);
     if (!*record) return {};
     index_ += !header_ || skip <= index;
   }

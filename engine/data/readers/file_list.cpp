@@ -56,10 +56,8 @@ class Search {
     for (const auto& part : fs::path(pattern)) parts_.push_back(part.string());
   }
   Result<std::vector<std::string>> run() {
-    if (auto ok = below(parts_.front() == "/" ? fs::path("/") : fs::path(),
-                        parts_.front() == "/" ? 1 : 0, 0);
-        !ok)
-      return fail(ok.error());
+    RETURN_IF_ERROR(below(parts_.front() == "/" ? fs::path("/") : fs::path(),
+                          parts_.front() == "/" ? 1 : 0, 0));
     std::sort(found_.begin(), found_.end());
     found_.erase(std::unique(found_.begin(), found_.end()),
                  found_.end());  // ** meets a file on several ways
@@ -72,8 +70,7 @@ class Search {
     const bool last = part + 1 == parts_.size(), any_folders = parts_[part] == "**";
     if (!is_pattern(parts_[part]))
       return last ? take(folder / parts_[part]) : below(folder / parts_[part], part + 1, depth);
-    if (any_folders)
-      if (auto ok = below(folder, part + 1, depth); !ok) return ok;
+    if (any_folders) RETURN_IF_ERROR(below(folder, part + 1, depth));
     std::error_code problem;
     for (fs::directory_iterator entry(folder.empty() ? "." : folder, problem), end;
          !problem && entry != end; entry.increment(problem)) {
@@ -107,7 +104,7 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
   std::error_code problem;
   if (fs::is_directory(path, problem)) {
     auto set = hugging_face_files(path);
-    if (!set) return fail(set.error());
+    RETURN_IF_ERROR(set);
     return *set ? Result<std::vector<std::string>>(std::move(**set)) : files_in(path);
   }
   if (fs::exists(path, problem)) return std::vector<std::string>{path};
@@ -133,7 +130,7 @@ Result<std::vector<std::string>> list_data_files(const std::vector<std::string>&
   std::vector<std::string> files;
   for (const auto& path : paths) {
     auto found = files_of(path);
-    if (!found) return fail(found.error());
+    RETURN_IF_ERROR(found);
     files.insert(files.end(), found->begin(), found->end());
   }
   return files;

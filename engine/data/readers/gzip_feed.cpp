@@ -25,9 +25,9 @@ class GzipFeed : public ByteFeed {
     const auto wanted = static_cast<uInt>(std::min<std::size_t>(size, 1u << 20));
     state_.next_out = reinterpret_cast<Bytef*>(to), state_.avail_out = wanted;
     while (state_.avail_out == wanted && !ended_) {
-      if (auto ok = refill(); !ok) return fail(ok.error());
-      if (auto ok = inside_ ? Result<>() : begin_member(); !ok) return fail(ok.error());
-      if (auto ok = inside_ ? step() : Result<>(); !ok) return fail(ok.error());
+      RETURN_IF_ERROR(refill());
+      RETURN_IF_ERROR(inside_ ? Result<>() : begin_member());
+      RETURN_IF_ERROR(inside_ ? step() : Result<>());
     }
     out_ += wanted - state_.avail_out;
     if (out_ > expansion_free && out_ / expansion_limit > in_)
@@ -38,7 +38,7 @@ class GzipFeed : public ByteFeed {
   }
 
   Result<> rewind() override {
-    if (auto ok = file_->rewind(); !ok) return ok;
+    RETURN_IF_ERROR(file_->rewind());
     inflateReset(&state_);
     state_.avail_in = 0, in_ = 0, out_ = 0, members_ = 0, inside_ = false, ended_ = false;
     return {};
@@ -52,7 +52,7 @@ class GzipFeed : public ByteFeed {
   Result<> refill() {
     if (state_.avail_in > 0) return {};
     const auto count = file_->read(input_.data(), input_.size());
-    if (!count) return fail(count.error());
+    RETURN_IF_ERROR(count);
     state_.next_in = reinterpret_cast<Bytef*>(input_.data()),
     state_.avail_in = static_cast<uInt>(*count);
     in_ += *count;
@@ -63,7 +63,7 @@ class GzipFeed : public ByteFeed {
   Result<> begin_member() {
     while (members_ > 0 && state_.avail_in > 0 && *state_.next_in == 0)
       ++state_.next_in, --state_.avail_in;
-    if (auto ok = refill(); !ok) return ok;
+    RETURN_IF_ERROR(refill());
     ended_ = state_.avail_in == 0;
     inside_ = !ended_ && (members_ == 0 || *state_.next_in != 0);
     if (inside_ && members_++ > 0) inflateReset(&state_);

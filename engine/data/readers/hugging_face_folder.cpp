@@ -27,7 +27,7 @@ tl::unexpected<Error> choose_split(const std::string& folder,
 Result<Files> saved_files(const std::string& folder) {
   const auto path = (fs::path(folder) / "state.json").string();
   const auto state = read_json(path, {.depth = 16, .bytes = 16u << 20});
-  if (!state) return fail(state.error());
+  RETURN_IF_ERROR(state);
   const auto* indices = state->find("_indices_data_files");
   if (indices && indices->is_array() && !indices->array().empty())
     return fail(Errc::unsupported, cat(path,
@@ -56,7 +56,7 @@ Result<Files> saved_files(const std::string& folder) {
 Result<Files> of_train(const std::string& folder) {
   const auto path = (fs::path(folder) / "dataset_dict.json").string();
   const auto dict = read_json(path, {.depth = 16, .bytes = 1u << 20});
-  if (!dict) return fail(dict.error());
+  RETURN_IF_ERROR(dict);
   std::vector<std::string> splits;
   const auto* list = dict->find("splits");
   for (const auto& item : list && list->is_array() ? list->array() : Json::Array{})
@@ -72,7 +72,7 @@ Result<Files> of_train(const std::string& folder) {
 Result<Files> cached_files(const std::string& folder) {
   const auto info = read_json((fs::path(folder) / "dataset_info.json").string(),
                               {.depth = 64, .bytes = 16u << 20});
-  if (!info) return fail(info.error());
+  RETURN_IF_ERROR(info);
   const auto* splits = info->find("splits");
   if (!splits || !splits->is_object() || splits->object().empty()) return Files();
   std::vector<std::string> names, out;

@@ -47,7 +47,7 @@ class Scanner {
     do {
       const char c = peek();
       if (c == '"') {
-        if (auto ok = skip_string(); !ok) return ok;
+        RETURN_IF_ERROR(skip_string());
       } else if (c == '{' || c == '[') {
         if (open.size() > max_row_depth + 2)
           return wrong(cat("at most ", max_row_depth, " levels of brackets"));
@@ -90,7 +90,7 @@ Result<std::vector<RowSpan>> scan_list(Scanner& scan) {
   for (;;) {
     scan.peek();
     RowSpan row{scan.at(), 0, scan.line()};
-    if (auto ok = scan.skip_value(); !ok) return fail(ok.error());
+    RETURN_IF_ERROR(scan.skip_value());
     row.end = scan.at();
     rows.push_back(row);
     if (scan.peek() == ']') return scan.step(), rows;
@@ -115,11 +115,11 @@ Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text,
   scan.step();
   while (scan.peek() == '"') {
     const auto begin = scan.at() + 1;
-    if (auto ok = scan.skip_string(); !ok) return fail(ok.error());
+    RETURN_IF_ERROR(scan.skip_string());
     const std::string key(text.substr(begin, scan.at() - begin - 1));
-    if (auto ok = scan.expect(':'); !ok) return fail(ok.error());
+    RETURN_IF_ERROR(scan.expect(':'));
     if (scan.peek() != '[' || is_dialogue(key)) {
-      if (auto ok = scan.skip_value(); !ok) return fail(ok.error());
+      RETURN_IF_ERROR(scan.skip_value());
     } else {
       auto rows = scan_list(scan);
       if (!rows) return rows;
@@ -133,7 +133,7 @@ Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text,
     if (scan.peek() != ',') break;
     scan.step();
   }
-  if (auto ok = scan.expect('}'); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(scan.expect('}'));
   if (found) return std::move(*found);
   return std::vector<RowSpan>{{whole.begin, scan.at(), whole.line}};
 }
@@ -146,7 +146,7 @@ Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text,
   const char first = scan.peek();
   if (first != '[' && first != '{') return scan.wrong("'[' or '{' (a JSON file of rows)");
   auto rows = first == '[' ? scan_list(scan) : scan_object(scan, text, path);
-  if (!rows) return fail(rows.error());
+  RETURN_IF_ERROR(rows);
   if (first == '{' && scan.peek() == '{') return std::nullopt;  // one object after another: lines
   if (scan.peek() != '\0') return scan.wrong("the end of the file after the list of rows");
   return std::optional(std::move(*rows));
@@ -160,8 +160,7 @@ Result<std::optional<Row>> JsonReader::next() {
   if (at_ == rows_.size()) return std::nullopt;
   const auto& span = rows_[at_];
   Row row{Json(), path_, span.line, static_cast<std::int64_t>(at_++)};
-  if (auto ok = parse_row(file_.text().substr(span.begin, span.end - span.begin), row); !ok)
-    return fail(ok.error());
+  RETURN_IF_ERROR(parse_row(file_.text().substr(span.begin, span.end - span.begin), row));
   return row;
 }
 

@@ -32,7 +32,7 @@ Result<> check_row_size(std::size_t bytes, const Row& row) {
 }
 
 Result<> parse_row(std::string_view text, Row& row) {
-  if (auto ok = check_row_size(text.size(), row); !ok) return ok;
+  RETURN_IF_ERROR(check_row_size(text.size(), row));
   auto value = parse_json(text, row.where(), {.depth = max_row_depth, .bytes = max_row_bytes});
   if (!value) return fail(value.error().code, with_file_line(value.error().what, row.line));
   if (!value->is_object())
@@ -52,10 +52,10 @@ Result<std::optional<Lines::Line>> JsonlReader::next_line() {
 
 Result<std::optional<Row>> JsonlReader::next() {
   const auto line = next_line();
-  if (!line) return fail(line.error());
+  RETURN_IF_ERROR(line);
   if (!*line) return std::nullopt;
   Row row{Json(), path_, lines_.number(), index_++};
-  if (auto ok = check_row_size((*line)->bytes, row); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(check_row_size((*line)->bytes, row));
   if (auto ok = parse_row((*line)->text, row); !ok)
     return fail(
         ok.error().code,
@@ -66,10 +66,10 @@ Result<std::optional<Row>> JsonlReader::next() {
 
 Result<> JsonlReader::seek(std::int64_t index) {
   index_ = 0;
-  if (auto ok = lines_.rewind(); !ok) return ok;
+  RETURN_IF_ERROR(lines_.rewind());
   while (index_ < index) {
     const auto line = next_line();
-    if (!line) return fail(line.error());
+    RETURN_IF_ERROR(line);
     if (!*line) break;
     ++index_;
   }

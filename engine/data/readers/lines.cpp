@@ -19,7 +19,7 @@ Result<std::optional<Lines::Line>> Lines::next() {
   std::size_t searched = 0;
   for (std::size_t look = first_look;; look *= 2) {
     const auto text = stream_.peek(look);
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     if (text->empty()) return std::nullopt;
     const auto end = text->find('\n', searched);
     const bool last = end == std::string_view::npos && text->size() < look;
@@ -33,7 +33,7 @@ Result<std::optional<Lines::Line>> Lines::next() {
     if (searched > max_row_bytes + 1) {
       ++number_;
       auto line = long_line(searched);
-      if (!line) return fail(line.error());
+      RETURN_IF_ERROR(line);
       return *line;
     }
   }
@@ -45,7 +45,7 @@ Result<Lines::Line> Lines::long_line(std::size_t searched) {
   for (;;) {
     stream_.skip(searched), bytes += searched;
     const auto text = stream_.peek(first_look);
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     const auto end = text->find('\n');
     if (end == std::string_view::npos && !text->empty()) {
       searched = text->size();

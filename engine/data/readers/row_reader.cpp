@@ -38,9 +38,9 @@ Result<> refuse_other_formats(std::string_view text, const std::string& path) {
 // A .json file is JSON lines where one object follows the other.
 Result<std::unique_ptr<RowReader>> open_json(const std::string& path, TextStream stream) {
   auto whole = WholeText::open(path);
-  if (!whole) return fail(whole.error());
+  RETURN_IF_ERROR(whole);
   auto rows = find_rows(whole->text(), path);
-  if (!rows) return fail(rows.error());
+  RETURN_IF_ERROR(rows);
   if (!*rows) return made<JsonlReader>(path, std::move(stream));
   return made<JsonReader>(path, std::move(*whole), std::move(**rows));
 }
@@ -48,8 +48,8 @@ Result<std::unique_ptr<RowReader>> open_json(const std::string& path, TextStream
 Result<std::unique_ptr<RowReader>> open_text(const std::string& path, const std::string& format,
                                              TextStream stream, const ReadOptions& options) {
   const auto begin = stream.peek(4096);
-  if (!begin) return fail(begin.error());
-  if (auto ok = refuse_other_formats(*begin, path); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(begin);
+  RETURN_IF_ERROR(refuse_other_formats(*begin, path));
   if (format == ".jsonl" || format == ".ndjson") return made<JsonlReader>(path, std::move(stream));
   if (format == ".csv" || format == ".tsv")
     return CsvReader::open(path, std::move(stream), format == ".csv" ? ',' : '\t',
@@ -77,7 +77,7 @@ Result<SampleBy> sample_by_from(std::string_view name) {
 
 Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const ReadOptions& options) {
   auto file = MappedFile::open(path);
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()),
                                file->bytes().size());
   const auto format = data_format(path);
@@ -92,7 +92,7 @@ Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const Read
                 cat(path, ": expected an Arrow IPC file (ARROW1 at its start) or stream, found ",
                     quote(bytes.substr(0, 8))));
   auto stream = TextStream::open(path);
-  if (!stream) return fail(stream.error());
+  RETURN_IF_ERROR(stream);
   return open_text(path, format, std::move(*stream), options);
 }
 

@@ -62,14 +62,14 @@ bool is_gzip(std::string_view first_bytes) {
 
 Result<TextStream> TextStream::open(const std::string& path) {
   auto file = open_file(path);
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   char magic[2] = {};
   const auto count = (*file)->read(magic, sizeof magic);
-  if (!count) return fail(count.error());
-  if (auto ok = (*file)->rewind(); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(count);
+  RETURN_IF_ERROR((*file)->rewind());
   const bool packed = is_gzip({magic, *count});
   TextStream stream(packed ? make_gzip_feed(path, std::move(*file)) : std::move(*file));
-  if (auto ok = stream.rewind(); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(stream.rewind());
   return stream;
 }
 
@@ -94,20 +94,20 @@ Result<std::string_view> TextStream::peek(std::size_t bytes) {
 
 Result<> TextStream::rewind() {
   window_.clear(), at_ = 0, ended_ = false;
-  if (auto ok = feed_->rewind(); !ok) return ok;
+  RETURN_IF_ERROR(feed_->rewind());
   const auto first = peek(3);
-  if (!first) return fail(first.error());
+  RETURN_IF_ERROR(first);
   if (first->starts_with("\xEF\xBB\xBF")) skip(3);
   return {};
 }
 
 Result<std::string> unpack(const std::string& path, std::size_t limit) {
   auto stream = TextStream::open(path);
-  if (!stream) return fail(stream.error());
+  RETURN_IF_ERROR(stream);
   std::string out;
   for (;;) {
     const auto text = stream->peek(1);
-    if (!text) return fail(text.error());
+    RETURN_IF_ERROR(text);
     if (text->empty()) return out;
     if (out.size() + text->size() > limit) break;
     out += *text;

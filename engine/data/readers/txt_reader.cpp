@@ -33,7 +33,7 @@ Result<std::optional<TxtReader::Piece>> TxtReader::next_piece() {
   std::size_t blank = 0;  // blank lines since the last other one
   for (;;) {
     const auto line = lines_.next();
-    if (!line) return fail(line.error());
+    RETURN_IF_ERROR(line);
     if (!*line && piece.bytes == 0) return std::nullopt;
     if (!*line) return piece;
     const bool empty = (*line)->bytes <= max_row_bytes && is_blank((*line)->text),
@@ -55,7 +55,7 @@ Result<std::optional<TxtReader::Piece>> TxtReader::next_piece() {
 
 Result<std::optional<Row>> TxtReader::next() {
   auto piece = next_piece();
-  if (!piece) return fail(piece.error());
+  RETURN_IF_ERROR(piece);
   if (!*piece) return std::nullopt;
   Row row{Json(), path_, (*piece)->line, index_++};
   if (auto ok = check_row_size((*piece)->bytes, row); !ok)
@@ -72,10 +72,10 @@ Result<std::optional<Row>> TxtReader::next() {
 
 Result<> TxtReader::seek(std::int64_t index) {
   index_ = 0;
-  if (auto ok = lines_.rewind(); !ok) return ok;
+  RETURN_IF_ERROR(lines_.rewind());
   while (index_ < index) {
     const auto piece = next_piece();
-    if (!piece) return fail(piece.error());
+    RETURN_IF_ERROR(piece);
     if (!*piece) break;
     ++index_;
   }

@@ -6,11 +6,11 @@ namespace troupe::engine::data {
 
 Result<WholeText> WholeText::open(const std::string& path) {
   auto file = MappedFile::open(path);
-  if (!file) return fail(file.error());
+  RETURN_IF_ERROR(file);
   WholeText out(std::move(*file));
   if (!is_gzip(out.bytes())) return out;
   auto inside = unpack(path, 64u << 20);
-  if (!inside) return fail(inside.error());
+  RETURN_IF_ERROR(inside);
   out.unpacked_ = std::move(*inside);
   return out;
 }

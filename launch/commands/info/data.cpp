@@ -57,10 +57,10 @@ bool say_layouts(const engine::data::Row& row, Report& report) {
 Result<> read_file(const std::string& path, const engine::data::ReadOptions& options, Rows& rows,
                    Report& report) {
   auto reader = engine::data::open_rows(path, options);
-  if (!reader) return fail(reader.error());
+  RETURN_IF_ERROR(reader);
   for (;;) {
     auto row = (*reader)->next();
-    if (!row && row.error().code != Errc::bad_input) return fail(row.error());
+    if (!row && row.error().code != Errc::bad_input) return fail(row);
     if (row && !*row) return {};
     if (row) {
       if (rows.good++ == 0 && !say_layouts(**row, report)) {

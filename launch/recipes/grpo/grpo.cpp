@@ -104,7 +104,7 @@ bool asks_policy_again(const RunConfig& config) {
 Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config) {
   const GrpoConfig& g = config.grpo;
   const auto loss = valid_loss<algorithms::GrpoLoss>(loss_fields(config), "grpo");
-  if (!loss) return fail(loss.error());
+  RETURN_IF_ERROR(loss);
   algorithms::GrpoConfig out;
   out.loss = *loss;
   out.group = static_cast<int>(g.group_size), out.epochs = static_cast<int>(g.epochs),
@@ -112,10 +112,10 @@ Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config) {
   out.mask_truncated = g.mask_truncated, out.constant_length = g.constant_length,
   out.recompute_old = asks_policy_again(config);
   out.counting.empty_sequences = g.count_empty_sequences;
-  if (auto set = set_words(g, out.advantage); !set) return fail(set.error());
+  RETURN_IF_ERROR(set_words(g, out.advantage));
   Result<> schedule;
   read_word(schedule, g.entropy_schedule, "grpo.entropy_schedule", out.entropy.schedule);
-  if (!schedule) return fail(schedule.error());
+  RETURN_IF_ERROR(schedule);
   out.entropy.target = g.entropy_target, out.entropy.delta = g.entropy_delta;
   out.entropy.least = g.entropy_coef_min, out.entropy.most = g.entropy_coef_max,
   out.entropy_bonus = g.entropy_coef;

@@ -156,13 +156,13 @@ int run(Stage& stage) {
 Result<algorithms::PpoConfig> ppo_settings(const RunConfig& config) {
   const PpoConfig& p = config.ppo;
   const auto words = words_of(p);
-  if (!words) return fail(words.error());
+  RETURN_IF_ERROR(words);
   const auto loss = policy_loss(p);
-  if (!loss) return fail(loss.error());
+  RETURN_IF_ERROR(loss);
   const algorithms::ValueLoss value{.clip = config.critic.value_clip,
                                     .huber = config.critic.huber,
                                     .coef = config.critic.loss_coef};
-  if (auto fine = value.validate(); !fine) return fail(fine.error());
+  RETURN_IF_ERROR(value.validate());
   algorithms::PpoConfig out;
   out.group = static_cast<int>(p.samples), out.mask_truncated = p.mask_truncated,
   out.sampling = sampling_settings(config);

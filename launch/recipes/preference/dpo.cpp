@@ -222,7 +222,7 @@ Result<algorithms::DpoConfig> dpo_settings(const RunConfig& config) {
                                    {"discopop_tau", d.discopop_tau},
                                    {"nll_mean", d.nll_mean}};
   const auto loss = valid_loss<algorithms::DpoLoss>(fields, "dpo");
-  if (!loss) return fail(loss.error());
+  RETURN_IF_ERROR(loss);
   return algorithms::DpoConfig{*loss, d.precompute_reference, {d.sync_every, d.sync_share}};
 }
 

@@ -118,7 +118,7 @@ Result<algorithms::KtoConfig> kto_settings(const RunConfig& config, std::int64_t
                                    {"desirable_weight", k.desirable_weight},
                                    {"undesirable_weight", k.undesirable_weight}};
   const auto loss = valid_loss<algorithms::KtoLoss>(fields, "kto");
-  if (!loss) return fail(loss.error());
+  RETURN_IF_ERROR(loss);
   return algorithms::KtoConfig{*loss, max_length, {k.sync_every, k.sync_share}};
 }
 

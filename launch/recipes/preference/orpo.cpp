@@ -42,7 +42,7 @@ int run(Stage& stage) {
 Result<algorithms::OrpoConfig> orpo_settings(const RunConfig& config) {
   const auto loss =
       valid_loss<algorithms::OrpoLoss>(Json::Object{{"beta", config.orpo.beta}}, "orpo");
-  if (!loss) return fail(loss.error());
+  RETURN_IF_ERROR(loss);
   return algorithms::OrpoConfig{*loss, config.orpo.nll_on_prompt};
 }
 

@@ -119,7 +119,7 @@ Result<engine::data::StepOptions> step_settings(const RunConfig& config,
                                 .tokens = {}};
   if (has_head(config)) return out;
   auto tokens = engine::data::find_step_tokens(p.placeholder, p.reward_tokens, text);
-  if (!tokens) return fail(tokens.error());
+  RETURN_IF_ERROR(tokens);
   out.tokens = std::move(*tokens);
   return out;
 }
@@ -131,7 +131,7 @@ Result<algorithms::PrmLoss> prm_settings(const RunConfig& config,
   if (steps.tokens)
     loss.reward_tokens = steps.tokens->reward_ids,
     loss.whole_vocabulary = config.prm.whole_vocabulary;
-  if (auto valid = loss.validate(); !valid) return fail(valid.error());
+  RETURN_IF_ERROR(loss.validate());
   return loss;
 }
 

@@ -41,11 +41,11 @@ Result<> check_item(const ProcessItem& item, const std::string& where) {
 template <class Item>
 Result<RewardItem> item_of(const RewardRule& rule, const std::string& where) {
   const auto options = fields_from_json<Item>(rule.options, where);
-  if (!options) return fail(options.error());
+  RETURN_IF_ERROR(options);
   if (options->path.empty())
     return fail(Errc::usage,
                 cat(where, ": expected path, the directory of the reward model, found none"));
-  if (auto good = check_item(*options, where); !good) return fail(good.error());
+  RETURN_IF_ERROR(check_item(*options, where));
   if (!std::isfinite(rule.weight))
     return fail(Errc::usage, cat(where, ".weight: expected a finite number"));
   return RewardItem{rule.label.empty() ? rule.rule : rule.label, rule.weight, *options};
@@ -65,7 +65,7 @@ Result<std::vector<RewardItem>> reward_items(const RunConfig& config) {
     const std::string where = cat("reward[", i, "]");
     auto item = rule.rule == outcome ? item_of<OutcomeItem>(rule, where)
                                      : item_of<ProcessItem>(rule, where);
-    if (!item) return fail(item.error());
+    RETURN_IF_ERROR(item);
     const auto same = [&](const RewardRule& other) {
       return &other != &rule && (other.label.empty() ? other.rule : other.label) == item->label;
     };

@@ -40,7 +40,7 @@ struct RunTest : ::testing::Test {
   }
   Result<std::string> write(std::int64_t step, const WriteOptions& options = {}) {
     const auto lock = DirectoryLock::take(out.path());
-    if (!lock) return fail(lock.error());
+    RETURN_IF_ERROR(lock);
     return write_checkpoint(*lock, snapshot(step), options);
   }
   /// True when the checkpoint at `path` holds every bit of `step`.

@@ -23,7 +23,7 @@ Result<Sample> sample_of(const std::string& json, LayoutOptions options) {
   const auto row = row_of(json);
   if (options.layout == Layout::automatic) {
     auto found = detect_layout(row, options);
-    if (!found) return fail(found.error());
+    RETURN_IF_ERROR(found);
     options.layout = *found;
   }
   return to_sample(row, options);

@@ -42,7 +42,7 @@ Result<> CommandOptions::validate(const std::string& where) const {
 Result<> Command::start() {
   if (!workers_.empty()) return {};
   auto plan = sandbox::make_plan(options_.run, options_.limits, where_);
-  if (!plan) return fail(plan.error());
+  RETURN_IF_ERROR(plan);
   plan_ = std::move(*plan);
   for (int i = 0; i < options_.workers; ++i) {
     Worker worker(options_, *plan_, cat(where_, " worker ", i));

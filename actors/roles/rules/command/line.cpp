@@ -42,7 +42,7 @@ Result<> read_parts(const Json& parts, Scored& into) {
       return fail(Errc::bad_input,
                   cat("a part's name should have 1 to ", longest_name, " bytes: ", quote(name)));
     const auto number = finite(value, name);
-    if (!number) return fail(number.error());
+    RETURN_IF_ERROR(number);
     into.parts.emplace_back(name, *number);
   }
   return {};
@@ -61,7 +61,7 @@ std::string question_line(std::uint64_t id, const protocol::Submission& submissi
 
 Result<Answer> read_answer(std::string_view line) {
   const auto json = parse_json(line, "its answer", limits);
-  if (!json) return fail(json.error());
+  RETURN_IF_ERROR(json);
   if (!json->is_object())
     return fail(Errc::bad_input, cat("its answer should be an object, it is ", json->type_name()));
   const Json *id = json->find("id"), *reward = json->find("reward"), *parts = json->find("parts");
@@ -70,10 +70,9 @@ Result<Answer> read_answer(std::string_view line) {
   if (reward == nullptr) return fail(Errc::bad_input, "its answer has no \"reward\"");
   Answer answer{id->integer(), {}};
   const auto number = finite(*reward, "reward");
-  if (!number) return fail(number.error());
+  RETURN_IF_ERROR(number);
   answer.scored.reward = *number;
-  if (parts != nullptr)
-    if (auto read = read_parts(*parts, answer.scored); !read) return fail(read.error());
+  if (parts != nullptr) RETURN_IF_ERROR(read_parts(*parts, answer.scored));
   return answer;
 }
 

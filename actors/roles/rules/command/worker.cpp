@@ -43,7 +43,7 @@ Result<> Worker::start(Time now) {
   auto started = sandbox::Process::start(*plan_);
   if (!started) {
     rested_ = now + pause_after(++failures_);
-    return fail(started.error());
+    return fail(started);
   }
   process_.emplace(std::move(*started));
   words_.begin();
@@ -62,7 +62,7 @@ bool Worker::fit_for_more() const {
 
 Result<> Worker::ask(std::size_t index, const protocol::Submission& submission, Time now) {
   check(!busy(), "a worker is asked one question at a time");
-  if (auto started = start(now); !started) return started;
+  RETURN_IF_ERROR(start(now));
   ++last_id_;
   question_ =
       Question{index, last_id_, question_line(last_id_, submission), 0, now + seconds(patience())};

@@ -31,7 +31,7 @@ Result<> check_type(const arrow::DataType& type, const std::string& column, std:
         if (!names.insert(field->name()).second)
           return fail(Errc::unsupported,
                       cat(column, ": two members are called ", quote(field->name())));
-        if (auto ok = check_type(*field->type(), column, depth + 1); !ok) return ok;
+        RETURN_IF_ERROR(check_type(*field->type(), column, depth + 1));
       }
       return {};
     }
@@ -61,7 +61,7 @@ Result<> spend(std::size_t& budget, std::size_t bytes) {
 }
 
 Result<Json> text_json(std::string_view text, std::size_t& budget) {
-  if (auto ok = spend(budget, text.size()); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(spend(budget, text.size()));
   std::size_t bad = 0;
   if (!valid_utf8(text, &bad))
     return fail(Errc::bad_input, cat("expected UTF-8 text, found another byte at offset ", bad));
@@ -72,7 +72,7 @@ Result<Json> list_json(const arrow::Array& values, std::int64_t begin, std::int6
                        std::size_t& budget) {
   Json::Array items;
   for (auto i = begin; i < end; ++i) {
-    if (auto ok = spend(budget, 1); !ok) return fail(ok.error());
+    RETURN_IF_ERROR(spend(budget, 1));
     auto item = cell_json(values, i, budget);
     if (!item) return item;
     items.push_back(std::move(*item));
@@ -124,7 +124,7 @@ Json unsigned_json(std::uint64_t value) {
 // has them.
 Result<Json> bytes_json(std::string_view bytes, std::size_t& budget) {
   if (valid_utf8(bytes)) return text_json(bytes, budget);
-  if (auto ok = spend(budget, 2 * bytes.size()); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(spend(budget, 2 * bytes.size()));
   std::string out;
   for (const unsigned char c : bytes)
     out += "0123456789ABCDEF"[c >> 4], out += "0123456789ABCDEF"[c & 15];
@@ -176,8 +176,7 @@ Result<> check_schema(const arrow::Schema& schema, const std::string& where) {
   for (const auto& field : schema.fields()) {
     if (!names.insert(field->name()).second)
       return fail(Errc::unsupported, cat(where, ": two columns are called ", quote(field->name())));
-    if (auto ok = check_type(*field->type(), cat(where, ": column ", quote(field->name())), 1); !ok)
-      return ok;
+    RETURN_IF_ERROR(check_type(*field->type(), cat(where, ": column ", quote(field->name())), 1));
   }
   return {};
 }

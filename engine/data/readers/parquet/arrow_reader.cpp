@@ -31,7 +31,7 @@ class Batches {
     out->input_ = std::make_shared<arrow::io::BufferReader>(
         std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                         static_cast<std::int64_t>(bytes.size())));
-    if (auto ok = out->restart(); !ok) return fail(ok.error());
+    RETURN_IF_ERROR(out->restart());
     return out;
   }
 
@@ -93,13 +93,13 @@ class ArrowReader : public RowReader {
     while (!ended_ && index_ >= batch_begin_ + rows()) {
       const auto begin = batch_begin_ + rows();
       auto batch = batches_->next();
-      if (!batch) return fail(batch.error());
+      RETURN_IF_ERROR(batch);
       ended_ = *batch == nullptr, batch_ = std::move(*batch), batch_begin_ = begin;
     }
     if (ended_) return std::nullopt;
     Row row{Json(), path_, index_ + 1, index_, true};
     auto read = row_of(*batch_, index_++ - batch_begin_, std::move(row));
-    if (!read) return fail(read.error());
+    RETURN_IF_ERROR(read);
     return std::move(*read);
   }
 
@@ -123,8 +123,8 @@ class ArrowReader : public RowReader {
 Result<std::unique_ptr<RowReader>> open(const std::string& path,
                                         std::shared_ptr<const MappedFile> file) {
   auto batches = Batches::open(path, std::move(file));
-  if (!batches) return fail(batches.error());
-  if (auto ok = check_schema(*(*batches)->schema(), path); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(batches);
+  RETURN_IF_ERROR(check_schema(*(*batches)->schema(), path));
   return std::unique_ptr<RowReader>(std::make_unique<ArrowReader>(path, std::move(*batches)));
 }
 

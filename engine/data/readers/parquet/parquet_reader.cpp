@@ -28,11 +28,11 @@ class ParquetReader : public RowReader {
   }
 
   Result<std::optional<Row>> next() override {
-    if (auto ok = guarded([&] { return load(); }); !ok) return fail(ok.error());
+    RETURN_IF_ERROR(guarded([&] { return load(); }));
     if (!batch_) return std::nullopt;
     Row row{Json(), path_, index_ + 1, index_, true};
     auto read = row_of(*batch_, index_++ - batch_begin_, std::move(row));
-    if (!read) return fail(read.error());
+    RETURN_IF_ERROR(read);
     return std::move(*read);
   }
 
@@ -123,7 +123,7 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path) {
         Errc::corrupt,
         cat(path, ": expected a whole parquet file, found: ", quote(status.ToString(), 300)));
   auto reader = std::make_unique<ParquetReader>(path, std::move(pool), std::move(file));
-  if (auto ok = reader->start(); !ok) return fail(ok.error());
+  RETURN_IF_ERROR(reader->start());
   return std::unique_ptr<RowReader>(std::move(reader));
 }
 
