@@ -1,7 +1,7 @@
 // `mpirun -n N troupe train`: one group of N ranks, without a cluster.
 #pragma once
 
-#include "launch/run_config.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 

@@ -3,7 +3,7 @@
 
 #include <CLI/App.hpp>
 
-#include "launch/resolve.h"
+#include "launch/config/resolve.h"
 
 namespace troupe::launch {
 

@@ -1,7 +1,7 @@
 // train: a whole run in one process, from a resolved configuration.
 #pragma once
 
-#include "launch/run_config.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 

@@ -2,7 +2,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "launch/resolve.h"
+#include "launch/config/resolve.h"
 
 namespace troupe::launch {
 namespace {

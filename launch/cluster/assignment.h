@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/parallel/grid.h"
-#include "launch/run_config.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 

@@ -7,9 +7,9 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/role_table.h"
-#include "launch/yaml.h"
 
 namespace troupe::launch {
 namespace {

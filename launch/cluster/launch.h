@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "launch/resolve.h"
+#include "launch/config/resolve.h"
 
 namespace troupe::launch {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
-#include "launch/resolve.h"
+#include "launch/config/resolve.h"
 
 namespace troupe::launch {
 

@@ -4,8 +4,8 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/commands/commands.h"
+#include "launch/config/fields.h"
 #include "launch/exit_code.h"
-#include "launch/fields.h"
 #include "launch/memory.h"
 #include "launch/recipes/recipes.h"
 

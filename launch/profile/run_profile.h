@@ -11,10 +11,10 @@
 
 #include "engine/ops/device.h"
 #include "engine/parallel/grid.h"
+#include "launch/config/run_config.h"
 #include "launch/profile/recorder.h"
 #include "launch/profile/report.h"
 #include "launch/profile/step_board.h"
-#include "launch/run_config.h"
 
 namespace troupe::launch {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "algorithms/preference.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/recipes/judging.h"
 #include "launch/run/stage.h"
 

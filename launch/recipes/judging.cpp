@@ -1,7 +1,7 @@
 #include "launch/recipes/judging.h"
 
 #include "engine/base/text.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 
 namespace troupe::launch {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/run_config.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "engine/adapter/lora_config.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/recipes/judging.h"
 
 namespace troupe::launch {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/data/sample.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/recipes/judging.h"
 #include "launch/recipes/roles_needed.h"
 

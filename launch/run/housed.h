@@ -9,8 +9,8 @@
 #include "engine/base/processors.h"
 #include "engine/ops/device.h"
 #include "engine/parallel/grid.h"
+#include "launch/config/run_config.h"
 #include "launch/profile/run_profile.h"
-#include "launch/run_config.h"
 
 namespace troupe::launch {
 

@@ -10,9 +10,9 @@
 #include "actors/roles/trainer.h"
 #include "actors/roles/verifier.h"
 #include "engine/checkpoint/directory_lock.h"
+#include "launch/config/run_config.h"
 #include "launch/run/session.h"
 #include "launch/run/text_model.h"
-#include "launch/run_config.h"
 
 namespace troupe::launch {
 

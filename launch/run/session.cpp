@@ -5,8 +5,8 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/run_checkpoint.h"
+#include "launch/config/resolve.h"
 #include "launch/recipes/lora.h"
-#include "launch/resolve.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;

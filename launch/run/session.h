@@ -6,7 +6,7 @@
 
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/models/spec.h"
-#include "launch/run_config.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 

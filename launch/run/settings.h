@@ -9,7 +9,7 @@
 #include "engine/models/spec.h"
 #include "engine/parallel/grid.h"
 #include "engine/train/trainer.h"
-#include "launch/run_config.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 

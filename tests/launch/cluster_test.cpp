@@ -14,8 +14,8 @@
 #include "launch/cluster/cluster_file.h"
 #include "launch/cluster/command.h"
 #include "launch/cluster/crew.h"
+#include "launch/config/resolve.h"
 #include "launch/exit_code.h"
-#include "launch/resolve.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -9,9 +9,9 @@
 #include "algorithms/losses/sft_loss.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "launch/config/fields.h"
+#include "launch/config/resolve.h"
 #include "launch/exit_code.h"
-#include "launch/fields.h"
-#include "launch/resolve.h"
 
 namespace troupe::launch {
 namespace {

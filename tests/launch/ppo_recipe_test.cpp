@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
+#include "launch/config/resolve.h"
 #include "launch/recipes/ppo/ppo.h"
 #include "launch/recipes/recipes.h"
-#include "launch/resolve.h"
 
 namespace troupe::launch {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "engine/base/text.h"
+#include "launch/config/resolve.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards/prm.h"
-#include "launch/resolve.h"
 
 namespace troupe::launch {
 namespace {

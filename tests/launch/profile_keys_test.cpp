@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/config/resolve.h"
 #include "launch/profile/fields.h"
-#include "launch/resolve.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -1,4 +1,4 @@
-#include "launch/yaml.h"
+#include "launch/config/yaml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "launch/commands/info/looks.h"
+#include "launch/config/resolve.h"
 #include "launch/journal/metrics_file.h"
-#include "launch/resolve.h"
 
 namespace troupe::launch {
 

@@ -1,5 +1,5 @@
 // The keys of the section `grpo`.
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/recipes/grpo/grpo.h"
 
 namespace troupe::launch {

@@ -1,5 +1,5 @@
 // The keys of the sections `ppo` and `critic`.
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/recipes/ppo/ppo.h"
 
 namespace troupe::launch {

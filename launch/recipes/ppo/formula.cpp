@@ -1,6 +1,6 @@
 // PPO's losses and rewards in words, with the run's own numbers.
 #include "engine/base/text.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/recipes/ppo/ppo.h"
 #include "launch/recipes/sampling/sampling.h"
 

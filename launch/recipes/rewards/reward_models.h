@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "actors/roles/reward_reading.h"
+#include "launch/config/run_config.h"
 #include "launch/recipes/roles_needed.h"
-#include "launch/run_config.h"
 
 namespace troupe::launch {
 

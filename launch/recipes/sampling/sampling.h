@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/generate/sampling.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/recipes/judging.h"
 
 namespace troupe::launch {

@@ -4,7 +4,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {

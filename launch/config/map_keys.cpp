@@ -1,4 +1,4 @@
-#include "launch/map_keys.h"
+#include "launch/config/map_keys.h"
 
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "launch/assign.h"
+#include "launch/config/assign.h"
 
 #include <charconv>
 #include <cmath>

@@ -1,14 +1,14 @@
-#include "launch/resolve.h"
+#include "launch/config/resolve.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "launch/assign.h"
-#include "launch/fields.h"
-#include "launch/map_keys.h"
-#include "launch/problems.h"
+#include "launch/config/assign.h"
+#include "launch/config/fields.h"
+#include "launch/config/map_keys.h"
+#include "launch/config/problems.h"
+#include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
-#include "launch/yaml.h"
 
 namespace troupe::launch {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "launch/fields.h"
-#include "launch/yaml.h"
+#include "launch/config/fields.h"
+#include "launch/config/yaml.h"
 
 namespace troupe::launch {
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "launch/run_config.h"
-#include "launch/yaml.h"
+#include "launch/config/run_config.h"
+#include "launch/config/yaml.h"
 
 namespace troupe::launch {
 

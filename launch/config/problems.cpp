@@ -1,4 +1,4 @@
-#include "launch/problems.h"
+#include "launch/config/problems.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/tokenizer/prompt_types.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 #include "launch/profile/fields.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"

@@ -1,8 +1,8 @@
 // The configuration as text: a YAML file, and the reference page of all keys.
 #include "engine/base/text.h"
-#include "launch/fields.h"
+#include "launch/config/fields.h"
+#include "launch/config/resolve.h"
 #include "launch/recipes/recipes.h"
-#include "launch/resolve.h"
 
 namespace troupe::launch {
 

@@ -1,6 +1,6 @@
 // RunConfig: everything that a run can be told, as nested plain structs whose initial values are
-// the defaults. launch/fields.cpp gives every member its key, range and doc line; launch/resolve.h
-// fills it from a file and --set.
+// the defaults. launch/config/fields.cpp gives every member its key, range and doc line;
+// launch/config/resolve.h fills it from a file and --set.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Built on yaml-cpp's event interface, not on its nodes: events can be refused one by one, before
 // anything is expanded.
-#include "launch/yaml.h"
+#include "launch/config/yaml.h"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>

@@ -1,4 +1,4 @@
-#include "launch/fields.h"
+#include "launch/config/fields.h"
 
 #include "launch/profile/fields.h"
 #include "launch/recipes/held_out.h"

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "launch/run_config.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 

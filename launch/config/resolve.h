@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "launch/run_config.h"
+#include "launch/config/run_config.h"
 
 namespace troupe::launch {
 
