@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "actors/roles/reward_reading.h"
-#include "actors/runtime/together.h"
+#include "actors/runtime/when_all.h"
 #include "engine/base/check.h"
 
 namespace troupe::algorithms {

@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "actors/group/followed.h"
-#include "actors/group/line.h"
-#include "actors/group/thread_followers.h"
+#include "actors/group/handler_table.h"
+#include "actors/group/group_channel.h"
+#include "actors/group/follower_threads.h"
 #include "actors/runtime/actor_ref.h"
 #include "engine/parallel/grid.h"
 

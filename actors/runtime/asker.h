@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "actors/runtime/answered.h"
+#include "actors/runtime/ask_record.h"
 #include "actors/runtime/reply.h"
 #include "actors/runtime/scheduler.h"
 #include "transports/transport.h"

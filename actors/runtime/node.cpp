@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/runtime/asker.h"
-#include "actors/runtime/cell.h"
+#include "actors/runtime/actor_state.h"
 #include "actors/runtime/detached.h"
 #include "actors/runtime/duplicate_window.h"
 #include "engine/base/check.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "actors/runtime/actor_ref.h"
-#include "actors/runtime/answered.h"
+#include "actors/runtime/ask_record.h"
 #include "actors/runtime/behavior.h"
 #include "actors/runtime/scheduler.h"
 #include "transports/transport.h"

@@ -9,8 +9,8 @@
 #include <sstream>
 #include <utility>
 
-#include "actors/sandbox/filter.h"
-#include "actors/sandbox/tree.h"
+#include "actors/sandbox/seccomp_filter.h"
+#include "actors/sandbox/process_tree.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::sandbox {

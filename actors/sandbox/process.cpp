@@ -16,8 +16,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "actors/sandbox/enter.h"
-#include "actors/sandbox/tree.h"
+#include "actors/sandbox/child_setup.h"
+#include "actors/sandbox/process_tree.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "actors/runtime/answered.h"
+#include "actors/runtime/ask_record.h"
 #include "algorithms/journal.h"
 
 namespace troupe::launch {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/runtime/answered.h"
+#include "actors/runtime/ask_record.h"
 #include "engine/base/error.h"
 #include "launch/journal/metrics_file.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
-#include "transports/mpi/mpi_module.h"
+#include "transports/mpi/mpi_communicator.h"
 #include "transports/mpi/mpi_session.h"
 
 namespace troupe::transports::mpi {

@@ -9,7 +9,7 @@
 
 #include "engine/base/module.h"
 #include "engine/base/text.h"
-#include "transports/mpi/mpi_module.h"
+#include "transports/mpi/mpi_communicator.h"
 
 namespace troupe::transports::mpi {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "transports/zmq/station.h"
+#include "transports/zmq/peer_transport.h"
 #include "transports/zmq/zap.h"
 
 namespace troupe::transports {

@@ -6,7 +6,7 @@
 #include <zmq.hpp>
 
 #include "transports/zmq/keys.h"
-#include "transports/zmq/options.h"
+#include "transports/zmq/link_options.h"
 
 namespace troupe::transports {
 

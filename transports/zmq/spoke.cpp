@@ -4,7 +4,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "transports/zmq/station.h"
+#include "transports/zmq/peer_transport.h"
 
 namespace troupe::transports {
 

@@ -7,7 +7,7 @@
 
 #include "transports/transport.h"
 #include "transports/zmq/keys.h"
-#include "transports/zmq/options.h"
+#include "transports/zmq/link_options.h"
 #include "transports/zmq/refusals.h"
 
 namespace troupe::transports {

@@ -1,7 +1,7 @@
 // Small messages that wait together leave as one, and are taken apart where they come in.
 #include <utility>
 
-#include "transports/zmq/station.h"
+#include "transports/zmq/peer_transport.h"
 
 namespace troupe::transports {
 

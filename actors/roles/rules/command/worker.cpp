@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "actors/roles/rules/command/line.h"
+#include "actors/roles/rules/command/json_lines.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 

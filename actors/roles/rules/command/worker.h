@@ -12,11 +12,11 @@
 #include <string_view>
 #include <utility>
 
-#include "actors/roles/rules/command/options.h"
-#include "actors/roles/rules/command/words.h"
+#include "actors/roles/rules/command/command_options.h"
+#include "actors/roles/rules/command/stderr_log.h"
 #include "actors/roles/rules/rules.h"
 #include "actors/sandbox/process.h"
-#include "actors/sandbox/tree.h"
+#include "actors/sandbox/process_tree.h"
 
 namespace troupe::actors::rules {
 

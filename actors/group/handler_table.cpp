@@ -1,4 +1,4 @@
-#include "actors/group/followed.h"
+#include "actors/group/handler_table.h"
 
 #include <optional>
 

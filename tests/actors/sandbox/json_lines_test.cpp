@@ -1,4 +1,4 @@
-#include "actors/roles/rules/command/line.h"
+#include "actors/roles/rules/command/json_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

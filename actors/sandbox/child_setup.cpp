@@ -1,4 +1,4 @@
-#include "actors/sandbox/enter.h"
+#include "actors/sandbox/child_setup.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>

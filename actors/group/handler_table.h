@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "actors/group/line.h"
+#include "actors/group/group_channel.h"
 #include "actors/runtime/message.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"

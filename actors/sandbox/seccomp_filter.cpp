@@ -1,4 +1,4 @@
-#include "actors/sandbox/filter.h"
+#include "actors/sandbox/seccomp_filter.h"
 
 #include <asm/unistd.h>
 #include <linux/audit.h>

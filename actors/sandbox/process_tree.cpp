@@ -1,4 +1,4 @@
-#include "actors/sandbox/tree.h"
+#include "actors/sandbox/process_tree.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

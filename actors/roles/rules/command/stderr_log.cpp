@@ -1,4 +1,4 @@
-#include "actors/roles/rules/command/words.h"
+#include "actors/roles/rules/command/stderr_log.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "actors/runtime/together.h"
+#include "actors/runtime/when_all.h"
 
 #include <exception>
 

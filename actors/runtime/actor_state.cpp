@@ -1,4 +1,4 @@
-#include "actors/runtime/cell.h"
+#include "actors/runtime/actor_state.h"
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Several tasks of one lane at the same time.
-#include "actors/runtime/together.h"
+#include "actors/runtime/when_all.h"
 
 #include <gtest/gtest.h>
 

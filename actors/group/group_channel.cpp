@@ -1,4 +1,4 @@
-#include "actors/group/line.h"
+#include "actors/group/group_channel.h"
 
 #include <array>
 #include <cstring>

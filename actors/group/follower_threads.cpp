@@ -1,4 +1,4 @@
-#include "actors/group/thread_followers.h"
+#include "actors/group/follower_threads.h"
 
 #include <exception>
 

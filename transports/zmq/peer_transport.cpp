@@ -1,4 +1,4 @@
-#include "transports/zmq/station.h"
+#include "transports/zmq/peer_transport.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
