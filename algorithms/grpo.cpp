@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "algorithms/grpo_batch.h"
-#include "algorithms/refill.h"
-#include "algorithms/refresh.h"
-#include "algorithms/round.h"
-#include "algorithms/watch.h"
+#include "algorithms/health.h"
+#include "algorithms/rollout/dynamic_sampling.h"
+#include "algorithms/rollout/grpo_minibatches.h"
+#include "algorithms/rollout/sampling.h"
+#include "algorithms/weight_sync.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {

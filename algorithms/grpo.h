@@ -4,16 +4,16 @@
 #include <limits>
 #include <string>
 
-#include "algorithms/entropy_control.h"
-#include "algorithms/estimate.h"
+#include "algorithms/advantages/controllers.h"
+#include "algorithms/advantages/estimate.h"
+#include "algorithms/advantages/token_rewards.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/plan.h"
-#include "algorithms/samples.h"
-#include "algorithms/shaping.h"
+#include "algorithms/rollout/samples.h"
 
 namespace troupe::algorithms {
 
-/// Which groups a round is made of (refill.h).
+/// Which groups a round is made of (rollout/dynamic_sampling.h).
 struct DynamicSampling {
   bool on = false;
   std::int64_t max_refills =

@@ -2,10 +2,10 @@
 // or bad, without pairs.
 #pragma once
 
-#include "algorithms/follow.h"
 #include "algorithms/held_out.h"
 #include "algorithms/losses/kto_loss.h"
 #include "algorithms/plan.h"
+#include "algorithms/weight_sync.h"
 #include "engine/data/loader.h"
 
 namespace troupe::algorithms {

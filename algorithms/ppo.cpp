@@ -6,9 +6,9 @@
 
 #include <optional>
 
-#include "algorithms/ppo_batch.h"
-#include "algorithms/refresh.h"
-#include "algorithms/round.h"
+#include "algorithms/rollout/ppo_minibatches.h"
+#include "algorithms/rollout/sampling.h"
+#include "algorithms/weight_sync.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {

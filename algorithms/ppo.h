@@ -1,14 +1,14 @@
 // Proximal policy optimization with a critic (ppo.cpp).
 #pragma once
 
-#include "algorithms/gae.h"
-#include "algorithms/kl_control.h"
+#include "algorithms/advantages/controllers.h"
+#include "algorithms/advantages/gae.h"
+#include "algorithms/advantages/token_rewards.h"
+#include "algorithms/advantages/whiten.h"
 #include "algorithms/losses/ppo_loss.h"
 #include "algorithms/losses/value_loss.h"
 #include "algorithms/plan.h"
-#include "algorithms/samples.h"
-#include "algorithms/token_rewards.h"
-#include "algorithms/whiten.h"
+#include "algorithms/rollout/samples.h"
 
 namespace troupe::algorithms {
 

@@ -125,4 +125,38 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
   }
 }
 
+Task<void> dpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+               DpoConfig config, HeldOut held_out) {
+  DpoLoss unweighted = config.loss;
+  unweighted.weighting = false;
+  PairTraining training{.loss = spec_of(config.loss),
+                        .held_out_loss = spec_of(unweighted),
+                        .reference = true,
+                        .precompute_reference = config.precompute_reference,
+                        .following = config.following};
+  return train_on_pairs(c, data, std::move(plan), std::move(training), std::move(held_out));
+}
+
+Task<void> simpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+                 SimpoLoss loss, HeldOut held_out) {
+  return train_on_pairs(c, data, std::move(plan),
+                        {.loss = spec_of(loss), .held_out_loss = spec_of(loss)},
+                        std::move(held_out));
+}
+
+Task<void> cpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+               CpoLoss loss, HeldOut held_out) {
+  return train_on_pairs(c, data, std::move(plan),
+                        {.loss = spec_of(loss), .held_out_loss = spec_of(loss)},
+                        std::move(held_out));
+}
+
+Task<void> orpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+                OrpoConfig config, HeldOut held_out) {
+  PairTraining training{.loss = spec_of(config.loss),
+                        .held_out_loss = spec_of(config.loss),
+                        .nll_on_prompt = config.nll_on_prompt};
+  return train_on_pairs(c, data, std::move(plan), std::move(training), std::move(held_out));
+}
+
 }  // namespace troupe::algorithms

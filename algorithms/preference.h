@@ -2,9 +2,13 @@
 // ORPO differ in their loss, and in what it needs.
 #pragma once
 
-#include "algorithms/follow.h"
 #include "algorithms/held_out.h"
+#include "algorithms/losses/cpo_loss.h"
+#include "algorithms/losses/dpo_loss.h"
+#include "algorithms/losses/orpo_loss.h"
+#include "algorithms/losses/simpo_loss.h"
 #include "algorithms/plan.h"
+#include "algorithms/weight_sync.h"
 #include "engine/data/loader.h"
 
 namespace troupe::algorithms {
@@ -39,5 +43,39 @@ std::vector<engine::data::Batch<T>> in_batches(const std::vector<T>& examples, s
 /// is due, a move of the reference.
 Task<void> train_on_pairs(Cluster& c, engine::data::Loader<engine::data::PairExample>& data,
                           Plan plan, PairTraining training, HeldOut held_out);
+
+// Direct preference optimization (Rafailov et al. 2023, arXiv:2305.18290) and its relatives: the
+// loss alone differs (preference.h).
+struct DpoConfig {
+  DpoLoss loss;
+  bool precompute_reference =
+      false;  ///< score every pair once before the first step, then let the reference go
+  Following following = {};  ///< of the reference (TR-DPO); not with precompute_reference
+};
+
+/// Needs c.reference; c.follower where the reference follows. Held-out pairs are not weighted:
+/// WPO's weights are about training on data that the policy did not write.
+Task<void> dpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+               DpoConfig config, HeldOut held_out = {});
+
+// SimPO (Meng et al. 2024, arXiv:2405.14734): pairs without a reference (preference.h).
+Task<void> simpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+                 SimpoLoss loss, HeldOut held_out = {});
+
+// Contrastive preference optimization (Xu et al. 2024, arXiv:2401.08417): pairs without a reference
+// (preference.h).
+Task<void> cpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+               CpoLoss loss, HeldOut held_out = {});
+
+// Odds ratio preference optimization (Hong et al. 2024, arXiv:2403.07691): pairs without a
+// reference (preference.h).
+struct OrpoConfig {
+  OrpoLoss loss;
+  bool nll_on_prompt =
+      true;  ///< the likelihood is of prompt and answer, as TRL has it; false: of the answer
+};
+
+Task<void> orpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+                OrpoConfig config, HeldOut held_out = {});
 
 }  // namespace troupe::algorithms

@@ -1,10 +1,10 @@
 // Supervised fine-tuning (sft.cpp).
 #pragma once
 
-#include "algorithms/follow.h"
 #include "algorithms/held_out.h"
 #include "algorithms/losses/sft_loss.h"
 #include "algorithms/plan.h"
+#include "algorithms/weight_sync.h"
 #include "engine/data/loader.h"
 
 namespace troupe::algorithms {

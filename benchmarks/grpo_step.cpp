@@ -2,7 +2,7 @@
 // sample), the reference's log-probabilities, and an update, in one process? --batch counts the
 // samples of both prompts. Training computes what samples begin with once (train.share_prefixes),
 // as sampling and the reference do.
-#include "algorithms/advantage.h"
+#include "algorithms/advantages/advantage.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "benchmarks/support/training.h"
 #include "engine/base/random.h"

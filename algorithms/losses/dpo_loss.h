@@ -3,7 +3,7 @@
 //
 //   c = log pi(y_w|x) / pi_ref(y_w|x),  r = the same of y_l,  delta = c - r           sums over the
 //   answer's tokens sigmoid   L = - log sigmoid(beta delta)
-// The others stand in dpo_kinds.cpp, one line each, with their sources. Sequence 2k is y_w
+// The others stand in per_pair() in dpo_loss.cpp, one line each, with their sources. Sequence 2k is y_w
 // (chosen), 2k+1 is y_l (rejected).
 #pragma once
 

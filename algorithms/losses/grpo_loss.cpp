@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "algorithms/losses/entropy_mask.h"
+#include "algorithms/losses/token_masks.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 

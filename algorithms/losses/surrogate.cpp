@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "algorithms/losses/covariance.h"
+#include "algorithms/losses/token_masks.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 

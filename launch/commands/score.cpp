@@ -3,7 +3,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "algorithms/calibration.h"
+#include "algorithms/held_out.h"
 #include "algorithms/preference.h"
 #include "engine/base/text.h"
 #include "engine/data/dataset.h"

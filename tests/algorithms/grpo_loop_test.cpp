@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/grpo.h"
-#include "algorithms/grpo_batch.h"
-#include "algorithms/refill.h"
+#include "algorithms/rollout/dynamic_sampling.h"
+#include "algorithms/rollout/grpo_minibatches.h"
 #include "tests/algorithms/stage.h"
 
 namespace troupe::algorithms {

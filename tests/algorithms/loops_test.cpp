@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "algorithms/dpo.h"
 #include "algorithms/grpo.h"
+#include "algorithms/preference.h"
 #include "algorithms/sft.h"
 #include "tests/algorithms/stage.h"
 

@@ -3,11 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "algorithms/cpo.h"
-#include "algorithms/dpo.h"
 #include "algorithms/kto.h"
-#include "algorithms/orpo.h"
-#include "algorithms/simpo.h"
+#include "algorithms/preference.h"
 #include "tests/algorithms/stage.h"
 
 namespace troupe::algorithms {

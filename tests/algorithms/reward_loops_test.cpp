@@ -5,9 +5,8 @@
 
 #include "actors/runtime/run.h"
 #include "actors/runtime/virtual_scheduler.h"
-#include "algorithms/orm.h"
-#include "algorithms/prm.h"
-#include "algorithms/round.h"
+#include "algorithms/reward_model.h"
+#include "algorithms/rollout/sampling.h"
 #include "tests/algorithms/fakes.h"
 #include "transports/inproc/loopback.h"
 

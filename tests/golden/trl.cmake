@@ -1,9 +1,9 @@
 troupe_test(golden_trl SOURCES trl_test.cpp
-  LINKS troupe_engine_train troupe_engine_checkpoint troupe_algorithms_losses troupe_algorithms_advantage LABELS golden)
+  LINKS troupe_engine_train troupe_engine_checkpoint troupe_algorithms_losses troupe_algorithms_advantages LABELS golden)
 troupe_test(golden_trl_preference SOURCES trl_preference_test.cpp
   LINKS troupe_engine_train troupe_engine_checkpoint troupe_algorithms_losses LABELS golden)
 troupe_test(golden_trl_group SOURCES trl_group_test.cpp
-  LINKS troupe_engine_train troupe_engine_checkpoint troupe_algorithms_losses troupe_algorithms_advantage LABELS golden)
+  LINKS troupe_engine_train troupe_engine_checkpoint troupe_algorithms_losses troupe_algorithms_advantages LABELS golden)
 troupe_test(golden_trl_reward SOURCES trl_reward_test.cpp
   LINKS troupe_engine_train troupe_engine_checkpoint troupe_algorithms_losses LABELS golden)
 troupe_test(golden_trl_ppo SOURCES trl_ppo_test.cpp LINKS troupe_engine_train troupe_engine_checkpoint troupe_algorithms LABELS golden)

@@ -2,7 +2,7 @@
 #include <map>
 #include <numeric>
 
-#include "algorithms/advantage.h"
+#include "algorithms/advantages/advantage.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "tests/golden/curve.h"
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "algorithms/advantage.h"
+#include "algorithms/advantages/advantage.h"
 #include "algorithms/losses/dpo_loss.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/losses/sft_loss.h"

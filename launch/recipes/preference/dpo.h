@@ -1,7 +1,7 @@
 // Direct preference optimization as a run: the recipe of --algorithm dpo.
 #pragma once
 
-#include "algorithms/dpo.h"
+#include "algorithms/preference.h"
 #include "launch/recipes/recipe.h"
 
 namespace troupe::launch {

@@ -1,9 +1,7 @@
 // SimPO, CPO and ORPO as runs: preference without a reference.
 #pragma once
 
-#include "algorithms/cpo.h"
-#include "algorithms/orpo.h"
-#include "algorithms/simpo.h"
+#include "algorithms/preference.h"
 #include "launch/recipes/recipe.h"
 
 namespace troupe::launch {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "algorithms/orm.h"
+#include "algorithms/reward_model.h"
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/valid_loss.h"

@@ -1,6 +1,6 @@
 #include "launch/recipes/rewards/prm.h"
 
-#include "algorithms/prm.h"
+#include "algorithms/reward_model.h"
 #include "engine/base/text.h"
 #include "engine/data/steps.h"
 #include "launch/recipes/held_out.h"

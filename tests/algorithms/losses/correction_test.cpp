@@ -7,7 +7,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "algorithms/losses/entropy_mask.h"
+#include "algorithms/losses/token_masks.h"
 #include "engine/base/check.h"
 #include "tests/algorithms/losses/cases.h"
 

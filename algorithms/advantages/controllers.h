@@ -1,0 +1,51 @@
+// KlControl: how strongly a round's samples are held to the reference.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace troupe::algorithms {
+
+/// fixed: the coefficient stays. adaptive (Ziegler et al. 2019, arXiv:1909.08593 sec. 2.2): it
+/// grows while the KL is above its target and shrinks while it is below.
+enum class KlSchedule { fixed, adaptive };
+constexpr std::array<std::string_view, 2> names_of(KlSchedule) {
+  return {"fixed", "adaptive"};
+}
+
+struct KlControl {
+  KlSchedule schedule = KlSchedule::fixed;
+  double target = 6;  ///< nats per sequence
+  double horizon =
+      10000;  ///< samples over which a KL of 1.2 times the target moves the coefficient by 20 %
+
+  /// coef * (1 + clip(kl / target - 1, -0.2, 0.2) * samples / horizon): after a round of `samples`
+  /// whose KL was `kl`.
+  double next(double coef, double kl, double samples) const;
+};
+
+// EntropyControl: how strongly an update is kept from narrowing the policy.
+/// fixed: the coefficient stays. adaptive (Skywork-OR1, arXiv:2505.22312, MAGIC): a step up while
+/// the entropy is below its target, a step down while it is above, and no bonus at all while it is
+/// above.
+enum class EntropySchedule { fixed, adaptive };
+constexpr std::array<std::string_view, 2> names_of(EntropySchedule) {
+  return {"fixed", "adaptive"};
+}
+
+struct EntropyControl {
+  EntropySchedule schedule = EntropySchedule::fixed;
+  double target = 0.2;         ///< nats a token
+  double delta = 0.005;        ///< of one step
+  double least = 0, most = 1;  ///< bounds of the coefficient
+
+  bool adaptive() const { return schedule == EntropySchedule::adaptive; }
+  /// The coefficient after an update whose mean entropy was `entropy`.
+  double next(double coef, double entropy) const;
+  /// What the next update's bonus is multiplied by: `coef`, or 0 above the target.
+  double bonus(double coef, double entropy) const {
+    return adaptive() && entropy > target ? 0 : coef;
+  }
+};
+
+}  // namespace troupe::algorithms
