@@ -6,7 +6,7 @@
 #include "algorithms/losses/kto_loss.h"
 #include "algorithms/plan.h"
 #include "algorithms/weight_sync.h"
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 
 namespace troupe::algorithms {
 

@@ -9,7 +9,7 @@
 #include "algorithms/losses/simpo_loss.h"
 #include "algorithms/plan.h"
 #include "algorithms/weight_sync.h"
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 
 namespace troupe::algorithms {
 

@@ -6,7 +6,7 @@
 #include "algorithms/losses/orm_loss.h"
 #include "algorithms/losses/prm_loss.h"
 #include "algorithms/weight_sync.h"
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 
 namespace troupe::algorithms {
 

@@ -5,7 +5,7 @@
 #include "algorithms/losses/sft_loss.h"
 #include "algorithms/plan.h"
 #include "algorithms/weight_sync.h"
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 
 namespace troupe::algorithms {
 

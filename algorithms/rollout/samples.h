@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithms/cluster.h"
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 
 namespace troupe::algorithms {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/data/sample.h"
+#include "engine/data/layouts/sample.h"
 #include "engine/data/text_encoder.h"
 
 namespace troupe::engine::data {

@@ -4,7 +4,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "engine/data/messages.h"
+#include "engine/data/layouts/messages.h"
 
 namespace troupe::engine::data {
 namespace {

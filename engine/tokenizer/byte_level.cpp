@@ -1,6 +1,6 @@
 #include "engine/tokenizer/byte_level.h"
 
-#include "engine/tokenizer/utf8.h"
+#include "engine/base/utf8.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

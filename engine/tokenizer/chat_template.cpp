@@ -5,8 +5,8 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "engine/tokenizer/jinja/machine.h"
-#include "engine/tokenizer/jinja/parser.h"
+#include "engine/jinja/machine.h"
+#include "engine/jinja/parser.h"
 
 namespace troupe::engine::tokenizer {
 

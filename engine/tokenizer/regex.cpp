@@ -6,9 +6,10 @@
 #include <array>
 #include <optional>
 
+#include "engine/base/character_classes.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/base/utf8.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -125,7 +126,7 @@ std::optional<std::string> with_older_characters(std::string_view text) {
       continue;
     }
     const CodePoint point = code_point_at(text, at);
-    if (const char32_t older = older_likeness(point.value); older != point.value) {
+    if (const char32_t older = older_equivalent(point.value); older != point.value) {
       if (!out) out = std::string(text);
       std::string bytes;
       append_utf8(bytes, older);

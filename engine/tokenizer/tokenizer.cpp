@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/tokenizer_parts.h"
-#include "engine/tokenizer/utf8.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/tokenizer/decoder.h"
+#include "engine/tokenizer/decoders/decoder.h"
 #include "engine/tokenizer/vocabulary.h"
 
 namespace troupe::engine::tokenizer {

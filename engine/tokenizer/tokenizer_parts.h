@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "engine/tokenizer/added_tokens.h"
-#include "engine/tokenizer/decoder.h"
-#include "engine/tokenizer/model.h"
-#include "engine/tokenizer/normalizer.h"
+#include "engine/tokenizer/decoders/decoder.h"
+#include "engine/tokenizer/models/model.h"
+#include "engine/tokenizer/normalizers/normalizer.h"
 #include "engine/tokenizer/post_processor.h"
-#include "engine/tokenizer/pre_tokenizer.h"
+#include "engine/tokenizer/pre_tokenizers/pre_tokenizer.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe::engine::tokenizer {

@@ -6,7 +6,7 @@
 #include "algorithms/held_out.h"
 #include "algorithms/preference.h"
 #include "engine/base/text.h"
-#include "engine/data/dataset.h"
+#include "engine/data/loader/dataset.h"
 #include "engine/train/scoring.h"
 #include "launch/commands/commands.h"
 #include "launch/model.h"

@@ -34,11 +34,12 @@ struct MixSource {
 struct DataConfig {
   std::vector<std::string> path;  ///< files, folders and patterns, read one after the other
   std::vector<MixSource> mix;     ///< instead of path
-  std::string format = "auto";    ///< how a row is laid out: the names of engine/data/sample.h
+  std::string format =
+      "auto";  ///< how a row is laid out: the names of engine/data/layouts/sample.h
   std::map<std::string, std::string>
       columns;  ///< our name -> the file's name ("prompt": "question")
   std::map<std::string, std::string>
-      tags;  ///< how conversations call their members and roles (engine/data/columns.h)
+      tags;  ///< how conversations call their members and roles (engine/data/layouts/columns.h)
   std::string sample_by = "line";  ///< a row of a text file: line, paragraph, document, separator
   std::string separator = "<|endoftext|>";
   std::vector<std::string> column_names;  ///< of csv and tsv files without a header

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/data/sample.h"
+#include "engine/data/layouts/sample.h"
 #include "launch/config/fields.h"
 #include "launch/recipes/judging.h"
 #include "launch/recipes/roles_needed.h"

@@ -2,7 +2,7 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/data/steps.h"
+#include "engine/data/layouts/steps.h"
 #include "launch/recipes/rewards/reward_models.h"
 #include "launch/run/settings.h"
 

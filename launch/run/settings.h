@@ -3,8 +3,8 @@
 #pragma once
 
 #include "algorithms/plan.h"
-#include "engine/data/dataset.h"
-#include "engine/data/loader.h"
+#include "engine/data/loader/dataset.h"
+#include "engine/data/loader/loader.h"
 #include "engine/generate/generator.h"
 #include "engine/models/spec.h"
 #include "engine/parallel/grid.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/base/log.h"
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 #include "launch/run/conduct.h"
 #include "launch/run/settings.h"
 

@@ -8,7 +8,7 @@
 #include "actors/runtime/thread_scheduler.h"
 #include "actors/runtime/virtual_scheduler.h"
 #include "algorithms/plan.h"
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 #include "tests/algorithms/fakes.h"
 #include "transports/inproc/loopback.h"
 #include "transports/inproc/simulated.h"

@@ -12,7 +12,7 @@ yaml-cpp/                       launch
 CLI/                            launch
 sqlite3                         actors/ledger/sqlite_store.cpp
 sentencepiece                   engine/tokenizer
-unicode/                        engine/tokenizer
+unicode/                        engine/base/character_classes.cpp engine/jinja engine/tokenizer
 pcre2                           engine/tokenizer
 (arrow|parquet)/                engine/data/readers
 msgpack                         transports/wire

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "engine/data/dataset.h"
-#include "engine/data/steps.h"
+#include "engine/data/layouts/steps.h"
+#include "engine/data/loader/dataset.h"
 #include "tests/engine/data/byte_encoder.h"
 #include "tests/fuzz/scratch_file.h"
 

@@ -2,9 +2,9 @@
 #include <filesystem>
 
 #include "engine/base/text.h"
+#include "engine/data/layouts/sample.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/row_reader.h"
-#include "engine/data/sample.h"
 #include "launch/commands/info/looks.h"
 #include "launch/recipes/recipes.h"
 

@@ -2,7 +2,7 @@
 
 #include "algorithms/reward_model.h"
 #include "engine/base/text.h"
-#include "engine/data/steps.h"
+#include "engine/data/layouts/steps.h"
 #include "launch/recipes/held_out.h"
 #include "launch/run/stage.h"
 

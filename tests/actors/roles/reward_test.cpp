@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "engine/data/steps.h"
+#include "engine/data/layouts/steps.h"
 #include "tests/engine/data/byte_encoder.h"
 #include "tests/support/random_decoder.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/base/file.h"
-#include "engine/data/dataset.h"
+#include "engine/data/loader/dataset.h"
 #include "engine/data/readers/row_reader.h"
 #include "tests/engine/data/scratch.h"
 

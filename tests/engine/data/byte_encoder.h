@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/data/messages.h"
+#include "engine/data/layouts/messages.h"
 #include "engine/data/text_encoder.h"
 
 namespace troupe::engine::data {

@@ -1,4 +1,4 @@
-#include "engine/data/dataset.h"
+#include "engine/data/loader/dataset.h"
 
 #include <gmock/gmock.h>
 

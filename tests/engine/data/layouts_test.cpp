@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "engine/data/sample.h"
+#include "engine/data/layouts/sample.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {

@@ -1,4 +1,4 @@
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 
 #include <gmock/gmock.h>
 

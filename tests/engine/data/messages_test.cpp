@@ -1,8 +1,8 @@
-#include "engine/data/messages.h"
+#include "engine/data/layouts/messages.h"
 
 #include <gmock/gmock.h>
 
-#include "engine/data/sample.h"
+#include "engine/data/layouts/sample.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {

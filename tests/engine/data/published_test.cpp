@@ -2,8 +2,8 @@
 // docs/formats.md names and no others.
 #include <gmock/gmock.h>
 
-#include "engine/data/dataset.h"
-#include "engine/data/steps.h"
+#include "engine/data/layouts/steps.h"
+#include "engine/data/loader/dataset.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {

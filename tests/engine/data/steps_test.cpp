@@ -1,10 +1,10 @@
 // Rows of process reward models in both dialects, and the pairs of outcome reward models: what
 // becomes of them, and what is refused.
-#include "engine/data/steps.h"
+#include "engine/data/layouts/steps.h"
 
 #include <gmock/gmock.h>
 
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {

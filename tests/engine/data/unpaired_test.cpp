@@ -1,10 +1,10 @@
 // Answers that are judged one by one: rows with labels, pairs that are two of them, and the
 // mismatched batch that KTO measures its KL on.
-#include "engine/data/unpaired.h"
+#include "engine/data/layouts/unpaired.h"
 
 #include <gmock/gmock.h>
 
-#include "engine/data/loader.h"
+#include "engine/data/loader/loader.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {

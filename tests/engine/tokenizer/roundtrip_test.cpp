@@ -5,8 +5,8 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "engine/tokenizer/utf8.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

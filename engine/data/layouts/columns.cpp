@@ -1,0 +1,108 @@
+#include "engine/data/layouts/columns.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/base/text.h"
+
+namespace troupe::engine::data {
+namespace {
+
+// A member of an object, an item of a list.
+const Json* inside(const Json& value, std::string_view part) {
+  if (!value.is_array()) return value.find(part);
+  std::size_t item = 0;
+  const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), item);
+  const bool number = code == std::errc() && end == part.data() + part.size();
+  return number && item < value.array().size() ? &value.array()[item] : nullptr;
+}
+
+Result<> check_names(const std::map<std::string, std::string>& names,
+                     const std::vector<std::string>& known, std::string_view what) {
+  for (const auto& [name, value] : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const auto near = nearest(name, known);
+    return fail(Errc::usage, cat(what, quote(name), " is not known",
+                                 near.empty() ? "" : "; did you mean " + near + "?",
+                                 " Known: ", join(known, ", ")));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Columns::file_name(const std::string& name) const {
+  const auto mapped = names_.find(name);
+  return mapped == names_.end() ? name : mapped->second;
+}
+
+const Json* Columns::find(const std::string& name) const {
+  const std::string path = file_name(name);
+  if (path.empty()) return nullptr;
+  const Json* value = row_.find(path);  // a key may have dots itself
+  if (!value) {
+    value = &row_;
+    for (std::size_t begin = 0; value && begin <= path.size();) {
+      const auto end = std::min(path.find('.', begin), path.size());
+      value = inside(*value, std::string_view(path).substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return value && !value->is_null() ? value : nullptr;
+}
+
+const Json* Columns::first(std::initializer_list<const char*> names) const {
+  for (const auto* name : names)
+    if (const auto* value = find(name)) return value;
+  return nullptr;
+}
+
+Json Columns::others(std::initializer_list<const char*> used) const {
+  std::vector<std::string> taken;
+  for (const auto* name : used) taken.push_back(file_name(name));
+  Json::Object rest;
+  for (const auto& [key, value] : row_.object())
+    if (std::find(taken.begin(), taken.end(), key) == taken.end()) rest.emplace_back(key, value);
+  return Json(std::move(rest));
+}
+
+Result<std::string> Columns::string(const std::string& name) const {
+  const auto* value = find(name);
+  if (value && value->is_string()) return value->string();
+  return fail(Errc::bad_input, cat("expected text under ", quote(file_name(name)), ", found ",
+                                   value ? value->type_name() : "nothing"));
+}
+
+Result<std::string> Columns::optional_string(const std::string& name) const {
+  return find(name) ? string(name) : std::string();
+}
+
+Result<> check_column_names(const std::map<std::string, std::string>& names) {
+  static const std::vector<std::string> known = {"prompt",          "completion",
+                                                 "response",        "answer",
+                                                 "chosen",          "rejected",
+                                                 "messages",        "conversations",
+                                                 "tools",           "system",
+                                                 "question",        "problem",
+                                                 "solution",        "instruction",
+                                                 "input",           "output",
+                                                 "history",         "text",
+                                                 "input_ids",       "labels",
+                                                 "ground_truth",    "chosen_input_ids",
+                                                 "chosen_labels",   "rejected_input_ids",
+                                                 "rejected_labels", "margin",
+                                                 "label",           "completions",
+                                                 "value",           "kto_tag",
+                                                 "steps",           "mistake_index",
+                                                 "error_steps"};
+  return check_names(names, known, "data.columns: the column ");
+}
+
+Result<> check_tag_names(const Tags& tags) {
+  static const std::vector<std::string> known = {"role_tag",      "content_tag", "user_tag",
+                                                 "assistant_tag", "system_tag",  "observation_tag",
+                                                 "function_tag"};
+  return check_names(tags, known, "data.tags: the tag ");
+}
+
+}  // namespace troupe::engine::data

@@ -1,0 +1,170 @@
+#include "engine/data/layouts/messages.h"
+
+#include <array>
+#include <optional>
+
+#include "engine/base/text.h"
+
+namespace troupe::engine::data {
+namespace {
+
+tl::unexpected<Error> bad(std::string what) {
+  return fail(Errc::bad_input, std::move(what));
+}
+
+constexpr std::string_view call = "function_call";
+
+// The role in Hugging Face's words; a turn that is a call of a tool is "function_call".
+std::string role_name(const std::string& name, const Tags& tags) {
+  constexpr std::array<std::pair<const char*, std::string_view>, 5> tagged = {
+      {{"user_tag", "user"},
+       {"assistant_tag", "assistant"},
+       {"system_tag", "system"},
+       {"observation_tag", "tool"},
+       {"function_tag", call}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> known = {
+      {{"human", "user"},
+       {"gpt", "assistant"},
+       {"model", "assistant"},
+       {"chatbot", "assistant"},
+       {"bot", "assistant"},
+       {"observation", "tool"},
+       {"function", "tool"}}};
+  for (const auto& [tag, role] : tagged)
+    if (const auto found = tags.find(tag); found != tags.end() && found->second == name)
+      return std::string(role);
+  for (const auto& [from, role] : known)
+    if (name == from) return std::string(role);
+  return name;
+}
+
+const Json* member(const Json& item, const Tags& tags, const char* tag, const char* plain,
+                   const char* sharegpt) {
+  if (const auto named = tags.find(tag); named != tags.end()) return item.find(named->second);
+  const auto* found = item.find(plain);
+  return found ? found : item.find(sharegpt);
+}
+
+Result<std::string> content_text(const Json& content) {
+  if (content.is_string()) return content.string();
+  if (content.is_null()) return std::string();
+  if (!content.is_array())
+    return bad(cat("expected text as the content of a message, found ", content.type_name()));
+  std::string text;
+  for (const auto& part : content.array()) {
+    const auto* type = part.find("type");
+    if (type && *type != Json("text"))
+      return bad(cat("only text is read, found a part of type ", quote(type->dump())));
+    const auto* value = part.find("text");
+    if (!value) value = part.find("value");
+    if (!value || !value->is_string())
+      return bad("expected {\"type\": \"text\", \"text\": ...} as a part of a message's content");
+    text += value->string();
+  }
+  return text;
+}
+
+// {"name", "arguments"} as an entry of tool_calls. Arguments as text are what APIs send; templates
+// want the object.
+std::optional<Json> call_entry(const Json& function, const Json* id) {
+  const auto* name = function.find("name");
+  const auto* arguments = function.find("arguments");
+  if (!name || !name->is_string() || !arguments) return std::nullopt;
+  auto parsed =
+      arguments->is_string() ? parse_json(arguments->string(), "") : Result<Json>(*arguments);
+  Json inner;
+  inner.set("name", *name),
+      inner.set("arguments", parsed && parsed->is_object() ? std::move(*parsed) : *arguments);
+  Json entry;
+  if (id) entry.set("id", *id);
+  entry.set("type", "function"), entry.set("function", std::move(inner));
+  return entry;
+}
+
+// One call, a list of them, or the text of either. Nullopt: it is none.
+std::optional<Json::Array> call_entries(const Json& value) {
+  if (value.is_string()) {
+    const auto parsed = parse_json(value.string(), "");
+    return parsed && !parsed->is_string() ? call_entries(*parsed) : std::nullopt;
+  }
+  Json::Array out;
+  for (const auto& item : value.is_array() ? value.array() : Json::Array{value}) {
+    const auto* function = item.find("function");
+    auto entry = call_entry(function ? *function : item, item.find("id"));
+    if (!entry) return std::nullopt;
+    out.push_back(std::move(*entry));
+  }
+  if (out.empty()) return std::nullopt;
+  return out;
+}
+
+// A turn whose text is a call says nothing else.
+void add_calls(Json& out, const Json& calls, bool instead_of_text) {
+  auto entries = call_entries(calls);
+  if (!entries) return;
+  if (instead_of_text) out.set("content", "");
+  out.set("tool_calls", std::move(*entries));
+}
+
+Result<Json> to_message(const Json& item, const Tags& tags) {
+  const auto *role = member(item, tags, "role_tag", "role", "from"),
+             *content = member(item, tags, "content_tag", "content", "value");
+  if (!role || !role->is_string())
+    return bad("expected a message ({\"role\": ..., \"content\": ...})" +
+               cat(", found ", quote(item.dump())));
+  const auto *calls = item.find("tool_calls"), *old_call = item.find("function_call");
+  if (!content && !calls && !old_call)
+    return bad(cat("a message of role ", quote(role->string()), " has no content"));
+  auto text = content ? content_text(*content) : std::string();
+  RETURN_IF_ERROR(text);
+  const auto name = role_name(role->string(), tags);
+  Json out = message(name == call ? "assistant" : name, *text);
+  for (const auto& [key, value] : item.object())
+    if (key != "role" && key != "from" && key != "content" && key != "value" &&
+        key != "function_call" && &value != role && &value != content)
+      out.set(key, value);
+  if (name == call) add_calls(out, Json(*text), true);
+  if (old_call && old_call->is_object()) add_calls(out, *old_call, false);
+  if (calls) add_calls(out, *calls, false);
+  return out;
+}
+
+}  // namespace
+
+Json message(std::string_view role, std::string text) {
+  Json::Object members;
+  members.emplace_back("role", Json(role));
+  members.emplace_back("content", Json(std::move(text)));
+  return Json(std::move(members));
+}
+
+Result<Json> to_messages(const Json& list, const Tags& tags) {
+  if (list.is_object()) return to_messages(Json(Json::Array{list}), tags);
+  if (!list.is_array() || list.array().empty())
+    return bad(cat("expected a list of messages, found ",
+                   list.is_array() ? "an empty one" : list.type_name()));
+  Json::Array out;
+  for (std::size_t i = 0; i < list.array().size(); ++i) {
+    auto item = to_message(list.array()[i], tags);
+    if (!item) return bad(cat("message ", i + 1, ": ", item.error().what));
+    out.push_back(std::move(*item));
+  }
+  return Json(std::move(out));
+}
+
+Result<Json> to_tools(const Json* tools) {
+  if (!tools || tools->is_null()) return Json();
+  if (tools->is_array()) return tools->array().empty() ? Json() : *tools;
+  if (!tools->is_string()) return bad(cat("expected a list of tools, found ", tools->type_name()));
+  if (tools->string().find_first_not_of(" \t\r\n") == std::string::npos) return Json();
+  auto parsed = parse_json(tools->string(), "the text under \"tools\"");
+  if (!parsed) return parsed;
+  return to_tools(&*parsed);
+}
+
+bool is_assistant(const Json& message) {
+  const auto* role = message.find("role");
+  return role && role->is_string() && role->string() == "assistant";
+}
+
+}  // namespace troupe::engine::data

@@ -1,0 +1,86 @@
+#include "engine/data/loader/dataset.h"
+
+#include <algorithm>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/data/loader/example_reader.h"
+
+namespace troupe::engine::data {
+namespace {
+
+constexpr std::size_t examples_kept = 10;
+
+void add(const DataReport& from, DataReport& to) {
+  to.layout = from.layout;
+  to.rows += from.rows, to.bad += from.bad, to.untrainable += from.untrainable,
+      to.truncated += from.truncated;
+  for (const auto& example : from.examples)
+    if (to.examples.size() < examples_kept) to.examples.push_back(example);
+}
+
+template <class T>
+Result<> load_source(const DataOptions& options, DataSource source, const TextEncoder& encoder,
+                     Dataset<T>& out) {
+  Part part{.size = 0, .weight = source.weight, .epochs = source.epochs};
+  const auto before = out.examples.size();
+  auto reader = ExampleReader<T>::open(options, std::move(source), encoder);
+  RETURN_IF_ERROR(reader);
+  reader->report().bad = out.report.bad;  // the limit is the whole run's
+  for (const auto& path : reader->files()) {
+    auto print = fingerprint(path);
+    RETURN_IF_ERROR(print);
+    out.files.push_back(std::move(*print));
+  }
+  for (;;) {
+    auto examples = reader->next();
+    RETURN_IF_ERROR(examples);
+    if (examples->empty()) break;
+    std::move(examples->begin(), examples->end(), std::back_inserter(out.examples));
+  }
+  reader->report().bad -= out.report.bad;
+  add(reader->report(), out.report);
+  part.size = out.examples.size() - before;
+  if (part.size == 0)
+    return fail(Errc::bad_input,
+                cat(reader->files().front(), ": no row to train on: ", reader->report().text()));
+  out.parts.push_back(part);
+  return {};
+}
+
+}  // namespace
+
+std::vector<DataSource> DataOptions::sources() const {
+  if (!mix.empty()) return mix;
+  return {{.paths = paths, .weight = 1, .epochs = 0, .layout = layout, .columns = columns}};
+}
+
+std::string DataReport::text() const {
+  std::string out =
+      cat(rows, " rows read as ", to_string(layout), ", ", rows - bad - untrainable, " used");
+  if (truncated > 0) out += cat(", ", truncated, " of them cut to the maximum length");
+  if (untrainable > 0) out += cat(", ", untrainable, " too long to have anything to train on");
+  if (bad > 0) out += cat(", ", bad, " malformed");
+  if (!examples.empty()) out += cat(" (first left out: ", examples.front(), ")");
+  return out;
+}
+
+template <class T>
+Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder) {
+  Dataset<T> out;
+  for (auto& source : options.sources())
+    RETURN_IF_ERROR(load_source(options, std::move(source), encoder, out));
+  if (options.mix.empty()) out.parts.clear();
+  const auto& report = out.report;
+  if (report.bad + report.untrainable + report.truncated > 0)
+    log_warning(cat("data: ", report.text()));
+  return out;
+}
+
+template Result<Dataset<SftExample>> load(const DataOptions&, const TextEncoder&);
+template Result<Dataset<PairExample>> load(const DataOptions&, const TextEncoder&);
+template Result<Dataset<UnpairedExample>> load(const DataOptions&, const TextEncoder&);
+template Result<Dataset<StepExample>> load(const DataOptions&, const TextEncoder&);
+template Result<Dataset<PromptRow>> load(const DataOptions&, const TextEncoder&);
+
+}  // namespace troupe::engine::data

@@ -1,0 +1,102 @@
+// Methods of dicts and lists. Those that would change them are refused, as in transformers'
+// immutable sandbox.
+#include <algorithm>
+#include <array>
+
+#include "engine/base/text.h"
+#include "engine/jinja/machine.h"
+
+namespace troupe::engine::jinja {
+namespace {
+
+Value refused(const std::string& type, std::string_view name) {
+  return Value::undefined(
+      cat("access to attribute '", name, "' of '", type, "' object is unsafe."));
+}
+
+Value get(Machine& machine, const Value& dict, const Arguments& arguments) {
+  check_arguments("get", "/ key default?", arguments);
+  const Value* key = &arguments.positional[0];
+  require_hashable(*key);
+  machine.charge(dict.dict().items.size() / 16);
+  if (const Value* found = dict.dict().find(*key)) return *found;
+  const Value* otherwise = arguments.find(1, "default");
+  return otherwise ? *otherwise : Value();
+}
+
+Value listed(Machine& machine, const Value& dict, bool keys, bool values) {
+  List out;
+  out.kind = List::Kind::view;
+  out.view = keys && values ? "dict_items" : keys ? "dict_keys" : "dict_values";
+  machine.reserve_items(dict.dict().items.size());
+  for (const auto& [key, value] : dict.dict().items) {
+    if (!keys || !values) {
+      out.items.push_back(keys ? key : value);
+      continue;
+    }
+    List pair;
+    pair.kind = List::Kind::tuple;
+    pair.items = {key, value};
+    out.items.emplace_back(std::move(pair));
+  }
+  return out;
+}
+
+Value index_of(Machine& machine, const Value& list, const Arguments& arguments, bool count) {
+  check_arguments(count ? "count" : "index", "/ value", arguments);
+  machine.weigh(list);
+  std::size_t found = 0;
+  const auto& items = list.list().items;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!equal(items[i], arguments.positional[0])) continue;
+    if (!count) return i;
+    ++found;
+  }
+  if (!count) raise("the value is not in the list");
+  return found;
+}
+
+}  // namespace
+
+std::optional<Value> dict_method(const Value& dict, std::string_view name) {
+  constexpr std::array<std::string_view, 5> changing = {"clear", "pop", "popitem", "setdefault",
+                                                        "update"};
+  if (std::find(changing.begin(), changing.end(), name) != changing.end())
+    return refused("dict", name);
+  if (name == "get")
+    return make_function("method", [dict](Machine& machine, Arguments& arguments) {
+      return get(machine, dict, arguments);
+    });
+  if (name == "copy") return make_function("method", [dict](Machine&, Arguments&) { return dict; });
+  const bool keys = name == "keys" || name == "items", values = name == "values" || name == "items";
+  if (!keys && !values) return std::nullopt;
+  return make_function("method", [dict, keys, values](Machine& machine, Arguments& arguments) {
+    check_arguments(keys && values ? "items" : keys ? "keys" : "values", "", arguments);
+    return listed(machine, dict, keys, values);
+  });
+}
+
+std::optional<Value> list_method(const Value& list, std::string_view name) {
+  if (!list.list().indexable()) return std::nullopt;
+  constexpr std::array<std::string_view, 7> changing = {"append", "clear",  "extend", "insert",
+                                                        "pop",    "remove", "reverse"};
+  const bool tuple = list.list().kind == List::Kind::tuple,
+             range = list.list().kind == List::Kind::range;
+  if (tuple && std::string_view(list.list().view) == "group" &&
+      (name == "grouper" || name == "list"))
+    return list.list().items[name == "list" ? 1 : 0];
+  if (range && (name == "start" || name == "stop" || name == "step"))
+    return list.list().range[name == "start" ? 0 : name == "stop" ? 1 : 2];
+  if (!tuple && !range &&
+      (std::find(changing.begin(), changing.end(), name) != changing.end() || name == "sort"))
+    return refused("list", name);
+  if (name == "copy" && !tuple && !range)
+    return make_function("method", [list](Machine&, Arguments&) { return list; });
+  if (name != "index" && name != "count") return std::nullopt;
+  return make_function("method",
+                       [list, count = name == "count"](Machine& machine, Arguments& arguments) {
+                         return index_of(machine, list, arguments, count);
+                       });
+}
+
+}  // namespace troupe::engine::jinja

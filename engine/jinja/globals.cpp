@@ -1,0 +1,118 @@
+// Functions that every template has.
+#include "engine/base/text.h"
+#include "engine/jinja/machine.h"
+
+namespace troupe::engine::jinja {
+namespace {
+
+constexpr std::int64_t longest_range = 100'000;  // jinja2's sandbox has the same
+
+Value range(Machine& machine, Arguments& arguments) {
+  check_arguments("range", "/ start stop? step?", arguments);
+  const auto& given = arguments.positional;
+  const std::int64_t start = given.size() > 1 ? to_integer(given[0], "range's start") : 0;
+  const std::int64_t stop = to_integer(given[given.size() > 1 ? 1 : 0], "range's end"),
+                     step = given.size() > 2 ? to_integer(given[2], "range's step") : 1;
+  if (step == 0) raise("range() arg 3 must not be zero");
+  List out;
+  out.kind = List::Kind::range;
+  out.range = {start, stop, step};
+  for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
+    if (static_cast<std::int64_t>(out.items.size()) >= longest_range)
+      raise(cat("a range of more than ", longest_range, " items"));
+    out.items.emplace_back(i);
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  machine.reserve_items(out.items.size());
+  return out;
+}
+
+Dict dict_of(Machine& machine, Arguments& arguments) {
+  Dict out;
+  if (arguments.positional.size() > 1)
+    raise(cat("dict expected at most 1 argument, got ", arguments.positional.size()));
+  if (!arguments.positional.empty()) {
+    const Value& from = arguments.positional[0];
+    require_defined(from);
+    if (from.is(Value::Type::dict)) {
+      out = from.dict();
+    } else {
+      for (const Value& pair : machine.items_of(from)) {
+        auto items = machine.items_of(pair);
+        if (items.size() != 2) raise("dict() needs pairs");
+        machine.charge(out.items.size());
+        require_hashable(items[0]);
+        out.set(std::move(items[0]), std::move(items[1]));
+      }
+    }
+  }
+  for (auto& [name, value] : arguments.keyword) out.set(name, value);
+  return out;
+}
+
+/// cycler("a", "b"): next() goes round.
+class Cycler : public Object, public std::enable_shared_from_this<Cycler> {
+ public:
+  explicit Cycler(std::vector<Value> items) : items_(std::move(items)) {}
+  std::string type_name() const override { return "Cycler"; }
+  std::optional<Value> attribute(std::string_view name) override {
+    if (name == "current") return items_[at_];
+    if (name != "next" && name != "reset") return std::nullopt;
+    return make_function(
+        "method",
+        [self = shared_from_this(), next = name == "next"](Machine&, Arguments&) -> Value {
+          if (!next) return self->at_ = 0, Value();
+          const Value out = self->items_[self->at_];
+          self->at_ = (self->at_ + 1) % self->items_.size();
+          return out;
+        });
+  }
+
+ private:
+  std::vector<Value> items_;
+  std::size_t at_ = 0;
+};
+
+Value cycler(Machine&, Arguments& arguments) {
+  if (!arguments.keyword.empty()) raise("cycler() takes no keyword arguments");
+  if (arguments.positional.empty()) raise("at least one item has to be provided");
+  return Value(std::shared_ptr<Object>(std::make_shared<Cycler>(arguments.positional)));
+}
+
+// The separator, except the first time.
+Value joiner(Machine&, Arguments& arguments) {
+  check_arguments("joiner", "sep?", arguments);
+  const Value* separator = arguments.find(0, "sep");
+  auto used = std::make_shared<bool>(false);
+  return make_function("joiner",
+                       [text = separator ? *separator : Value(", "), used](Machine&, Arguments&) {
+                         return std::exchange(*used, true) ? text : Value("");
+                       });
+}
+
+Value raise_exception(Machine& machine, Arguments& arguments) {
+  check_arguments("raise_exception", "message", arguments);
+  raise(machine.text(*arguments.find(0, "message")));
+}
+
+Value lipsum(Machine&, Arguments&) {
+  raise("lipsum writes random text, and a template must render the same each time");
+}
+
+}  // namespace
+
+void define_globals(Machine& machine) {
+  machine.define("range", make_function("function", range));
+  machine.define("dict", make_function("type", [](Machine& m, Arguments& a) -> Value {
+                   return dict_of(m, a);
+                 }));
+  machine.define("namespace", make_function("type", [](Machine& m, Arguments& a) {
+                   return m.make_namespace(dict_of(m, a));
+                 }));
+  machine.define("cycler", make_function("type", cycler));
+  machine.define("joiner", make_function("type", joiner));
+  machine.define("lipsum", make_function("function", lipsum));
+  machine.define("raise_exception", make_function("function", raise_exception));
+}
+
+}  // namespace troupe::engine::jinja

@@ -1,0 +1,280 @@
+// Methods of strings (Python's str), on UTF-8.
+#include <algorithm>
+#include <map>
+
+#include "engine/base/text.h"
+#include "engine/base/utf8.h"
+#include "engine/jinja/case.h"
+#include "engine/jinja/format.h"
+#include "engine/jinja/string_table.h"
+
+namespace troupe::engine::jinja {
+namespace {
+
+Value split(Machine& machine, const std::string& text, const Arguments& arguments) {
+  const std::string* separator = text_argument(arguments, 0, "sep");
+  std::int64_t most = integer_argument(arguments, 1, "maxsplit", -1);
+  List out;
+  machine.charge(text.size() / 16);
+  if (!separator) {
+    std::size_t at = 0;
+    const auto skip = [&](bool space) {
+      while (at < text.size() && is_python_space(code_point_at(text, at).value) == space)
+        at += utf8_length(text[at]);
+    };
+    for (skip(true); at < text.size(); skip(true)) {
+      const std::size_t begin = at;
+      if (most-- == 0) {
+        out.items.emplace_back(strip_text(text.substr(begin), nullptr, false, true));
+        break;
+      }
+      skip(false);
+      out.items.emplace_back(text.substr(begin, at - begin));
+    }
+    return out;
+  }
+  if (separator->empty()) raise("empty separator");
+  std::size_t from = 0;
+  for (std::size_t at; (at = text.find(*separator, from)) != std::string::npos && most-- != 0;
+       from = at + separator->size())
+    out.items.emplace_back(text.substr(from, at - from));
+  out.items.emplace_back(text.substr(from));
+  return out;
+}
+
+Value rsplit(Machine& machine, const std::string& text, const Arguments& arguments) {
+  const std::string* separator = text_argument(arguments, 0, "sep");
+  std::int64_t most = integer_argument(arguments, 1, "maxsplit", -1);
+  if (most < 0) return split(machine, text, arguments);
+  machine.charge(text.size() / 16);
+  List out;
+  std::string rest = separator ? text : strip_text(text, nullptr, false, true);
+  while (most-- > 0) {
+    std::size_t at = std::string::npos, width = 0;
+    if (separator) {
+      if (separator->empty()) raise("empty separator");
+      at = rest.rfind(*separator), width = separator->size();
+    } else {
+      for (std::size_t i = 0; i < rest.size(); i += utf8_length(rest[i]))
+        if (is_python_space(code_point_at(rest, i).value)) at = i, width = utf8_length(rest[i]);
+    }
+    if (at == std::string::npos) break;
+    out.items.emplace_back(rest.substr(at + width));
+    rest.resize(at);
+    if (!separator) rest = strip_text(rest, nullptr, false, true);
+    machine.charge(1 + rest.size() / 64);
+  }
+  if (separator || !strip_text(rest, nullptr, true, false).empty())
+    out.items.emplace_back(separator ? rest : strip_text(rest, nullptr, true, false));
+  std::reverse(out.items.begin(), out.items.end());
+  return out;
+}
+
+Value splitlines(Machine& machine, const std::string& text, const Arguments& arguments) {
+  const Value* keep = arguments.find(0, "keepends");
+  List out;
+  for (std::string& line : lines_of(text, keep && keep->truth()))
+    out.items.emplace_back(std::move(line));
+  machine.reserve_items(out.items.size());
+  return out;
+}
+
+Value replace(Machine& machine, const std::string& text, const Arguments& arguments) {
+  return replace_text(machine, text, needed_text(arguments, 0, "old"),
+                      needed_text(arguments, 1, "new"),
+                      integer_argument(arguments, 2, "count", -1));
+}
+
+Value join(Machine& machine, const std::string& text, const Arguments& arguments) {
+  std::string out;
+  bool first = true;
+  for (const Value& item : machine.items_of(arguments.positional[0])) {
+    const std::string& part = to_text(item, "each item to join");
+    machine.reserve(out.size() + text.size() + part.size() > (1u << 20)
+                        ? out.size() + text.size() + part.size()
+                        : part.size() + text.size());
+    if (!std::exchange(first, false)) out += text;
+    out += part;
+  }
+  return out;
+}
+
+Value partition(const std::string& text, const Arguments& arguments, bool last) {
+  const std::string& separator = needed_text(arguments, 0, "sep");
+  if (separator.empty()) raise("empty separator");
+  const auto at = last ? text.rfind(separator) : text.find(separator);
+  List out;
+  out.kind = List::Kind::tuple;
+  if (at == std::string::npos) {
+    out.items = last ? std::vector<Value>{"", "", text} : std::vector<Value>{text, "", ""};
+  } else {
+    out.items = {text.substr(0, at), separator, text.substr(at + separator.size())};
+  }
+  return out;
+}
+
+enum class Side { left, right, both };
+Value pad(Machine& machine, const std::string& text, const Arguments& arguments, Side side) {
+  const auto size = static_cast<std::int64_t>(count_code_points(text));
+  const std::int64_t missing =
+      std::max<std::int64_t>(integer_argument(arguments, 0, "width", 0) - size, 0);
+  const std::string* fill = text_argument(arguments, 1, "fillchar");
+  const std::string filler = fill ? *fill : " ";
+  if (count_code_points(filler) != 1)
+    raise("The fill character must be exactly one character long");
+  machine.reserve(text.size() + static_cast<std::size_t>(missing) * filler.size());
+  // Python's str.center puts the odd one left when the width is odd, right otherwise.
+  const std::int64_t left = side == Side::left    ? missing
+                            : side == Side::right ? 0
+                                                  : missing / 2 + (missing & (missing + size) & 1);
+  std::string out;
+  for (std::int64_t i = 0; i < left; ++i) out += filler;
+  out += text;
+  for (std::int64_t i = left; i < missing; ++i) out += filler;
+  return out;
+}
+
+Value zfill(Machine& machine, const std::string& text, const Arguments& arguments) {
+  const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  const std::int64_t missing = integer_argument(arguments, 0, "width", 0) -
+                               static_cast<std::int64_t>(count_code_points(text));
+  if (missing <= 0) return text;
+  machine.reserve(text.size() + static_cast<std::size_t>(missing));
+  return text.substr(0, sign) + std::string(static_cast<std::size_t>(missing), '0') +
+         text.substr(sign);
+}
+
+Value expand_tabs(Machine& machine, const std::string& text, const Arguments& arguments) {
+  const std::int64_t size =
+      std::clamp<std::int64_t>(integer_argument(arguments, 0, "tabsize", 8), 0, 1000);
+  std::string out;
+  std::int64_t column = 0;
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+    const char c = text[at];
+    const std::int64_t spaces = c == '\t' && size ? size - column % size : 0;
+    machine.charge(static_cast<std::size_t>(spaces / 32));
+    out.append(static_cast<std::size_t>(spaces), ' ');
+    if (c != '\t') out.append(text, at, utf8_length(c));
+    column = c == '\n' || c == '\r' ? 0 : column + (c == '\t' ? spaces : 1);
+  }
+  machine.reserve(out.size());
+  return out;
+}
+
+Value strip(const std::string& text, const Arguments& arguments, bool left, bool right) {
+  return strip_text(text, text_argument(arguments, 0, "chars"), left, right);
+}
+
+Value without(const std::string& text, const Arguments& arguments, bool at_end) {
+  const std::string& part = needed_text(arguments, 0, "prefix");
+  if (at_end) return text.ends_with(part) ? text.substr(0, text.size() - part.size()) : text;
+  return text.starts_with(part) ? text.substr(part.size()) : text;
+}
+
+using M = Machine;
+using S = std::string;
+using A = Arguments;
+
+// What makes texts of a text.
+const std::map<std::string_view, Method>& changes() {
+  static const std::map<std::string_view, Method> table = {
+      {"strip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, true, true); }, "/ chars?", true}},
+      {"lstrip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, true, false); }, "/ chars?", true}},
+      {"rstrip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, false, true); }, "/ chars?", true}},
+      {"split", {split, "sep? maxsplit?", true}},
+      {"rsplit", {rsplit, "sep? maxsplit?", true}},
+      {"splitlines", {splitlines, "keepends?", true}},
+      {"partition",
+       {[](M&, const S& s, const A& a) { return partition(s, a, false); }, "/ sep", true}},
+      {"rpartition",
+       {[](M&, const S& s, const A& a) { return partition(s, a, true); }, "/ sep", true}},
+      {"upper", {[](M&, const S& s, const A&) -> Value { return upper(s); }, "", true}},
+      {"lower", {[](M&, const S& s, const A&) -> Value { return lower(s); }, "", true}},
+      {"casefold", {[](M&, const S& s, const A&) -> Value { return case_fold(s); }, "", true}},
+      {"title", {[](M&, const S& s, const A&) -> Value { return title(s); }, "", true}},
+      {"capitalize", {[](M&, const S& s, const A&) -> Value { return capitalize(s); }, "", true}},
+      {"swapcase", {[](M&, const S& s, const A&) -> Value { return swap_case(s); }, "", true}},
+      {"expandtabs", {expand_tabs, "tabsize?", true}},
+      {"replace", {replace, "/ old new count?", true}},
+      {"join", {join, "/ iterable", true}},
+      {"center",
+       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::both); }, "/ width fillchar?",
+        true}},
+      {"ljust",
+       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::right); }, "/ width fillchar?",
+        true}},
+      {"rjust",
+       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::left); }, "/ width fillchar?",
+        true}},
+      {"zfill", {zfill, "/ width", true}},
+      {"removeprefix",
+       {[](M&, const S& s, const A& a) { return without(s, a, false); }, "/ prefix", true}},
+      {"removesuffix",
+       {[](M&, const S& s, const A& a) { return without(s, a, true); }, "/ suffix", true}},
+  };
+  return table;
+}
+
+// The arguments that a text which counts as escaped takes in are escaped.
+Arguments escaped(const Arguments& arguments) {
+  Arguments out = arguments;
+  for (Value& value : out.positional) {
+    if (value.is(Value::Type::string) && !value.is_markup()) value = escape_html(value.string());
+    if (!value.is(Value::Type::list) || !value.list().is_plain()) continue;
+    List list = value.list();
+    for (Value& item : list.items)
+      if (item.is(Value::Type::string) && !item.is_markup()) item = escape_html(item.string());
+    value = std::move(list);
+  }
+  return out;
+}
+
+Value as_markup(const Value& value) {
+  if (value.is(Value::Type::string)) return Value::markup(value.string());
+  List list = value.list();
+  for (Value& item : list.items) item = as_markup(item);
+  return list;
+}
+
+Value call(Machine& machine, const Value& text, std::string_view name, const Method& method,
+           const Arguments& arguments) {
+  check_arguments(name, method.parameters, arguments);
+  machine.charge(text.string().size() / 8);
+  if (!text.is_markup() || !method.stays_escaped)
+    return method.body(machine, text.string(), arguments);
+  const bool takes = name == "replace" || name == "join";
+  return as_markup(method.body(machine, text.string(), takes ? escaped(arguments) : arguments));
+}
+
+}  // namespace
+
+std::optional<Value> string_method(const Value& text, std::string_view name) {
+  if (name == "format")
+    return make_function("method", [text](Machine& machine, Arguments& arguments) {
+      return format_braces(machine, text, arguments);
+    });
+  if (name == "format_map")
+    return make_function("method", [text](Machine& machine, Arguments& arguments) {
+      check_arguments("format_map", "/ map", arguments);
+      const Value& map = arguments.positional[0];
+      if (!map.is(Value::Type::dict)) raise("format_map needs a mapping");
+      Arguments named;
+      for (const auto& [key, value] : map.dict().items)
+        if (key.is(Value::Type::string)) named.keyword.emplace_back(key.string(), value);
+      return format_braces(machine, text, named);
+    });
+  for (const auto* table : {&string_questions(), &changes()}) {
+    const auto found = table->find(name);
+    if (found == table->end()) continue;
+    return make_function("method", [text, known = found->first, method = found->second](
+                                       Machine& machine, Arguments& arguments) {
+      return call(machine, text, known, method, arguments);
+    });
+  }
+  return std::nullopt;
+}
+
+}  // namespace troupe::engine::jinja

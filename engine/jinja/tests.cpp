@@ -1,0 +1,117 @@
+// Tests: what may stand after `is`.
+#include <map>
+
+#include "engine/base/text.h"
+#include "engine/jinja/case.h"
+#include "engine/jinja/machine.h"
+
+namespace troupe::engine::jinja {
+namespace {
+
+using Type = Value::Type;
+using M = Machine;
+using V = Value;
+using A = Arguments;
+
+// Its argument, whatever it is called.
+const Value& other(const Arguments& arguments) {
+  return arguments.positional.empty() ? arguments.keyword.at(0).second : arguments.positional[0];
+}
+
+template <char Kind>
+bool relation(M& machine, const V& value, A& arguments) {
+  constexpr const char* op = Kind == '='   ? "=="
+                             : Kind == '!' ? "!="
+                             : Kind == '<' ? "<"
+                             : Kind == '>' ? ">"
+                             : Kind == 'l' ? "<="
+                             : Kind == 'g' ? ">="
+                                           : "in";
+  return compare(machine, op, value, other(arguments));
+}
+
+template <Type Wanted>
+bool is_type(M&, const V& value, A&) {
+  return value.is(Wanted);
+}
+
+bool divisible(M& machine, const V& value, A& arguments) {
+  return equal(binary(machine, "%", value, other(arguments)), Value(0));
+}
+bool parity(M& machine, const V& value, std::int64_t wanted) {
+  return equal(binary(machine, "%", value, 2), Value(wanted));
+}
+
+bool iterable(M&, const V& value, A&) {
+  return value.is(Type::list) || value.is(Type::dict) || value.is(Type::string) ||
+         value.is(Type::undefined) || (value.is(Type::object) && value.object()->items_inside());
+}
+bool sequence(M&, const V& value, A&) {
+  return (value.is(Type::list) && value.list().indexable()) || value.is(Type::dict) ||
+         value.is(Type::string) || value.is(Type::undefined);
+}
+bool callable(M&, const V& value, A&) {
+  return value.is(Type::undefined) || (value.is(Type::object) && value.object()->callable());
+}
+
+const std::map<std::string_view, Test>& table() {
+  static const std::map<std::string_view, Test> tests = {
+      {"defined", {[](M&, const V& v, A&) { return !v.is(Type::undefined); }, ""}},
+      {"undefined", {is_type<Type::undefined>, ""}},
+      {"none", {is_type<Type::none>, ""}},
+      {"boolean", {is_type<Type::boolean>, ""}},
+      {"true", {[](M&, const V& v, A&) { return v.is(Type::boolean) && v.boolean(); }, ""}},
+      {"false", {[](M&, const V& v, A&) { return v.is(Type::boolean) && !v.boolean(); }, ""}},
+      {"integer", {is_type<Type::integer>, ""}},
+      {"float", {is_type<Type::real>, ""}},
+      {"number", {[](M&, const V& v, A&) { return v.is_number(); }, ""}},
+      {"string", {is_type<Type::string>, ""}},
+      {"mapping", {is_type<Type::dict>, ""}},
+      {"iterable", {iterable, ""}},
+      {"sequence", {sequence, ""}},
+      {"callable", {callable, "*"}},
+      {"sameas", {[](M&, const V& v, A& a) { return v.same(other(a)); }, "other"}},
+      {"odd", {[](M& m, const V& v, A&) { return parity(m, v, 1); }, ""}},
+      {"even", {[](M& m, const V& v, A&) { return parity(m, v, 0); }, ""}},
+      {"divisibleby", {divisible, "num"}},
+      {"lower", {[](M& m, const V& v, A&) { return is_lower(m.text(v)); }, ""}},
+      {"upper", {[](M& m, const V& v, A&) { return is_upper(m.text(v)); }, ""}},
+      {"escaped", {[](M&, const V& v, A&) { return v.is_markup(); }, ""}},
+      {"filter",
+       {[](M&, const V& v, A&) {
+          return require_hashable(v), v.is(Type::string) && find_filter(v.string());
+        },
+        ""}},
+      {"test",
+       {[](M&, const V& v, A&) {
+          return require_hashable(v), v.is(Type::string) && find_test(v.string());
+        },
+        ""}},
+      {"in", {relation<'i'>, "seq"}},
+      {"eq", {relation<'='>, "/ other"}},
+      {"equalto", {relation<'='>, "/ other"}},
+      {"==", {relation<'='>, "/ other"}},
+      {"ne", {relation<'!'>, "/ other"}},
+      {"!=", {relation<'!'>, "/ other"}},
+      {"lt", {relation<'<'>, "/ other"}},
+      {"lessthan", {relation<'<'>, "/ other"}},
+      {"<", {relation<'<'>, "/ other"}},
+      {"gt", {relation<'>'>, "/ other"}},
+      {"greaterthan", {relation<'>'>, "/ other"}},
+      {">", {relation<'>'>, "/ other"}},
+      {"le", {relation<'l'>, "/ other"}},
+      {"<=", {relation<'l'>, "/ other"}},
+      {"ge", {relation<'g'>, "/ other"}},
+      {">=", {relation<'g'>, "/ other"}},
+  };
+  return tests;
+}
+
+}  // namespace
+
+const Test* find_test(std::string_view name) {
+  const auto found = table().find(name);
+  return found == table().end() ? nullptr : &found->second;
+}
+
+}  // namespace troupe::engine::jinja

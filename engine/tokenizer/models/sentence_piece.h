@@ -1,0 +1,50 @@
+// A SentencePiece model, encoded by the SentencePiece library itself and decoded as it decodes.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/tokenizer/decoders/decoder.h"
+#include "engine/tokenizer/formats/sentence_piece_file.h"
+#include "engine/tokenizer/models/model.h"
+
+namespace troupe::engine::tokenizer {
+
+class SentencePiece : public Model {
+ public:
+  /// From the bytes of a tokenizer.model. `prefix_everywhere`: the space that the model puts before
+  /// a text also comes before what follows an added token (transformers' "legacy").
+  /// Errc::bad_input, unsupported.
+  static Result<std::unique_ptr<SentencePiece>> read(const std::string& bytes,
+                                                     bool prefix_everywhere,
+                                                     std::string_view where);
+  ~SentencePiece() override;
+
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  std::unique_ptr<Workspace> make_workspace() const override {
+    return std::make_unique<Workspace>();
+  }
+  /// `word` is a whole stretch of text as it came.
+  void encode(std::string_view word, Workspace& workspace,
+              std::vector<TokenId>& out) const override;
+
+  const SentencePieceFile& file() const { return file_; }
+  /// The library's own roles; -1: none.
+  struct Roles {
+    TokenId unk, bos, eos, pad;
+  };
+  Roles roles() const;
+  /// The decoder of these pieces; this model outlives it.
+  DecoderChain decoders() const;
+
+ private:
+  struct Library;
+  explicit SentencePiece(SentencePieceFile file);
+  SentencePieceFile file_;
+  Vocabulary vocabulary_;
+  TokenId unknown_ =
+      0;  ///< the piece of that type: unk_id() of the library asks for its usual name, too
+  std::unique_ptr<Library> library_;
+};
+
+}  // namespace troupe::engine::tokenizer

@@ -1,0 +1,25 @@
+// The simplest model: a word is a token, or it is the unknown token.
+#pragma once
+
+#include "engine/tokenizer/models/model.h"
+
+namespace troupe::engine::tokenizer {
+
+class WordLevel : public Model {
+ public:
+  /// "unk_token" may be absent from the vocabulary; then encode throws Failure (Errc::bad_input)
+  /// for words that are, too.
+  static Result<std::unique_ptr<Model>> from_json(const Json& model, std::string_view where);
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  std::unique_ptr<Workspace> make_workspace() const override {
+    return std::make_unique<Workspace>();
+  }
+  void encode(std::string_view word, Workspace& workspace,
+              std::vector<TokenId>& out) const override;
+
+ private:
+  Vocabulary vocabulary_;
+  TokenId unknown_ = -1;
+};
+
+}  // namespace troupe::engine::tokenizer

@@ -1,0 +1,91 @@
+// UnicodeScripts and FixedLength: words of one script, words of so many characters (Hugging Face
+// tokenizers, pre_tokenizers/).
+#include <unicode/uchar.h>
+#include <unicode/uscript.h>
+
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/base/utf8.h"
+#include "engine/tokenizer/pre_tokenizers/pre_tokenizer.h"
+
+namespace troupe::engine::tokenizer {
+namespace {
+
+constexpr int any_script = -1;
+
+// SentencePiece's rules: kana count as Han, a space belongs to any script. The library's table is
+// that of Unicode 9: what is younger belongs to any script, too.
+int script_of(char32_t c) {
+  if (c == ' ') return any_script;
+  if (c == 0x30FC) return USCRIPT_HAN;
+  if (c == 0x589 || c == 0x61C) return USCRIPT_COMMON;  // are of one script since
+  UVersionInfo age;
+  u_charAge(static_cast<UChar32>(c), age);
+  if (age[0] == 0 || age[0] > 9) return any_script;
+  UErrorCode status = U_ZERO_ERROR;
+  const int script = uscript_getScript(static_cast<UChar32>(c), &status);
+  if (script == USCRIPT_UNKNOWN) return any_script;
+  return script == USCRIPT_HIRAGANA || script == USCRIPT_KATAKANA ? USCRIPT_HAN : script;
+}
+
+/// Cuts where the script changes. What comes before the first character with a script of its own is
+/// dropped, as in the library.
+class UnicodeScripts : public PreTokenizer {
+ public:
+  void apply(Pieces& pieces) const override {
+    std::vector<Range> words;
+    for (const Range& word : pieces.words) {
+      int last = any_script;
+      for (std::size_t at = word.begin; at < word.end;) {
+        const CodePoint point = code_point_at(pieces.text, at);
+        const int script = script_of(point.value);
+        if (script != any_script && script != last) {
+          if (last != any_script) words.back().end = at;
+          words.push_back({at, word.end});
+          last = script;
+        }
+        at += point.size;
+      }
+    }
+    pieces.words = std::move(words);
+  }
+};
+
+class FixedLength : public PreTokenizer {
+ public:
+  explicit FixedLength(std::size_t length) : length_(length) {}
+  void apply(Pieces& pieces) const override {
+    std::vector<Range> words;
+    for (const Range& word : pieces.words) {
+      std::size_t left = 0;
+      for (std::size_t at = word.begin; at < word.end; --left) {
+        if (left == 0) words.push_back({at, at}), left = length_;
+        words.back().end = at += utf8_length(pieces.text[at]);
+      }
+    }
+    pieces.words = std::move(words);
+  }
+
+ private:
+  std::size_t length_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PreTokenizer>> make_script_splitter(const std::string& type,
+                                                           const Json& options,
+                                                           std::string_view where) {
+  if (type == "UnicodeScripts") return std::make_unique<UnicodeScripts>();
+  if (type != "FixedLength") return nullptr;
+  std::int64_t length = 5;
+  if (options.find("length")) {
+    auto given = get_integer(options, "length", where);
+    RETURN_IF_ERROR(given);
+    length = *given;
+  }
+  if (length < 1)
+    return fail(Errc::bad_input, cat(where, ": \"length\" must be at least 1, found ", length));
+  return std::make_unique<FixedLength>(static_cast<std::size_t>(length));
+}
+
+}  // namespace troupe::engine::tokenizer
