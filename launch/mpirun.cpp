@@ -29,23 +29,23 @@ class Rank {
   explicit Rank(const RunConfig& config)
       : config_(config),
         world_(value_or_throw(transports::mpi::mpi_world())),
-        line_(std::make_shared<group::Line>(split())) {}
+        channel_(std::make_shared<group::GroupChannel>(split())) {}
 
   bool leads() const { return world_->rank() == 0; }
-  const std::shared_ptr<group::Line>& line() const { return line_; }
+  const std::shared_ptr<group::GroupChannel>& channel() const { return channel_; }
 
   /// `session` is there on rank 0. What it refuses, every rank throws.
   void begin(std::optional<Session>& session) {
-    line_->together("taking the output directory", [&] {
+    channel_->run_on_all_ranks("taking the output directory", [&] {
       if (leads()) session.emplace(config_);
     });
     from_ = engine::parallel::gather_strings(*world_, session ? session->from() : "",
                                              "the checkpoint to go on from")
                 .front();
-    line_->together("beginning the profile", [&] {
+    channel_->run_on_all_ranks("beginning the profile", [&] {
       if (leads()) profile_.emplace(config_, "", true);
     });
-    line_->together("joining the profile", [&] {
+    channel_->run_on_all_ranks("joining the profile", [&] {
       if (!leads()) profile_.emplace(config_, "", false);
     });
     output_ = session ? &session->output() : nullptr;
@@ -64,11 +64,11 @@ class Rank {
   }
 
   void follow() {
-    group::Followed followed;
+    group::HandlerTable handlers;
     for_each_role([&]<Role R>() {
-      if (made<R>()) followed.add(std::string(role_entry<R>().name), *made<R>());
+      if (made<R>()) handlers.add(std::string(role_entry<R>().name), *made<R>());
     });
-    group::follow(*line_, followed);
+    handlers.serve(*channel_);
   }
 
   RunProfile& profile() { return *profile_; }
@@ -87,7 +87,7 @@ class Rank {
   template <Role R>
   void make() {
     constexpr const auto& entry = role_entry<R>();
-    line_->together(cat("making the ", entry.name), [&] {
+    channel_->run_on_all_ranks(cat("making the ", entry.name), [&] {
       auto mesh = value_or_throw(Mesh::create(split(), entry.sharing == Sharing::grid
                                                            ? policy_grid(config_)
                                                            : Grid{.dp = world_->size()}));
@@ -106,7 +106,7 @@ class Rank {
   const RunConfig& config_;
   std::optional<RunProfile> profile_;
   std::unique_ptr<engine::parallel::Communicator> world_;
-  std::shared_ptr<group::Line> line_;
+  std::shared_ptr<group::GroupChannel> channel_;
   std::string from_;
   const engine::checkpoint::DirectoryLock* output_ = nullptr;
   std::shared_ptr<TextModel> text_;
@@ -119,10 +119,10 @@ class Leader final : public Cast {
   RoleRef<R> spawn() {
     const std::string name(role_entry<R>().name);
     if constexpr (!RoleEntryOf<R>::has_model)
-      return node_.spawn(name, role_entry<R>().make(session_.config()), {.lane = name});
+      return node_.spawn(name, role_entry<R>().make(session_.config()), {.executor = name});
     else
       return node_.spawn(name, std::make_unique<group::Sharded<Housed<RoleActor<R>>>>(
-                                   name, rank_.line(), std::move(rank_.made<R>())));
+                                   name, rank_.channel(), std::move(rank_.made<R>())));
   }
 
  public:

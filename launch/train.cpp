@@ -57,7 +57,7 @@ class Process final : public Cast {
     const std::string name(entry.name);
     const RunConfig& config = session_.config();
     if constexpr (!RoleEntryOf<R>::has_model) {
-      return node_.spawn(name, entry.make(config), {.lane = name});
+      return node_.spawn(name, entry.make(config), {.executor = name});
     } else {
       const auto grid = policy_grid(config);
       if (entry.sharing != Sharing::grid || grid.ranks() == 1)

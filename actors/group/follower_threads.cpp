@@ -6,7 +6,7 @@ namespace troupe::actors::group {
 
 using engine::parallel::Communicator;
 
-ThreadFollowers::ThreadFollowers(int ranks, engine::parallel::ThreadGroupOptions options,
+FollowerThreads::FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions options,
                                  const std::function<void(Communicator& world)>& work) {
   engine::parallel::ThreadGroup group(ranks, options);
   leader_ = group.rank(0);
@@ -21,7 +21,7 @@ ThreadFollowers::ThreadFollowers(int ranks, engine::parallel::ThreadGroupOptions
     });
 }
 
-ThreadFollowers::~ThreadFollowers() {
+FollowerThreads::~FollowerThreads() {
   leader_.reset();
   for (auto& thread : threads_) thread.join();
 }

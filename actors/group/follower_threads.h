@@ -1,4 +1,4 @@
-// ThreadFollowers: the threads of ranks 1 .. n-1 of a group that lives in one process.
+// FollowerThreads: the threads of ranks 1 .. n-1 of a group that lives in one process.
 #pragma once
 
 #include <functional>
@@ -10,16 +10,16 @@
 
 namespace troupe::actors::group {
 
-class ThreadFollowers {
+class FollowerThreads {
  public:
   /// Runs `work` on a thread for each rank but 0. An exception that leaves it ends the group with
   /// its words.
-  ThreadFollowers(int ranks, engine::parallel::ThreadGroupOptions options,
+  FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions options,
                   const std::function<void(engine::parallel::Communicator& world)>& work);
   /// Joins. Their work must be at its end, or about to hear that it is; a leader that dies on the
   /// way here ends the group by leaving it.
-  ~ThreadFollowers();
-  ThreadFollowers(const ThreadFollowers&) = delete;
+  ~FollowerThreads();
+  FollowerThreads(const FollowerThreads&) = delete;
 
   /// Rank 0's communicator.
   engine::parallel::Communicator& leader() { return *leader_; }

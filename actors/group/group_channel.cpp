@@ -17,8 +17,8 @@ namespace {
 using transports::wire::Part;
 
 constexpr auto waiting = "the next message of the group's leader";
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;  // of one message: more is no message
-constexpr std::size_t most_words = 4096;
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 40;  // of one message: more is no message
+constexpr std::size_t max_error_bytes = 4096;
 
 /// What followers wait for: how much is coming. All zero: the end.
 struct Announcement {
@@ -32,7 +32,7 @@ std::span<std::byte> bytes_of(auto& values) {
 /// The outcome of a rank as it travels: nothing, or the kind of its error and the words.
 std::string packed(const std::optional<Error>& error) {
   if (!error) return {};
-  return static_cast<char>(error->code) + error->what.substr(0, most_words);
+  return static_cast<char>(error->code) + error->what.substr(0, max_error_bytes);
 }
 
 Error unpacked(const std::string& text) {
@@ -53,10 +53,11 @@ std::optional<Error> first_error(const std::vector<std::string>& outcomes) {
 
 }  // namespace
 
-Line::Line(std::unique_ptr<engine::parallel::Communicator> own) : own_(std::move(own)) {
+GroupChannel::GroupChannel(std::unique_ptr<engine::parallel::Communicator> own)
+    : own_(std::move(own)) {
 }
 
-Line::~Line() {
+GroupChannel::~GroupChannel() {
   if (ended_ || rank() != 0 || size() == 1) return;
   std::array<Announcement, 1> end{};
   try {
@@ -65,16 +66,16 @@ Line::~Line() {
   }
 }
 
-Line::Turn::Turn(Line& line) : line_(line) {
-  check(!line_.busy_.exchange(true), "the actors of one group share an engine lane");
+GroupChannel::ExclusiveCall::ExclusiveCall(GroupChannel& channel) : channel_(channel) {
+  check(!channel_.busy_.exchange(true), "the actors of one group share an engine executor");
 }
 
-void Line::lost(std::string_view words) {
+void GroupChannel::lost(std::string_view words) {
   ended_ = true;
   throw Bug(cat("the group has ended: ", words));
 }
 
-void Line::send(const Call& call) {
+void GroupChannel::send(const GroupCall& call) {
   const auto& [header, parts] = call.body;
   check(!call.actor.empty() && !call.type.empty(),
         "a message of a group names its actor and its type");
@@ -95,21 +96,22 @@ void Line::send(const Call& call) {
   }
 }
 
-std::optional<Call> Line::next() {
+std::optional<GroupCall> GroupChannel::next() {
   try {
     std::array<Announcement, 1> size{};
     own_->broadcast_idle(bytes_of(size), 0, waiting);
     const auto [actor, type, header, parts] = size[0];
     if (actor == 0) return std::nullopt;
-    check(actor + type + header <= most_bytes && parts <= transports::wire::most_parts,
+    check(actor + type + header <= max_bytes && parts <= transports::wire::most_parts,
           "a message of the leader has a sane size");
     std::string names(actor + type + header, '\0');
     own_->broadcast(bytes_of(names), 0, waiting);
     std::vector<std::uint64_t> lengths(parts);
     own_->broadcast(bytes_of(lengths), 0, waiting);
-    Call call{names.substr(0, actor), names.substr(actor, type), {names.substr(actor + type), {}}};
+    GroupCall call{
+        names.substr(0, actor), names.substr(actor, type), {names.substr(actor + type), {}}};
     for (const std::uint64_t length : lengths) {
-      check(length <= most_bytes, "a part of the leader's message has a sane size");
+      check(length <= max_bytes, "a part of the leader's message has a sane size");
       const auto place = std::make_shared_for_overwrite<std::byte[]>(length);
       own_->broadcast({place.get(), length}, 0, call.type);
       call.body.parts.push_back({place, place.get(), length});
@@ -120,7 +122,7 @@ std::optional<Call> Line::next() {
   }
 }
 
-void Line::together(std::string_view what, const std::function<void()>& work) {
+void GroupChannel::run_on_all_ranks(std::string_view what, const std::function<void()>& work) {
   std::optional<Error> mine;
   try {
     work();
@@ -134,7 +136,7 @@ void Line::together(std::string_view what, const std::function<void()>& work) {
   std::vector<std::string> outcomes;
   try {
     outcomes = engine::parallel::gather_strings(
-        *own_, packed(mine), cat("the outcome of '", what, "'"), (most_words + 1) * size());
+        *own_, packed(mine), cat("the outcome of '", what, "'"), (max_error_bytes + 1) * size());
   } catch (const Failure& failure) {
     // Nobody else hears of it any more. (A closed group is no news: the words of whoever ended it
     // are on their way.)

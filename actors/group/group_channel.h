@@ -1,4 +1,4 @@
-// Line: what the leader of a group (rank 0) and its followers say to each other between the
+// GroupChannel: what the leader of a group (rank 0) and its followers say to each other between the
 // collectives of their work: which message is next, and how it went.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace troupe::actors::group {
 
 /// A message as the leader passes it on.
-struct Call {
+struct GroupCall {
   std::string actor;  ///< of all that share the group, the one that it is for
   std::string type;   ///< the message's name
   transports::wire::WireBody body;
@@ -23,40 +23,40 @@ struct Call {
 
 /// One a rank and group. When the communicator fails, the group has ended: whoever notices throws
 /// Bug with the words of the rank that ended it, since an actor cannot go on with a part of itself.
-class Line {
+class GroupChannel {
  public:
   /// `own` is used for nothing else (world.split(0, world.rank())): a rank that failed early waits
   /// here, and its words are not taken for the data of a collective that the others are in.
-  explicit Line(std::unique_ptr<engine::parallel::Communicator> own);
+  explicit GroupChannel(std::unique_ptr<engine::parallel::Communicator> own);
   /// The leader's tells the followers to end.
-  ~Line();
-  Line(const Line&) = delete;
+  ~GroupChannel();
+  GroupChannel(const GroupChannel&) = delete;
 
   int rank() const { return own_->rank(); }
   int size() const { return own_->size(); }
 
   /// Leader: held while a message is passed on and handled. A second one at the same time is a Bug:
-  /// the actors of one group share an engine lane.
-  class Turn {
+  /// the actors of one group share an engine executor.
+  class ExclusiveCall {
    public:
-    explicit Turn(Line& line);
-    ~Turn() { line_.busy_ = false; }
-    Turn(const Turn&) = delete;
+    explicit ExclusiveCall(GroupChannel& channel);
+    ~ExclusiveCall() { channel_.busy_ = false; }
+    ExclusiveCall(const ExclusiveCall&) = delete;
 
    private:
-    Line& line_;
+    GroupChannel& channel_;
   };
 
   /// Leader: every follower's next() returns this.
-  void send(const Call& call);
+  void send(const GroupCall& call);
   /// Follower: the leader's next message; naps until it comes. Nothing: the leader has ended.
-  std::optional<Call> next();
+  std::optional<GroupCall> next();
 
   /// Every rank: runs `work`, then hears how it went on the others. Throws Failure on all ranks
   /// when it was thrown on any: the words of the first rank that failed, with its number unless all
   /// say the same. Any other exception ends the group. The collectives of `work` are its own: a
   /// rank that fails while others wait for it in one is missed there when the deadline passes.
-  void together(std::string_view what, const std::function<void()>& work);
+  void run_on_all_ranks(std::string_view what, const std::function<void()>& work);
 
  private:
   [[noreturn]] void lost(std::string_view words);

@@ -4,19 +4,20 @@
 
 namespace troupe::actors::group {
 
-void follow(Line& line, const Followed& followed) {
-  while (const std::optional<Call> call = line.next()) {
+void HandlerTable::serve(GroupChannel& channel) const {
+  while (const std::optional<GroupCall> call = channel.next()) {
     try {
-      const auto actor = followed.works_.find(call->actor);
-      if (actor != followed.works_.end() && actor->second.contains(call->type)) {
-        actor->second.find(call->type)->second(line, *call);
+      const auto actor = actors_.find(call->actor);
+      if (actor != actors_.end() && actor->second.contains(call->type)) {
+        actor->second.find(call->type)->second(channel, *call);
       } else {
-        line.together(call->type, [&] {
+        channel.run_on_all_ranks(call->type, [&] {
           throw Failure(Error{Errc::not_found, cat("there is no actor '", call->actor,
                                                    "' that handles '", call->type, "'")});
         });
       }
-    } catch (const Failure&) {  // of some rank; all have heard it, and the leader answers with it
+    } catch (const Failure&) {
+      // run_on_all_ranks() throws it on every rank; the leader replies with it.
     }
   }
 }

@@ -1,4 +1,4 @@
-// Followed: the actors that a follower runs, by name; and the loop in which it runs them.
+// HandlerTable: the actors of a follower rank by name, and the loop that runs their handlers.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ typename M::Reply answer_of(A& actor, M message) {
     return actor.on(std::move(message));
 }
 
-class Followed {
+class HandlerTable {
  public:
   /// `actor` outlives this. Its name is the one that the leader's Sharded has.
   template <class A>
@@ -37,35 +37,35 @@ class Followed {
     add_all(name, actor, typename A::Handled{});
   }
 
+  /// Handles the leader's messages until the leader ends the group. The leader reports the errors
+  /// of handlers. Throws Bug, with the message of the rank that failed, when the group ended
+  /// otherwise.
+  void serve(GroupChannel& channel) const;
+
  private:
-  friend void follow(Line& line, const Followed& followed);
-  using Work = std::function<void(Line& line, const Call& call)>;
+  using Handler = std::function<void(GroupChannel& channel, const GroupCall& call)>;
 
   template <class A, Message... Ms>
   void add_all(const std::string& name, A& actor, Messages<Ms...>) {
     static_assert((Computes<A, Ms> && ...),
                   "actors of a group have compute handlers only, for messages that can be encoded");
-    check(!works_.contains(name), "two actors of a group have the same name");
-    (works_[name].emplace(
-         std::string(Ms::name),
-         [&actor](Line& line, const Call& call) { run<A, Ms>(line, actor, call); }),
+    check(!actors_.contains(name), "two actors of a group have the same name");
+    (actors_[name].emplace(std::string(Ms::name),
+                           [&actor](GroupChannel& channel, const GroupCall& call) {
+                             run<A, Ms>(channel, actor, call);
+                           }),
      ...);
   }
   template <class A, class M>
-  static void run(Line& line, A& actor, const Call& call) {
+  static void run(GroupChannel& channel, A& actor, const GroupCall& call) {
     M message{};
-    line.together(call.type, [&] {
+    channel.run_on_all_ranks(call.type, [&] {
       message = transports::wire::decode<M>(call.body, cat("message '", call.type, "'"));
     });
-    line.together(call.type, [&] { answer_of(actor, std::move(message)); });
+    channel.run_on_all_ranks(call.type, [&] { answer_of(actor, std::move(message)); });
   }
 
-  std::map<std::string, std::map<std::string, Work>> works_;
+  std::map<std::string, std::map<std::string, Handler>> actors_;
 };
-
-/// The life of a follower: handles what the leader passes on, until it ends. Errors of handlers are
-/// the leader's to answer. Throws Bug when the group ended in another way, with the words of the
-/// rank that ended it.
-void follow(Line& line, const Followed& followed);
 
 }  // namespace troupe::actors::group

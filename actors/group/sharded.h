@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "actors/group/handler_table.h"
-#include "actors/group/group_channel.h"
 #include "actors/group/follower_threads.h"
+#include "actors/group/group_channel.h"
+#include "actors/group/handler_table.h"
 #include "actors/runtime/actor_ref.h"
 #include "engine/parallel/grid.h"
 
@@ -22,25 +22,26 @@ class Sharded {
  public:
   using Handled = typename A::Handled;
 
-  /// Rank 0's A. `followers`, when given, is destroyed after the line has told them to end.
-  Sharded(std::string name, std::shared_ptr<Line> line, std::unique_ptr<A> actor,
-          std::unique_ptr<ThreadFollowers> followers = nullptr)
+  /// Rank 0's A. `followers`, when given, is destroyed after the channel has told them to end.
+  Sharded(std::string name, std::shared_ptr<GroupChannel> channel, std::unique_ptr<A> actor,
+          std::unique_ptr<FollowerThreads> followers = nullptr)
       : name_(std::move(name)),
         followers_(std::move(followers)),
-        line_(std::move(line)),
+        channel_(std::move(channel)),
         actor_(std::move(actor)) {}
 
   template <class M>
   requires Computes<A, M> Result<typename M::Reply> on(M message) {
     using Reply = typename M::Reply;
-    const Line::Turn turn(*line_);
-    if (line_->size() > 1) send(message);
+    const GroupChannel::ExclusiveCall turn(*channel_);
+    if (channel_->size() > 1) send(message);
     if constexpr (std::is_void_v<Reply>) {
-      line_->together(M::name, [&] { answer_of(*actor_, std::move(message)); });
+      channel_->run_on_all_ranks(M::name, [&] { answer_of(*actor_, std::move(message)); });
       return {};
     } else {
       std::optional<Reply> reply;
-      line_->together(M::name, [&] { reply.emplace(answer_of(*actor_, std::move(message))); });
+      channel_->run_on_all_ranks(M::name,
+                                 [&] { reply.emplace(answer_of(*actor_, std::move(message))); });
       return std::move(*reply);
     }
   }
@@ -51,14 +52,14 @@ class Sharded {
   void send(const M& message) {
     // The encoded parts point into the message, which stays where it is until all have them.
     const auto nobody = std::shared_ptr<const void>(std::shared_ptr<const void>(), &message);
-    line_->send({name_, std::string(M::name), transports::wire::encode(message, nobody)});
-    line_->together(M::name, [] {});
+    channel_->send({name_, std::string(M::name), transports::wire::encode(message, nobody)});
+    channel_->run_on_all_ranks(M::name, [] {});
   }
 
   std::string name_;
-  std::unique_ptr<ThreadFollowers>
-      followers_;  // before the line: it is joined after the line's end
-  std::shared_ptr<Line> line_;
+  std::unique_ptr<FollowerThreads>
+      followers_;  // before the channel: it is joined after the channel's end
+  std::shared_ptr<GroupChannel> channel_;
   std::unique_ptr<A> actor_;
 };
 
@@ -71,26 +72,26 @@ Result<std::unique_ptr<Sharded<A>>> shard_over_threads(
     engine::parallel::ThreadGroupOptions options = {}) {
   using engine::parallel::Communicator, engine::parallel::Mesh;
   RETURN_IF_ERROR(engine::parallel::check_fits(grid, grid.ranks()));
-  const auto built = [make, grid](Communicator& world, Line& line) {
+  const auto built = [make, grid](Communicator& world, GroupChannel& channel) {
     std::unique_ptr<A> actor;
-    line.together("making the actor", [&] {
+    channel.run_on_all_ranks("making the actor", [&] {
       actor = make(value_or_throw(Mesh::create(world.split(0, world.rank()), grid)));
     });
     return actor;
   };
   const auto work = [name, built](Communicator& world) {
-    Line line(world.split(0, world.rank()));
-    const std::unique_ptr<A> actor = built(world, line);
-    Followed followed;
-    followed.add(name, *actor);
-    follow(line, followed);
+    GroupChannel channel(world.split(0, world.rank()));
+    const std::unique_ptr<A> actor = built(world, channel);
+    HandlerTable handlers;
+    handlers.add(name, *actor);
+    handlers.serve(channel);
   };
   try {
-    auto followers = std::make_unique<ThreadFollowers>(grid.ranks(), options, work);
+    auto followers = std::make_unique<FollowerThreads>(grid.ranks(), options, work);
     Communicator& world = followers->leader();
-    auto line = std::make_shared<Line>(world.split(0, world.rank()));
-    auto actor = built(world, *line);
-    return std::make_unique<Sharded<A>>(name, std::move(line), std::move(actor),
+    auto channel = std::make_shared<GroupChannel>(world.split(0, world.rank()));
+    auto actor = built(world, *channel);
+    return std::make_unique<Sharded<A>>(name, std::move(channel), std::move(actor),
                                         std::move(followers));
   } catch (const Failure& failure) {
     return fail(failure);

@@ -7,16 +7,16 @@
 
 namespace troupe::actors {
 
-Outcome outcome_of_current_exception(const std::string& who, const std::string& type) {
-  Ending ending = ending_of_current_exception();
+HandlerOutcome failed_handler(const std::string& who, const std::string& type) {
+  CaughtException ending = caught_exception();
   if (ending.failure) return {fail(std::move(*ending.failure)), std::nullopt};
   std::string words = cat(who, " died handling '", type, "': ", *ending.bug);
   return {fail(Errc::internal, words), words};
 }
 
-Error not_handled(const Cell& cell, const std::string& who, const std::string& type) {
+Error not_handled(const ActorState& actor, const std::string& who, const std::string& type) {
   std::vector<std::string> known;
-  for (const auto& [name, handler] : cell.behavior) known.push_back(name);
+  for (const auto& [name, handler] : actor.behavior) known.push_back(name);
   return {Errc::unsupported,
           cat(who, " does not handle '", quote(type), "'; it handles: ", join(known, ", "))};
 }

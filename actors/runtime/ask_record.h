@@ -1,4 +1,4 @@
-// Answered: the history of one ask, for whoever draws who worked and who waited.
+// AskRecord: the history of one ask, for whoever draws who worked and who waited.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace troupe::actors {
 
 /// Times in nanoseconds of the steady clock, which the processes of one host share. asked <= began
 /// <= ended <= answered.
-struct Answered {
+struct AskRecord {
   transports::Address by;
   std::string type;        ///< the message's name
   std::int64_t asked = 0;  ///< when it left

@@ -32,7 +32,8 @@ std::string seconds(Duration duration) {
 
 std::shared_ptr<ReplyState> Asker::add(Duration deadline, Result<Body> at_deadline) {
   check(control_.inside(),
-        "ask() and after() are for coroutines on the node's control lane; an engine handler cannot "
+        "ask() and after() are for coroutines on the node's control executor; an engine handler "
+        "cannot "
         "ask");
   check(deadline > Duration::zero() && deadline <= std::chrono::hours(24 * 30),
         "a deadline is more than 0 and at most 30 days");
@@ -83,7 +84,7 @@ std::shared_ptr<ReplyState> Asker::after(Duration delay) {
 bool Asker::answer(Frame frame) {
   const auto ask = asks_.find(frame.id);
   if (ask == asks_.end()) return false;
-  witness(frame, ask->second.asked);
+  notify_observer(frame, ask->second.asked);
   if (frame.kind == transports::Kind::reply) {
     finish(frame.id, std::move(frame.body));
   } else {
@@ -93,16 +94,16 @@ bool Asker::answer(Frame frame) {
   return true;
 }
 
-void Asker::witness(const Frame& answer, std::int64_t asked) const {
-  if (!witness_) return;
-  witness_({answer.from, answer.type, asked, answer.began, answer.ended,
-            nanoseconds(scheduler_.now()), answer.kind == transports::Kind::error});
+void Asker::notify_observer(const Frame& answer, std::int64_t asked) const {
+  if (!observer_) return;
+  observer_({answer.from, answer.type, asked, answer.began, answer.ended,
+             nanoseconds(scheduler_.now()), answer.kind == transports::Kind::error});
 }
 
 void Asker::forget(std::uint64_t id) {
   const auto ask = asks_.find(id);
   if (ask == asks_.end()) return;
-  check(control_.inside(), "a Reply is destroyed on the control lane of its node");
+  check(control_.inside(), "a Reply is destroyed on the control executor of its node");
   control_.cancel(ask->second.timer);
   asks_.erase(ask);
 }

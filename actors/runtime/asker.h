@@ -1,5 +1,5 @@
 // Asker: the table of asks in flight of one node, with their deadlines. Lives on the node's control
-// lane.
+// executor.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,13 @@ namespace troupe::actors {
 
 class Asker : public std::enable_shared_from_this<Asker> {
  public:
-  Asker(std::string node, Scheduler& scheduler, Lane& control, transports::Transport& transport)
+  Asker(std::string node, Scheduler& scheduler, Executor& control, transports::Transport& transport)
       : node_(std::move(node)), scheduler_(scheduler), control_(control), transport_(transport) {}
 
   /// Called for each answer that somebody waited for.
-  void set_witness(std::function<void(const Answered&)> witness) { witness_ = std::move(witness); }
+  void set_observer(std::function<void(const AskRecord&)> observer) {
+    observer_ = std::move(observer);
+  }
   void set_incarnation(std::uint64_t incarnation) { next_id_ = incarnation << 40; }
 
   /// Sends now. Whatever happens, the state gets an outcome by the deadline (more than 0, at most
@@ -46,18 +48,18 @@ class Asker : public std::enable_shared_from_this<Asker> {
     TimerId timer;
     std::int64_t asked = 0;
   };
-  void witness(const transports::Frame& answer, std::int64_t asked) const;
+  void notify_observer(const transports::Frame& answer, std::int64_t asked) const;
   std::shared_ptr<ReplyState> add(Duration deadline, Result<transports::Body> at_deadline);
   void finish(std::uint64_t id, Result<transports::Body> outcome);
 
   std::string node_;
   Scheduler& scheduler_;
-  Lane& control_;
+  Executor& control_;
   transports::Transport& transport_;
   std::uint64_t next_id_ = 0;
   std::map<std::uint64_t, Ask> asks_;
   std::optional<Error> ended_;
-  std::function<void(const Answered&)> witness_;
+  std::function<void(const AskRecord&)> observer_;
 };
 
 }  // namespace troupe::actors

@@ -15,8 +15,9 @@ namespace troupe::actors {
 
 /// Exactly one of the two is set.
 struct Handler {
-  std::function<transports::Body(transports::Body)> compute;         ///< runs on the engine lane
-  std::function<Task<transports::Body>(transports::Body)> converse;  ///< runs on the control lane
+  std::function<transports::Body(transports::Body)> compute;  ///< runs on the engine executor
+  std::function<Task<transports::Body>(transports::Body)>
+      run_async;  ///< runs on the control executor
 };
 
 /// Owns the actor (the handlers share it). Throws Failure for the world's errors and Bug for ours,
@@ -38,7 +39,7 @@ transports::Body compute(A& actor, transports::Body body) {
 }
 
 template <class A, class M>
-Task<transports::Body> converse(A& actor, transports::Body body) {
+Task<transports::Body> run_async(A& actor, transports::Body body) {
   M message = body.take<M>();
   Task<typename M::Reply> handling = actor.on(std::move(message));
   if constexpr (std::is_void_v<typename M::Reply>) {
@@ -54,8 +55,8 @@ template <class M, class A>
 requires Handles<A, M> Handler handler_of(const std::shared_ptr<A>& actor) {
   Handler handler;
   if constexpr (std::is_same_v<decltype(actor->on(std::declval<M>())), Task<typename M::Reply>>)
-    handler.converse = [actor](transports::Body body) {
-      return converse<A, M>(*actor, std::move(body));
+    handler.run_async = [actor](transports::Body body) {
+      return run_async<A, M>(*actor, std::move(body));
     };
   else
     handler.compute = [actor](transports::Body body) {

@@ -4,8 +4,8 @@
 
 namespace troupe::actors {
 
-Ending ending_of_current_exception() {
-  Ending ending;
+CaughtException caught_exception() {
+  CaughtException ending;
   try {
     throw;
   } catch (const Failure& failure) {

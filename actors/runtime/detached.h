@@ -22,11 +22,11 @@ struct Detached {
 };
 
 /// How a task or a handler ended: no exception crosses threads, only its content.
-struct Ending {
+struct CaughtException {
   std::optional<Error> failure;    ///< it threw Failure
   std::optional<std::string> bug;  ///< it threw anything else
 };
 /// From inside a catch block.
-Ending ending_of_current_exception();
+CaughtException caught_exception();
 
 }  // namespace troupe::actors

@@ -1,5 +1,5 @@
 // Gate: counts who is inside, refuses entry once closing, and tells when the last one left (after
-// seastar's gate). For the coroutines of one control lane.
+// seastar's gate). For the coroutines of one control executor.
 #pragma once
 
 #include <coroutine>

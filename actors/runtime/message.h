@@ -30,8 +30,8 @@ concept Message = std::movable<M> && requires(M& message) {
 };
 
 /// A compute handler is a plain function (`R on(M)` or `Result<R> on(M)`), run on the actor's
-/// engine lane. A handler that asks others is a coroutine (`Task<R> on(M)`), run on the control
-/// lane; it must not compute.
+/// engine executor. A handler that asks others is a coroutine (`Task<R> on(M)`), run on the control
+/// executor; it must not compute.
 template <class A, class M>
 concept Handles = Message<M> && requires(A& actor, M message) {
   requires std::same_as<decltype(actor.on(std::move(message))), typename M::Reply> ||

@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "actors/runtime/asker.h"
 #include "actors/runtime/actor_state.h"
+#include "actors/runtime/asker.h"
 #include "actors/runtime/detached.h"
 #include "actors/runtime/duplicate_window.h"
 #include "engine/base/check.h"
@@ -21,7 +21,7 @@ using transports::Body;
 using transports::Frame;
 using transports::Kind;
 
-/// Everything but `names` and `stopped` belongs to the control lane. Jobs in flight share it.
+/// Everything but `names` and `stopped` belongs to the control executor. Jobs in flight share it.
 class Node::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(std::string node, Scheduler& where, transports::Transport& network, NodeOptions given)
@@ -29,42 +29,43 @@ class Node::Core : public std::enable_shared_from_this<Core> {
         scheduler(where),
         transport(network),
         options(std::move(given)),
-        control(where.lane(name + "/control")),
+        control(where.executor(name + "/control")),
         asker(std::make_shared<Asker>(name, where, control, network)) {
-    asker->set_witness(options.on_answered);
+    asker->set_observer(options.on_answered);
   }
 
   void receive(Frame frame);  // any thread
-  void add(std::shared_ptr<Cell> cell) { cells.emplace(cell->name, std::move(cell)); }
+  void add(std::shared_ptr<ActorState> actor) { actors.emplace(actor->name, std::move(actor)); }
   void begin_stop(std::promise<void>& when_drained);
-  void say_who_runs(Duration since_stop);
+  void log_running_handlers(Duration since_stop);
 
   const std::string name;
   Scheduler& scheduler;
   transports::Transport& transport;
   const NodeOptions options;
-  Lane& control;
+  Executor& control;
   const std::shared_ptr<Asker> asker;
-  std::map<std::string, std::shared_ptr<Cell>> cells;
+  std::map<std::string, std::shared_ptr<ActorState>> actors;
   std::atomic<std::uint64_t> unexpected = 0, duplicates = 0, refused = 0, undeliverable = 0;
 
-  std::set<std::string> names;                 // the maker's thread
-  std::vector<std::shared_ptr<Cell>> spawned;  // the maker's thread: in order
-  bool stopped = false;                        // the maker's thread
+  std::set<std::string> names;                       // the maker's thread
+  std::vector<std::shared_ptr<ActorState>> spawned;  // the maker's thread: in order
+  bool stopped = false;                              // the maker's thread
 
  private:
-  std::string path(const Cell& cell) const { return to_string(Address{name, cell.name}); }
+  std::string path(const ActorState& actor) const { return to_string(Address{name, actor.name}); }
   void deliver(Frame frame);
   Result<> accept(Frame& frame);
-  void pump(const std::shared_ptr<Cell>& cell);
-  void compute(const std::shared_ptr<Cell>& cell, Frame frame, const Handler& handler);
-  Detached converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> cell, Frame frame);
-  void complete(const std::shared_ptr<Cell>& cell, const Frame& frame, Outcome outcome);
+  void pump(const std::shared_ptr<ActorState>& actor);
+  void compute(const std::shared_ptr<ActorState>& actor, Frame frame, const Handler& handler);
+  Detached run_async(std::shared_ptr<Core> self, std::shared_ptr<ActorState> actor, Frame frame);
+  void complete(const std::shared_ptr<ActorState>& actor, const Frame& frame,
+                HandlerOutcome outcome);
   void answer(const Frame& request, Result<Body> result, std::int64_t began = 0,
               std::int64_t ended = 0);
-  void bury(Cell& cell, const std::string& last_words);
-  void empty(Cell& cell, const Error& why);
-  void look_whether_drained();
+  void mark_dead(ActorState& actor, const std::string& death_reason);
+  void empty(ActorState& actor, const Error& why);
+  void notify_if_drained();
 
   std::map<std::string, DuplicateWindow> seen;  // by asking node
   bool stopping = false;
@@ -92,82 +93,85 @@ void Node::Core::deliver(Frame frame) {
 Result<> Node::Core::accept(Frame& frame) {
   const std::string who = to_string(frame.to);
   if (stopping) return fail(Errc::closed, cat("node '", name, "' is stopping"));
-  const auto found = cells.find(frame.to.actor);
-  if (found == cells.end()) {
+  const auto found = actors.find(frame.to.actor);
+  if (found == actors.end()) {
     std::vector<std::string> known;
-    for (const auto& entry : cells) known.push_back(entry.first);
+    for (const auto& entry : actors) known.push_back(entry.first);
     return fail(Errc::not_found,
                 cat("there is no actor ", quote(who), "; on this node live: ", join(known, ", ")));
   }
-  Cell& cell = *found->second;
-  if (cell.last_words) return fail(Errc::closed, cat(who, " has ended: ", *cell.last_words));
-  if (!cell.behavior.contains(frame.type)) return fail(not_handled(cell, who, frame.type));
-  if (!cell.mailbox.push(frame)) {
+  ActorState& actor = *found->second;
+  if (actor.death_reason) return fail(Errc::closed, cat(who, " has ended: ", *actor.death_reason));
+  if (!actor.behavior.contains(frame.type)) return fail(not_handled(actor, who, frame.type));
+  if (!actor.mailbox.push(frame)) {
     ++refused;
-    return fail(Errc::full, cat(who, " refused '", frame.type, "': ", cell.mailbox.capacity(),
+    return fail(Errc::full, cat(who, " refused '", frame.type, "': ", actor.mailbox.capacity(),
                                 " messages wait already; ask it less at once"));
   }
   pump(found->second);
   return {};
 }
 
-void Node::Core::pump(const std::shared_ptr<Cell>& cell) {
-  while (cell->running < cell->at_once) {
-    std::optional<Frame> frame = cell->mailbox.pop();
+void Node::Core::pump(const std::shared_ptr<ActorState>& actor) {
+  while (actor->running < actor->max_concurrency) {
+    std::optional<Frame> frame = actor->mailbox.pop();
     if (!frame) return;
-    ++cell->running;
-    cell->handling = frame->type;
-    const Handler& handler = cell->behavior.find(frame->type)->second;
+    ++actor->running;
+    actor->handling = frame->type;
+    const Handler& handler = actor->behavior.find(frame->type)->second;
     if (handler.compute)
-      compute(cell, std::move(*frame), handler);
+      compute(actor, std::move(*frame), handler);
     else
-      converse(shared_from_this(), cell, std::move(*frame));
+      run_async(shared_from_this(), actor, std::move(*frame));
   }
 }
 
-void Node::Core::compute(const std::shared_ptr<Cell>& cell, Frame frame, const Handler& handler) {
+void Node::Core::compute(const std::shared_ptr<ActorState>& actor, Frame frame,
+                         const Handler& handler) {
   auto shared = std::make_shared<Frame>(std::move(frame));
-  cell->lane->post([self = shared_from_this(), cell, shared, &handler] {
-    auto outcome = std::make_shared<Outcome>();
+  actor->executor->post([self = shared_from_this(), actor, shared, &handler] {
+    auto outcome = std::make_shared<HandlerOutcome>();
     const Time began = self->scheduler.now();
     try {
       outcome->answer = handler.compute(std::move(shared->body));
     } catch (...) {
-      *outcome = outcome_of_current_exception(to_string(shared->to), shared->type);
+      *outcome = failed_handler(to_string(shared->to), shared->type);
     }
     outcome->began = nanoseconds(began), outcome->ended = nanoseconds(self->scheduler.now());
     self->control.post(
-        [self, cell, shared, outcome] { self->complete(cell, *shared, std::move(*outcome)); });
+        [self, actor, shared, outcome] { self->complete(actor, *shared, std::move(*outcome)); });
   });
 }
 
-Detached Node::Core::converse(std::shared_ptr<Core> self, std::shared_ptr<Cell> cell, Frame frame) {
-  Outcome outcome;
+Detached Node::Core::run_async(std::shared_ptr<Core> self, std::shared_ptr<ActorState> actor,
+                               Frame frame) {
+  HandlerOutcome outcome;
   const Time began = self->scheduler.now();
   try {
-    Task<Body> handling = cell->behavior.find(frame.type)->second.converse(std::move(frame.body));
+    Task<Body> handling = actor->behavior.find(frame.type)->second.run_async(std::move(frame.body));
     Body body = co_await handling;
     outcome.answer = std::move(body);
   } catch (...) {
-    outcome = outcome_of_current_exception(to_string(frame.to), frame.type);
+    outcome = failed_handler(to_string(frame.to), frame.type);
   }
   outcome.began = nanoseconds(began), outcome.ended = nanoseconds(self->scheduler.now());
   // Posted, so that a handler that never waits does not nest the next one of its mailbox on this
   // stack.
-  auto ended = std::make_shared<Outcome>(std::move(outcome));
+  auto ended = std::make_shared<HandlerOutcome>(std::move(outcome));
   auto shared = std::make_shared<Frame>(std::move(frame));
   self->control.post(
-      [self, cell, shared, ended] { self->complete(cell, *shared, std::move(*ended)); });
+      [self, actor, shared, ended] { self->complete(actor, *shared, std::move(*ended)); });
 }
 
-void Node::Core::complete(const std::shared_ptr<Cell>& cell, const Frame& frame, Outcome outcome) {
-  --cell->running;
-  if (outcome.last_words) bury(*cell, *outcome.last_words);
+void Node::Core::complete(const std::shared_ptr<ActorState>& actor, const Frame& frame,
+                          HandlerOutcome outcome) {
+  --actor->running;
+  if (outcome.death_reason) mark_dead(*actor, *outcome.death_reason);
   answer(frame, std::move(outcome.answer), outcome.began, outcome.ended);
   if (stopping)
-    look_whether_drained();
+    notify_if_drained();
   else
-    pump(cell);
+    pump(actor);
 }
 
 void Node::Core::answer(const Frame& request, Result<Body> result, std::int64_t began,
@@ -179,50 +183,50 @@ void Node::Core::answer(const Frame& request, Result<Body> result, std::int64_t 
     ++undeliverable;
 }
 
-void Node::Core::bury(Cell& cell, const std::string& last_words) {
-  if (cell.last_words) return;
-  cell.last_words = last_words;
-  log_error(last_words);
-  empty(cell, {Errc::closed, cat(path(cell), " has ended: ", last_words)});
-  if (options.on_death) options.on_death(Death{{name, cell.name}, last_words});
+void Node::Core::mark_dead(ActorState& actor, const std::string& death_reason) {
+  if (actor.death_reason) return;
+  actor.death_reason = death_reason;
+  log_error(death_reason);
+  empty(actor, {Errc::closed, cat(path(actor), " has ended: ", death_reason)});
+  if (options.on_death) options.on_death(Death{{name, actor.name}, death_reason});
 }
 
-void Node::Core::empty(Cell& cell, const Error& why) {
-  while (std::optional<Frame> frame = cell.mailbox.pop()) answer(*frame, fail(why));
+void Node::Core::empty(ActorState& actor, const Error& why) {
+  while (std::optional<Frame> frame = actor.mailbox.pop()) answer(*frame, fail(why));
 }
 
 void Node::Core::begin_stop(std::promise<void>& when_drained) {
   stopping = true;
   drained = &when_drained;
   asker->cancel_all({Errc::cancelled, cat("node '", name, "' is stopping")});
-  for (const auto& [unused, cell] : cells)
-    empty(*cell, {Errc::closed, cat("node '", name, "' is stopping")});
-  look_whether_drained();
+  for (const auto& [unused, actor] : actors)
+    empty(*actor, {Errc::closed, cat("node '", name, "' is stopping")});
+  notify_if_drained();
 }
 
-void Node::Core::say_who_runs(Duration since_stop) {
+void Node::Core::log_running_handlers(Duration since_stop) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_stop).count();
-  for (const auto& [unused, cell] : cells) {
-    if (cell->running > 0)
-      log_warning(cat(path(*cell), " still handles '", cell->handling, "', ", seconds,
+  for (const auto& [unused, actor] : actors) {
+    if (actor->running > 0)
+      log_warning(cat(path(*actor), " still handles '", actor->handling, "', ", seconds,
                       " s after it was asked to stop"));
   }
 }
 
-void Node::Core::look_whether_drained() {
-  for (const auto& [unused, cell] : cells) {
-    if (cell->running > 0) return;
+void Node::Core::notify_if_drained() {
+  for (const auto& [unused, actor] : actors) {
+    if (actor->running > 0) return;
   }
   if (auto* promise = std::exchange(drained, nullptr)) promise->set_value();
 }
 
 namespace {
 
-/// Runs a job on a lane and waits for its end.
-void on_lane(Scheduler& scheduler, Lane& lane, const Job& job) {
+/// Runs a job on an executor and waits for its end.
+void run_on_executor(Scheduler& scheduler, Executor& executor, const Job& job) {
   std::promise<void> promise;
   std::future<void> done = promise.get_future();
-  lane.post([&] {
+  executor.post([&] {
     job();
     promise.set_value();
   });
@@ -255,14 +259,20 @@ void Node::install(const std::string& name, Behavior behavior, Placement placeme
   check(core_->names.insert(name).second, "two actors of a node have the same name");
   bool computes = false;
   for (const auto& [unused, handler] : behavior) computes |= static_cast<bool>(handler.compute);
-  check(placement.at_once == 1 || (placement.at_once > 1 && !computes),
+  check(placement.max_concurrency == 1 || (placement.max_concurrency > 1 && !computes),
         "several messages at once need handlers that are all coroutines");
-  Lane& lane =
-      computes ? core_->scheduler.lane(core_->name + "/" + placement.lane) : core_->control;
-  auto cell = std::make_shared<Cell>(Cell{
-      name, std::move(behavior), &lane, Mailbox(placement.mailbox), placement.at_once, 0, {}, {}});
-  core_->spawned.push_back(cell);
-  core_->control.post([core = core_, cell] { core->add(cell); });
+  Executor& executor =
+      computes ? core_->scheduler.executor(core_->name + "/" + placement.executor) : core_->control;
+  auto actor = std::make_shared<ActorState>(ActorState{name,
+                                                       std::move(behavior),
+                                                       &executor,
+                                                       Mailbox(placement.mailbox),
+                                                       placement.max_concurrency,
+                                                       0,
+                                                       {},
+                                                       {}});
+  core_->spawned.push_back(actor);
+  core_->control.post([core = core_, actor] { core->add(actor); });
 }
 
 Reply<void> Node::after(Duration delay) {
@@ -287,16 +297,16 @@ void Node::stop() {
     const Duration waited = core_->scheduler.now() - began;
     if (waited - told < std::chrono::seconds(10)) return;
     told = waited;
-    core_->control.post([core = core_, waited] { core->say_who_runs(waited); });
+    core_->control.post([core = core_, waited] { core->log_running_handlers(waited); });
   });
   core_->transport.detach(core_->name);
   for (; !core_->spawned.empty(); core_->spawned.pop_back()) {
-    Cell& cell = *core_->spawned.back();
-    on_lane(core_->scheduler, *cell.lane, [&] { cell.behavior.clear(); });
+    ActorState& actor = *core_->spawned.back();
+    run_on_executor(core_->scheduler, *actor.executor, [&] { actor.behavior.clear(); });
   }
   // Behind everything that was posted before detach(): after this nothing of the node touches the
   // transport.
-  on_lane(core_->scheduler, core_->control, [&] { core_->cells.clear(); });
+  run_on_executor(core_->scheduler, core_->control, [&] { core_->actors.clear(); });
 }
 
 const std::string& Node::name() const {
@@ -305,7 +315,7 @@ const std::string& Node::name() const {
 Scheduler& Node::scheduler() const {
   return core_->scheduler;
 }
-Lane& Node::control() const {
+Executor& Node::control() const {
   return core_->control;
 }
 const std::shared_ptr<Asker>& Node::asker() const {

@@ -1,6 +1,6 @@
-// Node: a place where actors live. One control lane (mailboxes, deadlines, coroutines; heartbeats
-// tick during a step) and engine lanes on which compute handlers run. Over ThreadScheduler a lane
-// is a thread; over VirtualScheduler all is one thread.
+// Node: a place where actors live. One control executor (mailboxes, deadlines, coroutines;
+// heartbeats tick during a step) and engine executors on which compute handlers run. Over
+// ThreadScheduler an executor is a thread; over VirtualScheduler all is one thread.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,24 @@ namespace troupe::actors {
 
 /// Where an actor's compute handlers run, and how much may wait for it.
 struct Placement {
-  std::string lane = "engine";  ///< actors that name the same lane share its thread; another name:
-                                ///< work at the same time
+  std::string executor = "engine";  ///< actors that name the same executor share its thread;
+                                    ///< another name: work at the same time
   std::size_t mailbox =
       64;  ///< messages waiting beyond those being handled; one more is refused with Errc::full
-  std::size_t at_once =
+  std::size_t max_concurrency =
       1;  ///< messages handled at the same time; more than 1 only when every handler is a coroutine
 };
 
 /// An actor that ended by a mistake of ours.
 struct Death {
   transports::Address who;
-  std::string last_words;
+  std::string death_reason;
 };
 
 struct NodeOptions {
-  std::function<void(const Death&)> on_death;  ///< called on the control lane
-  std::function<void(const Answered&)>
-      on_answered;  ///< called on the control lane, for each answer to an ask of this node
+  std::function<void(const Death&)> on_death;  ///< called on the control executor
+  std::function<void(const AskRecord&)>
+      on_answered;  ///< called on the control executor, for each answer to an ask of this node
 };
 
 /// Counters since the node began; a snapshot.
@@ -59,7 +59,7 @@ class Node {
 
   /// Takes an actor in: a plain class with `using Handled = Messages<...>` and a handler on(M) for
   /// each. A name taken is a Bug. From the thread that made the node. The actor is destroyed on its
-  /// lane, in the reverse order of spawning, by stop().
+  /// executor, in the reverse order of spawning, by stop().
   template <class A>
   auto spawn(std::string name, A actor, Placement placement = {}) {
     return spawn(std::move(name), std::make_unique<A>(std::move(actor)), std::move(placement));
@@ -90,7 +90,7 @@ class Node {
 
   const std::string& name() const;
   Scheduler& scheduler() const;
-  Lane& control() const;
+  Executor& control() const;
   const std::shared_ptr<Asker>& asker() const;
   NodeStats stats() const;
 

@@ -15,7 +15,7 @@ namespace troupe::actors {
 
 class Asker;
 
-/// What a Reply and the table of asks share. Only the control lane touches it.
+/// What a Reply and the table of asks share. Only the control executor touches it.
 struct ReplyState {
   std::optional<Result<transports::Body>>
       outcome;  ///< set once: the answer, an error, a timeout, or cancelled

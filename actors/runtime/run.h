@@ -17,15 +17,15 @@
 namespace troupe::actors {
 
 template <class T>
-struct Started {
+struct RunningTask {
   std::optional<std::conditional_t<std::is_void_v<T>, std::monostate, T>> value;
-  Ending ending;
+  CaughtException ending;
   std::promise<void> promise;
   std::future<void> done = promise.get_future();
 };
 
 template <class T>
-Detached see_through(Task<T> task, std::shared_ptr<Started<T>> started) {
+Detached run_to_completion(Task<T> task, std::shared_ptr<RunningTask<T>> started) {
   try {
     if constexpr (std::is_void_v<T>) {
       co_await task;
@@ -34,29 +34,29 @@ Detached see_through(Task<T> task, std::shared_ptr<Started<T>> started) {
       started->value = co_await task;
     }
   } catch (...) {
-    started->ending = ending_of_current_exception();
+    started->ending = caught_exception();
   }
   started->promise.set_value();
 }
 
-/// Starts a coroutine on the node's control lane; `done` becomes ready when it has ended.
+/// Starts a coroutine on the node's control executor; `done` becomes ready when it has ended.
 template <class T>
-std::shared_ptr<Started<T>> start(Node& node, Task<T> task) {
-  auto started = std::make_shared<Started<T>>();
+std::shared_ptr<RunningTask<T>> start(Node& node, Task<T> task) {
+  auto started = std::make_shared<RunningTask<T>>();
   auto shared = std::make_shared<Task<T>>(std::move(task));
-  node.control().post([started, shared] { see_through(std::move(*shared), started); });
+  node.control().post([started, shared] { run_to_completion(std::move(*shared), started); });
   return started;
 }
 
 /// What the task ended with: its value, or Failure or Bug.
 template <class T>
-T finish(Started<T>& started) {
+T finish(RunningTask<T>& started) {
   if (started.ending.failure) throw Failure(std::move(*started.ending.failure));
   if (started.ending.bug) throw Bug(*started.ending.bug);
   if constexpr (!std::is_void_v<T>) return std::move(*started.value);
 }
 
-/// Runs a coroutine to its end; blocks the caller, which is in no lane. `stop`, when given, is
+/// Runs a coroutine to its end; blocks the caller, which is in no executor. `stop`, when given, is
 /// looked at while it runs. Over a VirtualScheduler a task that waits for what can never come is a
 /// Bug.
 template <class T>

@@ -1,7 +1,7 @@
-// Task<T>: a coroutine that starts when it is awaited. Everything here runs on one control lane, so
-// there is no lock. It is ours and not asio::awaitable so that a file that only asks parses no
-// Asio, and so that a virtual scheduler can drive the same coroutines. An awaited task that ends
-// without waiting costs no stack: await_suspend resumes it and looks.
+// Task<T>: a coroutine that starts when it is awaited. Everything here runs on one control
+// executor, so there is no lock. It is ours and not asio::awaitable so that a file that only asks
+// parses no Asio, and so that a virtual scheduler can drive the same coroutines. An awaited task
+// that ends without waiting costs no stack: await_suspend resumes it and looks.
 #pragma once
 
 #include <coroutine>

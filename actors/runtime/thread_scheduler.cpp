@@ -15,12 +15,12 @@
 namespace troupe::actors {
 namespace {
 
-class ThreadLane final : public Lane {
+class ThreadExecutor final : public Executor {
  public:
-  explicit ThreadLane(const std::string& name)
+  explicit ThreadExecutor(const std::string& name)
       : guard_(asio::make_work_guard(loop_)),
         thread_(quiet_thread(name, [this] { loop_.run(); })) {}
-  ~ThreadLane() override {
+  ~ThreadExecutor() override {
     loop_.stop();
     thread_.join();
   }
@@ -28,7 +28,7 @@ class ThreadLane final : public Lane {
   bool inside() const override { return std::this_thread::get_id() == thread_.get_id(); }
 
   TimerId at(Time when, Job job) override {
-    check(inside(), "timers are set from inside their lane");
+    check(inside(), "timers are set from inside their executor");
     const TimerId id = ++last_timer_;
     auto& timer = timers_.emplace(id, asio::steady_timer(loop_, when)).first->second;
     timer.async_wait([this, id, job = std::move(job)](const asio::error_code&) {
@@ -37,13 +37,13 @@ class ThreadLane final : public Lane {
     return id;
   }
   bool cancel(TimerId timer) override {
-    check(inside(), "timers are cancelled from inside their lane");
+    check(inside(), "timers are cancelled from inside their executor");
     return timers_.erase(timer) > 0;
   }
 
  private:
-  // No concurrency hint of 1: Asio would then keep a job posted from inside the lane in a private
-  // queue, behind jobs that other threads post later.
+  // No concurrency hint of 1: Asio would then keep a job posted from inside the executor in a
+  // private queue, behind jobs that other threads post later.
   asio::io_context loop_;
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   std::map<TimerId, asio::steady_timer> timers_;
@@ -57,12 +57,12 @@ ThreadScheduler::ThreadScheduler() = default;
 
 ThreadScheduler::~ThreadScheduler() = default;
 
-Lane& ThreadScheduler::lane(const std::string& name) {
+Executor& ThreadScheduler::executor(const std::string& name) {
   check(std::this_thread::get_id() == owner_,
-        "lanes are made by the thread that made the scheduler");
-  auto& lane = lanes_[name];
-  if (!lane) lane = std::make_unique<ThreadLane>(name);
-  return *lane;
+        "executors are made by the thread that made the scheduler");
+  auto& executor = executors_[name];
+  if (!executor) executor = std::make_unique<ThreadExecutor>(name);
+  return *executor;
 }
 
 void ThreadScheduler::drive(std::future<void>& done, const std::function<void()>& tick) {

@@ -1,4 +1,4 @@
-// ThreadScheduler: the real scheduler. Each lane is a thread with an event loop; time is the
+// ThreadScheduler: the real scheduler. Each executor is a thread with an event loop; time is the
 // monotonic clock.
 #pragma once
 
@@ -17,13 +17,13 @@ class ThreadScheduler final : public Scheduler {
   /// Waits for the jobs that run, drops those that do not yet, joins the threads. From the thread
   /// that made it.
   ~ThreadScheduler() override;
-  Lane& lane(const std::string& name) override;
+  Executor& executor(const std::string& name) override;
   Time now() const override { return Clock::now(); }
   void drive(std::future<void>& done, const std::function<void()>& tick) override;
 
  private:
   std::thread::id owner_ = std::this_thread::get_id();
-  std::map<std::string, std::unique_ptr<Lane>> lanes_;
+  std::map<std::string, std::unique_ptr<Executor>> executors_;
 };
 
 }  // namespace troupe::actors

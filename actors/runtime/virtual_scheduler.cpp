@@ -9,9 +9,9 @@
 
 namespace troupe::actors {
 
-class VirtualScheduler::VirtualLane final : public Lane {
+class VirtualScheduler::VirtualExecutor final : public Executor {
  public:
-  VirtualLane(std::string name, VirtualScheduler& scheduler)
+  VirtualExecutor(std::string name, VirtualScheduler& scheduler)
       : name_(std::move(name)), scheduler_(scheduler) {}
   void post(Job job) override { ready_.push_back(std::move(job)); }
   TimerId at(Time when, Job job) override {
@@ -40,11 +40,11 @@ class VirtualScheduler::VirtualLane final : public Lane {
 
  private:
   struct Running {  // also when a job throws, which in a test it may
-    Running(const VirtualLane*& slot, const VirtualLane* lane)
-        : slot_(slot), before_(std::exchange(slot, lane)) {}
+    Running(const VirtualExecutor*& slot, const VirtualExecutor* executor)
+        : slot_(slot), before_(std::exchange(slot, executor)) {}
     ~Running() { slot_ = before_; }
-    const VirtualLane*& slot_;
-    const VirtualLane* before_;
+    const VirtualExecutor*& slot_;
+    const VirtualExecutor* before_;
   };
 
   std::string name_;
@@ -57,18 +57,18 @@ VirtualScheduler::VirtualScheduler(std::uint64_t seed) : seed_(seed) {
 
 VirtualScheduler::~VirtualScheduler() = default;
 
-Lane& VirtualScheduler::lane(const std::string& name) {
-  for (const auto& lane : lanes_) {
-    if (lane->name() == name) return *lane;
+Executor& VirtualScheduler::executor(const std::string& name) {
+  for (const auto& executor : executors_) {
+    if (executor->name() == name) return *executor;
   }
-  lanes_.push_back(std::make_unique<VirtualLane>(name, *this));
-  return *lanes_.back();
+  executors_.push_back(std::make_unique<VirtualExecutor>(name, *this));
+  return *executors_.back();
 }
 
 bool VirtualScheduler::run_one() {
-  std::vector<VirtualLane*> ready;
-  for (const auto& lane : lanes_) {
-    if (lane->ready()) ready.push_back(lane.get());
+  std::vector<VirtualExecutor*> ready;
+  for (const auto& executor : executors_) {
+    if (executor->ready()) ready.push_back(executor.get());
   }
   if (ready.empty()) return false;
   ready[uniform_below(ready.size(), seed_, 0, draws_++)]->run_first();
@@ -78,9 +78,9 @@ bool VirtualScheduler::run_one() {
 bool VirtualScheduler::wake_timers(Time latest) {
   if (timers_.empty() || timers_.begin()->first > latest) return false;
   now_ = std::max(now_, timers_.begin()->first);
-  // One timer at a time: a job may cancel the next one, as on a real lane.
+  // One timer at a time: a job may cancel the next one, as on a real executor.
   auto first = timers_.extract(timers_.begin());
-  first.mapped().lane->post(std::move(first.mapped().job));
+  first.mapped().executor->post(std::move(first.mapped().job));
   return true;
 }
 
@@ -109,7 +109,7 @@ void VirtualScheduler::advance(Duration duration) {
 }
 
 void VirtualScheduler::later(Duration delay, Job job) {
-  lane("network").at(now_ + delay, std::move(job));
+  executor("network").at(now_ + delay, std::move(job));
 }
 
 }  // namespace troupe::actors

@@ -1,6 +1,6 @@
-// VirtualScheduler: the deterministic scheduler. All lanes on the caller's thread, virtual time,
-// and, where real threads would race (jobs ready on several lanes), an order drawn from the seed. A
-// job takes no time. For one thread.
+// VirtualScheduler: the deterministic scheduler. All executors on the caller's thread, virtual
+// time, and, where real threads would race (jobs ready on several executors), an order drawn from
+// the seed. A job takes no time. For one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class VirtualScheduler final : public Scheduler {
  public:
   explicit VirtualScheduler(std::uint64_t seed = 0);
   ~VirtualScheduler() override;
-  Lane& lane(const std::string& name) override;
+  Executor& executor(const std::string& name) override;
   Time now() const override { return now_; }
   /// A Bug when nothing is left to do and `done` is not ready: somebody waits for what can never
   /// come.
@@ -27,15 +27,15 @@ class VirtualScheduler final : public Scheduler {
   void settle();
   /// Lets this much time pass, running what falls due in it.
   void advance(Duration duration);
-  /// Runs a job after a delay, in a lane of its own: the clock of a simulated transport.
+  /// Runs a job after a delay, in an executor of its own: the clock of a simulated transport.
   void later(Duration delay, Job job);
   /// Time since the scheduler was made.
   Duration elapsed() const { return now_ - Time{}; }
 
  private:
-  class VirtualLane;
+  class VirtualExecutor;
   struct Timer {
-    VirtualLane* lane;
+    VirtualExecutor* executor;
     TimerId id;
     Job job;
   };
@@ -45,8 +45,8 @@ class VirtualScheduler final : public Scheduler {
   std::uint64_t seed_, draws_ = 0;
   Time now_{};
   TimerId last_timer_ = 0;
-  const VirtualLane* running_ = nullptr;
-  std::vector<std::unique_ptr<VirtualLane>> lanes_;
+  const VirtualExecutor* running_ = nullptr;
+  std::vector<std::unique_ptr<VirtualExecutor>> executors_;
   std::multimap<Time, Timer> timers_;
 };
 

@@ -9,7 +9,7 @@ namespace troupe::actors {
 
 namespace {
 
-Detached see_to_its_end(const Task<void>& task, std::exception_ptr& thrown, Gate::Holder inside) {
+Detached run_to_end(const Task<void>& task, std::exception_ptr& thrown, Gate::Holder inside) {
   const Gate::Holder until_here = std::move(inside);
   try {
     co_await task;
@@ -20,11 +20,11 @@ Detached see_to_its_end(const Task<void>& task, std::exception_ptr& thrown, Gate
 
 }  // namespace
 
-Task<void> together(std::vector<Task<void>> tasks) {
+Task<void> when_all(std::vector<Task<void>> tasks) {
   Gate gate;
   std::vector<std::exception_ptr> thrown(tasks.size());
   for (std::size_t i = 0; i < tasks.size(); ++i)
-    see_to_its_end(tasks[i], thrown[i], Gate::Holder(gate));
+    run_to_end(tasks[i], thrown[i], Gate::Holder(gate));
   co_await gate.close();
   for (const auto& exception : thrown)
     if (exception) std::rethrow_exception(exception);

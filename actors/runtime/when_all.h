@@ -1,4 +1,4 @@
-// together(): several tasks of one control lane at the same time.
+// when_all(): several tasks of one control executor at the same time.
 #pragma once
 
 #include <vector>
@@ -9,6 +9,6 @@ namespace troupe::actors {
 
 /// Starts all, in order, each up to its first wait; ends when all have ended. Then throws what the
 /// first of them that failed threw. What the tasks refer to must live until all have ended.
-Task<void> together(std::vector<Task<void>> tasks);
+Task<void> when_all(std::vector<Task<void>> tasks);
 
 }  // namespace troupe::actors

@@ -102,7 +102,7 @@ Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const Dra
   Round round = round_of(prompts, config, compare, c.rollouts.size() * c.pieces);
   std::vector<Task<void>> at_work;
   for (const auto& rollout : c.rollouts) at_work.push_back(keep_busy(c, rollout, round));
-  auto drawing = actors::together(std::move(at_work));
+  auto drawing = actors::when_all(std::move(at_work));
   co_await drawing;
   Sampled sampled;
   std::vector<float> reference_logp;

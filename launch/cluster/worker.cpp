@@ -81,7 +81,7 @@ class Worker {
         profile_(assignment.config, assignment.node, false),
         output_(engine::checkpoint::DirectoryLock::held_by_launch(assignment.config.output)),
         world_(std::move(world)),
-        line_(world_ ? std::make_shared<group::Line>(split()) : nullptr) {}
+        channel_(world_ ? std::make_shared<group::GroupChannel>(split()) : nullptr) {}
 
   int run() {
     std::optional<int> code;
@@ -120,21 +120,22 @@ class Worker {
       return housed<Actor>(
           cpu_of(assignment_.config, part_of_process(1)), std::move(mesh), profile_,
           [&](const House& house) {
-            const Mesh* ours = line_ ? house.mesh.get() : nullptr;
+            const Mesh* ours = channel_ ? house.mesh.get() : nullptr;
             return role_entry<R>().make({assignment_.config, assignment_.from, *house.device, ours,
                                          leads() ? &output_ : nullptr, shared_text});
           });
     };
-    if (!line_) return lead(made(Mesh()));
+    if (!channel_) return lead(made(Mesh()));
     std::unique_ptr<Housed<Actor>> role;
-    line_->together(cat("making the ", assignment_.role),
-                    [&] { role = made(value_or_throw(Mesh::create(split(), assignment_.grid))); });
+    channel_->run_on_all_ranks(cat("making the ", assignment_.role), [&] {
+      role = made(value_or_throw(Mesh::create(split(), assignment_.grid)));
+    });
     if (leads())
       return lead(std::make_unique<group::Sharded<Housed<Actor>>>(
-          assignment_.role, std::exchange(line_, nullptr), std::move(role)));
-    group::Followed followed;
-    followed.add(assignment_.role, *role);
-    group::follow(*line_, followed);
+          assignment_.role, std::exchange(channel_, nullptr), std::move(role)));
+    group::HandlerTable handlers;
+    handlers.add(assignment_.role, *role);
+    handlers.serve(*channel_);
     return 0;
   }
 
@@ -157,7 +158,7 @@ class Worker {
   RunProfile profile_;
   const engine::checkpoint::DirectoryLock output_;
   std::unique_ptr<Communicator> world_;
-  std::shared_ptr<group::Line> line_;
+  std::shared_ptr<group::GroupChannel> channel_;
 };
 
 // What rank 0 was told, to every rank; the keys stay with it.

@@ -102,7 +102,7 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   progress_->step(step, metrics);
 }
 
-void RunJournal::answered(const actors::Answered& ask) {
+void RunJournal::answered(const actors::AskRecord& ask) {
   if (files_) files_->timeline.answered(ask);
 }
 

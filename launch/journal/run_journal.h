@@ -28,7 +28,7 @@ class RunJournal final : public algorithms::Journal {
   void sample(std::int64_t step, const algorithms::Sample& sample) override;
   void status(std::string_view text) override;
   /// For NodeOptions::on_answered of the node that runs the algorithm.
-  void answered(const actors::Answered& ask);
+  void answered(const actors::AskRecord& ask);
   /// Called with the number of each step that begins, from now on.
   void on_step(std::function<void(std::int64_t step)> begins) { on_step_ = std::move(begins); }
   /// Draws plot.svg and timeline.svg from what is written so far; also at the end. A plot that

@@ -18,7 +18,7 @@ constexpr const char* colours[] = {"#1f5fa8", "#c8553d", "#3a8f5c", "#8a5fb0",
                                    "#c99a2e", "#4aa3a2", "#7a7a7a"};
 
 // Actors from top to bottom in the order in which they were first asked.
-std::vector<std::string> rows_of(const std::vector<actors::Answered>& asks) {
+std::vector<std::string> rows_of(const std::vector<actors::AskRecord>& asks) {
   std::vector<std::string> rows;
   for (const auto& ask : asks) {
     const std::string name = to_string(ask.by);
@@ -34,7 +34,7 @@ std::string bar(double x0, double x1, double y, double height, std::string_view 
 }
 
 // The time in which at least one of an actor's handlers ran.
-double busy_seconds(const std::vector<actors::Answered>& asks, const std::string& actor) {
+double busy_seconds(const std::vector<actors::AskRecord>& asks, const std::string& actor) {
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   for (const auto& ask : asks) {
     if (to_string(ask.by) == actor && ask.ended > ask.began)
@@ -51,9 +51,9 @@ double busy_seconds(const std::vector<actors::Answered>& asks, const std::string
 
 }  // namespace
 
-std::string timeline_svg(std::int64_t step, const std::vector<actors::Answered>& given) {
+std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>& given) {
   auto asks = given;
-  std::ranges::sort(asks, {}, &actors::Answered::asked);
+  std::ranges::sort(asks, {}, &actors::AskRecord::asked);
   const auto rows = rows_of(asks);
   std::int64_t first = asks.empty() ? 0 : asks.front().asked, last = first + 1;
   for (const auto& ask : asks) last = std::max(last, ask.answered);
@@ -108,7 +108,7 @@ Timeline::Timeline(const std::string& folder, std::int64_t done_steps)
       next_step_(done_steps + 1) {
 }
 
-void Timeline::answered(const actors::Answered& ask) {
+void Timeline::answered(const actors::AskRecord& ask) {
   if (!origin_) origin_ = ask.asked;
   const auto seconds = [&](std::int64_t at) {
     return at == 0 ? Json() : Json(static_cast<double>(at - *origin_) * 1e-9);

@@ -21,7 +21,7 @@ class Timeline {
   /// Writes one line: {"step", "actor", "message", "asked", "began", "ended", "answered"}, in
   /// seconds since the first ask. What comes after record(n) belongs to step n + 1: so does the
   /// saving of the checkpoint of step n.
-  void answered(const actors::Answered& ask);
+  void answered(const actors::AskRecord& ask);
   /// The step is over.
   void record(std::int64_t step);
   /// Draws FOLDER/timeline.svg: the last whole step.
@@ -32,11 +32,11 @@ class Timeline {
   LineFile file_;
   std::int64_t next_step_;
   std::optional<std::int64_t> origin_;
-  std::vector<actors::Answered> current_, last_;
+  std::vector<actors::AskRecord> current_, last_;
 };
 
 /// A row for each actor: the dark bar is its handler at work, the pale one from the ask to the
 /// answer. Ask times are nanoseconds.
-std::string timeline_svg(std::int64_t step, const std::vector<actors::Answered>& asks);
+std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>& asks);
 
 }  // namespace troupe::launch

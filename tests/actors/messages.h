@@ -56,7 +56,7 @@ struct Adder {
 };
 static_assert(Handles<Adder, Add> && Handles<Adder, Fail> && !Handles<Adder, Wait>);
 
-/// Waits, on the control lane.
+/// Waits, on the control executor.
 struct Sleeper {
   using Handled = Messages<Wait>;
   Node* node;

@@ -49,9 +49,9 @@ TEST_F(NodeTest, AnAskIsAnswered) {
 }
 
 TEST_F(NodeTest, EveryAnswerLeavesTheTimesOfItsHandler) {
-  std::vector<Answered> seen;
+  std::vector<AskRecord> seen;
   Node watched("watched", scheduler, network,
-               {.on_answered = [&](const Answered& ask) { seen.push_back(ask); }});
+               {.on_answered = [&](const AskRecord& ask) { seen.push_back(ask); }});
   auto sleeper = watched.spawn("sleeper", Sleeper{&watched});
   EXPECT_EQ(run(watched, outcome(sleeper, Wait{10})).value(), 10);
   ASSERT_EQ(seen.size(), 1u) << "time passing is nobody's answer";
@@ -79,7 +79,7 @@ TEST_F(NodeTest, TwoAsksOnConsecutiveLinesRunAtTheSameTime) {
 
 TEST_F(NodeTest, AnActorHandlesOneMessageAtATimeUnlessToldOtherwise) {
   auto alone = node.spawn("alone", Sleeper{&node});
-  auto several = node.spawn("several", Sleeper{&node}, {.at_once = 4});
+  auto several = node.spawn("several", Sleeper{&node}, {.max_concurrency = 4});
   auto three = [](ActorRef<Wait> to) -> Task<void> {
     auto one = to.ask(Wait{10});
     auto two = to.ask(Wait{10});
@@ -277,9 +277,9 @@ TEST_F(NodeTest, ActorsEndInTheReverseOrderOfSpawning) {
   std::vector<std::string> ended;
   {
     Node brief("brief", scheduler, network);
-    brief.spawn("a", std::make_unique<Mortal>("a", &ended), {.lane = "one"});
-    brief.spawn("b", std::make_unique<Mortal>("b", &ended), {.lane = "two"});
-    brief.spawn("c", std::make_unique<Mortal>("c", &ended), {.lane = "one"});
+    brief.spawn("a", std::make_unique<Mortal>("a", &ended), {.executor = "one"});
+    brief.spawn("b", std::make_unique<Mortal>("b", &ended), {.executor = "two"});
+    brief.spawn("c", std::make_unique<Mortal>("c", &ended), {.executor = "one"});
     EXPECT_TRUE(ended.empty());
   }
   EXPECT_EQ(ended, (std::vector<std::string>{"c", "b", "a"}));
@@ -288,8 +288,9 @@ TEST_F(NodeTest, ActorsEndInTheReverseOrderOfSpawning) {
 TEST_F(NodeTest, MisuseIsABug) {
   auto adder = node.spawn("adder", Adder{});
   EXPECT_THROW(node.spawn("adder", Adder{}), Bug) << "a name twice";
-  EXPECT_THROW(node.spawn("many", Adder{}, {.at_once = 2}), Bug) << "compute handlers at once";
-  EXPECT_THROW((void)adder.ask(Add{{1}}), Bug) << "asking outside of the control lane";
+  EXPECT_THROW(node.spawn("many", Adder{}, {.max_concurrency = 2}), Bug)
+      << "compute handlers at once";
+  EXPECT_THROW((void)adder.ask(Add{{1}}), Bug) << "asking outside of the control executor";
   EXPECT_THROW(run(node, outcome(adder, Add{{1}}, Duration::zero())), Bug) << "no deadline";
   EXPECT_THROW(run(node, outcome(adder, Add{{1}}, Duration::max())), Bug) << "an endless deadline";
 }

@@ -79,7 +79,7 @@ std::string trace(std::uint64_t seed) {
       seed,
       {.least_delay = milliseconds(1), .most_delay = milliseconds(50), .loss = 0.2, .repeat = 0.2});
   auto adder = adder_away(world);
-  std::vector<std::shared_ptr<Started<Result<int>>>> all;
+  std::vector<std::shared_ptr<RunningTask<Result<int>>>> all;
   for (int i = 0; i < 40; ++i) all.push_back(start(world.home, add(adder, i, 1000, seconds(2))));
   world.scheduler.advance(seconds(3));
   std::string text;

@@ -113,13 +113,13 @@ TEST_F(TaskTest, AGateTellsWhenTheLastOneLeft) {
   EXPECT_FALSE(run(node, visit(node, gate, 1))) << "nobody enters a closed gate";
 }
 
-TEST(VirtualScheduler, JobsOfALaneKeepTheirOrderAndLanesInterleaveByTheSeed) {
+TEST(VirtualScheduler, JobsOfAnExecutorKeepTheirOrderAndExecutorsInterleaveByTheSeed) {
   auto order = [](std::uint64_t seed) {
     VirtualScheduler scheduler(seed);
     std::string text;
     for (int i = 0; i < 8; ++i) {
-      scheduler.lane("letters").post([&text, i] { text += static_cast<char>('a' + i); });
-      scheduler.lane("digits").post([&text, i] { text += static_cast<char>('0' + i); });
+      scheduler.executor("letters").post([&text, i] { text += static_cast<char>('a' + i); });
+      scheduler.executor("digits").post([&text, i] { text += static_cast<char>('0' + i); });
     }
     scheduler.settle();
     return text;
@@ -135,13 +135,13 @@ TEST(VirtualScheduler, JobsOfALaneKeepTheirOrderAndLanesInterleaveByTheSeed) {
 
 TEST(VirtualScheduler, TimersFireInTheOrderOfTheirTimesAndNotWhenCancelled) {
   VirtualScheduler scheduler;
-  Lane& lane = scheduler.lane("main");
+  Executor& executor = scheduler.executor("main");
   std::string text;
-  lane.at(scheduler.now() + seconds(3), [&] { text += 'c'; });
-  lane.at(scheduler.now() + seconds(1), [&] { text += 'a'; });
-  const TimerId b = lane.at(scheduler.now() + seconds(2), [&] { text += 'b'; });
-  EXPECT_TRUE(lane.cancel(b));
-  EXPECT_FALSE(lane.cancel(b));
+  executor.at(scheduler.now() + seconds(3), [&] { text += 'c'; });
+  executor.at(scheduler.now() + seconds(1), [&] { text += 'a'; });
+  const TimerId b = executor.at(scheduler.now() + seconds(2), [&] { text += 'b'; });
+  EXPECT_TRUE(executor.cancel(b));
+  EXPECT_FALSE(executor.cancel(b));
   scheduler.advance(seconds(2));
   EXPECT_EQ(text, "a");
   scheduler.advance(seconds(2));

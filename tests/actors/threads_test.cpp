@@ -51,7 +51,7 @@ TEST_F(Threads, AnAskIsAnsweredByTheEngineThread) {
     co_return last;
   };
   EXPECT_EQ(run(node, both(first, second, &control)), 5);
-  EXPECT_EQ(one, two) << "actors of one lane share its thread";
+  EXPECT_EQ(one, two) << "actors of one executor share its thread";
   EXPECT_NE(one, control);
   EXPECT_NE(control, std::this_thread::get_id());
 }
@@ -66,10 +66,10 @@ struct Meeting {
   }
 };
 
-TEST_F(Threads, ActorsOnTheirOwnLanesWorkAtTheSameTime) {
+TEST_F(Threads, ActorsOnTheirOwnExecutorsWorkAtTheSameTime) {
   std::latch together(2);
-  auto reference = node.spawn("reference", Meeting{&together}, {.lane = "reference"});
-  auto rollout = node.spawn("rollout", Meeting{&together}, {.lane = "rollout"});
+  auto reference = node.spawn("reference", Meeting{&together}, {.executor = "reference"});
+  auto rollout = node.spawn("rollout", Meeting{&together}, {.executor = "rollout"});
   auto both = [](ActorRef<Add> a, ActorRef<Add> b) -> Task<int> {
     auto x = a.ask(Add{});
     auto y = b.ask(Add{});
@@ -86,7 +86,7 @@ TEST_F(Threads, TimersTickDuringAStep) {
     using Handled = Messages<Add>;
     std::future<void> until;
     int on(Add) {
-      until.wait();  // the step ends when the control lane has ticked ten times
+      until.wait();  // the step ends when the control executor has ticked ten times
       return 10;
     }
   };
@@ -198,17 +198,17 @@ TEST_F(Threads, ManyNodesTalkAllAtOnce) {
   }
 }
 
-TEST_F(Threads, JobsRunInTheOrderPostedFromInsideTheLaneAndOutside) {
-  Lane& lane = scheduler.lane("ordered");
+TEST_F(Threads, JobsRunInTheOrderPostedFromInsideTheExecutorAndOutside) {
+  Executor& executor = scheduler.executor("ordered");
   for (int round = 0; round < 1000; ++round) {
     std::string order;
     std::promise<void> posted, ended;
-    lane.post([&] {
-      lane.post([&] { order += 'a'; });
+    executor.post([&] {
+      executor.post([&] { order += 'a'; });
       posted.set_value();
     });
     posted.get_future().wait();
-    lane.post([&] {
+    executor.post([&] {
       order += 'b';
       ended.set_value();
     });

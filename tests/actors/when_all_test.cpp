@@ -1,4 +1,4 @@
-// Several tasks of one lane at the same time.
+// Several tasks of one executor at the same time.
 #include "actors/runtime/when_all.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ TEST(Together, TasksRunAtOnceAndTheFirstFailureIsToldWhenAllHaveEnded) {
   VirtualScheduler scheduler;
   transports::Loopback network;
   Node node("main", scheduler, network);
-  auto sleeper = node.spawn("sleeper", Sleeper{&node}, {.at_once = 4});
+  auto sleeper = node.spawn("sleeper", Sleeper{&node}, {.max_concurrency = 4});
   auto adder = node.spawn("adder", Adder{});
   std::vector<int> ended;
   const auto waits = [](ActorRef<Wait> who, int time, std::vector<int>& out) -> Task<void> {
@@ -28,15 +28,15 @@ TEST(Together, TasksRunAtOnceAndTheFirstFailureIsToldWhenAllHaveEnded) {
   };
   std::vector<Task<void>> tasks;
   for (const int wait : {9, 3, 6}) tasks.push_back(waits(sleeper, wait, ended));
-  run(node, together(std::move(tasks)));
+  run(node, when_all(std::move(tasks)));
   EXPECT_EQ(ended, (std::vector<int>{3, 6, 9}));
   EXPECT_EQ(scheduler.elapsed(), std::chrono::seconds(9)) << "at the same time";
   std::vector<Task<void>> mixed;
   mixed.push_back(fails(adder));
   mixed.push_back(waits(sleeper, 5, ended));
-  EXPECT_THROW(run(node, together(std::move(mixed))), Failure);
+  EXPECT_THROW(run(node, when_all(std::move(mixed))), Failure);
   EXPECT_EQ(ended.back(), 5) << "the others come to their end first";
-  run(node, together({}));
+  run(node, when_all({}));
 }
 
 }  // namespace

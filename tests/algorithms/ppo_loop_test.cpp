@@ -36,7 +36,8 @@ Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_c
   actors::ThreadScheduler scheduler;
   transports::Loopback transport;
   Stage stage(scheduler, transport, rollouts);
-  stage.cluster.critic = stage.home.spawn("critic", FakeCritic{{&stage.saved}}, {.lane = "critic"});
+  stage.cluster.critic =
+      stage.home.spawn("critic", FakeCritic{{&stage.saved}}, {.executor = "critic"});
   stage.cluster.pieces = pieces;
   auto data = prompts();
   actors::run(stage.home, ppo(stage.cluster, data, plan, critic_plan(), config));
@@ -49,7 +50,7 @@ std::vector<std::string> over_simulation(std::uint64_t seed, transports::Faults 
       seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
   Stage stage(scheduler, network, 2);
   stage.cluster.critic = stage.home.ref(
-      stage.away.spawn("critic", FakeCritic{{&stage.saved}}, {.lane = "critic"}).address(),
+      stage.away.spawn("critic", FakeCritic{{&stage.saved}}, {.executor = "critic"}).address(),
       FakeCritic::Handled{});
   auto data = prompts();
   actors::run(stage.home, ppo(stage.cluster, data, plan_of(6), critic_plan(), ppo_config()));

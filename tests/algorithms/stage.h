@@ -32,7 +32,7 @@ struct Stage {
   Stage(actors::Scheduler& scheduler, transports::Transport& transport, int rollouts)
       : home("home", scheduler, transport), away("away", scheduler, transport) {
     for (int i = 0; i < rollouts; ++i) {
-      auto there = away.spawn(cat("rollout", i), FakeRollout{}, {.lane = cat("rollout", i)});
+      auto there = away.spawn(cat("rollout", i), FakeRollout{}, {.executor = cat("rollout", i)});
       cluster.rollouts.push_back(home.ref(there.address(), FakeRollout::Handled{}));
     }
   }
@@ -40,13 +40,14 @@ struct Stage {
   std::vector<std::string> saved;
   Remembering journal;
   actors::Stop stop;
-  Cluster cluster{home.spawn("policy", FakePolicy{&saved}),
-                  home.spawn("reference", FakeReference{}),
-                  {},
-                  home.ref(away.spawn("verifier", FakeVerifier{}, {.lane = "verifier"}).address(),
-                           FakeVerifier::Handled{}),
-                  journal,
-                  stop};
+  Cluster cluster{
+      home.spawn("policy", FakePolicy{&saved}),
+      home.spawn("reference", FakeReference{}),
+      {},
+      home.ref(away.spawn("verifier", FakeVerifier{}, {.executor = "verifier"}).address(),
+               FakeVerifier::Handled{}),
+      journal,
+      stop};
 };
 
 inline Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {

@@ -154,8 +154,8 @@ TEST(Plot, HasAPanelForEachCurve) {
   EXPECT_THAT(svg("nothing yet", {}), HasSubstr("</svg>"));
 }
 
-actors::Answered ask(const std::string& node, const std::string& type, std::int64_t began,
-                     std::int64_t ended) {
+actors::AskRecord ask(const std::string& node, const std::string& type, std::int64_t began,
+                      std::int64_t ended) {
   constexpr std::int64_t ms = 1'000'000, start = 5'000'000'000;
   return {{node, "role"},           type, start, start + began * ms, start + ended * ms,
           start + (ended + 1) * ms, false};

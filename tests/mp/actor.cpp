@@ -41,23 +41,23 @@ using Asks = std::function<std::string(Node& node, ActorRef<Total, Stumble> one,
                                        ActorRef<Total, Stumble> two)>;
 
 std::string in_a_world(Communicator& world, const Asks& asks) {
-  auto line = std::make_shared<group::Line>(world.split(0, world.rank()));
+  auto channel = std::make_shared<group::GroupChannel>(world.split(0, world.rank()));
   auto one = make_at(world, true), two = make_at(world, false);
   if (world.rank() > 0) {
-    group::Followed followed;
-    followed.add(policy, *one);
-    followed.add(reference, *two);
-    follow(*line, followed);
+    group::HandlerTable handlers;
+    handlers.add(policy, *one);
+    handlers.add(reference, *two);
+    handlers.serve(*channel);
     return {};
   }
   ThreadScheduler scheduler;
   transports::Loopback network;
   Node node("main", scheduler, network);
   const auto first =
-      node.spawn(policy, std::make_unique<group::Sharded<Toy>>(policy, line, std::move(one)));
-  const auto second =
-      node.spawn(reference, std::make_unique<group::Sharded<Toy>>(reference, line, std::move(two)));
-  line.reset();
+      node.spawn(policy, std::make_unique<group::Sharded<Toy>>(policy, channel, std::move(one)));
+  const auto second = node.spawn(
+      reference, std::make_unique<group::Sharded<Toy>>(reference, channel, std::move(two)));
+  channel.reset();
   return asks(node, first, second);
 }
 
@@ -68,7 +68,7 @@ std::string ask_an_actor(Communicator& world) {
     const auto threads = node.spawn(
         "threads",
         value_or_throw(group::shard_over_threads<Toy>("threads", {.dp = world.size()}, make_toy)),
-        {.lane = "threads"});
+        {.executor = "threads"});
     for (const std::size_t n : {0, 1, 1000, 1000003}) {
       const Total message{seeded<double>(0, n, n), "a note"};
       const auto expected = run(node, asked<Total>(threads, message)),

@@ -41,14 +41,15 @@ struct Group : testing::Test {
   transports::Loopback network;
   std::vector<std::string> deaths;
   std::unique_ptr<Node> node = std::make_unique<Node>(
-      "main", scheduler, network,
-      NodeOptions{.on_death = [this](const Death& death) { deaths.push_back(death.last_words); }});
+      "main", scheduler, network, NodeOptions{.on_death = [this](const Death& death) {
+        deaths.push_back(death.death_reason);
+      }});
 
   ToyRef toy(int ranks, std::chrono::milliseconds deadline = std::chrono::seconds(60),
              std::string name = "toy") {
     auto sharded = value_or_throw(
         shard_over_threads<Toy>(name, {.dp = ranks}, make_toy, {.deadline = deadline}));
-    return node->spawn(name, std::move(sharded), {.lane = name});
+    return node->spawn(name, std::move(sharded), {.executor = name});
   }
   template <class M>
   Result<typename M::Reply> ask(ToyRef to, M message) {
@@ -173,31 +174,31 @@ TEST_F(Group, AMistakeWhileTheActorIsMadeIsThrownToItsMaker) {
   }
 }
 
-// As under mpirun: several actors on the same ranks, one line between them.
+// As under mpirun: several actors on the same ranks, one channel between them.
 TEST_F(Group, SeveralActorsLiveInOneWorldAndTheMessageNamesItsActor) {
   std::atomic<int> ended_well = 0;
-  auto followers = std::make_unique<ThreadFollowers>(
+  auto followers = std::make_unique<FollowerThreads>(
       3, engine::parallel::ThreadGroupOptions{}, [&](auto& world) {
-        Line line(world.split(0, world.rank()));
+        GroupChannel channel(world.split(0, world.rank()));
         Toy policy(value_or_throw(Mesh::create(world.split(0, world.rank()), {.tp = 3})));
         Toy reference(value_or_throw(Mesh::create(world.split(0, world.rank()), {.dp = 3})));
-        Followed followed;
-        followed.add("policy", policy);
-        followed.add("reference", reference);
-        follow(line, followed);
+        HandlerTable handlers;
+        handlers.add("policy", policy);
+        handlers.add("reference", reference);
+        handlers.serve(channel);
         ++ended_well;
       });
   auto& world = followers->leader();
-  auto line = std::make_shared<Line>(world.split(0, world.rank()));
+  auto channel = std::make_shared<GroupChannel>(world.split(0, world.rank()));
   auto policy = make_toy(value_or_throw(Mesh::create(world.split(0, world.rank()), {.tp = 3})));
   auto reference = make_toy(value_or_throw(Mesh::create(world.split(0, world.rank()), {.dp = 3})));
   const auto one =
-      node->spawn("policy", std::make_unique<Sharded<Toy>>("policy", line, std::move(policy)));
+      node->spawn("policy", std::make_unique<Sharded<Toy>>("policy", channel, std::move(policy)));
   const auto two = node->spawn(
-      "reference", std::make_unique<Sharded<Toy>>("reference", line, std::move(reference)));
+      "reference", std::make_unique<Sharded<Toy>>("reference", channel, std::move(reference)));
   const auto three = node->spawn(
-      "critic", std::make_unique<Sharded<Toy>>("critic", line, std::make_unique<Toy>(Mesh())));
-  line.reset();
+      "critic", std::make_unique<Sharded<Toy>>("critic", channel, std::make_unique<Toy>(Mesh())));
+  channel.reset();
   EXPECT_EQ(ask(one, Total{}).value()[2], 1);
   EXPECT_EQ(ask(one, Total{}).value()[2], 2);
   EXPECT_EQ(ask(two, Total{numbers(4), ""}).value(), (std::vector<double>{6, 4, 1, 0}));
@@ -211,10 +212,10 @@ TEST_F(Group, SeveralActorsLiveInOneWorldAndTheMessageNamesItsActor) {
   EXPECT_EQ(ended_well, 2);
 }
 
-TEST_F(Group, ActorsOfOneWorldOnTwoLanesAreABug) {
-  Line line(std::make_unique<engine::parallel::OneRank>());
-  const Line::Turn first(line);
-  EXPECT_THROW(Line::Turn second(line), Bug);
+TEST_F(Group, ActorsOfOneWorldOnTwoExecutorsAreABug) {
+  GroupChannel channel(std::make_unique<engine::parallel::OneRank>());
+  const GroupChannel::ExclusiveCall first(channel);
+  EXPECT_THROW(GroupChannel::ExclusiveCall second(channel), Bug);
 }
 
 }  // namespace
