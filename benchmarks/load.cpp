@@ -8,7 +8,8 @@
 #include "benchmarks/support/program.h"
 #include "benchmarks/support/scratch.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/hf_model.h"
+#include "engine/checkpoint/load_parameters.h"
+#include "engine/checkpoint/save_parameters.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/generate/cache_size.h"
+#include "engine/generate/kv_cache.h"
 #include "engine/train/footprint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"

@@ -5,7 +5,7 @@
 #include "actors/group/sharded.h"
 #include "actors/runtime/thread_scheduler.h"
 #include "engine/base/text.h"
-#include "engine/parallel/reduce.h"
+#include "engine/parallel/all_reduce.h"
 #include "launch/interrupt.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/conduct.h"

@@ -7,7 +7,7 @@ namespace troupe::launch {
 
 namespace {
 
-/// An option that is a setting of sampling (engine/generate/settings.h).
+/// An option that is a setting of sampling (engine/generate/sampling_params_json.h).
 template <class Value>
 CLI::Option* add_setting(CLI::App& command, const char* option, const char* key,
                          GenerateOptions& options, const char* help) {

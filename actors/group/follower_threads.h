@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/parallel/threads.h"
+#include "engine/parallel/thread_group.h"
 
 namespace troupe::actors::group {
 

@@ -8,7 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "engine/parallel/reduce.h"
+#include "engine/parallel/all_reduce.h"
 #include "transports/wire/writer.h"
 
 namespace troupe::actors::group {

@@ -2,8 +2,8 @@
 
 #include "actors/roles/weights.h"
 #include "engine/base/text.h"
-#include "engine/nn/logical.h"
-#include "engine/nn/mix.h"
+#include "engine/nn/logical_tensors.h"
+#include "engine/nn/parameters.h"
 
 namespace troupe::actors::roles {
 namespace {
@@ -68,7 +68,7 @@ Result<> Scorer::on(protocol::MixWeights message) {
   if (!(message.share >= 0 && message.share <= 1))
     return fail(Errc::bad_input,
                 cat("mixing: expected a share from 0 to 1, found ", message.share));
-  engine::nn::mix(shadow_->parameters(), message.share, model_->parameters());
+  engine::nn::lerp(shadow_->parameters(), message.share, model_->parameters());
   shadow_.reset(), prepared_.reset();
   return {};
 }

@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/checksum.h"
-#include "engine/nn/logical.h"
+#include "engine/nn/logical_tensors.h"
 
 namespace troupe::actors::roles {
 namespace {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/base/json.h"
 #include "engine/models/spec.h"
 
 namespace troupe::engine::adapter {
@@ -43,15 +42,6 @@ Result<models::LoraSpec> settle(const LoraConfig& config, const models::DecoderS
 /// Errc::unsupported for an adapter that can be used but not trained here: dropout with magnitudes,
 /// or of the output head.
 Result<> check_trainable(const models::LoraSpec& lora);
-
-/// adapter_config.json. Refuses, by name, what would change the numbers and is not supported.
-/// Errc::bad_input, unsupported.
-Result<LoraConfig> read_peft_config(const Json& config, const std::string& where);
-
-/// adapter_config.json for an adapter of this model, as PEFT reads it. `base` goes into
-/// base_model_name_or_path.
-Json to_peft_config(const LoraConfig& config, const models::DecoderSpec& spec,
-                    const std::string& base);
 
 /// The linear layers that an adapter can have, in the order of the weights; the output head last,
 /// where it is one.

@@ -1,9 +1,9 @@
-// adapter_config.json, both ways (PEFT's LoraConfig, versions 0.5 to 0.21).
+#include "engine/adapter/peft_config.h"
+
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include "engine/adapter/lora_config.h"
 #include "engine/adapter/module_pattern.h"
 #include "engine/base/text.h"
 

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "engine/adapter/lora_config.h"
 #include "engine/base/error.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/models/decoder.h"
-#include "engine/nn/logical.h"
+#include "engine/models/storage.h"
+#include "engine/nn/logical_tensors.h"
 
 namespace troupe::engine::adapter {
 
@@ -42,5 +44,13 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model);
 Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors,
                       const LoraConfig& config, const models::DecoderSpec& spec,
                       const std::string& base);
+
+/// How the file has the tensor of this name, without PEFT's prefix, and of this whole shape.
+models::StoredTensor stored_form(const std::string& name, const Shape& shape,
+                                 const models::DecoderSpec& spec);
+
+/// The values inside from those of the file, and the other way; the same length.
+std::vector<float> from_file(const models::StoredTensor& form, std::vector<float> values);
+std::vector<float> to_file(const models::StoredTensor& form, std::vector<float> values);
 
 }  // namespace troupe::engine::adapter

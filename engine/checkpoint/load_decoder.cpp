@@ -7,7 +7,7 @@
 
 #include "engine/base/random.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/hf_model.h"
+#include "engine/checkpoint/load_parameters.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/models/split.h"
 

@@ -1,11 +1,10 @@
-// The checks on a safetensors header. Order matters: sizes first, so that a lie about a length
-// costs nothing.
+#include "engine/checkpoint/safetensors_header.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/safetensors.h"
 
 namespace troupe::engine::checkpoint {
 namespace {

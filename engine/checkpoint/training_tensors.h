@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/base/error.h"
-#include "engine/nn/logical.h"
+#include "engine/nn/logical_tensors.h"
 
 namespace troupe::engine::checkpoint {
 

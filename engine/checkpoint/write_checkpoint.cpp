@@ -1,5 +1,5 @@
-// The protocol of write_checkpoint: all files under a temporary name, durable; rename; swing
-// `latest`; prune.
+#include "engine/checkpoint/write_checkpoint.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,8 +14,9 @@
 #include "engine/base/check.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/output_file.h"
-#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/training_tensors.h"
 
 namespace troupe::engine::checkpoint {

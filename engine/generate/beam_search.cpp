@@ -5,13 +5,12 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "engine/generate/admission.h"
 #include "engine/generate/beam_selection.h"
-#include "engine/generate/cache_size.h"
+#include "engine/generate/kv_cache.h"
+#include "engine/generate/logits_processors.h"
 #include "engine/generate/page_pool.h"
-#include "engine/generate/pages.h"
-#include "engine/generate/rules.h"
-#include "engine/generate/stop.h"
+#include "engine/generate/stop_strings.h"
+#include "engine/generate/validate_request.h"
 
 namespace troupe::engine::generate {
 
@@ -37,7 +36,7 @@ std::vector<double> log_softmax(std::span<const float> logits) {
 }
 
 void renormalise(Row& row) {
-  const std::vector<double> p = rules::probabilities(row);
+  const std::vector<double> p = probabilities(row);
   for (std::size_t i = 0; i < p.size(); ++i)
     row.score[static_cast<std::size_t>(row.kept[i])] = std::log(p[i]);
 }

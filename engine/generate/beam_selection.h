@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/generate/distribution.h"
 #include "engine/generate/generator.h"
+#include "engine/generate/sampler.h"
 
 namespace troupe::engine::generate {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "engine/base/text.h"
-#include "engine/generate/settings.h"
+#include "engine/generate/sampling_params_json.h"
 
 namespace troupe::engine::generate {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
-#include "engine/generate/sampling.h"
+#include "engine/generate/sampling_params.h"
 
 namespace troupe::engine::generate {
 

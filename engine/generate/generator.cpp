@@ -5,9 +5,9 @@
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "engine/generate/admission.h"
-#include "engine/generate/cache_size.h"
 #include "engine/generate/generator_impl.h"
+#include "engine/generate/kv_cache.h"
+#include "engine/generate/validate_request.h"
 
 namespace troupe::engine::generate {
 

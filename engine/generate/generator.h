@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
-#include "engine/generate/sampling.h"
+#include "engine/generate/sampling_params.h"
 #include "engine/models/decoder.h"
 
 namespace troupe::engine::generate {

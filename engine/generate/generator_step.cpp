@@ -6,11 +6,11 @@
 #include <ranges>
 
 #include "engine/base/check.h"
-#include "engine/generate/admission.h"
-#include "engine/generate/distribution.h"
 #include "engine/generate/generator_impl.h"
-#include "engine/generate/pages.h"
-#include "engine/generate/stop.h"
+#include "engine/generate/kv_cache.h"
+#include "engine/generate/sampler.h"
+#include "engine/generate/stop_strings.h"
+#include "engine/generate/validate_request.h"
 #include "engine/ops/phase.h"
 #include "engine/ops/temperature.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/models/spec.h"
+#include "engine/nn/forward_context.h"
 #include "engine/nn/head.h"
-#include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
 #include "engine/nn/score_head.h"
 
@@ -18,8 +18,8 @@ namespace troupe::engine::models {
 class Decoder {
  public:
   /// Allocates the parameters; values are undefined until a checkpoint is loaded
-  /// (checkpoint/hf_model.h) or copied in. The ranks of `tp` share the model (split.h): each has
-  /// its part of the parameters, all call forward and backward with the same tokens and get the
+  /// (checkpoint/load_parameters.h) or copied in. The ranks of `tp` share the model (split.h): each
+  /// has its part of the parameters, all call forward and backward with the same tokens and get the
   /// same hidden states; `tp` outlives this. nullptr, or a group of one: all of it is here.
   /// Failure(usage) where the model cannot be split so.
   Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients,

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "engine/base/text.h"
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/head_config.h"
 
 namespace troupe::engine::models {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "engine/base/text.h"
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 
 namespace troupe::engine::models {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine/nn/attention.h"
 
 #include "engine/nn/shared_rows.h"
-#include "engine/nn/tp.h"
+#include "engine/nn/tensor_parallel.h"
 
 namespace troupe::engine::nn {
 namespace {

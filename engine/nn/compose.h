@@ -6,8 +6,8 @@
 #include <concepts>
 #include <variant>
 
+#include "engine/nn/forward_context.h"
 #include "engine/nn/norm.h"
-#include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
 
 namespace troupe::engine::nn {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/nn/tp.h"
-#include "engine/parallel/reduce.h"
+#include "engine/nn/tensor_parallel.h"
+#include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::nn {
 namespace {

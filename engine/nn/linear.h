@@ -4,9 +4,9 @@
 #include <initializer_list>
 #include <vector>
 
+#include "engine/nn/forward_context.h"
 #include "engine/nn/lora.h"
 #include "engine/nn/parameters.h"
-#include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
 #include "engine/parallel/communicator.h"
 

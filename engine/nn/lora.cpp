@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/nn/tp.h"
+#include "engine/nn/tensor_parallel.h"
 
 namespace troupe::engine::nn {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
+#include "engine/nn/forward_context.h"
 #include "engine/nn/parameters.h"
-#include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
 #include "engine/parallel/communicator.h"
 

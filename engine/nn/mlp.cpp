@@ -1,6 +1,6 @@
 #include "engine/nn/mlp.h"
 
-#include "engine/nn/tp.h"
+#include "engine/nn/tensor_parallel.h"
 
 namespace troupe::engine::nn {
 

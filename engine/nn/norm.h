@@ -2,8 +2,8 @@
 // LayerNorm (Ba et al. 2016, arXiv:1607.06450).
 #pragma once
 
+#include "engine/nn/forward_context.h"
 #include "engine/nn/parameters.h"
-#include "engine/nn/pass.h"
 #include "engine/nn/saved.h"
 
 namespace troupe::engine::nn {

@@ -104,4 +104,14 @@ Parameter& Parameters::at(std::string_view name) {
   return *found;
 }
 
+void lerp(const Parameters& from, double weight, Parameters& into) {
+  check(from.count() == into.count(), "lerp: two models of different shapes");
+  check(weight >= 0 && weight <= 1, "lerp: the weight must be in [0, 1]");
+  const auto source = ops::to_host(from.device(), from.values());
+  auto values = ops::to_host(into.device(), into.values());
+  const auto added = static_cast<float>(weight), kept = static_cast<float>(1 - weight);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = kept * values[i] + added * source[i];
+  into.device().upload(into.values(), values);
+}
+
 }  // namespace troupe::engine::nn

@@ -93,4 +93,8 @@ class Parameters {
   std::unique_ptr<Parameters> trained_;
 };
 
+/// into <- (1 - weight) into + weight from, value by value in f32 (torch.lerp): equal bits whatever
+/// the layout. Both are models of one shape and grid.
+void lerp(const Parameters& from, double weight, Parameters& into);
+
 }  // namespace troupe::engine::nn

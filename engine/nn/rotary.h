@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/nn/pass.h"
+#include "engine/nn/forward_context.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::nn {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/nn/pass.h"
+#include "engine/nn/forward_context.h"
 
 namespace troupe::engine::nn {
 

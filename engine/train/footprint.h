@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/models/split.h"
-#include "engine/nn/pass.h"
+#include "engine/nn/forward_context.h"
 
 namespace troupe::engine::train {
 

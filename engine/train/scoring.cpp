@@ -2,7 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/ops/phase.h"
-#include "engine/train/share.h"
+#include "engine/train/partition.h"
 #include "engine/train/shared_prefixes.h"
 
 namespace troupe::engine::train {

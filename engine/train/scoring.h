@@ -8,7 +8,7 @@
 
 #include "engine/data/experience.h"
 #include "engine/models/decoder.h"
-#include "engine/train/readout.h"
+#include "engine/train/output_head.h"
 
 namespace troupe::engine::train {
 

@@ -8,8 +8,8 @@
 #include "engine/base/random.h"
 #include "engine/nn/gradients.h"
 #include "engine/ops/phase.h"
-#include "engine/parallel/reduce.h"
-#include "engine/train/share.h"
+#include "engine/parallel/all_reduce.h"
+#include "engine/train/partition.h"
 #include "engine/train/shared_prefixes.h"
 #include "engine/train/zero_gradients.h"
 

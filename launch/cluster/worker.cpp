@@ -12,7 +12,7 @@
 #include "actors/runtime/thread_scheduler.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "engine/parallel/reduce.h"
+#include "engine/parallel/all_reduce.h"
 #include "launch/cluster/assignment.h"
 #include "launch/exit_code.h"
 #include "launch/run/housed.h"

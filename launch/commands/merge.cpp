@@ -1,10 +1,10 @@
 #include <filesystem>
 #include <iostream>
 
-#include "engine/adapter/start.h"
+#include "engine/adapter/merge_adapter.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/save_parameters.h"
 #include "launch/commands/commands.h"
 
 namespace troupe::launch {

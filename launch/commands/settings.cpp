@@ -1,6 +1,6 @@
 #include "launch/commands/settings.h"
 
-#include "engine/generate/settings.h"
+#include "engine/generate/sampling_params_json.h"
 
 namespace troupe::launch {
 

@@ -9,7 +9,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/ops/profiled_device.h"
-#include "engine/parallel/profiled.h"
+#include "engine/parallel/profiled_communicator.h"
 
 namespace troupe::launch {
 namespace {

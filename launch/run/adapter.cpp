@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/adapter/init_adapter.h"
+#include "engine/adapter/lora_config.h"
 #include "engine/adapter/peft_file.h"
-#include "engine/adapter/start.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/training_tensors.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/adapter/lora_config.h"
-#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/write_checkpoint.h"
 #include "engine/models/decoder.h"
 #include "launch/run/roles.h"
 

@@ -3,8 +3,11 @@
 #include <filesystem>
 
 #include "engine/base/text.h"
+#include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/read_checkpoint.h"
+#include "engine/checkpoint/write_checkpoint.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {

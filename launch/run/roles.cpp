@@ -4,8 +4,11 @@
 
 #include "algorithms/catalog.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/read_checkpoint.h"
+#include "engine/checkpoint/write_checkpoint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/sampling/sampling.h"

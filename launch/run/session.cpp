@@ -3,8 +3,10 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/read_checkpoint.h"
 #include "launch/config/resolve.h"
 #include "launch/recipes/lora.h"
 

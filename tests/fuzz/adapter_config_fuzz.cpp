@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "engine/adapter/lora_config.h"
+#include "engine/adapter/peft_config.h"
 #include "tests/fuzz/scratch_file.h"
 
 namespace {

@@ -9,8 +9,8 @@
 
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/generate/beam_search.h"
-#include "engine/generate/distribution.h"
 #include "engine/generate/generation_config.h"
+#include "engine/generate/sampler.h"
 #include "tests/support/golden.h"
 
 namespace troupe::engine::generate {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "algorithms/losses/sft_loss.h"
+#include "engine/adapter/merge_adapter.h"
 #include "engine/adapter/peft_file.h"
-#include "engine/adapter/start.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/train/trainer.h"

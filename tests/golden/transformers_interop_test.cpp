@@ -7,9 +7,9 @@
 #include <iostream>
 
 #include "engine/base/text.h"
-#include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_writer.h"
+#include "engine/checkpoint/save_parameters.h"
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/golden/dense_models.h"
 #include "tests/support/golden.h"

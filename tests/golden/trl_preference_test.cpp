@@ -4,7 +4,7 @@
 #include "algorithms/losses/kto_loss.h"
 #include "algorithms/losses/orpo_loss.h"
 #include "algorithms/losses/simpo_loss.h"
-#include "engine/nn/mix.h"
+#include "engine/nn/parameters.h"
 #include "tests/golden/curve.h"
 
 namespace troupe::algorithms {
@@ -61,8 +61,8 @@ TEST_P(GoldenDpo, EveryStepIsReproduced) {
   replay(policy, dpo_loss(settings), [&](const Json& given) {
     if (settings.find("sync_ref_model")->boolean() && step > 0 &&
         step % settings.find("ref_model_sync_steps")->integer() == 0)
-      engine::nn::mix(policy.model().parameters(), settings.find("ref_model_mixup_alpha")->number(),
-                      reference->parameters());
+      engine::nn::lerp(policy.model().parameters(),
+                       settings.find("ref_model_mixup_alpha")->number(), reference->parameters());
     ++step;
     const auto &ids = given.find("input_ids")->array(),
                &masks = given.find("completion_mask")->array();

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "engine/base/random.h"
+#include "engine/parallel/all_reduce.h"
 #include "engine/parallel/grid.h"
-#include "engine/parallel/reduce.h"
 
 namespace troupe::test {
 

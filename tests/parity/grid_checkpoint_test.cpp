@@ -4,8 +4,11 @@
 
 #include "algorithms/losses/sft_loss.h"
 #include "algorithms/losses/value_loss.h"
+#include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/read_checkpoint.h"
+#include "engine/checkpoint/write_checkpoint.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/support/grid_decoder.h"

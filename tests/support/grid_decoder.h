@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/nn/logical.h"
+#include "engine/nn/logical_tensors.h"
 #include "engine/parallel/grid.h"
 #include "tests/support/on_ranks.h"
 #include "tests/support/random_decoder.h"

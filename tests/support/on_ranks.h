@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/parallel/one_rank.h"
-#include "engine/parallel/threads.h"
+#include "engine/parallel/thread_group.h"
 
 namespace troupe::test {
 

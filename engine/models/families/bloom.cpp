@@ -1,6 +1,6 @@
 // BLOOM (Scao et al. 2022, arXiv:2211.05100): ALiBi instead of positions, LayerNorm also on the
 // embeddings, a plain MLP, one fused projection with the rows of each head together.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 
 namespace troupe::engine::models {
 

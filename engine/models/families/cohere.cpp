@@ -1,6 +1,6 @@
 // Cohere's Command R (2024): one LayerNorm without a bias, then attention and MLP side by side;
 // pairs of neighbours turn; scaled logits.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

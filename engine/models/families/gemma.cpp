@@ -4,7 +4,7 @@
 // turns its windowed layers by another base.
 #include <cmath>
 
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

@@ -1,7 +1,7 @@
 // GLM (GLM-4-9B as transformers has it) and GLM-4 (0414): rotary positions on half of a head's
 // channels, in pairs of neighbours; GLM-4 has norms after attention and MLP too. Team GLM 2024,
 // arXiv:2406.12793.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

@@ -2,7 +2,7 @@
 // matrices stored the other way round. The dropout of its config.json is for its own training: it
 // is not applied here.
 #include "engine/base/text.h"
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 
 namespace troupe::engine::models {
 

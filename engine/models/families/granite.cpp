@@ -1,6 +1,6 @@
 // Granite 3 (IBM 2024): a Llama with multipliers of embeddings, attention, residuals and logits.
 // The dropout of its config.json is for its own training: it is not applied here.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

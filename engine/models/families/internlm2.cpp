@@ -1,6 +1,6 @@
 // InternLM2 (Cai et al. 2024, arXiv:2403.17297): a Llama under other names, with queries, keys and
 // values of each key/value head together.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

@@ -1,6 +1,6 @@
 // Llama (Touvron et al. 2023; Dubey et al. 2024): RMSNorm before each part, rotary positions,
 // grouped heads, a gated MLP.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

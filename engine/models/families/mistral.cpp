@@ -1,5 +1,5 @@
 // Mistral (Jiang et al. 2023, arXiv:2310.06825): a Llama whose rows see a window of keys.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

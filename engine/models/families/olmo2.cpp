@@ -1,6 +1,6 @@
 // OLMo 2 (2025, arXiv:2501.00656): norms after attention and MLP, and over all of a row's queries
 // and keys.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

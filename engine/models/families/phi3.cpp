@@ -1,6 +1,6 @@
 // Phi-3 (Abdin et al. 2024, arXiv:2404.14219): a Llama with a window, whose files fuse projections;
 // longer contexts by LongRoPE.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

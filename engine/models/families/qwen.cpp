@@ -1,7 +1,7 @@
 // Qwen2 (Yang et al. 2024, arXiv:2407.10671): a Llama whose queries, keys and values have biases.
 // Qwen3 (2025, arXiv:2505.09388): none, and an RMSNorm over each head of queries and keys. In both
 // the later layers may see a window of keys.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

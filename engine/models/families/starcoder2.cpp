@@ -1,7 +1,7 @@
 // StarCoder2 (Lozhkov et al. 2024, arXiv:2402.19173): LayerNorm, biases, a plain MLP, rotary
 // positions, a window. The dropout of its config.json is for its own training: it is not applied
 // here.
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {

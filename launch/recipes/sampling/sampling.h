@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "engine/generate/sampling.h"
+#include "engine/generate/sampling_params.h"
 #include "launch/config/fields.h"
 #include "launch/recipes/judging.h"
 

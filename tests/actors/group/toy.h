@@ -11,8 +11,8 @@
 #include "actors/runtime/message.h"
 #include "engine/base/check.h"
 #include "engine/base/fields.h"
+#include "engine/parallel/all_reduce.h"
 #include "engine/parallel/grid.h"
-#include "engine/parallel/reduce.h"
 #include "engine/parallel/shard.h"
 
 namespace troupe::test {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/base/text.h"
+#include "engine/checkpoint/manifest.h"
 #include "tests/engine/checkpoint/run_fixture.h"
 
 namespace troupe::engine::checkpoint {

@@ -1,4 +1,6 @@
-#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/directory_lock.h"
+#include "engine/checkpoint/read_checkpoint.h"
+#include "engine/checkpoint/write_checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>

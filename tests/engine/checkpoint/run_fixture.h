@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/checkpoint/run_checkpoint.h"
+#include "engine/checkpoint/directory_lock.h"
+#include "engine/checkpoint/read_checkpoint.h"
+#include "engine/checkpoint/save_parameters.h"
+#include "engine/checkpoint/write_checkpoint.h"
 #include "tests/engine/checkpoint/scratch.h"
 
 namespace troupe::engine::checkpoint {

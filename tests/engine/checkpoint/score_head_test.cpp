@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "engine/checkpoint/hf_model.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/save_parameters.h"
 #include "engine/models/head_config.h"
 #include "tests/engine/checkpoint/scratch.h"
 

@@ -9,8 +9,8 @@
 #include <map>
 #include <random>
 
-#include "engine/generate/distribution.h"
 #include "engine/generate/generator.h"
+#include "engine/generate/sampler.h"
 #include "engine/ops/temperature.h"
 #include "tests/engine/generate/tiny_model.h"
 #include "tests/support/grid_decoder.h"

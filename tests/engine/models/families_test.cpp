@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/base/text.h"
-#include "engine/models/family.h"
+#include "engine/models/families.h"
 
 namespace troupe::engine::models {
 namespace {

@@ -5,8 +5,8 @@
 #include <future>
 
 #include "engine/base/random.h"
+#include "engine/parallel/all_reduce.h"
 #include "engine/parallel/grid.h"
-#include "engine/parallel/reduce.h"
 #include "tests/support/on_ranks.h"
 
 namespace troupe::engine::parallel {

@@ -1,0 +1,203 @@
+#include "engine/adapter/lora_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/adapter/module_pattern.h"
+#include "engine/base/text.h"
+#include "engine/models/storage.h"
+
+namespace troupe::engine::adapter {
+namespace {
+
+constexpr std::string_view all_linear = "all-linear", head = "lm_head";
+constexpr std::int64_t largest_rank = 1 << 16;
+
+// "model.layers.12.mlp.up_proj" gives 12; -1: not of a layer.
+std::int64_t layer_of(const std::string& module) {
+  constexpr std::string_view prefix = "model.layers.";
+  if (!module.starts_with(prefix)) return -1;
+  return std::stoll(module.substr(prefix.size()));
+}
+
+Result<std::vector<std::string>> targeted(const LoraConfig& config, const models::DecoderSpec& spec,
+                                          const std::string& where) {
+  const auto modules = linear_modules(spec);
+  const auto wanted = patterns_of(config.targets, where + "targets"),
+             unwanted = patterns_of(config.exclude, where + "exclude");
+  RETURN_IF_ERROR(wanted);
+  RETURN_IF_ERROR(unwanted);
+  const auto fits = [](const ModulePattern& pattern, const std::string& module) {
+    return pattern.text() == all_linear ? module != head : pattern.fits(module);
+  };
+  std::vector<std::string> out;
+  for (const auto& module : modules) {
+    const auto meant = [&](const ModulePattern& pattern) { return fits(pattern, module); };
+    if (std::ranges::none_of(*wanted, meant) || std::ranges::any_of(*unwanted, meant)) continue;
+    if (config.layers.empty() ||
+        std::ranges::find(config.layers, layer_of(module)) != config.layers.end())
+      out.push_back(module);
+  }
+  std::vector<std::string> ends;
+  for (const auto& module : modules) ends.push_back(module.substr(module.rfind('.') + 1));
+  for (const auto& pattern : *wanted)
+    if (std::ranges::none_of(modules, [&](const auto& module) { return fits(pattern, module); }))
+      return fail(
+          Errc::usage,
+          cat(where, "targets: no linear layer of this model is named ", quote(pattern.text()),
+              nearest(pattern.text(), ends).empty()
+                  ? ""
+                  : cat("; the nearest name is ", quote(nearest(pattern.text(), ends))),
+              " (known: ",
+              join({ends.begin(), ends.begin() + std::min<std::ptrdiff_t>(7, std::ssize(ends))},
+                   ", "),
+              spec.tied || spec.labels > 0 ? "" : ", lm_head", ")"));
+  for (const auto layer : config.layers)
+    if (layer < 0 || layer >= spec.layers)
+      return fail(Errc::usage, cat(where, "layers: this model has layers 0 to ", spec.layers - 1,
+                                   ", found ", layer));
+  if (out.empty())
+    return fail(
+        Errc::usage,
+        cat(where,
+            "targets: every layer that is named is excluded, too: there is nothing to adapt"));
+  return out;
+}
+
+// The value of the first pattern that fits, as PEFT's get_pattern_key chooses it.
+template <class T>
+Result<T> patterned(const std::vector<std::pair<std::string, T>>& patterns,
+                    const std::string& module, T fallback, const std::string& where) {
+  for (const auto& [text, value] : patterns) {
+    const auto pattern = ModulePattern::create(text, where);
+    RETURN_IF_ERROR(pattern);
+    if (pattern->fits_end(module)) return value;
+  }
+  return fallback;
+}
+
+Result<std::vector<std::string>> saved_modules(const LoraConfig& config,
+                                               const models::DecoderSpec& spec,
+                                               const std::string& where) {
+  std::vector<std::string> out;
+  for (const auto& name : config.saved) {
+    const bool known = name == "score" && spec.labels > 0;
+    if (!known)
+      return fail(
+          Errc::unsupported,
+          cat(where,
+              "saved: only the score head of a reward model (\"score\") can be trained beside an "
+              "adapter, found ",
+              quote(name), spec.labels > 0 ? "" : "; this is a language model without one"));
+    out.push_back(name);
+  }
+  return out;
+}
+
+// Products with it must stay numbers in 32 bits.
+bool scales(double alpha) {
+  return alpha != 0 && std::abs(alpha) <= 1e30;
+}
+
+Result<> check_numbers(const LoraConfig& config, const std::string& where) {
+  if (!(config.dropout >= 0 && config.dropout < 1))
+    return fail(Errc::usage,
+                cat(where, "dropout must be at least 0 and below 1, found ", config.dropout));
+  for (const auto& [name, rank] : config.rank_pattern)
+    if (rank < 1 || rank > largest_rank)
+      return fail(Errc::usage, cat(where, "rank_pattern: the rank of ", quote(name),
+                                   " must be from 1 to ", largest_rank, ", found ", rank));
+  if (config.rank < 1 || config.rank > largest_rank)
+    return fail(Errc::usage,
+                cat(where, "rank must be from 1 to ", largest_rank, ", found ", config.rank));
+  for (const auto& [name, alpha] : config.alpha_pattern)
+    if (!scales(alpha))
+      return fail(Errc::usage, cat(where, "alpha_pattern: the alpha of ", quote(name),
+                                   " must not be 0 or beyond 1e30, found ", alpha));
+  if (!scales(config.alpha))
+    return fail(
+        Errc::usage,
+        cat(where, "alpha must not be 0 (the adapter would do nothing) or beyond 1e30, found ",
+            config.alpha));
+  return {};
+}
+
+// PEFT's files name the base's modules: an adapter of one that this family fuses, names or turns
+// otherwise would load as another.
+Result<> check_stored(const std::vector<std::string>& modules, models::DecoderSpec spec,
+                      const std::string& where) {
+  constexpr std::string_view first_layer = "model.layers.0.";
+  spec.layers = 1;  // all are stored alike
+  for (const auto& tensor : models::stored_tensors(spec))
+    for (const auto& rows : tensor.rows) {
+      if (tensor.rows.size() == 1 && !tensor.transposed && tensor.name == rows.parameter)
+        continue;  // peft_file.h orders its rows
+      const auto start = rows.parameter.starts_with(first_layer) ? first_layer.size() : 0;
+      const std::string module = rows.parameter.substr(start, rows.parameter.rfind('.') - start);
+      const auto meant = std::ranges::find_if(
+          modules, [&](const std::string& name) { return name.ends_with(module); });
+      if (meant != modules.end())
+        return fail(Errc::unsupported, cat(where, "targets: ", spec.architecture, " stores ",
+                                           *meant, " in another form, as ", tensor.name,
+                                           "; an adapter of it is not supported, leave it out"));
+    }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> linear_modules(const models::DecoderSpec& spec) {
+  std::vector<std::string> out;
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer)
+    for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                             "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+      if (spec.gated || std::string_view(name) != "mlp.gate_proj")
+        out.push_back(cat("model.layers.", layer, ".", name));
+  if (spec.labels == 0) out.emplace_back(head);
+  return out;
+}
+
+Result<models::LoraSpec> settle(const LoraConfig& config, const models::DecoderSpec& spec,
+                                const std::string& where) {
+  RETURN_IF_ERROR(check_numbers(config, where));
+  auto saved = saved_modules(config, spec, where);
+  RETURN_IF_ERROR(saved);
+  const auto modules = targeted(config, spec, where);
+  RETURN_IF_ERROR(modules);
+  RETURN_IF_ERROR(check_stored(*modules, spec, where));
+  models::LoraSpec lora{{}, config.dora, config.dropout, std::move(*saved)};
+  for (const auto& module : *modules) {
+    const auto rank =
+        patterned(config.rank_pattern, module, std::int64_t{config.rank}, where + "rank_pattern");
+    const auto alpha =
+        patterned(config.alpha_pattern, module, config.alpha, where + "alpha_pattern");
+    RETURN_IF_ERROR(rank);
+    RETURN_IF_ERROR(alpha);
+    const auto size = static_cast<double>(*rank);
+    lora.targets.push_back(
+        {module, static_cast<int>(*rank), *alpha / (config.rslora ? std::sqrt(size) : size)});
+    if (module == head && config.dora)
+      return fail(
+          Errc::unsupported,
+          cat(where,
+              "dora: the output head (lm_head) can have an adapter, but not one with magnitudes"));
+  }
+  return lora;
+}
+
+Result<> check_trainable(const models::LoraSpec& lora) {
+  if (lora.dropout == 0) return {};
+  if (lora.dora)
+    return fail(Errc::unsupported,
+                "an adapter with magnitudes (DoRA) is trained without dropout here: set "
+                "lora.dropout to 0 or lora.dora to false");
+  for (const auto& target : lora.targets)
+    if (target.module == head)
+      return fail(Errc::unsupported,
+                  "an adapter of the output head (lm_head) is trained without dropout here: set "
+                  "lora.dropout to 0, or leave lm_head out of "
+                  "lora.targets");
+  return {};
+}
+
+}  // namespace troupe::engine::adapter

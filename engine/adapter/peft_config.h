@@ -1,0 +1,20 @@
+// adapter_config.json, read and written (PEFT's LoraConfig, versions 0.5 to 0.21).
+#pragma once
+
+#include <string>
+
+#include "engine/adapter/lora_config.h"
+#include "engine/base/json.h"
+
+namespace troupe::engine::adapter {
+
+/// adapter_config.json. Refuses, by name, what would change the numbers and is not supported.
+/// Errc::bad_input, unsupported.
+Result<LoraConfig> read_peft_config(const Json& config, const std::string& where);
+
+/// adapter_config.json for an adapter of this model, as PEFT reads it. `base` goes into
+/// base_model_name_or_path.
+Json to_peft_config(const LoraConfig& config, const models::DecoderSpec& spec,
+                    const std::string& base);
+
+}  // namespace troupe::engine::adapter

@@ -1,0 +1,171 @@
+#include "engine/checkpoint/save_parameters.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <unordered_map>
+
+#include "engine/base/check.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/safetensors_folder.h"
+#include "engine/checkpoint/safetensors_writer.h"
+#include "engine/checkpoint/stored_map.h"
+#include "engine/models/head_config.h"
+
+namespace troupe::engine::checkpoint {
+namespace {
+
+constexpr std::size_t companion_bytes = std::size_t{1} << 30;
+constexpr std::string_view companions[] = {"generation_config.json",
+                                           "tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "chat_template.jinja",
+                                           "chat_template.json",
+                                           "tokenizer.model",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "vocab.txt"};
+
+using Tensors = std::vector<models::StoredTensor>;
+using Shard = std::vector<std::size_t>;  // places in Tensors
+
+std::size_t bytes_of(const models::StoredTensor& tensor, StoredType type) {
+  return static_cast<std::size_t>(tensor.row_count() * tensor.columns) * bits_of(type) / 8;
+}
+
+std::vector<Shard> split(const Tensors& stored, const SaveOptions& options) {
+  std::vector<Shard> shards(1);
+  std::size_t filled = 0;
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const std::size_t bytes = bytes_of(stored[i], options.type);
+    if (!shards.back().empty() && filled + bytes > options.shard_bytes)
+      shards.emplace_back(), filled = 0;
+    shards.back().push_back(i);
+    filled += bytes;
+  }
+  return shards;
+}
+
+// The values of a stored tensor, from the parameters that it holds.
+std::vector<float> values_of(const models::StoredTensor& stored, nn::LogicalTensors& tensors) {
+  const auto& all = tensors.parameters().all();
+  const auto read = [&](const std::string& name) {
+    return tensors.read(0, static_cast<std::size_t>(tensors.parameters().find(name) - all.data()));
+  };
+  if (stored.plain()) return read(stored.rows.front().parameter);
+  std::unordered_map<std::string, std::vector<float>> parts;
+  return models::pack(stored, [&](const std::string& name) {
+    auto& part = parts[name];
+    if (part.empty()) part = read(name);
+    return part.data();
+  });
+}
+
+std::string shard_name(std::size_t number, std::size_t of) {
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", number, of);
+  return name;
+}
+
+Result<> write_shard(const std::string& path, const Tensors& stored, const Shard& shard,
+                     nn::LogicalTensors& tensors, StoredType type) {
+  std::vector<SafetensorsWriter::Plan> plans;
+  std::unordered_map<std::string_view, std::size_t> by_name;
+  for (const auto place : shard) {
+    plans.push_back({stored[place].name, type, stored[place].shape()});
+    by_name.emplace(stored[place].name, place);
+  }
+  auto writer = SafetensorsWriter::create(path, plans);
+  RETURN_IF_ERROR(writer);
+  for (const auto& tensor : writer->tensors())
+    RETURN_IF_ERROR(
+        writer->write(tensor.name, values_of(stored[by_name.at(tensor.name)], tensors)));
+  return writer->finish();
+}
+
+Result<> write_weights(const std::string& folder, const Tensors& stored,
+                       nn::LogicalTensors& tensors, const SaveOptions& options) {
+  const auto shards = split(stored, options);
+  if (shards.size() == 1)
+    return write_shard(cat(folder, "/", weights_file), stored, shards[0], tensors, options.type);
+  std::vector<std::pair<std::string, std::string>> map;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shard_name(i + 1, shards.size());
+    for (const auto place : shards[i])
+      map.emplace_back(stored[place].name, name), total += bytes_of(stored[place], options.type);
+    RETURN_IF_ERROR(write_shard(cat(folder, "/", name), stored, shards[i], tensors, options.type));
+  }
+  std::sort(map.begin(), map.end());
+  Json::Object weight_map;
+  for (auto& [tensor, shard] : map) weight_map.emplace_back(tensor, shard);
+  const Json index(
+      Json::Object{{"metadata", Json::Object{{"total_size", static_cast<std::int64_t>(total)}}},
+                   {"weight_map", std::move(weight_map)}});
+  return write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n");
+}
+
+// What is stored must be what config.json says, or another tool would load it in another precision
+// or untie it.
+Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& options) {
+  auto config = read_json(cat(options.source, "/config.json"));
+  if (!config) return config;
+  if (!config->is_object())
+    return fail(Errc::bad_input, cat(options.source, "/config.json: expected an object, found ",
+                                     config->type_name()));
+  const char* dtype = options.type == StoredType::f32    ? "float32"
+                      : options.type == StoredType::bf16 ? "bfloat16"
+                                                         : "float16";
+  const bool modern =
+      config->find("dtype") != nullptr;  // transformers 5 writes "dtype", 4 wrote "torch_dtype"
+  if (modern) config->set("dtype", dtype);
+  if (!modern || config->find("torch_dtype")) config->set("torch_dtype", dtype);
+  config->set("tie_word_embeddings", options.tied);
+  if (const nn::Parameter* score = parameters.find("score.weight"))
+    models::write_head(*config, static_cast<int>(score->logical_shape()[0]),
+                       parameters.find("score.bias") != nullptr);
+  return config;
+}
+
+Result<> copy_companions(const std::string& folder, const std::string& source) {
+  for (const auto name : companions) {
+    const auto content = read_file(cat(source, "/", name), companion_bytes);
+    if (!content && content.error().code == Errc::not_found) continue;
+    RETURN_IF_ERROR(content);
+    RETURN_IF_ERROR(write_new_file(cat(folder, "/", name), *content));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters,
+                         const SaveOptions& options) {
+  nn::LogicalTensors tensors(parameters, {parameters.values()}, nullptr);
+  return save_parameters(folder, tensors, options);
+}
+
+Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
+                         const SaveOptions& options) {
+  check(options.type == StoredType::f32 || options.type == StoredType::bf16 ||
+            options.type == StoredType::f16,
+        "save_parameters: weights are stored as F32, BF16 or F16");
+  Json config;
+  if (!options.source.empty()) {
+    auto made = config_of(tensors.parameters(), options);
+    RETURN_IF_ERROR(made);
+    config = std::move(*made);
+  }
+  const auto stored = stored_map(config, cat(options.source, "/config.json"), tensors.parameters());
+  RETURN_IF_ERROR(stored);
+  RETURN_IF_ERROR(write_weights(folder, *stored, tensors, options));
+  if (!options.source.empty()) {
+    RETURN_IF_ERROR(write_new_file(cat(folder, "/config.json"), config.dump(2) + "\n"));
+    RETURN_IF_ERROR(copy_companions(folder, options.source));
+  }
+  return sync_directory(folder);
+}
+
+}  // namespace troupe::engine::checkpoint

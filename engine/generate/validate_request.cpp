@@ -1,0 +1,55 @@
+#include "engine/generate/validate_request.h"
+
+#include "engine/base/text.h"
+#include "engine/generate/fast_sample.h"
+
+namespace troupe::engine::generate {
+
+Result<> check_request(const Request& request, const models::DecoderSpec& spec, bool has_text) {
+  const std::string where = cat("request ", request.id, ": ");
+  if (auto ok = validate(request.params, spec.vocabulary); !ok)
+    return fail(ok.error().code, where + ok.error().what);
+  if (!request.params.stop_strings.empty() && !has_text) {
+    return fail(
+        Errc::usage,
+        where + "stop strings need a tokenizer, and this generator has none; use stop_tokens");
+  }
+  const auto length = static_cast<std::int64_t>(request.prompt.size());
+  if (length == 0)
+    return fail(
+        Errc::bad_input,
+        where + "the prompt is empty; it must have at least one token (a BOS token will do)");
+  if (length >= spec.max_positions) {
+    return fail(Errc::bad_input,
+                cat(where, "the prompt has ", length, " tokens, and the model has room for ",
+                    spec.max_positions, " of prompt and output together; shorten it"));
+  }
+  for (const std::int32_t id : request.prompt) {
+    if (id < 0 || id >= spec.vocabulary) {
+      return fail(Errc::bad_input,
+                  cat(where, "token ", id, " is not in the vocabulary, which ends at ",
+                      spec.vocabulary - 1));
+    }
+  }
+  return {};
+}
+
+std::vector<std::int32_t> ends_of(const SamplingParams& params,
+                                  const std::vector<std::int32_t>& eos_ids) {
+  std::vector<std::int32_t> ends = params.stop_tokens;
+  if (!params.ignore_eos) ends.insert(ends.end(), eos_ids.begin(), eos_ids.end());
+  return ends;
+}
+
+void refuse_not_finite(std::span<const float> row, const Request& request, std::size_t position) {
+  const std::int64_t bad = first_not_finite(row);
+  if (bad < 0) return;
+  throw Failure(Error{
+      Errc::bad_input,
+      cat("generate: request ", request.id, " (sample ", request.sample_id, "), position ",
+          position, ": the logit of token ", bad, " is ",
+          double{row[static_cast<std::size_t>(bad)]},
+          ", expected a finite number; the weights are damaged or the training has diverged")});
+}
+
+}  // namespace troupe::engine::generate

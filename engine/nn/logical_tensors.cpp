@@ -1,0 +1,150 @@
+#include "engine/nn/logical_tensors.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/check.h"
+#include "engine/parallel/all_reduce.h"
+
+namespace troupe::engine::nn {
+namespace {
+
+// A logical tensor as rows and columns, and the block of it that one rank holds.
+struct Block {
+  std::int64_t columns;  // of the whole
+  std::int64_t row, rows, column, width;
+};
+Block block_of(const Parameter& parameter, std::int64_t begin, std::int64_t end) {
+  const Shape whole = parameter.logical_shape();
+  const std::int64_t columns = whole.stride(), rows = whole.rank() == 0 ? 1 : whole[0];
+  if (parameter.shard.whole()) return {columns, 0, rows, 0, columns};
+  if (parameter.shard.axis == 0) return {columns, begin, end - begin, 0, columns};
+  return {columns, 0, rows, begin, end - begin};
+}
+
+// visit(place in the whole, place in the part, length) for each contiguous run.
+template <class Visit>
+void each_run(const Block& block, Visit visit) {
+  if (block.width == block.columns)
+    return visit(block.row * block.columns, std::int64_t{0}, block.rows * block.columns);
+  for (std::int64_t r = 0; r < block.rows; ++r)
+    visit((block.row + r) * block.columns + block.column, r * block.width, block.width);
+}
+
+constexpr std::array<std::int32_t, 2> last_request{-1, -1};
+
+parallel::Communicator* several(parallel::Communicator* group) {
+  return group != nullptr && group->size() > 1 ? group : nullptr;
+}
+
+}  // namespace
+
+std::int64_t logical_count(const Parameters& parameters) {
+  std::int64_t count = 0;
+  for (const auto& parameter : parameters.all()) count += parameter.logical_shape().count();
+  return count;
+}
+
+LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
+                               parallel::Communicator* tp)
+    : parameters_(parameters), arenas_(std::move(arenas)), tp_(several(tp)) {
+  for (const auto& arena : arenas_)
+    check(arena.count() == parameters.count(), "LogicalTensors: an arena of another model");
+  std::int64_t at = 0;
+  std::vector<Part> mine;
+  for (const auto& parameter : parameters.all()) {
+    starts_.push_back(at);
+    at += parameter.value.count();
+    mine.push_back({parameter.shard.begin, parameter.shard.end});
+  }
+  if (alone()) return;
+  parts_.resize(mine.size() * static_cast<std::size_t>(tp_->size()));
+  tp_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(parts_)),
+                  "which rank holds which part of a tensor");
+}
+
+std::vector<float> LogicalTensors::gather(std::size_t arena, std::size_t index) {
+  const Parameter& parameter = parameters_.all().at(index);
+  const std::int64_t start = starts_[index];
+  std::vector<float> mine = ops::to_host(
+      parameters_.device(), arenas_.at(arena).flat(start, start + parameter.value.count()));
+  if (alone() || parameter.shard.whole()) return mine;
+  const std::vector<float> all = parallel::gather_floats(*tp_, mine, parameter.name);
+  std::vector<float> whole(static_cast<std::size_t>(parameter.logical_shape().count()));
+  std::int64_t from = 0;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(tp_->size()); ++rank) {
+    const Part part = parts_[rank * starts_.size() + index];
+    const Block block = block_of(parameter, part.begin, part.end);
+    each_run(block, [&](std::int64_t to, std::int64_t at, std::int64_t length) {
+      std::copy_n(all.begin() + from + at, length, whole.begin() + to);
+    });
+    from += block.rows * block.width;
+  }
+  return whole;
+}
+
+std::vector<float> LogicalTensors::read(std::size_t arena, std::size_t parameter) {
+  if (!alone()) {
+    std::array<std::int32_t, 2> request{static_cast<std::int32_t>(arena),
+                                        static_cast<std::int32_t>(parameter)};
+    tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
+  }
+  return gather(arena, parameter);
+}
+
+void LogicalTensors::finish() {
+  auto request = last_request;
+  if (!alone())
+    tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
+}
+
+void LogicalTensors::serve() {
+  check(!alone() && tp_->rank() != 0, "LogicalTensors: rank 0 reads, the others serve");
+  for (auto request = last_request;;) {
+    tp_->broadcast_idle(std::as_writable_bytes(std::span(request)), 0, "the next tensor to gather");
+    if (request == last_request) return;
+    gather(static_cast<std::size_t>(request[0]), static_cast<std::size_t>(request[1]));
+  }
+}
+
+std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
+                                  const parallel::Mesh& mesh) {
+  if (mesh.place().dp != 0) return {};
+  LogicalTensors tensors(parameters, {arena}, &mesh.tp());
+  std::vector<float> all;
+  for (std::size_t i = 0; i < parameters.all().size(); ++i) {
+    const auto whole = tensors.gather(0, i);
+    if (mesh.leads()) all.insert(all.end(), whole.begin(), whole.end());
+  }
+  return all;
+}
+
+std::vector<float> gather_logical(const Parameters& parameters, const parallel::Mesh& mesh) {
+  return gather_logical(parameters, parameters.values(), mesh);
+}
+
+void take_part(std::span<const float> logical, const Parameter& parameter, std::span<float> part) {
+  check(std::ssize(logical) == parameter.logical_shape().count() &&
+            std::ssize(part) == parameter.value.count(),
+        "take_part: lengths");
+  each_run(block_of(parameter, parameter.shard.begin, parameter.shard.end),
+           [&](std::int64_t from, std::int64_t to, std::int64_t length) {
+             std::copy_n(logical.begin() + from, length, part.begin() + to);
+           });
+}
+
+void scatter_logical(std::span<const float> logical, Parameters& parameters) {
+  check(static_cast<std::int64_t>(logical.size()) == logical_count(parameters),
+        "scatter_logical: values of another model");
+  std::vector<float> part;
+  std::size_t start = 0;
+  for (auto& parameter : parameters.all()) {
+    const auto count = static_cast<std::size_t>(parameter.logical_shape().count());
+    part.resize(static_cast<std::size_t>(parameter.value.count()));
+    take_part(logical.subspan(start, count), parameter, part);
+    parameters.device().upload(parameter.value, part);
+    start += count;
+  }
+}
+
+}  // namespace troupe::engine::nn

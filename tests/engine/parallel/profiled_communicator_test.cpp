@@ -1,0 +1,73 @@
+// The profiled communicator: every collective is told, with its bytes, and moves the same ones.
+#include "engine/parallel/profiled_communicator.h"
+
+#include <gmock/gmock.h>
+
+#include "engine/parallel/all_reduce.h"
+#include "tests/support/on_ranks.h"
+
+namespace troupe::engine::parallel {
+namespace {
+
+using test::on_ranks;
+
+class Told final : public Spans {
+ public:
+  bool recording() override { return on; }
+  void begin(SpanStart span) override {
+    lines.push_back(std::string(span.name) + " " +
+                    std::to_string(static_cast<int>(span.work.bytes)) + ": " + span.detail);
+  }
+  void end() noexcept override { ++ended; }
+  bool wants_shapes() const override { return false; }
+
+  bool on = true;
+  std::vector<std::string> lines;
+  std::size_t ended = 0;
+};
+
+std::span<std::byte> bytes(auto& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+TEST(ProfiledCommunicator, TellsOfEveryCollectiveOfAGroupAndOfThoseSplitOff) {
+  on_ranks(2, [](Communicator& group) {
+    Told told;
+    const auto profiled = make_profiled(group.split(0, group.rank()), told);
+    ASSERT_EQ(profiled->rank(), group.rank());
+    ASSERT_EQ(profiled->size(), 2);
+    std::vector<std::int32_t> mine{group.rank(), 7}, all(4), swapped(2);
+    profiled->all_gather(bytes(mine), bytes(all), "a gathering");
+    profiled->all_to_all(bytes(mine), bytes(swapped), "an exchange");
+    const auto half = profiled->split(0, -profiled->rank());
+    half->broadcast(bytes(mine), 0, "a broadcast");
+    half->broadcast_idle(bytes(mine), 1, "a long wait");
+    EXPECT_THAT(all, testing::ElementsAre(0, 7, 1, 7));
+    EXPECT_EQ(mine[0], 1);  // rank 0 of the half is rank 1
+    EXPECT_THAT(told.lines,
+                testing::ElementsAre("all_gather 8: a gathering", "all_to_all 4: an exchange",
+                                     "broadcast 8: a broadcast", "broadcast_idle 8: a long wait"));
+    EXPECT_EQ(told.ended, 4u);
+    told.on = false;
+    half->broadcast(bytes(mine), 0, "a broadcast that nobody hears of");
+    EXPECT_EQ(told.lines.size(), 4u);
+  });
+}
+
+TEST(ProfiledCommunicator, SumsToTheSameBits) {
+  on_ranks(3, [](Communicator& group) {
+    Told told;
+    const auto profiled = make_profiled(group.split(0, group.rank()), told);
+    std::vector<float> plain, watched;
+    for (int i = 0; i < 50; ++i) plain.push_back(0.1F * static_cast<float>(i * (group.rank() + 1)));
+    watched = plain;
+    sum(group, std::span<float>(plain), "plain");
+    sum(*profiled, std::span<float>(watched), "watched");
+    EXPECT_EQ(plain, watched);
+    EXPECT_FALSE(told.lines.empty());
+    EXPECT_EQ(told.lines.size(), told.ended);
+  });
+}
+
+}  // namespace
+}  // namespace troupe::engine::parallel
