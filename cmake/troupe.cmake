@@ -22,11 +22,31 @@ if(TROUPE_FUZZ)
   target_compile_options(troupe_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# Unity builds compile the sources of one target together, in batches, so that headers are parsed once per batch. File-local names
+# are therefore distinct within a target. CMake keeps sources with COMPILE_OPTIONS of their own (kernels per instruction set) apart.
+set(troupe_plain_targets # whose file-local names still collide
+  troupe_algorithms troupe_algorithms_losses troupe_engine_jinja algorithms_advantages_test troupe_benchmark_support troupe_engine_checkpoint troupe_engine_data troupe_engine_models
+  troupe_engine_ops troupe_engine_tokenizer troupe_launch_cluster troupe_launch_config troupe_launch_journal troupe_launch_run
+  actors_runtime_test algorithms_advantage_test algorithms_loops_test algorithms_losses_test engine_checkpoint_test engine_data_test
+  engine_models_test engine_nn_test engine_ops_test engine_parallel_test engine_tokenizer_test hostile_test launch_test parity_test
+  system_test)
+function(troupe_unity target)
+  if(target IN_LIST troupe_plain_targets)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE ${TROUPE_UNITY_BATCH})
+endfunction()
+if(TROUPE_UNITY)
+  # g++ takes every type of an included .cpp for one of a header; the build without unity keeps this warning.
+  target_compile_options(troupe_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
+
 # troupe_library(engine_nn SOURCES a.cpp b.cpp LINKS troupe_engine_ops PRIVATE_LINKS Eigen3::Eigen)
 # makes the static library troupe_engine_nn. LINKS are seen by users of its headers, PRIVATE_LINKS (third parties) are not.
 function(troupe_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(troupe_${name} STATIC ${ARG_SOURCES})
+  troupe_unity(troupe_${name})
   target_link_libraries(troupe_${name} PUBLIC troupe_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
 endfunction()
 
@@ -37,6 +57,7 @@ function(troupe_test name)
     set(ARG_TIMEOUT 300)
   endif()
   add_executable(${name}_test ${ARG_SOURCES})
+  troupe_unity(${name}_test)
   target_link_libraries(${name}_test PRIVATE troupe_flags ${ARG_LINKS} GTest::gtest GTest::gmock troupe_test_main)
   target_compile_definitions(${name}_test PRIVATE TROUPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
