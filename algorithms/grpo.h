@@ -1,7 +1,6 @@
 // Group relative policy optimization (grpo.cpp).
 #pragma once
 
-#include <limits>
 #include <string>
 
 #include "algorithms/advantages/controllers.h"
@@ -10,18 +9,31 @@
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/plan.h"
 #include "algorithms/rollout/samples.h"
+#include "algorithms/weight_sync.h"
 
 namespace troupe::algorithms {
 
 /// Which groups a round is made of (rollout/dynamic_sampling.h).
 struct DynamicSampling {
   bool on = false;
-  std::int64_t max_refills =
-      10;  ///< batches of prompts drawn beside a round's first; 0: as many as it takes
-  /// The mean reward of a group lies between, strictly (OpenRLHF's dynamic filtering: 0 and 1).
-  double low = -std::numeric_limits<double>::infinity(),
-         high = std::numeric_limits<double>::infinity();
-  std::string metric;  ///< the reward part that is looked at; empty: the reward
+  std::int64_t max_refills = 10;  ///< 0: no limit
+  std::vector<double> bounds;     ///< of the mean reward of a group, exclusive; empty: none
+  std::string metric;             ///< the label of a reward rule; empty: the reward
+
+  double low() const { return bounds.empty() ? -unbounded : bounds.front(); }
+  double high() const { return bounds.empty() ? unbounded : bounds.back(); }
+
+  static void each_field(auto& self, auto&& field) {
+    field("dynamic_sampling", self.on,
+          "sample further prompts to replace groups with equal rewards (DAPO)");
+    field("max_refills", self.max_refills, at_least_0,
+          "dynamic sampling: maximum number of additional prompt batches per rollout; 0: no limit");
+    field("dynamic_bounds", self.bounds,
+          "dynamic sampling: keep groups whose mean reward lies strictly between these two numbers "
+          "(OpenRLHF: 0 and 1); empty: all");
+    field("dynamic_metric", self.metric,
+          "dynamic sampling: label of the reward rule to test; empty: the total reward");
+  }
 };
 
 struct GrpoConfig : DrawConfig {
@@ -40,6 +52,33 @@ struct GrpoConfig : DrawConfig {
   EntropyControl entropy;
   double entropy_bonus = 0;  ///< adaptive: what the next update's bonus is multiplied by
   GrpoLoss loss;             ///< its version, where it reads one, is set step by step
+
+  std::string reference;               ///< model directory, for whoever loads the reference
+  bool normalize_each_reward = false;  ///< advantage.parts are then the reward rules
+
+  static void each_field(auto& self, auto&& field) {
+    field("group_size", self.group, Range{1, 4096}, "samples per prompt");
+    AdvantageConfig::each_field(self.advantage, field);
+    field("normalize_each_reward", self.normalize_each_reward,
+          "scale each reward rule within its group before summing (GDPO)");
+    field("reference", self.reference, reference_doc);
+    GrpoLoss::each_field(self.loss, field);
+    EntropyControl::each_field(self.entropy, field);
+    field("recompute_old_logp", self.recompute_old,
+          "recompute the old log-probabilities with the policy; the rollouts' then serve the "
+          "correction");
+    field("constant_length", self.constant_length, at_least_0,
+          "dr_grpo: constant length to divide by; 0: rollout.max_new_tokens");
+    field("count_empty_sequences", self.counting.empty_sequences,
+          "means over sequences include those without trained tokens (TRL), or not (verl, "
+          "OpenRLHF)");
+    Shaping::each_field(self.shaping, field);
+    DynamicSampling::each_field(self.dynamic, field);
+    field("epochs", self.epochs, Range{1, 1000}, "passes over each batch of samples");
+    field("minibatches", self.minibatches, Range{1, 1 << 20},
+          "optimizer steps per pass, each of train.batch_size prompts");
+    DrawConfig::each_field(self, field);
+  }
 
   /// Samples are compared with the reference.
   bool compares() const { return loss.beta != 0 || advantage.reward_beta != 0; }

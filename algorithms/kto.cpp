@@ -59,7 +59,7 @@ Task<Metrics> judge(Cluster& c, HeldOutAnswers& held_out, const engine::loss::Lo
 
 Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAnswers held_out) {
   const auto loss = spec_of(config.loss);
-  const bool with_kl = config.loss.kind == KtoLoss::Kind::kto;
+  const bool with_kl = config.loss.kind == KtoLossKind::kto;
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
     const auto answers = data.next();
     if (!answers) break;

@@ -14,6 +14,13 @@ struct KtoConfig {
   KtoLoss loss;
   std::int64_t max_length = 0;  ///< tokens of a sequence, a mismatched one too; 0: no limit
   Following following = {};     ///< of the reference
+  std::string reference = {};   ///< model directory, for whoever loads the reference
+
+  static void each_field(auto& self, auto&& field) {
+    KtoLoss::each_field(self.loss, field);
+    field("reference", self.reference, reference_doc);
+    Following::each_field(self.following, field);
+  }
 };
 
 /// Held-out batches, each with the mismatched one of the same prompts.

@@ -9,6 +9,7 @@
 #include "algorithms/losses/value_loss.h"
 #include "algorithms/plan.h"
 #include "algorithms/rollout/samples.h"
+#include "algorithms/weight_sync.h"
 
 namespace troupe::algorithms {
 
@@ -52,6 +53,45 @@ struct PpoConfig : DrawConfig {
   PpoLoss policy;  ///< its KL term is set from the fields above
   ValueLoss value;
   int critic_warmup = 0;  ///< rounds in which the critic alone is trained
+  std::string reference;  ///< model directory, for whoever loads the reference
+
+  static void each_field(auto& self, auto&& field) {
+    field("epochs", self.epochs, Range{1, 10000}, "passes over each batch of samples");
+    field("minibatches", self.minibatches, Range{1, 10000},
+          "optimizer steps per pass, each of train.batch_size prompts; reshuffled for every pass");
+    field("samples", self.group, Range{1, 10000}, "samples per prompt");
+    GaeOptions::each_field(self.gae, field);
+    field("truncated", self.truncated,
+          "value after a sample truncated at rollout.max_new_tokens: zero (TRL, verl, OpenRLHF), "
+          "or the critic's estimate (AReaL)");
+    DrawConfig::each_field(self, field);
+    field("whiten_advantages", self.whiten_advantages,
+          "normalize advantages to mean 0 and standard deviation 1 over the batch");
+    field("whiten_rewards", self.whiten_rewards,
+          "divide token rewards by their standard deviation over the batch; the mean stays");
+    field("variance", self.variance,
+          "variance for whitening with n - 1 (TRL, verl, MindSpeed), or with n (OpenRLHF)");
+    PpoLoss::each_setting(self.policy, field);
+    field("kl_coef", self.kl_coef, at_least_0,
+          "KL penalty coefficient; 0: no reference model is needed");
+    field("kl_place", self.kl_place, "apply the KL penalty to the token rewards, or to the loss");
+    field("kl", self.kl, kl_doc);
+    field("kl_clamp", self.kl_clamp, kl_clamp_doc);
+    KlControl::each_field(self.control, field);
+    field("reference", self.reference, reference_doc);
+    field("score_place", self.place,
+          "position of a sample's score: its last token, or one step later, at the state after the "
+          "end (TRL, MindSpeed-LLM)");
+    ScoreShape::each_field(self.score, field);
+    field("credit", self.credit,
+          "process rewards: at the ends of their steps as they are (sum), or weighted so that only "
+          "the worst step counts (min; PURE)");
+    field("credit_temperature", self.credit_temperature, above_0,
+          "credit min: softmax temperature");
+    field("step_baseline", self.step_baseline,
+          "subtracted from every process reward; 0.5 makes wrong steps negative where rewards are "
+          "probabilities");
+  }
 };
 
 /// How fast the critic learns; it takes as many steps as the run has.

@@ -50,7 +50,17 @@ struct DpoConfig {
   DpoLoss loss;
   bool precompute_reference =
       false;  ///< score every pair once before the first step, then let the reference go
-  Following following = {};  ///< of the reference (TR-DPO); not with precompute_reference
+  Following following = {};    ///< of the reference (TR-DPO); not with precompute_reference
+  std::string reference = {};  ///< model directory, for whoever loads the reference
+
+  static void each_field(auto& self, auto&& field) {
+    DpoLoss::each_field(self.loss, field);
+    field("reference", self.reference, reference_doc);
+    field("precompute_reference", self.precompute_reference,
+          "compute the reference log-probabilities of all pairs before the first step, then free "
+          "the reference model");
+    Following::each_field(self.following, field);
+  }
 };
 
 /// Needs c.reference; c.follower where the reference follows. Held-out pairs are not weighted:
@@ -71,8 +81,14 @@ Task<void> cpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data
 // reference (preference.h).
 struct OrpoConfig {
   OrpoLoss loss;
-  bool nll_on_prompt =
-      true;  ///< the likelihood is of prompt and answer, as TRL has it; false: of the answer
+  bool nll_on_prompt = true;
+
+  static void each_field(auto& self, auto&& field) {
+    OrpoLoss::each_field(self.loss, field);
+    field("nll_on_prompt", self.nll_on_prompt,
+          "average the negative log-likelihood over prompt and chosen answer (TRL); false: over "
+          "the answer");
+  }
 };
 
 Task<void> orpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,

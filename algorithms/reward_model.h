@@ -37,12 +37,62 @@ Task<void> train_on_scores(Cluster& c, engine::data::Loader<T>& data, Plan plan,
 }
 
 // Outcome reward models: of two answers the preferred one is to score higher.
+constexpr const char* head_init_std_doc =
+    "standard deviation of the initial weights of a new score head; 0: zeros";
+
+struct OrmConfig {
+  OrmLoss loss;
+  double head_init_std = 0.02;
+
+  static void each_field(auto& self, auto&& field) {
+    OrmLoss::each_field(self.loss, field);
+    field("head_init_std", self.head_init_std, at_least_0, head_init_std_doc);
+  }
+};
+
 /// c.policy is the reward model: a model with a score head of one label. Held-out batches are
 /// data::to_scored_pairs.
 Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
                OrmLoss loss, HeldOut held_out = {});
 
 // Process reward models: a score for every step of a solution.
+/// What classifies a step: a score head at the last token of the step separator (TRL), or the
+/// language model head at a placeholder token behind the step (Math-Shepherd, MindSpeed).
+enum class PrmKind { token_class, placeholder };
+constexpr std::array<std::string_view, 2> names_of(PrmKind) {
+  return {"token_class", "placeholder"};
+}
+
+struct PrmConfig {
+  PrmKind kind = PrmKind::token_class;
+  std::string step_separator = "\n";
+  bool train_on_last_step_only = false;
+  int classes = 2;
+  double head_init_std = 0.02;
+  std::string placeholder = "ки";
+  std::vector<std::string> reward_tokens{"+", "-"};
+  PrmLoss loss;  ///< its reward tokens are found by the tokenizer
+
+  static void each_field(auto& self, auto&& field) {
+    field("kind", self.kind,
+          "token_class: a score head classifies the last token of each step's separator (TRL); "
+          "placeholder: the language model head predicts a reward token at the placeholder behind "
+          "each step (Math-Shepherd, MindSpeed)");
+    field("step_separator", self.step_separator, "token_class: text appended to each step");
+    field("train_on_last_step_only", self.train_on_last_step_only,
+          "train on the last step of each row only");
+    field("classes", self.classes, Range{2, 1024},
+          "token_class: labels of the score head; 0 is wrong, 1 is right");
+    field("head_init_std", self.head_init_std, at_least_0,
+          "token_class: standard deviation of the initial weights of a new score head; 0: zeros");
+    field("placeholder", self.placeholder,
+          "placeholder: text at which a step is classified; exactly one token");
+    field("reward_tokens", self.reward_tokens,
+          "placeholder: the labels of a step, the right one first; each exactly one token");
+    PrmLoss::each_field(self.loss, field);
+  }
+};
+
 /// c.policy is the reward model: one with a score head of as many labels as there are classes, or,
 /// for placeholders, a language model. Held-out batches judge every step.
 Task<void> prm(Cluster& c, engine::data::Loader<engine::data::StepExample>& data, Plan plan,

@@ -9,6 +9,17 @@
 
 namespace troupe::algorithms {
 
+struct SftConfig {
+  SftLoss loss;
+  bool mask_prompt = true;
+
+  static void each_field(auto& self, auto&& field) {
+    SftLoss::each_field(self.loss, field);
+    field("mask_prompt", self.mask_prompt,
+          "train on the assistant's tokens only; false: on all tokens");
+  }
+};
+
 /// `held_out`: rows whose loss and metrics are written as eval/... where a look is due.
 Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
                SftLoss loss, HeldOut held_out);

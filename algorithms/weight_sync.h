@@ -4,6 +4,7 @@
 
 #include "algorithms/cluster.h"
 #include "algorithms/plan.h"
+#include "engine/base/fields.h"
 
 namespace troupe::algorithms {
 
@@ -19,9 +20,18 @@ Task<void> refresh_rollouts(Cluster& c);
 
 // A reference that follows the policy at a distance: TR-DPO (Gorbatovski et al. 2024,
 // arXiv:2404.09656, eq. 5).
+constexpr const char* reference_doc = "reference model directory; empty: the initial weights";
+
 struct Following {
   std::int64_t every = 0;  ///< steps between two moves; 0: the reference stays what it is
   double share = 0.6;      ///< of the policy in the reference's new weights
+  static void each_field(auto& self, auto&& field) {
+    field("sync_every", self.every, at_least_0,
+          "update the reference towards the policy every N steps (TR-DPO; TRL's sync_ref_model "
+          "with 512); 0: never");
+    field("sync_share", self.share, from_0_to_1,
+          "reference = share * policy + (1 - share) * reference (TRL's ref_model_mixup_alpha)");
+  }
   bool due(std::int64_t step) const { return every > 0 && step % every == 0; }
 };
 

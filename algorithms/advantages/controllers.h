@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "engine/base/fields.h"
+
 namespace troupe::algorithms {
 
 /// fixed: the coefficient stays. adaptive (Ziegler et al. 2019, arXiv:1909.08593 sec. 2.2): it
@@ -19,6 +21,13 @@ struct KlControl {
   double horizon =
       10000;  ///< samples over which a KL of 1.2 times the target moves the coefficient by 20 %
 
+  static void each_field(auto& self, auto&& field) {
+    field("kl_schedule", self.schedule,
+          "fixed coefficient, or adapted towards ppo.kl_target (Ziegler et al. 2019)");
+    field("kl_target", self.target, above_0, "adaptive: target KL in nats per sample");
+    field("kl_horizon", self.horizon, above_0,
+          "adaptive: samples over which a 20 % error changes the coefficient by 20 %");
+  }
   /// coef * (1 + clip(kl / target - 1, -0.2, 0.2) * samples / horizon): after a round of `samples`
   /// whose KL was `kl`.
   double next(double coef, double kl, double samples) const;
@@ -39,6 +48,15 @@ struct EntropyControl {
   double delta = 0.005;        ///< of one step
   double least = 0, most = 1;  ///< bounds of the coefficient
 
+  static void each_field(auto& self, auto&& field) {
+    field("entropy_schedule", self.schedule,
+          "fixed coefficient, or adaptive (Skywork-OR1): increased after an update with entropy "
+          "below grpo.entropy_target, decreased and not applied after one above it");
+    field("entropy_target", self.target, at_least_0, "adaptive: target entropy in nats per token");
+    field("entropy_delta", self.delta, above_0, "adaptive: change of the coefficient per update");
+    field("entropy_coef_min", self.least, Range{-10, 10}, "adaptive: minimum coefficient");
+    field("entropy_coef_max", self.most, Range{-10, 10}, "adaptive: maximum coefficient");
+  }
   bool adaptive() const { return schedule == EntropySchedule::adaptive; }
   /// The coefficient after an update whose mean entropy was `entropy`.
   double next(double coef, double entropy) const;

@@ -11,6 +11,7 @@
 #include "algorithms/advantages/advantage.h"
 #include "algorithms/advantages/whiten.h"
 #include "algorithms/losses/kl.h"
+#include "engine/base/fields.h"
 #include "engine/data/experience.h"
 
 namespace troupe::algorithms {
@@ -50,6 +51,28 @@ struct AdvantageConfig {
   double reward_beta = 0;
   KlEstimator reward_kl = KlEstimator::k1;
   KlClamp reward_kl_clamp = KlClamp::none;
+
+  static void each_field(auto& self, auto&& field) {
+    field("estimator", self.estimator,
+          "advantage: reward minus group mean (group), minus the mean of the others (rloo; "
+          "loo_scaled divides by their standard deviation), reward-to-go per token "
+          "(reinforce_pp), minus the greedy answer's reward (remax), lead of the best sample "
+          "(pass_at_k), minus the length-weighted group mean (opo), gpg, max_rl");
+    field("scale_rewards", self.scale,
+          "estimator group: divide advantages by the standard deviation of the group, of the "
+          "batch, or not at all");
+    field("advantage_eps", self.eps, at_least_0,
+          "added to the standard deviation before dividing (TRL 1e-4, verl 1e-6, OpenRLHF 1e-9)");
+    field("normalize_advantages", self.normalise,
+          "finally normalize advantages to mean 0 and standard deviation 1, over samples or over "
+          "tokens (REINFORCE++)");
+    field("variance", self.variance,
+          "normalize_advantages tokens: variance with n - 1, or with n (OpenRLHF)");
+    field("gamma", self.gamma, from_0_to_1, "estimator reinforce_pp: discount factor per token");
+    field("reward_beta", self.reward_beta, at_least_0,
+          "coefficient of the KL penalty in the reward; 0: none");
+    field("reward_kl", self.reward_kl, "KL estimator of the reward penalty");
+  }
 };
 
 /// What is known of the samples besides the batch.

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/fields.h"
+
 namespace troupe::algorithms {
 
 /// What a token that is not trained on (a tool's output between two answers) does to the recursion:
@@ -37,6 +39,14 @@ struct Gae {
 struct GaeOptions {
   double gamma = 1, lambda = 0.95;
   Untrained untrained = Untrained::carry;
+
+  static void each_field(auto& self, auto&& field) {
+    field("gamma", self.gamma, from_0_to_1, "discount factor per token");
+    field("lambda", self.lambda, from_0_to_1, "GAE lambda");
+    field("untrained", self.untrained,
+          "tokens inside a sample that are not trained on: skipped (verl, AReaL, NeMo-RL), or "
+          "steps of value zero (OpenRLHF)");
+  }
 };
 
 ///   delta_t = r_t + gamma V_{t+1} - V_t,   A_t = delta_t + gamma lambda A_{t+1},   returns_t = A_t

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/fields.h"
+
 namespace troupe::algorithms {
 
 /// Where the score of a whole sample is given:
@@ -26,6 +28,15 @@ struct ScoreShape {
   double clip = 0;  ///< held within +-clip after scaling; 0: not. OpenRLHF 10, AReaL 20
   double missing_eos_penalty =
       0;  ///< taken from the score of a sample that did not end by itself, after clipping
+
+  static void each_field(auto& self, auto&& field) {
+    field("reward_scale", self.scale, "rewards are multiplied by this");
+    field(
+        "reward_clip", self.clip, at_least_0,
+        "rewards are clipped to plus or minus this after scaling (OpenRLHF 10, AReaL 20); 0: off");
+    field("missing_eos_penalty", self.missing_eos_penalty, at_least_0,
+          "subtracted from the reward of a sample without an end token");
+  }
 };
 double shaped(double score, bool ended, const ScoreShape& shape);
 
@@ -64,6 +75,19 @@ struct Shaping {
   /// by it; a negative one replaces the reward.
   double truncated_scale = 1;
   ScoreShape score;  ///< then scaled, clipped, and what a missing end costs
+
+  static void each_field(auto& self, auto&& field) {
+    field("overlong_buffer", self.overlong_buffer, at_least_0,
+          "soft overlong penalty (DAPO): penalize answers that come within this many tokens of "
+          "rollout.max_new_tokens; 0: off");
+    field("overlong_factor", self.overlong_factor, at_least_0,
+          "overlong penalty of an answer of maximum length");
+    field("overlong_capped", self.overlong_capped,
+          "cap the overlong penalty at that value (OpenRLHF, MindSpeed)");
+    field("truncated_scale", self.truncated_scale, Range{-100, 1},
+          "rewards of truncated samples are multiplied by this; negative: replaced by it");
+    ScoreShape::each_field(self.score, field);
+  }
 };
 
 /// 0 or less. Lengths in tokens.

@@ -34,6 +34,12 @@ constexpr std::array<std::string_view, 6> names_of(Aggregation) {
   return {"grpo", "bnpo", "dapo", "dr_grpo", "seq-mean-token-sum", "token-sum"};
 }
 
+constexpr const char* aggregation_doc =
+    "how token losses are averaged; grpo: token mean per sequence, then mean over sequences; bnpo: "
+    "mean over the tokens of the update; dapo: over the tokens of all samples of the rollout; "
+    "dr_grpo: sum per sequence over a constant length; seq-mean-token-sum: mean over sequences of "
+    "token sums; token-sum: sum";
+
 /// [T] -> the loss: a scalar. `b.count` and `b.scale` as set_constants() left them.
 engine::loss::Expr averaged(Aggregation aggregation, const engine::loss::Expr& losses,
                             const engine::data::Experience& b);

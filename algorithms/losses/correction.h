@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/fields.h"
 #include "engine/data/experience.h"
 #include "engine/loss/report.h"
 #include "engine/loss/tape.h"
@@ -66,11 +67,23 @@ struct Correction {
   double filter_low = 0.5, filter_high = 5;
 
   static void each_field(auto& self, auto&& field) {
-    field("correction", self.weight), field("correction_outside", self.outside),
-        field("correction_low", self.low);
-    field("correction_high", self.high), field("filter", self.filter),
-        field("filter_low", self.filter_low);
-    field("filter_high", self.filter_high), field("filter_by", self.filter_by);
+    field("correction", self.weight,
+          "importance weight of the policy over the rollout policy: per token, per sample (the "
+          "product), or its geometric mean");
+    field("correction_outside", self.outside,
+          "weights outside their bounds are truncated to the bound, set to 0, or kept");
+    field("correction_low", self.low, at_least_0, "lower bound of the importance weight");
+    field("correction_high", self.high, at_least_0,
+          "upper bound of the importance weight; 0: none");
+    field("filter", self.filter,
+          "drop samples whose ratio to the rollout policy is out of bounds: its product over the "
+          "sample or its geometric mean; for a distance, its sum, mean or maximum over the sample, "
+          "or each token by itself");
+    field("filter_by", self.filter_by,
+          "what the filter tests: the ratio (k1), half the squared log-ratio (k2), or ratio - 1 - "
+          "log-ratio (k3)");
+    field("filter_low", self.filter_low, at_least_0, "lower bound of the ratio");
+    field("filter_high", self.filter_high, above_0, "upper bound of the ratio or distance");
   }
   Result<> validate(std::string_view section) const;
   bool any() const { return weight != Over::none || filter != FilterOver::none; }

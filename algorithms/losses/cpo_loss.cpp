@@ -15,7 +15,7 @@ namespace {
 
 // Without a margin the kinds are SimPO's, over other log-probabilities.
 SimpoLoss as_simpo(const CpoLoss& loss) {
-  return {.kind = static_cast<SimpoLoss::Kind>(loss.kind),
+  return {.kind = static_cast<SimpoLossKind>(loss.kind),
           .beta = loss.beta,
           .gamma_beta_ratio = 0,
           .label_smoothing = loss.label_smoothing,
@@ -41,8 +41,9 @@ Expr CpoLoss::per_pair(const Two& x) const {
 Expr CpoLoss::operator()(const TokenStats& now, const engine::data::Experience& b,
                          Report& report) const {
   const Expr total = weighted_sum(now.logp, b.mask, b.offsets);
-  return as_simpo(*this).of(split(kind == Kind::ipo ? total / weight_of(b.mask, b.offsets) : total),
-                            now, b, report);
+  return as_simpo(*this).of(
+      split(kind == CpoLossKind::ipo ? total / weight_of(b.mask, b.offsets) : total), now, b,
+      report);
 }
 
 }  // namespace troupe::algorithms

@@ -14,16 +14,16 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
+enum class CpoLossKind { sigmoid, hinge, ipo };
+constexpr std::array<std::string_view, 3> names_of(CpoLossKind) {
+  return {"sigmoid", "hinge", "ipo"};
+}
+
 /// count: the pairs of the global batch; scale: its chosen tokens (set_nll_tokens). Metrics as
 /// SimpoLoss; logps are sums, but ipo's.
 struct CpoLoss {
   static constexpr std::string_view name = "cpo";
-  enum class Kind { sigmoid, hinge, ipo };
-  friend constexpr std::array<std::string_view, 3> names_of(Kind) {
-    return {"sigmoid", "hinge", "ipo"};
-  }
-
-  Kind kind = Kind::sigmoid;
+  CpoLossKind kind = CpoLossKind::sigmoid;
   double beta = 0.1;
   double label_smoothing = 0;  ///< sigmoid: the share of labels thought to be wrong
   double alpha = 0;            ///< AlphaPO's reward in place of x
@@ -31,9 +31,15 @@ struct CpoLoss {
   NllMean nll_mean = NllMean::token;
 
   static void each_field(auto& self, auto&& field) {
-    field("kind", self.kind), field("beta", self.beta),
-        field("label_smoothing", self.label_smoothing), field("alpha", self.alpha);
-    field("nll_weight", self.nll_weight), field("nll_mean", self.nll_mean);
+    field("loss", self.kind,
+          "pair loss: sigmoid and hinge use summed log-probabilities, ipo mean log-probabilities");
+    field("beta", self.beta, above_0, "reward scale: beta times the answer's log-probability");
+    field("label_smoothing", self.label_smoothing, label_noise,
+          "sigmoid: assumed fraction of flipped preference labels");
+    field("alpha", self.alpha, "AlphaPO: the reward is (1 - p^-alpha) / alpha; 0: log p");
+    field("nll_weight", self.nll_weight, at_least_0,
+          "weight of the negative log-likelihood of the chosen answers (TRL's cpo_alpha)");
+    field("nll_mean", self.nll_mean, nll_mean_doc);
   }
   engine::loss::Needs needs() const { return {.entropy = true}; }
   Result<> validate() const;

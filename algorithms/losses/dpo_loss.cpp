@@ -15,16 +15,16 @@ static_assert(Loss<DpoLoss>);
 
 namespace {
 
-using Kind = DpoLoss::Kind;
+using DpoLossKind = DpoLossKind;
 using Experience = engine::data::Experience;
 
-std::string_view word(Kind kind) {
+std::string_view word(DpoLossKind kind) {
   return names_of(kind)[static_cast<std::size_t>(kind)];
 }
 
-bool has(const std::vector<Kind>& kinds, std::initializer_list<Kind> wanted) {
+bool has(const std::vector<DpoLossKind>& kinds, std::initializer_list<DpoLossKind> wanted) {
   return std::ranges::any_of(
-      kinds, [&](Kind kind) { return std::ranges::find(wanted, kind) != wanted.end(); });
+      kinds, [&](DpoLossKind kind) { return std::ranges::find(wanted, kind) != wanted.end(); });
 }
 
 // A tail's tokens weigh less: those of an answer after as many tokens as the shorter answer of its
@@ -61,28 +61,30 @@ Needs DpoLoss::needs() const {
   return {.entropy = true,
           .collision = weighting,
           .reference = true,
-          .whole_batch = has(kind, {Kind::aot, Kind::aot_unpaired, Kind::kto_pair}) ||
-                         (weighting && has(kind, {Kind::sft}))};
+          .whole_batch =
+              has(kind, {DpoLossKind::aot, DpoLossKind::aot_unpaired, DpoLossKind::kto_pair}) ||
+              (weighting && has(kind, {DpoLossKind::sft}))};
 }
 
 Result<> DpoLoss::validate() const {
   const auto wrong = [](auto... words) { return fail(Errc::usage, cat("dpo.", words...)); };
-  if (kind.empty()) return wrong("kind: expected at least one, found none");
+  if (kind.empty()) return wrong("loss: expected at least one, found none");
   if (!weights.empty() && weights.size() != kind.size())
-    return wrong("weights: expected one for each of the ", kind.size(), " kinds, or none, found ",
-                 weights.size());
+    return wrong("loss_weights: expected one for each of the ", kind.size(),
+                 " losses, or none, found ", weights.size());
   for (const double weight : weights)
     if (!(weight > 0) || !std::isfinite(weight))
-      return wrong("weights: expected numbers above 0, found ", weight);
+      return wrong("loss_weights: expected numbers above 0, found ", weight);
   if (!(beta > 0) || !std::isfinite(beta))
     return wrong("beta: expected a number above 0, found ", beta);
   if (!(label_smoothing >= 0 && label_smoothing < 0.5))
     return wrong("label_smoothing: expected at least 0 and below 0.5, found ", label_smoothing);
   if (label_smoothing != 0 &&
-      !has(kind, {Kind::cdpo, Kind::robust, Kind::exo_pair, Kind::aot, Kind::aot_unpaired}))
+      !has(kind, {DpoLossKind::cdpo, DpoLossKind::robust, DpoLossKind::exo_pair, DpoLossKind::aot,
+                  DpoLossKind::aot_unpaired}))
     return wrong("label_smoothing: ", word(kind.front()), " does not use it (found ",
                  label_smoothing, "); choose the kind cdpo or robust, or 0");
-  if (label_smoothing == 0 && has(kind, {Kind::exo_pair}))
+  if (label_smoothing == 0 && has(kind, {DpoLossKind::exo_pair}))
     return wrong("label_smoothing: exo_pair needs a number above 0 (1e-3 is usual), found 0");
   if (!(discopop_tau > 0))
     return wrong("discopop_tau: expected a number above 0, found ", discopop_tau);
@@ -90,15 +92,16 @@ Result<> DpoLoss::validate() const {
     return wrong("ld_alpha: expected a number from 0 to 1, found ", ld_alpha);
   if (!std::isfinite(divergence_alpha))
     return wrong("divergence_alpha: expected a number, found ", divergence_alpha);
-  for (const Kind each : kind)
-    if (divergence != Divergence::reverse_kl &&
-        has({each}, {Kind::nca_pair, Kind::bco_pair, Kind::sppo_hard, Kind::aot, Kind::aot_unpaired,
-                     Kind::apo_zero, Kind::apo_down, Kind::kto_pair}))
+  for (const DpoLossKind each : kind)
+    if (divergence != DpoDivergence::reverse_kl &&
+        has({each}, {DpoLossKind::nca_pair, DpoLossKind::bco_pair, DpoLossKind::sppo_hard,
+                     DpoLossKind::aot, DpoLossKind::aot_unpaired, DpoLossKind::apo_zero,
+                     DpoLossKind::apo_down, DpoLossKind::kto_pair}))
       return wrong("divergence: ", word(each),
                    " looks at one answer's log-ratio alone, which no other divergence than "
                    "reverse_kl gives a ",
                    "meaning; found ", names_of(divergence)[static_cast<std::size_t>(divergence)]);
-  if (weighting && has(kind, {Kind::aot, Kind::aot_unpaired, Kind::kto_pair}))
+  if (weighting && has(kind, {DpoLossKind::aot, DpoLossKind::aot_unpaired, DpoLossKind::kto_pair}))
     return wrong(
         "weighting: the kinds aot, aot_unpaired and kto_pair mix the pairs of a batch, so a pair's "
         "weight has no loss to go to");
@@ -119,7 +122,7 @@ Expr DpoLoss::operator()(const TokenStats& now, const Experience& b, Report& rep
   Expr loss = 0.0;
   for (std::size_t i = 0; i < kind.size(); ++i) {
     const double share = weights.empty() ? 1 : weights[i];
-    if (kind[i] == Kind::sft) {
+    if (kind[i] == DpoLossKind::sft) {
       const Expr nll = nll_of_chosen(now.logp, b, nll_mean, report);
       loss = loss + share * (weighting ? nll * (sum(by_pair) / b.count) : nll);
     } else {
@@ -133,15 +136,15 @@ namespace {
 
 // f'(e^x) - f'(1). alpha's exponent is held where float32 still has a number for its power, as in
 // TRL.
-Expr score(const Expr& x, DpoLoss::Divergence divergence, double alpha) {
+Expr score(const Expr& x, DpoDivergence divergence, double alpha) {
   switch (divergence) {
-    case DpoLoss::Divergence::reverse_kl:
+    case DpoDivergence::reverse_kl:
       return x;
-    case DpoLoss::Divergence::forward_kl:
+    case DpoDivergence::forward_kl:
       return 1.0 - exp(-x);
-    case DpoLoss::Divergence::js_divergence:
+    case DpoDivergence::js_divergence:
       return std::log(2.0) + log_sigmoid(x);
-    case DpoLoss::Divergence::alpha_divergence:
+    case DpoDivergence::alpha_divergence:
       if (std::abs(alpha - 1) < 1e-6) return x;
       return (exp(clip((alpha - 1) * x, -std::numeric_limits<double>::infinity(), 80)) - 1.0) /
              (alpha - 1);
@@ -157,7 +160,7 @@ Expr mean_kl(const Expr& log_ratio) {
 
 }  // namespace
 
-Expr DpoLoss::per_pair(Kind which, const Terms& t) const {
+Expr DpoLoss::per_pair(DpoLossKind which, const Terms& t) const {
   const double eps = label_smoothing;
   const Expr c = t.now.chosen - t.reference.chosen, r = t.now.rejected - t.reference.rejected;
   const Expr sc = score(c, divergence, divergence_alpha),
@@ -166,45 +169,45 @@ Expr DpoLoss::per_pair(Kind which, const Terms& t) const {
   const Expr won = -log_sigmoid(margin), lost = -log_sigmoid(-margin);
   const Expr mixing = sigmoid(margin / discopop_tau);
   switch (which) {
-    case Kind::sigmoid:
+    case DpoLossKind::sigmoid:
       return won;  // arXiv:2305.18290
-    case Kind::cdpo:
+    case DpoLossKind::cdpo:
       return smoothed(margin, eps);  // ericmitchell.ai/cdpo.pdf
-    case Kind::robust:
+    case DpoLossKind::robust:
       return ((1 - eps) * won - eps * lost) / (1 - 2 * eps);  // arXiv:2403.00409
-    case Kind::hinge:
+    case DpoLossKind::hinge:
       return relu(1.0 - margin);  // SLiC-HF, arXiv:2305.10425
-    case Kind::ipo:
+    case DpoLossKind::ipo:
       return square(by_length - 1 / (2 * beta));  // arXiv:2310.12036, by length
-    case Kind::ipo_sum:
+    case DpoLossKind::ipo_sum:
       return square(sc - sr - 1 / (2 * beta));  // arXiv:2310.12036, eq. 17
-    case Kind::exo_pair:                        // arXiv:2402.00856, eq. 16
+    case DpoLossKind::exo_pair:                 // arXiv:2402.00856, eq. 16
       return sigmoid(margin) * (-won - std::log(1 - eps)) +
              sigmoid(-margin) * (-lost - std::log(eps));
-    case Kind::nca_pair:  // arXiv:2402.05369
+    case DpoLossKind::nca_pair:  // arXiv:2402.05369
       return -log_sigmoid(beta * c) - 0.5 * log_sigmoid(-beta * c) - 0.5 * log_sigmoid(-beta * r);
-    case Kind::bco_pair:
+    case DpoLossKind::bco_pair:
       return -log_sigmoid(beta * c) - log_sigmoid(-beta * r);  // arXiv:2404.04656, no running shift
-    case Kind::sppo_hard:
+    case DpoLossKind::sppo_hard:
       return square(c - 0.5 / beta) + square(r + 0.5 / beta);  // arXiv:2405.00675
-    case Kind::aot:                                            // arXiv:2406.05882, paired
+    case DpoLossKind::aot:                                     // arXiv:2406.05882, paired
       return smoothed(beta * (sorted(t.now.chosen - t.now.rejected) -
                               sorted(t.reference.chosen - t.reference.rejected)),
                       eps);
-    case Kind::aot_unpaired:
+    case DpoLossKind::aot_unpaired:
       return smoothed(beta * (sorted(c) - sorted(r)), eps);  // arXiv:2406.05882, unpaired
-    case Kind::apo_zero:
+    case DpoLossKind::apo_zero:
       return 1.0 - sigmoid(beta * c) + sigmoid(beta * r);  // arXiv:2408.06266, eq. 7
-    case Kind::apo_down:
+    case DpoLossKind::apo_down:
       return sigmoid(beta * c) + 1.0 - sigmoid(margin);  // arXiv:2408.06266, eq. 8
-    case Kind::discopop:
+    case DpoLossKind::discopop:
       return (1.0 - mixing) * won + mixing * exp(-margin);  // arXiv:2406.08414
-    case Kind::sigmoid_norm:
+    case DpoLossKind::sigmoid_norm:
       return -log_sigmoid(beta * by_length);  // Tülu 3, arXiv:2411.15124
-    case Kind::kto_pair:  // arXiv:2402.01306, of pairs; half: a mean over both answers
+    case DpoLossKind::kto_pair:  // arXiv:2402.01306, of pairs; half: a mean over both answers
       return 0.5 * (1.0 - sigmoid(beta * (c - mean_kl(r)))) +
              0.5 * (1.0 - sigmoid(beta * (mean_kl(c) - r)));
-    case Kind::sft:
+    case DpoLossKind::sft:
       break;  // no loss of a pair: nll_of_chosen
   }
   check(false, "DpoLoss: a kind without a formula for pairs");

@@ -67,7 +67,7 @@ Expr weight_of(const GrpoLoss& loss, const TokenStats& now, const std::vector<do
                                                   loss.off_policy_mask);
   if (loss.top_entropy_quantile < 1)
     weight = weight * top_entropy_mask(now.entropy.values(), b.mask, loss.top_entropy_quantile);
-  if (!correction.empty() && loss.surrogate.kind != Surrogate::Kind::vespo)
+  if (!correction.empty() && loss.surrogate.kind != SurrogateKind::vespo)
     weight = weight * correction;  // VESPO has it in phi
   return weight;
 }
@@ -93,7 +93,7 @@ Result<> GrpoLoss::validate() const {
     return refused("ratio", cat("expected token: ",
                                 names_of(surrogate.kind)[static_cast<std::size_t>(surrogate.kind)],
                                 " starts from the ratios of tokens"));
-  if (surrogate.kind == Surrogate::Kind::vespo && correction.filter != FilterOver::none)
+  if (surrogate.kind == SurrogateKind::vespo && correction.filter != FilterOver::none)
     return refused("filter", "expected none: vespo weighs whole samples by itself");
   if (!(log_ratio_limit >= 0))
     return wrong("log_ratio_limit", "0 (none) or a number above 0", log_ratio_limit);

@@ -52,17 +52,33 @@ struct GrpoLoss {
   bool report_entropy = true;
 
   static void each_field(auto& self, auto&& field) {
-    self.surrogate.each_field(self.surrogate, field),
-        self.correction.each_field(self.correction, field);
-    field("ratio", self.ratio), field("log_ratio_limit", self.log_ratio_limit),
-        field("beta", self.beta), field("kl", self.kl);
-    field("kl_clamp", self.kl_clamp), field("kl_times_ratio", self.kl_times_ratio),
-        field("entropy_coef", self.entropy_coef);
-    field("top_entropy_quantile", self.top_entropy_quantile),
-        field("off_policy_mask", self.off_policy_mask);
-    field("proximal", self.proximal), field("version", self.version),
-        field("aggregation", self.aggregation);
-    field("temperature", self.temperature), field("report_entropy", self.report_entropy);
+    Surrogate::each_field(self.surrogate, field);
+    field("ratio", self.ratio,
+          "importance ratio per token, per sequence (its geometric mean; GSPO), per sequence with "
+          "token-level gradient (GSPO-token), or of the whole answer (RLOO)");
+    field("log_ratio_limit", self.log_ratio_limit, at_least_0,
+          "clamp the log-ratio to plus or minus this (verl: 20); 0: no clamp");
+    field("beta", self.beta, at_least_0, "KL coefficient in the loss; 0: no KL term");
+    field("kl", self.kl, kl_doc);
+    field("kl_clamp", self.kl_clamp, kl_clamp_doc);
+    field("kl_times_ratio", self.kl_times_ratio,
+          "multiply the KL estimate by the importance ratio");
+    field("entropy_coef", self.entropy_coef, Range{-10, 10}, "entropy bonus coefficient");
+    field("top_entropy_quantile", self.top_entropy_quantile, above_0_to_1,
+          "train only on this fraction of tokens with the highest entropy (0.2 is common); 1: all "
+          "tokens");
+    field("off_policy_mask", self.off_policy_mask, at_least_0,
+          "mask samples with A < 0 whose mean log-ratio of rollout to policy exceeds this, in nats "
+          "per token; 0: off");
+    Correction::each_field(self.correction, field);
+    field("proximal", self.proximal,
+          "decoupled PPO: denominator of the ratio: the given old log-probabilities (the "
+          "rollouts', or recomputed), or an interpolation between rollout and policy by weight "
+          "version (AReaL)");
+    field("version", self.version);
+    field("aggregation", self.aggregation, aggregation_doc);
+    field("temperature", self.temperature);
+    field("report_entropy", self.report_entropy);
   }
   engine::loss::Needs needs() const {
     return {.entropy = report_entropy || entropy_coef != 0 || top_entropy_quantile < 1,

@@ -26,6 +26,13 @@ constexpr std::array<std::string_view, 3> names_of(KlClamp) {
   return {"none", "verl", "openrlhf"};
 }
 
+constexpr const char* kl_doc =
+    "estimator of the KL divergence from the reference; with a plus: its value with the gradient "
+    "of k2";
+constexpr const char* kl_clamp_doc =
+    "clamp a token's KL estimate: none (TRL); verl: k3 only, log-ratio to +-20 and result to +-10; "
+    "openrlhf: every estimator to +-10";
+
 /// Per token, differentiable in x.
 engine::loss::Expr kl(KlEstimator estimator, const engine::loss::Expr& x,
                       KlClamp clamp = KlClamp::none);

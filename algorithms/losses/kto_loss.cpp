@@ -32,7 +32,7 @@ Expr KtoLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   const Expr good = b.label, bad = 1.0 - good;                                        // [N]
   const Expr logp = weighted_sum(now.logp, b.mask, b.offsets);                        // [N]
   const Expr u = weighted_sum(now.logp - Expr(b.reference_logp), b.mask, b.offsets);  // [N]
-  const double z = kind == Kind::kto ? b.scale : 0;
+  const double z = kind == KtoLossKind::kto ? b.scale : 0;
   for (const auto& [side, of] : {std::pair{"chosen", good}, std::pair{"rejected", bad}}) {
     const double members = sum(of).value();
     if (members == 0) continue;

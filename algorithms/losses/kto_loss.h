@@ -15,25 +15,27 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
+enum class KtoLossKind { kto, apo_zero_unpaired };
+constexpr std::array<std::string_view, 2> names_of(KtoLossKind) {
+  return {"kto", "apo_zero_unpaired"};
+}
+
 /// count: the sequences of the global batch; label: 1 desirable, 0 undesirable; scale: z, which
 /// algorithms/kto.cpp measures before the update, on the whole batch. Needs reference_logp.
 /// Metrics: rewards/chosen (beta u, mean over the desirable), rewards/rejected, logps/chosen,
 /// logps/rejected, kl (z), entropy.
 struct KtoLoss {
   static constexpr std::string_view name = "kto";
-  enum class Kind { kto, apo_zero_unpaired };
-  friend constexpr std::array<std::string_view, 2> names_of(Kind) {
-    return {"kto", "apo_zero_unpaired"};
-  }
-
-  Kind kind = Kind::kto;
+  KtoLossKind kind = KtoLossKind::kto;
   double beta = 0.1;
   double desirable_weight = 1, undesirable_weight = 1;  ///< w_d, w_u
 
   static void each_field(auto& self, auto&& field) {
-    field("kind", self.kind), field("beta", self.beta),
-        field("desirable_weight", self.desirable_weight);
-    field("undesirable_weight", self.undesirable_weight);
+    field("loss", self.kind, "loss of an answer; apo_zero_unpaired has no KL term");
+    field("beta", self.beta, above_0, "strength of the implicit KL penalty");
+    field("desirable_weight", self.desirable_weight, above_0, "loss weight of desirable answers");
+    field("undesirable_weight", self.undesirable_weight, above_0,
+          "loss weight of undesirable answers");
   }
   engine::loss::Needs needs() const { return {.entropy = true, .reference = true}; }
   Result<> validate() const;

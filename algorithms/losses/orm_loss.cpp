@@ -27,7 +27,7 @@ Expr OrmLoss::operator()(const TokenStats& now, const engine::data::Experience& 
       sum_by_sequence(where(b.mask, now.scores.front(), 0.0) * b.mask, b.offsets);  // [N]
   const Expr won = chosen(score), lost = rejected(score);                           // [N/2]
   const Expr margin =
-      kind == Kind::bradley_terry && !b.label.empty() ? chosen(Expr(b.label)) : Expr(0.0);
+      kind == OrmLossKind::bradley_terry && !b.label.empty() ? chosen(Expr(b.label)) : Expr(0.0);
   report.mean("accuracy", won > lost);
   report.mean("margin", won - lost);
   report.mean("mean_reward", score);

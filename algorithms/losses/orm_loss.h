@@ -15,23 +15,28 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
+enum class OrmLossKind { bradley_terry, log_exp };
+constexpr std::array<std::string_view, 2> names_of(OrmLossKind) {
+  return {"bradley_terry", "log_exp"};
+}
+
 /// count: the pairs of the global batch. Reads a score wherever the mask is not 0
 /// (data::to_scored_pairs: at each last token) and, of bradley_terry, Experience::label at the
 /// sequences 2k as the margins (no column: all 0). Metrics, TRL's names: accuracy (s_w > s_l) and
 /// margin (s_w - s_l), means over pairs; min_reward, mean_reward, max_reward over sequences.
 struct OrmLoss {
   static constexpr std::string_view name = "orm";
-  enum class Kind { bradley_terry, log_exp };
-  friend constexpr std::array<std::string_view, 2> names_of(Kind) {
-    return {"bradley_terry", "log_exp"};
-  }
-
-  Kind kind = Kind::bradley_terry;
+  OrmLossKind kind = OrmLossKind::bradley_terry;
   double center = 0;  ///< pulls each pair's scores towards a sum of 0 (Eisenstein et al. 2023,
                       ///< arXiv:2312.09244); TRL suggests 0.01
 
   static void each_field(auto& self, auto&& field) {
-    field("kind", self.kind), field("center_rewards_coefficient", self.center);
+    field("loss", self.kind,
+          "bradley_terry: - log sigmoid(s_w - s_l - margin), margin from the data if it has one "
+          "(TRL, OpenRLHF, MindSpeed); log_exp: log(1 + exp(s_l - s_w)), without margins "
+          "(OpenRLHF)");
+    field("center_rewards_coefficient", self.center, at_least_0,
+          "weight of (s_w + s_l)^2, which centers scores around 0; 0.01 is common, 0: none");
   }
   engine::loss::Needs needs() const {
     return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::token};

@@ -20,7 +20,9 @@ struct OrpoLoss {
   static constexpr std::string_view name = "orpo";
   double beta = 0.1;  ///< the paper's lambda
 
-  static void each_field(auto& self, auto&& field) { field("beta", self.beta); }
+  static void each_field(auto& self, auto&& field) {
+    field("beta", self.beta, above_0, "weight of the odds-ratio loss (the paper's lambda)");
+  }
   engine::loss::Needs needs() const { return {.entropy = true}; }
   Result<> validate() const;
   engine::loss::Expr operator()(const engine::loss::TokenStats& now,

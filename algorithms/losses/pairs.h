@@ -16,6 +16,13 @@ constexpr std::array<std::string_view, 2> names_of(NllMean) {
   return {"token", "answer"};
 }
 
+constexpr const char* nll_mean_doc =
+    "average the negative log-likelihood over all tokens of the chosen answers (TRL), or over the "
+    "answers, each by its token mean (MindSpeed)";
+
+/// Allowed label smoothing: at one half, labels carry no information.
+constexpr Range label_noise{0, 0.5, false, true};
+
 /// Two answers' numbers, [N/2] each.
 struct Two {
   engine::loss::Expr chosen, rejected;

@@ -33,12 +33,22 @@ struct PpoLoss {
   double temperature =
       1;  ///< of sampling: log-probabilities are those of the distribution that was sampled from
 
+  /// Settings of `ppo` that are the loss's own; PpoConfig has those of the KL term.
+  static void each_setting(auto& self, auto&& field) {
+    Surrogate::each_clip_field(self.surrogate, field);
+    field("log_ratio_limit", self.log_ratio_limit, at_least_0,
+          "clamp the log-ratio to plus or minus this (verl: 20); 0: no clamp");
+    field("aggregation", self.aggregation, aggregation_doc);
+    field("entropy_coef", self.entropy_coef, Range{-10, 10}, "entropy bonus coefficient");
+  }
   static void each_field(auto& self, auto&& field) {
     Surrogate::each_field(self.surrogate, field);
-    field("aggregation", self.aggregation), field("log_ratio_limit", self.log_ratio_limit),
-        field("kl_coef", self.kl_coef);
-    field("kl", self.kl), field("kl_clamp", self.kl_clamp),
-        field("entropy_coef", self.entropy_coef);
+    field("aggregation", self.aggregation);
+    field("log_ratio_limit", self.log_ratio_limit);
+    field("kl_coef", self.kl_coef);
+    field("kl", self.kl);
+    field("kl_clamp", self.kl_clamp);
+    field("entropy_coef", self.entropy_coef);
     field("temperature", self.temperature);
   }
   engine::loss::Needs needs() const {

@@ -32,8 +32,11 @@ struct PrmLoss {
   bool float32 = false;
 
   static void each_field(auto& self, auto&& field) {
-    field("reward_tokens", self.reward_tokens), field("whole_vocabulary", self.whole_vocabulary),
-        field("float32", self.float32);
+    field("reward_tokens", self.reward_tokens);
+    field("whole_vocabulary", self.whole_vocabulary,
+          "placeholder: softmax over the whole vocabulary instead of the reward tokens");
+    field("float32", self.float32,
+          "compute the loss and its gradient in float32, as torch and TRL do; false: float64");
   }
   engine::loss::Needs needs() const {
     return {.logp = false,

@@ -13,17 +13,23 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
+enum class SftLossKind { nll, dft };
+constexpr std::array<std::string_view, 2> names_of(SftLossKind) {
+  return {"nll", "dft"};
+}
+
 /// count: the trained tokens of the global batch (sum of mask). Metrics: nll (mean over trained
 /// tokens; entropy when it is given).
 struct SftLoss {
   static constexpr std::string_view name = "sft";
-  enum class Kind { nll, dft };
-  friend constexpr std::array<std::string_view, 2> names_of(Kind) { return {"nll", "dft"}; }
+  SftLossKind kind = SftLossKind::nll;
 
-  Kind kind = Kind::nll;
-
-  engine::loss::Needs needs() const { return {.constant_slopes = kind == Kind::nll}; }
-  static void each_field(auto& self, auto&& field) { field("kind", self.kind); }
+  engine::loss::Needs needs() const { return {.constant_slopes = kind == SftLossKind::nll}; }
+  static void each_field(auto& self, auto&& field) {
+    field("loss", self.kind,
+          "token loss: nll, the negative log-likelihood; dft, weighted by the token's own "
+          "probability (dynamic fine-tuning)");
+  }
   engine::loss::Expr operator()(const engine::loss::TokenStats& now,
                                 const engine::data::Experience& b,
                                 engine::loss::Report& report) const;

@@ -19,11 +19,14 @@ Result<> SimpoLoss::validate() const {
   const auto wrong = [](auto... words) { return fail(Errc::usage, cat("simpo.", words...)); };
   if (!(beta > 0) || !std::isfinite(beta))
     return wrong("beta: expected a number above 0, found ", beta);
+  if (gamma < 0 && gamma != -1)
+    return wrong("gamma: expected a number of at least 0, or -1 (gamma_beta_ratio is used), found ",
+                 gamma);
   if (!(gamma_beta_ratio >= 0) || !std::isfinite(gamma_beta_ratio))
     return wrong("gamma_beta_ratio: expected a number of at least 0, found ", gamma_beta_ratio);
   if (!(label_smoothing >= 0 && label_smoothing < 0.5))
     return wrong("label_smoothing: expected at least 0 and below 0.5, found ", label_smoothing);
-  if (label_smoothing != 0 && kind != Kind::sigmoid)
+  if (label_smoothing != 0 && kind != SimpoLossKind::sigmoid)
     return wrong("label_smoothing: only the kind sigmoid uses it (found ", label_smoothing, ")");
   if (!std::isfinite(alpha)) return wrong("alpha: expected a number, found ", alpha);
   if (!(nll_weight >= 0) || !std::isfinite(nll_weight))
@@ -32,13 +35,13 @@ Result<> SimpoLoss::validate() const {
 }
 
 Expr SimpoLoss::per_pair(const Two& x) const {
-  const Expr z = x.chosen - x.rejected - gamma_beta_ratio;
+  const Expr z = x.chosen - x.rejected - margin();
   switch (kind) {
-    case Kind::sigmoid:
+    case SimpoLossKind::sigmoid:
       return smoothed(beta * z, label_smoothing);
-    case Kind::hinge:
+    case SimpoLossKind::hinge:
       return relu(1.0 - beta * z);
-    case Kind::ipo:
+    case SimpoLossKind::ipo:
       return square(z - 1 / (2 * beta));
   }
   check(false, "SimpoLoss: a kind without a formula");

@@ -19,23 +19,23 @@ using engine::loss::spec_of;
 /// AlphaPO's reward of a mean log-probability x.
 engine::loss::Expr alpha_reward(const engine::loss::Expr& x, double alpha);
 
+enum class SimpoLossKind { sigmoid, hinge, ipo };
+constexpr std::array<std::string_view, 3> names_of(SimpoLossKind) {
+  return {"sigmoid", "hinge", "ipo"};
+}
+
 /// count: the pairs of the global batch; scale: its chosen tokens (set_nll_tokens), where
 /// nll_weight is not 0. Metrics, means over pairs: rewards/chosen (beta x_w), rewards/rejected,
 /// rewards/margins, rewards/accuracies, logps/chosen (x_w), logps/rejected; nll_loss when it is
 /// part of the loss; entropy.
 struct SimpoLoss {
   static constexpr std::string_view name = "simpo";
-  enum class Kind { sigmoid, hinge, ipo };
-  friend constexpr std::array<std::string_view, 3> names_of(Kind) {
-    return {"sigmoid", "hinge", "ipo"};
-  }
-
-  Kind kind = Kind::sigmoid;
+  SimpoLossKind kind = SimpoLossKind::sigmoid;
   double beta = 2;
-  /// The margin that an answer is to win by, in units of mean log-probability: the original's and
-  /// MindSpeed's parameter. TRL's simpo_gamma is a margin of beta x, that is beta *
-  /// gamma_beta_ratio.
+  /// Target margin of the mean log-probabilities, as in SimPO's code and MindSpeed. TRL's
+  /// simpo_gamma is the margin of the rewards: beta * gamma_beta_ratio.
   double gamma_beta_ratio = 0.25;
+  double gamma = -1;           ///< the margin as TRL's simpo_gamma; -1: gamma_beta_ratio gives it
   double label_smoothing = 0;  ///< sigmoid: the share of labels thought to be wrong
   double alpha = 0;            ///< AlphaPO's
   /// Weight of the chosen answers' likelihood. 0 is SimPO; TRL's CPOTrainer adds 1 unless cpo_alpha
@@ -44,12 +44,23 @@ struct SimpoLoss {
   NllMean nll_mean = NllMean::token;
 
   static void each_field(auto& self, auto&& field) {
-    field("kind", self.kind), field("beta", self.beta),
-        field("gamma_beta_ratio", self.gamma_beta_ratio);
-    field("label_smoothing", self.label_smoothing), field("alpha", self.alpha),
-        field("nll_weight", self.nll_weight);
-    field("nll_mean", self.nll_mean);
+    field("loss", self.kind, "loss of the margin between the answers' mean log-probabilities");
+    field("beta", self.beta, above_0, "reward scale: beta times the mean log-probability");
+    field("gamma_beta_ratio", self.gamma_beta_ratio, at_least_0,
+          "target margin divided by beta, as in SimPO's own code and MindSpeed");
+    field("gamma", self.gamma, Range{-1, unbounded},
+          "target reward margin, beta times gamma_beta_ratio (TRL's simpo_gamma); -1: use "
+          "gamma_beta_ratio");
+    field("label_smoothing", self.label_smoothing, label_noise,
+          "sigmoid: assumed fraction of flipped preference labels");
+    field("alpha", self.alpha, "AlphaPO: the reward is (1 - p^-alpha) / alpha; 0: log p");
+    field("nll_weight", self.nll_weight, at_least_0,
+          "weight of the negative log-likelihood of the chosen answers; 0 is SimPO (TRL's "
+          "CPOTrainer uses cpo_alpha = 1 by default)");
+    field("nll_mean", self.nll_mean, nll_mean_doc);
   }
+  /// Target margin of the mean log-probabilities, from whichever of the two settings gives it.
+  double margin() const { return gamma >= 0 ? gamma / beta : gamma_beta_ratio; }
   engine::loss::Needs needs() const { return {.entropy = true}; }
   Result<> validate() const;
   engine::loss::Expr operator()(const engine::loss::TokenStats& now,

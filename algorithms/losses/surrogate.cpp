@@ -28,9 +28,9 @@ Result<> Surrogate::validate(std::string_view section) const {
     return wrong("delta", "0 (none) or a number above 1 + clip_high", delta);
   if (dual_clip != 0 && !(dual_clip > 1))
     return wrong("dual_clip", "0 (none) or a number above 1", dual_clip);
-  if (kind != Kind::clip && delta != 0)
+  if (kind != SurrogateKind::clip && delta != 0)
     return wrong("delta", "0, as policy_loss is not clip", delta);
-  if (kind != Kind::clip && dual_clip != 0)
+  if (kind != SurrogateKind::clip && dual_clip != 0)
     return wrong("dual_clip", "0, as policy_loss is not clip", dual_clip);
   for (const auto& [key, value] : {std::pair("sapo_temperature_pos", sapo_temperature_pos),
                                    {"sapo_temperature_neg", sapo_temperature_neg},
@@ -67,7 +67,7 @@ Expr Surrogate::clipped(const PolicyTerms& now, const engine::data::Experience& 
 
 Expr Surrogate::cispo(const PolicyTerms& now, const engine::data::Experience& b,
                       Report& report) const {
-  const bool band = kind == Kind::cispo_band;
+  const bool band = kind == SurrogateKind::cispo_band;
   const double low = band ? 1 - clip_low : -infinity, high = band ? 1 + clip_high : clip_high;
   const Expr ratio = detach(exp(now.log_ratio));
   report.mean("cispo_clip_ratio", (ratio > high) * (now.advantage > 0.0), b.mask);
@@ -129,26 +129,26 @@ Expr Surrogate::kl_cov(const PolicyTerms& now, const engine::data::Experience& b
 Expr Surrogate::operator()(const PolicyTerms& now, const engine::data::Experience& b,
                            Report& report) const {
   switch (kind) {
-    case Kind::clip:
+    case SurrogateKind::clip:
       return clipped(now, b, report);
-    case Kind::cispo:
-    case Kind::cispo_band:
+    case SurrogateKind::cispo:
+    case SurrogateKind::cispo_band:
       return cispo(now, b, report);
-    case Kind::sapo: {
+    case SurrogateKind::sapo: {
       const Expr tau = where(now.advantage > 0.0, sapo_temperature_pos, sapo_temperature_neg);
       return -(4.0 / tau * sigmoid(tau * (exp(now.log_ratio) - 1.0)) * now.advantage);
     }
-    case Kind::vespo:
+    case SurrogateKind::vespo:
       return vespo(now, b, report);
-    case Kind::gmpo:
+    case SurrogateKind::gmpo:
       return gmpo(now, b);
-    case Kind::dro:
+    case SurrogateKind::dro:
       return -(now.advantage * now.logp - dro_beta / 2 * square(now.log_ratio));
-    case Kind::dppo_tv:
+    case SurrogateKind::dppo_tv:
       return dppo_tv(now, b, report);
-    case Kind::clip_cov:
+    case SurrogateKind::clip_cov:
       return clip_cov(now, b, report);
-    case Kind::kl_cov:
+    case SurrogateKind::kl_cov:
       return kl_cov(now, b);
   }
   check(false, "Surrogate: a kind without a formula");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/fields.h"
 #include "engine/data/experience.h"
 #include "engine/loss/report.h"
 #include "engine/loss/tape.h"
@@ -19,6 +20,23 @@ struct PolicyTerms {
   engine::loss::Expr logp, log_ratio, advantage;
   std::vector<double> log_weight;
 };
+
+enum class SurrogateKind {
+  clip,
+  cispo,
+  cispo_band,
+  sapo,
+  vespo,
+  gmpo,
+  dro,
+  dppo_tv,
+  clip_cov,
+  kl_cov
+};
+constexpr std::array<std::string_view, 10> names_of(SurrogateKind) {
+  return {"clip", "cispo", "cispo_band", "sapo",     "vespo",
+          "gmpo", "dro",   "dppo_tv",    "clip_cov", "kl_cov"};
+}
 
 /// rho = exp(log_ratio), A the advantage, sg() a constant:
 ///   clip   -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)            PPO, arXiv:1707.06347;
@@ -46,13 +64,7 @@ struct PolicyTerms {
 ///   kl_cov   -rho A, and + cov_kl |x| at the share cov_ratio of tokens with the greatest
 ///   covariances        the same
 struct Surrogate {
-  enum class Kind { clip, cispo, cispo_band, sapo, vespo, gmpo, dro, dppo_tv, clip_cov, kl_cov };
-  friend constexpr std::array<std::string_view, 10> names_of(Kind) {
-    return {"clip", "cispo", "cispo_band", "sapo",     "vespo",
-            "gmpo", "dro",   "dppo_tv",    "clip_cov", "kl_cov"};
-  }
-
-  Kind kind = Kind::clip;
+  SurrogateKind kind = SurrogateKind::clip;
   double clip_low = 0.2, clip_high = 0.2;
   double delta = 0;      ///< 0: none
   double dual_clip = 0;  ///< 0: none
@@ -63,27 +75,53 @@ struct Surrogate {
   double cov_low = 1, cov_high = 5;  ///< clip_cov
   double cov_kl = 1;                 ///< kl_cov
 
+  /// Clipping settings, which PPO shares.
+  static void each_clip_field(auto& self, auto&& field) {
+    field("clip_low", self.clip_low, from_0_to_1,
+          "lower clipping range: ratios are clipped below 1 - clip_low (dppo_tv: the largest "
+          "allowed drop of a token's probability)");
+    field("clip_high", self.clip_high, at_least_0,
+          "upper clipping range: ratios are clipped above 1 + clip_high (cispo: above clip_high "
+          "itself; dppo_tv: the largest allowed rise of a token's probability)");
+    field("dual_clip", self.dual_clip, at_least_0,
+          "dual clip: where A < 0 the loss is at most this times |A| (verl: 3); 0: off");
+  }
   static void each_field(auto& self, auto&& field) {
-    field("policy_loss", self.kind), field("clip_low", self.clip_low),
-        field("clip_high", self.clip_high), field("delta", self.delta);
-    field("dual_clip", self.dual_clip), field("sapo_temperature_pos", self.sapo_temperature_pos);
-    field("sapo_temperature_neg", self.sapo_temperature_neg),
-        field("vespo_k_pos", self.vespo_k_pos);
-    field("vespo_lambda_pos", self.vespo_lambda_pos), field("vespo_k_neg", self.vespo_k_neg);
-    field("vespo_lambda_neg", self.vespo_lambda_neg), field("dro_beta", self.dro_beta);
-    field("cov_ratio", self.cov_ratio), field("cov_low", self.cov_low),
-        field("cov_high", self.cov_high), field("cov_kl", self.cov_kl);
+    field("policy_loss", self.kind,
+          "policy-gradient surrogate: PPO's clip, CISPO with an upper bound (TRL) or a band "
+          "(verl), SAPO, VESPO, GMPO, DRO, DPPO's total-variation mask, Clip-Cov, KL-Cov");
+    each_clip_field(self, field);
+    field("delta", self.delta, at_least_0,
+          "upper bound of the unclipped importance ratio (two-sided clipping); 0: none");
+    field("sapo_temperature_pos", self.sapo_temperature_pos, above_0,
+          "SAPO: gate temperature where A > 0");
+    field("sapo_temperature_neg", self.sapo_temperature_neg, above_0,
+          "SAPO: gate temperature where A <= 0");
+    field("vespo_k_pos", self.vespo_k_pos, at_least_0, "VESPO: exponent of the ratio where A >= 0");
+    field("vespo_lambda_pos", self.vespo_lambda_pos, above_0, "VESPO: decay rate where A >= 0");
+    field("vespo_k_neg", self.vespo_k_neg, at_least_0, "VESPO: exponent of the ratio where A < 0");
+    field("vespo_lambda_neg", self.vespo_lambda_neg, above_0, "VESPO: decay rate where A < 0");
+    field("dro_beta", self.dro_beta, at_least_0, "DRO: weight of the squared log-ratio");
+    field("cov_ratio", self.cov_ratio, above_0_to_1,
+          "clip_cov, kl_cov: fraction of the update's tokens that is masked or penalized");
+    field("cov_low", self.cov_low,
+          "clip_cov: lower bound of the covariance of advantage and log-probability for masking");
+    field("cov_high", self.cov_high, "clip_cov: upper bound of that covariance");
+    field("cov_kl", self.cov_kl, at_least_0,
+          "kl_cov: weight of |log ratio| at the tokens with the greatest covariance");
   }
   /// `section` ("grpo", "ppo") starts every message.
   Result<> validate(std::string_view section) const;
   /// Tokens are chosen among those of the whole update.
-  bool chooses_tokens() const { return kind == Kind::clip_cov || kind == Kind::kl_cov; }
+  bool chooses_tokens() const {
+    return kind == SurrogateKind::clip_cov || kind == SurrogateKind::kl_cov;
+  }
   /// A token of advantage 0 has neither loss nor gradient, and no part in those of others.
-  bool advantage_is_all() const { return kind != Kind::dro && !chooses_tokens(); }
+  bool advantage_is_all() const { return kind != SurrogateKind::dro && !chooses_tokens(); }
   /// Whether log_ratio must be that of single tokens.
   bool wants_token_ratio() const {
-    return kind == Kind::vespo || kind == Kind::gmpo || kind == Kind::dro ||
-           kind == Kind::dppo_tv || chooses_tokens();
+    return kind == SurrogateKind::vespo || kind == SurrogateKind::gmpo ||
+           kind == SurrogateKind::dro || kind == SurrogateKind::dppo_tv || chooses_tokens();
   }
   /// [T]. Metrics: clip_ratio/{low,high,region,dual,cov}_mean, cispo_clip_ratio,
   /// vespo/phi_seq_mean, means over trained tokens (vespo: answers).

@@ -24,13 +24,13 @@ Expr distance(const Expr& x, double huber) {
 
 Result<> ValueLoss::validate() const {
   const auto wrong = [](const char* key, const char* expected, double found) {
-    return fail(Errc::usage, cat("value.", key, ": expected ", expected, ", found ", found));
+    return fail(Errc::usage, cat("critic.", key, ": expected ", expected, ", found ", found));
   };
   if (!(clip >= 0) || !std::isfinite(clip))
-    return wrong("clip", "0 (none) or a number above 0", clip);
+    return wrong("value_clip", "0 (none) or a number above 0", clip);
   if (!(huber >= 0) || !std::isfinite(huber))
     return wrong("huber", "0 (none) or a number above 0", huber);
-  if (!(coef > 0) || !std::isfinite(coef)) return wrong("coef", "a number above 0", coef);
+  if (!(coef > 0) || !std::isfinite(coef)) return wrong("loss_coef", "a number above 0", coef);
   return {};
 }
 

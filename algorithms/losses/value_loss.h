@@ -25,7 +25,13 @@ struct ValueLoss {
   double coef =
       1;  ///< AdamW takes no notice but for its epsilon and a bound on the gradient. TRL 0.1
   static void each_field(auto& self, auto&& field) {
-    field("clip", self.clip), field("huber", self.huber), field("coef", self.coef);
+    field("value_clip", self.clip, at_least_0,
+          "clip new values to this distance from the old ones; 0: no clipping");
+    field("huber", self.huber, at_least_0,
+          "Huber loss with this threshold (AReaL: 10); 0: squared error");
+    field("loss_coef", self.coef, above_0,
+          "value loss coefficient (TRL: 0.1); with AdamW it matters only through max_grad_norm and "
+          "eps");
   }
   engine::loss::Needs needs() const {
     return {.logp = false, .scores = true, .scores_at = engine::loss::ReadAt::before};

@@ -19,8 +19,8 @@ double measure_of(const protocol::Verdict& verdict, const std::string& metric) {
 }
 
 std::string bounds_text(const DynamicSampling& rule) {
-  if (std::isinf(rule.low) && std::isinf(rule.high)) return "";
-  return cat(" with a mean above ", rule.low, " and below ", rule.high);
+  if (std::isinf(rule.low()) && std::isinf(rule.high())) return "";
+  return cat(" with a mean above ", rule.low(), " and below ", rule.high());
 }
 
 std::string nothing_differs(const Gathered& round, const GrpoConfig& config) {
@@ -52,7 +52,7 @@ bool worth_keeping(std::span<const protocol::Verdict> group, const DynamicSampli
     if (std::isnan(value)) continue;
     sum += value, count += 1, least = std::min(least, value), greatest = std::max(greatest, value);
   }
-  return least < greatest && sum / count > rule.low && sum / count < rule.high;
+  return least < greatest && sum / count > rule.low() && sum / count < rule.high();
 }
 
 void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoConfig& config,

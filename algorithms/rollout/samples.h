@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/cluster.h"
+#include "engine/base/fields.h"
 #include "engine/data/loader/loader.h"
 
 namespace troupe::algorithms {
@@ -22,6 +23,11 @@ struct DrawConfig {
   /// bits is.
   bool recompute_old = false;
   int shown = 4;  ///< samples a step that the journal gets to see
+
+  static void each_field(auto& self, auto&& field) {
+    field("mask_truncated", self.mask_truncated,
+          "do not train on samples truncated at rollout.max_new_tokens");
+  }
 };
 
 /// Samples in the order of their prompts, `group` to each, with what became of them.

@@ -1,13 +1,21 @@
-// Fields: a struct of settings (a loss, a rule) to and from Json, from one list of its members, so
-// that it can be named over a wire.
+// Fields: the settings of a struct (a loss, a method, a section of a run file), each defined once:
 //
 //   struct SimpoLoss {
-//     double beta = 2, gamma = 1;
-//     static void each_field(auto& self, auto&& field) { field("beta", self.beta), field("gamma",
-//     self.gamma); }
+//     double beta = 2;
+//     double version = 0;
+//     static void each_field(auto& self, auto&& field) {
+//       field("beta", self.beta, above_0, "reward scale");
+//       field("version", self.version);
+//     }
 //   };
+//
+// A field has a name, a member, an optional range of its numbers, and a description. From this list
+// come the struct's JSON form (below), and the keys, `--set`, `explain` and the reference page of
+// the configuration (launch/config/schema.h). A field without a description is part of the JSON
+// form only: users cannot set it.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -19,12 +27,30 @@
 
 namespace troupe {
 
-/// An enumeration with words: `names_of(E{})`, found beside the type, gives an array of string_view
-/// in the order of the enumerators.
+/// An enumeration with names: `names_of(E{})`, found beside the type, returns an array of
+/// string_view in the order of the enumerators.
 template <class E>
 concept Named = std::is_enum_v<E> && requires {
   names_of(E{});
 };
+
+/// The name of an enumerator.
+template <Named E>
+constexpr std::string_view name_of(E value) {
+  return names_of(value)[static_cast<std::size_t>(value)];
+}
+
+/// Allowed values of a number, or of each number of a list.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool above_low = false;   ///< excludes low
+  bool below_high = false;  ///< excludes high
+};
+
+constexpr double unbounded = std::numeric_limits<double>::infinity();
+constexpr Range at_least_0{0, unbounded}, at_least_1{1, unbounded}, above_0{0, unbounded, true},
+    from_0_to_1{0, 1}, above_0_to_1{0, 1, true}, from_0_below_1{0, 1, false, true};
 
 namespace detail {
 
@@ -33,9 +59,10 @@ Result<> read_field(const Json& json, bool& into, const std::string& where);
 Result<> read_field(const Json& json, int& into, const std::string& where);
 Result<> read_field(const Json& json, std::string& into, const std::string& where);
 inline Result<> read_field(const Json& json, Json& into, const std::string&) {
-  return into = json, Result<>();
+  into = json;
+  return {};
 }
-/// The index of a word among `names`, or a message that lists them and says which is nearest.
+/// The index of a word among `names`, or an error that lists them and suggests the nearest.
 Result<std::size_t> read_word(const Json& json, const std::vector<std::string>& names,
                               const std::string& where);
 Result<> refuse_unknown(const Json& json, const std::vector<std::string>& known,
@@ -67,7 +94,7 @@ Result<> read_field(const Json& json, std::vector<T>& into, const std::string& w
 template <class T>
 Json field_json(const T& value) {
   if constexpr (std::is_enum_v<T>)
-    return Json(names_of(value)[static_cast<std::size_t>(value)]);
+    return Json(name_of(value));
   else
     return Json(value);
 }
@@ -84,14 +111,14 @@ Json field_json(const std::vector<T>& values) {
 template <class S>
 Json fields_to_json(const S& settings) {
   Json out = Json::Object{};
-  S::each_field(settings, [&](const char* name, const auto& value) {
+  S::each_field(settings, [&](const char* name, const auto& value, const auto&...) {
     out.set(name, detail::field_json(value));
   });
   return out;
 }
 
-/// Members that are absent keep their defaults; an unknown key, a wrong type or a word out of its
-/// list is refused. Errc::usage. `where` ("dpo", "rewards[2]") starts every message.
+/// Members that are absent keep their defaults. Errc::usage for an unknown key, a wrong type or an
+/// unknown enumerator. `where` ("dpo", "rewards[2]") starts every message.
 template <class S>
 Result<S> fields_from_json(const Json& json, const std::string& where) {
   if (json.is_null()) return S{};
@@ -100,7 +127,7 @@ Result<S> fields_from_json(const Json& json, const std::string& where) {
   S out;
   std::vector<std::string> known;
   Result<> done;
-  S::each_field(out, [&](const char* name, auto& value) {
+  S::each_field(out, [&](const char* name, auto& value, const auto&...) {
     known.emplace_back(name);
     const Json* member = json.find(name);
     if (done && member != nullptr) done = detail::read_field(*member, value, cat(where, ".", name));

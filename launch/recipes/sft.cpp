@@ -46,7 +46,7 @@ int run(Stage& stage) {
 }  // namespace
 
 Result<algorithms::SftLoss> sft_settings(const RunConfig& config) {
-  return fields_from_json<algorithms::SftLoss>(Json::Object{{"kind", config.sft.loss}}, "sft");
+  return fields_from_json<algorithms::SftLoss>(Json::Object{{"loss", config.sft.loss}}, "sft");
 }
 
 Recipe sft_recipe() {

@@ -6,7 +6,7 @@
 namespace troupe::launch {
 
 struct SftConfig {
-  std::string loss = "nll";  ///< the names of algorithms::SftLoss::Kind
+  std::string loss = "nll";  ///< the names of algorithms::SftLossKind
   bool mask_prompt = true;   ///< train on the assistant's tokens only
 };
 

@@ -142,10 +142,10 @@ TEST(DynamicSampling, KeepsGroupsWhoseRewardsDifferWithinTheBounds) {
   EXPECT_TRUE(worth_keeping(verdicts_of({0, 1}), {}));
   EXPECT_FALSE(worth_keeping(verdicts_of({1, 1}), {}));
   EXPECT_FALSE(worth_keeping(verdicts_of({}), {}));
-  EXPECT_TRUE(worth_keeping(verdicts_of({0.5, 1}), {.low = 0, .high = 1}));
-  EXPECT_FALSE(worth_keeping(verdicts_of({0.5, 1}), {.low = 0.75, .high = 1}));
+  EXPECT_TRUE(worth_keeping(verdicts_of({0.5, 1}), {.bounds = {0, 1}}));
+  EXPECT_FALSE(worth_keeping(verdicts_of({0.5, 1}), {.bounds = {0.75, 1}}));
   EXPECT_FALSE(worth_keeping(verdicts_of({0, 2}), {.metric = "other"}));
-  EXPECT_TRUE(worth_keeping(verdicts_of({0, 2}), {.low = 0.2, .high = 0.8, .metric = "part"}));
+  EXPECT_TRUE(worth_keeping(verdicts_of({0, 2}), {.bounds = {0.2, 0.8}, .metric = "part"}));
   auto failed = verdicts_of({0, 1});
   failed[0].reward.reset();
   EXPECT_FALSE(worth_keeping(failed, {}));

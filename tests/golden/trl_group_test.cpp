@@ -16,9 +16,9 @@ class GoldenGrpo : public GoldenCurve {
 
 // TRL's loss type names a surrogate and an average in one word.
 void set_loss_type(GrpoLoss& loss, const std::string& type) {
-  if (type == "cispo") loss.surrogate.kind = Surrogate::Kind::cispo;
-  if (type == "sapo") loss.surrogate.kind = Surrogate::Kind::sapo;
-  if (type == "vespo") loss.surrogate.kind = Surrogate::Kind::vespo;
+  if (type == "cispo") loss.surrogate.kind = SurrogateKind::cispo;
+  if (type == "sapo") loss.surrogate.kind = SurrogateKind::sapo;
+  if (type == "vespo") loss.surrogate.kind = SurrogateKind::vespo;
   loss.aggregation = Aggregation::token_global;
   if (type == "grpo" || type == "sapo") loss.aggregation = Aggregation::sequence;
   if (type == "bnpo") loss.aggregation = Aggregation::token_local;

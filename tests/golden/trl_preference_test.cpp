@@ -38,14 +38,14 @@ DpoLoss dpo_loss(const Json& settings) {
   const auto& types = settings.find("loss_type")->array();
   const bool unused = types.size() == 1 && types[0].string() == "sigmoid";
   Json fields =
-      Json::Object{{"kind", types},
+      Json::Object{{"loss", types},
                    {"beta", *settings.find("beta")},
                    {"label_smoothing", unused ? Json(0.0) : *settings.find("label_smoothing")},
                    {"divergence", *settings.find("f_divergence_type")},
                    {"divergence_alpha", *settings.find("f_alpha_divergence_coef")},
                    {"weighting", *settings.find("use_weighting")},
                    {"discopop_tau", *settings.find("discopop_tau")}};
-  if (settings.find("loss_weights")) fields.set("weights", *settings.find("loss_weights"));
+  if (settings.find("loss_weights")) fields.set("loss_weights", *settings.find("loss_weights"));
   if (settings.find("ld_alpha")) fields.set("ld_alpha", *settings.find("ld_alpha"));
   const auto loss = value_or_throw(fields_from_json<DpoLoss>(fields, "golden"));
   value_or_throw(loss.validate());
@@ -128,7 +128,7 @@ AnyLoss cpo_or_simpo(const Json& settings) {
                              {"nll_weight", *settings.find("cpo_alpha")}};
   const std::string& type = settings.find("loss_type")->string();
   if (type != "simpo")
-    return value_or_throw(fields_from_json<CpoLoss>(fields.set("kind", type), "golden"));
+    return value_or_throw(fields_from_json<CpoLoss>(fields.set("loss", type), "golden"));
   return value_or_throw(fields_from_json<SimpoLoss>(
       fields.set("gamma_beta_ratio", settings.find("simpo_gamma")->number() / beta), "golden"));
 }
@@ -167,7 +167,7 @@ class GoldenKto : public GoldenCurve {
 };
 
 KtoLoss kto_loss(const Json& settings) {
-  const Json fields = Json::Object{{"kind", *settings.find("loss_type")},
+  const Json fields = Json::Object{{"loss", *settings.find("loss_type")},
                                    {"beta", *settings.find("beta")},
                                    {"desirable_weight", *settings.find("desirable_weight")},
                                    {"undesirable_weight", *settings.find("undesirable_weight")}};

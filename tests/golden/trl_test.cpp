@@ -14,7 +14,7 @@ class GoldenSft : public GoldenCurve {
 
 TEST_P(GoldenSft, EveryStepIsReproduced) {
   const auto& type = curve_->settings().find("loss_type")->string();
-  const SftLoss loss{.kind = type == "dft" ? SftLoss::Kind::dft : SftLoss::Kind::nll};
+  const SftLoss loss{.kind = type == "dft" ? SftLossKind::dft : SftLossKind::nll};
   replay(loss, [](const Json& given) {
     Experience b;
     for (std::size_t n = 0; n < given.find("input_ids")->array().size(); ++n) {

@@ -282,9 +282,9 @@ std::string joined(const Names& names) {
 }
 
 TEST(Config, ChoicesAreTheAlgorithmsOwnNames) {
-  EXPECT_EQ(find_field("sft.loss")->choices, joined(names_of(algorithms::SftLoss::Kind{})));
+  EXPECT_EQ(find_field("sft.loss")->choices, joined(names_of(algorithms::SftLossKind{})));
   EXPECT_EQ(find_field("grpo.kl")->choices, joined(names_of(algorithms::KlEstimator{})));
-  EXPECT_EQ(find_field("dpo.loss")->choices, joined(names_of(algorithms::DpoLoss::Kind{})));
+  EXPECT_EQ(find_field("dpo.loss")->choices, joined(names_of(algorithms::DpoLossKind{})));
   EXPECT_EQ(find_field("grpo.aggregation")->choices,
             joined(names_of(algorithms::GrpoLoss::Aggregation{})));
   EXPECT_EQ(find_field("grpo.scale_rewards")->choices, joined(names_of(algorithms::GroupScale{})));

@@ -14,7 +14,7 @@ namespace {
 using algorithms::Aggregation;
 using algorithms::Estimator;
 using algorithms::RatioLevel;
-using algorithms::Surrogate;
+using algorithms::SurrogateKind;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -35,9 +35,9 @@ TEST(GrpoPresets, AreWhatTheirPapersSay) {
   EXPECT_EQ(dapo.loss.surrogate.clip_high, 0.28);
   EXPECT_EQ(settings("gspo").loss.ratio, RatioLevel::sequence);
   EXPECT_EQ(settings("gspo").loss.surrogate.clip_high, 4e-4);
-  EXPECT_EQ(settings("cispo").loss.surrogate.kind, Surrogate::Kind::cispo);
-  EXPECT_EQ(settings("sapo").loss.surrogate.kind, Surrogate::Kind::sapo);
-  EXPECT_EQ(settings("vespo").loss.surrogate.kind, Surrogate::Kind::vespo);
+  EXPECT_EQ(settings("cispo").loss.surrogate.kind, SurrogateKind::cispo);
+  EXPECT_EQ(settings("sapo").loss.surrogate.kind, SurrogateKind::sapo);
+  EXPECT_EQ(settings("vespo").loss.surrogate.kind, SurrogateKind::vespo);
   EXPECT_EQ(settings("luspo").loss.aggregation, Aggregation::sequence_sum);
   const auto rloo = settings("rloo"), plus = settings("reinforce_pp"),
              baseline = settings("reinforce_pp_baseline");
@@ -79,7 +79,7 @@ TEST(GrpoKeys, OfferTheWordsThatTheAlgorithmKnows) {
   const auto joined = [](const auto& names) {
     return join(std::vector<std::string>(names.begin(), names.end()), "|");
   };
-  EXPECT_EQ(find_field("grpo.policy_loss")->choices, joined(names_of(Surrogate::Kind{})));
+  EXPECT_EQ(find_field("grpo.policy_loss")->choices, joined(names_of(SurrogateKind{})));
   EXPECT_EQ(find_field("grpo.ratio")->choices, joined(names_of(RatioLevel{})));
   EXPECT_EQ(find_field("grpo.estimator")->choices, joined(names_of(Estimator{})));
   EXPECT_EQ(find_field("grpo.normalize_advantages")->choices,

@@ -53,7 +53,7 @@ std::vector<Line> table() {
       lines.push_back({loss, shape, loss.needs().candidates.empty() ? labels : 0});
   };
   using algorithms::SftLoss;
-  add({SftLoss{}, SftLoss{.kind = SftLoss::Kind::dft}}, Shape::tokens);
+  add({SftLoss{}, SftLoss{.kind = algorithms::SftLossKind::dft}}, Shape::tokens);
   for (const AnyLoss& loss : test::preference_family())
     add({loss}, loss.spec().name == "kto" ? Shape::sequences : Shape::pairs);
   add(test::policy_family(), Shape::tokens);

@@ -91,7 +91,7 @@ Result<> set_words(const GrpoConfig& g, algorithms::AdvantageConfig& into) {
 algorithms::DynamicSampling dynamic_sampling(const GrpoConfig& g) {
   algorithms::DynamicSampling out{
       .on = g.dynamic_sampling, .max_refills = g.max_refills, .metric = g.dynamic_metric};
-  if (g.dynamic_bounds.size() == 2) out.low = g.dynamic_bounds[0], out.high = g.dynamic_bounds[1];
+  if (g.dynamic_bounds.size() == 2) out.bounds = g.dynamic_bounds;
   return out;
 }
 

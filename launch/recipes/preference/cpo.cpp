@@ -66,7 +66,7 @@ int run(Stage& stage) {
 
 Result<algorithms::CpoLoss> cpo_settings(const RunConfig& config) {
   const CpoConfig& c = config.cpo;
-  const Json fields = Json::Object{{"kind", c.loss},
+  const Json fields = Json::Object{{"loss", c.loss},
                                    {"beta", c.beta},
                                    {"label_smoothing", c.label_smoothing},
                                    {"alpha", c.alpha},

@@ -211,8 +211,8 @@ Result<algorithms::DpoConfig> dpo_settings(const RunConfig& config) {
   Json::Array kinds, weights;
   for (const auto& loss : d.loss) kinds.emplace_back(loss);
   for (const double weight : d.loss_weights) weights.emplace_back(weight);
-  const Json fields = Json::Object{{"kind", std::move(kinds)},
-                                   {"weights", std::move(weights)},
+  const Json fields = Json::Object{{"loss", std::move(kinds)},
+                                   {"loss_weights", std::move(weights)},
                                    {"beta", d.beta},
                                    {"label_smoothing", d.label_smoothing},
                                    {"divergence", d.divergence},

@@ -9,7 +9,7 @@ namespace troupe::launch {
 
 struct DpoConfig {
   double beta = 0.1;
-  std::vector<std::string> loss{"sigmoid"};  ///< the names of algorithms::DpoLoss::Kind
+  std::vector<std::string> loss{"sigmoid"};  ///< the names of algorithms::DpoLossKind
   std::vector<double> loss_weights;          ///< of the losses; empty: 1 each
   double label_smoothing = 0;
   std::string divergence = "reverse_kl";

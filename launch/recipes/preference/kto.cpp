@@ -71,7 +71,7 @@ algorithms::HeldOutAnswers held_out(const Stage& stage, const algorithms::KtoCon
   if (stage.config().eval.path.empty()) return out;
   const auto answers =
       value_or_throw(engine::data::load_unpaired(eval_options(stage), stage.text()));
-  const bool kl = settings.loss.kind == algorithms::KtoLoss::Kind::kto;
+  const bool kl = settings.loss.kind == algorithms::KtoLossKind::kto;
   for (const auto& batch :
        algorithms::in_batches(answers.examples, stage.config().train.batch_size)) {
     out.matched.batches.push_back(engine::data::to_experience(batch, settings.max_length));
@@ -113,7 +113,7 @@ std::string imbalance(const algorithms::KtoLoss& loss, std::size_t good, std::si
 
 Result<algorithms::KtoConfig> kto_settings(const RunConfig& config, std::int64_t max_length) {
   const KtoConfig& k = config.kto;
-  const Json fields = Json::Object{{"kind", k.loss},
+  const Json fields = Json::Object{{"loss", k.loss},
                                    {"beta", k.beta},
                                    {"desirable_weight", k.desirable_weight},
                                    {"undesirable_weight", k.undesirable_weight}};

@@ -96,7 +96,7 @@ int run(Stage& stage) {
 
 Result<algorithms::SimpoLoss> simpo_settings(const RunConfig& config) {
   const SimpoConfig& s = config.simpo;
-  const Json fields = Json::Object{{"kind", s.loss},
+  const Json fields = Json::Object{{"loss", s.loss},
                                    {"beta", s.beta},
                                    {"gamma_beta_ratio", ratio_of(s)},
                                    {"label_smoothing", s.label_smoothing},

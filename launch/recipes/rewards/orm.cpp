@@ -67,7 +67,7 @@ int run(Stage& stage) {
   const auto has_margin = [](const engine::data::PairExample& pair) {
     return pair.margin.has_value();
   };
-  if (loss.kind == algorithms::OrmLoss::Kind::log_exp &&
+  if (loss.kind == algorithms::OrmLossKind::log_exp &&
       std::ranges::any_of(data.dataset().examples, has_margin))
     throw Failure({Errc::usage,
                    "orm.loss = log_exp: rows of the data have a margin, which it would ignore; "
@@ -80,7 +80,7 @@ int run(Stage& stage) {
 
 Result<algorithms::OrmLoss> orm_settings(const RunConfig& config) {
   const Json fields =
-      Json::Object{{"kind", config.orm.loss},
+      Json::Object{{"loss", config.orm.loss},
                    {"center_rewards_coefficient", config.orm.center_rewards_coefficient}};
   return valid_loss<algorithms::OrmLoss>(fields, "orm");
 }

@@ -18,7 +18,7 @@ namespace {
 using namespace troupe::test;
 
 std::vector<AnyLoss> catalog() {
-  std::vector<AnyLoss> losses{SftLoss{}, SftLoss{.kind = SftLoss::Kind::dft}};
+  std::vector<AnyLoss> losses{SftLoss{}, SftLoss{.kind = SftLossKind::dft}};
   for (const auto& loss : preference_family()) losses.push_back(loss);
   for (const auto& loss : policy_family()) losses.push_back(loss);
   return losses;
@@ -50,7 +50,7 @@ bool field_is(const AnyLoss& loss, const char* key, std::string_view word) {
 bool has_constants(const AnyLoss& loss) {
   const Json* weighting = loss.spec().fields.find("weighting");
   if (weighting != nullptr && weighting->boolean()) return true;
-  return field_is(loss, "kind", "dft") || field_is(loss, "policy_loss", "cispo") ||
+  return field_is(loss, "loss", "dft") || field_is(loss, "policy_loss", "cispo") ||
          field_is(loss, "policy_loss", "cispo_band") || field_is(loss, "policy_loss", "dppo_tv") ||
          field_is(loss, "policy_loss", "vespo") || field_is(loss, "ratio", "sequence_token") ||
          field_is(loss, "kl", "k1+") || field_is(loss, "kl", "k3+") ||

@@ -12,7 +12,7 @@ namespace troupe::algorithms {
 namespace {
 
 using namespace troupe::test;
-using Kind = DpoLoss::Kind;
+using Kind = DpoLossKind;
 
 // lp_w [-10, -12.5], lp_l [-14, -11], ref_w [-11, -12], ref_l [-13, -11.5], answers of 8, 10 and
 // 12, 9 tokens; pairs interleaved.
@@ -46,7 +46,7 @@ DpoLoss::Terms published_terms() {
       {two(-10, -12.5), two(-14, -11)}, {two(-11, -12), two(-13, -11.5)}, {two(8, 10), two(12, 9)}};
 }
 
-using Divergence = DpoLoss::Divergence;
+using Divergence = DpoDivergence;
 
 TEST(DpoLoss, HasThePublishedValues) {
   const Published p;

@@ -142,11 +142,11 @@ TEST(GrpoLoss, AWeightOfTheSampleMultipliesItsSurrogateAndNotItsKl) {
 
 // What decides whether a sample of advantage 0 may stay out of an update (grpo_minibatches.cpp).
 TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
-  for (std::size_t i = 0; i < names_of(Surrogate::Kind{}).size(); ++i) {
+  for (std::size_t i = 0; i < names_of(SurrogateKind{}).size(); ++i) {
     Published p;
     p.b.count = 7;
     p.b.advantage.assign(p.b.tokens.size(), 0);
-    const GrpoLoss loss{.surrogate = {.kind = static_cast<Surrogate::Kind>(i)}};
+    const GrpoLoss loss{.surrogate = {.kind = static_cast<SurrogateKind>(i)}};
     if (loss.surrogate.chooses_tokens()) {
       EXPECT_FALSE(loss.advantage_is_all()) << "its tokens have a part in which others are chosen";
       continue;
@@ -155,7 +155,7 @@ TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
     const auto out = slopes_of(loss, p.logp, std::vector<double>(p.logp.size()), p.b, report);
     double most = std::abs(out.loss);
     for (const double slope : out.dlogp) most = std::max(most, std::abs(slope));
-    EXPECT_EQ(most == 0, loss.advantage_is_all()) << names_of(Surrogate::Kind{})[i];
+    EXPECT_EQ(most == 0, loss.advantage_is_all()) << names_of(SurrogateKind{})[i];
   }
   EXPECT_FALSE(GrpoLoss{.beta = 0.1}.advantage_is_all());
   EXPECT_FALSE(GrpoLoss{.entropy_coef = 0.1}.advantage_is_all());

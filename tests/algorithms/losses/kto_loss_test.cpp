@@ -32,7 +32,7 @@ TEST(KtoLoss, HasThePublishedValues) {
 }
 
 TEST(KtoLoss, WithoutPairsOfApoHasNoKl) {
-  const KtoLoss apo{.kind = KtoLoss::Kind::apo_zero_unpaired};
+  const KtoLoss apo{.kind = KtoLossKind::apo_zero_unpaired};
   Report report;
   EXPECT_NEAR(one(1, true, apo, 7, report), 1 / (1 + std::exp(0.1)), 1e-12);
   EXPECT_NEAR(one(1, false, apo, 7, report), 1 / (1 + std::exp(-0.1)), 1e-12);

@@ -21,9 +21,10 @@ inline std::vector<algorithms::GrpoLoss> grpo_family() {
   }
   for (std::size_t i = 0; i < names_of(RatioLevel{}).size(); ++i)
     losses.push_back({.ratio = static_cast<RatioLevel>(i), .beta = 0.04});
-  for (std::size_t i = 0; i < names_of(Surrogate::Kind{}).size(); ++i)
-    losses.push_back({.surrogate = {.kind = static_cast<Surrogate::Kind>(i), .clip_high = 0.3},
-                      .aggregation = Aggregation::sequence});
+  for (std::size_t i = 0; i < names_of(algorithms::SurrogateKind{}).size(); ++i)
+    losses.push_back(
+        {.surrogate = {.kind = static_cast<algorithms::SurrogateKind>(i), .clip_high = 0.3},
+         .aggregation = Aggregation::sequence});
   for (std::size_t i = 0; i < names_of(KlEstimator{}).size(); ++i)
     for (const auto clamp : {KlClamp::none, KlClamp::verl, KlClamp::openrlhf})
       losses.push_back({.beta = 0.1, .kl = static_cast<KlEstimator>(i), .kl_clamp = clamp});
@@ -43,16 +44,18 @@ inline std::vector<algorithms::GrpoLoss> grpo_family() {
                         .filter_by = over == FilterOver::token ? FilterBy::k3 : FilterBy::k2,
                         .filter_high = 0.03}});
   losses.push_back(
-      {.surrogate = {.kind = Surrogate::Kind::dppo_tv, .clip_low = 0.01, .clip_high = 0.02}});
+      {.surrogate = {
+           .kind = algorithms::SurrogateKind::dppo_tv, .clip_low = 0.01, .clip_high = 0.02}});
   losses.push_back(
-      {.surrogate = {.kind = Surrogate::Kind::clip_cov, .cov_ratio = 0.4, .cov_low = 0.01}});
+      {.surrogate = {
+           .kind = algorithms::SurrogateKind::clip_cov, .cov_ratio = 0.4, .cov_low = 0.01}});
   losses.push_back(
-      {.surrogate = {.kind = Surrogate::Kind::kl_cov, .cov_ratio = 0.3, .cov_kl = 0.5}});
+      {.surrogate = {.kind = algorithms::SurrogateKind::kl_cov, .cov_ratio = 0.3, .cov_kl = 0.5}});
   for (const auto proximal : {Proximal::loglinear, Proximal::linear})
     losses.push_back(
         {.correction = {.weight = Over::token, .high = 2}, .proximal = proximal, .version = 4});
-  losses.push_back(
-      {.surrogate = {.kind = Surrogate::Kind::vespo}, .correction = {.weight = Over::sequence}});
+  losses.push_back({.surrogate = {.kind = algorithms::SurrogateKind::vespo},
+                    .correction = {.weight = Over::sequence}});
   return losses;
 }
 

@@ -21,14 +21,14 @@ std::vector<Word> all_of() {
 
 inline std::vector<algorithms::DpoLoss> dpo_family() {
   using algorithms::DpoLoss;
-  using Kind = DpoLoss::Kind;
+  using Kind = algorithms::DpoLossKind;
   std::vector<DpoLoss> losses;
   for (const Kind kind : all_of<Kind>()) {
     DpoLoss loss{.kind = {kind}, .beta = 0.3, .label_smoothing = 0.1};
     if (!loss.validate()) loss.label_smoothing = 0;
     losses.push_back(loss);
   }
-  for (const auto divergence : all_of<DpoLoss::Divergence>()) {
+  for (const auto divergence : all_of<algorithms::DpoDivergence>()) {
     losses.push_back(
         {.kind = {Kind::ipo}, .beta = 0.3, .divergence = divergence, .divergence_alpha = 0.4});
     losses.push_back(
@@ -46,28 +46,29 @@ inline std::vector<algorithms::DpoLoss> dpo_family() {
 
 /// Weights that depend on the policy but pass no gradient: all laws but that of finite differences.
 inline std::vector<algorithms::DpoLoss> weighted_dpo_family() {
-  using Kind = algorithms::DpoLoss::Kind;
+  using Kind = algorithms::DpoLossKind;
   return {{.weighting = true}, {.kind = {Kind::hinge, Kind::sft}, .weighting = true}};
 }
 
 inline std::vector<engine::loss::AnyLoss> reference_free_family() {
   using namespace algorithms;
   std::vector<engine::loss::AnyLoss> losses{OrpoLoss{}, OrpoLoss{.beta = 0.25}};
-  for (const auto kind : all_of<SimpoLoss::Kind>()) {
+  for (const auto kind : all_of<algorithms::SimpoLossKind>()) {
     losses.emplace_back(SimpoLoss{.kind = kind});
     losses.emplace_back(
         SimpoLoss{.kind = kind, .alpha = 0.25, .nll_weight = 0.5, .nll_mean = NllMean::answer});
   }
   losses.emplace_back(SimpoLoss{.label_smoothing = 0.1});
-  for (const auto kind : all_of<CpoLoss::Kind>()) losses.emplace_back(CpoLoss{.kind = kind});
-  losses.emplace_back(CpoLoss{.kind = CpoLoss::Kind::ipo, .alpha = 0.1, .nll_weight = 0});
+  for (const auto kind : all_of<algorithms::CpoLossKind>())
+    losses.emplace_back(CpoLoss{.kind = kind});
+  losses.emplace_back(CpoLoss{.kind = algorithms::CpoLossKind::ipo, .alpha = 0.1, .nll_weight = 0});
   return losses;
 }
 
 inline std::vector<engine::loss::AnyLoss> kto_family() {
   using namespace algorithms;
   std::vector<engine::loss::AnyLoss> losses;
-  for (const auto kind : all_of<KtoLoss::Kind>())
+  for (const auto kind : all_of<algorithms::KtoLossKind>())
     losses.emplace_back(KtoLoss{.kind = kind, .beta = 0.4, .desirable_weight = 1.5});
   return losses;
 }

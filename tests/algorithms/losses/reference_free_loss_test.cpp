@@ -56,12 +56,12 @@ TEST(SimpoLoss, HasThePublishedValues) {
 // reference/mindspeed.md: averages -2.5 and -2.0, gamma_beta_ratio 1.4, beta 2.5.
 TEST(SimpoLoss, HasMindSpeedsUnitValues) {
   const Two x{std::vector<double>{-2.5}, std::vector<double>{-2.0}};
-  const auto loss = [&](SimpoLoss::Kind kind) {
+  const auto loss = [&](SimpoLossKind kind) {
     return SimpoLoss{.kind = kind, .beta = 2.5, .gamma_beta_ratio = 1.4}.per_pair(x).values()[0];
   };
-  EXPECT_NEAR(loss(SimpoLoss::Kind::sigmoid), 4.7586145, 5e-8);
-  EXPECT_NEAR(loss(SimpoLoss::Kind::hinge), 5.75, 1e-12);
-  EXPECT_NEAR(loss(SimpoLoss::Kind::ipo), 4.41, 1e-12);
+  EXPECT_NEAR(loss(SimpoLossKind::sigmoid), 4.7586145, 5e-8);
+  EXPECT_NEAR(loss(SimpoLossKind::hinge), 5.75, 1e-12);
+  EXPECT_NEAR(loss(SimpoLossKind::ipo), 4.41, 1e-12);
 }
 
 TEST(SimpoLoss, BendsRewardsAsAlphaPoDoes) {
@@ -87,7 +87,7 @@ TEST(SimpoLoss, HasNoLikelihoodTermUnlessAsked) {
 }
 
 TEST(SimpoLoss, RefusesWhatItWouldNotUse) {
-  EXPECT_FALSE((SimpoLoss{.kind = SimpoLoss::Kind::hinge, .label_smoothing = 0.1}.validate()));
+  EXPECT_FALSE((SimpoLoss{.kind = SimpoLossKind::hinge, .label_smoothing = 0.1}.validate()));
   EXPECT_FALSE(SimpoLoss{.label_smoothing = 0.5}.validate());
   EXPECT_FALSE(SimpoLoss{.beta = 0}.validate());
   EXPECT_FALSE(SimpoLoss{.gamma_beta_ratio = -1}.validate());
@@ -107,7 +107,7 @@ TEST(CpoLoss, HasThePublishedValues) {
 
 TEST(CpoLoss, SaysWhichOfItsKeysIsWrong) {
   EXPECT_EQ(CpoLoss{.beta = -1}.validate().error().what.substr(0, 9), "cpo.beta:");
-  EXPECT_FALSE((CpoLoss{.kind = CpoLoss::Kind::ipo, .label_smoothing = 0.1}.validate()));
+  EXPECT_FALSE((CpoLoss{.kind = CpoLossKind::ipo, .label_smoothing = 0.1}.validate()));
 }
 
 TEST(OrpoLoss, HasThePublishedValues) {

@@ -52,12 +52,12 @@ TEST(OrmLoss, HasThePublishedValues) {
   LastTokens p({1.2, 0.4, -0.3, 0.5});
   Report report;
   EXPECT_NEAR(p.loss(OrmLoss{}, report), 0.7711006659, 1e-9);
-  EXPECT_NEAR(p.loss(OrmLoss{.kind = OrmLoss::Kind::log_exp}, report), 0.7711006659, 1e-9);
+  EXPECT_NEAR(p.loss(OrmLoss{.kind = OrmLossKind::log_exp}, report), 0.7711006659, 1e-9);
   EXPECT_NEAR(p.loss(OrmLoss{.center = 0.01}, report), 0.7841006659, 1e-9);
   EXPECT_NEAR(p.loss(OrmLoss{.center = 1}, report) - p.loss(OrmLoss{}, report), 1.3, 1e-9);
   p.b.label = {0.5, 0, 0, 0};
   EXPECT_NEAR(p.loss(OrmLoss{}, report), 0.8627279552, 1e-9);
-  EXPECT_NEAR(p.loss(OrmLoss{.kind = OrmLoss::Kind::log_exp}, report), 0.7711006659, 1e-9)
+  EXPECT_NEAR(p.loss(OrmLoss{.kind = OrmLossKind::log_exp}, report), 0.7711006659, 1e-9)
       << "log_exp knows no margin";
 }
 
@@ -212,7 +212,7 @@ std::vector<Case> cases() {
   const Steps two(2), three(3);
   return {{OrmLoss{}, pairs.scores, pairs.b},
           {OrmLoss{.center = 0.3}, pairs.scores, with_margins},
-          {OrmLoss{.kind = OrmLoss::Kind::log_exp, .center = 0.1}, pairs.scores, pairs.b},
+          {OrmLoss{.kind = OrmLossKind::log_exp, .center = 0.1}, pairs.scores, pairs.b},
           {PrmLoss{}, three.scores, three.b},
           {PrmLoss{.reward_tokens = {5, 9}}, two.scores, two.b},
           {PrmLoss{.reward_tokens = {5, 9}, .whole_vocabulary = true}, two.scores, two.b}};

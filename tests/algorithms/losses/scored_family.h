@@ -13,7 +13,7 @@ namespace troupe::test {
 inline std::vector<engine::loss::AnyLoss> orm_family() {
   using algorithms::OrmLoss;
   return {OrmLoss{}, OrmLoss{.center = 0.1},
-          OrmLoss{.kind = OrmLoss::Kind::log_exp, .center = 0.01}};
+          OrmLoss{.kind = algorithms::OrmLossKind::log_exp, .center = 0.01}};
 }
 
 inline std::vector<engine::loss::AnyLoss> value_family() {

@@ -30,7 +30,7 @@ TEST(SftLoss, DftWeighsEachTokenByItsOwnDetachedProbability) {
   b.count = 2;
   Report report;
   const auto out =
-      slopes_of(SftLoss{.kind = SftLoss::Kind::dft}, {0, -1, -0.25}, {0, 0, 0}, b, report);
+      slopes_of(SftLoss{.kind = SftLossKind::dft}, {0, -1, -0.25}, {0, 0, 0}, b, report);
   EXPECT_DOUBLE_EQ(out.loss, (std::exp(-1.0) + 0.25 * std::exp(-0.25)) / 2);
   EXPECT_DOUBLE_EQ(out.dlogp[1], -std::exp(-1.0) / 2);
   EXPECT_DOUBLE_EQ(out.dlogp[2], -std::exp(-0.25) / 2);

@@ -15,7 +15,7 @@ namespace troupe::algorithms {
 namespace {
 
 using namespace troupe::test;
-using Kind = Surrogate::Kind;
+using Kind = SurrogateKind;
 
 struct Published {
   Experience b;

@@ -81,7 +81,7 @@ TEST(Footprint, CountsLogitsThatALossKeeps) {
   spec.vocabulary = 40000, spec.width = 32, spec.heads = 2, spec.kv_heads = 1, spec.inner = 64,
   spec.layers = 1;
   for (const std::int32_t tokens : {512, 2560}) {  // of the second the head keeps four fifths
-    const double used = measured(spec, {}, tokens, nullptr, {.kind = SftLoss::Kind::dft});
+    const double used = measured(spec, {}, tokens, nullptr, {.kind = algorithms::SftLossKind::dft});
     const auto told = static_cast<double>(footprint(spec, {}, tokens, whole(spec), false).peak());
     EXPECT_GT(told / used, 0.8) << tokens << " tokens";
     EXPECT_LT(told / used, 1.25) << tokens << " tokens";
