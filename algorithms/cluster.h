@@ -25,8 +25,8 @@ using RolloutRef =
 using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
 using FollowerRef =
     actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
-using RewardRef = actors::ActorRef<protocol::Rate>;
-using VerifierRef = actors::ActorRef<protocol::Judge>;
+/// A verifier (rules) or reward models.
+using RewardRef = actors::ActorRef<protocol::ComputeRewards>;
 
 /// The model that an algorithm compares with: an actor of its own, or the policy, asked for its
 /// base without the adapter.
@@ -62,7 +62,7 @@ struct Cluster {
   PolicyRef policy;
   std::optional<ReferenceRef> reference;  ///< only when the algorithm's loss needs one
   std::vector<RolloutRef> rollouts;       ///< equals: any of them may draw any sample
-  std::optional<VerifierRef> verifier;
+  std::optional<RewardRef> verifier;
   Journal& journal;
   const actors::Stop& stop;  ///< asked between steps: save and leave
   /// Into how many requests a rollout's share of a batch is cut, so that the reference scores one

@@ -46,7 +46,7 @@ class Process final : public Cast {
   algorithms::CriticRef critic() override { return spawn<Role::critic>(); }
   algorithms::ReferenceRef reference() override { return spawn<Role::reference>(); }
   std::vector<algorithms::RolloutRef> rollouts() override { return {spawn<Role::rollout>()}; }
-  algorithms::VerifierRef verifier() override { return spawn<Role::verifier>(); }
+  algorithms::RewardRef verifier() override { return spawn<Role::verifier>(); }
   algorithms::RewardRef reward() override { return spawn<Role::reward>(); }
   std::size_t pieces() const override { return 1; }
 

@@ -38,11 +38,11 @@ Result<RewardModels> RewardModels::create(std::vector<RewardPart> parts,
   return RewardModels(std::move(parts), options, mesh);
 }
 
-Result<std::vector<protocol::Verdict>> RewardModels::on(protocol::Rate message) {
-  std::vector<protocol::Verdict> all;
-  if (message.samples.empty()) return all;
+Result<std::vector<protocol::RewardResult>> RewardModels::on(protocol::ComputeRewards message) {
+  std::vector<protocol::RewardResult> all;
+  if (message.requests.empty()) return all;
   for (const RewardPart& part : parts_) {
-    const auto question = question_of(message.samples, part.reading);
+    const auto question = question_of(message.requests, part.reading);
     const auto* process = std::get_if<ProcessReading>(&part.reading);
     const auto candidates =
         process && process->tokens ? process->tokens->reward_ids : std::vector<std::int32_t>{};

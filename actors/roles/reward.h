@@ -23,7 +23,7 @@ struct RewardPart {
 
 class RewardModels {
  public:
-  using Handled = Messages<protocol::Rate>;
+  using Handled = Messages<protocol::ComputeRewards>;
   /// Errc::usage where a model cannot say what its reading wants of it: an outcome needs a score
   /// head of one label, a process one of two or more, or a language head for placeholders. `mesh`
   /// (nullptr: one rank) outlives this; the models were made with its tp.
@@ -31,7 +31,7 @@ class RewardModels {
                                      engine::train::ScoringOptions options,
                                      const engine::parallel::Mesh* mesh = nullptr);
 
-  Result<std::vector<protocol::Verdict>> on(protocol::Rate message);
+  Result<std::vector<protocol::RewardResult>> on(protocol::ComputeRewards message);
 
  private:
   RewardModels(std::vector<RewardPart> parts, engine::train::ScoringOptions options,

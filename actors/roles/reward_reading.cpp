@@ -27,9 +27,9 @@ std::int32_t token_at(std::size_t bytes, const Ids& completion,
   return static_cast<std::int32_t>(high) - 1;
 }
 
-void judge_last_token(const protocol::Rated& sample, Experience& batch) {
-  Ids ids = sample.prompt;
-  ids.insert(ids.end(), sample.completion.begin(), sample.completion.end());
+void judge_last_token(const protocol::RewardRequest& sample, Experience& batch) {
+  Ids ids = sample.prompt_ids;
+  ids.insert(ids.end(), sample.completion_ids.begin(), sample.completion_ids.end());
   std::vector<float> weights(ids.size(), 0.0f);
   if (!weights.empty()) weights.back() = 1;
   batch.append(ids, weights);
@@ -48,11 +48,11 @@ struct Marked {
   std::vector<float> weights;
 };
 
-Result<Marked> with_steps(const protocol::Rated& sample, const std::vector<std::string>& steps,
-                          const ProcessReading& reading) {
+Result<Marked> with_steps(const protocol::RewardRequest& sample,
+                          const std::vector<std::string>& steps, const ProcessReading& reading) {
   const auto end = reading.encoder->encode(reading.step_end, false);
   RETURN_IF_ERROR(end);
-  Marked out{.ids = sample.prompt, .weights = {}};
+  Marked out{.ids = sample.prompt_ids, .weights = {}};
   for (const auto& step : steps) {
     const auto piece = reading.encoder->encode(step, false);
     RETURN_IF_ERROR(piece);
@@ -67,7 +67,8 @@ Result<Marked> with_steps(const protocol::Rated& sample, const std::vector<std::
 
 // A tokenizer's patterns give up on hostile text by throwing; that is this sample's failure, not
 // the run's.
-void judge_steps(const protocol::Rated& sample, const ProcessReading& reading, Question& question) {
+void judge_steps(const protocol::RewardRequest& sample, const ProcessReading& reading,
+                 Question& question) {
   Steps steps;
   Result<Marked> marked;
   try {
@@ -79,8 +80,8 @@ void judge_steps(const protocol::Rated& sample, const ProcessReading& reading, Q
   if (!marked) {
     steps.ends.clear();
     question.failures.back() = marked.error().what;
-    marked =
-        Marked{.ids = sample.prompt, .weights = std::vector<float>(sample.prompt.size(), 0.0f)};
+    marked = Marked{.ids = sample.prompt_ids,
+                    .weights = std::vector<float>(sample.prompt_ids.size(), 0.0f)};
   }
   question.batch.append(marked->ids, marked->weights);
   question.ends.push_back(std::move(steps.ends));
@@ -108,12 +109,12 @@ std::vector<std::span<const float>> read_of(const Question& question,
   return out;
 }
 
-protocol::Verdict process_verdict(const std::vector<std::span<const float>>& read,
-                                  const std::vector<std::int32_t>& ends,
-                                  const ProcessReading& reading, const std::string& label,
-                                  double weight) {
+protocol::RewardResult process_verdict(const std::vector<std::span<const float>>& read,
+                                       const std::vector<std::int32_t>& ends,
+                                       const ProcessReading& reading, const std::string& label,
+                                       double weight) {
   check(read.size() == ends.size(), "reward: one score a step");
-  protocol::Verdict verdict;
+  protocol::RewardResult verdict;
   std::vector<double> steps;
   for (std::size_t k = 0; k < read.size(); ++k) {
     steps.push_back(probability(read[k], reading.right));
@@ -125,12 +126,12 @@ protocol::Verdict process_verdict(const std::vector<std::span<const float>>& rea
   return verdict;
 }
 
-protocol::Verdict outcome_verdict(const std::vector<std::span<const float>>& read,
-                                  const OutcomeReading& reading, const std::string& label,
-                                  double weight) {
+protocol::RewardResult outcome_verdict(const std::vector<std::span<const float>>& read,
+                                       const OutcomeReading& reading, const std::string& label,
+                                       double weight) {
   check(read.size() == 1 && read.front().size() == 1, "reward: one score a sample");
   const double score = reading.normalization(static_cast<double>(read.front().front()));
-  protocol::Verdict verdict;
+  protocol::RewardResult verdict;
   verdict.parts = {{label, score}};
   verdict.reward = weight * score;
   return verdict;
@@ -158,9 +159,9 @@ double aggregate(Aggregation how, const std::vector<double>& steps) {
   return 0;
 }
 
-Steps steps_of(const protocol::Rated& sample, const ProcessReading& reading) {
+Steps steps_of(const protocol::RewardRequest& sample, const ProcessReading& reading) {
   Steps out;
-  const std::string& text = sample.text;
+  const std::string& text = sample.completion;
   for (std::size_t begin = 0; begin < text.size();) {
     const auto found = text.find(reading.separator, begin);
     const std::size_t end = std::min(found, text.size());
@@ -168,7 +169,7 @@ Steps steps_of(const protocol::Rated& sample, const ProcessReading& reading) {
     begin = found == std::string::npos ? text.size() : found + reading.separator.size();
     if (step.find_first_not_of(" \t\r\n") == std::string::npos) continue;
     out.texts.push_back(step);
-    out.ends.push_back(token_at(begin, sample.completion, reading.decode));
+    out.ends.push_back(token_at(begin, sample.completion_ids, reading.decode));
   }
   return out;
 }
@@ -189,7 +190,7 @@ Result<> check_reading(const Reading& reading) {
   return {};
 }
 
-Question question_of(const std::vector<protocol::Rated>& samples, const Reading& reading) {
+Question question_of(const std::vector<protocol::RewardRequest>& samples, const Reading& reading) {
   Question question;
   for (const auto& sample : samples) {
     question.failures.emplace_back();
@@ -202,14 +203,15 @@ Question question_of(const std::vector<protocol::Rated>& samples, const Reading&
   return question;
 }
 
-std::vector<protocol::Verdict> verdicts_of(const Question& question,
-                                           const std::vector<float>& scores, const Reading& reading,
-                                           const std::string& label, double weight) {
-  std::vector<protocol::Verdict> out;
+std::vector<protocol::RewardResult> verdicts_of(const Question& question,
+                                                const std::vector<float>& scores,
+                                                const Reading& reading, const std::string& label,
+                                                double weight) {
+  std::vector<protocol::RewardResult> out;
   for (std::size_t n = 0; n + 1 < question.batch.offsets.size(); ++n) {
     const auto read = read_of(question, scores, n);
     const auto* process = std::get_if<ProcessReading>(&reading);
-    protocol::Verdict verdict =
+    protocol::RewardResult verdict =
         process ? process_verdict(read, question.ends[n], *process, label, weight)
                 : outcome_verdict(read, std::get<OutcomeReading>(reading), label, weight);
     std::string failure = question.failures[n];
@@ -218,18 +220,21 @@ std::vector<protocol::Verdict> verdicts_of(const Question& question,
     if (!failure.empty()) {
       verdict = {};
       verdict.failure = cat(label, ": ", failure);
+      verdict.failure_kinds = {protocol::FailureKind::other};
     }
     out.push_back(std::move(verdict));
   }
   return out;
 }
 
-void add(const protocol::Verdict& more, protocol::Verdict& verdict) {
+void add(const protocol::RewardResult& more, protocol::RewardResult& verdict) {
   verdict.reward =
       verdict.reward && more.reward ? std::optional(*verdict.reward + *more.reward) : std::nullopt;
   verdict.parts.insert(verdict.parts.end(), more.parts.begin(), more.parts.end());
   if (!more.failure.empty())
     verdict.failure += cat(verdict.failure.empty() ? "" : "; ", more.failure);
+  verdict.failure_kinds.insert(verdict.failure_kinds.end(), more.failure_kinds.begin(),
+                               more.failure_kinds.end());
   verdict.steps.insert(verdict.steps.end(), more.steps.begin(), more.steps.end());
   std::stable_sort(verdict.steps.begin(), verdict.steps.end(),
                    [](const auto& a, const auto& b) { return a.end < b.end; });

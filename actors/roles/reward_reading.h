@@ -64,7 +64,7 @@ struct Steps {
   std::vector<std::string> texts;
   std::vector<std::int32_t> ends;
 };
-Steps steps_of(const protocol::Rated& sample, const ProcessReading& reading);
+Steps steps_of(const protocol::RewardRequest& sample, const ProcessReading& reading);
 
 /// What a model is to read: the mask is 1 where a score is wanted, in the order of samples and
 /// their steps.
@@ -75,15 +75,16 @@ struct Question {
   std::vector<std::string>
       failures;  ///< [samples] why one cannot be asked about (its text is no tokens); else empty
 };
-Question question_of(const std::vector<protocol::Rated>& samples, const Reading& reading);
+Question question_of(const std::vector<protocol::RewardRequest>& samples, const Reading& reading);
 
 /// `scores` [T, C], as engine::train::scores gives them for the question -> the model's part of
 /// each sample's verdict. A score that is not finite is a failure.
-std::vector<protocol::Verdict> verdicts_of(const Question& question,
-                                           const std::vector<float>& scores, const Reading& reading,
-                                           const std::string& label, double weight);
+std::vector<protocol::RewardResult> verdicts_of(const Question& question,
+                                                const std::vector<float>& scores,
+                                                const Reading& reading, const std::string& label,
+                                                double weight);
 
 /// Adds another judge's verdict on the same sample: rewards add up, and fail together.
-void add(const protocol::Verdict& more, protocol::Verdict& verdict);
+void add(const protocol::RewardResult& more, protocol::RewardResult& verdict);
 
 }  // namespace troupe::actors::roles

@@ -45,12 +45,12 @@ Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model,
 namespace {
 
 // Every replica's samples in the order of the replicas. A replica that failed fails all of them.
-Result<std::vector<protocol::Drawn>> together(engine::parallel::Communicator& replicas,
-                                              Result<std::vector<protocol::Drawn>> mine) {
-  using Outcome = std::pair<std::string, std::vector<protocol::Drawn>>;
+Result<std::vector<protocol::Completion>> together(engine::parallel::Communicator& replicas,
+                                                   Result<std::vector<protocol::Completion>> mine) {
+  using Outcome = std::pair<std::string, std::vector<protocol::Completion>>;
   Outcome outcome = mine ? Outcome{"", std::move(*mine)} : Outcome{mine.error().what, {}};
   const auto bytes = transports::wire::flatten(transports::Body::of(std::move(outcome)).to_wire());
-  std::vector<protocol::Drawn> all;
+  std::vector<protocol::Completion> all;
   std::optional<Error> failed;
   for (auto& part :
        engine::parallel::gather_strings(replicas, bytes, "the samples of all replicas")) {
@@ -68,15 +68,15 @@ Result<std::vector<protocol::Drawn>> together(engine::parallel::Communicator& re
 
 }  // namespace
 
-Result<std::vector<protocol::Drawn>> Rollout::on(protocol::Generate message) {
+Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message) {
   if (!mesh_ || mesh_->grid().dp == 1) return draw(std::move(message));
-  const auto share = engine::parallel::even_range(static_cast<std::int64_t>(message.draws.size()),
-                                                  mesh_->place().dp, mesh_->grid().dp);
-  message.draws =
-      std::vector(message.draws.begin() + share.begin, message.draws.begin() + share.end);
+  const auto share = engine::parallel::even_range(
+      static_cast<std::int64_t>(message.requests.size()), mesh_->place().dp, mesh_->grid().dp);
+  message.requests =
+      std::vector(message.requests.begin() + share.begin, message.requests.begin() + share.end);
   // A logit that is not finite throws; the other replicas must hear of it, or they would wait for
   // this one.
-  Result<std::vector<protocol::Drawn>> mine;
+  Result<std::vector<protocol::Completion>> mine;
   try {
     mine = draw(std::move(message));
   } catch (const Failure& failure) {
@@ -85,19 +85,19 @@ Result<std::vector<protocol::Drawn>> Rollout::on(protocol::Generate message) {
   return together(mesh_->dp(), std::move(mine));
 }
 
-Result<std::vector<protocol::Drawn>> Rollout::draw(protocol::Generate message) {
+Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate message) {
   std::vector<engine::generate::Request> requests;
-  for (auto& draw : message.draws)
+  for (auto& draw : message.requests)
     requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
   auto generations = generator_.generate_all(std::move(requests));
   RETURN_IF_ERROR(generations);
-  std::vector<protocol::Drawn> drawn;
+  std::vector<protocol::Completion> drawn;
   for (auto& g : *generations) {
     const std::uint64_t oldest =
         g.versions.empty() ? version_ : *std::ranges::min_element(g.versions);
     std::string text = g.text.empty() && decode_ ? decode_(g.ids) : std::move(g.text);
     drawn.push_back({g.sample_id, std::move(g.ids), std::move(g.sampling_logp), std::move(text),
-                     to_string(g.finish), oldest});
+                     g.finish, oldest});
   }
   return drawn;
 }

@@ -25,7 +25,7 @@ class Rollout {
                                 engine::generate::GeneratorConfig config,
                                 const engine::parallel::Mesh* mesh = nullptr);
 
-  Result<std::vector<protocol::Drawn>> on(protocol::Generate message);
+  Result<std::vector<protocol::Completion>> on(protocol::Generate message);
   Result<std::vector<float>> on(protocol::PrepareWeights message);
   Result<> on(protocol::CommitWeights message);
 
@@ -33,7 +33,7 @@ class Rollout {
   Rollout(std::unique_ptr<engine::models::Decoder> model,
           std::unique_ptr<engine::models::Decoder> shadow, engine::generate::Generator generator,
           const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh);
-  Result<std::vector<protocol::Drawn>> draw(protocol::Generate message);
+  Result<std::vector<protocol::Completion>> draw(protocol::Generate message);
   std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
   std::vector<float> stage_adapter(const protocol::Weights& weights);
 

@@ -1,7 +1,7 @@
 // Verifier: judges completions by rules (rules/rules.h).
 #pragma once
 
-#include "actors/protocol/generate.h"
+#include "actors/protocol/reward.h"
 #include "actors/roles/rules/rules.h"
 #include "actors/runtime/message.h"
 
@@ -9,12 +9,12 @@ namespace troupe::actors::roles {
 
 class Verifier {
  public:
-  using Handled = Messages<protocol::Judge>;
+  using Handled = Messages<protocol::ComputeRewards>;
   /// The rules were started.
   explicit Verifier(rules::Rules rules) : rules_(std::move(rules)) {}
 
-  std::vector<protocol::Verdict> on(protocol::Judge message) {
-    return rules_.judge(message.submissions);
+  std::vector<protocol::RewardResult> on(protocol::ComputeRewards message) {
+    return rules_.judge(message.requests);
   }
 
  private:

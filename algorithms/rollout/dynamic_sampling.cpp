@@ -11,7 +11,7 @@ namespace troupe::algorithms {
 namespace {
 
 // What is compared: the reward, or one of its parts; not-a-number where there is none.
-double measure_of(const protocol::Verdict& verdict, const std::string& metric) {
+double measure_of(const protocol::RewardResult& verdict, const std::string& metric) {
   if (metric.empty()) return verdict.reward.value_or(std::nan(""));
   for (const auto& [rule, value] : verdict.parts)
     if (rule == metric) return value;
@@ -45,7 +45,7 @@ bool wants_more(const Gathered& round, const GrpoConfig& config, std::size_t wan
 
 }  // namespace
 
-bool worth_keeping(std::span<const protocol::Verdict> group, const DynamicSampling& rule) {
+bool worth_keeping(std::span<const protocol::RewardResult> group, const DynamicSampling& rule) {
   double sum = 0, count = 0, least = std::numeric_limits<double>::infinity(), greatest = -least;
   for (const auto& verdict : group) {
     const double value = measure_of(verdict, rule.metric);

@@ -9,7 +9,8 @@
 
 namespace troupe::algorithms {
 
-/// A round's prompts, and their samples and verdicts, which are still to be settled (grpo_minibatches.h).
+/// A round's prompts, and their samples and verdicts, which are still to be settled
+/// (grpo_minibatches.h).
 struct Gathered {
   PromptBatch prompts;
   Sampled sampled;
@@ -19,7 +20,7 @@ struct Gathered {
 
 /// Whether the rewards of a group (verdicts [group]) differ and their mean lies strictly within the
 /// bounds. Failed ones take no part.
-bool worth_keeping(std::span<const protocol::Verdict> group, const DynamicSampling& rule);
+bool worth_keeping(std::span<const protocol::RewardResult> group, const DynamicSampling& rule);
 
 /// Appends to `into` the groups of `more` (samples of `prompts`, in their order) that are worth
 /// keeping, until it holds `wanted` of them. Without dynamic sampling, all of them.

@@ -63,8 +63,8 @@ std::vector<std::vector<double>> parts_of(const Sampled& sampled, const Advantag
 
 }  // namespace
 
-std::vector<double> shaped_rewards(const std::vector<protocol::Drawn>& drawn,
-                                   const std::vector<protocol::Verdict>& verdicts,
+std::vector<double> shaped_rewards(const std::vector<protocol::Completion>& drawn,
+                                   const std::vector<protocol::RewardResult>& verdicts,
                                    const GrpoConfig& config) {
   std::vector<double> out;
   for (std::size_t n = 0; n < verdicts.size(); ++n) {
@@ -76,8 +76,8 @@ std::vector<double> shaped_rewards(const std::vector<protocol::Drawn>& drawn,
   return out;
 }
 
-void settle(Sampled& sampled, std::vector<protocol::Verdict> verdicts, const GrpoConfig& config,
-            std::vector<double> baselines) {
+void settle(Sampled& sampled, std::vector<protocol::RewardResult> verdicts,
+            const GrpoConfig& config, std::vector<double> baselines) {
   check(verdicts.size() % static_cast<std::size_t>(config.group) == 0,
         "grpo: not a whole number of groups");
   accept(sampled, std::move(verdicts));

@@ -10,12 +10,12 @@ namespace troupe::algorithms {
 
 /// Rewards and advantages. A sample whose reward failed is counted (rewards/failed) and not trained
 /// on. `baselines`: rewards of the greedy answers, one a prompt, for Estimator::remax.
-void settle(Sampled& sampled, std::vector<protocol::Verdict> verdicts, const GrpoConfig& config,
-            std::vector<double> baselines = {});
+void settle(Sampled& sampled, std::vector<protocol::RewardResult> verdicts,
+            const GrpoConfig& config, std::vector<double> baselines = {});
 
 /// [N] what became of the rewards of samples that were drawn and judged.
-std::vector<double> shaped_rewards(const std::vector<protocol::Drawn>& drawn,
-                                   const std::vector<protocol::Verdict>& verdicts,
+std::vector<double> shaped_rewards(const std::vector<protocol::Completion>& drawn,
+                                   const std::vector<protocol::RewardResult>& verdicts,
                                    const GrpoConfig& config);
 
 /// epochs * minibatches updates; a minibatch holds whole groups, without the samples that could

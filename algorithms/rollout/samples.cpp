@@ -1,7 +1,6 @@
 #include "algorithms/rollout/samples.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,6 +10,8 @@
 
 namespace troupe::algorithms {
 namespace {
+
+using protocol::FailureKind;
 
 double mean_of(const std::vector<double>& values) {
   double sum = 0;
@@ -26,18 +27,14 @@ double deviation_of(const std::vector<double>& values) {
   return values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) : 0;
 }
 
-// What a failure's reason begins with, behind its rule's label.
-constexpr std::array<std::string_view, 5> kinds_of_failure{"timeout", "crash", "malformed", "flood",
-                                                           "memory"};
-
 }  // namespace
 
-bool truncated(const protocol::Drawn& drawn) {
-  return drawn.finish_reason == "length";
+bool truncated(const protocol::Completion& drawn) {
+  return drawn.finish_reason == protocol::FinishReason::length;
 }
 
-std::vector<protocol::Draw> draws_for(const PromptBatch& prompts, int group) {
-  std::vector<protocol::Draw> draws;
+std::vector<protocol::SampleRequest> draws_for(const PromptBatch& prompts, int group) {
+  std::vector<protocol::SampleRequest> draws;
   for (std::size_t i = 0; i < prompts.examples.size(); ++i)
     for (int g = 0; g < group; ++g)
       draws.push_back(
@@ -46,10 +43,10 @@ std::vector<protocol::Draw> draws_for(const PromptBatch& prompts, int group) {
   return draws;
 }
 
-std::vector<std::vector<protocol::Draw>> split_draws(std::vector<protocol::Draw> draws,
-                                                     std::size_t parts) {
+std::vector<std::vector<protocol::SampleRequest>> split_draws(
+    std::vector<protocol::SampleRequest> draws, std::size_t parts) {
   parts = std::min(parts, draws.size());
-  std::vector<std::vector<protocol::Draw>> out;
+  std::vector<std::vector<protocol::SampleRequest>> out;
   for (std::size_t i = 0; i < parts; ++i) {
     const auto at = [&](std::size_t part) {
       return draws.begin() + static_cast<std::ptrdiff_t>(draws.size() * part / parts);
@@ -60,7 +57,7 @@ std::vector<std::vector<protocol::Draw>> split_draws(std::vector<protocol::Draw>
 }
 
 engine::data::Experience assemble(const PromptBatch& prompts,
-                                  const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                  const std::vector<protocol::Completion>& drawn, std::size_t first,
                                   const DrawConfig& config) {
   const auto group = static_cast<std::size_t>(config.group);
   check(first + drawn.size() <= prompts.examples.size() * group,
@@ -82,29 +79,18 @@ engine::data::Experience assemble(const PromptBatch& prompts,
   return batch;
 }
 
-std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts,
-                                                 const std::vector<protocol::Drawn>& drawn,
-                                                 std::size_t first, const DrawConfig& config) {
-  std::vector<protocol::Submission> out;
-  for (std::size_t n = 0; n < drawn.size(); ++n) {
+std::vector<protocol::RewardRequest> reward_requests(
+    const PromptBatch& prompts, const std::vector<protocol::Completion>& completions,
+    std::size_t first, const DrawConfig& config) {
+  std::vector<protocol::RewardRequest> out;
+  for (std::size_t n = 0; n < completions.size(); ++n) {
     const auto& row = *prompts.examples[(first + n) / static_cast<std::size_t>(config.group)];
-    out.push_back({row.text, drawn[n].text, row.answer});
+    out.push_back({row.text, completions[n].text, row.answer, row.ids, completions[n].ids});
   }
   return out;
 }
 
-std::vector<protocol::Rated> rated_of(const PromptBatch& prompts,
-                                      const std::vector<protocol::Drawn>& drawn, std::size_t first,
-                                      const DrawConfig& config) {
-  std::vector<protocol::Rated> out;
-  for (std::size_t n = 0; n < drawn.size(); ++n) {
-    const auto& row = *prompts.examples[(first + n) / static_cast<std::size_t>(config.group)];
-    out.push_back({row.ids, drawn[n].ids, drawn[n].text});
-  }
-  return out;
-}
-
-void accept(Sampled& sampled, std::vector<protocol::Verdict> verdicts) {
+void accept(Sampled& sampled, std::vector<protocol::RewardResult> verdicts) {
   check(verdicts.size() == sampled.drawn.size(),
         "accept: another number of verdicts than of samples");
   for (std::size_t n = 0; n < verdicts.size(); ++n) {
@@ -153,12 +139,14 @@ Metrics part_metrics(const Sampled& sampled) {
     metrics.emplace_back("rewards/" + rule + "/mean", mean_of(values));
     metrics.emplace_back("rewards/" + rule + "/std", deviation_of(values));
   }
-  for (const auto kind : kinds_of_failure) {
-    const auto is = [&](const auto& verdict) {
-      return verdict.failure.find(cat(": ", kind, ": ")) != std::string::npos;
-    };
-    if (const auto count = std::ranges::count_if(sampled.verdicts, is); count > 0)
-      metrics.emplace_back(cat("rewards/failed/", kind), static_cast<double>(count));
+  for (const auto kind : {FailureKind::timeout, FailureKind::crash, FailureKind::malformed,
+                          FailureKind::flood, FailureKind::memory}) {
+    const auto count = std::ranges::count_if(sampled.verdicts, [&](const auto& verdict) {
+      return std::ranges::find(verdict.failure_kinds, kind) != verdict.failure_kinds.end();
+    });
+    if (count > 0)
+      metrics.emplace_back(cat("rewards/failed/", names_of(kind)[static_cast<std::size_t>(kind)]),
+                           static_cast<double>(count));
   }
   return metrics;
 }
@@ -192,8 +180,8 @@ void show(Journal& journal, std::int64_t step, const PromptBatch& prompts, const
     const auto& drawn = sampled.drawn[n];
     const auto token = static_cast<std::size_t>(sampled.batch.offsets[n]);
     journal.sample(
-        step, {drawn.sample_id, prompts.examples[n / group]->text, drawn.text, drawn.finish_reason,
-               static_cast<double>(sampled.batch.reward[n]),
+        step, {drawn.sample_id, prompts.examples[n / group]->text, drawn.text,
+               to_string(drawn.finish_reason), static_cast<double>(sampled.batch.reward[n]),
                static_cast<double>(sampled.batch.advantage[token]), sampled.verdicts[n].parts});
   }
 }

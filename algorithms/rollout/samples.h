@@ -33,39 +33,35 @@ struct DrawConfig {
 /// Samples in the order of their prompts, `group` to each, with what became of them.
 struct Sampled {
   engine::data::Experience batch;
-  std::vector<protocol::Drawn> drawn;       ///< [N]
-  std::vector<protocol::Verdict> verdicts;  ///< [N]
-  Metrics metrics;                          ///< of the whole round
+  std::vector<protocol::Completion> drawn;       ///< [N]
+  std::vector<protocol::RewardResult> verdicts;  ///< [N]
+  Metrics metrics;                               ///< of the whole round
 };
 
 /// It ran into the length allowed.
-bool truncated(const protocol::Drawn& drawn);
+bool truncated(const protocol::Completion& drawn);
 
 /// group draws a prompt. The sample id is the prompt's own id times group plus the place in the
 /// group: the same after a restart.
-std::vector<protocol::Draw> draws_for(const PromptBatch& prompts, int group);
+std::vector<protocol::SampleRequest> draws_for(const PromptBatch& prompts, int group);
 /// At most `parts` runs of nearly equal length, in order; none is empty.
-std::vector<std::vector<protocol::Draw>> split_draws(std::vector<protocol::Draw> draws,
-                                                     std::size_t parts);
+std::vector<std::vector<protocol::SampleRequest>> split_draws(
+    std::vector<protocol::SampleRequest> draws, std::size_t parts);
 
 /// Prompt and completion of every sample as one sequence; the completion is trained on, unless it
 /// was cut and cuts are masked. `drawn` are the samples from `first` on of those that draws_for()
 /// asked for.
 engine::data::Experience assemble(const PromptBatch& prompts,
-                                  const std::vector<protocol::Drawn>& drawn, std::size_t first,
+                                  const std::vector<protocol::Completion>& drawn, std::size_t first,
                                   const DrawConfig& config);
-std::vector<protocol::Submission> submissions_of(const PromptBatch& prompts,
-                                                 const std::vector<protocol::Drawn>& drawn,
-                                                 std::size_t first, const DrawConfig& config);
-
-/// The same for reward models.
-std::vector<protocol::Rated> rated_of(const PromptBatch& prompts,
-                                      const std::vector<protocol::Drawn>& drawn, std::size_t first,
-                                      const DrawConfig& config);
+/// One request for each of `completions`, for rules and reward models alike.
+std::vector<protocol::RewardRequest> reward_requests(
+    const PromptBatch& prompts, const std::vector<protocol::Completion>& completions,
+    std::size_t first, const DrawConfig& config);
 
 /// Writes the verdicts down: the rewards as a column, not-a-number where one failed; such a sample
 /// is not trained on.
-void accept(Sampled& sampled, std::vector<protocol::Verdict> verdicts);
+void accept(Sampled& sampled, std::vector<protocol::RewardResult> verdicts);
 
 double trained_tokens(const engine::data::Experience& batch);
 /// Names as TRL logs them: completions/{mean,min,max}_length, the same of terminated ones,

@@ -15,9 +15,9 @@ namespace {
 // depend on who drew it, or when.
 struct Piece {
   std::size_t first;  ///< of its samples among all
-  std::vector<protocol::Draw> draws;
-  std::vector<protocol::Drawn> drawn;
-  std::optional<actors::Reply<std::vector<protocol::Verdict>>> judging,
+  std::vector<protocol::SampleRequest> draws;
+  std::vector<protocol::Completion> drawn;
+  std::optional<actors::Reply<std::vector<protocol::RewardResult>>> judging,
       rating;  ///< by rules, and by models
   std::optional<actors::Reply<std::vector<float>>>
       scoring;  ///< by the reference; where it is asked
@@ -48,11 +48,13 @@ Round round_of(const PromptBatch& prompts, const DrawConfig& config, bool compar
 void ask_what_it_is_worth(Cluster& c, const Round& round, Piece& piece) {
   check(c.verifier || c.reward, "a round of samples: nobody is there to judge them");
   if (c.verifier) {
-    protocol::Judge question{submissions_of(round.prompts, piece.drawn, piece.first, round.config)};
+    protocol::ComputeRewards question{
+        reward_requests(round.prompts, piece.drawn, piece.first, round.config)};
     piece.judging = c.verifier->ask(std::move(question), c.patience);
   }
   if (c.reward) {
-    protocol::Rate question{rated_of(round.prompts, piece.drawn, piece.first, round.config)};
+    protocol::ComputeRewards question{
+        reward_requests(round.prompts, piece.drawn, piece.first, round.config)};
     piece.rating = c.reward->ask(std::move(question), c.patience);
   }
   if (!round.compare) return;
@@ -62,8 +64,8 @@ void ask_what_it_is_worth(Cluster& c, const Round& round, Piece& piece) {
 }
 
 // Of rules and models together.
-Task<std::vector<protocol::Verdict>> verdicts_of(Piece& piece) {
-  std::vector<protocol::Verdict> verdicts;
+Task<std::vector<protocol::RewardResult>> verdicts_of(Piece& piece) {
+  std::vector<protocol::RewardResult> verdicts;
   if (piece.judging) verdicts = co_await piece.judging->get();
   if (!piece.rating) co_return verdicts;
   auto rated = co_await piece.rating->get();
@@ -77,7 +79,7 @@ Task<std::vector<protocol::Verdict>> verdicts_of(Piece& piece) {
 // A rollout that is ahead of the others draws more of the pieces; where it has several, the next
 // waits in its mailbox already.
 Task<void> keep_busy(Cluster& c, const RolloutRef& rollout, Round& round) {
-  std::deque<std::pair<Piece*, actors::Reply<std::vector<protocol::Drawn>>>> asked;
+  std::deque<std::pair<Piece*, actors::Reply<std::vector<protocol::Completion>>>> asked;
   const std::size_t at_once = std::min<std::size_t>(2, c.pieces);
   for (;;) {
     while (asked.size() < at_once && round.next < round.pieces.size()) {
@@ -106,7 +108,7 @@ Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const Dra
   co_await drawing;
   Sampled sampled;
   std::vector<float> reference_logp;
-  std::vector<protocol::Verdict> verdicts;
+  std::vector<protocol::RewardResult> verdicts;
   for (Piece& piece : round.pieces) {
     std::move(piece.drawn.begin(), piece.drawn.end(), std::back_inserter(sampled.drawn));
     if (piece.scoring) {

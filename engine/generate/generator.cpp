@@ -44,18 +44,6 @@ Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::De
 
 }  // namespace
 
-const char* to_string(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-    case FinishReason::cancelled:
-      return "cancelled";
-  }
-  return "?";
-}
-
 std::int64_t cache_pages(const GeneratorConfig& config, const models::DecoderSpec& spec) {
   return config.pages == 0
              ? default_pages(spec, config.page_size, config.max_sequences, config.longest)

@@ -29,9 +29,6 @@ struct Request {
   std::uint64_t sample_id = 0;  ///< stream of random numbers: n samples of one prompt differ in it
 };
 
-enum class FinishReason : std::uint8_t { stop, length, cancelled };
-const char* to_string(FinishReason reason);  ///< "stop", "length", "cancelled"
-
 /// A token that could have been chosen, and log p of it at temperature 1.
 struct Alternative {
   std::int32_t id = 0;

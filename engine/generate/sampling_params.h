@@ -14,6 +14,15 @@
 
 namespace troupe::engine::generate {
 
+/// Reasons why a generation ended: an end token or stop string, the length limit, or the caller.
+enum class FinishReason : std::uint8_t { stop, length, cancelled };
+constexpr std::array<std::string_view, 3> names_of(FinishReason) {
+  return {"stop", "length", "cancelled"};
+}
+inline std::string to_string(FinishReason reason) {
+  return std::string(names_of(reason)[static_cast<std::size_t>(reason)]);
+}
+
 /// `bias` is added to the logit of the last of `ids` where the ones before it end the text so far.
 struct WordBias {
   std::vector<std::int32_t> ids;

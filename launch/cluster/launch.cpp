@@ -92,7 +92,7 @@ class Controller final : public Cast {
     const auto all = refs<Role::rollout>();
     return {all.begin(), all.end()};
   }
-  algorithms::VerifierRef verifier() override { return refs<Role::verifier>().front(); }
+  algorithms::RewardRef verifier() override { return refs<Role::verifier>().front(); }
   algorithms::RewardRef reward() override { return refs<Role::reward>().front(); }
   std::size_t pieces() const override { return 4; }
 

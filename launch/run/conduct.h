@@ -21,7 +21,7 @@ class Cast {
   virtual algorithms::PolicyRef policy() = 0;
   virtual algorithms::ReferenceRef reference() = 0;
   virtual std::vector<algorithms::RolloutRef> rollouts() = 0;
-  virtual algorithms::VerifierRef verifier() = 0;
+  virtual algorithms::RewardRef verifier() = 0;
   virtual algorithms::RewardRef reward() = 0;
   virtual algorithms::CriticRef critic() = 0;
   /// algorithms::Cluster::pieces: more than 1 where the rollouts and the reference can work at the

@@ -16,7 +16,7 @@ algorithms::Cluster Stage::cluster() {
   const RolesNeeded roles = roles_of(config());
   std::optional<algorithms::ReferenceRef> reference;
   std::vector<algorithms::RolloutRef> rollouts;
-  std::optional<algorithms::VerifierRef> verifier;
+  std::optional<algorithms::RewardRef> verifier;
   if (roles.reference.needed) reference = cast_.reference();
   if (base_is_reference(config())) reference = algorithms::ReferenceRef::base_of(cast_.policy());
   if (roles.rollout.needed) rollouts = cast_.rollouts();

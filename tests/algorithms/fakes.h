@@ -99,16 +99,16 @@ struct FakeRollout {
       actors::Messages<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
   protocol::Weights weights, prepared;
   float probe_error = 0;  ///< what is wrong with the weights that arrive
-  std::vector<protocol::Drawn> on(protocol::Generate m) {
-    std::vector<protocol::Drawn> drawn;
-    for (const auto& draw : m.draws) {
+  std::vector<protocol::Completion> on(protocol::Generate m) {
+    std::vector<protocol::Completion> drawn;
+    for (const auto& draw : m.requests) {
       const auto token = static_cast<std::int32_t>(
           (draw.sample_id * 7 + static_cast<std::uint64_t>(draw.prompt.at(0))) % 31);
       drawn.push_back({draw.sample_id,
                        {token, 3},
                        {-weights.values->front(), -1.0f},
                        cat(token),
-                       "stop",
+                       protocol::FinishReason::stop,
                        weights.version});
     }
     return drawn;
@@ -124,10 +124,10 @@ struct FakeRollout {
 };
 
 struct FakeVerifier {
-  using Handled = actors::Messages<protocol::Judge>;
-  std::vector<protocol::Verdict> on(protocol::Judge m) {
-    std::vector<protocol::Verdict> verdicts;
-    for (const auto& s : m.submissions)
+  using Handled = actors::Messages<protocol::ComputeRewards>;
+  std::vector<protocol::RewardResult> on(protocol::ComputeRewards m) {
+    std::vector<protocol::RewardResult> verdicts;
+    for (const auto& s : m.requests)
       verdicts.push_back({static_cast<double>(s.completion.size() + s.completion[0] % 3u), {}, ""});
     return verdicts;
   }

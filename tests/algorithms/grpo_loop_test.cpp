@@ -23,14 +23,14 @@ Loader<PromptRow> rows(engine::data::LoaderOptions options = three_a_step) {
 
 // Right or wrong, by the answer alone: many groups of two are all right or all wrong.
 struct Marker {
-  using Handled = actors::Messages<protocol::Judge>;
+  using Handled = actors::Messages<protocol::ComputeRewards>;
   int right_of = 3;   ///< an answer whose number is divisible by it is right; 0: none is
   int unsolved = -1;  ///< after so many messages every answer is right; -1: never
-  std::vector<protocol::Verdict> on(protocol::Judge m) {
-    std::vector<protocol::Verdict> verdicts;
+  std::vector<protocol::RewardResult> on(protocol::ComputeRewards m) {
+    std::vector<protocol::RewardResult> verdicts;
     if (unsolved == 0) right_of = 1;
     --unsolved;
-    for (const auto& s : m.submissions) {
+    for (const auto& s : m.requests) {
       const bool right = right_of > 0 && std::stoi(s.completion) % right_of == 0;
       verdicts.push_back({right ? 1.0 : 0.0, {{"right", right ? 1.0 : 0.0}}, ""});
     }
@@ -132,8 +132,8 @@ TEST(DynamicSampling, MakesDoWithFewerGroupsWhenItMayNotRefillFurther) {
   EXPECT_THAT(lines[0], HasSubstr(" reward=0.5 "));
 }
 
-std::vector<protocol::Verdict> verdicts_of(const std::vector<double>& rewards) {
-  std::vector<protocol::Verdict> out;
+std::vector<protocol::RewardResult> verdicts_of(const std::vector<double>& rewards) {
+  std::vector<protocol::RewardResult> out;
   for (const double reward : rewards) out.push_back({reward, {{"part", 1 - reward / 2}}, ""});
   return out;
 }

@@ -23,12 +23,15 @@ using testing::Not;
 using testing::StartsWith;
 
 struct FakeReward {
-  using Handled = actors::Messages<protocol::Rate>;
-  std::vector<protocol::Verdict> on(protocol::Rate m) {
-    std::vector<protocol::Verdict> verdicts;
-    for (const auto& sample : m.samples)
-      verdicts.push_back(
-          {static_cast<double>(sample.completion.front()), {{"model", 1}}, "", {{0, 0.5}}, 0.5});
+  using Handled = actors::Messages<protocol::ComputeRewards>;
+  std::vector<protocol::RewardResult> on(protocol::ComputeRewards m) {
+    std::vector<protocol::RewardResult> verdicts;
+    for (const auto& sample : m.requests)
+      verdicts.push_back({static_cast<double>(sample.completion_ids.front()),
+                          {{"model", 1}},
+                          "",
+                          {{0, 0.5}},
+                          0.5});
     return verdicts;
   }
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "actors/protocol/generate.h"
+#include "actors/protocol/reward.h"
 #include "actors/protocol/train.h"
 #include "tests/transports/random_value.h"
 #include "transports/wire/frame.h"
@@ -73,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   try_nth<TrainStep, StepStats, Logprobs, std::vector<float>, Save, Weights, Score, Generate,
-          std::vector<Drawn>, Judge, std::vector<Verdict>, Error, Json,
+          std::vector<Completion>, ComputeRewards, std::vector<RewardResult>, Error, Json,
           std::vector<std::optional<std::string>>>(type, body);
   return 0;
 }

@@ -49,7 +49,8 @@ class GoldenPpo : public GoldenCurve {
       std::vector<float> mask(ids.size(), 1.0f);
       std::fill_n(mask.begin(), prompt, 0.0f);
       out.batch.append(ids, mask);
-      out.drawn.push_back({0, {ids.begin() + prompt, ids.end()}, {}, "", "length", 0});
+      out.drawn.push_back(
+          {0, {ids.begin() + prompt, ids.end()}, {}, "", protocol::FinishReason::length, 0});
     }
     return out;
   }

@@ -196,7 +196,7 @@ struct SentAdapter : testing::Test {
     return value_or_throw(
         actors::roles::Rollout::create(std::move(decoder), nullptr, {.pages = 20}));
   }
-  std::vector<protocol::Drawn> draw(actors::roles::Rollout& from) {
+  std::vector<protocol::Completion> draw(actors::roles::Rollout& from) {
     protocol::Generate message{{{{1, 2, 3}, 7}, {{4, 5}, 8}}, {}};
     message.sampling.max_new_tokens = 12;
     return value_or_throw(from.on(message));

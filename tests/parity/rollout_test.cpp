@@ -46,12 +46,12 @@ class RolloutParity : public testing::TestWithParam<double> {
     protocol::Generate question;
     question.sampling.temperature = GetParam(), question.sampling.max_new_tokens = 15,
     question.sampling.seed = seed_;
-    for (std::uint64_t i = 0; i < 12; ++i) question.draws.push_back({prompt(i / 4), i});
-    const auto draws = question.draws;
+    for (std::uint64_t i = 0; i < 12; ++i) question.requests.push_back({prompt(i / 4), i});
+    const auto requests = question.requests;
     const auto drawn = value_or_throw(rollout_->on(std::move(question)));
     Experience batch;
     for (std::size_t n = 0; n < drawn.size(); ++n) {
-      auto ids = draws[n].prompt;
+      auto ids = requests[n].prompt;
       std::vector<float> mask(ids.size(), 0.0f);
       batch.old_logp.insert(batch.old_logp.end(), ids.size(), 0.0f);
       batch.old_logp.insert(batch.old_logp.end(), drawn[n].logp.begin(), drawn[n].logp.end());

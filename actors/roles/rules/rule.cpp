@@ -14,17 +14,17 @@
 namespace troupe::actors::rules {
 namespace {
 
-using Submission = protocol::Submission;
+using RewardRequest = protocol::RewardRequest;
 
 // The answer of the row as text: data sets write 72, "72" and "... #### 72".
-Result<std::string> answer_of(const Submission& s) {
+Result<std::string> answer_of(const RewardRequest& s) {
   if (s.answer.is_string()) return s.answer.string();
   if (s.answer.is_number()) return s.answer.dump();
   return fail(Errc::bad_input,
               cat("the row's answer should be a text or a number, it is ", s.answer.type_name()));
 }
 
-std::string_view judged_part(const Submission& s, const std::string& tag) {
+std::string_view judged_part(const RewardRequest& s, const std::string& tag) {
   return tag.empty() ? std::string_view(s.completion) : inside_tag(s.completion, tag);
 }
 
@@ -35,7 +35,7 @@ struct Exact {
     field("strip", self.match.strip), field("collapse_spaces", self.match.collapse_spaces),
         field("ignore_case", self.match.ignore_case), field("tag", self.tag);
   }
-  Result<double> operator()(const Submission& s) const {
+  Result<double> operator()(const RewardRequest& s) const {
     const auto answer = answer_of(s);
     RETURN_IF_ERROR(answer);
     return exact_match(judged_part(s, tag), *answer, match) ? 1.0 : 0.0;
@@ -50,7 +50,7 @@ struct Gsm8k {
     field("flexible", self.flexible), field("format_score", self.format_score),
         field("tag", self.tag);
   }
-  Result<double> operator()(const Submission& s) const {
+  Result<double> operator()(const RewardRequest& s) const {
     const auto answer = answer_of(s);
     RETURN_IF_ERROR(answer);
     const auto truth = after_hashes(*answer).value_or(std::string_view(*answer));
@@ -71,7 +71,7 @@ struct Boxed {
     field("tolerance", self.tolerance), field("format_score", self.format_score),
         field("tag", self.tag);
   }
-  Result<double> operator()(const Submission& s) const {
+  Result<double> operator()(const RewardRequest& s) const {
     const auto answer = answer_of(s);
     RETURN_IF_ERROR(answer);
     const auto hashes = after_hashes(*answer), boxed = last_boxed(*answer);
@@ -93,7 +93,7 @@ struct Format {
                     cat(where, ".tags: expected names like \"think\", found ", quote(tag)));
     return {};
   }
-  Result<double> operator()(const Submission& s) const {
+  Result<double> operator()(const RewardRequest& s) const {
     return has_format(s.completion, tags) ? 1.0 : 0.0;
   }
 };
@@ -118,7 +118,7 @@ struct Length {
                                    min, ", max ", max, ", buffer ", buffer));
     return {};
   }
-  Result<double> operator()(const Submission& s) const {
+  Result<double> operator()(const RewardRequest& s) const {
     const auto length =
         unit == Unit::words ? count_words(s.completion) : count_characters(s.completion);
     return length_penalty(static_cast<double>(length), min, max, buffer);
@@ -128,10 +128,10 @@ struct Length {
 // A rule of a function that judges one completion.
 template <class Judge>
 Rule one_by_one(Judge judge) {
-  return {[judge = std::move(judge)](std::span<const Submission> submissions) {
-            std::vector<Result<Scored>> out;
-            for (const auto& submission : submissions)
-              out.push_back(Result<double>(judge(submission)).map([](double reward) {
+  return {[judge = std::move(judge)](std::span<const RewardRequest> requests) {
+            std::vector<RuleResult> out;
+            for (const auto& request : requests)
+              out.push_back(Result<double>(judge(request)).map([](double reward) {
                 return Scored{reward, {}};
               }));
             return out;
@@ -155,7 +155,7 @@ Result<Rule> make_regex(const Json& options, const std::string& where) {
   auto compiled = engine::tokenizer::Regex::compile(read->pattern, cat(where, ".pattern"));
   if (!compiled) return fail(Errc::usage, compiled.error().what);
   const auto regex = std::make_shared<const engine::tokenizer::Regex>(std::move(*compiled));
-  return one_by_one([regex, full = read->full](const Submission& s) -> Result<double> {
+  return one_by_one([regex, full = read->full](const RewardRequest& s) -> Result<double> {
     if (!valid_utf8(s.completion))
       return fail(Errc::bad_input, "the completion is not valid UTF-8");
     std::vector<engine::tokenizer::Range> found;
@@ -186,7 +186,7 @@ Result<Rule> make_command(const Json& options, const std::string& where) {
   RETURN_IF_ERROR(read->validate(where));
   const auto command = std::make_shared<Command>(std::move(*read), where);
   return Rule{
-      [command](std::span<const Submission> submissions) { return command->judge(submissions); },
+      [command](std::span<const RewardRequest> requests) { return command->judge(requests); },
       [command] { return command->start(); }};
 }
 

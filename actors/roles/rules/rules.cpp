@@ -59,42 +59,43 @@ Result<> Rules::start() const {
 
 namespace {
 
-void add(protocol::Verdict& verdict, double& sum, const std::string& label, double weight,
-         const Result<Scored>& scored) {
+void add(protocol::RewardResult& result, double& sum, const std::string& label, double weight,
+         const RuleResult& scored) {
   if (!scored) {
-    verdict.failure += cat(verdict.failure.empty() ? "" : "; ", label, ": ", scored.error().what);
+    result.failure += cat(result.failure.empty() ? "" : "; ", label, ": ", scored.error().what);
+    result.failure_kinds.push_back(scored.error().kind);
     return;
   }
-  verdict.parts.emplace_back(label, scored->reward);
+  result.parts.emplace_back(label, scored->reward);
   for (const auto& [name, value] : scored->parts)
-    verdict.parts.emplace_back(cat(label, "/", name), value);
+    result.parts.emplace_back(cat(label, "/", name), value);
   sum += weight * scored->reward;
 }
 
 }  // namespace
 
-std::vector<protocol::Verdict> Rules::judge(
-    std::span<const protocol::Submission> submissions) const {
-  std::vector<protocol::Verdict> verdicts(submissions.size());
-  std::vector<protocol::Submission> short_enough;
+std::vector<protocol::RewardResult> Rules::judge(
+    std::span<const protocol::RewardRequest> requests) const {
+  std::vector<protocol::RewardResult> results(requests.size());
+  std::vector<protocol::RewardRequest> short_enough;
   std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < submissions.size(); ++i) {
-    const std::size_t bytes = submissions[i].completion.size();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::size_t bytes = requests[i].completion.size();
     if (bytes <= longest_completion)
-      short_enough.push_back(submissions[i]), places.push_back(i);
+      short_enough.push_back(requests[i]), places.push_back(i);
     else
-      verdicts[i].failure = cat("the completion has ", bytes, " bytes, more than the ",
-                                longest_completion, " that rules read");
+      results[i].failure = cat("the completion has ", bytes, " bytes, more than the ",
+                               longest_completion, " that rules read");
   }
   std::vector<double> sums(places.size());
   for (const auto& part : parts_) {
     const auto scores = part.rule.judge(short_enough);
     for (std::size_t i = 0; i < places.size(); ++i)
-      add(verdicts[places[i]], sums[i], part.label, part.weight, scores[i]);
+      add(results[places[i]], sums[i], part.label, part.weight, scores[i]);
   }
   for (std::size_t i = 0; i < places.size(); ++i)
-    if (verdicts[places[i]].failure.empty()) verdicts[places[i]].reward = sums[i];
-  return verdicts;
+    if (results[places[i]].failure.empty()) results[places[i]].reward = sums[i];
+  return results;
 }
 
 std::vector<std::string> Rules::labels() const {

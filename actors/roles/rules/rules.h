@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/protocol/generate.h"
+#include "actors/protocol/reward.h"
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 
@@ -21,9 +21,17 @@ struct Scored {
   std::vector<std::pair<std::string, double>> parts;  ///< what else it counted
 };
 
-/// A rule judges completions, and gives one result for each, in their order. One thread at a time.
+/// Error of one completion, and what kind of failure it is.
+struct RuleError : Error {
+  RuleError(Error error, protocol::FailureKind of = protocol::FailureKind::other)
+      : Error(std::move(error)), kind(of) {}
+  protocol::FailureKind kind;
+};
+using RuleResult = tl::expected<Scored, RuleError>;
+
+/// Rewards completions: one result for each, in their order. One thread at a time.
 struct Rule {
-  std::function<std::vector<Result<Scored>>(std::span<const protocol::Submission>)> judge;
+  std::function<std::vector<RuleResult>(std::span<const protocol::RewardRequest>)> judge;
   /// What it needs beside the text (processes) is made ready, or refused with what was tried.
   /// Empty: nothing.
   std::function<Result<>()> start;
@@ -52,10 +60,11 @@ class Rules {
   /// Starts what rules need beside the text; before the first judge(). Errors of Rule::start.
   Result<> start() const;
 
-  /// For each submission: reward = the weighted sum of all parts, absent as soon as one part
+  /// For each request: reward = the weighted sum of all parts, absent as soon as one part
   /// failed; the parts that were judged are there all the same. What a rule counts beside its
   /// reward is a part called "label/name".
-  std::vector<protocol::Verdict> judge(std::span<const protocol::Submission> submissions) const;
+  std::vector<protocol::RewardResult> judge(
+      std::span<const protocol::RewardRequest> requests) const;
   std::vector<std::string> labels() const;
 
  private:

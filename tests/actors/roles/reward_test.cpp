@@ -14,7 +14,7 @@ namespace troupe::actors::roles {
 namespace {
 
 using engine::data::ByteEncoder;
-using protocol::Rated;
+using protocol::RewardRequest;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -22,10 +22,10 @@ std::vector<std::int32_t> bytes(std::string_view text) {
   return value_or_throw(ByteEncoder().encode(text, false));
 }
 
-Rated sample(std::string_view prompt, const std::string& completion) {
+RewardRequest sample(std::string_view prompt, const std::string& completion) {
   auto ids = bytes(completion);
   ids.push_back(ByteEncoder::end);
-  return {bytes(prompt), std::move(ids), completion};
+  return {.completion = completion, .prompt_ids = bytes(prompt), .completion_ids = std::move(ids)};
 }
 
 std::string text_of(std::span<const std::int32_t> ids) {
@@ -66,11 +66,11 @@ TEST(RewardReading, AnOutcomeIsReadAtTheLastToken) {
   EXPECT_THAT(judged(question, 0), ElementsAre("qyes<eos>"));
   EXPECT_THAT(judged(question, 1), ElementsAre("qq<eos>"));
   const std::vector<float> scores{9, 9, 9, 9, 2, 9, 9, -1};
-  const auto verdicts = verdicts_of(
+  const auto results = verdicts_of(
       question, scores, OutcomeReading{{.mean = 1, .deviation = 0.5, .clip = 3}}, "model", 2);
-  EXPECT_EQ(verdicts[0].reward, 2 * 2.0);
-  EXPECT_EQ(verdicts[1].reward, 2 * -3.0) << "(-1 - 1) / 0.5, clipped";
-  EXPECT_THAT(verdicts[1].parts, ElementsAre(std::pair<std::string, double>("model", -3)));
+  EXPECT_EQ(results[0].reward, 2 * 2.0);
+  EXPECT_EQ(results[1].reward, 2 * -3.0) << "(-1 - 1) / 0.5, clipped";
+  EXPECT_THAT(results[1].parts, ElementsAre(std::pair<std::string, double>("model", -3)));
 }
 
 TEST(RewardReading, StepsAreJudgedWhereTheModelWasTrainedToJudgeThem) {
@@ -113,18 +113,18 @@ TEST(RewardReading, ProbabilitiesOfRightStepsAreTakenTogether) {
 
 TEST(RewardReading, ACompletionWithoutAStepIsWorthNothing) {
   const auto question = question_of({sample("q", " \n")}, by_lines());
-  const auto verdict =
+  const auto result =
       verdicts_of(question, std::vector<float>(2, 1.0f), by_lines(), "steps", 1).front();
-  EXPECT_EQ(verdict.reward, 0);
-  EXPECT_TRUE(verdict.steps.empty());
+  EXPECT_EQ(result.reward, 0);
+  EXPECT_TRUE(result.steps.empty());
 }
 
 TEST(RewardReading, AScoreThatIsNoNumberIsAFailureAndNotAReward) {
   const auto question = question_of({sample("q", "a")}, OutcomeReading{});
   const std::vector<float> scores{0, 0, std::nanf("")};
-  const auto verdict = verdicts_of(question, scores, OutcomeReading{}, "model", 1).front();
-  EXPECT_FALSE(verdict.reward);
-  EXPECT_THAT(verdict.failure, HasSubstr("model: the model's score is not a finite number"));
+  const auto result = verdicts_of(question, scores, OutcomeReading{}, "model", 1).front();
+  EXPECT_FALSE(result.reward);
+  EXPECT_THAT(result.failure, HasSubstr("model: the model's score is not a finite number"));
 }
 
 TEST(RewardReading, AStepEndWithoutItsPlaceholderIsRefused) {
@@ -137,10 +137,10 @@ TEST(RewardReading, AStepEndWithoutItsPlaceholderIsRefused) {
   EXPECT_FALSE(check_reading(lines));
 }
 
-TEST(RewardReading, VerdictsOfSeveralJudgesAddUpAndFailTogether) {
-  protocol::Verdict one{
+TEST(RewardReading, ResultsOfSeveralModelsAddUpAndFailTogether) {
+  protocol::RewardResult one{
       .reward = 1, .parts = {{"a", 1}}, .failure = "", .steps = {{4, 1}}, .from_steps = 0.5};
-  const protocol::Verdict two{
+  const protocol::RewardResult two{
       .reward = 2, .parts = {{"b", 4}}, .failure = "", .steps = {{2, 7}}, .from_steps = 0.25};
   add(two, one);
   EXPECT_EQ(one.reward, 3);
@@ -160,25 +160,26 @@ std::unique_ptr<engine::models::Decoder> scoring_model(engine::ops::Device& devi
   return model;
 }
 
-std::vector<protocol::Verdict> rated(engine::ops::Device& device, std::vector<Rated> samples,
-                                     std::int32_t micro_batch_tokens) {
+std::vector<protocol::RewardResult> rewards_of(engine::ops::Device& device,
+                                               std::vector<RewardRequest> samples,
+                                               std::int32_t micro_batch_tokens) {
   std::vector<RewardPart> parts;
   parts.push_back({"outcome", 1, scoring_model(device, 1), OutcomeReading{}});
   parts.push_back({"process", 0.5, scoring_model(device, 2), by_lines()});
   parts.push_back({"placeholder", 2, scoring_model(device, 0), by_placeholders()});
   auto models = value_or_throw(
       RewardModels::create(std::move(parts), {.micro_batch_tokens = micro_batch_tokens}));
-  return value_or_throw(models.on(protocol::Rate{std::move(samples)}));
+  return value_or_throw(models.on(protocol::ComputeRewards{std::move(samples)}));
 }
 
 TEST(RewardModels, JudgeEachSampleAsIfItWereAlone) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  const std::vector<Rated> samples{sample("q:", "one\ntwo"), sample("why?", "because"),
-                                   sample("q:", "three\n")};
-  const auto together = rated(*device, samples, 1000);
+  const std::vector<RewardRequest> samples{sample("q:", "one\ntwo"), sample("why?", "because"),
+                                           sample("q:", "three\n")};
+  const auto together = rewards_of(*device, samples, 1000);
   ASSERT_EQ(together.size(), 3u);
   for (std::size_t n = 0; n < samples.size(); ++n) {
-    const auto alone = rated(*device, {samples[n]}, 1).front();
+    const auto alone = rewards_of(*device, {samples[n]}, 1).front();
     EXPECT_EQ(together[n].reward, alone.reward);
     EXPECT_EQ(together[n].parts, alone.parts);
     EXPECT_EQ(together[n].parts.size(), 3u);

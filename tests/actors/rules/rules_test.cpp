@@ -9,16 +9,16 @@ Json json(std::string_view text) {
   return value_or_throw(parse_json(text, "test"));
 }
 
-protocol::Verdict judge(std::string_view config, std::string completion, Json answer) {
+protocol::RewardResult judge(std::string_view config, std::string completion, Json answer) {
   const auto rules = value_or_throw(Rules::from_json(json(config), "rewards"));
-  const protocol::Submission submission{"", std::move(completion), std::move(answer)};
-  return rules.judge({&submission, 1})[0];
+  const protocol::RewardRequest request{"", std::move(completion), std::move(answer)};
+  return rules.judge({&request, 1})[0];
 }
 
 double reward(std::string_view config, std::string completion, Json answer) {
-  const auto verdict = judge(config, std::move(completion), std::move(answer));
-  EXPECT_TRUE(verdict.reward) << verdict.failure;
-  return verdict.reward.value_or(-99);
+  const auto result = judge(config, std::move(completion), std::move(answer));
+  EXPECT_TRUE(result.reward) << result.failure;
+  return result.reward.value_or(-99);
 }
 
 TEST(Rules, ExactComparesWithTheAnswerAsText) {
@@ -65,15 +65,15 @@ TEST(Rules, RegexFindsOrMatchesTheWhole) {
 }
 
 TEST(Rules, TheRewardIsTheWeightedSumOfItsParts) {
-  const auto verdict = judge(
+  const auto result = judge(
       R"([{"name": "exact_match", "weight": 2}, {"name": "format", "weight": 0.5, "options": {"tags": ["a"]}},
                                  {"name": "length", "weight": 0.25, "label": "brief", "options": {"max": 3}}])",
       "<a>7</a>", "<a>7</a>");
-  ASSERT_TRUE(verdict.reward) << verdict.failure;
-  EXPECT_EQ(*verdict.reward, 2 + 0.5 - 0.25);
+  ASSERT_TRUE(result.reward) << result.failure;
+  EXPECT_EQ(*result.reward, 2 + 0.5 - 0.25);
   const std::vector<std::pair<std::string, double>> parts{
       {"exact_match", 1}, {"format", 1}, {"brief", -1}};
-  EXPECT_EQ(verdict.parts, parts);
+  EXPECT_EQ(result.parts, parts);
 }
 
 TEST(Rules, AFailureIsNeverAScore) {
@@ -95,10 +95,10 @@ TEST(Rules, AFailureIsNeverAScore) {
 }
 
 TEST(Rules, APatternThatRunsAwayIsAFailure) {
-  const auto verdict = judge(R"([{"name": "regex", "options": {"pattern": "^(a|aa)+c"}}])",
-                             std::string(4000, 'a') + "bc", nullptr);
-  EXPECT_FALSE(verdict.reward);
-  EXPECT_NE(verdict.failure.find("regex: "), std::string::npos) << verdict.failure;
+  const auto result = judge(R"([{"name": "regex", "options": {"pattern": "^(a|aa)+c"}}])",
+                            std::string(4000, 'a') + "bc", nullptr);
+  EXPECT_FALSE(result.reward);
+  EXPECT_NE(result.failure.find("regex: "), std::string::npos) << result.failure;
 }
 
 TEST(Rules, ConfigurationsThatMeanNothingAreRefused) {

@@ -1,5 +1,5 @@
 // Reward programs that hang, fork, flood, crash and lie: each is contained, is one counted failure,
-// and the next submission is judged.
+// and the next request is judged.
 #include "actors/roles/rules/command/command.h"
 
 #include <gmock/gmock.h>
@@ -34,13 +34,13 @@ CommandOptions options_of(std::vector<std::string> run,
   return options;
 }
 
-protocol::Submission about(std::string completion) {
+protocol::RewardRequest about(std::string completion) {
   return {"a question", std::move(completion), "an answer"};
 }
 
-Result<Scored> ask(Command& command, std::string completion) {
-  const auto submission = about(std::move(completion));
-  return command.judge({&submission, 1})[0];
+RuleResult ask(Command& command, std::string completion) {
+  const auto request = about(std::move(completion));
+  return command.judge({&request, 1})[0];
 }
 
 double reward(Command& command, std::string completion) {
@@ -65,7 +65,7 @@ class Hostile : public testing::TestWithParam<Isolation> {
     mark_ = cat("mark-", ::getpid(), "-", ++count_);
     return options_of({TROUPE_HOSTILE, mode, mark_, third}, GetParam());
   }
-  // A good submission, a bad one, a good one: the bad one fails with a text that begins with its
+  // A good request, a bad one, a good one: the bad one fails with a text that begins with its
   // kind; nothing of it is left.
   void fails(const std::string& mode, const std::string& kind, CommandOptions options) {
     const long before = resident_mib();
@@ -87,7 +87,7 @@ class Hostile : public testing::TestWithParam<Isolation> {
     given.timeout = 0.15;
     fails(mode, "timeout", std::move(given));
   }
-  // What a bad submission found possible that should not be: no bit.
+  // What a bad request found possible that should not be: no bit.
   void finds_nothing(const std::string& mode, const std::string& third = "") {
     Command command(options(mode, third), "reward[0]");
     EXPECT_EQ(reward(command, "bad"), 0)
@@ -217,7 +217,7 @@ TEST_P(Hostile, TriesToGetOut) {
 
 TEST_P(Hostile, EndsAtOnceAndNeverAnswers) {
   Command command(options("exits_at_once"), "reward[0]");
-  const std::vector<protocol::Submission> many(30, about("good"));
+  const std::vector<protocol::RewardRequest> many(30, about("good"));
   for (int i = 10; i <= 11; ++i) {
     try {
       command.judge(many);
@@ -243,7 +243,7 @@ TEST_P(Hostile, StartsWhileOtherThreadsComeAndGo) {
   auto given = options("none");
   given.fresh = true;
   Command command(std::move(given), "reward[0]");
-  const std::vector<protocol::Submission> many(60, about("good"));
+  const std::vector<protocol::RewardRequest> many(60, about("good"));
   for (const auto& result : command.judge(many)) EXPECT_TRUE(result) << result.error().what;
 }
 

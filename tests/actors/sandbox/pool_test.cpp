@@ -1,4 +1,4 @@
-// Several processes share the submissions of a rule; the rule among other rules; the examples of
+// Several processes share the requests of a rule; the rule among other rules; the examples of
 // docs/rewards.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,11 +20,11 @@ Result<Rules> rules_of(std::string_view text) {
   return Rules::from_json(value_or_throw(parse_json(text, "test")), "reward");
 }
 
-std::vector<protocol::Verdict> judge(std::string_view text,
-                                     const std::vector<protocol::Submission>& submissions) {
+std::vector<protocol::RewardResult> judge(std::string_view text,
+                                          const std::vector<protocol::RewardRequest>& requests) {
   const auto rules = value_or_throw(rules_of(text));
   value_or_throw(rules.start());
-  return rules.judge(submissions);
+  return rules.judge(requests);
 }
 
 // One rule of the hostile program; `more` are further options.
@@ -41,53 +41,53 @@ class Pool : public testing::Test {
   }
 };
 
-TEST_F(Pool, AnswersKeepTheOrderOfTheSubmissionsWhoeverGivesThem) {
-  std::vector<protocol::Submission> submissions;
-  for (int i = 0; i < 20; ++i) submissions.push_back({"", cat("slow", i), Json()});
+TEST_F(Pool, AnswersKeepTheOrderOfTheRequestsWhoeverGivesThem) {
+  std::vector<protocol::RewardRequest> requests;
+  for (int i = 0; i < 20; ++i) requests.push_back({"", cat("slow", i), Json()});
   for (const char* workers :
        {", \"workers\": 1", ", \"workers\": 3", ", \"workers\": 2, \"fresh\": true"}) {
-    const auto verdicts = judge(cat("[", rule("none", workers), "]"), submissions);
+    const auto results = judge(cat("[", rule("none", workers), "]"), requests);
     for (int i = 0; i < 20; ++i)
-      EXPECT_EQ(verdicts[static_cast<std::size_t>(i)].reward, i) << workers;
+      EXPECT_EQ(results[static_cast<std::size_t>(i)].reward, i) << workers;
   }
 }
 
 TEST_F(Pool, OneThatFailsDoesNotTouchItsNeighbours) {
-  std::vector<protocol::Submission> submissions;
+  std::vector<protocol::RewardRequest> requests;
   for (int i = 0; i < 12; ++i)
-    submissions.push_back({"", i % 3 == 1 ? "bad" : cat("slow", i), Json()});
-  const auto verdicts = judge(cat("[", rule("segfault", ", \"workers\": 2"), "]"), submissions);
+    requests.push_back({"", i % 3 == 1 ? "bad" : cat("slow", i), Json()});
+  const auto results = judge(cat("[", rule("segfault", ", \"workers\": 2"), "]"), requests);
   for (std::size_t i = 0; i < 12; ++i) {
     if (i % 3 == 1) {
-      EXPECT_FALSE(verdicts[i].reward);
+      EXPECT_FALSE(results[i].reward);
       EXPECT_EQ(
-          verdicts[i].failure,
+          results[i].failure,
           "command: crash: it was killed by signal 11 (Segmentation fault) without an answer");
     } else {
-      EXPECT_EQ(verdicts[i].reward, static_cast<double>(i));
+      EXPECT_EQ(results[i].reward, static_cast<double>(i));
     }
   }
 }
 
 TEST_F(Pool, ItsRewardIsWeightedAndItsPartsAreNamed) {
-  const auto verdicts =
+  const auto results =
       judge(cat(R"([{"name": "exact_match", "weight": 2}, )", rule("with_parts"), "]"),
             {{"", "bad", "bad"}});
-  EXPECT_EQ(verdicts[0].reward, 2.5);
-  EXPECT_THAT(verdicts[0].parts, ElementsAre(Pair("exact_match", 1), Pair("command", 0.5),
-                                             Pair("command/style", 0.25)));
+  EXPECT_EQ(results[0].reward, 2.5);
+  EXPECT_THAT(results[0].parts, ElementsAre(Pair("exact_match", 1), Pair("command", 0.5),
+                                            Pair("command/style", 0.25)));
 }
 
 TEST_F(Pool, AFailureLeavesTheOtherPartsAndNoReward) {
-  const auto verdicts = judge(cat(R"([{"name": "exact_match"}, )", rule("nan"), "]"),
-                              {{"", "bad", "bad"}, {"", "good", "bad"}});
-  EXPECT_FALSE(verdicts[0].reward);
-  EXPECT_THAT(verdicts[0].failure, HasSubstr("command: malformed: "));
-  EXPECT_THAT(verdicts[0].parts, ElementsAre(Pair("exact_match", 1)));
-  EXPECT_EQ(verdicts[1].reward, 1);
+  const auto results = judge(cat(R"([{"name": "exact_match"}, )", rule("nan"), "]"),
+                             {{"", "bad", "bad"}, {"", "good", "bad"}});
+  EXPECT_FALSE(results[0].reward);
+  EXPECT_THAT(results[0].failure, HasSubstr("command: malformed: "));
+  EXPECT_THAT(results[0].parts, ElementsAre(Pair("exact_match", 1)));
+  EXPECT_EQ(results[1].reward, 1);
 }
 
-TEST_F(Pool, NoSubmissionsNeedNoAnswers) {
+TEST_F(Pool, NoRequestsNeedNoAnswers) {
   EXPECT_TRUE(judge(cat("[", rule("hang"), "]"), {}).empty());
 }
 
@@ -120,29 +120,29 @@ TEST(Command, OptionsAreCheckedBeforeAnythingStarts) {
   EXPECT_THAT(why(R"({"run": ["true"], "isolation": "none"})"), HasSubstr("limits"));
 }
 
-const std::vector<protocol::Submission> thanks{
+const std::vector<protocol::RewardRequest> thanks{
     {"Hi?", "Thank you, 7.", "7"}, {"Hi?", "7", "7"}, {"Hi?", "thank you", "7"}};
 
 TEST_F(Pool, TheShellExampleOfTheDocumentationRuns) {
-  const auto verdicts = judge(cat(R"([{"name": "command", "options": {"run": ["sh", ")",
-                                  TROUPE_DOCS, "/rewards/polite.sh\"]}}]"),
-                              thanks);
-  EXPECT_EQ(verdicts[0].reward, 1) << verdicts[0].failure;
-  EXPECT_EQ(verdicts[1].reward, 0) << verdicts[1].failure;
-  EXPECT_EQ(verdicts[2].reward, 1) << verdicts[2].failure;
+  const auto results = judge(cat(R"([{"name": "command", "options": {"run": ["sh", ")", TROUPE_DOCS,
+                                 "/rewards/polite.sh\"]}}]"),
+                             thanks);
+  EXPECT_EQ(results[0].reward, 1) << results[0].failure;
+  EXPECT_EQ(results[1].reward, 0) << results[1].failure;
+  EXPECT_EQ(results[2].reward, 1) << results[2].failure;
 }
 
 TEST_F(Pool, ThePythonExampleOfTheDocumentationRuns) {
   if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "SKIP: no /usr/bin/python3";
-  const auto verdicts =
+  const auto results =
       judge(cat(R"([{"name": "command", "options": {"run": ["/usr/bin/python3", ")", TROUPE_DOCS,
                 "/rewards/polite_and_right.py\"]}}]"),
             thanks);
-  EXPECT_EQ(verdicts[0].reward, 1.5) << verdicts[0].failure;
-  EXPECT_EQ(verdicts[1].reward, 1) << verdicts[1].failure;
-  EXPECT_EQ(verdicts[2].reward, 0.5) << verdicts[2].failure;
-  EXPECT_THAT(verdicts[0].parts, ElementsAre(Pair("command", 1.5), Pair("command/right", 1),
-                                             Pair("command/polite", 1)));
+  EXPECT_EQ(results[0].reward, 1.5) << results[0].failure;
+  EXPECT_EQ(results[1].reward, 1) << results[1].failure;
+  EXPECT_EQ(results[2].reward, 0.5) << results[2].failure;
+  EXPECT_THAT(results[0].parts, ElementsAre(Pair("command", 1.5), Pair("command/right", 1),
+                                            Pair("command/polite", 1)));
 }
 
 }  // namespace

@@ -20,10 +20,11 @@ struct Round {
 
   Round() {
     config.kl_coef = 0, config.whiten_advantages = false, config.sampling.max_new_tokens = 4;
-    add({5, 6, 7}, "stop", 1.0), add({8, 9}, "length", -1.0);
+    add({5, 6, 7}, protocol::FinishReason::stop, 1.0),
+        add({8, 9}, protocol::FinishReason::length, -1.0);
     judged = {0, .125f, .25f, .5f, .75f, 0, .5f, .25f, 1};  // of the state after each token
   }
-  void add(std::vector<std::int32_t> ids, const char* finish, double reward) {
+  void add(std::vector<std::int32_t> ids, protocol::FinishReason finish, double reward) {
     std::vector<std::int32_t> all{1, 2};
     all.insert(all.end(), ids.begin(), ids.end());
     std::vector<float> mask(all.size(), 1);
@@ -180,7 +181,7 @@ TEST(PpoBatch, TheCriticIsAskedForEveryStateThatATokenWasChosenInAndForTheLast) 
 
 TEST(PpoBatch, EveryEpochTrainsOnEverySampleOnceInAnotherOrder) {
   Round r;
-  for (int i = 0; i < 6; ++i) r.add({5, 6}, "stop", i);
+  for (int i = 0; i < 6; ++i) r.add({5, 6}, protocol::FinishReason::stop, i);
   r.judged.resize(r.sampled.batch.tokens.size(), 0);
   for (std::size_t n = 0; n < r.sampled.drawn.size(); ++n) r.sampled.batch.sample_id.push_back(n);
   r.settle();

@@ -56,19 +56,19 @@ Result<> Command::start() {
 }
 
 struct Command::Round {
-  std::span<const protocol::Submission> submissions;
-  std::vector<Result<Scored>> results;
+  std::span<const protocol::RewardRequest> requests;
+  std::vector<RuleResult> results;
   std::size_t next = 0, done = 0;
   Time weighed;
 };
 
-std::vector<Result<Scored>> Command::judge(std::span<const protocol::Submission> submissions) {
+std::vector<RuleResult> Command::judge(std::span<const protocol::RewardRequest> requests) {
   if (auto started = start(); !started) throw Failure(started.error());
-  Round round{submissions,
-              std::vector<Result<Scored>>(submissions.size(), fail(Errc::internal, "not judged")),
-              0, 0, Clock::now()};
+  Round round{requests,
+              std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not judged")), 0, 0,
+              Clock::now()};
   try {
-    while (round.done < submissions.size()) {
+    while (round.done < requests.size()) {
       ask_idle(round);
       wait(round);
       hear_busy(round);
@@ -81,15 +81,14 @@ std::vector<Result<Scored>> Command::judge(std::span<const protocol::Submission>
   return std::move(round.results);
 }
 
-// The kind of a failure stands before its first colon.
-void Command::report(const std::vector<Result<Scored>>& results) {
-  std::map<std::string, int> kinds;
+void Command::report(const std::vector<RuleResult>& results) {
+  std::map<std::string_view, int> kinds;
   const std::string* first = nullptr;
   for (const auto& result : results) {
     if (result) continue;
-    const std::string& what = result.error().what;
-    if (first == nullptr) first = &what;
-    ++kinds[what.substr(0, what.find(':'))];
+    if (first == nullptr) first = &result.error().what;
+    const FailureKind kind = result.error().kind;
+    ++kinds[names_of(kind)[static_cast<std::size_t>(kind)]];
   }
   if (kinds.empty() || reports_ == most_reports) return;
   std::vector<std::string> counts;
@@ -97,16 +96,16 @@ void Command::report(const std::vector<Result<Scored>>& results) {
   const std::string more =
       ++reports_ == most_reports ? " (further failures are counted, not logged)" : "";
   log_warning(cat(where_, ": no reward for ", join(counts, ", "), " of ", results.size(),
-                  " submissions; the first: ", *first, more));
+                  " requests; the first: ", *first, more));
 }
 
 void Command::ask_idle(Round& round) {
   for (Worker& worker : workers_) {
     const auto now = Clock::now();
-    if (worker.busy() || round.next == round.submissions.size() || now < worker.rested()) continue;
+    if (worker.busy() || round.next == round.requests.size() || now < worker.rested()) continue;
     const std::size_t index = round.next++;
-    if (auto asked = worker.ask(index, round.submissions[index], now); !asked)
-      settle(round, index, fail(asked.error().code, cat("crash: ", asked.error().what)));
+    if (auto asked = worker.ask(index, round.requests[index], now); !asked)
+      settle(round, index, failure(asked.error().code, FailureKind::crash, asked.error().what));
   }
 }
 
@@ -116,7 +115,7 @@ void Command::wait(const Round& round) const {
   auto until = Clock::now() + tick;
   for (const Worker& worker : workers_) {
     if (!worker.busy()) {
-      if (round.next < round.submissions.size()) until = std::min(until, worker.rested());
+      if (round.next < round.requests.size()) until = std::min(until, worker.rested());
       continue;
     }
     for (const pollfd& one : worker.watched()) watched.push_back(one);
@@ -142,7 +141,7 @@ void Command::hear_busy(Round& round) {
   round.weighed = Clock::now();
 }
 
-void Command::settle(Round& round, std::size_t index, Result<Scored> result) {
+void Command::settle(Round& round, std::size_t index, RuleResult result) {
   if (result) has_answered_ = true;
   if (!result && !has_answered_ && ++failures_ >= most_failures)
     throw Failure(

@@ -23,18 +23,18 @@ class Command {
   /// here, and what was tried.
   Result<> start();
 
-  /// One result for each submission, in their order. A submission that gets no answer is an error
+  /// One result for each request, in their order. A request that gets no answer is an error
   /// of its own; the others are not touched by it. Throws Failure when the program has failed many
   /// times and never given one answer: nothing will come of such a run.
-  std::vector<Result<Scored>> judge(std::span<const protocol::Submission> submissions);
+  std::vector<RuleResult> judge(std::span<const protocol::RewardRequest> requests);
 
  private:
   struct Round;
   void ask_idle(Round& round);
   void wait(const Round& round) const;
   void hear_busy(Round& round);
-  void report(const std::vector<Result<Scored>>& results);
-  void settle(Round& round, std::size_t index, Result<Scored> result);
+  void report(const std::vector<RuleResult>& results);
+  void settle(Round& round, std::size_t index, RuleResult result);
 
   CommandOptions options_;
   std::string where_;

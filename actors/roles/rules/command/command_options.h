@@ -14,8 +14,8 @@ struct CommandOptions {
   double timeout = 10;           ///< seconds for one answer
   double startup = 10;  ///< seconds more for the first answer of a new process: interpreters and
                         ///< libraries take their time
-  int workers = 1;      ///< processes that share the submissions
-  bool fresh = false;   ///< a new process for each submission: nothing of one is seen by the next
+  int workers = 1;      ///< processes that share the requests
+  bool fresh = false;   ///< a new process for each request: nothing of one is seen by the next
   int answer_kb = 64;   ///< KiB of one answer's line
   sandbox::Limits limits;
 

@@ -50,12 +50,12 @@ Result<> read_parts(const Json& parts, Scored& into) {
 
 }  // namespace
 
-std::string question_line(std::uint64_t id, const protocol::Submission& submission) {
+std::string question_line(std::uint64_t id, const protocol::RewardRequest& request) {
   Json question;
   question.set("id", id)
-      .set("prompt", as_utf8(submission.prompt))
-      .set("completion", as_utf8(submission.completion));
-  question.set("answer", submission.answer);
+      .set("prompt", as_utf8(request.prompt))
+      .set("completion", as_utf8(request.completion));
+  question.set("answer", request.answer);
   return question.dump() + "\n";
 }
 

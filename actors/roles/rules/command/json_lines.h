@@ -11,7 +11,7 @@ namespace troupe::actors::rules {
 
 /// {"id": 7, "prompt": "...", "completion": "...", "answer": ...} and a line end. Bytes that are
 /// not UTF-8 (a completion may be cut inside a character) become U+FFFD.
-std::string question_line(std::uint64_t id, const protocol::Submission& submission);
+std::string question_line(std::uint64_t id, const protocol::RewardRequest& request);
 
 /// No reward is larger than this: what is, is a mistake of the program.
 inline constexpr double largest_reward = 1e6;

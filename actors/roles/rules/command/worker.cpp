@@ -37,6 +37,11 @@ milliseconds pause_after(int failures) {
   return std::min(milliseconds(10 << std::min(failures - 3, 10)), milliseconds(200));
 }
 
+tl::unexpected<RuleError> failure(Errc code, FailureKind kind, const std::string& what) {
+  const auto name = names_of(kind)[static_cast<std::size_t>(kind)];
+  return tl::unexpected<RuleError>(RuleError({code, cat(name, ": ", what)}, kind));
+}
+
 Result<> Worker::start(Time now) {
   if (process_ && fit_for_more()) return {};
   process_.reset();
@@ -60,24 +65,24 @@ bool Worker::fit_for_more() const {
          process_->processor_seconds() < 0.5 * options_->limits.cpu_seconds;
 }
 
-Result<> Worker::ask(std::size_t index, const protocol::Submission& submission, Time now) {
+Result<> Worker::ask(std::size_t index, const protocol::RewardRequest& request, Time now) {
   check(!busy(), "a worker is asked one question at a time");
   RETURN_IF_ERROR(start(now));
   ++last_id_;
   question_ =
-      Question{index, last_id_, question_line(last_id_, submission), 0, now + seconds(patience())};
+      Question{index, last_id_, question_line(last_id_, request), 0, now + seconds(patience())};
   send();
   return {};
 }
 
 // A process that answered an earlier question may have had something left of it to say, or to end
 // by. What it did then is not this question's fault: a new process is asked.
-std::optional<Result<Scored>> Worker::again(Time now) {
+std::optional<RuleResult> Worker::again(Time now) {
   process_.reset();
   question_->sent = 0;
   if (auto started = start(now); !started) {
     question_.reset();
-    return fail(started.error().code, cat("crash: ", started.error().what));
+    return failure(started.error().code, FailureKind::crash, started.error().what);
   }
   question_->deadline = now + seconds(patience());
   send();
@@ -133,7 +138,7 @@ void Worker::read_errors() {
   }
 }
 
-std::optional<Result<Scored>> Worker::advance(Time now) {
+std::optional<RuleResult> Worker::advance(Time now) {
   check(busy(), "only a worker that was asked can answer");
   const bool over = ready(process_->ending(), POLLIN) !=
                     0;  // asked before the output is read: what it wrote last is not lost
@@ -143,27 +148,28 @@ std::optional<Result<Scored>> Worker::advance(Time now) {
   if (const auto end = output_.find('\n'); end != output_.npos && end <= longest_answer())
     return look_at(end, now);
   if (output_.size() > longest_answer())
-    return failed(Errc::full, "flood",
+    return failed(Errc::full, FailureKind::flood,
                   cat("more than ", options_->answer_kb, " KiB without the end of a line"), now);
   if (over || !output_open_ || !listens_) return ended(now);
   if (now >= question_->deadline)
-    return failed(Errc::timeout, "timeout", cat("no answer after ", patience(), " s"), now);
+    return failed(Errc::timeout, FailureKind::timeout, cat("no answer after ", patience(), " s"),
+                  now);
   return std::nullopt;
 }
 
-std::optional<Result<Scored>> Worker::weigh(const sandbox::Census& census, Time now) {
+std::optional<RuleResult> Worker::weigh(const sandbox::Census& census, Time now) {
   const std::uint64_t weight = census.memory(process_->id()) >> 20,
                       most = static_cast<std::uint64_t>(options_->limits.memory_mb);
   if (weight <= most) return std::nullopt;
-  return failed(Errc::full, "memory",
+  return failed(Errc::full, FailureKind::memory,
                 cat("it holds ", weight, " MiB with all that it started, more than the ", most,
                     " of memory_mb"),
                 now);
 }
 
-std::optional<Result<Scored>> Worker::look_at(std::size_t line_end, Time now) {
-  const auto malformed = [&](std::string what) {
-    return failed(Errc::bad_input, "malformed", std::move(what), now);
+std::optional<RuleResult> Worker::look_at(std::size_t line_end, Time now) {
+  const auto malformed = [&](const std::string& what) {
+    return failed(Errc::bad_input, FailureKind::malformed, what, now);
   };
   auto answer = read_answer(std::string_view(output_).substr(0, line_end));
   if (!answer) return malformed(answer.error().what);
@@ -184,11 +190,11 @@ std::optional<Result<Scored>> Worker::look_at(std::size_t line_end, Time now) {
   return std::move(answer->scored);
 }
 
-std::optional<Result<Scored>> Worker::ended(Time now) {
+std::optional<RuleResult> Worker::ended(Time now) {
   const bool alive = ready(process_->ending(), POLLIN, last_moments_ms) == 0;
   read_errors();
   if (alive)
-    return failed(Errc::closed, "crash",
+    return failed(Errc::closed, FailureKind::crash,
                   cat("it closed its standard ", output_open_ ? "input" : "output"), now);
   const auto ending = process_->kill();
   if (ending.status == 0 && output_.empty() && !fresh_) return again(now);
@@ -196,16 +202,17 @@ std::optional<Result<Scored>> Worker::ended(Time now) {
                       most = static_cast<std::uint64_t>(options_->limits.memory_mb);
   const std::string grown =
       2 * peak > most ? cat(", grown to ", peak, " of its ", most, " MiB") : "";
-  return failed(Errc::closed, "crash", cat("it ", ending.text(), " without an answer", grown), now);
+  return failed(Errc::closed, FailureKind::crash,
+                cat("it ", ending.text(), " without an answer", grown), now);
 }
 
-Result<Scored> Worker::failed(Errc code, std::string_view kind, std::string what, Time now) {
+RuleResult Worker::failed(Errc code, FailureKind kind, const std::string& what, Time now) {
   const std::string last = words_.last();
   process_.reset();
   question_.reset();
   rested_ = now + pause_after(++failures_);
-  return fail(
-      code, cat(kind, ": ", what, last.empty() ? "" : cat("; its last words: ", quote(last, 300))));
+  return failure(code, kind,
+                 cat(what, last.empty() ? "" : cat("; its last words: ", quote(last, 300))));
 }
 
 }  // namespace troupe::actors::rules

@@ -27,6 +27,11 @@ using Time = std::chrono::steady_clock::time_point;
 /// with starting it.
 std::chrono::milliseconds pause_after(int failures);
 
+using protocol::FailureKind;
+
+/// The error of a completion without a reward; its text begins with the name of `kind`.
+tl::unexpected<RuleError> failure(Errc code, FailureKind kind, const std::string& what);
+
 class Worker {
  public:
   Worker(const CommandOptions& options, const sandbox::Plan& plan, std::string name)
@@ -40,7 +45,7 @@ class Worker {
   /// Not to be asked before.
   Time rested() const { return rested_; }
   /// A question for an idle worker. `index` is given back with the answer.
-  Result<> ask(std::size_t index, const protocol::Submission& submission, Time now);
+  Result<> ask(std::size_t index, const protocol::RewardRequest& request, Time now);
   std::size_t index() const { return question_->index; }
 
   /// What poll() should look at while it is busy, and until when at the latest.
@@ -50,9 +55,9 @@ class Worker {
   /// Moves on after poll(): nothing, the answer, or why there is none (the process is then gone,
   /// with all that it started). The text begins with the kind: "timeout", "crash", "malformed",
   /// "flood", "memory".
-  std::optional<Result<Scored>> advance(Time now);
+  std::optional<RuleResult> advance(Time now);
   /// The failure "memory" when it holds too much, with all that it started.
-  std::optional<Result<Scored>> weigh(const sandbox::Census& census, Time now);
+  std::optional<RuleResult> weigh(const sandbox::Census& census, Time now);
 
  private:
   struct Question {
@@ -63,10 +68,10 @@ class Worker {
     Time deadline;
   };
 
-  Result<Scored> failed(Errc code, std::string_view kind, std::string what, Time now);
-  std::optional<Result<Scored>> ended(Time now);
-  std::optional<Result<Scored>> look_at(std::size_t line_end, Time now);
-  std::optional<Result<Scored>> again(Time now);
+  RuleResult failed(Errc code, FailureKind kind, const std::string& what, Time now);
+  std::optional<RuleResult> ended(Time now);
+  std::optional<RuleResult> look_at(std::size_t line_end, Time now);
+  std::optional<RuleResult> again(Time now);
   void send();
   void read_output();
   void read_errors();
