@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// Kinds of failure. The process's exit code follows from the kind (launch/exit_code.h).
+/// Kinds of failure. The process's exit code follows from the kind (launch/run/exit_code.h).
 enum class Errc {
   usage,        ///< the command line or the configuration asks for something that does not exist or
                 ///< contradicts itself

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "launch/run/housed.h"
+#include "launch/run/rank_resources.h"
 
 namespace troupe::launch {
 namespace {

@@ -4,10 +4,10 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/commands/commands.h"
+#include "launch/commands/memory.h"
 #include "launch/config/fields.h"
-#include "launch/exit_code.h"
-#include "launch/memory.h"
 #include "launch/recipes/recipes.h"
+#include "launch/run/exit_code.h"
 
 namespace troupe::launch {
 

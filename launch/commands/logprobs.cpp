@@ -6,7 +6,7 @@
 #include "engine/train/scoring.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/json_lines.h"
-#include "launch/model.h"
+#include "launch/commands/model.h"
 
 namespace troupe::launch {
 

@@ -9,7 +9,7 @@
 
 #include "engine/generate/generation_config.h"
 #include "engine/generate/generator.h"
-#include "launch/model.h"
+#include "launch/commands/model.h"
 
 namespace troupe::launch {
 

@@ -9,7 +9,7 @@
 #include "engine/data/loader/dataset.h"
 #include "engine/train/scoring.h"
 #include "launch/commands/commands.h"
-#include "launch/model.h"
+#include "launch/commands/model.h"
 #include "launch/run/text_model.h"
 
 namespace troupe::launch {

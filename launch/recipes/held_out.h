@@ -8,7 +8,7 @@
 #include "algorithms/preference.h"
 #include "launch/config/fields.h"
 #include "launch/recipes/judging.h"
-#include "launch/run/stage.h"
+#include "launch/run/run_context.h"
 
 namespace troupe::launch {
 

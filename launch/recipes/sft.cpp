@@ -4,7 +4,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
-#include "launch/run/stage.h"
+#include "launch/run/run_context.h"
 
 namespace troupe::launch {
 namespace {

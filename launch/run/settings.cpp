@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "launch/model.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/sampling/sampling.h"
 
@@ -21,6 +20,12 @@ Result<engine::data::Layout> layout_of(const std::string& format) {
 }
 
 }  // namespace
+
+Result<engine::ops::Precision> precision_of(const std::string& dtype) {
+  if (dtype == "f32" || dtype == "float32") return engine::ops::Precision::f32;
+  if (dtype == "bf16" || dtype == "bfloat16") return engine::ops::Precision::bf16;
+  return fail(Errc::usage, cat("--dtype ", quote(dtype), ": f32 or bf16 is expected"));
+}
 
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec) {

@@ -10,12 +10,12 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "launch/cluster/assignment.h"
-#include "launch/cluster/child_log.h"
 #include "launch/cluster/cluster_file.h"
 #include "launch/cluster/command.h"
-#include "launch/cluster/crew.h"
+#include "launch/cluster/process_log.h"
+#include "launch/cluster/supervisor.h"
 #include "launch/config/resolve.h"
-#include "launch/exit_code.h"
+#include "launch/run/exit_code.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

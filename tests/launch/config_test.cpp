@@ -11,7 +11,7 @@
 #include "engine/base/text.h"
 #include "launch/config/fields.h"
 #include "launch/config/resolve.h"
-#include "launch/exit_code.h"
+#include "launch/run/exit_code.h"
 
 namespace troupe::launch {
 namespace {

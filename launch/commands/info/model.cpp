@@ -11,7 +11,7 @@
 #include "engine/generate/kv_cache.h"
 #include "engine/models/storage.h"
 #include "launch/commands/info/looks.h"
-#include "launch/memory.h"
+#include "launch/commands/memory.h"
 
 namespace troupe::launch {
 

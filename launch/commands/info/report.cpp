@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "engine/base/text.h"
-#include "launch/exit_code.h"
+#include "launch/run/exit_code.h"
 
 namespace troupe::launch {
 

@@ -1,6 +1,7 @@
 // Runs, their checkpoints, and the files that describe them.
 #include <filesystem>
 
+#include "engine/adapter/peft_config.h"
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"

@@ -4,7 +4,7 @@
 #include "launch/recipes/rewards/reward_models.h"
 #include "launch/recipes/sampling/sampling.h"
 #include "launch/recipes/valid_loss.h"
-#include "launch/run/stage.h"
+#include "launch/run/run_context.h"
 
 namespace troupe::launch {
 namespace {

@@ -6,8 +6,8 @@
 #include "launch/recipes/rewards/reward_models.h"
 #include "launch/recipes/sampling/sampling.h"
 #include "launch/recipes/valid_loss.h"
+#include "launch/run/run_context.h"
 #include "launch/run/settings.h"
-#include "launch/run/stage.h"
 
 namespace troupe::launch {
 namespace {

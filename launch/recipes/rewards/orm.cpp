@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/valid_loss.h"
-#include "launch/run/stage.h"
+#include "launch/run/run_context.h"
 
 namespace troupe::launch {
 namespace {

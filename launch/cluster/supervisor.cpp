@@ -1,4 +1,4 @@
-#include "launch/cluster/crew.h"
+#include "launch/cluster/supervisor.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "engine/base/log.h"
 #include "engine/base/quiet_thread.h"
 #include "engine/base/text.h"
-#include "launch/exit_code.h"
+#include "launch/run/exit_code.h"
 
 namespace troupe::launch {
 namespace {

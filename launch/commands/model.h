@@ -35,7 +35,4 @@ class Model {
   std::optional<engine::tokenizer::Tokenizer> tokenizer_;
 };
 
-/// "f32" or "bf16". Errc::usage.
-Result<engine::ops::Precision> precision_of(const std::string& dtype);
-
 }  // namespace troupe::launch

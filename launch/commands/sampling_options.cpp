@@ -1,4 +1,4 @@
-#include "launch/sampling_options.h"
+#include "launch/commands/sampling_options.h"
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>

@@ -1,4 +1,4 @@
-#include "launch/memory.h"
+#include "launch/commands/memory.h"
 
 #include <algorithm>
 #include <cstdlib>

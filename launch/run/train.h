@@ -5,8 +5,8 @@
 
 namespace troupe::launch {
 
-/// Assembles node, actors and algorithm, runs to the end (or to a signal: launch/interrupt.h) and
-/// returns the process's exit code. Throws Failure.
+/// Assembles node, actors and algorithm, runs to the end (or to a signal: launch/run/interrupt.h)
+/// and returns the process's exit code. Throws Failure.
 int train(const RunConfig& config, const Origins& origins);
 
 }  // namespace troupe::launch

@@ -1,4 +1,4 @@
-#include "launch/cluster/child_log.h"
+#include "launch/cluster/process_log.h"
 
 #include <algorithm>
 #include <charconv>

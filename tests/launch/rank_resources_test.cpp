@@ -1,5 +1,5 @@
 // How many threads a rank has where the run does not say.
-#include "launch/run/housed.h"
+#include "launch/run/rank_resources.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

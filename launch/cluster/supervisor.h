@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "launch/cluster/child.h"
-#include "launch/cluster/child_log.h"
+#include "launch/cluster/child_process.h"
+#include "launch/cluster/process_log.h"
 
 namespace troupe::launch {
 

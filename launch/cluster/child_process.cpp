@@ -1,4 +1,4 @@
-#include "launch/cluster/child.h"
+#include "launch/cluster/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>

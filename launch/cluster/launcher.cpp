@@ -1,4 +1,4 @@
-#include "launch/cluster/launch.h"
+#include "launch/cluster/launcher.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -9,13 +9,13 @@
 #include "engine/base/text.h"
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/command.h"
-#include "launch/cluster/crew.h"
 #include "launch/cluster/private_folder.h"
-#include "launch/exit_code.h"
-#include "launch/interrupt.h"
+#include "launch/cluster/supervisor.h"
 #include "launch/profile/fields.h"
 #include "launch/profile/run_profile.h"
 #include "launch/run/conduct.h"
+#include "launch/run/exit_code.h"
+#include "launch/run/interrupt.h"
 #include "launch/run/role_table.h"
 #include "transports/zmq/hub.h"
 

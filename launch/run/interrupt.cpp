@@ -1,4 +1,4 @@
-#include "launch/interrupt.h"
+#include "launch/run/interrupt.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <ctime>
 #include <string_view>
 
-#include "launch/exit_code.h"
+#include "launch/run/exit_code.h"
 
 namespace troupe::launch {
 

@@ -1,4 +1,4 @@
-#include "launch/mpirun.h"
+#include "launch/run/under_mpi.h"
 
 #include <csignal>
 
@@ -6,10 +6,10 @@
 #include "actors/runtime/thread_scheduler.h"
 #include "engine/base/text.h"
 #include "engine/parallel/all_reduce.h"
-#include "launch/interrupt.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/conduct.h"
-#include "launch/run/housed.h"
+#include "launch/run/interrupt.h"
+#include "launch/run/rank_resources.h"
 #include "launch/run/role_table.h"
 #include "launch/run/settings.h"
 #include "transports/inproc/loopback.h"

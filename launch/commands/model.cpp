@@ -1,17 +1,12 @@
-#include "launch/model.h"
+#include "launch/commands/model.h"
 
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/commands/json_lines.h"
+#include "launch/run/settings.h"
 
 namespace troupe::launch {
-
-Result<engine::ops::Precision> precision_of(const std::string& dtype) {
-  if (dtype == "f32" || dtype == "float32") return engine::ops::Precision::f32;
-  if (dtype == "bf16" || dtype == "bfloat16") return engine::ops::Precision::bf16;
-  return fail(Errc::usage, cat("--dtype ", quote(dtype), ": f32 or bf16 is expected"));
-}
 
 Result<Model> Model::load(const ModelOptions& options) {
   Model model;

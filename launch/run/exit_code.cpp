@@ -1,4 +1,4 @@
-#include "launch/exit_code.h"
+#include "launch/run/exit_code.h"
 
 namespace troupe::launch {
 

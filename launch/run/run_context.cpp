@@ -1,10 +1,10 @@
-#include "launch/run/stage.h"
+#include "launch/run/run_context.h"
 
 #include "actors/runtime/run.h"
 #include "engine/base/text.h"
-#include "launch/exit_code.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
+#include "launch/run/exit_code.h"
 
 namespace troupe::launch {
 

@@ -1,4 +1,4 @@
-#include "launch/profile_options.h"
+#include "launch/commands/profile_options.h"
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
