@@ -1,5 +1,5 @@
-// Body: what a frame carries. In one process it is the message itself, moved and type-erased;
-// nothing is serialised. Between processes it is made of wire parts, by the fields() of its type
+// Body: the payload of a frame. Within a process it is the message itself, moved and type-erased,
+// without serialization. Between processes it is encoded by the fields() of its type
 // (transports/wire/codec.h).
 #pragma once
 
@@ -18,8 +18,8 @@ namespace troupe::transports {
 
 using wire::WireBody;
 
-/// A value of any type, or nothing. Copying a Body shares the value: only a transport that
-/// duplicates frames does that.
+/// A value of any type, or nothing. A copy shares the value; only a transport that duplicates
+/// frames copies bodies.
 class Body {
  public:
   Body() = default;
@@ -32,28 +32,27 @@ class Body {
     return body;
   }
 
-  /// What came from another process; it is decoded, and checked, when it is taken. `what` begins
-  /// the sentence of an error
-  /// ("the reply to generate").
+  /// A body received from another process; take() decodes and checks it. `what` starts the message
+  /// of an error ("the reply to generate").
   static Body of_wire(WireBody parts, std::string what) {
     Body body;
     body.wire_ = std::make_shared<const Wire>(Wire{std::move(parts), std::move(what)});
     return body;
   }
 
-  /// The wire form; its parts share this body's value. A type without fields() is a Bug; a text
-  /// that is not UTF-8 is a Failure(bad_input).
+  /// The wire form; its parts share this body's value. Throws Bug for a type without fields() and
+  /// Failure(bad_input) for a string that is not UTF-8.
   WireBody to_wire() const {
     if (wire_) return wire_->parts;
     if (!type_) return {};
     if (!type_->encode)
       throw Bug(cat("a value of type ", type_->id->name(),
-                    " has no fields(): it cannot leave its process"));
+                    " has no fields(): it cannot be sent to another process"));
     return type_->encode(value_);
   }
 
   bool empty() const { return !value_ && (!wire_ || wire_->parts.header.empty()); }
-  /// True for a body made from a T in this process.
+  /// True for a body that was created from a T in this process.
   template <class T>
   bool holds() const {
     return type_ && *type_->id == typeid(T);
@@ -61,12 +60,12 @@ class Body {
   /// False for a value that can only be moved: a frame with it cannot be duplicated.
   bool copyable() const { return !type_ || type_->copyable; }
 
-  /// The value, leaving this body empty. Moved when nobody shares it, copied when a duplicate of
-  /// the frame does. Errc::bad_input for a body from another process that is not exactly a T.
+  /// Takes the value, leaving this body empty. Moves it, or copies it when a duplicate of the frame
+  /// shares it. Errc::bad_input for a body from another process that is not exactly a T.
   template <class T>
   Result<T> try_take() {
     if (wire_) return decoded<T>();
-    check(holds<T>(), "a body was opened as another type than it was made from");
+    check(holds<T>(), "a body was taken as a different type than it was created from");
     auto value = std::static_pointer_cast<T>(std::move(value_));
     type_ = nullptr;
     if constexpr (std::is_copy_constructible_v<T>) {
@@ -74,16 +73,16 @@ class Body {
     }
     return std::move(*value);
   }
-  /// The same, or Failure.
+  /// try_take() that throws Failure.
   template <class T>
   T take() {
     return value_or_throw(try_take<T>());
   }
 
-  /// The value of a body made in this process, for looking only.
+  /// The value of a body created in this process, which keeps it.
   template <class T>
   const T& peek() const {
-    check(holds<T>(), "a body was looked at as another type than it was made from");
+    check(holds<T>(), "a body was read as a different type than it was created from");
     return *static_cast<const T*>(value_.get());
   }
 
@@ -122,7 +121,7 @@ class Body {
       }
     } else {
       throw Bug(cat(from->what, ": a value of type ", typeid(T).name(),
-                    " has no fields(): it cannot come from another process"));
+                    " has no fields(): it cannot be received from another process"));
     }
   }
 

@@ -1,6 +1,6 @@
-// The message port: frames between nodes. Implementations: inproc/loopback (trivial),
-// inproc/simulated (hostile). A transport may lose, delay, reorder or repeat frames; what is above
-// it copes by deadlines, ids and duplicate windows.
+// Transport: the port that sends frames between nodes. Implementations: inproc/loopback (one
+// process), inproc/simulated_transport (fault injection), zmq (processes). A transport may lose,
+// delay, reorder or repeat frames; deadlines, ids and duplicate windows above it handle that.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace troupe::transports {
 
-/// A mailbox: an actor on a node. An empty actor is the node itself (where replies go).
+/// Address of an actor's mailbox on a node. An empty actor is the node itself, which receives
+/// replies.
 struct Address {
   std::string node, actor;
   bool operator==(const Address&) const = default;
@@ -22,15 +23,15 @@ std::string to_string(const Address& address);
 
 enum class Kind { request, reply, error };
 
-/// One message. `id` is the asker's, unique over all incarnations of its node; an answer repeats
+/// One message. The asker chooses `id`, unique over all incarnations of its node; a reply repeats
 /// it.
 struct Frame {
   Address to, from;
   std::uint64_t id = 0;
   Kind kind = Kind::request;
-  std::string type;  ///< the message's name ("generate"); an answer repeats it
+  std::string type;  ///< the message's name ("generate"); a reply repeats it
   Body body;         ///< request: the message; reply: its Reply (empty for void); error: an Error
-  std::int64_t began = 0, ended = 0;  ///< of the handler, steady clock, nanoseconds; answers only
+  std::int64_t began = 0, ended = 0;  ///< the handler's times, steady clock, ns; replies only
 };
 
 using Receiver = std::function<void(Frame)>;
@@ -38,13 +39,14 @@ using Receiver = std::function<void(Frame)>;
 class Transport {
  public:
   virtual ~Transport() = default;
-  /// From now on frames to `node` go to `receive`, on any thread. Returns the node's incarnation:
-  /// higher at each attach of the same transport. A name that is attached already is a Bug.
+  /// Delivers frames to `node` to `receive`, on any thread, from now on. Returns the node's
+  /// incarnation, which increases with each attach() of the same transport. Throws Bug for a name
+  /// that is already attached.
   virtual std::uint64_t attach(const std::string& node, Receiver receive) = 0;
-  /// After it returns, `receive` is not called any more. Not to be called from inside `receive`.
+  /// After it returns, `receive` is no longer called. Must not be called from inside `receive`.
   virtual void detach(const std::string& node) = 0;
-  /// Never blocks. Success promises nothing; Errc::closed says that the node is known not to be
-  /// there.
+  /// Never blocks. Success does not guarantee delivery; Errc::closed means that the node is known
+  /// to be absent.
   virtual Result<> send(Frame frame) = 0;
 };
 

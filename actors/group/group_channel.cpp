@@ -102,7 +102,7 @@ std::optional<GroupCall> GroupChannel::next() {
     own_->broadcast_idle(bytes_of(size), 0, waiting);
     const auto [actor, type, header, parts] = size[0];
     if (actor == 0) return std::nullopt;
-    check(actor + type + header <= max_bytes && parts <= transports::wire::most_parts,
+    check(actor + type + header <= max_bytes && parts <= transports::wire::max_parts,
           "a message of the leader has a sane size");
     std::string names(actor + type + header, '\0');
     own_->broadcast(bytes_of(names), 0, waiting);

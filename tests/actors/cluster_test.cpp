@@ -145,7 +145,8 @@ TEST_P(OverZmq, AnAskOfAWorkerThatGoesEndsAtOnce) {
     const auto lost = co_await reply.try_get();
     EXPECT_EQ(lost.error().code, Errc::closed);
     EXPECT_EQ(lost.error().what,
-              "'double' of one/worker will not be answered: node 'one' is gone: it left");
+              "'double' of one/worker will not be answered: node 'one' is gone: it closed the "
+              "connection");
     go.set_value();
   };
   run(cluster.controller, story());

@@ -5,7 +5,7 @@
 
 #include "actors/runtime/virtual_scheduler.h"
 #include "tests/actors/messages.h"
-#include "transports/inproc/simulated.h"
+#include "transports/inproc/simulated_transport.h"
 
 namespace troupe::actors {
 namespace {
@@ -20,7 +20,7 @@ struct World {
           scheduler.later(delay, std::move(job));
         }) {}
   VirtualScheduler scheduler;
-  transports::Simulated network;
+  transports::SimulatedTransport network;
   Node home{"home", scheduler, network};
   Node away{"away", scheduler, network};
 };
@@ -64,7 +64,7 @@ TEST(Simulation, ADeadNodeEndsInATimeout) {
 }
 
 TEST(Simulation, RepeatedFramesAreHandledOnceAndAnsweredOnce) {
-  World world(3, {.most_delay = milliseconds(5), .repeat = 1});
+  World world(3, {.max_delay = milliseconds(5), .repeat = 1});
   auto adder = adder_away(world);
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(run(world.home, add(adder, i, i, seconds(30))).value(), 2 * i);
@@ -77,7 +77,7 @@ TEST(Simulation, RepeatedFramesAreHandledOnceAndAnsweredOnce) {
 std::string trace(std::uint64_t seed) {
   World world(
       seed,
-      {.least_delay = milliseconds(1), .most_delay = milliseconds(50), .loss = 0.2, .repeat = 0.2});
+      {.min_delay = milliseconds(1), .max_delay = milliseconds(50), .loss = 0.2, .repeat = 0.2});
   auto adder = adder_away(world);
   std::vector<std::shared_ptr<RunningTask<Result<int>>>> all;
   for (int i = 0; i < 40; ++i) all.push_back(start(world.home, add(adder, i, 1000, seconds(2))));

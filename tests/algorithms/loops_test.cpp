@@ -47,7 +47,7 @@ std::vector<std::string> grpo_over_threads(int rollouts, std::size_t pieces = 1)
 
 std::vector<std::string> grpo_over_simulation(std::uint64_t seed, transports::Faults faults) {
   actors::VirtualScheduler scheduler(seed);
-  transports::Simulated network(
+  transports::SimulatedTransport network(
       seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
   Stage stage(scheduler, network, 2);
   auto data = prompts();
@@ -59,7 +59,7 @@ TEST(Loops, GrpoOverTheSimulatorKeepsTheJournalThatRealThreadsKeep) {
   const auto threads = grpo_over_threads(2);
   ASSERT_THAT(threads, testing::Contains(StartsWith("step 6 loss=")));
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const transports::Faults faults{.most_delay = std::chrono::milliseconds(50), .repeat = 0.3};
+    const transports::Faults faults{.max_delay = std::chrono::milliseconds(50), .repeat = 0.3};
     EXPECT_EQ(grpo_over_simulation(seed, faults), threads) << "seed " << seed;
   }
 }

@@ -46,7 +46,7 @@ Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_c
 
 std::vector<std::string> over_simulation(std::uint64_t seed, transports::Faults faults) {
   actors::VirtualScheduler scheduler(seed);
-  transports::Simulated network(
+  transports::SimulatedTransport network(
       seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
   Stage stage(scheduler, network, 2);
   stage.cluster.critic = stage.home.ref(
@@ -61,7 +61,7 @@ TEST(PpoLoop, OverTheSimulatorKeepsTheJournalThatRealThreadsKeep) {
   const auto threads = over_threads(2).lines;
   ASSERT_THAT(threads, testing::Contains(StartsWith("step 6 loss=")));
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    const transports::Faults faults{.most_delay = std::chrono::milliseconds(50), .repeat = 0.3};
+    const transports::Faults faults{.max_delay = std::chrono::milliseconds(50), .repeat = 0.3};
     EXPECT_EQ(over_simulation(seed, faults), threads) << "seed " << seed;
   }
 }

@@ -169,7 +169,7 @@ TEST(PreferenceLoops, KtoMeasuresItsKlOnOtherAnswersAndReportsTheMargin) {
 TEST(PreferenceLoops, KtoOverTheSimulatorKeepsTheJournalThatOneThreadKeeps) {
   const auto over = [](transports::Faults faults, std::uint64_t seed) {
     actors::VirtualScheduler scheduler(seed);
-    transports::Simulated network(
+    transports::SimulatedTransport network(
         seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
     Stage stage(scheduler, network, 1);
     auto data = answers();
@@ -178,7 +178,7 @@ TEST(PreferenceLoops, KtoOverTheSimulatorKeepsTheJournalThatOneThreadKeeps) {
   };
   const auto calm = over({}, 0);
   for (std::uint64_t seed = 1; seed < 10; ++seed)
-    EXPECT_EQ(over({.most_delay = std::chrono::milliseconds(50), .repeat = 0.3}, seed), calm)
+    EXPECT_EQ(over({.max_delay = std::chrono::milliseconds(50), .repeat = 0.3}, seed), calm)
         << "seed " << seed;
 }
 

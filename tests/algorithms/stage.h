@@ -11,7 +11,7 @@
 #include "engine/data/loader/loader.h"
 #include "tests/algorithms/fakes.h"
 #include "transports/inproc/loopback.h"
-#include "transports/inproc/simulated.h"
+#include "transports/inproc/simulated_transport.h"
 
 namespace troupe::algorithms {
 

@@ -148,7 +148,7 @@ int main(int count, char** arguments) {
   transports::mpi::die_with_mpirun();
   const std::string scenario = count > 1 ? arguments[1] : "";
   transports::mpi::MpiOptions options;
-  if (scenario == "blocks") options.largest_block = 1009;  // a prime: blocks end inside of values
+  if (scenario == "blocks") options.max_block_bytes = 1009;  // a prime: blocks end inside of values
   if (scenario == "late") options.deadline = std::chrono::milliseconds(300);
   auto world = transports::mpi::mpi_world(options);
   if (!world) return said(false, world.error().what);

@@ -44,7 +44,7 @@ case $scenario in
   aborted) expected='rank 1 ended: the disk is full' ;;
   mistaken) expected='rank 1 ended: .*two and two make five' ;;
   thrown) expected='rank 1 ended: the disk is gone' ;;
-  late) expected="rank [0-9]* ended: 'gradients of step 7': waited 0.3 s in vain for the other ranks" ;;
+  late) expected="rank [0-9]* ended: 'gradients of step 7': timed out after 0.3 s of waiting for the other ranks" ;;
   orphaned) ((code == 137)) || wrong "mpirun ended with $code" ;;
   *) wrong "no scenario $scenario" ;;
 esac

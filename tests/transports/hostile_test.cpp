@@ -101,7 +101,7 @@ TEST_F(Hostile, ASecondConnectionOfAKeyIsRefusedWhileTheFirstLivesAndAfter) {
   Raw twin(star, "", &star.keys["one"]);
   twin.hello(2);
   twin.say_message(frame("one", "hub"));
-  twin.say_message(wire::encode_control({Control::Kind::beat, 2, 0, 0}));
+  twin.say_message(wire::encode_control({Control::Kind::heartbeat, 2, 0, 0}));
   EXPECT_TRUE(counted(Refusal::second_connection, 3));
   one->say_message(wire::encode_control({Control::Kind::bye, 1, 0, 0}));
   star.hub_events.wait_for(2);
@@ -153,8 +153,8 @@ TEST_F(Hostile, ABundleIsTakenApartAndADamagedOneRefused) {
 struct Narrow : Hostile {
   static LinkOptions limits() {
     LinkOptions link;
-    link.most_bytes = 10000;
-    link.most_header = 2000;
+    link.max_bytes = 10000;
+    link.max_header_bytes = 2000;
     return link;
   }
   Narrow() : Hostile(limits()) {}
@@ -165,7 +165,7 @@ TEST_F(Narrow, OversizedMessagesAreRefused) {
   EXPECT_TRUE(counted(Refusal::oversized, 1));
   one->say({"x", std::string(6000, 'x'), std::string(6000, 'x')});
   EXPECT_TRUE(counted(Refusal::oversized, 2));
-  one->say(std::vector<std::string>(wire::most_parts + 10, ""));
+  one->say(std::vector<std::string>(wire::max_parts + 10, ""));
   EXPECT_TRUE(counted(Refusal::oversized, 3));
   one->say_message(frame("one", "hub"));
   star.at_hub.wait_for(1);
@@ -199,7 +199,7 @@ TEST_F(Hostile, ThousandsOfRandomMessagesDoNotDisturbTheOthers) {
     for (std::uint64_t n = 1 + random() % 4; n > 0; --n)
       header[random() % header.size()] = static_cast<char>(random());
     if (random() % 4 == 0) header.resize(random() % header.size());
-    if (header.size() < 3 || header[1] == 1) continue;  // what could be a true goodbye
+    if (header.size() < 3 || header[1] == 1) continue;  // what could be a true send_bye
     one->say({header, std::string(random() % 5000, 'x')});
     if (i % 30 != 0) continue;
     ++sent;
@@ -221,7 +221,7 @@ TEST(HostileHub, APeerThatFallsSilentIsLostWithinSeconds) {
   star.hub->open();
   Raw one(star, "", &star.keys["one"]);
   one.hello();
-  EXPECT_EQ(star.hub_events.wait_for(2)[1].why, "nothing was heard of it for 0.3 s");
+  EXPECT_EQ(star.hub_events.wait_for(2)[1].why, "it sent no message or heartbeat for 0.3 s");
 }
 
 TEST(HostileHub, APeerWhoseConnectionEndsIsLostAtOnce) {
@@ -234,7 +234,7 @@ TEST(HostileHub, APeerWhoseConnectionEndsIsLostAtOnce) {
   one.reset();
   const PeerEvent lost = star.hub_events.wait_for(2)[1];
   EXPECT_EQ(lost.node, "one");
-  EXPECT_EQ(lost.why, "its connection ended: the process has died or was stopped");
+  EXPECT_EQ(lost.why, "its connection ended: the process died or was stopped");
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(3));
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "transports/inproc/loopback.h"
-#include "transports/inproc/simulated.h"
+#include "transports/inproc/simulated_transport.h"
 
 namespace troupe::transports {
 namespace {
@@ -81,35 +81,35 @@ struct Hostile {
   }
   std::multimap<std::chrono::nanoseconds, std::function<void()>> jobs;
   std::vector<std::uint64_t> seen;
-  Simulated network;
+  SimulatedTransport network;
 };
 
-TEST(Simulated, WithoutFaultsItIsALoopback) {
+TEST(SimulatedTransport, WithoutFaultsItIsALoopback) {
   Hostile hostile({});
   EXPECT_EQ(hostile.send(5), (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
 }
 
-TEST(Simulated, FramesAreLostAtTheRateAskedFor) {
+TEST(SimulatedTransport, FramesAreLostAtTheRateAskedFor) {
   Hostile hostile({.loss = 0.25});
   const auto seen = hostile.send(4000).size();
   EXPECT_NEAR(static_cast<double>(seen), 3000, 150);
   EXPECT_EQ(hostile.network.counts().lost + seen, 4000u);
 }
 
-TEST(Simulated, FramesAreRepeatedAndReordered) {
-  Hostile hostile({.most_delay = std::chrono::milliseconds(10), .repeat = 0.5});
+TEST(SimulatedTransport, FramesAreRepeatedAndReordered) {
+  Hostile hostile({.max_delay = std::chrono::milliseconds(10), .repeat = 0.5});
   const auto seen = hostile.send(1000);
   EXPECT_NEAR(static_cast<double>(seen.size()), 1500, 75);
   EXPECT_FALSE(std::is_sorted(seen.begin(), seen.end()));
 }
 
-TEST(Simulated, TheSeedDecides) {
-  const Faults faults{.most_delay = std::chrono::milliseconds(10), .loss = 0.3, .repeat = 0.3};
+TEST(SimulatedTransport, TheSeedDecides) {
+  const Faults faults{.max_delay = std::chrono::milliseconds(10), .loss = 0.3, .repeat = 0.3};
   EXPECT_EQ(Hostile(faults, 7).send(100), Hostile(faults, 7).send(100));
   EXPECT_NE(Hostile(faults, 7).send(100), Hostile(faults, 8).send(100));
 }
 
-TEST(Simulated, TheDeadNeitherHearNorAreHeard) {
+TEST(SimulatedTransport, TheDeadNeitherHearNorAreHeard) {
   Hostile hostile({});
   hostile.network.kill("b");
   EXPECT_TRUE(hostile.send(3).empty());
@@ -118,7 +118,7 @@ TEST(Simulated, TheDeadNeitherHearNorAreHeard) {
   EXPECT_TRUE(other.send(3).empty());
 }
 
-TEST(Simulated, WhatOnlyMovesIsNeverRepeated) {
+TEST(SimulatedTransport, WhatOnlyMovesIsNeverRepeated) {
   Hostile hostile({.repeat = 1});
   Frame frame{{"b", ""}, {"a", ""}, 9, Kind::request, "note", Body::of(std::make_unique<int>(1))};
   ASSERT_TRUE(hostile.network.send(std::move(frame)));

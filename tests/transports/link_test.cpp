@@ -34,9 +34,10 @@ TEST(Link, RequestsBeyondTheWindowAreRefusedUntilThePeerHasConsumed) {
   const Result<> refused = link.offer(ask(4), bytes(10));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::full);
-  EXPECT_EQ(refused.error().what,
-            "node 'peer' has 3 messages of 30 bytes to take yet; it grants 3 and 1000 bytes; ask "
-            "it less at once");
+  EXPECT_EQ(
+      refused.error().what,
+      "node 'peer' has 3 unconsumed messages of 30 bytes; its window is 3 messages and 1000 bytes; "
+      "send fewer requests at a time");
   while (link.next()) {
   }
   EXPECT_TRUE(link.consumed({1, 10}));
@@ -100,13 +101,15 @@ TEST(Link, ALostPeerLeavesAnErrorForEveryAskItOwes) {
   Joined link({8, 1000});
   for (std::uint64_t id : {1, 2, 3}) ASSERT_TRUE(link.offer(ask(id), bytes(10)));
   link.answered(2);
-  std::vector<Frame> errors = link.lose("it left");
+  std::vector<Frame> errors = link.lose("it closed the connection");
   ASSERT_EQ(errors.size(), 2u);
   EXPECT_EQ(errors[1].id, 3u);
   EXPECT_EQ(errors[1].to, (Address{"me", ""}));
   const Error error = errors[1].body.take<Error>();
   EXPECT_EQ(error.code, Errc::closed);
-  EXPECT_EQ(error.what, "'note' of peer/actor will not be answered: node 'peer' is gone: it left");
+  EXPECT_EQ(
+      error.what,
+      "'note' of peer/actor will not be answered: node 'peer' is gone: it closed the connection");
   EXPECT_TRUE(link.lose("again").empty());
   EXPECT_EQ(link.offer(ask(4), bytes(1)).error().code, Errc::closed);
 }

@@ -47,7 +47,7 @@ class RandomValue {
   }
   template <wire::Number T>
   void fill(std::vector<T>& into) {
-    into.resize(below(8) == 0 ? wire::inline_bytes / sizeof(T) + below(100) : below(size_ + 1));
+    into.resize(below(8) == 0 ? wire::max_inline_bytes / sizeof(T) + below(100) : below(size_ + 1));
     for (auto& value : into) fill(value);
   }
   template <class T>

@@ -187,15 +187,15 @@ TEST(Wire, LengthsTypesTextsDepthAndPartsAreChecked) {
               testing::HasSubstr("one of 1 parts, found part 1"));
   EXPECT_THAT(with([](WireBody& b) { b.header[2] = 7; }),
               testing::HasSubstr("an array of f32, found u64"));
-  EXPECT_THAT(with([](WireBody& b) { b.header[2] = 100; }), testing::HasSubstr("an unknown kind"));
+  EXPECT_THAT(with([](WireBody& b) { b.header[2] = 100; }), testing::HasSubstr("an unknown dtype"));
   EXPECT_THAT(with([](WireBody& b) { b.header += "\x01"; }),
-              testing::HasSubstr("expected the end, found 1 bytes more"));
+              testing::HasSubstr("expected the end, found 1 more bytes"));
   EXPECT_THAT(with([](WireBody& b) { b.parts.push_back(b.parts[0]); }),
-              testing::HasSubstr("part 1 of 2 left over"));
+              testing::HasSubstr("part 1 of 2 unused"));
   EXPECT_THAT(refusal<std::vector<float>>(WireBody{"\xd5\x09\x01\x02", {}}),
               testing::HasSubstr("2 bytes, which are no whole number"));
   EXPECT_THAT(refusal<std::vector<float>>(WireBody{std::string("\xc7\x00\x03", 3), {}}),
-              testing::HasSubstr("found an array of kind 3"));
+              testing::HasSubstr("found an array of dtype 3"));
   EXPECT_THAT(refusal<std::string>(WireBody{"\xa3"
                                             "a\xff"
                                             "b",
@@ -206,19 +206,19 @@ TEST(Wire, LengthsTypesTextsDepthAndPartsAreChecked) {
                                             {}}),
               testing::HasSubstr("that end too early"));
   EXPECT_THAT(refusal<Json>(WireBody{std::string(100, '\x91'), {}}),
-              testing::HasSubstr("nested at most 64 deep"));
+              testing::HasSubstr("nested at most 64 levels deep"));
   EXPECT_THAT(refusal<Json>(WireBody{"\x82\xa1"
                                      "k\xc0\xa1"
                                      "k\xc0",
                                      {}}),
-              testing::HasSubstr("each key once, found \"k\" again"));
+              testing::HasSubstr("unique keys, found a second \"k\""));
   EXPECT_THAT(
       refusal<std::vector<std::string>>(WireBody{std::string("\xdd\xff\xff\xff\xff", 5), {}}),
-      testing::HasSubstr("at most 0 elements in the 0 bytes that are left, found 4294967295"));
+      testing::HasSubstr("at most 0 elements in the 0 remaining bytes, found 4294967295"));
   EXPECT_THAT(refusal<Errc>(WireBody{"\x0b", {}}),
               testing::HasSubstr("an integer from 0 to 10, found the number 11"));
   EXPECT_THAT(refusal<std::optional<int>>(WireBody{"\x92\x01\x02", {}}),
-              testing::HasSubstr("a value or none, found 2 values"));
+              testing::HasSubstr("at most one value, found 2 values"));
 }
 
 TEST(Wire, AnErrorTravelsWithItsKind) {

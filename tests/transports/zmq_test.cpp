@@ -84,8 +84,9 @@ TEST_P(Zmq, WhatIsQueuedIsSentBeforeClosing) {
   const PeerEvent left = star.hub_events.wait_for(3)[2];
   EXPECT_EQ(left.node, "one");
   EXPECT_EQ(left.what, PeerEvent::What::lost);
-  EXPECT_EQ(left.why, "it left");
-  EXPECT_EQ(star.hub->send(frame("hub", "one", 1)).error().what, "node 'one' is gone: it left");
+  EXPECT_EQ(left.why, "it closed the connection");
+  EXPECT_EQ(star.hub->send(frame("hub", "one", 1)).error().what,
+            "node 'one' is gone: it closed the connection");
 }
 
 TEST_P(Zmq, AnAskOfAPeerThatLeavesIsAnsweredWithAnError) {
@@ -101,8 +102,8 @@ TEST_P(Zmq, AnAskOfAPeerThatLeavesIsAnsweredWithAnError) {
 }
 
 TEST_P(Zmq, AnAnswerThatCannotBeSentBecomesTheErrorThatSaysSo) {
-  options.link.most_bytes = 100000;
-  options.link.most_header = 2000;
+  options.link.max_bytes = 100000;
+  options.link.max_header_bytes = 2000;
   Star star(options);
   star.join();
   EXPECT_EQ(star.hub->send(frame("hub", "one", 50000)).error().code, Errc::bad_input);
@@ -113,7 +114,7 @@ TEST_P(Zmq, AnAnswerThatCannotBeSentBecomesTheErrorThatSaysSo) {
   Frame error = star.at_hub.wait_for(1)[0];
   EXPECT_EQ(error.kind, Kind::error);
   EXPECT_THAT(error.body.take<Error>().what,
-              testing::HasSubstr("the answer cannot be sent: 'note' has 200"));
+              testing::HasSubstr("cannot send the reply: 'note' has 200"));
 }
 
 TEST_P(Zmq, AWrongKeyIsRefusedOnBothSidesOfTheHandshake) {
@@ -126,7 +127,7 @@ TEST_P(Zmq, AWrongKeyIsRefusedOnBothSidesOfTheHandshake) {
   stranger->open();
   const PeerEvent refused = star.spoke_events.wait_for(1)[0];
   EXPECT_EQ(refused.what, PeerEvent::What::lost);
-  EXPECT_EQ(refused.why, "it does not know the key of this process");
+  EXPECT_EQ(refused.why, "it rejected the key of this process");
   EXPECT_TRUE(becomes([&] { return star.hub->refusals().count(Refusal::unknown_key) >= 1; }));
   star.hub_keys = new_keys();
   auto deceived = star.make_spoke("one", star.keys["one"]);

@@ -1,5 +1,5 @@
-// Loopback: the trivial transport. Frames between the nodes of one process arrive at once, once and
-// in order.
+// Loopback: the transport between the nodes of one process. Frames arrive immediately, exactly once
+// and in order.
 #pragma once
 
 #include <map>
@@ -13,11 +13,11 @@ class Loopback final : public Transport {
  public:
   std::uint64_t attach(const std::string& node, Receiver receive) override;
   void detach(const std::string& node) override;
-  /// Calls the receiver in the caller's thread; the receiver only queues.
+  /// Calls the receiver on the caller's thread; the receiver only queues the frame.
   Result<> send(Frame frame) override;
 
  private:
-  std::shared_mutex mutex_;  // shared by senders; detach() waits for them
+  std::shared_mutex mutex_;  // senders hold it shared; detach() waits for them
   std::map<std::string, Receiver> receivers_;
   std::uint64_t incarnations_ = 0;
 };

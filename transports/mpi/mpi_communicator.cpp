@@ -1,14 +1,14 @@
-// The Communicator port over MPI's non-blocking collectives.
+// MpiCommunicator: the Communicator port over MPI's non-blocking collectives.
+#include "transports/mpi/mpi_communicator.h"
 #include <algorithm>
 
 #include "engine/base/check.h"
-#include "transports/mpi/mpi_communicator.h"
 #include "transports/mpi/mpi_session.h"
 
 namespace troupe::transports::mpi {
 namespace {
 
-/// `bytes` bytes as one element of which the next one stands `stride` bytes further.
+/// MPI datatype of a block of `bytes` bytes, repeated every `stride` bytes.
 class Block {
  public:
   Block(std::size_t bytes, std::size_t stride) {
@@ -42,21 +42,22 @@ class MpiCommunicator final : public engine::parallel::Communicator {
   int size() const override { return size_; }
 
   void broadcast(std::span<std::byte> data, int root, std::string_view what) override {
-    spread(data, root, what, false);
+    broadcast_blocks(data, root, what, false);
   }
   void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) override {
-    spread(data, root, what, true);
+    broadcast_blocks(data, root, what, true);
   }
 
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   std::string_view what) override {
-    check(all.size() == mine.size() * size_, "all_gather: `all` holds one block of every rank");
+    check(all.size() == mine.size() * size_, "all_gather: `all` holds one block per rank");
     in_blocks(mine.size(), [&](std::size_t begin, std::size_t n) {
       const Block from_each(n, mine.size());
       MPI_Request request;
-      session_->must(MPI_Iallgather(mine.data() + begin, static_cast<int>(n), MPI_BYTE,
-                                    all.data() + begin, 1, from_each.type(), group_, &request),
-                     what);
+      session_->check_success(
+          MPI_Iallgather(mine.data() + begin, static_cast<int>(n), MPI_BYTE, all.data() + begin, 1,
+                         from_each.type(), group_, &request),
+          what);
       session_->wait(request, n * size_, what);
     });
   }
@@ -65,48 +66,49 @@ class MpiCommunicator final : public engine::parallel::Communicator {
                   std::string_view what) override {
     const std::size_t block = mine.size() / size_;
     check(theirs.size() == mine.size() && block * size_ == mine.size(),
-          "all_to_all: one equal block for every rank");
+          "all_to_all: expected one block of equal size per rank");
     in_blocks(block, [&](std::size_t begin, std::size_t n) {
       const Block part(n, block);
       MPI_Request request;
-      session_->must(MPI_Ialltoall(mine.data() + begin, 1, part.type(), theirs.data() + begin, 1,
-                                   part.type(), group_, &request),
-                     what);
+      session_->check_success(
+          MPI_Ialltoall(mine.data() + begin, 1, part.type(), theirs.data() + begin, 1, part.type(),
+                        group_, &request),
+          what);
       session_->wait(request, n * size_, what);
     });
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
     constexpr auto what = "splitting the group";
-    check(color >= 0, "a split's colours are not negative");
+    check(color >= 0, "split: the color must not be negative");
     MPI_Request request;
-    session_->must(MPI_Ibarrier(group_, &request), what);
-    session_->wait(request, 0, what);  // with a deadline, which MPI_Comm_split has not
+    session_->check_success(MPI_Ibarrier(group_, &request), what);
+    session_->wait(request, 0, what);  // MPI_Comm_split itself has no deadline
     MPI_Comm part;
-    session_->must(MPI_Comm_split(group_, color, key, &part), what);
+    session_->check_success(MPI_Comm_split(group_, color, key, &part), what);
     return std::make_unique<MpiCommunicator>(session_, part);
   }
 
-  void abort(std::string_view why) noexcept override { session_->end(why); }
+  void abort(std::string_view why) noexcept override { session_->abort(why); }
 
  private:
-  void spread(std::span<std::byte> data, int root, std::string_view what, bool idle) {
+  void broadcast_blocks(std::span<std::byte> data, int root, std::string_view what, bool idle) {
     check(root >= 0 && root < size_, "the root of a broadcast is a rank of the group");
     in_blocks(data.size(), [&](std::size_t begin, std::size_t n) {
       MPI_Request request;
-      session_->must(
+      session_->check_success(
           MPI_Ibcast(data.data() + begin, static_cast<int>(n), MPI_BYTE, root, group_, &request),
           what);
       session_->wait(request, n, what, idle && begin == 0);
     });
   }
 
-  /// Calls work(begin, length) for the parts of `bytes`; once for none, so that every collective is
-  /// a meeting.
+  /// Calls work(begin, length) for each block of `bytes` bytes, and once for 0 bytes, so that every
+  /// collective synchronizes the ranks.
   template <class Work>
   void in_blocks(std::size_t bytes, const Work& work) const {
-    for (std::size_t begin = 0; begin == 0 || begin < bytes; begin += session_->largest_block())
-      work(begin, std::min(bytes - begin, session_->largest_block()));
+    for (std::size_t begin = 0; begin == 0 || begin < bytes; begin += session_->max_block_bytes())
+      work(begin, std::min(bytes - begin, session_->max_block_bytes()));
   }
 
   std::shared_ptr<Session> session_;

@@ -1,4 +1,4 @@
-// The one symbol of libtroupe_mpi.so.
+// Entry point of libtroupe_mpi.so, which implements the Communicator port over MPI.
 #pragma once
 
 #include "transports/mpi/mpi_world.h"

@@ -16,16 +16,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto shortest_nap = 50us, longest_nap = 2000us;
+constexpr auto min_sleep = 50us, max_sleep = 2000us;
 
-/// The time of a small message between ranks that share cores, and of a long one at half a gigabyte
-/// a second.
-Clock::duration spinning_for(std::size_t bytes) {
+/// Expected time of a transfer: a small message between ranks that share cores, plus 0.5 GB/s.
+Clock::duration spin_time(std::size_t bytes) {
   return 100us + std::chrono::nanoseconds(2 * bytes);
 }
 
-/// What OpenMPI needs to run with more ranks than cores and in a container, where a process may not
-/// read another's memory. Whoever sets one of them before has the last word.
+/// Sets what Open MPI needs with more ranks than cores, and in a container, where a process may not
+/// read another's memory. Variables that are already set are kept.
 void set_defaults() {
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
@@ -43,7 +42,8 @@ std::string text_of(int code) {
 Result<std::shared_ptr<Session>> Session::start(MpiOptions options) {
   int before = 0;
   MPI_Initialized(&before);
-  if (before) return fail(Errc::usage, "MPI starts once in a process, and it was started before");
+  if (before)
+    return fail(Errc::usage, "MPI can be started once per process and was already started");
   set_defaults();
   int provided = MPI_THREAD_SINGLE;
   if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
@@ -53,7 +53,7 @@ Result<std::shared_ptr<Session>> Session::start(MpiOptions options) {
     MPI_Finalize();
     return fail(
         Errc::unsupported,
-        "this MPI was built without threads (MPI_THREAD_SERIALIZED is needed): install another");
+        "this MPI was built without thread support; install one with MPI_THREAD_SERIALIZED");
   }
   return std::shared_ptr<Session>(new Session(std::move(options)));
 }
@@ -65,38 +65,38 @@ Session::Session(MpiOptions options)
 }
 
 Session::~Session() {
-  if (std::uncaught_exceptions() > exceptions_) end("an exception left the work of the group");
+  if (std::uncaught_exceptions() > exceptions_) abort("an exception ended this rank's work");
   MPI_Request request;
-  must(MPI_Ibarrier(MPI_COMM_WORLD, &request), "leaving the group");
+  check_success(MPI_Ibarrier(MPI_COMM_WORLD, &request), "leaving the group");
   wait(request, 0, "leaving the group");
   MPI_Finalize();
 }
 
 void Session::wait(MPI_Request request, std::size_t bytes, std::string_view what, bool idle) const {
   const auto begin = Clock::now();
-  const auto spinning = spinning_for(bytes);
+  const auto spin = spin_time(bytes);
   for (;;) {
     int done = 0;
-    must(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    check_success(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
     if (done) return;
     const auto waited = Clock::now() - begin;
     if (!idle && waited > options_.deadline)
-      end(cat("'", what, "': waited ", to_text(std::chrono::duration<double>(waited).count(), 1),
-              " s in vain for the other ranks"));
-    if (!idle && waited < spinning)
+      abort(cat("'", what, "': timed out after ",
+                to_text(std::chrono::duration<double>(waited).count(), 1),
+                " s of waiting for the other ranks"));
+    if (!idle && waited < spin)
       sched_yield();
     else
-      std::this_thread::sleep_for(
-          std::clamp<Clock::duration>(waited / 8, shortest_nap, longest_nap));
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 8, min_sleep, max_sleep));
   }
 }
 
-void Session::must(int code, std::string_view what) const {
-  if (code != MPI_SUCCESS) end(cat("'", what, "': MPI: ", text_of(code)));
+void Session::check_success(int code, std::string_view what) const {
+  if (code != MPI_SUCCESS) abort(cat("'", what, "': MPI: ", text_of(code)));
 }
 
-void Session::end(std::string_view why) const noexcept {
-  options_.last_words(cat("rank ", rank_, " ended: ", why));
+void Session::abort(std::string_view why) const noexcept {
+  options_.on_abort(cat("rank ", rank_, " ended: ", why));
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   std::abort();
 }

@@ -1,4 +1,4 @@
-// MPI from its start to its end, and how one waits in it.
+// Session: the lifetime of MPI in this process, and waiting for its requests.
 #pragma once
 
 #include <mpi.h>
@@ -10,31 +10,30 @@
 
 namespace troupe::transports::mpi {
 
-/// Shared by all communicators of the process; the last one ends MPI.
+/// Shared by all communicators of the process; the last one finalizes MPI.
 class Session {
  public:
   static Result<std::shared_ptr<Session>> start(MpiOptions options);
-  /// Waits for all ranks to come here. Ends the group instead when an exception is on its way
-  /// through.
+  /// Waits for all ranks. Aborts the group instead during stack unwinding.
   ~Session();
 
   int rank() const { return rank_; }
-  std::size_t largest_block() const { return options_.largest_block; }
-  /// Until the request is done, which moves `bytes` bytes at this rank. Spins as long as that
-  /// should take, since MPI moves them only when it is called (not when `idle`); then naps, longer
-  /// and longer: 50 us to 2 ms.
+  std::size_t max_block_bytes() const { return options_.max_block_bytes; }
+  /// Waits for a request that moves `bytes` bytes at this rank. Unless `idle`, spins first for the
+  /// time that the transfer should take, because MPI makes progress only inside its calls. Then
+  /// sleeps for increasing intervals of 50 us to 2 ms.
   void wait(MPI_Request request, std::size_t bytes, std::string_view what, bool idle = false) const;
-  /// Ends the group when an MPI call did not succeed.
-  void must(int code, std::string_view what) const;
-  /// Says why, and ends all processes of the group.
-  [[noreturn]] void end(std::string_view why) const noexcept;
+  /// Aborts the group when an MPI call failed.
+  void check_success(int code, std::string_view what) const;
+  /// Reports the reason and aborts all processes of the group.
+  [[noreturn]] void abort(std::string_view why) const noexcept;
 
  private:
   explicit Session(MpiOptions options);
 
   MpiOptions options_;
   int rank_ = 0;
-  int exceptions_;  // on their way when this was made
+  int exceptions_;  // uncaught when this was created
 };
 
 }  // namespace troupe::transports::mpi

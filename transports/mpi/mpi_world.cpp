@@ -40,21 +40,21 @@ int mpirun_rank() {
 void die_with_mpirun() {
   const auto parent = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(EXIT_FAILURE);  // it ended in between, and no signal will come
+  if (getppid() != parent) _exit(EXIT_FAILURE);  // the parent ended before prctl(): no signal comes
 }
 
 Result<std::unique_ptr<engine::parallel::Communicator>> mpi_world(MpiOptions options) {
   if (!under_mpirun())
-    return fail(Errc::usage,
-                "a group of several processes is started by mpirun (mpirun -n 4 troupe ...); this "
-                "process was not");
+    return fail(
+        Errc::usage,
+        "groups of several processes must be started by mpirun (mpirun -n 4 troupe ...); this "
+        "process was not");
   const auto symbol = load_from_module("libtroupe_mpi.so", start_symbol);
   if (!symbol)
-    return fail(
-        Errc::unsupported,
-        cat("mpirun started this program, but it was built without MPI or cannot load it (",
-            symbol.error().what,
-            "): install libopenmpi-dev, then configure and build again, or start without mpirun"));
+    return fail(Errc::unsupported,
+                cat("mpirun started this program, but it was built without MPI or cannot load it (",
+                    symbol.error().what,
+                    "); install libopenmpi-dev and rebuild, or start it without mpirun"));
   Result<std::unique_ptr<engine::parallel::Communicator>> world = fail(Errc::internal, "");
   reinterpret_cast<Start*> (*symbol)(std::move(options), world);
   return world;

@@ -1,5 +1,5 @@
-// The ranks that mpirun started, as a Communicator. MPI itself is behind libtroupe_mpi.so, which is
-// loaded only for that.
+// The ranks that mpirun started, as a Communicator. MPI is linked into libtroupe_mpi.so, which is
+// loaded only under mpirun.
 #pragma once
 
 #include <chrono>
@@ -14,31 +14,31 @@
 
 namespace troupe::transports::mpi {
 
-/// Whether mpirun started this process, and its place among those it started (1 and 0 when it did
-/// not). No MPI is needed for it.
+/// Whether mpirun started this process, and its size and rank (1 and 0 otherwise). Does not load
+/// MPI.
 bool under_mpirun();
 int mpirun_size();
 int mpirun_rank();
 
-/// From now on this process is killed when its parent (mpirun) ends, so that nobody stays behind.
-/// To be called first thing in main().
+/// Has the kernel kill this process when its parent (mpirun) ends, so that no rank outlives it.
+/// Call it at the start of main().
 void die_with_mpirun();
 
 struct MpiOptions {
-  /// The longest wait for the others in one collective (not of broadcast_idle, which only the end
-  /// of the group ends).
+  /// Maximum wait for the other ranks in one collective. Does not apply to broadcast_idle(), which
+  /// waits until the group ends.
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);
-  /// Longer messages travel in blocks of this many bytes: MPI counts in int.
-  std::size_t largest_block = std::size_t{1} << 30;
-  /// Receives why this rank ends the group, before it does.
-  std::function<void(std::string_view)> last_words = log_error;
+  /// Longer messages are sent in blocks of this size, because MPI counts are of type int.
+  std::size_t max_block_bytes = std::size_t{1} << 30;
+  /// Receives the reason before this rank aborts the group.
+  std::function<void(std::string_view)> on_abort = log_error;
 };
 
-/// All ranks of this mpirun; once a process. MPI ends when the last communicator (this one, or one
-/// split off) is destroyed, after all ranks have come to that point. MPI cannot wake a rank that
-/// waits, so abort(), a missed deadline and an error of MPI say why and end all processes of the
-/// group (MPI_Abort); they do not return. Errc::usage when mpirun did not start this process or it
-/// was called before; Errc::unsupported when this build has no MPI or it cannot start.
+/// All ranks of this mpirun; callable once per process. MPI is finalized when the last communicator
+/// (this one, or a split of it) is destroyed on every rank. MPI cannot wake a waiting rank, so
+/// abort(), a missed deadline and an MPI error report the reason and abort all processes of the
+/// group (MPI_Abort); they do not return. Errc::usage when mpirun did not start this process or on
+/// a second call; Errc::unsupported when this build has no MPI or MPI cannot start.
 Result<std::unique_ptr<engine::parallel::Communicator>> mpi_world(MpiOptions options = {});
 
 }  // namespace troupe::transports::mpi

@@ -1,7 +1,7 @@
-// The codec: any message, reply or settings struct to and from its wire form. A struct lists its
-// members in `fields(m)` (std::tie, found beside it) and travels as a list of them; numbers, bools,
-// texts, enumerations with words (engine/base/fields.h), optionals, pairs, vectors, Json, and
-// arrays of numbers (which become raw parts) are known. Nothing else is encodable.
+// The codec converts messages, replies and settings structs to and from their wire form. A struct
+// lists its members in `fields(m)` (std::tie, found by ADL) and is encoded as a list of them.
+// Encodable types: numbers, bools, strings, enumerations with names (engine/base/fields.h),
+// optionals, pairs, vectors, Json, and numeric arrays, which become raw parts.
 #pragma once
 
 #include <bit>
@@ -28,72 +28,74 @@ concept Struct = std::is_class_v<T> && requires(T& value) {
   { std::tuple_size<decltype(fields(value))>::value } -> std::convertible_to<std::size_t>;
 };
 
-/// How a T is written, read, and the fewest bytes of header that one takes. Not defined: not
-/// encodable.
+/// Writes and reads a T; `min_bytes` is the smallest size of one in the header. A type without a
+/// specialization is not encodable.
 template <class T>
-struct Form;
+struct Codec;
 
 template <class T>
 inline constexpr bool encodable = requires(const T& value, Writer& writer) {
-  Form<T>::write(value, writer);
+  Codec<T>::write(value, writer);
 };
 
 template <>
-struct Form<bool> {
-  static constexpr std::size_t least = 1;
+struct Codec<bool> {
+  static constexpr std::size_t min_bytes = 1;
   static void write(bool value, Writer& writer) { writer.boolean(value); }
   static void read(bool& into, Reader& reader) { into = reader.boolean(); }
 };
 
 template <class T>
 requires std::is_arithmetic_v<T> && Number<T>
-struct Form<T> {
-  static constexpr std::size_t least = std::is_floating_point_v<T> ? 1 + sizeof(T) : 1;
+struct Codec<T> {
+  static constexpr std::size_t min_bytes = std::is_floating_point_v<T> ? 1 + sizeof(T) : 1;
   static void write(T value, Writer& writer) {
     if constexpr (std::is_floating_point_v<T>)
       writer.real(value);
     else if constexpr (std::is_signed_v<T>)
       writer.integer(value);
     else
-      writer.natural(value);
+      writer.unsigned_integer(value);
   }
   static void read(T& into, Reader& reader) {
     if constexpr (sizeof(T) == 4 && std::is_floating_point_v<T>)
-      into = reader.real32();
+      into = reader.float32();
     else if constexpr (std::is_floating_point_v<T>)
-      into = reader.real64();
+      into = reader.float64();
     else if constexpr (std::is_signed_v<T>)
       into = static_cast<T>(
           reader.integer(std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
     else
-      into = static_cast<T>(reader.natural(std::numeric_limits<T>::max()));
+      into = static_cast<T>(reader.unsigned_integer(std::numeric_limits<T>::max()));
   }
 };
 
 template <Named E>
-struct Form<E> {
-  static constexpr std::size_t least = 1;
-  static void write(E value, Writer& writer) { writer.natural(static_cast<std::uint64_t>(value)); }
+struct Codec<E> {
+  static constexpr std::size_t min_bytes = 1;
+  static void write(E value, Writer& writer) {
+    writer.unsigned_integer(static_cast<std::uint64_t>(value));
+  }
   static void read(E& into, Reader& reader) {
-    into = static_cast<E>(reader.natural(names_of(E{}).size() - 1));
+    into = static_cast<E>(reader.unsigned_integer(names_of(E{}).size() - 1));
   }
 };
 
 template <>
-struct Form<std::string> {
-  static constexpr std::size_t least = 1;
+struct Codec<std::string> {
+  static constexpr std::size_t min_bytes = 1;
   static void write(const std::string& value, Writer& writer) { writer.text(value); }
   static void read(std::string& into, Reader& reader) { into = reader.text(); }
 };
 
 template <>
-struct Form<Json> {
-  static constexpr std::size_t least = 1;
+struct Codec<Json> {
+  static constexpr std::size_t min_bytes = 1;
   static void write(const Json& value, Writer& writer) { writer.json(value); }
   static void read(Json& into, Reader& reader) { into = reader.json(); }
 };
 
-/// Numbers copied out of the header or a part.
+/// Copies numbers out of the header or a part.
 template <Number T>
 std::vector<T> copied(const Reader::Numbers& found) {
   std::vector<T> values(found.count);
@@ -102,8 +104,8 @@ std::vector<T> copied(const Reader::Numbers& found) {
 }
 
 template <Number T>
-struct Form<std::vector<T>> {
-  static constexpr std::size_t least = 3;
+struct Codec<std::vector<T>> {
+  static constexpr std::size_t min_bytes = 3;
   static void write(const std::vector<T>& value, Writer& writer) {
     writer.numbers(dtype_of<T>(), value.data(), value.size());
   }
@@ -112,11 +114,10 @@ struct Form<std::vector<T>> {
   }
 };
 
-/// Not copied when it comes as a part, unless the transport put it at an address where a T may not
-/// stand.
+/// An array that arrives as a part is not copied, unless its address is not aligned for T.
 template <Number T>
-struct Form<SharedArray<T>> {
-  static constexpr std::size_t least = 3;
+struct Codec<SharedArray<T>> {
+  static constexpr std::size_t min_bytes = 3;
   static void write(const SharedArray<T>& value, Writer& writer) {
     writer.numbers(dtype_of<T>(), value->data(), value->size(), value.owner());
   }
@@ -131,20 +132,20 @@ struct Form<SharedArray<T>> {
 };
 
 template <class T>
-requires(!Number<T> && encodable<T>) struct Form<std::vector<T>> {
-  static constexpr std::size_t least = 1;
+requires(!Number<T> && encodable<T>) struct Codec<std::vector<T>> {
+  static constexpr std::size_t min_bytes = 1;
   static void write(const std::vector<T>& values, Writer& writer) {
     writer.list(values.size());
-    for (const auto& value : values) Form<T>::write(value, writer);
+    for (const auto& value : values) Codec<T>::write(value, writer);
   }
   static void read(std::vector<T>& into, Reader& reader) {
-    const std::size_t count = reader.list(Form<T>::least);
+    const std::size_t count = reader.list(Codec<T>::min_bytes);
     into.clear();
     into.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       const Reader::Inside inside(reader, i);
       T value{};
-      Form<T>::read(value, reader);
+      Codec<T>::read(value, reader);
       into.push_back(std::move(value));
     }
   }
@@ -152,27 +153,27 @@ requires(!Number<T> && encodable<T>) struct Form<std::vector<T>> {
 
 template <class T>
 requires encodable<T>
-struct Form<std::optional<T>> {
-  static constexpr std::size_t least = 1;
+struct Codec<std::optional<T>> {
+  static constexpr std::size_t min_bytes = 1;
   static void write(const std::optional<T>& value, Writer& writer) {
     writer.list(value ? 1 : 0);
-    if (value) Form<T>::write(*value, writer);
+    if (value) Codec<T>::write(*value, writer);
   }
   static void read(std::optional<T>& into, Reader& reader) {
     into.reset();
-    const std::size_t count = reader.list(Form<T>::least);
-    if (count > 1) reader.fail("a value or none", cat(count, " values"));
-    if (count == 1) Form<T>::read(into.emplace(), reader);
+    const std::size_t count = reader.list(Codec<T>::min_bytes);
+    if (count > 1) reader.fail("at most one value", cat(count, " values"));
+    if (count == 1) Codec<T>::read(into.emplace(), reader);
   }
 };
 
-/// What a struct and a pair have in common: a list of fields.
+/// Codec of a fixed list of fields; base of the codecs of structs and pairs.
 template <class... Ts>
 struct FieldList {
-  static constexpr std::size_t least = 1 + (Form<Ts>::least + ... + 0);
+  static constexpr std::size_t min_bytes = 1 + (Codec<Ts>::min_bytes + ... + 0);
   static void write(Writer& writer, const Ts&... values) {
     writer.list(sizeof...(Ts));
-    (Form<Ts>::write(values, writer), ...);
+    (Codec<Ts>::write(values, writer), ...);
   }
   static void read(Reader& reader, Ts&... into) {
     reader.list_of(sizeof...(Ts), "fields");
@@ -184,13 +185,13 @@ struct FieldList {
   template <class T>
   static void read_one(Reader& reader, std::size_t index, T& into) {
     const Reader::Inside inside(reader, index);
-    Form<T>::read(into, reader);
+    Codec<T>::read(into, reader);
   }
 };
 
 template <class A, class B>
-requires(encodable<A>&& encodable<B>) struct Form<std::pair<A, B>> : private FieldList<A, B> {
-  static constexpr std::size_t least = FieldList<A, B>::least;
+requires(encodable<A>&& encodable<B>) struct Codec<std::pair<A, B>> : private FieldList<A, B> {
+  static constexpr std::size_t min_bytes = FieldList<A, B>::min_bytes;
   static void write(const std::pair<A, B>& value, Writer& writer) {
     FieldList<A, B>::write(writer, value.first, value.second);
   }
@@ -209,11 +210,11 @@ struct ListOf<std::tuple<Ts&...>> {
 };
 
 template <Struct T>
-requires ListOf<decltype(fields(std::declval<T&>()))>::ok struct Form<T> {
+requires ListOf<decltype(fields(std::declval<T&>()))>::ok struct Codec<T> {
   using List = typename ListOf<decltype(fields(std::declval<T&>()))>::type;
-  static constexpr std::size_t least = List::least;
+  static constexpr std::size_t min_bytes = List::min_bytes;
   static void write(const T& value, Writer& writer) {
-    // fields() gives references to change; here they are only read.
+    // fields() returns non-const references, which are only read here.
     std::apply([&](const auto&... members) { List::write(writer, members...); },
                fields(const_cast<T&>(value)));
   }
@@ -222,20 +223,20 @@ requires ListOf<decltype(fields(std::declval<T&>()))>::ok struct Form<T> {
   }
 };
 
-/// `owner` keeps `value` alive as long as the parts are.
+/// `owner` keeps `value` alive as long as the parts exist.
 template <class T>
 WireBody encode(const T& value, std::shared_ptr<const void> owner) {
   Writer writer(std::move(owner));
-  Form<T>::write(value, writer);
+  Codec<T>::write(value, writer);
   return std::move(writer).finish();
 }
 
-/// Failure(bad_input) unless `body` is one T and nothing more; `what` begins the sentence.
+/// Throws Failure(bad_input) unless `body` is exactly one T; `what` starts the message.
 template <class T>
 T decode(const WireBody& body, std::string_view what) {
   Reader reader(body, what);
   T value{};
-  Form<T>::read(value, reader);
+  Codec<T>::read(value, reader);
   reader.finish();
   return value;
 }

@@ -45,7 +45,7 @@ std::string flatten(const WireBody& body) {
 }
 
 Result<WireBody> unflatten(std::string given, std::string_view what) {
-  // Not in the string itself: a short one would keep its bytes inside the object, at any alignment.
+  // A copy, because a short string stores its bytes inside the object, at any alignment.
   const auto bytes =
       std::make_shared<std::vector<std::uint64_t>>((given.size() + alignment) / 8 + 1);
   std::size_t room = bytes->size() * 8;

@@ -1,5 +1,4 @@
-// A wire body as one run of bytes, for where only bytes travel: collectives between the ranks of a
-// group.
+// A wire body as one contiguous byte string, for collectives between the ranks of a group.
 #pragma once
 
 #include <string>
@@ -12,8 +11,8 @@ namespace troupe::transports::wire {
 
 std::string flatten(const WireBody& body);
 
-/// Its inverse: the parts lie in `bytes`, which they keep alive, each aligned for any number.
-/// Errc::bad_input when the sizes that are written there do not add up; `what` begins the sentence.
+/// Inverse of flatten(). The parts point into `bytes`, keep it alive, and are aligned for any
+/// number. Errc::bad_input when the recorded sizes are inconsistent; `what` starts the message.
 Result<WireBody> unflatten(std::string bytes, std::string_view what);
 
 }  // namespace troupe::transports::wire

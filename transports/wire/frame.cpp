@@ -20,7 +20,7 @@ inline auto fields(Frame& f) {
 namespace wire {
 
 constexpr std::array<std::string_view, 4> names_of(Control::Kind) {
-  return {"hello", "grant", "beat", "bye"};
+  return {"hello", "grant", "heartbeat", "bye"};
 }
 inline auto fields(Control& c) {
   return std::tie(c.kind, c.session, c.frames, c.bytes);
@@ -28,18 +28,18 @@ inline auto fields(Control& c) {
 
 namespace {
 
-enum Sort : std::uint64_t { frame_sort = 0, control_sort = 1, bundle_sort = 2 };
+enum MessageKind : std::uint64_t { frame_message = 0, control_message = 1, bundle_message = 2 };
 
 template <class T>
-std::string head(Sort sort, const T& value) {
+std::string encode_header(MessageKind kind, const T& value) {
   Writer writer(nullptr);
-  writer.natural(version);
-  writer.natural(sort);
-  Form<T>::write(value, writer);
+  writer.unsigned_integer(version);
+  writer.unsigned_integer(kind);
+  Codec<T>::write(value, writer);
   return std::move(writer).finish().header;
 }
 
-/// Made for every frame, so without cat().
+/// Called for every frame, therefore without cat().
 std::string describe(const Frame& frame) {
   std::string what = frame.kind == Kind::request ? "message '"
                      : frame.kind == Kind::reply ? "the reply to '"
@@ -52,8 +52,8 @@ std::string describe(const Frame& frame) {
 void check_names(const Reader& reader, const Frame& frame) {
   for (const std::string* name :
        {&frame.to.node, &frame.to.actor, &frame.from.node, &frame.from.actor, &frame.type}) {
-    if (name->size() > most_name)
-      reader.fail(cat("names of at most ", most_name, " bytes"), cat("one of ", name->size()));
+    if (name->size() > max_name_bytes)
+      reader.fail(cat("names of at most ", max_name_bytes, " bytes"), cat("one of ", name->size()));
   }
 }
 
@@ -61,48 +61,48 @@ void check_names(const Reader& reader, const Frame& frame) {
 
 WireBody encode_frame(const Frame& frame) {
   WireBody body = frame.body.to_wire();
-  return {head(frame_sort, frame).append(body.header), std::move(body.parts)};
+  return {encode_header(frame_message, frame).append(body.header), std::move(body.parts)};
 }
 
-Result<WireBody> encode_to_send(Frame& frame, std::size_t most_bytes, std::size_t most_header) {
+Result<WireBody> encode_to_send(Frame& frame, std::size_t max_bytes, std::size_t max_header_bytes) {
   Result<WireBody> message;
   try {
     message = encode_frame(frame);
   } catch (const Failure& failure) {
     message = fail(failure.error());
   }
-  if (message && (size_of(*message) > most_bytes || message->header.size() > most_header))
-    message = fail(
-        Errc::bad_input,
-        cat("'", frame.type, "' has ", size_of(*message), " bytes, ", message->header.size(),
-            " of them in its header; a message has at most ", most_bytes, " and ", most_header));
+  if (message && (size_of(*message) > max_bytes || message->header.size() > max_header_bytes))
+    message =
+        fail(Errc::bad_input,
+             cat("'", frame.type, "' has ", size_of(*message), " bytes, ", message->header.size(),
+                 " of them in its header; the limits are ", max_bytes, " and ", max_header_bytes));
   if (message || frame.kind == Kind::request) return message;
   frame.kind = Kind::error;
-  frame.body = Body::of(
-      Error{message.error().code, cat("the answer cannot be sent: ", message.error().what)});
+  frame.body =
+      Body::of(Error{message.error().code, cat("cannot send the reply: ", message.error().what)});
   return encode_frame(frame);
 }
 
 WireBody encode_control(const Control& control) {
-  return {head(control_sort, control), {}};
+  return {encode_header(control_message, control), {}};
 }
 
 Result<std::variant<Frame, Control>> decode_message(WireBody message, std::string_view from) {
   using Decoded = std::variant<Frame, Control>;
   try {
     Reader reader(message, from);
-    if (const auto found = reader.natural(UINT64_MAX); found != version)
+    if (const auto found = reader.unsigned_integer(UINT64_MAX); found != version)
       reader.fail(
-          cat("version ", version, " of the wire (all processes of a run are of one build)"),
+          cat("wire version ", version, " (all processes of a run must use the same build)"),
           cat("version ", found));
-    if (reader.natural(control_sort) == control_sort) {
+    if (reader.unsigned_integer(control_message) == control_message) {
       Control control;
-      Form<Control>::read(control, reader);
+      Codec<Control>::read(control, reader);
       reader.finish();
       return Decoded(control);
     }
     Frame frame;
-    Form<Frame>::read(frame, reader);
+    Codec<Frame>::read(frame, reader);
     check_names(reader, frame);
     message.header.erase(0, message.header.size() - reader.rest().size());
     std::string what = describe(frame);
@@ -114,13 +114,13 @@ Result<std::variant<Frame, Control>> decode_message(WireBody message, std::strin
 }
 
 bool may_bundle(const WireBody& message) {
-  return message.parts.empty() && message.header.size() <= inline_bytes;
+  return message.parts.empty() && message.header.size() <= max_inline_bytes;
 }
 
 WireBody bundle(const std::vector<WireBody>& messages) {
   Writer writer(nullptr);
-  writer.natural(version);
-  writer.natural(bundle_sort);
+  writer.unsigned_integer(version);
+  writer.unsigned_integer(bundle_message);
   writer.list(messages.size());
   for (const WireBody& message : messages)
     writer.numbers(Dtype::u8, message.header.data(), message.header.size());
@@ -129,17 +129,17 @@ WireBody bundle(const std::vector<WireBody>& messages) {
 
 bool is_bundle(const WireBody& message) {
   return message.header.size() >= 2 && message.header[0] == char{version} &&
-         message.header[1] == char{bundle_sort};
+         message.header[1] == char{bundle_message};
 }
 
 Result<std::vector<WireBody>> unbundle(const WireBody& message, std::string_view from) {
   try {
-    const std::size_t most = bundle_bytes + 2 * inline_bytes;
+    const std::size_t max_size = max_bundle_bytes + 2 * max_inline_bytes;
     Reader reader(message, from);
-    if (message.header.size() > most)
-      reader.fail(cat("a bundle of at most ", most, " bytes"), cat(message.header.size()));
-    reader.natural(version);
-    reader.natural(bundle_sort);
+    if (message.header.size() > max_size)
+      reader.fail(cat("a bundle of at most ", max_size, " bytes"), cat(message.header.size()));
+    reader.unsigned_integer(version);
+    reader.unsigned_integer(bundle_message);
     std::vector<WireBody> messages(reader.list(3));
     for (WireBody& one : messages) {
       const Reader::Numbers found = reader.numbers(Dtype::u8);

@@ -1,5 +1,5 @@
-// What a message becomes between processes: a msgpack header and raw parts, the numeric arrays,
-// which stay where they are.
+// WireBody: the form of a message between processes. A msgpack header, and raw parts for numeric
+// arrays, which are not copied.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace troupe::transports::wire {
 
-/// Bytes and whatever keeps them alive.
+/// Bytes and the owner that keeps them alive.
 struct Part {
   std::shared_ptr<const void> owner;
   const std::byte* data = nullptr;
@@ -20,17 +20,17 @@ struct Part {
 };
 
 struct WireBody {
-  std::string header;       ///< msgpack; empty for no body at all
-  std::vector<Part> parts;  ///< by the index that the header names
+  std::string header;       ///< msgpack; empty without a body
+  std::vector<Part> parts;  ///< indexed by the header
 };
 
-/// How the numbers of an array are stored, little-endian. The values are part of the wire's format.
+/// Element type of an array, little-endian. The values are part of the wire format.
 enum class Dtype : std::uint8_t { u8 = 1, i8, u16, i16, u32, i32, u64, i64, f32, f64 };
 inline constexpr std::uint8_t last_dtype = static_cast<std::uint8_t>(Dtype::f64);
 const char* to_string(Dtype dtype);
 std::size_t size_of(Dtype dtype);
 
-/// What may be a raw part: numbers, and bytes; not bool, whose vector has no array.
+/// Element types of raw parts: numbers and bytes; not bool, because std::vector<bool> is no array.
 template <class T>
 concept Number = std::same_as<T, std::byte> ||
     (std::is_arithmetic_v<T> && !std::same_as<T, bool> && sizeof(T) <= 8);

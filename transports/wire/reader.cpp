@@ -11,15 +11,15 @@
 
 namespace troupe::transports::wire {
 
-/// One item of msgpack; of a list or map its head only.
+/// One msgpack item; for a list or map, only its head.
 struct Reader::Token {
   enum class Type {
     nil,
     boolean,
-    natural,
+    unsigned_integer,
     negative,
-    real32,
-    real64,
+    float32,
+    float64,
     text,
     binary,
     extension,
@@ -33,22 +33,22 @@ struct Reader::Token {
   std::string_view bytes;  ///< text, binary, extension (its type's byte first)
 
   std::string describe() const {
-    static constexpr const char* names[] = {
-        "nil",
-        "a boolean",
-        "the number ",
-        "the number ",
-        "a float",
-        "a double",
-        "the text",
-        "binary",
-        "an array",
-        "a list of ",
-        "a map of ",
-        "the end",
-        "bytes that are no msgpack, or that end too early, at byte "};
+    static constexpr const char* names[] = {"nil",
+                                            "a boolean",
+                                            "the number ",
+                                            "the number ",
+                                            "a float",
+                                            "a double",
+                                            "the text",
+                                            "binary",
+                                            "an array",
+                                            "a list of ",
+                                            "a map of ",
+                                            "the end",
+                                            "invalid or truncated msgpack at byte "};
     std::string name = names[static_cast<std::size_t>(type)];
-    if (type == Type::natural || type == Type::list || type == Type::map || type == Type::broken)
+    if (type == Type::unsigned_integer || type == Type::list || type == Type::map ||
+        type == Type::broken)
       return cat(name, bits);
     if (type == Type::negative) return cat(name, static_cast<std::int64_t>(bits));
     if (type == Type::text) return cat(name, " ", quote(bytes, 40));
@@ -56,26 +56,38 @@ struct Reader::Token {
   }
 };
 
-/// Takes one item from msgpack's parser: a list's or map's head stops the parser, so that nothing
-/// is stacked or allocated for it.
+/// Receives one item from msgpack's parser. The head of a list or map stops the parser, which
+/// therefore allocates nothing for it.
 struct Reader::Visitor : msgpack::null_visitor {
   using Type = Token::Type;
   Token token;
   bool headed = false;
-  bool is(Type type, std::uint64_t bits) { return token.type = type, token.bits = bits, true; }
-  bool holds(Type type, const char* data, std::uint32_t size) {
-    return token.type = type, token.bytes = {data, size}, true;
+  bool is(Type type, std::uint64_t bits) {
+    token.type = type;
+    token.bits = bits;
+    return true;
   }
-  bool begins(Type type, std::uint32_t count) { return is(type, count), headed = true, false; }
+  bool holds(Type type, const char* data, std::uint32_t size) {
+    token.type = type;
+    token.bytes = {data, size};
+    return true;
+  }
+  bool begins(Type type, std::uint32_t count) {
+    is(type, count);
+    headed = true;
+    return false;
+  }
 
   bool visit_nil() { return is(Type::nil, 0); }
   bool visit_boolean(bool value) { return is(Type::boolean, value); }
-  bool visit_positive_integer(std::uint64_t value) { return is(Type::natural, value); }
+  bool visit_positive_integer(std::uint64_t value) { return is(Type::unsigned_integer, value); }
   bool visit_negative_integer(std::int64_t value) {
     return is(Type::negative, static_cast<std::uint64_t>(value));
   }
-  bool visit_float32(float value) { return is(Type::real32, std::bit_cast<std::uint32_t>(value)); }
-  bool visit_float64(double value) { return is(Type::real64, std::bit_cast<std::uint64_t>(value)); }
+  bool visit_float32(float value) { return is(Type::float32, std::bit_cast<std::uint32_t>(value)); }
+  bool visit_float64(double value) {
+    return is(Type::float64, std::bit_cast<std::uint64_t>(value));
+  }
   bool visit_str(const char* data, std::uint32_t size) { return holds(Type::text, data, size); }
   bool visit_bin(const char* data, std::uint32_t size) { return holds(Type::binary, data, size); }
   bool visit_ext(const char* data, std::uint32_t size) {
@@ -93,11 +105,17 @@ void Reader::fail(std::string_view expected, std::string_view found) const {
 
 Reader::Token Reader::next() {
   if (at_ >= header_.size()) return {Token::Type::end, 0, {}};
-  // Most items take one byte, or are a short text: the library's parser, which allocates, is for
-  // the others.
+  // Most items are one byte or a short string; the library's parser, which allocates, handles the
+  // others.
   const auto head = static_cast<std::uint8_t>(header_[at_]);
-  if (head < 0x80) return ++at_, Token{Token::Type::natural, head, {}};
-  if ((head & 0xf0) == 0x90) return ++at_, Token{Token::Type::list, head & 0x0fu, {}};
+  if (head < 0x80) {
+    ++at_;
+    return {Token::Type::unsigned_integer, head, {}};
+  }
+  if ((head & 0xf0) == 0x90) {
+    ++at_;
+    return {Token::Type::list, head & 0x0fu, {}};
+  }
   if (const std::size_t size = head & 0x1f; (head & 0xe0) == 0xa0 && size < header_.size() - at_) {
     at_ += 1 + size;
     return {Token::Type::text, 0, header_.substr(at_ - size, size)};
@@ -114,17 +132,17 @@ Reader::Token Reader::next() {
   return visitor.token;
 }
 
-void Reader::check_room(std::size_t count, std::size_t least) const {
-  if (count > (header_.size() - at_) / least)
-    fail(cat("at most ", (header_.size() - at_) / least, " elements in the ", header_.size() - at_,
-             " bytes that are left"),
+void Reader::check_room(std::size_t count, std::size_t min_bytes) const {
+  if (count > (header_.size() - at_) / min_bytes)
+    fail(cat("at most ", (header_.size() - at_) / min_bytes, " elements in the ",
+             header_.size() - at_, " remaining bytes"),
          cat(count));
 }
 
-std::size_t Reader::list(std::size_t least) {
+std::size_t Reader::list(std::size_t min_bytes) {
   const Token token = next();
   if (token.type != Token::Type::list) fail("a list", token.describe());
-  check_room(token.bits, least);
+  check_room(token.bits, min_bytes);
   return token.bits;
 }
 
@@ -140,32 +158,32 @@ bool Reader::boolean() {
   return token.bits != 0;
 }
 
-std::int64_t Reader::integer(std::int64_t least, std::int64_t most) {
+std::int64_t Reader::integer(std::int64_t min, std::int64_t max) {
   const Token token = next();
-  const bool natural =
-      token.type == Token::Type::natural && token.bits <= static_cast<std::uint64_t>(INT64_MAX);
+  const bool not_negative = token.type == Token::Type::unsigned_integer &&
+                            token.bits <= static_cast<std::uint64_t>(INT64_MAX);
   const auto value = static_cast<std::int64_t>(token.bits);
-  if (!(natural || token.type == Token::Type::negative) || value < least || value > most)
-    fail(cat("an integer from ", least, " to ", most), token.describe());
+  if (!(not_negative || token.type == Token::Type::negative) || value < min || value > max)
+    fail(cat("an integer from ", min, " to ", max), token.describe());
   return value;
 }
 
-std::uint64_t Reader::natural(std::uint64_t most) {
+std::uint64_t Reader::unsigned_integer(std::uint64_t max) {
   const Token token = next();
-  if (token.type != Token::Type::natural || token.bits > most)
-    fail(cat("an integer from 0 to ", most), token.describe());
+  if (token.type != Token::Type::unsigned_integer || token.bits > max)
+    fail(cat("an integer from 0 to ", max), token.describe());
   return token.bits;
 }
 
-float Reader::real32() {
+float Reader::float32() {
   const Token token = next();
-  if (token.type != Token::Type::real32) fail("a float", token.describe());
+  if (token.type != Token::Type::float32) fail("a float", token.describe());
   return std::bit_cast<float>(static_cast<std::uint32_t>(token.bits));
 }
 
-double Reader::real64() {
+double Reader::float64() {
   const Token token = next();
-  if (token.type != Token::Type::real64) fail("a double", token.describe());
+  if (token.type != Token::Type::float64) fail("a double", token.describe());
   return std::bit_cast<double>(token.bits);
 }
 
@@ -174,7 +192,7 @@ std::string Reader::text() {
   if (token.type != Token::Type::text) fail("a text", token.describe());
   std::size_t bad = 0;
   if (!valid_utf8(token.bytes, &bad))
-    fail("a text in UTF-8", cat("byte ", bad, " of it ill-formed"));
+    fail("a UTF-8 string", cat("an invalid byte at offset ", bad));
   return std::string(token.bytes);
 }
 
@@ -188,14 +206,14 @@ Json::Object Reader::members(std::size_t count, std::size_t depth) {
     std::string key = text();
     object.emplace_back(std::move(key), json(depth + 1));
     if (!keys.insert(object.back().first).second)
-      fail("each key once", cat(quote(object.back().first, 40), " again"));
+      fail("unique keys", cat("a second ", quote(object.back().first, 40)));
   }
   return object;
 }
 
 Json Reader::json(std::size_t depth) {
-  if (depth >= json_depth)
-    fail(cat("a value nested at most ", json_depth, " deep"), "a deeper one");
+  if (depth >= max_json_depth)
+    fail(cat("a value nested at most ", max_json_depth, " levels deep"), "a deeper one");
   const std::size_t before = at_;
   const Token token = next();
   switch (token.type) {
@@ -203,11 +221,11 @@ Json Reader::json(std::size_t depth) {
       return {};
     case Token::Type::boolean:
       return Json(token.bits != 0);
-    case Token::Type::natural:
+    case Token::Type::unsigned_integer:
     case Token::Type::negative:
       at_ = before;
       return Json(integer(INT64_MIN, INT64_MAX));
-    case Token::Type::real64:
+    case Token::Type::float64:
       return Json(std::bit_cast<double>(token.bits));
     case Token::Type::text:
       at_ = before;
@@ -237,24 +255,24 @@ Reader::Numbers Reader::numbers(Dtype dtype) {
   const auto found = static_cast<std::uint8_t>(token.bytes[0]);
   const std::size_t bytes = token.bytes.size() - 1;
   if (found != static_cast<std::uint8_t>(dtype))
-    fail(cat("an array of ", to_string(dtype)), cat("an array of kind ", found));
+    fail(cat("an array of ", to_string(dtype)), cat("an array of dtype ", found));
   if (bytes % size_of(dtype) != 0)
     fail(cat("an array of ", to_string(dtype)),
-         cat(bytes, " bytes, which are no whole number of elements"));
+         cat(bytes, " bytes, which is not a multiple of the element size"));
   return {{nullptr, reinterpret_cast<const std::byte*>(token.bytes.data() + 1), bytes},
           bytes / size_of(dtype)};
 }
 
 Reader::Numbers Reader::part(Dtype dtype) {
-  const auto index = natural(UINT64_MAX);
+  const auto index = unsigned_integer(UINT64_MAX);
   if (index >= parts_.size()) fail(cat("one of ", parts_.size(), " parts"), cat("part ", index));
-  if (used_[index]) fail("each part once", cat("part ", index, " again"));
+  if (used_[index]) fail("each part at most once", cat("part ", index, " again"));
   used_[index] = true;
-  if (const auto found = natural(UINT8_MAX); found != static_cast<std::uint8_t>(dtype))
+  if (const auto found = unsigned_integer(UINT8_MAX); found != static_cast<std::uint8_t>(dtype))
     fail(cat("an array of ", to_string(dtype)), found >= 1 && found <= last_dtype
                                                     ? to_string(static_cast<Dtype>(found))
-                                                    : "an unknown kind");
-  const std::uint64_t count = natural(UINT64_MAX);
+                                                    : "an unknown dtype");
+  const std::uint64_t count = unsigned_integer(UINT64_MAX);
   const Part& bytes = parts_[index];
   if (bytes.size % size_of(dtype) != 0 || bytes.size / size_of(dtype) != count)
     fail(cat(count, " elements of ", size_of(dtype), " bytes"),
@@ -263,10 +281,9 @@ Reader::Numbers Reader::part(Dtype dtype) {
 }
 
 void Reader::finish() {
-  if (at_ != header_.size()) fail("the end", cat(header_.size() - at_, " bytes more"));
+  if (at_ != header_.size()) fail("the end", cat(header_.size() - at_, " more bytes"));
   for (std::size_t i = 0; i < used_.size(); ++i) {
-    if (!used_[i])
-      fail("every part to be used", cat("part ", i, " of ", used_.size(), " left over"));
+    if (!used_[i]) fail("every part to be used", cat("part ", i, " of ", used_.size(), " unused"));
   }
 }
 

@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "raw parts are little-
 
 namespace {
 
-/// What msgpack's packer writes to.
+/// Output stream of msgpack's packer.
 struct Sink {
   std::string* into;
   void write(const char* data, std::size_t size) { into->append(data, size); }
@@ -25,7 +25,7 @@ msgpack::packer<Sink> pack(Sink& sink) {
 }
 
 std::uint32_t length(std::size_t size) {
-  check(size <= UINT32_MAX, "msgpack counts to 4 294 967 295");
+  check(size <= UINT32_MAX, "msgpack sizes are at most 4 294 967 295");
   return static_cast<std::uint32_t>(size);
 }
 
@@ -57,12 +57,12 @@ void Writer::integer(std::int64_t value) {
   pack(sink).pack_int64(value);
 }
 
-void Writer::natural(std::uint64_t value) {
+void Writer::unsigned_integer(std::uint64_t value) {
   Sink sink{&body_.header};
   pack(sink).pack_uint64(value);
 }
 
-// Not pack_float and pack_double: those write a double that happens to be an integer as an integer.
+// pack_float and pack_double are not used: they write a whole-valued double as an integer.
 void Writer::real(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   body_.header.push_back(static_cast<char>(0xca));
@@ -80,14 +80,14 @@ void Writer::real(double value) {
 void Writer::text(std::string_view value) {
   std::size_t bad = 0;
   if (!valid_utf8(value, &bad))
-    throw Failure({Errc::bad_input, cat("a text that is to be sent is not UTF-8 at byte ", bad,
-                                        ": ", quote(value.substr(bad)))});
+    throw Failure({Errc::bad_input, cat("cannot send a string that is not UTF-8 (byte ", bad,
+                                        "): ", quote(value.substr(bad)))});
   Sink sink{&body_.header};
   pack(sink).pack_str(length(value.size())).pack_str_body(value.data(), length(value.size()));
 }
 
 void Writer::json(const Json& value, std::size_t depth) {
-  check(depth < json_depth, "a Json that is sent is nested too deeply");
+  check(depth < max_json_depth, "a Json value to send is nested too deeply");
   Sink sink{&body_.header};
   if (value.is_null()) {
     pack(sink).pack_nil();
@@ -114,7 +114,7 @@ void Writer::json(const Json& value, std::size_t depth) {
 void Writer::numbers(Dtype dtype, const void* data, std::size_t count,
                      std::shared_ptr<const void> owner) {
   const std::size_t bytes = count * size_of(dtype);
-  if (bytes <= inline_bytes || body_.parts.size() >= most_parts) {
+  if (bytes <= max_inline_bytes || body_.parts.size() >= max_parts) {
     Sink sink{&body_.header};
     pack(sink)
         .pack_ext(length(bytes), static_cast<std::int8_t>(dtype))
@@ -122,9 +122,9 @@ void Writer::numbers(Dtype dtype, const void* data, std::size_t count,
     return;
   }
   list(3);
-  natural(body_.parts.size());
-  natural(static_cast<std::uint8_t>(dtype));
-  natural(count);
+  unsigned_integer(body_.parts.size());
+  unsigned_integer(static_cast<std::uint8_t>(dtype));
+  unsigned_integer(count);
   body_.parts.push_back(
       {owner ? std::move(owner) : owner_, static_cast<const std::byte*>(data), bytes});
 }

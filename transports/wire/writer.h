@@ -1,5 +1,5 @@
-// Writer: a value, item by item, into a msgpack header and raw parts. The codec (codec.h) calls it;
-// the msgpack library is in writer.cpp.
+// Writer: writes a value, item by item, as a msgpack header and raw parts. The codec (codec.h)
+// calls it; only writer.cpp and reader.cpp use the msgpack library.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,12 @@
 
 namespace troupe::transports::wire {
 
-/// An array of up to this many bytes stands in the header: a message of its own would cost more
-/// than the copy.
-inline constexpr std::size_t inline_bytes = 1024;
-/// Parts of one body; further arrays stand in the header.
-inline constexpr std::size_t most_parts = 16384;
-/// Nesting of a Json value.
-inline constexpr std::size_t json_depth = 64;
+/// Largest array that is stored in the header: sending it as a part would cost more than the copy.
+inline constexpr std::size_t max_inline_bytes = 1024;
+/// Maximum number of parts of a body; further arrays are stored in the header.
+inline constexpr std::size_t max_parts = 16384;
+/// Maximum nesting of a Json value.
+inline constexpr std::size_t max_json_depth = 64;
 
 class Writer {
  public:
@@ -29,13 +28,13 @@ class Writer {
   void list(std::size_t count);  ///< the next `count` items are its elements
   void boolean(bool value);
   void integer(std::int64_t value);
-  void natural(std::uint64_t value);
+  void unsigned_integer(std::uint64_t value);
   void real(float value);
   void real(double value);
-  /// Failure(bad_input) when it is not UTF-8: the other side would refuse it.
+  /// Throws Failure(bad_input) unless the string is UTF-8, because the receiver would reject it.
   void text(std::string_view value);
   void json(const Json& value, std::size_t depth = 0);
-  /// `owner`: what keeps these numbers alive; the whole value, when empty.
+  /// `owner` keeps these numbers alive; by default the owner of the whole value does.
   void numbers(Dtype dtype, const void* data, std::size_t count,
                std::shared_ptr<const void> owner = nullptr);
 

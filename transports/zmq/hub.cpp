@@ -6,7 +6,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "transports/zmq/peer_transport.h"
-#include "transports/zmq/zap.h"
+#include "transports/zmq/zap_handler.h"
 
 namespace troupe::transports {
 
@@ -33,12 +33,12 @@ Result<std::map<std::string, std::string>> decode_keys(
 
 }  // namespace
 
-/// The routes belong to the station's thread. A node is known by the key of its connection; what a
-/// peer calls its route plays no part.
-class Hub::Core final : public Station {
+/// Only the transport's thread uses the routes. The key of a connection identifies its node; the
+/// routing id that a peer chooses is irrelevant.
+class Hub::Core final : public PeerTransport {
  public:
   Core(const HubOptions& hub, std::map<std::string, std::string> nodes)
-      : Station(hub.name, hub.link, names_in(hub.spokes)),
+      : PeerTransport(hub.name, hub.link, names_in(hub.spokes)),
         zap_(context, std::move(nodes), refusals),
         data_(context, zmq::socket_type::router),
         monitor_(context, zmq::socket_type::pair) {
@@ -67,8 +67,8 @@ class Hub::Core final : public Station {
 
  private:
   struct Routes {
-    std::string data, beats;
-    int fd = -1;  // of data
+    std::string data, heartbeats;
+    int fd = -1;  // descriptor of the data connection
   };
 
   void begin() override {}
@@ -80,10 +80,10 @@ class Hub::Core final : public Station {
   bool transmit(const std::string& peer, wire::WireBody message) override {
     return send_message(data_, &routes_.at(peer).data, std::move(message));
   }
-  bool beat(const std::string& peer) override {
+  bool send_heartbeat(const std::string& peer) override {
     const Routes& routes = routes_.at(peer);
-    return send_message(data_, routes.beats.empty() ? &routes.data : &routes.beats,
-                        wire::encode_control({Control::Kind::beat, session(), 0, 0}));
+    return send_message(data_, routes.heartbeats.empty() ? &routes.data : &routes.heartbeats,
+                        wire::encode_control({Control::Kind::heartbeat, session(), 0, 0}));
   }
   void tick(LinkTime) override {}
   void end() override {
@@ -91,46 +91,45 @@ class Hub::Core final : public Station {
     for (zmq::socket_t* socket : {&monitor_, &data_, &zap_.socket()}) socket->close();
   }
 
-  void watch();
-  void admit(Incoming in);
-  void greet(const std::string& node, const Incoming& in, const Control& hello);
-  void hear(const std::string& node, const Incoming& in, const Control& beat);
+  void read_monitor();
+  void dispatch(Incoming in);
+  void handle_hello(const std::string& node, const Incoming& in, const Control& hello);
+  void handle_heartbeat(const std::string& node, const Incoming& in, const Control& heartbeat);
   void second_connection(const std::string& node) {
     refusals.add(
         Refusal::second_connection, node,
-        "expected one connection for each key, found another; a lost one is not taken up again");
+        "expected one connection per key, found another; a lost connection is not re-established");
   }
 
-  Zap zap_;
+  ZapHandler zap_;
   zmq::socket_t data_, monitor_;
   std::vector<std::string> endpoints_;
   std::map<std::string, Routes> routes_;
-  std::set<std::string>
-      ended_;  // nodes whose connection has ended; what they sent before is read first
+  std::set<std::string> ended_;  // disconnected nodes; their queued messages are read first
 };
 
 void Hub::Core::serve() {
-  zap_.answer();
-  watch();
+  zap_.handle_requests();
+  read_monitor();
   for (int i = 0; i < 1024; ++i) {
     auto in = receive_message(data_, true, options);
     if (in) {
       const std::string node = in->node;
-      split(node, std::move(*in), [this](Incoming one) { admit(std::move(one)); });
+      split(node, std::move(*in), [this](Incoming one) { dispatch(std::move(one)); });
       continue;
     }
     for (const auto& node : std::exchange(ended_, {}))
-      lose(node, "its connection ended: the process has died or was stopped");
+      lose(node, "its connection ended: the process died or was stopped");
     return;
   }
 }
 
-void Hub::Core::watch() {
+void Hub::Core::read_monitor() {
   while (auto event = receive_event(monitor_)) {
     if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
         event->event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
       refusals.add(Refusal::failed_handshake, event->endpoint,
-                   "expected a CURVE handshake, found something else or nothing");
+                   "expected a CURVE handshake, found none or another protocol");
     if (event->event != ZMQ_EVENT_DISCONNECTED) continue;
     for (auto& [node, routes] : routes_) {
       if (routes.fd != event->value) continue;
@@ -140,7 +139,7 @@ void Hub::Core::watch() {
   }
 }
 
-void Hub::Core::admit(Incoming in) {
+void Hub::Core::dispatch(Incoming in) {
   const std::string node = in.node;
   if (!has_peer(node))
     return refusals.add(Refusal::malformed, node,
@@ -150,8 +149,10 @@ void Hub::Core::admit(Incoming in) {
   auto message = decode(node, in);
   if (!message) return;
   const auto* control = std::get_if<Control>(&*message);
-  if (control && control->kind == Control::Kind::hello && !own) return greet(node, in, *control);
-  if (control && control->kind == Control::Kind::beat && !own) return hear(node, in, *control);
+  if (control && control->kind == Control::Kind::hello && !own)
+    return handle_hello(node, in, *control);
+  if (control && control->kind == Control::Kind::heartbeat && !own)
+    return handle_heartbeat(node, in, *control);
   if (state == Link::State::expected)
     return refusals.add(Refusal::misdirected, node,
                         "expected a hello first, found another message");
@@ -159,20 +160,23 @@ void Hub::Core::admit(Incoming in) {
   if (state == Link::State::joined) take(node, std::move(in), std::move(*message));
 }
 
-void Hub::Core::greet(const std::string& node, const Incoming& in, const Control& hello_of_spoke) {
+void Hub::Core::handle_hello(const std::string& node, const Incoming& in,
+                             const Control& hello_of_spoke) {
   if (state_of(node) != Link::State::expected) return second_connection(node);
-  watch();  // an older connection that had the same descriptor has ended before this one began
+  read_monitor();  // an older connection with the same descriptor ended before this one was
+                   // established
   Routes& routes = routes_.at(node);
   routes.data = in.route;
   routes.fd = in.fd;
   if (transmit(node, wire::encode_control(hello()))) join(node, hello_of_spoke);
 }
 
-void Hub::Core::hear(const std::string& node, const Incoming& in, const Control& beat) {
+void Hub::Core::handle_heartbeat(const std::string& node, const Incoming& in,
+                                 const Control& heartbeat) {
   const Link::State state = state_of(node);
-  if (state == Link::State::expected) return;  // its hello is on its way, on the other connection
-  if (beat.session != session_of(node)) return second_connection(node);
-  routes_.at(node).beats = in.route;
+  if (state == Link::State::expected) return;  // its hello will arrive on the other connection
+  if (heartbeat.session != session_of(node)) return second_connection(node);
+  routes_.at(node).heartbeats = in.route;
   if (state == Link::State::joined) heard(node);
 }
 
@@ -214,7 +218,7 @@ const Refusals& Hub::refusals() const {
 
 Result<> Hub::send(Frame frame) {
   if (frame.to.node != core_->name && !core_->has_peer(frame.to.node))
-    return fail(Errc::closed, cat("node '", frame.to.node, "' is not one of this run's nodes"));
+    return fail(Errc::closed, cat("node '", frame.to.node, "' is not part of this run"));
   return core_->send(std::move(frame));
 }
 

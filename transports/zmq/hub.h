@@ -1,7 +1,7 @@
-// Hub: the middle of a star of processes, one node in each. It is bound to its endpoints (ipc:// or
-// tcp://127.0.0.1:*) and knows every spoke by its public key; each connection is encrypted and
-// authenticated by CURVE, and a frame's sender is whom the key says it is. A connection that is
-// lost is not taken up again: its spoke is lost for good.
+// Hub: the center of a star of processes, one node in each. It listens on its endpoints (ipc:// or
+// tcp://127.0.0.1:*) and knows the public key of every spoke. CURVE encrypts and authenticates each
+// connection; the key determines the sender of a frame. A lost connection is not re-established:
+// its spoke is lost permanently.
 #pragma once
 
 #include <map>
@@ -17,32 +17,32 @@
 namespace troupe::transports {
 
 struct HubOptions {
-  std::string name;                    ///< of the one node that lives here
+  std::string name;                    ///< name of the node in this process
   std::vector<std::string> endpoints;  ///< "ipc:///path", "tcp://127.0.0.1:*"
   KeyPair keys;
-  std::map<std::string, std::string> spokes;  ///< public key -> the name of the node that has it
+  std::map<std::string, std::string> spokes;  ///< public key -> node name
   LinkOptions link;
 };
 
 class Hub final : public Transport {
  public:
-  /// Binds. Errc::usage for keys that are none, Errc::io for an endpoint that cannot be bound.
+  /// Binds the endpoints. Errc::usage for invalid keys, Errc::io for an endpoint that cannot be
+  /// bound.
   static Result<std::unique_ptr<Hub>> bind(HubOptions options);
-  /// close()
+  /// Calls close().
   ~Hub() override;
   Hub(const Hub&) = delete;
 
-  /// As bound: "tcp://127.0.0.1:40123" for "tcp://127.0.0.1:*".
+  /// The bound endpoints: "tcp://127.0.0.1:40123" for "tcp://127.0.0.1:*".
   const std::vector<std::string>& endpoints() const;
-  /// Begins to let spokes in. After the node was attached and its actors spawned.
+  /// Starts to accept spokes. Call it after attaching the node and spawning its actors.
   void open();
-  /// Sends what is queued, says goodbye, ends. Within `linger`; once.
+  /// Sends what is queued and a bye, then closes the sockets, within `linger`. Idempotent.
   void close();
 
   std::uint64_t attach(const std::string& node, Receiver receive) override;
   void detach(const std::string& node) override;
-  /// Errc::full beyond the spoke's window, Errc::closed for a spoke that is lost or not on the
-  /// list.
+  /// Errc::full beyond the spoke's window, Errc::closed for a spoke that is lost or unknown.
   Result<> send(Frame frame) override;
 
   const Refusals& refusals() const;

@@ -19,7 +19,7 @@ KeyPair new_keys() {
 Result<std::string> decode_key(const std::string& key) {
   std::array<unsigned char, 32> bytes{};
   if (key.size() != 40 || zmq_z85_decode(bytes.data(), key.c_str()) == nullptr)
-    return fail(Errc::usage, cat("expected a CURVE key of 40 characters (Z85), found ", key.size(),
+    return fail(Errc::usage, cat("expected a CURVE key of 40 Z85 characters, found ", key.size(),
                                  " characters"));
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }

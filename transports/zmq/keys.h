@@ -1,5 +1,5 @@
-// Keys: the CURVE pair that proves who a process is. Made afresh for every launch and every child;
-// never on a command line.
+// Keys: CURVE key pairs that authenticate processes. Every launch and every child gets a new pair,
+// which never appears on a command line.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct KeyPair {
 };
 KeyPair new_keys();
 
-/// The 32 bytes of a key. Errc::usage for a text that is none.
+/// Decodes a key to its 32 bytes. Errc::usage for an invalid key.
 Result<std::string> decode_key(const std::string& key);
 
 }  // namespace troupe::transports

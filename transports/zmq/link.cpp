@@ -7,7 +7,8 @@
 namespace troupe::transports {
 namespace {
 
-/// Whether one more message of `bytes` fits beside what is under way; alone, any does.
+/// Whether a message of `bytes` fits the window together with those in flight. A single message
+/// always fits.
 bool fits(const Window& begun, const Window& done, std::size_t bytes, const Window& window) {
   const std::uint64_t frames = begun.frames - done.frames, size = begun.bytes - done.bytes;
   return frames == 0 || (frames < window.frames && size + bytes <= window.bytes);
@@ -26,10 +27,10 @@ Result<> Link::offer(const Frame& frame, wire::WireBody message) {
   if (frame.kind == Kind::request) {
     if (!fits(offered_, consumed_, bytes, window_))
       return fail(Errc::full, cat("node '", peer_, "' has ", offered_.frames - consumed_.frames,
-                                  " messages of ", offered_.bytes - consumed_.bytes,
-                                  " bytes to take yet; it grants ", window_.frames, " and ",
-                                  window_.bytes, " bytes; ask it less at once"));
-    owed_.emplace(frame.id, Owed{frame.from, frame.to, frame.type});
+                                  " unconsumed messages of ", offered_.bytes - consumed_.bytes,
+                                  " bytes; its window is ", window_.frames, " messages and ",
+                                  window_.bytes, " bytes; send fewer requests at a time"));
+    unanswered_.emplace(frame.id, Unanswered{frame.from, frame.to, frame.type});
   }
   add(offered_, bytes);
   waiting_.push_back({std::move(message), bytes});
@@ -64,12 +65,13 @@ bool Link::consumed(Window totals) {
 
 bool Link::received(std::size_t bytes) {
   add(received_, bytes);
-  return received_.frames - told_.frames >= (granted_.frames + 3) / 4 ||
-         received_.bytes - told_.bytes >= (granted_.bytes + 3) / 4;
+  return received_.frames - reported_.frames >= (granted_.frames + 3) / 4 ||
+         received_.bytes - reported_.bytes >= (granted_.bytes + 3) / 4;
 }
 
 Window Link::received_totals() {
-  return told_ = received_;
+  reported_ = received_;
+  return reported_;
 }
 
 std::vector<Frame> Link::lose(const std::string& why) {
@@ -78,11 +80,10 @@ std::vector<Frame> Link::lose(const std::string& why) {
   why_ = why;
   waiting_.clear();
   std::vector<Frame> errors;
-  for (auto& [id, owed] : std::exchange(owed_, {})) {
-    Error error{Errc::closed, cat("'", owed.type, "' of ", to_string(owed.asked),
+  for (auto& [id, ask] : std::exchange(unanswered_, {})) {
+    Error error{Errc::closed, cat("'", ask.type, "' of ", to_string(ask.asked),
                                   " will not be answered: node '", peer_, "' is gone: ", why)};
-    errors.push_back(
-        {owed.asker, owed.asked, id, Kind::error, owed.type, Body::of(std::move(error))});
+    errors.push_back({ask.asker, ask.asked, id, Kind::error, ask.type, Body::of(std::move(error))});
   }
   return errors;
 }

@@ -1,10 +1,10 @@
-// Link: one side of the connection between two processes, as a state machine over given time: what
-// waits to be sent, how much the other side has room for, which asks it owes an answer, when it was
-// heard last. It knows no socket and no thread.
+// Link: one side of the connection between two processes as a state machine: the send queue, the
+// peer's credit, the asks the peer has not answered, and when it was last heard. It uses neither
+// sockets nor threads; callers pass the time.
 //
-// Credit: each side grants the other a window of frames and bytes and tells what it has consumed.
-// What was offered and is not consumed yet fits the window, or offer() says Errc::full; nothing
-// relies on ZeroMQ's high-water marks.
+// Credit: each side grants the other a window of frames and bytes and reports what it has consumed.
+// Unconsumed messages must fit the window, otherwise offer() returns Errc::full; ZeroMQ's
+// high-water marks are not used.
 #pragma once
 
 #include <chrono>
@@ -29,31 +29,29 @@ class Link {
  public:
   enum class State { expected, joined, lost };
 
-  /// `window`: what this side grants; as much is taken in for sending before the peer has granted
-  /// its own.
+  /// `window` is granted to the peer, and also limits the send queue until the peer grants its own.
   Link(std::string peer, Window window)
       : peer_(std::move(peer)), granted_(window), window_(window) {}
 
-  /// Takes a message in for sending. Errc::full for a request beyond the window (one larger than it
-  /// goes alone), Errc::closed for a peer that is gone. Answers are always taken: there are no more
-  /// than were asked for.
+  /// Queues a message. Errc::full for a request beyond the window (a single larger one is sent
+  /// alone), Errc::closed for a lost peer. Replies are always accepted: the requests bound them.
   Result<> offer(const Frame& frame, wire::WireBody message);
-  /// The next message that the window has room for.
+  /// Returns the next message if the window has room for it.
   std::optional<wire::WireBody> next();
   bool idle() const { return waiting_.empty(); }
 
-  /// The peer's hello. False when this link has had another session.
+  /// Handles the peer's hello. False when the link has already joined or was lost.
   bool join(std::uint64_t session, Window window, LinkTime now);
-  /// What the peer has consumed in all. False when it says more than was sent, or less than before.
+  /// Records the peer's consumed totals. False when they exceed what was sent or decrease.
   bool consumed(Window totals);
-  /// A message of the peer of this size was handed on. True when it is time to tell it so.
+  /// Counts a delivered message of the peer. True when the peer should be granted new credit.
   bool received(std::size_t bytes);
   Window received_totals();
-  void answered(std::uint64_t id) { owed_.erase(id); }
+  void answered(std::uint64_t id) { unanswered_.erase(id); }
   void heard(LinkTime now) { heard_ = now; }
   bool silent_since(LinkTime when) const { return state_ == State::joined && heard_ < when; }
 
-  /// For good. Returns an error frame for every ask that the peer owes an answer.
+  /// Marks the peer as permanently lost. Returns an error frame for every ask it has not answered.
   std::vector<Frame> lose(const std::string& why);
 
   State state() const { return state_; }
@@ -66,7 +64,7 @@ class Link {
     wire::WireBody message;
     std::size_t bytes;
   };
-  struct Owed {
+  struct Unanswered {
     Address asker, asked;
     std::string type;
   };
@@ -74,11 +72,11 @@ class Link {
   std::string peer_, why_;
   State state_ = State::expected;
   std::uint64_t session_ = 0;
-  Window granted_, window_, offered_, sent_,
-      consumed_;  // totals since the link began, but for the windows
-  Window received_, told_;
+  Window granted_, window_;           // granted to the peer, granted by the peer
+  Window offered_, sent_, consumed_;  // totals of messages to the peer
+  Window received_, reported_;        // totals of messages from the peer
   std::deque<Waiting> waiting_;
-  std::map<std::uint64_t, Owed> owed_;
+  std::map<std::uint64_t, Unanswered> unanswered_;
   LinkTime heard_{};
 };
 

@@ -1,4 +1,4 @@
-// What hub and spoke have in common: limits, times, and what they tell of their peers.
+// LinkOptions: limits, timeouts and callbacks of hub and spoke.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace troupe::transports {
 
-/// A peer has shown its key and said hello; or it is gone, for good, and `why` says how it is
-/// known.
+/// A peer joined: it authenticated and sent its hello. Or it was lost, permanently, and `why`
+/// states the reason.
 struct PeerEvent {
   enum class What { joined, lost };
   std::string node;
@@ -20,18 +20,18 @@ struct PeerEvent {
 };
 
 struct LinkOptions {
-  Window window{1024,
-                std::uint64_t{256} << 20};  ///< granted to each peer; one larger message goes alone
-  std::size_t most_bytes = std::size_t{16} << 30;   ///< of one message, all parts together
-  std::size_t most_header = std::size_t{64} << 20;  ///< of its msgpack header
-  std::chrono::milliseconds silence =
-      std::chrono::seconds(5);  ///< a peer that was not heard for so long is lost
-  std::chrono::milliseconds join =
-      std::chrono::seconds(30);  ///< a spoke gives up when its hub has not answered by then
-  std::chrono::milliseconds linger =
-      std::chrono::seconds(2);  ///< closing waits so long for what is queued
-  std::function<void(const PeerEvent&)>
-      on_peer;  ///< on the transport's own thread; it must not wait for the transport
+  /// Window granted to each peer. A single message larger than the window is sent alone.
+  Window window{1024, std::uint64_t{256} << 20};
+  std::size_t max_bytes = std::size_t{16} << 30;         ///< of a message with all its parts
+  std::size_t max_header_bytes = std::size_t{64} << 20;  ///< of a message's msgpack header
+  /// A peer without any message or heartbeat for this time is lost.
+  std::chrono::milliseconds silence = std::chrono::seconds(5);
+  /// Time after which a spoke gives up on a hub that does not answer.
+  std::chrono::milliseconds join = std::chrono::seconds(30);
+  /// Time that closing waits for queued messages.
+  std::chrono::milliseconds linger = std::chrono::seconds(2);
+  /// Called on the transport's thread; must not wait for the transport.
+  std::function<void(const PeerEvent&)> on_peer;
 };
 
 }  // namespace troupe::transports

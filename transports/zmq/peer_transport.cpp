@@ -16,7 +16,8 @@ namespace troupe::transports {
 
 using wire::Control;
 
-Station::Station(std::string node, LinkOptions given, const std::vector<std::string>& peers)
+PeerTransport::PeerTransport(std::string node, LinkOptions given,
+                             const std::vector<std::string>& peers)
     : name(std::move(node)),
       options(std::move(given)),
       session_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()),
@@ -25,40 +26,40 @@ Station::Station(std::string node, LinkOptions given, const std::vector<std::str
   for (const auto& peer : peers) links_.emplace(peer, Link(peer, options.window));
 }
 
-Station::~Station() {
-  check(!thread_.joinable(), "a station is closed before it ends");
+PeerTransport::~PeerTransport() {
+  check(!thread_.joinable(), "a transport must be closed before it is destroyed");
   ::close(wake_fd_);
 }
 
-std::uint64_t Station::attach(const std::string& node, Receiver receive) {
+std::uint64_t PeerTransport::attach(const std::string& node, Receiver receive) {
   const std::unique_lock lock(receiver_mutex_);
-  check(node == name, "a process has one node, and its transport was made for another");
+  check(node == name, "a transport was attached to a node other than its own");
   check(!receiver_, "two nodes of one transport have the same name");
   receiver_ = std::move(receive);
   return ++incarnations_;
 }
 
-void Station::detach() {
+void PeerTransport::detach() {
   const std::unique_lock lock(receiver_mutex_);
   receiver_ = nullptr;
 }
 
-bool Station::deliver(Frame frame) {
+bool PeerTransport::deliver(Frame frame) {
   const std::shared_lock lock(receiver_mutex_);
   if (!receiver_) return false;
   receiver_(std::move(frame));
   return true;
 }
 
-Result<> Station::send(Frame frame) {
+Result<> PeerTransport::send(Frame frame) {
   if (frame.to.node == name) {
     if (!deliver(std::move(frame))) return fail(Errc::closed, cat("node '", name, "' has stopped"));
     return {};
   }
   const auto link = links_.find(frame.to.node);
-  check(link != links_.end(), "a station sends to its peers");
+  check(link != links_.end(), "a frame was sent to a node that is not a peer");
   Result<wire::WireBody> message =
-      wire::encode_to_send(frame, options.most_bytes, options.most_header);
+      wire::encode_to_send(frame, options.max_bytes, options.max_header_bytes);
   RETURN_IF_ERROR(message);
   {
     const std::lock_guard lock(links_mutex_);
@@ -68,19 +69,19 @@ Result<> Station::send(Frame frame) {
   return {};
 }
 
-void Station::wake() {
+void PeerTransport::wake() {
   if (woken_.exchange(true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written =
-      ::write(wake_fd_, &one, sizeof one);  // fails only when it is awake already
+      ::write(wake_fd_, &one, sizeof one);  // fails only when the thread is already awake
 }
 
-void Station::open() {
-  check(!thread_.joinable() && !closed_, "a transport is opened once");
+void PeerTransport::open() {
+  check(!thread_.joinable() && !closed_, "a transport can be opened only once");
   thread_ = quiet_thread("troupe/zmq", [this] { run(); });
 }
 
-void Station::close() {
+void PeerTransport::close() {
   if (std::exchange(closed_, true)) return;
   closing_ = true;
   wake();
@@ -88,21 +89,21 @@ void Station::close() {
     thread_.join();
   else
     end();
-  context.close();  // waits for what was sent, at most as long as the sockets linger
+  context.close();  // waits for sent messages, at most for the sockets' linger time
 }
 
-void Station::run() {
+void PeerTransport::run() {
   try {
     begin();
     next_tick_ = std::chrono::steady_clock::now();
     for (LinkTime until = LinkTime::max();;) {
       const LinkTime now = std::chrono::steady_clock::now();
-      if (now >= next_tick_) keep_time(now);
+      if (now >= next_tick_) check_timers(now);
       if (closing_ && until == LinkTime::max()) until = now + options.linger;
       if (closing_ && (now >= until || left())) break;
       wait(std::min(next_tick_, until) - now);
       serve();
-      if (!said_goodbye_) flush();
+      if (!sent_bye_) flush();
     }
   } catch (const std::exception& error) {
     log_error(cat("the transport of node '", name, "' failed: ", error.what()));
@@ -111,22 +112,22 @@ void Station::run() {
   end();
 }
 
-void Station::wait(LinkTime::duration most) {
+void PeerTransport::wait(LinkTime::duration timeout) {
   std::vector<zmq::pollitem_t> items{{nullptr, wake_fd_, ZMQ_POLLIN, 0}};
   poll_more(items);
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(most);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(timeout);
   const int ready = zmq_poll(reinterpret_cast<zmq_pollitem_t*>(items.data()),
                              static_cast<int>(items.size()), std::max(left.count(), 0L));
   if (ready < 0 && zmq_errno() != EINTR) throw zmq::error_t();
   if ((items[0].revents & ZMQ_POLLIN) == 0) return;
-  // Read, then cleared: whoever finds it set in between has its message in a link, which is looked
-  // at after this.
+  // Read first, then clear: a sender that finds the flag set has already queued its message in a
+  // link, and the links are read after this.
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got = ::read(wake_fd_, &count, sizeof count);
   woken_ = false;
 }
 
-void Station::flush() {
+void PeerTransport::flush() {
   for (auto& [peer, link] : links_) {
     std::vector<wire::WireBody> ready;
     {
@@ -137,9 +138,9 @@ void Station::flush() {
   }
 }
 
-/// When nothing is queued any more, goodbye is said; a peer's goodbye in return shows that it has
-/// everything. (A socket that is closed with something unread in it may take back what it sent.)
-bool Station::left() {
+/// Sends a bye when nothing is queued. The peer's bye in return confirms that it received
+/// everything. (Closing a socket that holds unread messages may discard messages that it sent.)
+bool PeerTransport::left() {
   bool queued = false, joined = false;
   {
     const std::lock_guard lock(links_mutex_);
@@ -150,21 +151,21 @@ bool Station::left() {
     }
   }
   if (queued) return false;
-  if (!said_goodbye_) {
-    for (const auto& [peer, link] : links_) goodbye(peer);
+  if (!sent_bye_) {
+    for (const auto& [peer, link] : links_) send_bye(peer);
   }
-  said_goodbye_ = true;
+  sent_bye_ = true;
   return !joined;
 }
 
-void Station::goodbye(const std::string& peer) {
+void PeerTransport::send_bye(const std::string& peer) {
   if (state_of(peer) == Link::State::joined)
     transmit(peer, wire::encode_control({Control::Kind::bye, session_, 0, 0}));
 }
 
-void Station::keep_time(LinkTime now) {
-  // When this thread itself was held up (a laptop that slept, SIGSTOP), what came in meanwhile is
-  // read first.
+void PeerTransport::check_timers(LinkTime now) {
+  // After this thread itself was suspended (a sleeping laptop, SIGSTOP), it first reads what
+  // arrived meanwhile.
   const bool on_time = now - next_tick_ < options.silence / 2;
   next_tick_ = now + options.silence / 5;
   for (const auto& [peer, link] : links_) {
@@ -174,24 +175,25 @@ void Station::keep_time(LinkTime now) {
       silent = on_time && link.silent_since(now - options.silence);
     }
     if (silent)
-      lose(peer, cat("nothing was heard of it for ",
+      lose(peer, cat("it sent no message or heartbeat for ",
                      to_text(std::chrono::duration<double>(options.silence).count()), " s"));
-    if (state_of(peer) == Link::State::joined && !beat(peer)) lose(peer, "its connection ended");
+    if (state_of(peer) == Link::State::joined && !send_heartbeat(peer))
+      lose(peer, "its connection ended");
   }
   tick(now);
 }
 
-Link::State Station::state_of(const std::string& peer) {
+Link::State PeerTransport::state_of(const std::string& peer) {
   const std::lock_guard lock(links_mutex_);
   return links_.at(peer).state();
 }
 
-std::uint64_t Station::session_of(const std::string& peer) {
+std::uint64_t PeerTransport::session_of(const std::string& peer) {
   const std::lock_guard lock(links_mutex_);
   return links_.at(peer).session();
 }
 
-void Station::join(const std::string& peer, const Control& hello) {
+void PeerTransport::join(const std::string& peer, const Control& hello) {
   {
     const std::lock_guard lock(links_mutex_);
     links_.at(peer).join(hello.session, {hello.frames, hello.bytes},
@@ -200,7 +202,7 @@ void Station::join(const std::string& peer, const Control& hello) {
   if (options.on_peer) options.on_peer({peer, PeerEvent::What::joined, ""});
 }
 
-void Station::lose(const std::string& peer, const std::string& why) {
+void PeerTransport::lose(const std::string& peer, const std::string& why) {
   std::vector<Frame> errors;
   {
     const std::lock_guard lock(links_mutex_);
@@ -212,10 +214,11 @@ void Station::lose(const std::string& peer, const std::string& why) {
   if (options.on_peer && !closing_) options.on_peer({peer, PeerEvent::What::lost, why});
 }
 
-std::optional<std::variant<Frame, Control>> Station::decode(const std::string& peer, Incoming& in) {
+std::optional<std::variant<Frame, Control>> PeerTransport::decode(const std::string& peer,
+                                                                  Incoming& in) {
   if (in.oversized) {
     refusals.add(Refusal::oversized, peer,
-                 cat("expected at most ", options.most_bytes, " bytes, ", options.most_header,
+                 cat("expected at most ", options.max_bytes, " bytes, ", options.max_header_bytes,
                      " of them in the header, found ", in.bytes, " or more"));
     return std::nullopt;
   }
@@ -225,12 +228,13 @@ std::optional<std::variant<Frame, Control>> Station::decode(const std::string& p
   return std::nullopt;
 }
 
-void Station::heard(const std::string& peer) {
+void PeerTransport::heard(const std::string& peer) {
   const std::lock_guard lock(links_mutex_);
   links_.at(peer).heard(std::chrono::steady_clock::now());
 }
 
-void Station::take(const std::string& peer, Incoming in, std::variant<Frame, Control> message) {
+void PeerTransport::take(const std::string& peer, Incoming in,
+                         std::variant<Frame, Control> message) {
   heard(peer);
   if (auto* frame = std::get_if<Frame>(&message))
     take_frame(peer, std::move(*frame), in.bytes);
@@ -238,7 +242,7 @@ void Station::take(const std::string& peer, Incoming in, std::variant<Frame, Con
     take_control(peer, std::get<Control>(message));
 }
 
-void Station::take_frame(const std::string& peer, Frame frame, std::size_t bytes) {
+void PeerTransport::take_frame(const std::string& peer, Frame frame, std::size_t bytes) {
   bool tell = false;
   {
     const std::lock_guard lock(links_mutex_);
@@ -248,7 +252,7 @@ void Station::take_frame(const std::string& peer, Frame frame, std::size_t bytes
   }
   if (frame.from.node != peer) {
     refusals.add(Refusal::impersonation, peer,
-                 cat("expected frames in its own name, found one from ", quote(frame.from.node)));
+                 cat("expected frames from itself, found one from ", quote(frame.from.node)));
   } else if (frame.to.node != name) {
     refusals.add(Refusal::misdirected, peer,
                  cat("expected frames to '", name, "', found one to ", quote(frame.to.node)));
@@ -258,7 +262,7 @@ void Station::take_frame(const std::string& peer, Frame frame, std::size_t bytes
   if (tell) grant(peer);
 }
 
-void Station::grant(const std::string& peer) {
+void PeerTransport::grant(const std::string& peer) {
   Window totals;
   {
     const std::lock_guard lock(links_mutex_);
@@ -269,12 +273,12 @@ void Station::grant(const std::string& peer) {
     lose(peer, "its connection ended");
 }
 
-void Station::take_control(const std::string& peer, const Control& control) {
+void PeerTransport::take_control(const std::string& peer, const Control& control) {
   if (control.kind == Control::Kind::bye) {
-    if (!said_goodbye_) goodbye(peer);
-    return lose(peer, "it left");
+    if (!sent_bye_) send_bye(peer);
+    return lose(peer, "it closed the connection");
   }
-  if (control.kind == Control::Kind::beat) return;
+  if (control.kind == Control::Kind::heartbeat) return;
   bool good = control.kind == Control::Kind::grant;
   if (good) {
     const std::lock_guard lock(links_mutex_);
@@ -282,7 +286,40 @@ void Station::take_control(const std::string& peer, const Control& control) {
   }
   if (!good)
     refusals.add(Refusal::malformed, peer,
-                 "expected credit for what was sent, found a second hello or credit for more");
+                 "expected credit for sent messages, found a second hello or too much credit");
+}
+
+bool PeerTransport::send_all(const std::string& peer, std::vector<wire::WireBody> ready) {
+  std::vector<wire::WireBody> small;
+  std::size_t bytes = 0;
+  const auto send_small = [&] {
+    const bool sent = small.empty() ||
+                      transmit(peer, small.size() == 1 ? std::move(small[0]) : wire::bundle(small));
+    small.clear();
+    bytes = 0;
+    return sent;
+  };
+  for (auto& message : ready) {
+    if (wire::may_bundle(message)) {
+      bytes += message.header.size() + 4;
+      small.push_back(std::move(message));
+      if (bytes >= wire::max_bundle_bytes && !send_small()) return false;
+    } else if (!send_small() || !transmit(peer, std::move(message))) {
+      return false;
+    }
+  }
+  return send_small();
+}
+
+void PeerTransport::split(const std::string& peer, Incoming in,
+                          const std::function<void(Incoming)>& each) {
+  if (!wire::is_bundle(in.message)) return each(std::move(in));
+  auto messages = wire::unbundle(in.message, peer);
+  if (!messages) return refusals.add(Refusal::malformed, peer, messages.error().what);
+  for (auto& message : *messages) {
+    const std::size_t bytes = message.header.size();
+    each({in.route, in.node, in.fd, bytes, false, std::move(message)});
+  }
 }
 
 }  // namespace troupe::transports

@@ -1,7 +1,7 @@
-// Station: what hub and spoke have in common: one node, links to peers, and the thread that alone
-// touches the sockets. It moves messages from the links to the sockets and from the sockets to the
-// node, answers with credit, sends beats and notices silence. What differs (who a message is from,
-// where one goes, who may connect) is in hub.cpp and spoke.cpp.
+// PeerTransport: base class of hub and spoke: one node, links to its peers, and the thread that
+// alone uses the sockets. The thread moves messages between links, sockets and the node, grants
+// credit, sends heartbeats and detects silent peers. hub.cpp and spoke.cpp add the sockets: who
+// sent a message, where to send one, and who may connect.
 #pragma once
 
 #include <atomic>
@@ -19,16 +19,16 @@
 
 namespace troupe::transports {
 
-class Station {
+class PeerTransport {
  public:
-  Station(std::string name, LinkOptions options, const std::vector<std::string>& peers);
-  virtual ~Station();
+  PeerTransport(std::string name, LinkOptions options, const std::vector<std::string>& peers);
+  virtual ~PeerTransport();
 
   void open();
   void close();
   std::uint64_t attach(const std::string& node, Receiver receive);
   void detach();
-  /// To `frame.to.node`, which is this node or a peer.
+  /// Sends to `frame.to.node`, which is this node or a peer.
   Result<> send(Frame frame);
   bool has_peer(const std::string& node) const { return links_.contains(node); }
 
@@ -37,21 +37,21 @@ class Station {
   Refusals refusals;
 
  protected:
-  /// The station's own thread calls these. `transmit` and `beat` say false when the peer's
-  /// connection is gone.
+  /// Called on the transport's thread. `transmit` and `send_heartbeat` return false when the
+  /// connection to the peer no longer exists.
   virtual void begin() = 0;
   virtual void poll_more(std::vector<zmq::pollitem_t>& items) = 0;
-  virtual void serve() = 0;  ///< everything that has come in
+  virtual void serve() = 0;  ///< handles everything that was received
   virtual bool transmit(const std::string& peer, wire::WireBody message) = 0;
-  virtual bool beat(const std::string& peer) = 0;
+  virtual bool send_heartbeat(const std::string& peer) = 0;
   virtual void tick(LinkTime now) = 0;
-  virtual void end() = 0;  ///< close the sockets
+  virtual void end() = 0;  ///< closes the sockets
 
-  /// A message of `peer` on its own connection, after its hello. `in` was received whole.
+  /// Handles a decoded message of a peer that has joined.
   void take(const std::string& peer, Incoming in, std::variant<Frame, wire::Control> message);
-  /// What has come in, one by one: a bundle is taken apart.
+  /// Calls `each` for every received message; splits bundles.
   void split(const std::string& peer, Incoming in, const std::function<void(Incoming)>& each);
-  /// The message, or nothing when it was refused.
+  /// Returns the message, or nullopt when it was refused.
   std::optional<std::variant<Frame, wire::Control>> decode(const std::string& peer, Incoming& in);
   void join(const std::string& peer, const wire::Control& hello);
   void heard(const std::string& peer);
@@ -67,12 +67,12 @@ class Station {
 
  private:
   void run();
-  void wait(LinkTime::duration most);
+  void wait(LinkTime::duration timeout);
   void flush();
   bool send_all(const std::string& peer, std::vector<wire::WireBody> ready);
-  void keep_time(LinkTime now);
+  void check_timers(LinkTime now);
   bool left();
-  void goodbye(const std::string& peer);
+  void send_bye(const std::string& peer);
   void wake();
   bool deliver(Frame frame);
   void take_frame(const std::string& peer, Frame frame, std::size_t bytes);
@@ -85,13 +85,13 @@ class Station {
   std::thread thread_;
   bool closed_ = false;
 
-  std::mutex links_mutex_;  // the links; their map does not change
+  std::mutex links_mutex_;  // guards the links; the map itself does not change
   std::map<std::string, Link> links_;
-  std::shared_mutex receiver_mutex_;  // shared by whoever delivers; detach() waits for them
+  std::shared_mutex receiver_mutex_;  // deliver() holds it shared; detach() waits for it
   Receiver receiver_;
   std::uint64_t incarnations_ = 0;
   LinkTime next_tick_{};
-  bool said_goodbye_ = false;
+  bool sent_bye_ = false;
 };
 
 }  // namespace troupe::transports

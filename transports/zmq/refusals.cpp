@@ -8,8 +8,8 @@
 namespace troupe::transports {
 namespace {
 
-constexpr std::size_t most_logged =
-    1024;  // a stranger with ever new keys does not fill the memory or the log
+// Bounds memory and log against a peer that keeps changing its key.
+constexpr std::size_t max_logged = 1024;
 
 }  // namespace
 
@@ -18,10 +18,10 @@ void Refusals::add(Refusal kind, const std::string& peer, std::string_view sente
   ++counts_[index];
   {
     const std::lock_guard lock(mutex_);
-    if (logged_.size() >= most_logged || !logged_.emplace(kind, peer).second) return;
+    if (logged_.size() >= max_logged || !logged_.emplace(kind, peer).second) return;
   }
   log_warning(cat("refused (", names_of(kind)[index], ") from ", quote(peer), ": ", sentence,
-                  "; further ones are counted only"));
+                  "; further ones are only counted"));
 }
 
 std::uint64_t Refusals::total() const {

@@ -1,4 +1,4 @@
-// Refusals: what came in and was not taken, counted by kind, logged once for each kind and peer.
+// Refusals: rejected connections and messages, counted by kind and logged once per kind and peer.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@ namespace troupe::transports {
 
 enum class Refusal {
   unknown_key,        ///< a handshake with a key that is not on the list
-  failed_handshake,   ///< a connection that did not speak CURVE, or not in time
-  second_connection,  ///< a known key that is in use already, or whose first connection was lost
-  impersonation,      ///< a frame in the name of another node
-  misdirected,        ///< a frame to a node that its sender may not talk to, or before its hello
-  oversized,          ///< more bytes or parts than a message may have
-  malformed           ///< bytes that are no message
+  failed_handshake,   ///< a connection without a CURVE handshake in time
+  second_connection,  ///< a known key that is already in use, or whose first connection was lost
+  impersonation,      ///< a frame with another node as its sender
+  misdirected,        ///< a frame to a node that its sender may not address, or before its hello
+  oversized,          ///< more bytes or parts than the limits
+  malformed           ///< bytes that are not a message
 };
 constexpr std::array<std::string_view, 7> names_of(Refusal) {
   return {"unknown_key", "failed_handshake", "second_connection", "impersonation",
@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 7> names_of(Refusal) {
 
 class Refusals {
  public:
-  /// From any thread. `sentence` is logged the first time for this kind and peer.
+  /// Callable from any thread. Logs `sentence` the first time for this kind and peer.
   void add(Refusal kind, const std::string& peer, std::string_view sentence);
   std::uint64_t count(Refusal kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   std::uint64_t total() const;

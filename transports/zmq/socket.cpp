@@ -11,10 +11,10 @@
 namespace troupe::transports {
 namespace {
 
-constexpr std::size_t copied_bytes = 4096;  // smaller than this, a copy costs less than an owner
+constexpr std::size_t min_shared_bytes = 4096;  // below this, a copy is cheaper than sharing
 
-/// Keeps a part alive until ZeroMQ has sent it. The flag is the hand-over between our thread and
-/// ZeroMQ's, which frees it.
+/// Keeps a part alive until ZeroMQ has sent it. The flag synchronizes this thread with ZeroMQ's
+/// thread, which frees it.
 struct Kept {
   wire::Part part;
   std::atomic<bool> handed_over = false;
@@ -26,17 +26,17 @@ void release(void*, void* hint) {
 }
 
 zmq::message_t message_of(wire::Part part) {
-  if (part.size < copied_bytes) return zmq::message_t(part.data, part.size);
+  if (part.size < min_shared_bytes) return zmq::message_t(part.data, part.size);
   auto* data = const_cast<std::byte*>(part.data);
   const std::size_t size = part.size;
   auto kept = std::make_unique<Kept>();
   kept->part = std::move(part);
-  kept->handed_over.store(true, std::memory_order_release);  // from here on it is ZeroMQ's
+  kept->handed_over.store(true, std::memory_order_release);  // ZeroMQ owns it from here on
   return zmq::message_t(data, size, release, kept.release());
 }
 
 zmq::message_t message_of(std::string text) {
-  if (text.size() < copied_bytes) return zmq::message_t(text.data(), text.size());
+  if (text.size() < min_shared_bytes) return zmq::message_t(text.data(), text.size());
   auto kept = std::make_shared<const std::string>(std::move(text));
   const auto* data = reinterpret_cast<const std::byte*>(kept->data());
   const std::size_t size = kept->size();
@@ -52,7 +52,7 @@ std::string text_of(const zmq::message_t& message) {
 void set_limits(zmq::socket_t& socket, const LinkOptions& options) {
   socket.set(zmq::sockopt::sndhwm, 0);
   socket.set(zmq::sockopt::rcvhwm, 0);
-  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(options.most_bytes));
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(options.max_bytes));
   socket.set(zmq::sockopt::handshake_ivl, 5000);
   socket.set(zmq::sockopt::reconnect_ivl, 50);
   socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
@@ -105,14 +105,14 @@ std::optional<Incoming> receive_message(zmq::socket_t& socket, bool routed,
   in.fd = zmq_msg_get(message.handle(), ZMQ_SRCFD);
   if (const char* node = zmq_msg_gets(message.handle(), "User-Id")) in.node = node;
   in.bytes = message.size();
-  in.oversized = message.size() > options.most_header;
+  in.oversized = message.size() > options.max_header_bytes;
   if (!in.oversized) in.message.header = text_of(message);
   for (more = message.more(); more;) {
     auto kept = std::make_shared<zmq::message_t>();
     static_cast<void>(socket.recv(*kept));
     more = kept->more();
     in.bytes += kept->size();
-    in.oversized |= in.bytes > options.most_bytes || in.message.parts.size() > wire::most_parts;
+    in.oversized |= in.bytes > options.max_bytes || in.message.parts.size() > wire::max_parts;
     if (!in.oversized) {
       const auto* data = static_cast<const std::byte*>(kept->data());
       const std::size_t size = kept->size();
@@ -129,7 +129,7 @@ std::optional<SocketEvent> receive_event(zmq::socket_t& monitor) {
   if (head.more()) static_cast<void>(monitor.recv(endpoint));
   std::uint16_t event = 0;
   std::int32_t value = 0;
-  check(head.size() == sizeof event + sizeof value, "a socket's monitor tells 6 bytes");
+  check(head.size() == sizeof event + sizeof value, "a monitor event has 6 bytes");
   std::memcpy(&event, head.data(), sizeof event);
   std::memcpy(&value, head.data<char>() + sizeof event, sizeof value);
   return SocketEvent{event, value, text_of(endpoint)};

@@ -10,21 +10,21 @@ namespace troupe::transports {
 
 using wire::Control;
 
-/// Two connections: one for frames, and one for beats, so that a gigabyte of weights on its way
-/// does not look like silence.
-class Spoke::Core final : public Station {
+/// A spoke has two connections, one for frames and one for heartbeats, so that heartbeats do not
+/// queue behind a gigabyte of weights.
+class Spoke::Core final : public PeerTransport {
  public:
   explicit Core(SpokeOptions spoke)
-      : Station(spoke.name, spoke.link, {spoke.hub}),
+      : PeerTransport(spoke.name, spoke.link, {spoke.hub}),
         given_(std::move(spoke)),
         data_(context, zmq::socket_type::dealer),
-        beats_(context, zmq::socket_type::dealer),
+        heartbeats_(context, zmq::socket_type::dealer),
         monitor_(context, zmq::socket_type::pair) {
-    for (zmq::socket_t* socket : {&data_, &beats_}) {
+    for (zmq::socket_t* socket : {&data_, &heartbeats_}) {
       set_limits(*socket, options);
       set_client_keys(*socket, given_.keys, given_.hub_public_key);
     }
-    beats_.set(zmq::sockopt::linger, 0);
+    heartbeats_.set(zmq::sockopt::linger, 0);
     check(zmq_socket_monitor(data_.handle(), "inproc://monitor", ZMQ_EVENT_ALL) == 0,
           "a socket has one monitor");
     monitor_.connect("inproc://monitor");
@@ -35,47 +35,47 @@ class Spoke::Core final : public Station {
   void begin() override {
     until_ = std::chrono::steady_clock::now() + options.join;
     data_.connect(given_.endpoint);
-    beats_.connect(given_.endpoint);
+    heartbeats_.connect(given_.endpoint);
     send_message(data_, nullptr, wire::encode_control(hello()));
   }
   void poll_more(std::vector<zmq::pollitem_t>& items) override {
-    for (zmq::socket_t* socket : {&data_, &beats_, &monitor_})
+    for (zmq::socket_t* socket : {&data_, &heartbeats_, &monitor_})
       items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
   }
   void serve() override;
   bool transmit(const std::string&, wire::WireBody message) override {
     return send_message(data_, nullptr, std::move(message));
   }
-  bool beat(const std::string&) override {
-    return send_message(beats_, nullptr,
-                        wire::encode_control({Control::Kind::beat, session(), 0, 0}));
+  bool send_heartbeat(const std::string&) override {
+    return send_message(heartbeats_, nullptr,
+                        wire::encode_control({Control::Kind::heartbeat, session(), 0, 0}));
   }
   void tick(LinkTime now) override {
     if (now < until_ || state_of(hub()) != Link::State::expected) return;
     const auto seconds = to_text(std::chrono::duration<double>(options.join).count());
     lose(hub(), cat("it did not answer at ", given_.endpoint, " within ", seconds,
-                    " s: is it there, and is its key the one given?"));
+                    " s; check that it is running and that its key is correct"));
   }
   void end() override {
     zmq_socket_monitor(data_.handle(), nullptr, 0);
     if (state_of(hub()) != Link::State::joined)
-      data_.set(zmq::sockopt::linger, 0);  // nobody takes what is left
-    for (zmq::socket_t* socket : {&monitor_, &data_, &beats_}) socket->close();
+      data_.set(zmq::sockopt::linger, 0);  // the hub will not receive what is queued
+    for (zmq::socket_t* socket : {&monitor_, &data_, &heartbeats_}) socket->close();
   }
 
-  void watch();
+  void read_monitor();
   void take_data(Incoming in);
-  void take_beat(Incoming in);
+  void take_heartbeat(Incoming in);
 
   SpokeOptions given_;
-  zmq::socket_t data_, beats_, monitor_;
+  zmq::socket_t data_, heartbeats_, monitor_;
   LinkTime until_{};
-  bool greeted_ = false;  // the handshake of data_ succeeded
-  std::string ended_;     // why the connection has ended; what came before is read first
+  bool handshake_done_ = false;  // on data_
+  std::string ended_;            // why the connection ended; queued messages are read first
 };
 
 void Spoke::Core::serve() {
-  watch();
+  read_monitor();
   for (int i = 0; i < 1024; ++i) {
     auto in = receive_message(data_, false, options);
     if (!in) {
@@ -84,16 +84,16 @@ void Spoke::Core::serve() {
     }
     split(hub(), std::move(*in), [this](Incoming one) { take_data(std::move(one)); });
   }
-  while (auto in = receive_message(beats_, false, options)) take_beat(std::move(*in));
+  while (auto in = receive_message(heartbeats_, false, options)) take_heartbeat(std::move(*in));
 }
 
-void Spoke::Core::watch() {
+void Spoke::Core::read_monitor() {
   while (auto event = receive_event(monitor_)) {
-    if (event->event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) greeted_ = true;
+    if (event->event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) handshake_done_ = true;
     if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
-      ended_ = "it does not know the key of this process";
-    if (event->event == ZMQ_EVENT_DISCONNECTED && greeted_)
-      ended_ = "its connection ended: the process has died or was stopped";
+      ended_ = "it rejected the key of this process";
+    if (event->event == ZMQ_EVENT_DISCONNECTED && handshake_done_)
+      ended_ = "its connection ended: the process died or was stopped";
   }
 }
 
@@ -107,13 +107,14 @@ void Spoke::Core::take_data(Incoming in) {
   refusals.add(Refusal::misdirected, hub(), "expected a hello first, found another message");
 }
 
-void Spoke::Core::take_beat(Incoming in) {
+void Spoke::Core::take_heartbeat(Incoming in) {
   auto message = decode(hub(), in);
   if (!message) return;
   const auto* control = std::get_if<Control>(&*message);
-  if (!control || control->kind != Control::Kind::beat)
-    return refusals.add(Refusal::misdirected, hub(),
-                        "expected beats only on the connection of beats, found another message");
+  if (!control || control->kind != Control::Kind::heartbeat)
+    return refusals.add(
+        Refusal::misdirected, hub(),
+        "expected only heartbeats on the heartbeat connection, found another message");
   if (control->session == session_of(hub())) heard(hub());
 }
 
@@ -152,8 +153,8 @@ const Refusals& Spoke::refusals() const {
 
 Result<> Spoke::send(Frame frame) {
   if (frame.to.node != core_->name && frame.to.node != core_->hub())
-    return fail(Errc::unsupported, cat("node '", core_->name, "' talks to its hub '", core_->hub(),
-                                       "' only, not to '", frame.to.node, "'"));
+    return fail(Errc::unsupported, cat("node '", core_->name, "' sends only to its hub '",
+                                       core_->hub(), "', not to '", frame.to.node, "'"));
   return core_->send(std::move(frame));
 }
 

@@ -1,5 +1,5 @@
-// Spoke: one process of a star. It talks to its hub only (hub.h), with a key of its own, and knows
-// the hub by the hub's key.
+// Spoke: one process of a star. It communicates only with its hub (hub.h); each authenticates the
+// other by its public key.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 namespace troupe::transports {
 
 struct SpokeOptions {
-  std::string name;  ///< of the one node that lives here, as the hub's list has it
-  std::string hub;   ///< the hub's node
+  std::string name;  ///< name of the node in this process, as in HubOptions::spokes
+  std::string hub;   ///< name of the hub's node
   std::string endpoint;
   KeyPair keys;
   std::string hub_public_key;
@@ -23,21 +23,22 @@ struct SpokeOptions {
 
 class Spoke final : public Transport {
  public:
-  /// Errc::usage for keys or an endpoint that are none. Nothing is sent before open().
+  /// Errc::usage for invalid keys or an invalid endpoint. Sends nothing before open().
   static Result<std::unique_ptr<Spoke>> create(SpokeOptions options);
-  /// close()
+  /// Calls close().
   ~Spoke() override;
   Spoke(const Spoke&) = delete;
 
-  /// Connects. After the node was attached and its actors spawned, for the hub may ask at once.
+  /// Connects. Call it after attaching the node and spawning its actors: the hub may ask
+  /// immediately.
   void open();
-  /// Sends what is queued, says goodbye, ends. Within `linger`; once.
+  /// Sends what is queued and a bye, then closes the sockets, within `linger`. Idempotent.
   void close();
 
   std::uint64_t attach(const std::string& node, Receiver receive) override;
   void detach(const std::string& node) override;
-  /// Errc::full beyond the hub's window, Errc::closed when the hub is lost, Errc::unsupported for
-  /// another spoke.
+  /// Errc::full beyond the hub's window, Errc::closed when the hub is lost, Errc::unsupported when
+  /// addressed to another spoke.
   Result<> send(Frame frame) override;
 
   const Refusals& refusals() const;

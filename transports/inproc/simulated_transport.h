@@ -1,5 +1,6 @@
-// Simulated: the hostile transport. Seeded delay, loss, repetition and reordering, and death of
-// nodes, over virtual time. The same seed and the same sends give the same faults. For one thread.
+// SimulatedTransport: a transport with seeded delay, loss, duplication, reordering and node
+// failures over virtual time. The same seed and the same sends give the same faults.
+// Single-threaded.
 #pragma once
 
 #include <chrono>
@@ -13,38 +14,37 @@
 namespace troupe::transports {
 
 struct Faults {
-  std::chrono::nanoseconds least_delay{0},
-      most_delay{0};  ///< uniform; frames overtake each other when they differ
+  /// Delays are uniform between these; frames overtake each other when they differ.
+  std::chrono::nanoseconds min_delay{0}, max_delay{0};
   double loss = 0;    ///< probability that a frame never arrives
-  double repeat = 0;  ///< probability that a frame arrives twice, at two times
+  double repeat = 0;  ///< probability that a frame arrives twice, at different times
 };
 
 struct SimulatedCounts {
   std::uint64_t sent = 0, lost = 0, repeated = 0, delivered = 0;
 };
 
-class Simulated final : public Transport {
+class SimulatedTransport final : public Transport {
  public:
   /// Runs a job after a delay of virtual time.
   using Later = std::function<void(std::chrono::nanoseconds, std::function<void()>)>;
 
-  Simulated(std::uint64_t seed, Faults faults, Later later);
+  SimulatedTransport(std::uint64_t seed, Faults faults, Later later);
   std::uint64_t attach(const std::string& node, Receiver receive) override;
   void detach(const std::string& node) override;
-  /// Errors of the network are silent: success always.
+  /// Always succeeds: faults are silent.
   Result<> send(Frame frame) override;
 
-  /// From now on the node neither hears nor is heard, as after SIGKILL; what is on its way is lost
-  /// too.
+  /// Disconnects a node, as SIGKILL would: it neither sends nor receives, and frames in flight are
+  /// lost.
   void kill(const std::string& node);
   void set_faults(Faults faults) { faults_ = faults; }
-  /// What becomes of each frame before chance has its say: false loses it. For tests that lose one
-  /// certain frame.
+  /// Drops every frame for which `passes` is false, for tests that lose a particular frame.
   void set_filter(std::function<bool(const Frame&)> passes) { passes_ = std::move(passes); }
   SimulatedCounts counts() const { return state_->counts; }
 
  private:
-  struct State {  // outlives the transport in jobs that are still to run
+  struct State {  // outlives the transport in pending jobs
     std::map<std::string, Receiver> receivers;
     std::set<std::string> dead;
     SimulatedCounts counts;
