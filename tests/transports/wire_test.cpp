@@ -193,18 +193,18 @@ TEST(Wire, LengthsTypesTextsDepthAndPartsAreChecked) {
   EXPECT_THAT(with([](WireBody& b) { b.parts.push_back(b.parts[0]); }),
               testing::HasSubstr("part 1 of 2 unused"));
   EXPECT_THAT(refusal<std::vector<float>>(WireBody{"\xd5\x09\x01\x02", {}}),
-              testing::HasSubstr("2 bytes, which are no whole number"));
+              testing::HasSubstr("2 bytes, which is not a multiple"));
   EXPECT_THAT(refusal<std::vector<float>>(WireBody{std::string("\xc7\x00\x03", 3), {}}),
               testing::HasSubstr("found an array of dtype 3"));
   EXPECT_THAT(refusal<std::string>(WireBody{"\xa3"
                                             "a\xff"
                                             "b",
                                             {}}),
-              testing::HasSubstr("expected a text in UTF-8, found byte 1"));
+              testing::HasSubstr("expected a UTF-8 string, found an invalid byte at offset 1"));
   EXPECT_THAT(refusal<std::string>(WireBody{"\xa9"
                                             "ab",
                                             {}}),
-              testing::HasSubstr("that end too early"));
+              testing::HasSubstr("truncated msgpack"));
   EXPECT_THAT(refusal<Json>(WireBody{std::string(100, '\x91'), {}}),
               testing::HasSubstr("nested at most 64 levels deep"));
   EXPECT_THAT(refusal<Json>(WireBody{"\x82\xa1"
