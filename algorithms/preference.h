@@ -66,16 +66,16 @@ struct DpoConfig {
 /// Needs c.reference; c.follower where the reference follows. Held-out pairs are not weighted:
 /// WPO's weights are about training on data that the policy did not write.
 Task<void> dpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-               DpoConfig config, HeldOut held_out = {});
+               DpoConfig config, HeldOut held_out = HeldOut());
 
 // SimPO (Meng et al. 2024, arXiv:2405.14734): pairs without a reference (preference.h).
 Task<void> simpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-                 SimpoLoss loss, HeldOut held_out = {});
+                 SimpoLoss loss, HeldOut held_out = HeldOut());
 
 // Contrastive preference optimization (Xu et al. 2024, arXiv:2401.08417): pairs without a reference
 // (preference.h).
 Task<void> cpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-               CpoLoss loss, HeldOut held_out = {});
+               CpoLoss loss, HeldOut held_out = HeldOut());
 
 // Odds ratio preference optimization (Hong et al. 2024, arXiv:2403.07691): pairs without a
 // reference (preference.h).
@@ -92,6 +92,6 @@ struct OrpoConfig {
 };
 
 Task<void> orpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-                OrpoConfig config, HeldOut held_out = {});
+                OrpoConfig config, HeldOut held_out = HeldOut());
 
 }  // namespace troupe::algorithms

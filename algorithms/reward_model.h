@@ -53,7 +53,7 @@ struct OrmConfig {
 /// c.policy is the reward model: a model with a score head of one label. Held-out batches are
 /// data::to_scored_pairs.
 Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-               OrmLoss loss, HeldOut held_out = {});
+               OrmLoss loss, HeldOut held_out = HeldOut());
 
 // Process reward models: a score for every step of a solution.
 /// What classifies a step: a score head at the last token of the step separator (TRL), or the
@@ -96,6 +96,6 @@ struct PrmConfig {
 /// c.policy is the reward model: one with a score head of as many labels as there are classes, or,
 /// for placeholders, a language model. Held-out batches judge every step.
 Task<void> prm(Cluster& c, engine::data::Loader<engine::data::StepExample>& data, Plan plan,
-               PrmLoss loss, HeldOut held_out = {});
+               PrmLoss loss, HeldOut held_out = HeldOut());
 
 }  // namespace troupe::algorithms
