@@ -1,11 +1,10 @@
-// Corrections for samples that other weights drew than those that the update starts from:
-// importance weights, filters, and the proximal policy of decoupled PPO. Constants of the loss, all
-// of them: no gradient flows through a correction.
+// Off-policy corrections: importance weights, filters, and the proximal policy of decoupled PPO.
+// All are constants of the loss; no gradient flows through them.
 //
-// Three policies take part: pi (trained now), the proximal one (Experience::old_logp: the ratio's
-// denominator) and the behaviour (Experience::rollout_logp: what sampled). With w = proximal /
-// behaviour the loss is w times the clipped surrogate around the proximal policy: decoupled PPO
-// (Hilton et al. 2022, arXiv:2110.00641; AReaL, arXiv:2505.24298).
+// Three policies are distinguished: pi (being trained), the proximal policy (Experience::old_logp,
+// the denominator of the ratio) and the behaviour policy (Experience::rollout_logp, which sampled).
+// With w = proximal / behaviour the loss is w times the clipped surrogate around the proximal
+// policy: decoupled PPO (Hilton et al. 2022, arXiv:2110.00641; AReaL, arXiv:2505.24298).
 #pragma once
 
 #include <array>
@@ -21,17 +20,17 @@
 
 namespace troupe::algorithms {
 
-/// Over which tokens the ratio w is taken: each one's own, the product over the sample, or its
-/// geometric mean.
+/// The tokens over which the ratio w is taken: each token alone, the product over the sample, or
+/// the geometric mean over the sample.
 enum class Over { none, token, sequence, geometric };
 constexpr std::array<std::string_view, 4> names_of(Over) {
   return {"none", "token", "sequence", "geometric"};
 }
 
-/// What a filter looks at, x = log w of a token: k1 the ratio itself, within two bounds; k2 = x^2 /
-/// 2 and k3 = e^x - 1 - x distances, at most the upper bound (verl's rollout_rs). Over which
-/// tokens: a ratio as above; a distance by each token, summed over the sample, its mean, or its
-/// greatest.
+/// The quantity that a filter bounds, with x = log w of a token: the ratio itself (k1) between two
+/// bounds; the distances k2 = x^2 / 2 and k3 = e^x - 1 - x below the upper bound (verl's
+/// rollout_rs). A ratio is taken over tokens as above; a distance per token, or its sum, mean or
+/// maximum over the sample.
 enum class FilterBy { k1, k2, k3 };
 constexpr std::array<std::string_view, 3> names_of(FilterBy) {
   return {"k1", "k2", "k3"};
@@ -41,21 +40,23 @@ constexpr std::array<std::string_view, 5> names_of(FilterOver) {
   return {"none", "token", "sequence", "geometric", "greatest"};
 }
 
-/// What becomes of a weight out of its bounds: cut to the bound (TIS), 0 (IcePop, TRL's *_mask), or
-/// nothing.
+/// The treatment of a weight outside its bounds: truncated to the bound (TIS), set to 0 (IcePop,
+/// TRL's *_mask), or kept.
 enum class Outside { truncate, mask, keep };
 constexpr std::array<std::string_view, 3> names_of(Outside) {
   return {"truncate", "mask", "keep"};
 }
 
-/// The tools' names:
-///   TRL token_truncate, token_mask: token + truncate, mask; sequence_truncate, sequence_mask (its
-///   default, high 3): sequence + ... verl rollout_is token, sequence, threshold 2: token or
-///   sequence + truncate, high 2;  "lo_hi": token + mask verl rollout_rs seq_mean_k1: filter
-///   geometric;  seq_sum_k1: filter sequence;  token_k2, seq_sum_k2, seq_mean_k2, seq_max_k2:
-///   filter token, sequence, geometric, greatest with filter_by k2;  k3 the same OpenRLHF tis:
-///   token + truncate [0.5, 5];  icepop: token + mask;  seq-mask-tis: token + keep, filter
-///   geometric
+/// Names in other tools:
+///   TRL       token_truncate, token_mask: token with truncate, mask; sequence_truncate,
+///             sequence_mask (its default, high 3): sequence with truncate, mask
+///   verl      rollout_is token, sequence, threshold 2: token, sequence with truncate, high 2;
+///             "lo_hi": token with mask
+///             rollout_rs seq_mean_k1: filter geometric; seq_sum_k1: filter sequence; token_k2,
+///             seq_sum_k2, seq_mean_k2, seq_max_k2: filter token, sequence, geometric, greatest
+///             with filter_by k2; k3 likewise
+///   OpenRLHF  tis: token with truncate [0.5, 5]; icepop: token with mask; seq-mask-tis: token with
+///             keep, filter geometric
 struct Correction {
   Over weight = Over::none;
   Outside outside = Outside::truncate;
@@ -63,7 +64,7 @@ struct Correction {
   FilterOver filter = FilterOver::none;  ///< samples (token: tokens) that do not pass are left out
                                          ///< of the policy's loss
   FilterBy filter_by = FilterBy::k1;
-  /// A ratio passes within the two, a distance up to filter_high.
+  /// A ratio passes between the two bounds, a distance below filter_high.
   double filter_low = 0.5, filter_high = 5;
 
   static void each_field(auto& self, auto&& field) {
@@ -87,42 +88,44 @@ struct Correction {
   }
   Result<> validate(std::string_view section) const;
   bool any() const { return weight != Over::none || filter != FilterOver::none; }
-  /// [T] w of each token, 0 where the sample or the token is left out; 1 where not trained on. log
-  /// w is held within +-20. Metrics: sampling/sampling_logp_difference/{mean,max},
+  /// [T] w of each token; 0 where the sample or the token is rejected, 1 where not trained on. log
+  /// w is clamped to +-20. Metrics, means over trained tokens:
+  /// sampling/sampling_logp_difference/{mean,max},
   /// sampling/importance_sampling_ratio/{min,mean,max}, sampling/is_oob_ratio (weights out of
-  /// bounds), with a filter sampling/filtered_ratio (what it left out): means over trained tokens.
+  /// bounds), with a filter sampling/filtered_ratio.
   std::vector<double> operator()(const std::vector<double>& proximal,
                                  const std::vector<float>& behaviour,
                                  const engine::data::Experience& b,
                                  engine::loss::Report& report) const;
 
  private:
-  /// [T] whether the filter lets the token pass. `difference` [T]: log w of each token, 0 where not
+  /// [T] whether the filter accepts the token. `difference` [T]: log w of each token, 0 where not
   /// trained on.
   std::vector<char> passes(const std::vector<double>& difference,
                            const engine::data::Experience& b) const;
 };
 
-/// Off-policy sequence mask (DeepSeek-V3.2; TRL's off_policy_mask_threshold): [T] 0 at the samples
-/// with a negative advantage whose mean log(behaviour / pi) is above `threshold`, else 1. logp [T]:
-/// of pi.
+/// Off-policy sequence mask (DeepSeek-V3.2; TRL's off_policy_mask_threshold): [T] 0 for samples
+/// with a negative advantage whose mean log(behaviour / pi) exceeds `threshold`, otherwise 1. logp
+/// [T]: log-probabilities under pi.
 std::vector<double> off_policy_mask(const std::vector<double>& logp,
                                     const std::vector<float>& behaviour,
                                     const engine::data::Experience& b, double threshold);
 
-/// Where the log-probabilities of the proximal policy come from: old_logp as given, or guessed from
-/// the weights' versions without a forward pass (AReaL's prox_logp_method): log-linear or linear
-/// between behaviour and pi.
+/// The source of the proximal policy's log-probabilities: old_logp as given, or an interpolation
+/// between behaviour and pi by the weights' versions without a forward pass (AReaL's
+/// prox_logp_method), log-linear or linear.
 enum class Proximal { given, loglinear, linear };
 constexpr std::array<std::string_view, 3> names_of(Proximal) {
   return {"given", "loglinear", "linear"};
 }
 
-/// How far the proximal policy is on the way from the behaviour to pi: clip((now - 1 - behaviour) /
-/// (now - behaviour), 0, 1), versions counting updates; 0 where the sample is of this version.
+/// The position of the proximal policy between the behaviour (0) and pi (1):
+/// clip((now - 1 - behaviour) / (now - behaviour), 0, 1), where versions count updates; 0 where the
+/// sample is of the current version.
 double proximal_share(std::int64_t now, std::int64_t behaviour);
-/// log((1 - share) behaviour + share pi) when linear, else (1 - share) log behaviour + share log
-/// pi.
+/// log((1 - share) behaviour + share pi) if linear, otherwise
+/// (1 - share) log behaviour + share log pi.
 double proximal_logp(Proximal how, double behaviour, double logp, double share);
 
 }  // namespace troupe::algorithms

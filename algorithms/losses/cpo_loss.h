@@ -1,9 +1,10 @@
 // Contrastive preference optimization (Xu et al. 2024, arXiv:2401.08417): DPO with a uniform
-// reference, and the likelihood of what was chosen as its anchor.
+// reference and an NLL term on the chosen answer.
 //
-//   x = log pi(y|x), summed over the answer (ipo: its mean)      z = x_w - x_l
+//   x = log pi(y|x), summed over the answer (ipo: its mean);  z = x_w - x_l
 //   sigmoid   L = - log sigmoid(beta z) + nll_weight NLL(y_w)
-// hinge, ipo, alpha and label_smoothing as in SimpoLoss.
+//
+// hinge, ipo, alpha and label_smoothing are those of SimpoLoss.
 #pragma once
 
 #include <array>
@@ -19,8 +20,8 @@ constexpr std::array<std::string_view, 3> names_of(CpoLossKind) {
   return {"sigmoid", "hinge", "ipo"};
 }
 
-/// count: the pairs of the global batch; scale: its chosen tokens (set_nll_tokens). Metrics as
-/// SimpoLoss; logps are sums, but ipo's.
+/// count: pairs of the global batch; scale: its chosen tokens (set_nll_tokens). Metrics are those
+/// of SimpoLoss; logps are sums, except for ipo.
 struct CpoLoss {
   static constexpr std::string_view name = "cpo";
   CpoLossKind kind = CpoLossKind::sigmoid;
@@ -47,7 +48,7 @@ struct CpoLoss {
                                 const engine::data::Experience& b,
                                 engine::loss::Report& report) const;
 
-  /// From the two answers' x, after alpha_reward: [N/2].
+  /// The loss from both answers' x after alpha_reward: [N/2].
   engine::loss::Expr per_pair(const Two& x) const;
 };
 

@@ -1,10 +1,11 @@
-// Direct Preference Optimization (Rafailov et al. 2023, arXiv:2305.18290, eq. 7) and the losses
-// that share its inputs.
+// Direct Preference Optimization (Rafailov et al. 2023, arXiv:2305.18290, eq. 7) and losses with
+// the same inputs.
 //
-//   c = log pi(y_w|x) / pi_ref(y_w|x),  r = the same of y_l,  delta = c - r           sums over the
-//   answer's tokens sigmoid   L = - log sigmoid(beta delta)
-// The others stand in per_pair() in dpo_loss.cpp, one line each, with their sources. Sequence 2k is
-// y_w (chosen), 2k+1 is y_l (rejected).
+//   c = log pi(y_w|x) / pi_ref(y_w|x), r = the same for y_l, delta = c - r; sums over answer tokens
+//   sigmoid   L = - log sigmoid(beta delta)
+//
+// The other losses are in per_pair() in dpo_loss.cpp, one line each, with their sources. Sequence
+// 2k is y_w (chosen), sequence 2k+1 is y_l (rejected).
 #pragma once
 
 #include <array>
@@ -18,9 +19,8 @@ using engine::loss::spec_of;
 /// Where tools differ under one name: `ipo` divides log-ratios by the answers' lengths (TRL from
 /// 0.24, MindSpeed), `ipo_sum` does not (the paper, OpenRLHF, older TRL). Label smoothing: `cdpo`
 /// (Mitchell 2023, OpenRLHF, MindSpeed) and `robust` (Chowdhury et al. 2024); TRL's `sigmoid`
-/// ignores it, so a smoothing that nothing would use is refused here. `kto_pair` is MindSpeed's
-/// and old TRL's: each half of the pairs is the other's estimate of the KL. `sft` is the
-/// likelihood of the chosen answers.
+/// ignores it, so unused smoothing is rejected. `kto_pair` (MindSpeed, older TRL): each half of the
+/// pairs is the KL estimate of the other half. `sft` is the likelihood of the chosen answers.
 enum class DpoLossKind {
   sigmoid,
   cdpo,
@@ -47,17 +47,17 @@ constexpr std::array<std::string_view, 18> names_of(DpoLossKind) {
           "apo_zero", "apo_down", "discopop", "sigmoid_norm", "kto_pair", "sft"};
 }
 
-/// f-DPO (Wang et al. 2024, arXiv:2309.16240): c and r become f'(pi / pi_ref), of which only
-/// differences have a meaning; so the kinds that read c or r alone refuse all but reverse_kl.
+/// f-DPO (Wang et al. 2024, arXiv:2309.16240): c and r become f'(pi / pi_ref). Only their
+/// difference is meaningful, so losses that read c or r alone reject all but reverse_kl.
 enum class DpoDivergence { reverse_kl, forward_kl, js_divergence, alpha_divergence };
 constexpr std::array<std::string_view, 4> names_of(DpoDivergence) {
   return {"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"};
 }
 
-/// count: the pairs of the global batch; scale: its chosen tokens, where `sft` is one of the kinds.
-/// Needs reference_logp. Metrics, means over pairs: rewards/chosen (beta c), rewards/rejected (beta
-/// r), rewards/margins, rewards/accuracies (c > r), logps/chosen, logps/rejected; nll_loss of
-/// `sft`; entropy, over the answers' tokens.
+/// count: pairs of the global batch; scale: its chosen tokens, if `sft` is among the losses. Needs
+/// reference_logp. Metrics, means over pairs: rewards/chosen (beta c), rewards/rejected (beta r),
+/// rewards/margins, rewards/accuracies (c > r), logps/chosen, logps/rejected; nll_loss of `sft`;
+/// entropy over the answers' tokens.
 struct DpoLoss {
   static constexpr std::string_view name = "dpo";
   std::vector<DpoLossKind> kind{
@@ -70,11 +70,11 @@ struct DpoLoss {
                                ///< 0.5), exo_pair (above 0), aot, aot_unpaired
   DpoDivergence divergence = DpoDivergence::reverse_kl;
   double divergence_alpha = 0.5;  ///< alpha_divergence's alpha; 1 is the reverse KL
-  /// LD-DPO (arXiv:2409.06411): weight of an answer's tokens beyond the length of the shorter one
-  /// of the pair; 1: all count alike.
+  /// LD-DPO (arXiv:2409.06411): weight of an answer's tokens beyond the length of the shorter
+  /// answer of the pair; 1: equal weights.
   double ld_alpha = 1;
-  /// WPO (arXiv:2406.11827): pairs weigh by how likely the policy is to write them, relative to its
-  /// own confidence at each token.
+  /// WPO (arXiv:2406.11827): pairs are weighted by the policy's probability of them, relative to
+  /// its own confidence at each token.
   bool weighting = false;
   double discopop_tau = 0.05;         ///< temperature of discopop's mixture
   NllMean nll_mean = NllMean::token;  ///< of `sft`
@@ -107,13 +107,13 @@ struct DpoLoss {
                                 const engine::data::Experience& b,
                                 engine::loss::Report& report) const;
 
-  /// What the kinds are made of, [N/2] each: log-probabilities under policy and reference, and the
-  /// answers' lengths in tokens.
+  /// Inputs of the losses, [N/2] each: log-probabilities under policy and reference, and the
+  /// lengths of the answers in tokens.
   struct Terms {
     Two now, reference, length;
   };
-  /// One kind's loss of each pair, but `sft`'s: [N/2]. aot, aot_unpaired and kto_pair look at all
-  /// pairs of the batch.
+  /// The loss of each pair, except `sft`: [N/2]. aot, aot_unpaired and kto_pair use all pairs of
+  /// the batch.
   engine::loss::Expr per_pair(DpoLossKind kind, const Terms& terms) const;
 };
 

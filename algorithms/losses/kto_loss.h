@@ -1,10 +1,14 @@
-// Kahneman-Tversky optimization (Ethayarajh et al. 2024, arXiv:2402.01306, eq. 7): answers that are
+// Kahneman-Tversky optimization (Ethayarajh et al. 2024, arXiv:2402.01306, eq. 7): answers labelled
 // good or bad, without pairs.
 //
-//   u = log pi(y|x) / pi_ref(y|x)       z = max(0, mean of u over mismatched prompts and answers):
-//   a constant of the batch kto                 desirable: w_d (1 - sigmoid(beta (u - z)))
-//   undesirable: w_u (1 - sigmoid(beta (z - u))) apo_zero_unpaired   desirable: w_d (1 -
-//   sigmoid(beta u))           undesirable: w_u sigmoid(beta u)        (arXiv:2408.06266)
+//   u = log pi(y|x) / pi_ref(y|x)
+//   z = max(0, mean of u over mismatched prompts and answers), a constant of the batch
+//
+//                       desirable                             undesirable
+//   kto                 w_d (1 - sigmoid(beta (u - z)))       w_u (1 - sigmoid(beta (z - u)))
+//   apo_zero_unpaired   w_d (1 - sigmoid(beta u))             w_u sigmoid(beta u)
+//
+// apo_zero_unpaired: arXiv:2408.06266.
 #pragma once
 
 #include <array>
@@ -20,9 +24,9 @@ constexpr std::array<std::string_view, 2> names_of(KtoLossKind) {
   return {"kto", "apo_zero_unpaired"};
 }
 
-/// count: the sequences of the global batch; label: 1 desirable, 0 undesirable; scale: z, which
-/// algorithms/kto.cpp measures before the update, on the whole batch. Needs reference_logp.
-/// Metrics: rewards/chosen (beta u, mean over the desirable), rewards/rejected, logps/chosen,
+/// count: sequences of the global batch; label: 1 desirable, 0 undesirable; scale: z, which
+/// algorithms/kto.cpp computes on the whole batch before the update. Needs reference_logp. Metrics:
+/// rewards/chosen (beta u, mean over desirable answers), rewards/rejected, logps/chosen,
 /// logps/rejected, kl (z), entropy.
 struct KtoLoss {
   static constexpr std::string_view name = "kto";
@@ -44,8 +48,8 @@ struct KtoLoss {
                                 engine::loss::Report& report) const;
 };
 
-/// z of the mismatched sequences `b`: the mean over them of log pi / pi_ref, at least 0; 0 without
-/// a sequence. [T] each.
+/// z: the mean of log pi / pi_ref over the mismatched sequences of `b`, at least 0; 0 without
+/// sequences. Inputs [T].
 double mismatched_kl(const engine::data::Experience& b, const std::vector<float>& logp,
                      const std::vector<float>& reference_logp);
 

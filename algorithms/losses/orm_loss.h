@@ -1,10 +1,11 @@
-// Outcome reward models: the answer that people preferred is to score higher (Bradley and Terry
-// 1952; Ouyang et al. 2022, arXiv:2203.02155, eq. 1). A sequence's score s is the score head's
-// number at its last token. Sequence 2k is y_w (chosen), 2k+1 is y_l (rejected).
+// Outcome reward models: the preferred answer gets the higher score (Bradley and Terry 1952; Ouyang
+// et al. 2022, arXiv:2203.02155, eq. 1). The score s of a sequence is the score head's output at
+// its last token. Sequence 2k is y_w (chosen), sequence 2k+1 is y_l (rejected).
 //
-//   bradley_terry   L = - log sigmoid(s_w - s_l - margin) + center (s_w + s_l)^2        margin:
-//   Llama 2, arXiv:2307.09288, eq. 2 log_exp         L = log(1 + e^(s_l - s_w)) + center (s_w +
-//   s_l)^2                   OpenRLHF's LogExpLoss: the same without margins
+//   bradley_terry   L = - log sigmoid(s_w - s_l - margin) + center (s_w + s_l)^2
+//   log_exp         L = log(1 + e^(s_l - s_w)) + center (s_w + s_l)^2
+//
+// Margins: Llama 2, arXiv:2307.09288, eq. 2. log_exp: OpenRLHF's LogExpLoss, without margins.
 #pragma once
 
 #include <array>
@@ -20,10 +21,10 @@ constexpr std::array<std::string_view, 2> names_of(OrmLossKind) {
   return {"bradley_terry", "log_exp"};
 }
 
-/// count: the pairs of the global batch. Reads a score wherever the mask is not 0
-/// (data::to_scored_pairs: at each last token) and, of bradley_terry, Experience::label at the
-/// sequences 2k as the margins (no column: all 0). Metrics, TRL's names: accuracy (s_w > s_l) and
-/// margin (s_w - s_l), means over pairs; min_reward, mean_reward, max_reward over sequences.
+/// count: pairs of the global batch. Reads a score wherever the mask is not 0
+/// (data::to_scored_pairs: at each last token) and, for bradley_terry, Experience::label of the
+/// sequences 2k as margins (0 without the column). Metrics with TRL's names: accuracy (s_w > s_l)
+/// and margin (s_w - s_l), means over pairs; min_reward, mean_reward, max_reward over sequences.
 struct OrmLoss {
   static constexpr std::string_view name = "orm";
   OrmLossKind kind = OrmLossKind::bradley_terry;

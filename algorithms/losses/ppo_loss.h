@@ -1,9 +1,10 @@
-// Proximal policy optimization (Schulman et al. 2017, arXiv:1707.06347 eq. 7), with the later ways
-// to clip, to hold and to average.
+// Proximal policy optimization (Schulman et al. 2017, arXiv:1707.06347 eq. 7), with later variants
+// of clipping, clamping and averaging.
 //
-//   rho   = pi / pi_old
-//   l_t   = - min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A) + kl_coef KL_t - entropy_coef
-//   H_t L     = the average of l_t over the trained tokens, as `aggregation` says
+//   rho  = pi / pi_old
+//   l_t  = - min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)
+//          + kl_coef KL_t - entropy_coef H_t
+//   L    = the average of l_t over the trained tokens, by `aggregation`
 #pragma once
 
 #include "algorithms/losses/averaging.h"
@@ -15,11 +16,11 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// Reads old_logp, advantage, and reference_logp when kl_coef is not 0. Without old_logp the ratio
-/// is exactly 1 and its gradient that of log pi: the first update after sampling. Metrics, means
-/// over trained tokens, named as TRL (and verl) names them: loss/policy_avg (of the surrogate
-/// alone), policy/clipfrac_avg, policy/approxkl_avg (half the squared log-ratio),
-/// policy/entropy_avg, val/ratio, actor/ppo_kl, actor/kl_loss, and the surrogate's own.
+/// Reads old_logp, advantage, and reference_logp if kl_coef is not 0. Without old_logp the ratio is
+/// exactly 1 and its gradient that of log pi: the first update after sampling. Metrics, means over
+/// trained tokens, with the names of TRL and verl: loss/policy_avg (surrogate only),
+/// policy/clipfrac_avg, policy/approxkl_avg (half the squared log-ratio), policy/entropy_avg,
+/// val/ratio, actor/ppo_kl, actor/kl_loss, and those of the surrogate.
 struct PpoLoss {
   static constexpr std::string_view name = "ppo";
 

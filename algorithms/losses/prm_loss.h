@@ -1,13 +1,13 @@
-// Process reward models: every step of a solution is judged right or wrong where it ends (Lightman
-// et al. 2023, arXiv:2305.20050), by the cross-entropy of the step's class under the scores read at
-// that very token, not at the one before it.
+// Process reward models: every step of a solution is classified as correct or not where it ends
+// (Lightman et al. 2023, arXiv:2305.20050), by the cross-entropy of the step's class under the
+// scores at that token (not at the token before it).
 //
-//   token-class   p = softmax of the score head's C labels: TRL's PRMTrainer (label at the last
-//   token of a step's separator) placeholder   p = softmax of the language head, held to the reward
-//   tokens or over the whole vocabulary: Math-Shepherd
-//                 (arXiv:2312.08935) as MindSpeed trains it, at a placeholder token behind each
-//                 step
-//   L = - sum over judged tokens of log p(class) / count
+//   token-class   p = softmax over the score head's C labels, at the last token of a step's
+//                 separator: TRL's PRMTrainer
+//   placeholder   p = softmax of the language head over the reward tokens or the whole vocabulary,
+//                 at a placeholder token after each step: Math-Shepherd (arXiv:2312.08935) as
+//                 trained by MindSpeed
+//   L = - sum over labelled tokens of log p(class) / count
 #pragma once
 
 #include "engine/loss/loss.h"
@@ -16,19 +16,18 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// count: the judged tokens of the global batch (mask 1 and a class in Experience::classes).
-/// Metric: accuracy, the share of judged tokens whose class has the greatest score.
+/// count: labelled tokens of the global batch (mask 1 and a class in Experience::classes). Metric:
+/// accuracy, the fraction of labelled tokens whose class has the greatest score.
 struct PrmLoss {
   static constexpr std::string_view name = "prm";
 
-  /// The placeholder's candidates, as token ids; class c is reward_tokens[c]. Empty: a score head's
-  /// classes.
+  /// Reward tokens of a placeholder model, as token ids; class c is reward_tokens[c]. Empty:
+  /// classes of a score head.
   std::vector<std::int32_t> reward_tokens;
-  /// Of a placeholder: the softmax is over the whole vocabulary, as MindSpeed has it where it was
-  /// given no reward tokens.
+  /// Placeholder models: softmax over the whole vocabulary, as in MindSpeed without reward tokens.
   bool whole_vocabulary = false;
-  /// Log-softmax and slopes are computed in float32, as torch and so TRL's PRMTrainer do: 1 - p
-  /// keeps few digits where p is near 1.
+  /// Computes log-softmax and gradients in float32, as torch and therefore TRL's PRMTrainer do:
+  /// 1 - p has few significant digits near p = 1.
   bool float32 = false;
 
   static void each_field(auto& self, auto&& field) {

@@ -2,7 +2,7 @@
 // (Wu et al. 2025, arXiv:2508.05629).
 //
 //   nll   L = - sum_t log p_t / count
-//   dft   L = - sum_t sg(p_t) log p_t / count          sg: no gradient; probable tokens weigh more
+//   dft   L = - sum_t sg(p_t) log p_t / count, where sg() stops the gradient
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ constexpr std::array<std::string_view, 2> names_of(SftLossKind) {
   return {"nll", "dft"};
 }
 
-/// count: the trained tokens of the global batch (sum of mask). Metrics: nll (mean over trained
-/// tokens; entropy when it is given).
+/// count: trained tokens of the global batch (sum of the mask). Metrics: nll (mean over trained
+/// tokens), entropy if it is given.
 struct SftLoss {
   static constexpr std::string_view name = "sft";
   SftLossKind kind = SftLossKind::nll;

@@ -1,10 +1,11 @@
-// SimPO (Meng et al. 2024, arXiv:2405.14734, eq. 6): preference without a reference, by the mean
-// log-probability of a token.
+// SimPO (Meng et al. 2024, arXiv:2405.14734, eq. 6): reference-free preference optimization on the
+// mean log-probability per token.
 //
-//   x_w = log pi(y_w|x) / |y_w|,  x_l the same        z = x_w - x_l - gamma_beta_ratio
+//   x_w = log pi(y_w|x) / |y_w|, x_l likewise;  z = x_w - x_l - gamma_beta_ratio
 //   sigmoid   L = - log sigmoid(beta z)
 //   hinge     L = max(0, 1 - beta z)
 //   ipo       L = (z - 1 / (2 beta))^2
+//
 // AlphaPO (arXiv:2501.03884): x becomes (1 - e^(-alpha x)) / alpha; alpha 0 is SimPO.
 #pragma once
 
@@ -16,7 +17,7 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// AlphaPO's reward of a mean log-probability x.
+/// AlphaPO's reward for a mean log-probability x.
 engine::loss::Expr alpha_reward(const engine::loss::Expr& x, double alpha);
 
 enum class SimpoLossKind { sigmoid, hinge, ipo };
@@ -24,10 +25,10 @@ constexpr std::array<std::string_view, 3> names_of(SimpoLossKind) {
   return {"sigmoid", "hinge", "ipo"};
 }
 
-/// count: the pairs of the global batch; scale: its chosen tokens (set_nll_tokens), where
-/// nll_weight is not 0. Metrics, means over pairs: rewards/chosen (beta x_w), rewards/rejected,
-/// rewards/margins, rewards/accuracies, logps/chosen (x_w), logps/rejected; nll_loss when it is
-/// part of the loss; entropy.
+/// count: pairs of the global batch; scale: its chosen tokens (set_nll_tokens), if nll_weight is
+/// not 0. Metrics, means over pairs: rewards/chosen (beta x_w), rewards/rejected, rewards/margins,
+/// rewards/accuracies, logps/chosen (x_w), logps/rejected; nll_loss if it is part of the loss;
+/// entropy.
 struct SimpoLoss {
   static constexpr std::string_view name = "simpo";
   SimpoLossKind kind = SimpoLossKind::sigmoid;
@@ -38,7 +39,7 @@ struct SimpoLoss {
   double gamma = -1;           ///< the margin as TRL's simpo_gamma; -1: gamma_beta_ratio gives it
   double label_smoothing = 0;  ///< sigmoid: the share of labels thought to be wrong
   double alpha = 0;            ///< AlphaPO's
-  /// Weight of the chosen answers' likelihood. 0 is SimPO; TRL's CPOTrainer adds 1 unless cpo_alpha
+  /// Weight of the NLL of the chosen answers. 0 is SimPO; TRL's CPOTrainer adds 1 unless cpo_alpha
   /// is set to 0 ("CPO-SimPO").
   double nll_weight = 0;
   NllMean nll_mean = NllMean::token;
@@ -67,10 +68,9 @@ struct SimpoLoss {
                                 const engine::data::Experience& b,
                                 engine::loss::Report& report) const;
 
-  /// From the two answers' mean log-probabilities, after alpha_reward: [N/2].
+  /// The loss from both answers' mean log-probabilities after alpha_reward: [N/2].
   engine::loss::Expr per_pair(const Two& x) const;
-  /// The whole loss, from whatever stands for the answers' log-probabilities (CPO: sums), and its
-  /// metrics.
+  /// The whole loss from the answers' log-probabilities (CPO: sums), and its metrics.
   engine::loss::Expr of(const Two& logp, const engine::loss::TokenStats& now,
                         const engine::data::Experience& b, engine::loss::Report& report) const;
 };

@@ -1,5 +1,4 @@
-// Surrogates: what is minimised so that answers with an advantage become likelier. One token's
-// loss, before KL, entropy and averaging.
+// Policy-gradient surrogates: the loss of one token before KL, entropy and averaging.
 #pragma once
 
 #include <array>
@@ -14,8 +13,8 @@
 
 namespace troupe::algorithms {
 
-/// What a surrogate reads: [T] each. log_weight: log of the importance correction (correction.h),
-/// which VESPO takes into its own weight.
+/// Inputs of a surrogate, [T] each. log_weight: log of the importance correction (correction.h),
+/// which VESPO includes in its own weight.
 struct PolicyTerms {
   engine::loss::Expr logp, log_ratio, advantage;
   std::vector<double> log_weight;
@@ -38,31 +37,36 @@ constexpr std::array<std::string_view, 10> names_of(SurrogateKind) {
           "gmpo", "dro",   "dppo_tv",    "clip_cov", "kl_cov"};
 }
 
-/// rho = exp(log_ratio), A the advantage, sg() a constant:
-///   clip   -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)            PPO, arXiv:1707.06347;
-///   unequal bounds: DAPO, arXiv:2503.14476
-///          delta: the first rho is at most delta too                          INTELLECT-2,
-///          arXiv:2505.07291; TRL dual_clip: where A < 0 at most -dual_clip A Ye et al. 2020,
-///          arXiv:1912.09729; verl has it on with 3
-///   cispo  -sg(min(rho, clip_high)) A log pi                                MiniMax-M1,
-///   arXiv:2506.13585, as TRL has it (recommended: 5) cispo_band  -sg(clip(rho, 1 - clip_low, 1 +
-///   clip_high)) A log pi        the same as verl, NeMo-RL and slime have it sapo   -4 / tau
-///   sigmoid(tau (rho - 1)) A, tau by the sign of A          arXiv:2511.20347 vespo  -sg(phi) A log
-///   pi, phi = e^lambda w^k e^(-lambda w), w the ratio of the whole answer, k and lambda by the
-///   sign of A; as TRL
-///                                                                           arXiv:2602.10693
-///   gmpo   -A exp(mean over the answer of s min(s x, s clip(x, -clip_low, clip_high))), x =
-///   log_ratio, s = sign(A)     arXiv:2507.20673 dro    -(A log pi - dro_beta / 2 x^2)
-///   arXiv:2405.19107, as verl has it dppo_tv  -sg(min(rho, 20)) A log pi where pi - pi_old is at
-///   most clip_high (A > 0) or at least -clip_low (else), 0 beyond; as verl
-///                                                                           arXiv:2602.04879
-///                                                                           (Binary-TV)
-///   clip_cov  clip, but 0 at a share cov_ratio of the tokens, drawn from those not clipped whose
-///   covariance of A and log pi
-///            (covariance.h) lies between cov_low and cov_high                 arXiv:2505.22617, as
-///            verl has it
-///   kl_cov   -rho A, and + cov_kl |x| at the share cov_ratio of tokens with the greatest
-///   covariances        the same
+/// The policy-gradient surrogates, with rho = exp(log_ratio), the advantage A, and sg() for a
+/// constant (stop gradient):
+///   clip        -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)
+///               PPO, arXiv:1707.06347; unequal bounds: DAPO, arXiv:2503.14476.
+///               delta: the first rho is at most delta (INTELLECT-2, arXiv:2505.07291; TRL).
+///               dual_clip: at most -dual_clip A where A < 0 (Ye et al. 2020, arXiv:1912.09729;
+///               verl's default is 3).
+///   cispo       -sg(min(rho, clip_high)) A log pi
+///               MiniMax-M1, arXiv:2506.13585, in TRL's form (recommended clip_high: 5).
+///   cispo_band  -sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi
+///               The form of verl, NeMo-RL and slime.
+///   sapo        -4 / tau sigmoid(tau (rho - 1)) A, where tau depends on the sign of A
+///               arXiv:2511.20347.
+///   vespo       -sg(phi) A log pi, phi = e^lambda w^k e^(-lambda w), where w is the ratio of the
+///               whole answer, and k and lambda depend on the sign of A
+///               arXiv:2602.10693, in TRL's form.
+///   gmpo        -A exp(mean over the answer of s min(s x, s clip(x, -clip_low, clip_high))), with
+///               x = log_ratio and s = sign(A)
+///               arXiv:2507.20673.
+///   dro         -(A log pi - dro_beta / 2 x^2)
+///               arXiv:2405.19107, in verl's form.
+///   dppo_tv     -sg(min(rho, 20)) A log pi where pi - pi_old <= clip_high (A > 0) or
+///               pi - pi_old >= -clip_low (otherwise); 0 elsewhere
+///               Binary-TV, arXiv:2602.04879, in verl's form.
+///   clip_cov    clip, but 0 for a fraction cov_ratio of the tokens, drawn from unclipped tokens
+///               whose covariance of A and log pi is between cov_low and cov_high
+///               arXiv:2505.22617, in verl's form.
+///   kl_cov      -rho A, plus cov_kl |x| for the fraction cov_ratio of tokens with the greatest
+///               covariances
+///               arXiv:2505.22617.
 struct Surrogate {
   SurrogateKind kind = SurrogateKind::clip;
   double clip_low = 0.2, clip_high = 0.2;

@@ -1,5 +1,5 @@
-// What a critic is trained with: squared (or Huber) distance to the returns, clipped to stay near
-// what it said before the update (Schulman et al.'s PPO code; Huang et al. 2024, arXiv:2403.17031
+// The value loss of a critic: squared (or Huber) error of the returns, clipped to stay near the
+// values before the update (Schulman et al.'s PPO code; Huang et al. 2024, arXiv:2403.17031
 // detail 9).
 //
 //   l_t = 1/2 max((V - R)^2, (clip(V, V_old - clip, V_old + clip) - R)^2)
@@ -12,7 +12,7 @@ namespace troupe::algorithms {
 
 using engine::loss::spec_of;
 
-/// Reads value (V_old), returns, and the score head's only label before each token (V). count: the
+/// Reads value (V_old), returns, and the score head's only label before each token (V). count:
 /// trained tokens of the update. Metrics, means over trained tokens: loss/value_avg (before coef),
 /// val/clipfrac_avg, critic/vpred_mean.
 struct ValueLoss {
