@@ -32,6 +32,6 @@ struct HeldOutAnswers {
 /// Needs c.reference; c.follower where the reference follows. The KL term is measured on the whole
 /// batch before its update.
 Task<void> kto(Cluster& c, engine::data::Loader<engine::data::UnpairedExample>& data, Plan plan,
-               KtoConfig config, HeldOutAnswers held_out = {});
+               KtoConfig config, HeldOutAnswers held_out = HeldOutAnswers());
 
 }  // namespace troupe::algorithms
