@@ -15,9 +15,8 @@ namespace troupe::algorithms {
 ///   sequence        e^(mean of x over the sample), the same for each of its tokens (GSPO,
 ///                   arXiv:2507.18071 eq. 7)
 ///   sequence_token  the same value with the gradient of log pi(t) alone (GSPO-token, eq. 14;
-///   verl's
-///                   GSPO). Differs from `sequence` only where the tokens of one sample have
-///                   different advantages or weights.
+///                   verl's GSPO). Differs from `sequence` only where the tokens of one sample
+///                   have different advantages or weights.
 ///   sequence_sum    e^(sum of x over the sample), the ratio of the whole answer (TRL's RLOO)
 enum class RatioLevel { token, sequence, sequence_token, sequence_sum };
 constexpr std::array<std::string_view, 4> names_of(RatioLevel) {
