@@ -25,8 +25,8 @@ endif()
 # Unity builds compile the sources of one target together, in batches, so that headers are parsed once per batch. File-local names
 # are therefore distinct within a target. CMake keeps sources with COMPILE_OPTIONS of their own (kernels per instruction set) apart.
 set(troupe_plain_targets # whose file-local names still collide
-  troupe_algorithms troupe_algorithms_losses troupe_engine_jinja algorithms_advantages_test troupe_benchmark_support troupe_engine_checkpoint troupe_engine_data troupe_engine_models
-  troupe_engine_ops troupe_engine_tokenizer troupe_launch_cluster troupe_launch_config troupe_launch_journal troupe_launch_run
+  troupe_algorithms troupe_algorithms_losses algorithms_advantages_test troupe_benchmark_support troupe_engine_checkpoint troupe_engine_models
+  troupe_engine_ops troupe_launch_cluster troupe_launch_config troupe_launch_journal troupe_launch_run
   actors_runtime_test algorithms_advantage_test algorithms_loops_test algorithms_losses_test engine_checkpoint_test engine_data_test
   engine_models_test engine_nn_test engine_ops_test engine_parallel_test engine_tokenizer_test hostile_test launch_test parity_test
   system_test)

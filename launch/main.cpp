@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "engine/base/log.h"
-#include "engine/base/lost_pages.h"
+#include "engine/base/mapped_file_faults.h"
 #include "engine/base/text.h"
 #include "launch/cluster/launcher.h"
 #include "launch/cluster/worker.h"
@@ -315,7 +315,7 @@ int program(int argc, char** argv) {
   std::signal(SIGPIPE,
               SIG_IGN);  // a reader that is gone is an error of the next write, not a death
   std::signal(SIGXFSZ, SIG_IGN);  // so is a file that may not grow further (ulimit -f)
-  exit_on_lost_pages(exit_code(Errc::io));
+  install_sigbus_handler(exit_code(Errc::io));
   CLI::App app(
       "troupe: actors that train, align and run language models, from one process on a laptop "
       "upwards",

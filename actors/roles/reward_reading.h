@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, 4> names_of(Aggregation) {
 double aggregate(Aggregation how, const std::vector<double>& steps);
 
 /// A process reward model: the probability of a right step at each step's end. The completion's
-/// text is cut at the separators (steps of white space alone are none) and tokenised as the model
+/// text is cut at the separators (steps of white space alone are none) and tokenized as the model
 /// was trained: prompt, then each step and its end, every piece alone.
 struct ProcessReading {
   Aggregation aggregation = Aggregation::min;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "engine/base/quiet_thread.h"
+#include "engine/base/thread_with_blocked_signals.h"
 
 namespace troupe::actors {
 namespace {
@@ -19,7 +19,7 @@ class ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(const std::string& name)
       : guard_(asio::make_work_guard(loop_)),
-        thread_(quiet_thread(name, [this] { loop_.run(); })) {}
+        thread_(thread_with_blocked_signals(name, [this] { loop_.run(); })) {}
   ~ThreadExecutor() override {
     loop_.stop();
     thread_.join();

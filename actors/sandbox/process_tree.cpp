@@ -34,7 +34,7 @@ Census::Census() {
        at.increment(failed)) {
     const std::string id = at->path().filename().string();
     if (!is_number(id)) continue;
-    const std::string text = kernel_text((at->path() / "stat").string());
+    const std::string text = read_proc_file((at->path() / "stat").string());
     const auto name_end = text.rfind(')');
     if (name_end == text.npos) continue;  // it has ended meanwhile
     std::istringstream words(text.substr(name_end + 1));

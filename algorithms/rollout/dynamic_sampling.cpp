@@ -61,7 +61,8 @@ void keep(Gathered& into, const PromptBatch& prompts, Sampled more, const GrpoCo
   into.groups_drawn += static_cast<std::int64_t>(prompts.ids.size());
   for (const auto& verdict : more.verdicts)
     if (verdict.reward) into.reward_sum += *verdict.reward, ++into.rewards;
-  into.prompts.held.insert(into.prompts.held.end(), prompts.held.begin(), prompts.held.end());
+  into.prompts.owners.insert(into.prompts.owners.end(), prompts.owners.begin(),
+                             prompts.owners.end());
   auto& all = into.sampled;
   std::vector<float> reference = std::move(all.batch.reference_logp);
   for (std::size_t i = 0; i < prompts.ids.size() && into.prompts.ids.size() < wanted; ++i) {

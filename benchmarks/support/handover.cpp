@@ -29,11 +29,11 @@ std::optional<double> handover() {
   std::vector<double> each;
   {
     const std::jthread there([&] {
-      engine::stay_on_processor(1);
+      engine::pin_to_processor(1);
       while (wait_for(line, 1) != stop) line.store(0, std::memory_order_release);
     });
     const std::jthread here([&] {
-      engine::stay_on_processor(0);
+      engine::pin_to_processor(0);
       double spent = 0;
       for (int i = 0; i < batches && spent < 0.1; ++i) {
         const double took = seconds([&] {

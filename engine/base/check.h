@@ -1,4 +1,4 @@
-// check(): the one assertion of the tree. It is for our own mistakes only; it stays on in release
+// check(): the assertion of this code base, for programming errors only. It stays on in release
 // builds.
 #pragma once
 
@@ -8,14 +8,13 @@
 
 namespace troupe {
 
-/// A broken invariant of ours. Ends the actor in which it happens.
+/// A violated invariant: a bug in troupe. Ends the actor in which it happens.
 class Bug : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-/// Throws Bug, naming the place, when `ok` is false. Do not build strings for `what` on a hot path:
-/// pass a literal.
+/// Throws Bug with the source location if `ok` is false. Pass a literal as `what` on a hot path.
 void check(bool ok, std::string_view what,
            std::source_location where = std::source_location::current());
 

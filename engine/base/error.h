@@ -1,6 +1,6 @@
-// Errors of the outside world (files, configurations, peers, time) are values: Result<T>.
+// Errors from outside the program (files, configurations, peers, timeouts) are values: Result<T>.
 // A message says what was expected, what was found, where, and what to do.
-// Our own mistakes go through check() in check.h instead.
+// Programming errors go through check() in check.h instead.
 #pragma once
 
 #include <array>
@@ -17,24 +17,24 @@ namespace troupe {
 enum class Errc {
   usage,        ///< the command line or the configuration asks for something that does not exist or
                 ///< contradicts itself
-  bad_input,    ///< a data row, prompt or message that cannot be used
-  not_found,    ///< a file, key, tensor or actor that is not there
+  bad_input,    ///< a malformed data row, prompt or message
+  not_found,    ///< a file, key, tensor or actor that does not exist
   corrupt,      ///< a file whose bytes contradict its format, its size or its checksum
   unsupported,  ///< well-formed, but troupe does not do it
-  io,           ///< the operating system refused to read or write
+  io,           ///< an operating system call failed
   timeout,      ///< a deadline passed
   closed,       ///< the other side has stopped
   full,         ///< a bounded queue or budget is exhausted
-  cancelled,    ///< a person or a supervisor asked to stop
-  internal,     ///< an actor ended by a mistake of ours
+  cancelled,    ///< stopped by the user or a supervisor
+  internal,     ///< an actor ended because of a bug in troupe
 };
 
-/// The words of the kinds, as they stand in logs and JSON, in the order above.
+/// Names of the kinds in logs and JSON, in the order of the enumerators.
 constexpr std::array<std::string_view, 11> names_of(Errc) {
   return {"usage",   "bad_input", "not_found", "corrupt",   "unsupported", "io",
           "timeout", "closed",    "full",      "cancelled", "internal"};
 }
-/// The word of a kind ("bad_input").
+/// The name of a kind ("bad_input").
 const char* to_string(Errc code);
 
 struct Error {
@@ -56,7 +56,7 @@ using Result = tl::expected<T, Error>;
   return tl::unexpected<Error>(std::move(error));
 }
 
-/// The error of a result that is known to have failed, after some cleaning up.
+/// The error of a failed result, after clean-up.
 template <class T>
 [[nodiscard]] tl::unexpected<Error> fail(const Result<T>& failed) {
   return tl::unexpected<Error>(failed.error());
@@ -74,8 +74,7 @@ template <class T>
       return ::troupe::fail(::troupe::Error(std::move(troupe_result.error()))); \
   } while (false)
 
-/// An Error on its way through frames that cannot go on; caught at an actor's boundary or in main,
-/// nowhere else.
+/// An exception that carries an Error. Caught at an actor's boundary or in main only.
 class Failure : public std::runtime_error {
  public:
   explicit Failure(Error error) : std::runtime_error(error.what), error_(std::move(error)) {}
@@ -89,8 +88,7 @@ class Failure : public std::runtime_error {
   return tl::unexpected<Error>(failure.error());
 }
 
-/// The value, or Failure: for the few places (main, an actor's handler, a test) where unwinding is
-/// the answer.
+/// Returns the value or throws Failure: for main, actors' handlers and tests.
 template <class T>
 T value_or_throw(Result<T> result) {
   if (!result) throw Failure(std::move(result.error()));

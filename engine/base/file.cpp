@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "engine/base/lost_pages.h"
+#include "engine/base/mapped_file_faults.h"
 #include "engine/base/text.h"
 
 namespace troupe {
@@ -74,7 +74,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   return out;
 }
 
-std::string kernel_text(const std::string& path) {
+std::string read_proc_file(const std::string& path) {
   constexpr std::size_t most = std::size_t{16} << 20, step = 4096;
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string out;
@@ -122,19 +122,19 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   void* start = ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (start == MAP_FAILED) return system_error(path, "map");
   const std::span bytes(static_cast<const std::byte*>(start), *size);
-  return MappedFile(bytes, remember_mapping(bytes, path));
+  return MappedFile(bytes, register_mapping(bytes, path));
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : bytes_(std::exchange(other.bytes_, {})), place_(std::exchange(other.place_, -1)) {
+    : bytes_(std::exchange(other.bytes_, {})), slot_(std::exchange(other.slot_, -1)) {
 }
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
-  std::swap(place_, other.place_);
+  std::swap(slot_, other.slot_);
   return *this;
 }
 MappedFile::~MappedFile() {
-  forget_mapping(place_);
+  unregister_mapping(slot_);
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 

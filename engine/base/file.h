@@ -1,4 +1,4 @@
-// Files: bounded reads, read-only maps, and writes that are either whole and durable or not there.
+// Files: bounded reads, read-only maps, and atomic durable writes.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,23 @@
 
 namespace troupe {
 
-/// The whole of a regular file, at most `limit` bytes. Errc::not_found, Errc::io (a directory, a
+/// Reads a whole regular file of at most `limit` bytes. Errc::not_found, Errc::io (a directory, a
 /// device, not readable), Errc::bad_input (too large).
 Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{1} << 32);
 
-/// What can be read of a file that does not tell its size, as those of /proc and /sys; "" where
-/// there is none. A process may end between the opening and the reading: what was read until then
-/// is returned. At most 16 MiB.
-std::string kernel_text(const std::string& path);
+/// Reads a file of /proc or /sys, whose size is not known in advance; "" if it does not exist. If
+/// the process ends during the read, the bytes read so far are returned. At most 16 MiB.
+std::string read_proc_file(const std::string& path);
 
-/// Writes `path` through a temporary file beside it: write, fsync, rename, fsync of the folder.
-/// After a crash the old content or the new is there, never a mixture. Errc::io.
+/// Writes `path` through a temporary file in the same directory: write, fsync, rename, fsync of the
+/// directory. After a crash the file has the old content or the new, never a mixture. Errc::io.
 Result<> write_file_durably(const std::string& path, std::string_view content);
 
-/// fsync of a folder, so that renames and new entries in it survive a power cut.
+/// fsync of a directory: renames and new entries in it survive a power failure.
 Result<> sync_directory(const std::string& path);
 
-/// A read-only map of a regular file. Moves, unmaps itself. Where the file is shortened meanwhile,
-/// see lost_pages.h.
+/// A read-only map of a regular file, unmapped by the destructor. mapped_file_faults.h handles
+/// files that are truncated while they are mapped.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -38,9 +37,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  MappedFile(std::span<const std::byte> bytes, int place) : bytes_(bytes), place_(place) {}
+  MappedFile(std::span<const std::byte> bytes, int slot) : bytes_(bytes), slot_(slot) {}
   std::span<const std::byte> bytes_;
-  int place_;  // remember_mapping()
+  int slot_;  // register_mapping()
 };
 
 }  // namespace troupe

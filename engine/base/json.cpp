@@ -1,4 +1,3 @@
-// JSON text read within bounds; the value itself and how it is written: json_value.cpp.
 #include "engine/base/json.h"
 
 #include <algorithm>
@@ -9,21 +8,217 @@
 #include <numeric>
 #include <optional>
 
+#include "engine/base/check.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 
 namespace troupe {
+
+const char* Json::type_name() const {
+  constexpr const char* names[] = {"null",   "boolean", "integer", "number",
+                                   "string", "array",   "object"};
+  return names[value_.index()];
+}
+
+bool Json::boolean() const {
+  check(is_bool(), "Json: not a boolean");
+  return std::get<bool>(value_);
+}
+std::int64_t Json::integer() const {
+  check(is_integer(), "Json: not an integer");
+  return std::get<std::int64_t>(value_);
+}
+double Json::number() const {
+  check(is_number(), "Json: not a number");
+  return is_integer() ? static_cast<double>(integer()) : std::get<double>(value_);
+}
+const std::string& Json::string() const {
+  check(is_string(), "Json: not a string");
+  return std::get<std::string>(value_);
+}
+const Json::Array& Json::array() const {
+  check(is_array(), "Json: not an array");
+  return std::get<Array>(value_);
+}
+const Json::Object& Json::object() const {
+  check(is_object(), "Json: not an object");
+  return std::get<Object>(value_);
+}
+Json::Array& Json::array() {
+  check(is_array(), "Json: not an array");
+  return std::get<Array>(value_);
+}
+Json::Object& Json::object() {
+  check(is_object(), "Json: not an object");
+  return std::get<Object>(value_);
+}
+
+const Json* Json::find(std::string_view key) const {
+  if (!is_object()) return nullptr;
+  for (const auto& [name, value] : std::get<Object>(value_))
+    if (name == key) return &value;
+  return nullptr;
+}
+
+Json& Json::set(std::string key, Json value) {
+  if (is_null()) value_ = Object{};
+  for (auto& [name, old] : object()) {
+    if (name != key) continue;
+    old = std::move(value);
+    return *this;
+  }
+  object().emplace_back(std::move(key), std::move(value));
+  return *this;
+}
+
 namespace {
 
-// Text, its longest string and the values stay below 200 MB together, whoever asks. A value takes
-// 40 bytes and more, and may be written with two; the largest tokenizer.json of today has two and a
-// half million. A list that grows is there twice for a moment.
-constexpr std::size_t most_bytes = std::size_t{64} << 20, most_in_one = std::size_t{1} << 20;
-std::size_t most_values(const JsonLimits& limits) {
+void write_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) {
+          constexpr std::string_view digits = "0123456789abcdef";
+          out += "\\u00";
+          out += digits[static_cast<unsigned char>(c) >> 4];
+          out += digits[c & 15];
+        } else {
+          out += c;
+        }
+    }
+  }
+  out += '"';
+}
+
+// JSON has no NaN or infinity: such metrics are written as null.
+void write_json_number(std::string& out, double value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  std::string text = to_text(value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  out += text;
+}
+
+// indent < 0: compact
+void write_json(std::string& out, const Json& value, int indent, int level) {
+  const auto newline = [&](int depth) {
+    if (indent >= 0) {
+      out += '\n';
+      out.append(static_cast<std::size_t>(indent * depth), ' ');
+    }
+  };
+  if (value.is_null()) {
+    out += "null";
+  } else if (value.is_bool()) {
+    out += value.boolean() ? "true" : "false";
+  } else if (value.is_integer()) {
+    out += std::to_string(value.integer());
+  } else if (value.is_number()) {
+    write_json_number(out, value.number());
+  } else if (value.is_string()) {
+    write_json_string(out, value.string());
+  } else if (value.is_array()) {
+    out += '[';
+    bool first = true;
+    for (const auto& item : value.array()) {
+      if (!std::exchange(first, false)) out += ',';
+      newline(level + 1);
+      write_json(out, item, indent, level + 1);
+    }
+    if (!first) newline(level);
+    out += ']';
+  } else {
+    out += '{';
+    bool first = true;
+    for (const auto& [key, item] : value.object()) {
+      if (!std::exchange(first, false)) out += ',';
+      newline(level + 1);
+      write_json_string(out, key);
+      out += indent >= 0 ? ": " : ":";
+      write_json(out, item, indent, level + 1);
+    }
+    if (!first) newline(level);
+    out += '}';
+  }
+}
+
+tl::unexpected<Error> wrong_member(const Json& object, std::string_view key, std::string_view where,
+                                   std::string_view wanted) {
+  const Json* member = object.find(key);
+  if (!member)
+    return fail(Errc::bad_input, cat(where, ": the key \"", key, "\" (", wanted, ") is missing"));
+  return fail(Errc::bad_input, cat(where, ": \"", key, "\" must be ", wanted, ", found ",
+                                   quote(member->dump(), 40)));
+}
+
+}  // namespace
+
+std::string Json::dump() const {
+  return dump(-1);
+}
+std::string Json::dump(int indent) const {
+  std::string out;
+  write_json(out, *this, indent, 0);
+  return out;
+}
+
+Result<std::int64_t> get_integer(const Json& object, std::string_view key, std::string_view where) {
+  const Json* member = object.find(key);
+  if (!member || !member->is_integer()) return wrong_member(object, key, where, "an integer");
+  return member->integer();
+}
+Result<double> get_number(const Json& object, std::string_view key, std::string_view where) {
+  const Json* member = object.find(key);
+  if (!member || !member->is_number()) return wrong_member(object, key, where, "a number");
+  return member->number();
+}
+Result<bool> get_bool(const Json& object, std::string_view key, std::string_view where) {
+  const Json* member = object.find(key);
+  if (!member || !member->is_bool()) return wrong_member(object, key, where, "true or false");
+  return member->boolean();
+}
+Result<std::string> get_string(const Json& object, std::string_view key, std::string_view where) {
+  const Json* member = object.find(key);
+  if (!member || !member->is_string()) return wrong_member(object, key, where, "a string");
+  return member->string();
+}
+
+namespace {
+
+// These limits keep the text, its longest string and the values below 200 MB together. A value
+// takes at least 40 bytes and may be written with two characters; the largest published
+// tokenizer.json has 2.5 million. A growing list exists twice during reallocation.
+constexpr std::size_t max_json_bytes = std::size_t{64} << 20;
+constexpr std::size_t max_values_in_container = std::size_t{1} << 20;
+std::size_t max_json_values(const JsonLimits& limits) {
   return std::clamp<std::size_t>(limits.bytes / 8, 4096, 3'000'000);
 }
 
-// A member whose key another one before it has, or nothing.
+// The first member whose key repeats that of an earlier member.
 std::optional<std::size_t> repeated_key(const Json::Object& members) {
   std::vector<std::uint32_t> order(members.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -38,26 +233,30 @@ std::optional<std::size_t> repeated_key(const Json::Object& members) {
   return *std::next(twice);
 }
 
-// The text for the library, which says only of malformed text how far it has read: counted here for
-// what else is refused.
-class Characters {
+// An iterator that counts the characters read: the library reports its position for malformed text
+// only.
+class CountingIterator {
  public:
   using iterator_category = std::forward_iterator_tag;
   using value_type = char;
   using difference_type = std::ptrdiff_t;
   using pointer = const char*;
   using reference = const char&;
-  Characters(const char* at, std::size_t* read) : at_(at), read_(read) {}
+  CountingIterator(const char* at, std::size_t* read) : at_(at), read_(read) {}
   reference operator*() const { return *at_; }
-  Characters& operator++() { return ++at_, ++*read_, *this; }
-  bool operator==(const Characters& other) const { return at_ == other.at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*read_;
+    return *this;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
 
  private:
   const char* at_;
   std::size_t* read_;
 };
 
-// What the library says holds what it read last, however long that is: its beginning and its end
+// The library's messages contain the last token read, of any length: only the beginning and the end
 // are kept.
 std::string shortened(std::string problem) {
   constexpr std::size_t first = 160, last = 120;
@@ -70,15 +269,16 @@ std::string shortened(std::string problem) {
   return problem.replace(from, to - from, "...");
 }
 
-// Builds the value while the library reads, so that depth and size are refused before they cost
-// anything.
-class Builder : public nlohmann::json_sax<nlohmann::json> {
+// Builds the value during parsing, so that excessive depth and size are rejected before memory is
+// allocated.
+class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Builder(const JsonLimits& limits) : limit_(limits.depth), most_(most_values(limits)) {}
+  explicit JsonBuilder(const JsonLimits& limits)
+      : limit_(limits.depth), max_values_(max_json_values(limits)) {}
   Json root;
   std::string problem;
-  std::size_t read = 0;      ///< bytes that the library has taken
-  std::size_t position = 0;  ///< of the problem: bytes up to its last one
+  std::size_t read = 0;      ///< bytes consumed by the library
+  std::size_t position = 0;  ///< end of the offending text, in bytes
 
   bool null() override { return put(Json()); }
   bool boolean(bool value) override { return put(Json(value)); }
@@ -105,7 +305,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     const auto& members = levels_.back().value.object();
     const auto twice = repeated_key(members);
     if (!twice) return close();
-    refuse(cat("the key ", quote(members[*twice].first), " stands twice in one object"));
+    refuse(cat("the key ", quote(members[*twice].first), " occurs twice in one object"));
     position = levels_.back().keys_end[*twice];
     return false;
   }
@@ -116,8 +316,10 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while ...",
     // "[...] number overflow parsing '1e400'"
     problem = error.what();
-    const auto told = problem.find("syntax error"), tag = problem.find("] ");
-    problem.erase(0, told != std::string::npos ? told : tag != std::string::npos ? tag + 2 : 0);
+    const auto message = problem.find("syntax error"), tag = problem.find("] ");
+    problem.erase(0, message != std::string::npos ? message
+                     : tag != std::string::npos   ? tag + 2
+                                                  : 0);
     problem = shortened(std::move(problem));
     return false;
   }
@@ -131,7 +333,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   };
 
   bool refuse(std::string why) {
-    problem = std::move(why), position = read;
+    problem = std::move(why);
+    position = read;
     return false;
   }
   bool open(Json value) {
@@ -140,10 +343,11 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool count() {
-    if (++values_ > most_) return refuse(cat("more than ", most_, " values; no more are read"));
+    if (++values_ > max_values_)
+      return refuse(cat("more than ", max_values_, " values (the limit)"));
     return true;
   }
-  // The library has taken the character behind a number too.
+  // The library has also consumed the character after a number.
   bool number(Json value) {
     if (put(std::move(value))) return true;
     --position;
@@ -156,9 +360,9 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool put(Json value) {
     if (!count()) return false;
-    if (!levels_.empty() && levels_.back().size++ >= most_in_one)
+    if (!levels_.empty() && levels_.back().size++ >= max_values_in_container)
       return refuse(
-          cat("more than ", most_in_one, " values in one list or object; no more are read"));
+          cat("more than ", max_values_in_container, " values in one list or object (the limit)"));
     if (levels_.empty()) {
       root = std::move(value);
     } else if (levels_.back().value.is_array()) {
@@ -169,11 +373,11 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  std::size_t limit_, most_, values_ = 0;
+  std::size_t limit_, max_values_, values_ = 0;
   std::vector<Level> levels_;
 };
 
-std::string place(std::string_view text, std::size_t offset) {
+std::string line_and_column(std::string_view text, std::size_t offset) {
   const auto head = text.substr(0, std::min(offset, text.size()));
   const auto line = std::count(head.begin(), head.end(), '\n') + 1;
   const auto column =
@@ -184,23 +388,24 @@ std::string place(std::string_view text, std::size_t offset) {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view where, JsonLimits limits) {
-  limits.bytes = std::min(limits.bytes, most_bytes);
+  limits.bytes = std::min(limits.bytes, max_json_bytes);
   if (text.size() > limits.bytes)
     return fail(Errc::bad_input, cat(where, ": ", text.size(), " bytes of JSON, at most ",
                                      limits.bytes, " are read"));
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::size_t bad = 0;
   if (!valid_utf8(text, &bad))
-    return fail(Errc::bad_input, cat(where, ": not UTF-8 at ", place(text, bad)));
-  Builder builder(limits);
-  const Characters begin(text.data(), &builder.read), end(text.data() + text.size(), &builder.read);
+    return fail(Errc::bad_input, cat(where, ": not UTF-8 at ", line_and_column(text, bad)));
+  JsonBuilder builder(limits);
+  const CountingIterator begin(text.data(), &builder.read),
+      end(text.data() + text.size(), &builder.read);
   if (nlohmann::json::sax_parse(begin, end, &builder)) return std::move(builder.root);
-  return fail(Errc::bad_input, cat(where, ": not valid JSON at ", place(text, builder.position),
-                                   ": ", builder.problem));
+  return fail(Errc::bad_input, cat(where, ": not valid JSON at ",
+                                   line_and_column(text, builder.position), ": ", builder.problem));
 }
 
 Result<Json> read_json(const std::string& path, JsonLimits limits) {
-  limits.bytes = std::min(limits.bytes, most_bytes);
+  limits.bytes = std::min(limits.bytes, max_json_bytes);
   auto text = read_file(path, limits.bytes);
   RETURN_IF_ERROR(text);
   return parse_json(*text, path, limits);

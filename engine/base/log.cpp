@@ -58,7 +58,7 @@ std::string one_line(std::string_view text) {
 void log(LogLevel level, std::string_view text) {
   const std::string line = one_line(text);
   if (sinks().terminal->should_log(to_library(level))) {
-    const auto before = before_line.load();  // first: whoever sees it sees the other, too
+    const auto before = before_line.load();  // loaded first: after_line is set before it
     const auto after = after_line.load();
     if (before) before();
     sinks().terminal->log(to_library(level), line);
@@ -81,7 +81,8 @@ void set_log_file(const std::string& path) {
 }
 
 void set_log_hooks(void (*before)(), void (*after)()) {
-  after_line = after, before_line = before;
+  after_line = after;
+  before_line = before;
 }
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// Logs: one line each, to stderr and (in a run) to a file. The library behind it is fenced in
-// log.cpp.
+// Logging: one line per message, to stderr and (in a run) to a file. Only log.cpp uses the logging
+// library.
 #pragma once
 
 #include <string>
@@ -23,10 +23,10 @@ inline void log_error(std::string_view text) {
 
 /// Lines below `level` are dropped (default: info).
 void set_log_level(LogLevel level);
-/// Lines go to this file too, from now on (appended). Empty: no file.
+/// Appends lines to this file as well from now on. Empty: no file.
 void set_log_file(const std::string& path);
-/// Called before and after each line on stderr, so that a progress bar can get out of the way.
-/// nullptr: none.
+/// Called before and after each line on stderr, so that a progress bar can be cleared.
+/// nullptr: no hook.
 void set_log_hooks(void (*before)(), void (*after)());
 
 }  // namespace troupe

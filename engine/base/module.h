@@ -1,5 +1,5 @@
-// Modules: libraries of our own that stand beside the program and are loaded when they are needed,
-// so that nobody else pays for what they link.
+// Modules: shared libraries of troupe that are loaded from beside the program on first use, so that
+// other runs do not load their dependencies.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace troupe {
 
-/// The address of `symbol` in `library` ("libtroupe_parquet.so"), which is looked for beside the
-/// program, one folder up (programs of the tests), and in an installation's lib. It stays loaded to
-/// the end: threads and static objects of what it links do not survive closing. Errc::not_found
-/// when it is not there, Errc::unsupported when it cannot be loaded; `what` says where and why.
+/// Returns the address of `symbol` in `library` ("libtroupe_parquet.so"), searched for beside the
+/// program, in the parent folder (test programs) and in the lib folder of an installation. The
+/// library is never unloaded: threads and static objects of its dependencies would not survive it.
+/// Errc::not_found if there is no such file, Errc::unsupported if it cannot be loaded.
 Result<void*> load_from_module(const std::string& library, const char* symbol);
 
 }  // namespace troupe

@@ -21,10 +21,10 @@ int usable_processors() {
   return std::max(1, CPU_COUNT(&all));
 }
 
-void stay_on_processor(int which) {
+void pin_to_processor(int index) {
   const cpu_set_t all = processors();
   for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-    if (!CPU_ISSET(processor, &all) || which-- > 0) continue;
+    if (!CPU_ISSET(processor, &all) || index-- > 0) continue;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(processor, &one);

@@ -1,15 +1,13 @@
-// Processors of this machine, and which of them may be used.
+// Processors of this machine and of this process.
 #pragma once
 
 namespace troupe::engine {
 
-/// Processors that the calling thread may use (sched_getaffinity): those of the process, but for a
-/// thread that is pinned. At least 1.
+/// Number of processors that the calling thread may use (sched_getaffinity); at least 1.
 int usable_processors();
-/// The calling thread stays on one of those from now on, the first being 0. A kernel that refuses
-/// leaves it where it is.
-void stay_on_processor(int which);
-/// Those that the machine has. At least as many.
+/// Pins the calling thread to usable processor `index`, counted from 0. Errors are ignored.
+void pin_to_processor(int index);
+/// Number of processors of the machine; at least usable_processors().
 int all_processors();
 
 }  // namespace troupe::engine

@@ -10,14 +10,15 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c,
     const std::uint64_t p0 = multiply0 * c[0], p1 = multiply1 * c[2];
     c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ key[0], static_cast<std::uint32_t>(p1),
          static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ key[1], static_cast<std::uint32_t>(p0)};
-    key[0] += weyl0, key[1] += weyl1;
+    key[0] += weyl0;
+    key[1] += weyl1;
   }
   return c;
 }
 
 namespace {
 
-std::uint64_t draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
+std::uint64_t random_bits(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
   const auto words =
       philox({low_word(position), high_word(position), low_word(stream), high_word(stream)},
              {low_word(seed), high_word(seed)});
@@ -27,14 +28,14 @@ std::uint64_t draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t posit
 }  // namespace
 
 double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
-  return static_cast<double>(draw(seed, stream, position) >> 11) * 0x1.0p-53;
+  return static_cast<double>(random_bits(seed, stream, position) >> 11) * 0x1.0p-53;
 }
 
 std::uint64_t uniform_below(std::uint64_t n, std::uint64_t seed, std::uint64_t stream,
                             std::uint64_t position) {
   // multiply-shift; the bias is below n / 2^64
   __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>((Wide{draw(seed, stream, position)} * n) >> 64);
+  return static_cast<std::uint64_t>((Wide{random_bits(seed, stream, position)} * n) >> 64);
 }
 
 }  // namespace troupe

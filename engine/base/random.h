@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as
-// easy as 1, 2, 3"). A draw is a pure function of its key and counter, so no order of work, thread,
-// batch or restart can change it.
+// easy as 1, 2, 3"). A number is a pure function of its key and counter: it does not depend on the
+// order of work, threads, batches or restarts.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// The halves of a number, as counters and keys have them.
+/// The low and high 32 bits of a counter or key.
 constexpr std::uint32_t low_word(std::uint64_t x) {
   return static_cast<std::uint32_t>(x);
 }
@@ -20,11 +20,11 @@ constexpr std::uint32_t high_word(std::uint64_t x) {
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
 
-/// A uniform double in [0, 1) with 53 random bits, for draw `position` of stream `stream` under
+/// A uniform double in [0, 1) with 53 random bits, for position `position` of stream `stream` under
 /// `seed`. Sampling uses stream = sample id, position = token position.
 double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t position);
 
-/// A uniform integer in [0, n), n >= 1; same addressing.
+/// A uniform integer in [0, n), n >= 1, addressed in the same way.
 std::uint64_t uniform_below(std::uint64_t n, std::uint64_t seed, std::uint64_t stream,
                             std::uint64_t position);
 

@@ -1,6 +1,6 @@
-// SharedArray: numbers that several hold and nobody changes, with whatever keeps their memory
-// alive: a vector, or a message as it came in. This is how weights travel, without a copy. It is
-// used as a pointer to a span: `*weights`, `weights->size()`.
+// SharedArray: an immutable array with shared ownership. The owner is a vector or a received
+// message, so weights are passed on without a copy. It is used like a pointer to a span:
+// `*weights`, `weights->size()`.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ class SharedArray {
   SharedArray(std::shared_ptr<const std::vector<T>> values) : owner_(values) {
     if (values) values_ = *values;
   }
-  /// `values` stay valid and unchanged as long as `owner` is held.
+  /// `values` stay valid and unchanged while `owner` is alive.
   SharedArray(std::shared_ptr<const void> owner, std::span<const T> values)
       : owner_(std::move(owner)), values_(values) {}
 
   const std::span<const T>& operator*() const { return values_; }
   const std::span<const T>* operator->() const { return &values_; }
-  /// False for one that holds no array, not even an empty one.
+  /// False if it holds no array, not even an empty one.
   explicit operator bool() const { return owner_ != nullptr; }
   const std::shared_ptr<const void>& owner() const { return owner_; }
 

@@ -1,6 +1,6 @@
-// Spans: the port through which devices, communicators and the phases of a step tell a profiler
-// what they do and for how long. Names are literals: they are kept, not copied. Without a profiler
-// nothing of this is called.
+// Spans: the interface through which devices, communicators and the phases of a step report their
+// activity to a profiler. Names are literals: they are not copied. Without a profiler nothing is
+// called.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,26 @@ namespace troupe {
 
 enum class SpanKind : std::uint8_t { phase, op, communication };
 
-/// What there is to do, by sizes alone: multiplications and additions of the products, and each
-/// operand moved once.
+/// Amount of work, computed from sizes: floating-point operations of the products, and bytes if
+/// each operand is moved once.
 struct Work {
   double flops = 0;
   double bytes = 0;
-  bool bf16 = false;  ///< how the products' inputs are rounded
+  bool bf16 = false;  ///< inputs of the products are rounded to bf16
 };
 
 struct SpanStart {
   SpanKind kind = SpanKind::phase;
   std::string_view name;
   Work work = {};
-  std::string detail =
-      {};  ///< an operator's shapes, where they are wanted; what a communication is for
+  std::string detail = {};  ///< an operator's shapes, or the purpose of a communication
 };
 
-/// Of one rank, used by one thread at a time. Spans nest: end() ends the one that began last.
+/// The spans of one rank, used by one thread at a time. Spans nest: end() ends the last one begun.
 class Spans {
  public:
   virtual ~Spans() = default;
-  /// Asked before each span: whether it is to be told. Between outermost spans the answer may
-  /// change.
+  /// Whether the next span is recorded. May change only between outermost spans.
   virtual bool recording() = 0;
   virtual void begin(SpanStart span) = 0;
   virtual void end() noexcept = 0;
@@ -40,19 +38,19 @@ class Spans {
   virtual bool wants_shapes() const = 0;
 };
 
-/// One span, from construction to destruction. `describe` gives its SpanStart and is called only
-/// where it is recorded.
-class Spanned {
+/// Records a span from construction to destruction. `describe` returns its SpanStart and is called
+/// only if the span is recorded.
+class ScopedSpan {
  public:
   template <class Describe>
-  Spanned(Spans* spans, const Describe& describe)
+  ScopedSpan(Spans* spans, const Describe& describe)
       : spans_(spans != nullptr && spans->recording() ? spans : nullptr) {
     if (spans_) spans_->begin(describe());
   }
-  ~Spanned() {
+  ~ScopedSpan() {
     if (spans_) spans_->end();
   }
-  Spanned(const Spanned&) = delete;
+  ScopedSpan(const ScopedSpan&) = delete;
 
  private:
   Spans* spans_;

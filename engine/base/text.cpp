@@ -54,7 +54,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
         row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
       }
     }
-    if (row.back() < best_distance) best_distance = row.back(), best = candidate;
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
   }
   return best;
 }
@@ -69,12 +72,15 @@ std::string quote(std::string_view text, std::size_t limit) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
-      out += '\\', out += c;
+      out += '\\';
+      out += c;
     } else if (c == '\n') {
       out += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
       constexpr std::string_view digits = "0123456789abcdef";
-      out += "\\x", out += digits[byte >> 4], out += digits[byte & 15];
+      out += "\\x";
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
     } else {
       out += c;
     }

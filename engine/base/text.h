@@ -12,23 +12,23 @@ namespace troupe {
 
 /// The shortest decimal text that reads back as the same double ("0.1", "1e-05", "nan", "inf").
 std::string to_text(double value);
-/// Fixed decimals, for people: to_text(0.12345, 2) == "0.12".
+/// Fixed decimals: to_text(0.12345, 2) == "0.12".
 std::string to_text(double value, int decimals);
 
-/// One argument of cat(): anything that has an obvious text.
-class Piece {
+/// One argument of cat(): a string, a character, a boolean or a number.
+class CatPiece {
  public:
-  Piece(const char* text) : view_(text) {}
-  Piece(std::string_view text) : view_(text) {}
-  Piece(const std::string& text) : view_(text) {}
-  Piece(char c) : owned_(1, c), view_(owned_) {}
-  Piece(bool value) : view_(value ? "true" : "false") {}
+  CatPiece(const char* text) : view_(text) {}
+  CatPiece(std::string_view text) : view_(text) {}
+  CatPiece(const std::string& text) : view_(text) {}
+  CatPiece(char c) : owned_(1, c), view_(owned_) {}
+  CatPiece(bool value) : view_(value ? "true" : "false") {}
   template <std::integral I>
-  requires(!std::same_as<I, bool> && !std::same_as<I, char>) Piece(I value)
+  requires(!std::same_as<I, bool> && !std::same_as<I, char>) CatPiece(I value)
       : owned_(std::to_string(value)), view_(owned_) {}
-  Piece(double value) : owned_(to_text(value)), view_(owned_) {}
-  Piece(const Piece&) = delete;
-  Piece& operator=(const Piece&) = delete;
+  CatPiece(double value) : owned_(to_text(value)), view_(owned_) {}
+  CatPiece(const CatPiece&) = delete;
+  CatPiece& operator=(const CatPiece&) = delete;
   std::string_view view() const { return view_; }
 
  private:
@@ -40,18 +40,18 @@ std::string join(std::initializer_list<std::string_view> pieces);
 /// {"a", "b"} with ", " gives "a, b".
 std::string join(const std::vector<std::string>& items, std::string_view separator);
 
-/// cat("layer ", 3, " of ", 12): the pieces one after the other.
+/// Concatenates its arguments: cat("layer ", 3, " of ", 12).
 template <class... Parts>
 std::string cat(const Parts&... parts) {
-  return join({Piece(parts).view()...});
+  return join({CatPiece(parts).view()...});
 }
 
-/// The member of `known` with the smallest edit distance to `word`, or "" when none is near: for
+/// The member of `known` with the smallest edit distance to `word`, or "" if none is close: for
 /// "did you mean".
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
-/// `text` with control characters escaped and cut after `limit` bytes (on a character boundary),
-/// for error messages and logs.
+/// Quotes `text` for error messages and logs: control characters escaped, truncated to `limit`
+/// bytes at a character boundary.
 std::string quote(std::string_view text, std::size_t limit = 80);
 
 /// True when `text` is well-formed UTF-8; otherwise `bad`, when given, receives the offset of the

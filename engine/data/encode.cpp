@@ -50,13 +50,14 @@ SftExample of_token_row(const TokenRow& row) {
   return out;
 }
 
-// Cuts to max_length; false when nothing is left to train on (the first token of a sequence has no
-// probability).
+// Truncates to max_length; false if no trainable token is left (the first token of a sequence has
+// no log-probability).
 bool finish(SftExample& example, const EncodeOptions& options) {
   if (options.train_on_prompt) std::fill(example.weights.begin(), example.weights.end(), 1.0f);
   const auto limit = static_cast<std::size_t>(std::max<std::int64_t>(options.max_length, 0));
   if (limit > 0 && example.ids.size() > limit) {
-    example.ids.resize(limit), example.weights.resize(limit);
+    example.ids.resize(limit);
+    example.weights.resize(limit);
     example.truncated = true;
   }
   return example.ids.size() > 1 && std::any_of(example.weights.begin() + 1, example.weights.end(),
@@ -75,14 +76,13 @@ Result<SftExample> encode_text(const Json& prompt, const Json& completion, const
 
 }  // namespace
 
-// A tokenizer may know more tokens than the model has rows for: text that needs one of those cannot
-// be trained on.
+// A tokenizer may have more tokens than the model: text that contains one of those cannot be used.
 Result<> check_vocabulary(const Ids& ids, const TextEncoder& encoder) {
   const auto end = encoder.vocabulary();
   for (const auto id : ids)
     if (id < 0 || (end > 0 && id >= end))
-      return fail(Errc::bad_input, cat("the tokenizer makes token ", id,
-                                       " of the text, the model's vocabulary ends at ", end - 1));
+      return fail(Errc::bad_input, cat("the tokenizer gives token ", id,
+                                       ", the last id of the model's vocabulary is ", end - 1));
   return {};
 }
 
@@ -109,7 +109,7 @@ Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextE
                       : encode_text(sample.prompt, sample.rejected, sample, encoder, plain);
   RETURN_IF_ERROR(rejected);
   const bool first = finish(*chosen, plain), second = finish(*rejected, plain);
-  if (!first || !second || (plain.leave_out_longer && (chosen->truncated || rejected->truncated)))
+  if (!first || !second || (plain.skip_longer && (chosen->truncated || rejected->truncated)))
     return std::nullopt;
   PairExample pair{std::move(*chosen), std::move(*rejected)};
   if (sample.margin) pair.margin = static_cast<float>(*sample.margin);
@@ -135,8 +135,7 @@ Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextE
     RETURN_IF_ERROR(check_vocabulary(*ids, encoder));
     row.ids = std::move(*ids);
   }
-  if (row.ids.empty())
-    return fail(Errc::bad_input, "the prompt is empty: not one token to continue");
+  if (row.ids.empty()) return fail(Errc::bad_input, "the prompt is empty: it has no token");
   if (options.max_length > 0 && static_cast<std::int64_t>(row.ids.size()) > options.max_length)
     return std::nullopt;
   return row;

@@ -1,5 +1,5 @@
-// From samples to token sequences: prompts masked, assistant turns trained, ends appended, lengths
-// cut. Semantics: TRL's SFT and DPO trainers.
+// Encoding of samples as token sequences: prompts are masked, assistant messages trained, end
+// tokens appended, sequences truncated. Semantics: TRL's SFT and DPO trainers.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace troupe::engine::data {
 
-/// A token sequence and the weight of each token in the loss (0 or 1, or a turn's own
-/// `loss_weight`).
+/// A token sequence and the weight of each token in the loss (0 or 1, or the `loss_weight` of a
+/// message).
 struct SftExample {
   std::vector<std::int32_t> ids;
   std::vector<float> weights;  ///< as long as ids
@@ -22,11 +22,11 @@ struct SftExample {
 
 struct PairExample {
   SftExample chosen, rejected;
-  std::optional<float> margin = {};  ///< by how much the chosen one is better, where the row says
+  std::optional<float> margin = {};  ///< how much better the chosen one is, if the row has it
 };
 
-/// An answer that is judged by itself, good or bad (KTO). Not cut to a maximum length yet: a prompt
-/// also stands before other prompts' answers.
+/// A completion labelled desirable or undesirable (KTO). Not truncated yet: a prompt is also
+/// combined with the completions of other prompts.
 struct UnpairedExample {
   std::vector<std::int32_t> prompt, answer;
   std::vector<float> weights;  ///< as long as answer
@@ -35,20 +35,19 @@ struct UnpairedExample {
 
 struct PromptRow {
   std::vector<std::int32_t> ids;
-  std::string text;  ///< what `ids` were made of; empty for rows of ids
-  Json answer;       ///< for the verifier, or null
-  Json columns;      ///< the row's other columns, an object
+  std::string text;  ///< the text of `ids`; empty for rows of ids
+  Json answer;       ///< reference answer for the verifier, or null
+  Json columns;      ///< the other columns of the row, an object
 };
 
-/// A solution whose steps are judged.
+/// A solution with labelled steps.
 struct StepExample {
   std::vector<std::int32_t> ids;
-  std::vector<std::int32_t>
-      classes;  ///< as long as ids: the class of the step that the token ends, -1 elsewhere
-  bool truncated = false;  ///< the row was longer than max_length
+  std::vector<std::int32_t> classes;  ///< per token: the class of the step that ends here, else -1
+  bool truncated = false;             ///< the row was longer than max_length
 };
 
-/// The placeholder dialect's tokens (steps.h finds them). Class c is reward_ids[c].
+/// The tokens of rows with placeholders (found by steps.h). Class c is reward_ids[c].
 struct StepTokens {
   std::string placeholder_text;
   std::int32_t placeholder = 0;
@@ -56,36 +55,38 @@ struct StepTokens {
   std::vector<std::int32_t> reward_ids;
 };
 
-/// How the rows of a process reward model become tokens.
+/// How rows of a process reward model are tokenized.
 struct StepOptions {
-  std::string separator = "\n";      ///< behind each step; the step is judged at its last token
-  bool last_step_only = false;       ///< the other steps are not judged
-  std::int32_t classes = 2;          ///< of rows with labels
-  std::optional<StepTokens> tokens;  ///< of rows with placeholders; without them rows have labels
+  std::string separator = "\n";      ///< after each step; its last token carries the label
+  bool last_step_only = false;       ///< ignore the labels of the other steps
+  std::int32_t classes = 2;          ///< number of classes of rows with labels
+  std::optional<StepTokens> tokens;  ///< for rows with placeholders; empty: rows with labels
 };
 
 struct EncodeOptions {
-  std::int64_t max_length = 0;   ///< tokens of a sequence, the front is kept; 0: no limit. A longer
-                                 ///< *prompt* of PromptRow is refused instead
+  /// Maximum number of tokens of a sequence; longer ones are truncated at the end, but a longer
+  /// *prompt* of PromptRow is skipped. 0: no limit.
+  std::int64_t max_length = 0;
   bool train_on_prompt = false;  ///< SFT: the whole sequence has weight 1
-  bool append_end_token =
-      true;  ///< to completions of plain strings (chat templates write their own)
-  bool leave_out_longer = false;  ///< pairs longer than max_length are left out, not cut (reward
-                                  ///< models: a score of half an answer is none)
+  /// Append the end token to completions of plain strings (chat templates write their own).
+  bool append_end_token = true;
+  /// Skip pairs longer than max_length instead of truncating them (reward models: a truncated
+  /// completion has no meaningful score).
+  bool skip_longer = false;
   StepOptions steps;
 };
 
-/// nullopt: nothing trainable is left after the cut to max_length. Errors: Errc::bad_input (this
-/// row), Errc::unsupported (conversations without a chat template).
+/// nullopt if no trainable token is left after truncation to max_length. Errc::bad_input (this
+/// row); Errc::unsupported (conversations without a chat template).
 Result<std::optional<SftExample>> encode_sft(const Sample& sample, const TextEncoder& encoder,
                                              const EncodeOptions& options);
-/// Errc::bad_input: a token of the tokenizer that the model has no row for.
+/// Errc::bad_input if an id is outside the vocabulary of the model.
 Result<> check_vocabulary(const std::vector<std::int32_t>& ids, const TextEncoder& encoder);
-/// nullopt: one of the two has nothing trainable left, or is longer than max_length where such
-/// pairs are left out.
+/// nullopt if one of the two has no trainable token left, or is longer than max_length with
+/// skip_longer.
 Result<std::optional<PairExample>> encode_pair(const Sample& sample, const TextEncoder& encoder,
                                                const EncodeOptions& options);
-/// nullopt: longer than max_length.
+/// nullopt if longer than max_length.
 Result<std::optional<PromptRow>> encode_prompt(const Sample& sample, const TextEncoder& encoder,
                                                const EncodeOptions& options);
 

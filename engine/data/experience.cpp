@@ -16,15 +16,24 @@ void copy_range(const std::vector<T>& from, std::size_t begin, std::size_t end,
 // The columns of each kind, so that slice, select and validate are one loop each.
 template <class F>
 void each_token_column(F&& f) {
-  f(&Experience::mask), f(&Experience::answer), f(&Experience::old_logp),
-      f(&Experience::rollout_logp), f(&Experience::reference_logp), f(&Experience::advantage);
-  f(&Experience::value), f(&Experience::returns), f(&Experience::classes);
+  f(&Experience::mask);
+  f(&Experience::answer);
+  f(&Experience::old_logp);
+  f(&Experience::rollout_logp);
+  f(&Experience::reference_logp);
+  f(&Experience::advantage);
+  f(&Experience::value);
+  f(&Experience::returns);
+  f(&Experience::classes);
 }
 
 template <class F>
 void each_sequence_column(F&& f) {
-  f(&Experience::reward), f(&Experience::label), f(&Experience::sample_id), f(&Experience::version),
-      f(&Experience::number);
+  f(&Experience::reward);
+  f(&Experience::label);
+  f(&Experience::sample_id);
+  f(&Experience::version);
+  f(&Experience::number);
 }
 
 void copy_sequence(const Experience& from, std::size_t n, Experience& to) {
@@ -38,7 +47,9 @@ void copy_sequence(const Experience& from, std::size_t n, Experience& to) {
 
 Experience with_constants_of(const Experience& from) {
   Experience to;
-  to.unit = from.unit, to.count = from.count, to.scale = from.scale;
+  to.unit = from.unit;
+  to.count = from.count;
+  to.scale = from.scale;
   return to;
 }
 

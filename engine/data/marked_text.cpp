@@ -14,7 +14,7 @@ float weight_of(const Json& message) {
   return weight && weight->is_number() ? static_cast<float>(weight->number()) : 1.0f;
 }
 
-std::vector<std::size_t> answers(const Json::Array& messages, std::size_t from) {
+std::vector<std::size_t> find_assistant_messages(const Json::Array& messages, std::size_t from) {
   std::vector<std::size_t> out;
   for (auto i = from; i < messages.size(); ++i)
     if (is_assistant(messages[i])) out.push_back(i);
@@ -25,11 +25,11 @@ Json first_messages(const Json::Array& messages, std::size_t count) {
   return Json(Json::Array(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(count)));
 }
 
-// Where answer `i` stands in `full`, by what the template makes of the messages before it and with
-// it. Empty: it rewrites what came before.
-Result<std::optional<MarkedText::Span>> find_answer(const Json::Array& messages, std::size_t i,
-                                                    const std::string& full, const Json& tools,
-                                                    const TextEncoder& encoder) {
+// The range of assistant message `i` in `full`, found by rendering the messages before it and up to
+// it. nullopt if the template renders earlier messages differently when later ones follow.
+Result<std::optional<MarkedText::Span>> find_message(const Json::Array& messages, std::size_t i,
+                                                     const std::string& full, const Json& tools,
+                                                     const TextEncoder& encoder) {
   auto before = render(first_messages(messages, i), true, tools, encoder);
   RETURN_IF_ERROR(before);
   std::size_t end = full.size();
@@ -43,9 +43,9 @@ Result<std::optional<MarkedText::Span>> find_answer(const Json::Array& messages,
   return MarkedText::Span{before->text.size(), end, weight_of(messages[i])};
 }
 
-// The prompt as generation sees it, then the answer as it stands in the row.
-Result<MarkedText> answer_behind_prompt(const Json::Array& messages, const Json& tools,
-                                        const TextEncoder& encoder) {
+// The prompt as rendered for generation, followed by the content of the last message.
+Result<MarkedText> prompt_and_answer_text(const Json::Array& messages, const Json& tools,
+                                          const TextEncoder& encoder) {
   auto before = render(first_messages(messages, messages.size() - 1), true, tools, encoder);
   RETURN_IF_ERROR(before);
   const auto* content = messages.back().find("content");
@@ -56,49 +56,54 @@ Result<MarkedText> answer_behind_prompt(const Json::Array& messages, const Json&
   return out;
 }
 
-// What the template's blocks hold is trained on: block by block where there is one an answer; all
-// of them alike where a template has more or fewer (reasoning apart, answers in a row as one) and
-// the answers' weights do not differ. False: there is no telling.
+// Trains on the template's generation blocks: each block with the weight of its message if there is
+// one block per assistant message, else all blocks with the same weight, provided that the messages
+// do not differ in weight. False if the blocks cannot be assigned.
 bool mark_blocks(const std::vector<std::pair<std::size_t, std::size_t>>& blocks,
-                 const Json::Array& messages, const std::vector<std::size_t>& turns,
+                 const Json::Array& messages, const std::vector<std::size_t>& assistant_messages,
                  MarkedText& out) {
-  const float first = weight_of(messages[turns.front()]);
-  const bool alike = std::all_of(turns.begin(), turns.end(),
+  const float first = weight_of(messages[assistant_messages.front()]);
+  const bool alike = std::all_of(assistant_messages.begin(), assistant_messages.end(),
                                  [&](std::size_t i) { return weight_of(messages[i]) == first; });
-  if (blocks.empty() || (blocks.size() != turns.size() && !alike)) return false;
+  if (blocks.empty() || (blocks.size() != assistant_messages.size() && !alike)) return false;
   for (std::size_t k = 0; k < blocks.size(); ++k) {
     check(blocks[k].first <= blocks[k].second && blocks[k].second <= out.text.size(),
           "a chat template's assistant span lies outside its text");
     out.trained.push_back({blocks[k].first, blocks[k].second,
-                           blocks.size() == turns.size() ? weight_of(messages[turns[k]]) : first});
+                           blocks.size() == assistant_messages.size()
+                               ? weight_of(messages[assistant_messages[k]])
+                               : first});
   }
   return true;
 }
 
 Result<MarkedText> mark_chat(const Json::Array& messages, std::size_t prompt_size,
                              const Json& tools, const TextEncoder& encoder) {
-  const auto turns = answers(messages, prompt_size);
-  if (turns.empty())
-    return fail(Errc::bad_input, "the completion has no message of the assistant to train on");
+  const auto assistant_messages = find_assistant_messages(messages, prompt_size);
+  if (assistant_messages.empty())
+    return fail(Errc::bad_input, "the completion has no assistant message to train on");
   auto full = render(Json(messages), false, tools, encoder);
   RETURN_IF_ERROR(full);
   MarkedText out{.text = std::move(full->text)};
-  // Blocks speak of every answer of the conversation, so they fit only when all of them are meant.
-  if (prompt_size == 0 && mark_blocks(full->assistant_spans, messages, turns, out)) return out;
-  for (const auto i : turns) {
-    const auto span = find_answer(messages, i, out.text, tools, encoder);
+  // The blocks cover every assistant message, so they apply only if all of them are trained on.
+  if (prompt_size == 0 && mark_blocks(full->assistant_spans, messages, assistant_messages, out))
+    return out;
+  for (const auto i : assistant_messages) {
+    const auto span = find_message(messages, i, out.text, tools, encoder);
     RETURN_IF_ERROR(span);
     if (*span) {
       out.trained.push_back(**span);
       continue;
     }
-    if (turns.size() == 1 && i + 1 == messages.size() && !messages[i].find("tool_calls"))
-      return answer_behind_prompt(messages, tools, encoder);
-    return fail(Errc::bad_input, cat("the model's chat template renders earlier turns differently "
-                                     "when later ones follow (message ",
+    if (assistant_messages.size() == 1 && i + 1 == messages.size() &&
+        !messages[i].find("tool_calls"))
+      return prompt_and_answer_text(messages, tools, encoder);
+    return fail(Errc::bad_input, cat("the chat template renders earlier messages differently when "
+                                     "later ones follow (message ",
                                      i + 1,
-                                     "), so the assistant's turns cannot be told apart; use a "
-                                     "template with {% generation %} blocks, or one answer a row"));
+                                     "), so the assistant messages cannot be located; use a "
+                                     "template with {% generation %} blocks, or one assistant "
+                                     "message per row"));
   }
   return out;
 }
@@ -109,12 +114,10 @@ Result<RenderedChat> render(const Json& messages, bool add_generation_prompt, co
                             const TextEncoder& encoder) {
   if (!encoder.has_chat_template())
     return fail(Errc::unsupported,
-                "the rows are conversations, and the model has no chat template: put a "
-                "chat_template.jinja beside the model, or use rows "
-                "of plain text (prompt and completion)");
-  auto chat = encoder.render_chat(messages, add_generation_prompt, tools);
-
-  return chat;
+                "the rows are conversations, but the model has no chat template: put a "
+                "chat_template.jinja into the model folder, or use rows of plain text (prompt and "
+                "completion)");
+  return encoder.render_chat(messages, add_generation_prompt, tools);
 }
 
 Result<MarkedText> mark_text(const Json& prompt, const Json& completion, const Json& tools,

@@ -1,5 +1,4 @@
-// MarkedText: the text of a sample and which of its characters are trained on, before it becomes
-// tokens.
+// MarkedText: the text of a sample before tokenization, with the ranges that are trained on.
 #pragma once
 
 #include <string>

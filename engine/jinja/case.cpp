@@ -194,11 +194,11 @@ std::string strip_text(const std::string& text, const std::string* which, bool l
   return text.substr(begin, end - begin);
 }
 
-Value replace_text(Machine& machine, const std::string& text, const std::string& old,
+Value replace_text(Runtime& runtime, const std::string& text, const std::string& old,
                    const std::string& with, std::int64_t most) {
   std::string out;
   const auto room = [&](std::size_t more) {
-    machine.reserve(out.size() + more > (1u << 20) ? out.size() + more : more);
+    runtime.reserve(out.size() + more > (1u << 20) ? out.size() + more : more);
   };
   std::size_t from = 0;
   if (old.empty()) {
@@ -279,7 +279,10 @@ std::string escape_html(const std::string& text) {
                                   : c == '\'' ? "&#39;"
                                   : c == '"'  ? "&#34;"
                                               : "";
-    name.empty() ? void(out += c) : void(out += name);
+    if (name.empty())
+      out += c;
+    else
+      out += name;
   }
   return out;
 }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/jinja/machine.h"
+#include "engine/jinja/runtime.h"
 
 namespace troupe::engine::jinja {
 
@@ -27,7 +27,7 @@ bool is_printable(char32_t value);
 std::string strip_text(const std::string& text, const std::string* which, bool left, bool right);
 
 /// At most `most` replacements; any number when negative.
-Value replace_text(Machine& machine, const std::string& text, const std::string& old,
+Value replace_text(Runtime& runtime, const std::string& text, const std::string& old,
                    const std::string& with, std::int64_t most);
 
 /// str.splitlines().

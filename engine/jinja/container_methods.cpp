@@ -1,10 +1,10 @@
-// Methods of dicts and lists. Those that would change them are refused, as in transformers'
-// immutable sandbox.
+#include "engine/jinja/container_methods.h"
+
 #include <algorithm>
 #include <array>
 
 #include "engine/base/text.h"
-#include "engine/jinja/machine.h"
+#include "engine/jinja/runtime.h"
 
 namespace troupe::engine::jinja {
 namespace {
@@ -14,21 +14,21 @@ Value refused(const std::string& type, std::string_view name) {
       cat("access to attribute '", name, "' of '", type, "' object is unsafe."));
 }
 
-Value get(Machine& machine, const Value& dict, const Arguments& arguments) {
+Value get(Runtime& runtime, const Value& dict, const Arguments& arguments) {
   check_arguments("get", "/ key default?", arguments);
   const Value* key = &arguments.positional[0];
   require_hashable(*key);
-  machine.charge(dict.dict().items.size() / 16);
+  runtime.charge(dict.dict().items.size() / 16);
   if (const Value* found = dict.dict().find(*key)) return *found;
   const Value* otherwise = arguments.find(1, "default");
   return otherwise ? *otherwise : Value();
 }
 
-Value listed(Machine& machine, const Value& dict, bool keys, bool values) {
+Value listed(Runtime& runtime, const Value& dict, bool keys, bool values) {
   List out;
   out.kind = List::Kind::view;
   out.view = keys && values ? "dict_items" : keys ? "dict_keys" : "dict_values";
-  machine.reserve_items(dict.dict().items.size());
+  runtime.reserve_items(dict.dict().items.size());
   for (const auto& [key, value] : dict.dict().items) {
     if (!keys || !values) {
       out.items.push_back(keys ? key : value);
@@ -42,9 +42,9 @@ Value listed(Machine& machine, const Value& dict, bool keys, bool values) {
   return out;
 }
 
-Value index_of(Machine& machine, const Value& list, const Arguments& arguments, bool count) {
+Value index_of(Runtime& runtime, const Value& list, const Arguments& arguments, bool count) {
   check_arguments(count ? "count" : "index", "/ value", arguments);
-  machine.weigh(list);
+  runtime.account(list);
   std::size_t found = 0;
   const auto& items = list.list().items;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -64,15 +64,15 @@ std::optional<Value> dict_method(const Value& dict, std::string_view name) {
   if (std::find(changing.begin(), changing.end(), name) != changing.end())
     return refused("dict", name);
   if (name == "get")
-    return make_function("method", [dict](Machine& machine, Arguments& arguments) {
-      return get(machine, dict, arguments);
+    return make_function("method", [dict](Runtime& runtime, Arguments& arguments) {
+      return get(runtime, dict, arguments);
     });
-  if (name == "copy") return make_function("method", [dict](Machine&, Arguments&) { return dict; });
+  if (name == "copy") return make_function("method", [dict](Runtime&, Arguments&) { return dict; });
   const bool keys = name == "keys" || name == "items", values = name == "values" || name == "items";
   if (!keys && !values) return std::nullopt;
-  return make_function("method", [dict, keys, values](Machine& machine, Arguments& arguments) {
+  return make_function("method", [dict, keys, values](Runtime& runtime, Arguments& arguments) {
     check_arguments(keys && values ? "items" : keys ? "keys" : "values", "", arguments);
-    return listed(machine, dict, keys, values);
+    return listed(runtime, dict, keys, values);
   });
 }
 
@@ -91,11 +91,11 @@ std::optional<Value> list_method(const Value& list, std::string_view name) {
       (std::find(changing.begin(), changing.end(), name) != changing.end() || name == "sort"))
     return refused("list", name);
   if (name == "copy" && !tuple && !range)
-    return make_function("method", [list](Machine&, Arguments&) { return list; });
+    return make_function("method", [list](Runtime&, Arguments&) { return list; });
   if (name != "index" && name != "count") return std::nullopt;
   return make_function("method",
-                       [list, count = name == "count"](Machine& machine, Arguments& arguments) {
-                         return index_of(machine, list, arguments, count);
+                       [list, count = name == "count"](Runtime& runtime, Arguments& arguments) {
+                         return index_of(runtime, list, arguments, count);
                        });
 }
 

@@ -1,30 +1,16 @@
+#include "engine/jinja/expression_parser.h"
+
 #include <algorithm>
 #include <charconv>
 
 #include "engine/base/text.h"
-#include "engine/jinja/parser.h"
+#include "engine/jinja/filters/filters.h"
+#include "engine/jinja/tests.h"
 
 namespace troupe::engine::jinja {
 namespace {
-constexpr int highest = 600;
+constexpr int max_height = 600;
 }  // namespace
-
-void TokenCursor::wrong(std::string_view what) const {
-  raise(cat("line ", peek().line, ": ", what));
-}
-void TokenCursor::expect_op(std::string_view op) {
-  if (!skip_op(op))
-    wrong(cat("expected '", op, "', found ",
-              peek().kind == Token::Kind::end ? "the end" : quote(peek().text)));
-}
-std::string TokenCursor::expect_name() {
-  if (peek().kind != Token::Kind::name) wrong(cat("expected a name, found ", quote(peek().text)));
-  return next().text;
-}
-void TokenCursor::expect(Token::Kind kind, std::string_view what) {
-  if (peek().kind != kind) wrong(cat("expected ", what, ", found ", quote(peek().text)));
-  next();
-}
 
 ExprPtr ExpressionParser::make(Expr::Kind kind, std::string text) const {
   auto out = std::make_unique<Expr>();
@@ -39,7 +25,8 @@ ExprPtr ExpressionParser::grown(ExprPtr expr) const {
     if (part) expr->height = std::max(expr->height, part->height + 1);
   for (const auto& keyword : expr->keywords)
     expr->height = std::max(expr->height, keyword.value->height + 1);
-  if (expr->height > highest) cursor_.wrong(cat("an expression of more than ", highest, " steps"));
+  if (expr->height > max_height)
+    cursor_.wrong(cat("an expression of more than ", max_height, " steps"));
   return expr;
 }
 
@@ -48,7 +35,10 @@ ExprPtr ExpressionParser::expression() {
   const bool lenient_before = lenient;
   const std::string unknown_before = unknown;
   ExprPtr value = logical_or();
-  if (cursor_.is_name("if")) unknown = unknown_before, lenient = true;
+  if (cursor_.is_name("if")) {
+    unknown = unknown_before;
+    lenient = true;
+  }
   while (cursor_.skip_name("if")) {
     auto out = make(Expr::Kind::conditional);
     out->parts.push_back(std::move(value));
@@ -133,8 +123,10 @@ ExprPtr ExpressionParser::comparison() {
       if (cursor_.is_op(known)) op = known;
     if (cursor_.is_name("in")) op = "in";
     if (cursor_.is_name("not") && cursor_.peek(1).kind == Token::Kind::name &&
-        cursor_.peek(1).text == "in")
-      op = "not in", cursor_.next();
+        cursor_.peek(1).text == "in") {
+      op = "not in";
+      cursor_.next();
+    }
     if (op.empty()) return out ? grown(std::move(out)) : std::move(first);
     cursor_.next();
     if (!out) {
@@ -214,8 +206,9 @@ ExprPtr ExpressionParser::name_or_constant() {
     out->value = false;
   else if (name != "none" && name != "None")
     out = make(Expr::Kind::name, name);
-  caller_named |= name == "caller", kwargs_named |= name == "kwargs",
-      varargs_named |= name == "varargs";
+  caller_named |= name == "caller";
+  kwargs_named |= name == "kwargs";
+  varargs_named |= name == "varargs";
   return out;
 }
 
@@ -263,6 +256,188 @@ ExprPtr ExpressionParser::dict() {
   }
   cursor_.expect_op("}");
   return grown(std::move(out));
+}
+
+ExprPtr ExpressionParser::postfix(ExprPtr start) {
+  for (;;) {
+    if (cursor_.skip_op(".")) {
+      if (cursor_.peek().kind == Token::Kind::integer) {
+        auto out = make(Expr::Kind::item);
+        out->parts.push_back(std::move(start));
+        out->parts.push_back(literal());
+        start = grown(std::move(out));
+        continue;
+      }
+      auto out = make(Expr::Kind::attribute, cursor_.expect_name());
+      out->parts.push_back(std::move(start));
+      start = grown(std::move(out));
+    } else if (cursor_.skip_op("[")) {
+      start = subscript(std::move(start));
+    } else if (cursor_.is_op("(")) {
+      start = call(std::move(start));
+    } else {
+      return start;
+    }
+  }
+}
+
+// One place between brackets: an expression, or start:stop:step.
+ExprPtr ExpressionParser::subscribed() {
+  ExprPtr first = cursor_.is_op(":") ? nullptr : expression();
+  if (!cursor_.is_op(":")) return first;
+  auto out = make(Expr::Kind::slice);
+  out->parts.push_back(nullptr);
+  out->parts.push_back(std::move(first));
+  for (int i = 0; i < 2; ++i) {
+    const bool given =
+        cursor_.skip_op(":") && !cursor_.is_op(":") && !cursor_.is_op("]") && !cursor_.is_op(",");
+    out->parts.push_back(given ? expression() : nullptr);
+  }
+  return out;
+}
+
+ExprPtr ExpressionParser::subscript(ExprPtr object) {
+  ExprPtr inner = cursor_.is_op("]") ? make(Expr::Kind::tuple) : subscribed();
+  if (cursor_.is_op(",")) {
+    auto several = make(Expr::Kind::tuple);
+    several->parts.push_back(std::move(inner));
+    while (cursor_.skip_op(",") && !cursor_.is_op("]")) several->parts.push_back(expression());
+    inner = grown(std::move(several));
+  }
+  cursor_.expect_op("]");
+  if (inner->kind == Expr::Kind::slice && !inner->parts[0]) {
+    inner->parts[0] = std::move(object);
+    return grown(std::move(inner));
+  }
+  auto out = make(Expr::Kind::item);
+  out->parts.push_back(std::move(object));
+  out->parts.push_back(std::move(inner));
+  return grown(std::move(out));
+}
+
+ExprPtr ExpressionParser::call(ExprPtr callee) {
+  auto out = make(Expr::Kind::call);
+  out->parts.push_back(std::move(callee));
+  arguments(*out);
+  return grown(std::move(out));
+}
+
+void ExpressionParser::arguments(Expr& into) {
+  cursor_.expect_op("(");
+  bool first = true;
+  while (!cursor_.is_op(")")) {
+    if (!std::exchange(first, false)) cursor_.expect_op(",");
+    if (cursor_.is_op(")")) break;
+    if (cursor_.skip_op("*")) {
+      into.keywords.push_back({"", expression()});
+    } else if (cursor_.skip_op("**")) {
+      into.keywords.push_back({"**", expression()});
+    } else if (cursor_.peek().kind == Token::Kind::name &&
+               cursor_.peek(1).kind == Token::Kind::op && cursor_.peek(1).text == "=") {
+      std::string name = cursor_.next().text;
+      cursor_.next();
+      into.keywords.push_back({std::move(name), expression()});
+    } else {
+      if (!into.keywords.empty()) cursor_.wrong("a positional argument after a keyword argument");
+      into.parts.push_back(expression());
+    }
+  }
+  cursor_.expect_op(")");
+}
+
+ExprPtr ExpressionParser::filters(ExprPtr start, bool first_without_pipe) {
+  if (first_without_pipe) start = filter(std::move(start));
+  for (;;) {
+    if (cursor_.skip_op("|"))
+      start = filter(std::move(start));
+    else if (cursor_.is_name("is") && start)
+      start = test(std::move(start));
+    else if (cursor_.is_op("(") && start)
+      start = call(std::move(start));
+    else
+      return start;
+  }
+}
+
+std::string ExpressionParser::dotted_name() {
+  std::string name = cursor_.expect_name();
+  while (cursor_.skip_op(".")) name += "." + cursor_.expect_name();
+  return name;
+}
+
+void ExpressionParser::expect_known(bool known, std::string_view what, const std::string& name) {
+  if (!known && !lenient && unknown.empty())
+    unknown = cat("line ", cursor_.peek().line, ": no ", what, " named ", quote(name));
+}
+
+ExprPtr ExpressionParser::filter(ExprPtr start) {
+  auto out = make(Expr::Kind::filter, dotted_name());
+  expect_known(find_filter(out->text), "filter", out->text);
+  out->parts.push_back(std::move(start));
+  if (cursor_.is_op("(")) arguments(*out);
+  return grown(std::move(out));
+}
+
+ExprPtr ExpressionParser::test(ExprPtr start) {
+  cursor_.next();  // is
+  const bool negated = cursor_.skip_name("not");
+  auto out = make(Expr::Kind::test, dotted_name());
+  expect_known(find_test(out->text), "test", out->text);
+  out->negated = negated;
+  out->parts.push_back(std::move(start));
+  const auto kind = cursor_.peek().kind;
+  const bool operand = kind == Token::Kind::string || kind == Token::Kind::integer ||
+                       kind == Token::Kind::real || cursor_.is_op("[") || cursor_.is_op("{") ||
+                       (kind == Token::Kind::name && !cursor_.is_name("else") &&
+                        !cursor_.is_name("or") && !cursor_.is_name("and"));
+  if (cursor_.is_name("is")) cursor_.wrong("tests cannot be chained with is");
+  if (cursor_.is_op("("))
+    arguments(*out);
+  else if (operand)
+    out->parts.push_back(postfix(primary()));
+  return grown(std::move(out));
+}
+
+// Targets of set, for and with, and the parameters of macros.
+ExprPtr ExpressionParser::target() {
+  const auto one = [&]() -> ExprPtr {
+    const Depth depth(*this);
+    if (cursor_.skip_op("(")) {
+      ExprPtr inner = target();
+      cursor_.expect_op(")");
+      return inner;
+    }
+    auto name = make(Expr::Kind::name, cursor_.expect_name());
+    if (!cursor_.skip_op(".")) return name;
+    auto out = make(Expr::Kind::attribute, cursor_.expect_name());
+    out->parts.push_back(std::move(name));
+    return out;
+  };
+  ExprPtr first = one();
+  if (!cursor_.is_op(",")) return first;
+  auto out = make(Expr::Kind::tuple);
+  out->parts.push_back(std::move(first));
+  while (cursor_.skip_op(",")) {
+    if (cursor_.is_name("in") || cursor_.is_op("=")) break;
+    out->parts.push_back(one());
+  }
+  return out;
+}
+
+std::vector<Parameter> ExpressionParser::parameters() {
+  std::vector<Parameter> out;
+  cursor_.expect_op("(");
+  while (!cursor_.is_op(")")) {
+    if (!out.empty()) cursor_.expect_op(",");
+    Parameter parameter{cursor_.expect_name(), nullptr};
+    if (cursor_.skip_op("="))
+      parameter.otherwise = expression();
+    else if (!out.empty() && out.back().otherwise)
+      cursor_.wrong("a parameter without a default follows one with a default");
+    out.push_back(std::move(parameter));
+  }
+  cursor_.expect_op(")");
+  return out;
 }
 
 }  // namespace troupe::engine::jinja

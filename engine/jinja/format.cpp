@@ -8,17 +8,18 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/jinja/repr.h"
 
 namespace troupe::engine::jinja {
 namespace {
 
 constexpr int largest_precision = 1000;
 
-std::string pad(Machine& machine, const FieldStyle& style, const std::string& sign,
+std::string pad(Runtime& runtime, const FieldStyle& style, const std::string& sign,
                 const std::string& body, char otherwise) {
   const std::size_t size = count_code_points(sign) + count_code_points(body);
   const std::size_t missing = style.width > size ? style.width - size : 0;
-  machine.reserve(sign.size() + body.size() + missing * style.fill.size());
+  runtime.reserve(sign.size() + body.size() + missing * style.fill.size());
   const char align = style.align ? style.align : otherwise;
   const std::size_t left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
   const auto fill = [&](std::size_t count) {
@@ -102,7 +103,7 @@ std::string real_digits(const FieldStyle& style, double value) {
 
 }  // namespace
 
-std::string format_integer(Machine& machine, const FieldStyle& style, std::int64_t value) {
+std::string format_integer(Runtime& runtime, const FieldStyle& style, std::int64_t value) {
   const char kind = style.kind ? style.kind : 'd';
   const bool negative = value < 0;
   const std::uint64_t size =
@@ -112,7 +113,7 @@ std::string format_integer(Machine& machine, const FieldStyle& style, std::int64
       raise("%c arg not in range(0x110000)");
     std::string out;
     append_utf8(out, static_cast<char32_t>(size));
-    return pad(machine, style, "", out, '<');
+    return pad(runtime, style, "", out, '<');
   }
   const unsigned base = kind == 'x' || kind == 'X' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 10;
   std::string digits = digits_of(size, base, kind == 'X');
@@ -121,11 +122,11 @@ std::string format_integer(Machine& machine, const FieldStyle& style, std::int64
     digits.insert(0, static_cast<std::size_t>(style.precision) - digits.size(), '0');
   const std::string sign =
       sign_of(style, negative) + (style.alternate && base != 10 ? std::string("0") + kind : "");
-  return pad(machine, style, sign, zero_filled(style, digits, sign.size(), base == 10 ? 3 : 4),
+  return pad(runtime, style, sign, zero_filled(style, digits, sign.size(), base == 10 ? 3 : 4),
              '>');
 }
 
-std::string format_real(Machine& machine, const FieldStyle& style, double value) {
+std::string format_real(Runtime& runtime, const FieldStyle& style, double value) {
   if (style.precision > largest_precision) raise("a precision that is too large");
   const bool capital = style.kind == 'F' || style.kind == 'E' || style.kind == 'G';
   const std::string sign = sign_of(style, std::signbit(value) && !std::isnan(value));
@@ -133,20 +134,20 @@ std::string format_real(Machine& machine, const FieldStyle& style, double value)
     const std::string name = std::isnan(value) ? (capital ? "NAN" : "nan")
                              : capital         ? "INF"
                                                : "inf";
-    return pad(machine, style, sign, style.kind == '%' ? name + "%" : name, '>');
+    return pad(runtime, style, sign, style.kind == '%' ? name + "%" : name, '>');
   }
   const std::string digits = real_digits(style, std::fabs(value));
   const std::size_t whole = std::min(digits.find_first_not_of("0123456789"), digits.size());
   const std::string rest = digits.substr(whole);
-  return pad(machine, style, sign,
+  return pad(runtime, style, sign,
              zero_filled(style, digits.substr(0, whole), sign.size() + rest.size(), 3) + rest, '>');
 }
 
-std::string format_text(Machine& machine, const FieldStyle& style, const std::string& text) {
+std::string format_text(Runtime& runtime, const FieldStyle& style, const std::string& text) {
   std::size_t end = 0;
   for (int left = style.precision; end < text.size() && left != 0; --left)
     end += utf8_length(text[end]);
-  return pad(machine, style, "", style.precision < 0 ? text : text.substr(0, end), '<');
+  return pad(runtime, style, "", style.precision < 0 ? text : text.substr(0, end), '<');
 }
 
 }  // namespace troupe::engine::jinja

@@ -1,10 +1,12 @@
-// "{} {name[key].attribute!r:>5}".format(...), and format(value, spec).
+#include "engine/jinja/format_braces.h"
+
 #include <algorithm>
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/format.h"
+#include "engine/jinja/repr.h"
 
 namespace troupe::engine::jinja {
 namespace {
@@ -14,7 +16,7 @@ using Type = Value::Type;
 bool is_align(char c) {
   return c == '<' || c == '>' || c == '^' || c == '=';
 }
-bool digit(char c) {
+bool is_spec_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
@@ -26,21 +28,27 @@ class SpecReader {
     FieldStyle out;
     const std::size_t first = spec_.empty() ? 0 : utf8_length(spec_[0]);
     const bool filled = first < spec_.size() && is_align(spec_[first]);
-    if (filled)
-      out.fill = spec_.substr(0, first), out.align = spec_[first], at_ = first + 1;
-    else if (is_align(peek()))
+    if (filled) {
+      out.fill = spec_.substr(0, first);
+      out.align = spec_[first];
+      at_ = first + 1;
+    } else if (is_align(peek()))
       out.align = spec_[at_++];
     if (peek() == '+' || peek() == '-' || peek() == ' ') out.sign = spec_[at_++];
-    if (peek() == '#') out.alternate = true, ++at_;
+    if (peek() == '#') {
+      out.alternate = true;
+      ++at_;
+    }
     if (peek() == '0' && !filled) {
-      out.fill.assign(1, '0'), ++at_;
+      out.fill.assign(1, '0');
+      ++at_;
       if (number && out.align == '\0') out.align = '=';
     }
     out.width = static_cast<std::size_t>(digits());
     if (peek() == ',' || peek() == '_') out.grouping = spec_[at_++];
     if (peek() == '.') {
       ++at_;
-      if (!digit(peek())) raise("Format specifier missing precision");
+      if (!is_spec_digit(peek())) raise("Format specifier missing precision");
       out.precision = digits();
     }
     if (at_ < spec_.size()) out.kind = spec_[at_++];
@@ -52,7 +60,7 @@ class SpecReader {
   char peek() const { return at_ < spec_.size() ? spec_[at_] : '\0'; }
   int digits() {
     int out = 0;
-    while (digit(peek())) {
+    while (is_spec_digit(peek())) {
       out = out * 10 + (spec_[at_++] - '0');
       if (out > 100'000'000) raise("Too many decimal digits in format string");
     }
@@ -63,9 +71,9 @@ class SpecReader {
   std::size_t at_ = 0;
 };
 
-std::string integer_in_field(Machine& machine, const Value& value, const FieldStyle& style) {
+std::string integer_in_field(Runtime& runtime, const Value& value, const FieldStyle& style) {
   if (std::string_view("eEfFgG%").find(style.kind) != std::string_view::npos && style.kind)
-    return format_real(machine, style, value.real());
+    return format_real(runtime, style, value.real());
   if (style.kind && std::string_view("bcdoxXn").find(style.kind) == std::string_view::npos)
     raise(
         cat("Unknown format code '", style.kind, "' for object of type '", value.type_name(), "'"));
@@ -74,23 +82,23 @@ std::string integer_in_field(Machine& machine, const Value& value, const FieldSt
     raise(cat("Cannot specify ',' with '", style.kind, "'."));
   if (style.kind == 'c' && (style.sign != '-' || style.alternate))
     raise("Sign not allowed with integer format specifier 'c'");
-  return format_integer(machine, style, value.integer());
+  return format_integer(runtime, style, value.integer());
 }
 
-std::string text_in_field(Machine& machine, const Value& value, const FieldStyle& style) {
+std::string text_in_field(Runtime& runtime, const Value& value, const FieldStyle& style) {
   if (style.kind && style.kind != 's')
     raise(cat("Unknown format code '", style.kind, "' for object of type 'str'"));
   if (style.sign != '-') raise("Sign not allowed in string format specifier");
   if (style.alternate) raise("Alternate form (#) not allowed in string format specifier");
   if (style.grouping) raise(cat("Cannot specify '", style.grouping, "' with 's'."));
   if (style.align == '=') raise("'=' alignment not allowed in string format specifier");
-  return format_text(machine, style, value.string());
+  return format_text(runtime, style, value.string());
 }
 
 class Braces {
  public:
-  Braces(Machine& machine, bool escapes, const Arguments& arguments)
-      : machine_(machine), escapes_(escapes), arguments_(arguments) {}
+  Braces(Runtime& runtime, bool escapes, const Arguments& arguments)
+      : runtime_(runtime), escapes_(escapes), arguments_(arguments) {}
 
   std::string run(const std::string& format, int depth) {
     if (depth > 2) raise("Max string recursion exceeded");
@@ -98,16 +106,18 @@ class Braces {
     for (std::size_t at = 0; at < format.size();) {
       const char c = format[at];
       if ((c == '{' || c == '}') && at + 1 < format.size() && format[at + 1] == c) {
-        out += c, at += 2;
+        out += c;
+        at += 2;
       } else if (c == '}') {
         raise("Single '}' encountered in format string");
       } else if (c == '{') {
         const std::size_t end = end_of_field(format, at);
         out += field(format.substr(at + 1, end - at - 1), depth);
         at = end + 1;
-        machine_.reserve(out.size() > (1u << 16) ? out.size() : 1);
+        runtime_.reserve(out.size() > (1u << 16) ? out.size() : 1);
       } else {
-        out += c, ++at;
+        out += c;
+        ++at;
       }
     }
     return out;
@@ -137,18 +147,20 @@ class Braces {
     char conversion = '\0';
     if (at < text.size() && text[at] == '!') {
       if (at + 1 >= text.size()) raise("end of string while looking for conversion specifier");
-      conversion = text[at + 1], at += 2;
+      conversion = text[at + 1];
+      at += 2;
       if (at < text.size() && text[at] != ':') raise("expected ':' after conversion specifier");
     }
     Value value = look_up(name);
     if (conversion == 's')
-      value = machine_.text(value);
-    else if (conversion == 'r' || conversion == 'a')
-      machine_.weigh(value), value = conversion == 'r' ? to_repr(value) : to_ascii(value);
-    else if (conversion)
+      value = runtime_.text(value);
+    else if (conversion == 'r' || conversion == 'a') {
+      runtime_.account(value);
+      value = conversion == 'r' ? to_repr(value) : to_ascii(value);
+    } else if (conversion)
       raise(cat("Unknown conversion specifier '", conversion, "'"));
     const std::string spec = at < text.size() ? run(text.substr(at + 1), depth + 1) : "";
-    const std::string out = format_value(machine_, value, spec);
+    const std::string out = format_value(runtime_, value, spec);
     return escapes_ && !value.is_markup() ? escape_html(out) : out;
   }
 
@@ -165,9 +177,10 @@ class Braces {
       if (stop == std::string::npos) raise("Missing ']' in format string");
       const std::string key = name.substr(at + 1, stop - at - 1);
       if (key.empty()) raise("Empty attribute in format string");
-      const bool number = item && key.size() < 10 && std::all_of(key.begin(), key.end(), digit);
-      out = !item ? machine_.attribute(out, key)
-                  : machine_.item(out, number ? Value(std::stoi(key)) : Value(key));
+      const bool number =
+          item && key.size() < 10 && std::all_of(key.begin(), key.end(), is_spec_digit);
+      out = !item ? runtime_.attribute(out, key)
+                  : runtime_.item(out, number ? Value(std::stoi(key)) : Value(key));
       at = item ? stop + 1 : stop;
       if (item && at < name.size() && name[at] != '.' && name[at] != '[')
         raise("Only '.' or '[' may follow ']' in format field specifier");
@@ -177,7 +190,7 @@ class Braces {
 
   Value argument(const std::string& name) {
     const bool number =
-        !name.empty() && name.size() < 10 && std::all_of(name.begin(), name.end(), digit);
+        !name.empty() && name.size() < 10 && std::all_of(name.begin(), name.end(), is_spec_digit);
     if (name.empty() || number) {
       if ((name.empty() ? numbered_ : ordered_))
         raise("cannot mix automatic field numbering and manual field specification");
@@ -192,7 +205,7 @@ class Braces {
     raise(cat("no argument for the place ", quote(name), " of the format"));
   }
 
-  Machine& machine_;
+  Runtime& runtime_;
   const bool escapes_;
   const Arguments& arguments_;
   std::size_t order_ = 0;
@@ -201,21 +214,21 @@ class Braces {
 
 }  // namespace
 
-std::string format_value(Machine& machine, const Value& value, const std::string& spec) {
-  if (spec.empty()) return machine.text(value);
+std::string format_value(Runtime& runtime, const Value& value, const std::string& spec) {
+  if (spec.empty()) return runtime.text(value);
   const bool text = value.is(Type::string);
   if (!text && !value.is_number())
     raise(cat("unsupported format string passed to ", value.type_name(), ".__format__"));
   const FieldStyle style = SpecReader(spec).read(!text);
-  if (text) return text_in_field(machine, value, style);
-  if (value.is_integral()) return integer_in_field(machine, value, style);
+  if (text) return text_in_field(runtime, value, style);
+  if (value.is_integral()) return integer_in_field(runtime, value, style);
   if (style.kind && std::string_view("eEfFgGn%").find(style.kind) == std::string_view::npos)
     raise(cat("Unknown format code '", style.kind, "' for object of type 'float'"));
-  return format_real(machine, style, value.real());
+  return format_real(runtime, style, value.real());
 }
 
-Value format_braces(Machine& machine, const Value& format, const Arguments& arguments) {
-  std::string out = Braces(machine, format.is_markup(), arguments).run(format.string(), 1);
+Value format_braces(Runtime& runtime, const Value& format, const Arguments& arguments) {
+  std::string out = Braces(runtime, format.is_markup(), arguments).run(format.string(), 1);
   return format.is_markup() ? Value::markup(std::move(out)) : Value(std::move(out));
 }
 

@@ -1,4 +1,5 @@
-// "%s and %d" % values.
+#include "engine/jinja/format_percent.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -6,6 +7,8 @@
 #include "engine/base/utf8.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/format.h"
+#include "engine/jinja/operators.h"
+#include "engine/jinja/repr.h"
 
 namespace troupe::engine::jinja {
 namespace {
@@ -14,8 +17,8 @@ using Type = Value::Type;
 
 class Percent {
  public:
-  Percent(Machine& machine, const Value& format, const Value& values)
-      : machine_(machine), format_(format.string()), values_(values), escapes_(format.is_markup()) {
+  Percent(Runtime& runtime, const Value& format, const Value& values)
+      : runtime_(runtime), format_(format.string()), values_(values), escapes_(format.is_markup()) {
     tuple_ = values.is(Type::list) && values.list().kind == List::Kind::tuple;
     mapping_ = !tuple_ && (values.is(Type::dict) || values.is(Type::undefined) ||
                            (values.is(Type::list) && values.list().indexable()));
@@ -28,7 +31,7 @@ class Percent {
       out.append(format_, at_, next - at_);
       at_ = next + 1;
       if (next < format_.size()) out += conversion();
-      machine_.reserve(out.size() > (1u << 16) ? out.size() : 1);
+      runtime_.reserve(out.size() > (1u << 16) ? out.size() : 1);
     }
     if (tuple_ ? used_ < values_.list().items.size() : used_ == 0 && !mapping_)
       raise("not all arguments converted during string formatting");
@@ -49,7 +52,10 @@ class Percent {
 
   // Digits, or a star that takes the number from the values.
   int number() {
-    if (peek() == '*') return ++at_, static_cast<int>(to_integer(next(), "*"));
+    if (peek() == '*') {
+      ++at_;
+      return static_cast<int>(to_integer(next(), "*"));
+    }
     int out = 0;
     while (peek() >= '0' && peek() <= '9') {
       out = out * 10 + (format_[at_++] - '0');
@@ -67,7 +73,8 @@ class Percent {
     const Value* found =
         values_.dict().find_text(std::string_view(format_).substr(at_ + 1, end - at_ - 1));
     if (!found) raise("a key of the format is missing");
-    ++used_, at_ = end + 1;
+    ++used_;
+    at_ = end + 1;
     return *found;
   }
 
@@ -78,7 +85,8 @@ class Percent {
       flag = c == '-' || c == '+' || c == ' ' || c == '#' || c == '0';
       if (c == '-') style.align = '<';
       if (c == '+' || (c == ' ' && style.sign != '+')) style.sign = c;
-      style.alternate |= c == '#', zeros |= c == '0';
+      style.alternate |= c == '#';
+      zeros |= c == '0';
       at_ += flag;
     }
     return zeros;
@@ -92,9 +100,13 @@ class Percent {
     const int width = number();
     if (width < 0) style.align = '<';
     style.width = static_cast<std::size_t>(std::abs(width));
-    if (peek() == '.') ++at_, style.precision = std::max(number(), 0);
+    if (peek() == '.') {
+      ++at_;
+      style.precision = std::max(number(), 0);
+    }
     if (peek() == 'h' || peek() == 'l' || peek() == 'L') ++at_;
-    style.kind = peek(), ++at_;
+    style.kind = peek();
+    ++at_;
     if (style.kind == '%') return "%";
     return convert(style, zeros, by_name ? *by_name : next());
   }
@@ -103,31 +115,34 @@ class Percent {
     const char kind = style.kind;
     if (kind == 's' || kind == 'r' || kind == 'a') {
       std::string text =
-          kind == 's' ? machine_.text(value)
-                      : (machine_.weigh(value), kind == 'r' ? to_repr(value) : to_ascii(value));
-      return format_text(machine_, style,
+          kind == 's' ? runtime_.text(value)
+                      : (runtime_.account(value), kind == 'r' ? to_repr(value) : to_ascii(value));
+      return format_text(runtime_, style,
                          escapes_ && !value.is_markup() ? escape_html(text) : text);
     }
     if (kind == 'c' && value.is(Type::string)) {
       if (count_code_points(value.string()) != 1) raise("%c requires int or char");
-      return format_text(machine_, style, value.string());
+      return format_text(runtime_, style, value.string());
     }
     if (std::string_view("diuxXoceEfFgG").find(kind) == std::string_view::npos)
       raise(cat("unsupported format character '", kind, "'"));
     require_defined(value);
     if (!value.is_number())
       raise(cat("%", kind, " format: a number is required, not ", value.type_name()));
-    if (zeros && style.align != '<') style.fill.assign(1, '0'), style.align = '=';
+    if (zeros && style.align != '<') {
+      style.fill.assign(1, '0');
+      style.align = '=';
+    }
     if (std::string_view("eEfFgG").find(kind) != std::string_view::npos)
-      return format_real(machine_, style, value.real());
+      return format_real(runtime_, style, value.real());
     const bool whole = kind == 'd' || kind == 'i' || kind == 'u';
     if (!whole && !value.is_integral())
       raise(cat("%", kind, " format: an integer is required, not ", value.type_name()));
     if (whole) style.kind = 'd';
-    return format_integer(machine_, style, whole_number(value));
+    return format_integer(runtime_, style, whole_number(value));
   }
 
-  Machine& machine_;
+  Runtime& runtime_;
   const std::string& format_;
   const Value& values_;
   bool escapes_, tuple_ = false, mapping_ = false;
@@ -136,8 +151,8 @@ class Percent {
 
 }  // namespace
 
-Value format_percent(Machine& machine, const Value& format, const Value& values) {
-  std::string out = Percent(machine, format, values).run();
+Value format_percent(Runtime& runtime, const Value& format, const Value& values) {
+  std::string out = Percent(runtime, format, values).run();
   return format.is_markup() ? Value::markup(std::move(out)) : Value(std::move(out));
 }
 

@@ -1,13 +1,13 @@
-// Functions that every template has.
+#include "engine/jinja/globals.h"
+
 #include "engine/base/text.h"
-#include "engine/jinja/machine.h"
 
 namespace troupe::engine::jinja {
 namespace {
 
-constexpr std::int64_t longest_range = 100'000;  // jinja2's sandbox has the same
+constexpr std::int64_t max_range_items = 100'000;  // jinja2's sandbox has the same
 
-Value range(Machine& machine, Arguments& arguments) {
+Value range(Runtime& runtime, Arguments& arguments) {
   check_arguments("range", "/ start stop? step?", arguments);
   const auto& given = arguments.positional;
   const std::int64_t start = given.size() > 1 ? to_integer(given[0], "range's start") : 0;
@@ -18,16 +18,16 @@ Value range(Machine& machine, Arguments& arguments) {
   out.kind = List::Kind::range;
   out.range = {start, stop, step};
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
-    if (static_cast<std::int64_t>(out.items.size()) >= longest_range)
-      raise(cat("a range of more than ", longest_range, " items"));
+    if (static_cast<std::int64_t>(out.items.size()) >= max_range_items)
+      raise(cat("a range of more than ", max_range_items, " items"));
     out.items.emplace_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
   }
-  machine.reserve_items(out.items.size());
+  runtime.reserve_items(out.items.size());
   return out;
 }
 
-Dict dict_of(Machine& machine, Arguments& arguments) {
+Dict dict_of(Runtime& runtime, Arguments& arguments) {
   Dict out;
   if (arguments.positional.size() > 1)
     raise(cat("dict expected at most 1 argument, got ", arguments.positional.size()));
@@ -37,10 +37,10 @@ Dict dict_of(Machine& machine, Arguments& arguments) {
     if (from.is(Value::Type::dict)) {
       out = from.dict();
     } else {
-      for (const Value& pair : machine.items_of(from)) {
-        auto items = machine.items_of(pair);
+      for (const Value& pair : runtime.items_of(from)) {
+        auto items = runtime.items_of(pair);
         if (items.size() != 2) raise("dict() needs pairs");
-        machine.charge(out.items.size());
+        runtime.charge(out.items.size());
         require_hashable(items[0]);
         out.set(std::move(items[0]), std::move(items[1]));
       }
@@ -60,8 +60,11 @@ class Cycler : public Object, public std::enable_shared_from_this<Cycler> {
     if (name != "next" && name != "reset") return std::nullopt;
     return make_function(
         "method",
-        [self = shared_from_this(), next = name == "next"](Machine&, Arguments&) -> Value {
-          if (!next) return self->at_ = 0, Value();
+        [self = shared_from_this(), next = name == "next"](Runtime&, Arguments&) -> Value {
+          if (!next) {
+            self->at_ = 0;
+            return Value();
+          }
           const Value out = self->items_[self->at_];
           self->at_ = (self->at_ + 1) % self->items_.size();
           return out;
@@ -73,46 +76,45 @@ class Cycler : public Object, public std::enable_shared_from_this<Cycler> {
   std::size_t at_ = 0;
 };
 
-Value cycler(Machine&, Arguments& arguments) {
+Value cycler(Runtime&, Arguments& arguments) {
   if (!arguments.keyword.empty()) raise("cycler() takes no keyword arguments");
   if (arguments.positional.empty()) raise("at least one item has to be provided");
   return Value(std::shared_ptr<Object>(std::make_shared<Cycler>(arguments.positional)));
 }
 
 // The separator, except the first time.
-Value joiner(Machine&, Arguments& arguments) {
+Value joiner(Runtime&, Arguments& arguments) {
   check_arguments("joiner", "sep?", arguments);
   const Value* separator = arguments.find(0, "sep");
   auto used = std::make_shared<bool>(false);
   return make_function("joiner",
-                       [text = separator ? *separator : Value(", "), used](Machine&, Arguments&) {
+                       [text = separator ? *separator : Value(", "), used](Runtime&, Arguments&) {
                          return std::exchange(*used, true) ? text : Value("");
                        });
 }
 
-Value raise_exception(Machine& machine, Arguments& arguments) {
+Value raise_exception(Runtime& runtime, Arguments& arguments) {
   check_arguments("raise_exception", "message", arguments);
-  raise(machine.text(*arguments.find(0, "message")));
+  raise(runtime.text(*arguments.find(0, "message")));
 }
 
-Value lipsum(Machine&, Arguments&) {
+Value lipsum(Runtime&, Arguments&) {
   raise("lipsum writes random text, and a template must render the same each time");
 }
 
 }  // namespace
 
-void define_globals(Machine& machine) {
-  machine.define("range", make_function("function", range));
-  machine.define("dict", make_function("type", [](Machine& m, Arguments& a) -> Value {
-                   return dict_of(m, a);
-                 }));
-  machine.define("namespace", make_function("type", [](Machine& m, Arguments& a) {
-                   return m.make_namespace(dict_of(m, a));
-                 }));
-  machine.define("cycler", make_function("type", cycler));
-  machine.define("joiner", make_function("type", joiner));
-  machine.define("lipsum", make_function("function", lipsum));
-  machine.define("raise_exception", make_function("function", raise_exception));
+void define_globals(Scope& scope) {
+  scope.set("range", make_function("function", range));
+  scope.set("dict",
+            make_function("type", [](Runtime& m, Arguments& a) -> Value { return dict_of(m, a); }));
+  scope.set("namespace", make_function("type", [](Runtime& m, Arguments& a) {
+              return m.make_namespace(dict_of(m, a));
+            }));
+  scope.set("cycler", make_function("type", cycler));
+  scope.set("joiner", make_function("type", joiner));
+  scope.set("lipsum", make_function("function", lipsum));
+  scope.set("raise_exception", make_function("function", raise_exception));
 }
 
 }  // namespace troupe::engine::jinja

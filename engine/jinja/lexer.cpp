@@ -9,6 +9,7 @@
 #include "engine/base/character_classes.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/jinja/repr.h"
 #include "engine/jinja/value.h"
 
 namespace troupe::engine::jinja {
@@ -40,6 +41,60 @@ std::string_view strip_right(std::string_view text) {
     text = text.substr(0, at);
   }
   return text;
+}
+
+char32_t code_point_of_escape(std::string_view digits, std::size_t wanted, int base, int line) {
+  std::size_t used = 0;
+  unsigned long value = 0;
+  try {
+    value = std::stoul(std::string(digits), &used, base);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used != wanted || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
+    raise(cat("line ", line, ": the escape \\", quote(digits), " is no character"));
+  return static_cast<char32_t>(value);
+}
+
+// The characters of a string literal of the source, without its quotes. Throws Failure with `line`.
+std::string unescape_literal(std::string_view text, int line) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out += text[i];
+      continue;
+    }
+    const char c = text[++i];
+    constexpr std::string_view names = "ntr\\'\"abfv", meanings = "\n\t\r\\'\"\a\b\f\v";
+    const std::size_t hex_digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    if (const auto known = names.find(c); known != std::string_view::npos) {
+      out += meanings[known];
+    } else if (hex_digits) {
+      append_utf8(out, code_point_of_escape(text.substr(std::min(i + 1, text.size()), hex_digits),
+                                            hex_digits, 16, line));
+      i += hex_digits;
+    } else if (c >= '0' && c <= '7') {
+      std::size_t count = 1;
+      while (count < 3 && i + count < text.size() && text[i + count] >= '0' &&
+             text[i + count] <= '7')
+        ++count;
+      append_utf8(out, code_point_of_escape(text.substr(i, count), count, 8, line));
+      i += count - 1;
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      const CodePoint point = code_point_at(
+          text,
+          i);  // jinja2 escapes what is beyond ASCII first, so the backslash meets its own kind
+      out += to_ascii(std::string(text.substr(i, point.size))).substr(1);
+      out.pop_back();
+      i += point.size - 1;
+    } else if (c == 'N') {
+      raise(cat("line ", line, ": characters by name (\\N) are not read"));
+    } else if (c != '\n') {
+      out += '\\';
+      out += c;
+    }
+  }
+  return out;
 }
 
 class Lexer {
@@ -268,7 +323,7 @@ class Lexer {
     std::size_t end = at_ + 1;
     while (end < in_.size() && in_[end] != quote_mark) end += in_[end] == '\\' ? 2 : 1;
     if (end >= in_.size()) wrong("a string that does not end");
-    add(Kind::string, unescape(in_.substr(at_ + 1, end - at_ - 1), line_));
+    add(Kind::string, unescape_literal(in_.substr(at_ + 1, end - at_ - 1), line_));
     advance(end + 1 - at_);
   }
 

@@ -29,10 +29,6 @@ struct Token {
   int line = 1;
 };
 
-/// The characters that a string of the source means, its quotes taken off. Throws Failure with
-/// `line`.
-std::string unescape(std::string_view text, int line);
-
 /// Throws Failure (Errc::bad_input) with the line.
 std::vector<Token> tokenize(std::string source);
 

@@ -33,31 +33,31 @@ std::optional<Value> Loop::attribute(std::string_view name) {
     return left > 1 ? items[index + 1] : Value::undefined("there is no next item");
   if (name == "cycle")
     return make_function(
-        "method", [at = index](Machine&, Arguments& arguments) { return cycle(at, arguments); });
+        "method", [at = index](Runtime&, Arguments& arguments) { return cycle(at, arguments); });
   if (name == "changed") {
     return make_function("method",
-                         [weak = weak_from_this()](Machine& machine, Arguments& arguments) {
+                         [weak = weak_from_this()](Runtime& runtime, Arguments& arguments) {
                            const auto loop = weak.lock();
                            if (!loop) raise("loop.changed outlives its loop");
-                           return loop->changed(machine, arguments);
+                           return loop->changed(runtime, arguments);
                          });
   }
   return std::nullopt;
 }
 
-Value Loop::changed(Machine& machine, const Arguments& arguments) {
+Value Loop::changed(Runtime& runtime, const Arguments& arguments) {
   if (!arguments.keyword.empty()) raise("changed() takes no keyword arguments");
   List now;
   now.kind = List::Kind::tuple;
   now.items = arguments.positional;
   const Value value = std::move(now);
-  machine.weigh(value);
+  runtime.account(value);
   if (last_changed_ && equal(*last_changed_, value)) return false;
   last_changed_ = value;
   return true;
 }
 
-Value Loop::call(Machine&, Arguments& arguments) {
+Value Loop::call(Runtime&, Arguments& arguments) {
   if (!recurse) raise("The loop must have the 'recursive' marker to be called recursively.");
   if (arguments.positional.size() != 1) raise("loop() takes the one thing to go through");
   return recurse(arguments.positional[0]);

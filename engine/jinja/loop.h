@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "engine/jinja/machine.h"
+#include "engine/jinja/runtime.h"
 
 namespace troupe::engine::jinja {
 
@@ -21,16 +21,16 @@ class Loop : public Object, public std::enable_shared_from_this<Loop> {
   std::string text() const override;
   bool callable() const override { return true; }
   const std::vector<Value>* items_inside() const override { return &items; }
-  Value call(Machine& machine, Arguments& arguments) override;
+  Value call(Runtime& runtime, Arguments& arguments) override;
 
   std::vector<Value> items;
   std::size_t index = 0;
   std::function<std::string(const Value&)> recurse;  ///< of recursive loops, while they run
 
  private:
-  Value changed(Machine& machine, const Arguments& arguments);
+  Value changed(Runtime& runtime, const Arguments& arguments);
   int level_;
-  Counted counted_;
+  MemoryCount counted_;
   int depth_ = 0;
   std::optional<Value> last_changed_;
 };

@@ -1,4 +1,5 @@
-// Arithmetic, comparison and slices, as Python does them.
+#include "engine/jinja/operators.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,7 +8,9 @@
 #include "engine/base/utf8.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/format.h"
-#include "engine/jinja/machine.h"
+#include "engine/jinja/format_percent.h"
+#include "engine/jinja/repr.h"
+#include "engine/jinja/runtime.h"
 
 namespace troupe::engine::jinja {
 namespace {
@@ -74,7 +77,10 @@ Value real_arithmetic(const std::string& op, double a, double b) {
   // As Python's float_divmod: the rest has the sign of b.
   double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;
-  if (rest != 0 && (rest < 0) != (b < 0)) rest += b, quotient -= 1;
+  if (rest != 0 && (rest < 0) != (b < 0)) {
+    rest += b;
+    quotient -= 1;
+  }
   if (rest == 0) rest = std::copysign(0.0, b);
   if (op == "%") return rest;
   if (quotient == 0) return std::copysign(0.0, a / b);
@@ -82,11 +88,11 @@ Value real_arithmetic(const std::string& op, double a, double b) {
   return quotient - floor > 0.5 ? floor + 1 : floor;
 }
 
-Value repeat(Machine& machine, const Value& value, std::int64_t count) {
+Value repeat(Runtime& runtime, const Value& value, std::int64_t count) {
   const auto times = static_cast<std::size_t>(std::max<std::int64_t>(count, 0));
   if (value.is(Type::string)) {
     const std::string& text = value.string();
-    machine.reserve(text.empty()                     ? 0
+    runtime.reserve(text.empty()                     ? 0
                     : times > (std::size_t{1} << 40) ? times
                                                      : text.size() * times);
     std::string out;
@@ -96,7 +102,7 @@ Value repeat(Machine& machine, const Value& value, std::int64_t count) {
   List out;
   out.kind = value.list().kind;
   const auto& items = value.list().items;
-  machine.reserve_items(items.empty()                    ? 0
+  runtime.reserve_items(items.empty()                    ? 0
                         : times > (std::size_t{1} << 40) ? times
                                                          : items.size() * times);
   for (std::size_t i = 0; i < times && !items.empty(); ++i)
@@ -104,11 +110,11 @@ Value repeat(Machine& machine, const Value& value, std::int64_t count) {
   return out;
 }
 
-Value add(Machine& machine, const Value& left, const Value& right) {
+Value add(Runtime& runtime, const Value& left, const Value& right) {
   if (left.is(Type::string)) {
     if (!right.is(Type::string))
       raise(cat("can only concatenate str (not \"", right.type_name(), "\") to str"));
-    machine.reserve(left.string().size() + right.string().size());
+    runtime.reserve(left.string().size() + right.string().size());
     if (!left.is_markup() && !right.is_markup()) return left.string() + right.string();
     // Text that counts as escaped escapes what is put beside it.
     const auto safe = [](const Value& side) {
@@ -118,7 +124,7 @@ Value add(Machine& machine, const Value& left, const Value& right) {
   }
   if (left.is(Type::list) && right.is(Type::list) && left.list().kind == right.list().kind &&
       left.list().is_plain()) {
-    machine.reserve_items(left.list().items.size() + right.list().items.size());
+    runtime.reserve_items(left.list().items.size() + right.list().items.size());
     List out = left.list();
     out.items.insert(out.items.end(), right.list().items.begin(), right.list().items.end());
     return out;
@@ -127,31 +133,31 @@ Value add(Machine& machine, const Value& left, const Value& right) {
 }
 
 // Whether a generator gives `value`; what came before it is spent.
-bool given(Machine& machine, const Value& generator, const Value& value) {
-  for (auto item = machine.items_of(generator, 1); !item.empty();
-       item = machine.items_of(generator, 1))
+bool given(Runtime& runtime, const Value& generator, const Value& value) {
+  for (auto item = runtime.items_of(generator, 1); !item.empty();
+       item = runtime.items_of(generator, 1))
     if (equal(item[0], value)) return true;
   return false;
 }
 
-bool contains(Machine& machine, const Value& container, const Value& value) {
-  machine.weigh(value);
+bool contains(Runtime& runtime, const Value& container, const Value& value) {
+  runtime.account(value);
   switch (container.type()) {
     case Type::undefined:
       return false;
     case Type::string:
-      machine.charge(container.string().size() / 64);
+      runtime.charge(container.string().size() / 64);
       return container.string().find(to_text(value, "the left side of 'in' a string")) !=
              std::string::npos;
     case Type::list: {
-      machine.weigh(container);
+      runtime.account(container);
       const auto& items = container.list().items;
-      if (container.list().kind == List::Kind::generator) return given(machine, container, value);
+      if (container.list().kind == List::Kind::generator) return given(runtime, container, value);
       return std::any_of(items.begin(), items.end(),
                          [&](const Value& item) { return equal(item, value); });
     }
     case Type::dict:
-      machine.charge(container.dict().items.size() / 8);
+      runtime.charge(container.dict().items.size() / 8);
       require_hashable(value);
       return container.dict().find(value) != nullptr;
     default:
@@ -161,31 +167,31 @@ bool contains(Machine& machine, const Value& container, const Value& value) {
 
 }  // namespace
 
-Value binary(Machine& machine, const std::string& op, const Value& left, const Value& right) {
-  if (op == "~") return machine.text(left) + machine.text(right);
+Value binary(Runtime& runtime, const std::string& op, const Value& left, const Value& right) {
+  if (op == "~") return runtime.text(left) + runtime.text(right);
   require_defined(left);
-  if (op == "%" && left.is(Type::string)) return format_percent(machine, left, right);
+  if (op == "%" && left.is(Type::string)) return format_percent(runtime, left, right);
   require_defined(right);
   if (left.is_number() && right.is_number()) {
     if (left.is_integral() && right.is_integral())
       return integer_arithmetic(op, left.integer(), right.integer());
     return real_arithmetic(op, left.real(), right.real());
   }
-  if (op == "+") return add(machine, left, right);
+  if (op == "+") return add(runtime, left, right);
   if (op == "*") {
     const auto sequence = [](const Value& v) {
       return v.is(Type::string) || (v.is(Type::list) && v.list().is_plain());
     };
-    if (sequence(left) && right.is_integral()) return repeat(machine, left, right.integer());
-    if (sequence(right) && left.is_integral()) return repeat(machine, right, left.integer());
+    if (sequence(left) && right.is_integral()) return repeat(runtime, left, right.integer());
+    if (sequence(right) && left.is_integral()) return repeat(runtime, right, left.integer());
   }
   unsupported(op, left, right);
 }
 
-bool compare(Machine& machine, const std::string& op, const Value& left, const Value& right) {
-  if (op == "in") return contains(machine, right, left);
-  if (op == "not in") return !contains(machine, right, left);
-  machine.weigh(left);
+bool compare(Runtime& runtime, const std::string& op, const Value& left, const Value& right) {
+  if (op == "in") return contains(runtime, right, left);
+  if (op == "not in") return !contains(runtime, right, left);
+  runtime.account(left);
   if (op == "==") return equal(left, right);
   if (op == "!=") return !equal(left, right);
   if (op == "<") return less(left, right);
@@ -210,7 +216,7 @@ Value negate(const Value& value) {
   return -value.integer();
 }
 
-Value slice(Machine& machine, const Value& value, const Value& start, const Value& stop,
+Value slice(Runtime& runtime, const Value& value, const Value& start, const Value& stop,
             const Value& step) {
   require_defined(value);
   const bool text = value.is(Type::string);
@@ -218,7 +224,7 @@ Value slice(Machine& machine, const Value& value, const Value& start, const Valu
     raise(cat("'", value.type_name(), "' object is not subscriptable"));
   const std::int64_t stride = step.is(Type::none) ? 1 : to_integer(step, "a slice's step");
   if (stride == 0) raise("slice step cannot be zero");
-  const std::vector<Value> characters = text ? machine.items_of(value) : std::vector<Value>();
+  const std::vector<Value> characters = text ? runtime.items_of(value) : std::vector<Value>();
   const auto& items = text ? characters : value.list().items;
   const auto size = static_cast<std::int64_t>(items.size());
   const auto bound = [&](const Value& given, std::int64_t otherwise) {
@@ -234,14 +240,17 @@ Value slice(Machine& machine, const Value& value, const Value& start, const Valu
   std::string joined;
   for (std::int64_t i = from; stride < 0 ? i > to : i < to; i += jump) {
     const Value& item = items[static_cast<std::size_t>(i)];
-    text ? void(joined += item.string()) : out.items.push_back(item);
+    if (text)
+      joined += item.string();
+    else
+      out.items.push_back(item);
   }
   if (text) return value.is_markup() ? Value::markup(std::move(joined)) : Value(std::move(joined));
   out.kind = value.list().kind;
   const auto& range = value.list().range;
   if (out.kind == List::Kind::range)
     out.range = {range[0] + from * range[2], range[0] + to * range[2], range[2] * stride};
-  machine.charge(out.items.size());
+  runtime.charge(out.items.size());
   return out;
 }
 

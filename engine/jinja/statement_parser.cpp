@@ -1,13 +1,15 @@
+#include "engine/jinja/statement_parser.h"
+
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/jinja/parser.h"
+#include "engine/jinja/expression_parser.h"
 
 namespace troupe::engine::jinja {
 namespace {
 
-constexpr int deepest = 60;
-constexpr int most_branches = 200;
+constexpr int max_block_depth = 60;
+constexpr int max_branches = 200;
 
 class StatementParser {
  public:
@@ -34,7 +36,8 @@ class StatementParser {
   // Statements up to a tag whose name is in `ends` (which stays), or the end of the template when
   // `ends` is empty.
   Block block(std::initializer_list<std::string_view> ends) {
-    if (++depth_ > deepest) cursor_.wrong(cat("blocks nested deeper than ", deepest));
+    if (++depth_ > max_block_depth)
+      cursor_.wrong(cat("blocks nested deeper than ", max_block_depth));
     Block out;
     for (;;) {
       const auto kind = cursor_.peek().kind;
@@ -69,7 +72,8 @@ class StatementParser {
   Block body_until(std::string_view end) {
     end_tag();
     Block out = block({end});
-    cursor_.next(), cursor_.next();
+    cursor_.next();
+    cursor_.next();
     end_tag();
     return out;
   }
@@ -115,7 +119,7 @@ class StatementParser {
     StmtPtr out = make(Kind::if_);
     Stmt* current = out.get();
     for (int branches = 0;; ++branches) {
-      if (branches > most_branches) cursor_.wrong(cat("more than ", most_branches, " elif"));
+      if (branches > max_branches) cursor_.wrong(cat("more than ", max_branches, " elif"));
       current->expr = expressions_.tuple(false);
       end_tag();
       current->body = block({"elif", "else", "endif"});
@@ -177,8 +181,12 @@ class StatementParser {
     const bool before[] = {std::exchange(caller, false), std::exchange(kwargs, false),
                            std::exchange(varargs, false)};
     macro.body = callable_body(end);
-    macro.uses_caller = caller, macro.uses_kwargs = kwargs, macro.uses_varargs = varargs;
-    caller |= before[0], kwargs |= before[1], varargs |= before[2];
+    macro.uses_caller = caller;
+    macro.uses_kwargs = kwargs;
+    macro.uses_varargs = varargs;
+    caller |= before[0];
+    kwargs |= before[1];
+    varargs |= before[2];
   }
 
   StmtPtr macro_statement() {

@@ -1,4 +1,5 @@
-// Methods of strings (Python's str), on UTF-8.
+#include "engine/jinja/string_methods.h"
+
 #include <algorithm>
 #include <map>
 
@@ -6,16 +7,17 @@
 #include "engine/base/utf8.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/format.h"
-#include "engine/jinja/string_table.h"
+#include "engine/jinja/format_braces.h"
+#include "engine/jinja/string_search.h"
 
 namespace troupe::engine::jinja {
 namespace {
 
-Value split(Machine& machine, const std::string& text, const Arguments& arguments) {
+Value split(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::string* separator = text_argument(arguments, 0, "sep");
   std::int64_t most = integer_argument(arguments, 1, "maxsplit", -1);
   List out;
-  machine.charge(text.size() / 16);
+  runtime.charge(text.size() / 16);
   if (!separator) {
     std::size_t at = 0;
     const auto skip = [&](bool space) {
@@ -42,27 +44,31 @@ Value split(Machine& machine, const std::string& text, const Arguments& argument
   return out;
 }
 
-Value rsplit(Machine& machine, const std::string& text, const Arguments& arguments) {
+Value rsplit(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::string* separator = text_argument(arguments, 0, "sep");
   std::int64_t most = integer_argument(arguments, 1, "maxsplit", -1);
-  if (most < 0) return split(machine, text, arguments);
-  machine.charge(text.size() / 16);
+  if (most < 0) return split(runtime, text, arguments);
+  runtime.charge(text.size() / 16);
   List out;
   std::string rest = separator ? text : strip_text(text, nullptr, false, true);
   while (most-- > 0) {
     std::size_t at = std::string::npos, width = 0;
     if (separator) {
       if (separator->empty()) raise("empty separator");
-      at = rest.rfind(*separator), width = separator->size();
+      at = rest.rfind(*separator);
+      width = separator->size();
     } else {
       for (std::size_t i = 0; i < rest.size(); i += utf8_length(rest[i]))
-        if (is_python_space(code_point_at(rest, i).value)) at = i, width = utf8_length(rest[i]);
+        if (is_python_space(code_point_at(rest, i).value)) {
+          at = i;
+          width = utf8_length(rest[i]);
+        }
     }
     if (at == std::string::npos) break;
     out.items.emplace_back(rest.substr(at + width));
     rest.resize(at);
     if (!separator) rest = strip_text(rest, nullptr, false, true);
-    machine.charge(1 + rest.size() / 64);
+    runtime.charge(1 + rest.size() / 64);
   }
   if (separator || !strip_text(rest, nullptr, true, false).empty())
     out.items.emplace_back(separator ? rest : strip_text(rest, nullptr, true, false));
@@ -70,27 +76,27 @@ Value rsplit(Machine& machine, const std::string& text, const Arguments& argumen
   return out;
 }
 
-Value splitlines(Machine& machine, const std::string& text, const Arguments& arguments) {
+Value splitlines(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const Value* keep = arguments.find(0, "keepends");
   List out;
   for (std::string& line : lines_of(text, keep && keep->truth()))
     out.items.emplace_back(std::move(line));
-  machine.reserve_items(out.items.size());
+  runtime.reserve_items(out.items.size());
   return out;
 }
 
-Value replace(Machine& machine, const std::string& text, const Arguments& arguments) {
-  return replace_text(machine, text, needed_text(arguments, 0, "old"),
+Value replace(Runtime& runtime, const std::string& text, const Arguments& arguments) {
+  return replace_text(runtime, text, needed_text(arguments, 0, "old"),
                       needed_text(arguments, 1, "new"),
                       integer_argument(arguments, 2, "count", -1));
 }
 
-Value join(Machine& machine, const std::string& text, const Arguments& arguments) {
+Value join(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   std::string out;
   bool first = true;
-  for (const Value& item : machine.items_of(arguments.positional[0])) {
+  for (const Value& item : runtime.items_of(arguments.positional[0])) {
     const std::string& part = to_text(item, "each item to join");
-    machine.reserve(out.size() + text.size() + part.size() > (1u << 20)
+    runtime.reserve(out.size() + text.size() + part.size() > (1u << 20)
                         ? out.size() + text.size() + part.size()
                         : part.size() + text.size());
     if (!std::exchange(first, false)) out += text;
@@ -114,7 +120,7 @@ Value partition(const std::string& text, const Arguments& arguments, bool last) 
 }
 
 enum class Side { left, right, both };
-Value pad(Machine& machine, const std::string& text, const Arguments& arguments, Side side) {
+Value justify(Runtime& runtime, const std::string& text, const Arguments& arguments, Side side) {
   const auto size = static_cast<std::int64_t>(count_code_points(text));
   const std::int64_t missing =
       std::max<std::int64_t>(integer_argument(arguments, 0, "width", 0) - size, 0);
@@ -122,7 +128,7 @@ Value pad(Machine& machine, const std::string& text, const Arguments& arguments,
   const std::string filler = fill ? *fill : " ";
   if (count_code_points(filler) != 1)
     raise("The fill character must be exactly one character long");
-  machine.reserve(text.size() + static_cast<std::size_t>(missing) * filler.size());
+  runtime.reserve(text.size() + static_cast<std::size_t>(missing) * filler.size());
   // Python's str.center puts the odd one left when the width is odd, right otherwise.
   const std::int64_t left = side == Side::left    ? missing
                             : side == Side::right ? 0
@@ -134,17 +140,17 @@ Value pad(Machine& machine, const std::string& text, const Arguments& arguments,
   return out;
 }
 
-Value zfill(Machine& machine, const std::string& text, const Arguments& arguments) {
+Value zfill(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
   const std::int64_t missing = integer_argument(arguments, 0, "width", 0) -
                                static_cast<std::int64_t>(count_code_points(text));
   if (missing <= 0) return text;
-  machine.reserve(text.size() + static_cast<std::size_t>(missing));
+  runtime.reserve(text.size() + static_cast<std::size_t>(missing));
   return text.substr(0, sign) + std::string(static_cast<std::size_t>(missing), '0') +
          text.substr(sign);
 }
 
-Value expand_tabs(Machine& machine, const std::string& text, const Arguments& arguments) {
+Value expand_tabs(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::int64_t size =
       std::clamp<std::int64_t>(integer_argument(arguments, 0, "tabsize", 8), 0, 1000);
   std::string out;
@@ -152,12 +158,12 @@ Value expand_tabs(Machine& machine, const std::string& text, const Arguments& ar
   for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
     const char c = text[at];
     const std::int64_t spaces = c == '\t' && size ? size - column % size : 0;
-    machine.charge(static_cast<std::size_t>(spaces / 32));
+    runtime.charge(static_cast<std::size_t>(spaces / 32));
     out.append(static_cast<std::size_t>(spaces), ' ');
     if (c != '\t') out.append(text, at, utf8_length(c));
     column = c == '\n' || c == '\r' ? 0 : column + (c == '\t' ? spaces : 1);
   }
-  machine.reserve(out.size());
+  runtime.reserve(out.size());
   return out;
 }
 
@@ -171,7 +177,7 @@ Value without(const std::string& text, const Arguments& arguments, bool at_end) 
   return text.starts_with(part) ? text.substr(part.size()) : text;
 }
 
-using M = Machine;
+using M = Runtime;
 using S = std::string;
 using A = Arguments;
 
@@ -201,14 +207,14 @@ const std::map<std::string_view, Method>& changes() {
       {"replace", {replace, "/ old new count?", true}},
       {"join", {join, "/ iterable", true}},
       {"center",
-       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::both); }, "/ width fillchar?",
-        true}},
+       {[](M& m, const S& s, const A& a) { return justify(m, s, a, Side::both); },
+        "/ width fillchar?", true}},
       {"ljust",
-       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::right); }, "/ width fillchar?",
-        true}},
+       {[](M& m, const S& s, const A& a) { return justify(m, s, a, Side::right); },
+        "/ width fillchar?", true}},
       {"rjust",
-       {[](M& m, const S& s, const A& a) { return pad(m, s, a, Side::left); }, "/ width fillchar?",
-        true}},
+       {[](M& m, const S& s, const A& a) { return justify(m, s, a, Side::left); },
+        "/ width fillchar?", true}},
       {"zfill", {zfill, "/ width", true}},
       {"removeprefix",
        {[](M&, const S& s, const A& a) { return without(s, a, false); }, "/ prefix", true}},
@@ -239,39 +245,39 @@ Value as_markup(const Value& value) {
   return list;
 }
 
-Value call(Machine& machine, const Value& text, std::string_view name, const Method& method,
+Value call(Runtime& runtime, const Value& text, std::string_view name, const Method& method,
            const Arguments& arguments) {
   check_arguments(name, method.parameters, arguments);
-  machine.charge(text.string().size() / 8);
+  runtime.charge(text.string().size() / 8);
   if (!text.is_markup() || !method.stays_escaped)
-    return method.body(machine, text.string(), arguments);
+    return method.body(runtime, text.string(), arguments);
   const bool takes = name == "replace" || name == "join";
-  return as_markup(method.body(machine, text.string(), takes ? escaped(arguments) : arguments));
+  return as_markup(method.body(runtime, text.string(), takes ? escaped(arguments) : arguments));
 }
 
 }  // namespace
 
 std::optional<Value> string_method(const Value& text, std::string_view name) {
   if (name == "format")
-    return make_function("method", [text](Machine& machine, Arguments& arguments) {
-      return format_braces(machine, text, arguments);
+    return make_function("method", [text](Runtime& runtime, Arguments& arguments) {
+      return format_braces(runtime, text, arguments);
     });
   if (name == "format_map")
-    return make_function("method", [text](Machine& machine, Arguments& arguments) {
+    return make_function("method", [text](Runtime& runtime, Arguments& arguments) {
       check_arguments("format_map", "/ map", arguments);
       const Value& map = arguments.positional[0];
       if (!map.is(Value::Type::dict)) raise("format_map needs a mapping");
       Arguments named;
       for (const auto& [key, value] : map.dict().items)
         if (key.is(Value::Type::string)) named.keyword.emplace_back(key.string(), value);
-      return format_braces(machine, text, named);
+      return format_braces(runtime, text, named);
     });
   for (const auto* table : {&string_questions(), &changes()}) {
     const auto found = table->find(name);
     if (found == table->end()) continue;
     return make_function("method", [text, known = found->first, method = found->second](
-                                       Machine& machine, Arguments& arguments) {
-      return call(machine, text, known, method, arguments);
+                                       Runtime& runtime, Arguments& arguments) {
+      return call(runtime, text, known, method, arguments);
     });
   }
   return std::nullopt;

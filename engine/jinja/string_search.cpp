@@ -1,10 +1,10 @@
-// Methods of strings that ask about them.
+#include "engine/jinja/string_search.h"
+
 #include <algorithm>
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/jinja/case.h"
-#include "engine/jinja/string_table.h"
 
 namespace troupe::engine::jinja {
 
@@ -81,9 +81,9 @@ std::int64_t index(const std::string& text, const Arguments& arguments, bool las
   return at;
 }
 
-Value count(Machine& machine, const std::string& text, const Arguments& arguments) {
+Value count(Runtime& runtime, const std::string& text, const Arguments& arguments) {
   const std::string& what = needed_text(arguments, 0, "sub");
-  machine.charge(text.size() / 64);
+  runtime.charge(text.size() / 64);
   const auto inside = window(text, arguments);
   if (!inside) return 0;
   if (what.empty()) return count_code_points(inside->text) + 1;
@@ -94,7 +94,7 @@ Value count(Machine& machine, const std::string& text, const Arguments& argument
   return found;
 }
 
-using M = Machine;
+using M = Runtime;
 using S = std::string;
 using A = Arguments;
 

@@ -1,15 +1,18 @@
-// Tests: what may stand after `is`.
+#include "engine/jinja/tests.h"
+
 #include <map>
 
 #include "engine/base/text.h"
 #include "engine/jinja/case.h"
-#include "engine/jinja/machine.h"
+#include "engine/jinja/filters/filters.h"
+#include "engine/jinja/operators.h"
+#include "engine/jinja/runtime.h"
 
 namespace troupe::engine::jinja {
 namespace {
 
 using Type = Value::Type;
-using M = Machine;
+using M = Runtime;
 using V = Value;
 using A = Arguments;
 
@@ -19,7 +22,7 @@ const Value& other(const Arguments& arguments) {
 }
 
 template <char Kind>
-bool relation(M& machine, const V& value, A& arguments) {
+bool relation(M& runtime, const V& value, A& arguments) {
   constexpr const char* op = Kind == '='   ? "=="
                              : Kind == '!' ? "!="
                              : Kind == '<' ? "<"
@@ -27,7 +30,7 @@ bool relation(M& machine, const V& value, A& arguments) {
                              : Kind == 'l' ? "<="
                              : Kind == 'g' ? ">="
                                            : "in";
-  return compare(machine, op, value, other(arguments));
+  return compare(runtime, op, value, other(arguments));
 }
 
 template <Type Wanted>
@@ -35,11 +38,11 @@ bool is_type(M&, const V& value, A&) {
   return value.is(Wanted);
 }
 
-bool divisible(M& machine, const V& value, A& arguments) {
-  return equal(binary(machine, "%", value, other(arguments)), Value(0));
+bool divisible(M& runtime, const V& value, A& arguments) {
+  return equal(binary(runtime, "%", value, other(arguments)), Value(0));
 }
-bool parity(M& machine, const V& value, std::int64_t wanted) {
-  return equal(binary(machine, "%", value, 2), Value(wanted));
+bool parity(M& runtime, const V& value, std::int64_t wanted) {
+  return equal(binary(runtime, "%", value, 2), Value(wanted));
 }
 
 bool iterable(M&, const V& value, A&) {
@@ -79,12 +82,14 @@ const std::map<std::string_view, Test>& table() {
       {"escaped", {[](M&, const V& v, A&) { return v.is_markup(); }, ""}},
       {"filter",
        {[](M&, const V& v, A&) {
-          return require_hashable(v), v.is(Type::string) && find_filter(v.string());
+          require_hashable(v);
+          return v.is(Type::string) && find_filter(v.string());
         },
         ""}},
       {"test",
        {[](M&, const V& v, A&) {
-          return require_hashable(v), v.is(Type::string) && find_test(v.string());
+          require_hashable(v);
+          return v.is(Type::string) && find_test(v.string());
         },
         ""}},
       {"in", {relation<'i'>, "seq"}},

@@ -20,14 +20,16 @@ const Value* Arguments::find(std::size_t index, std::string_view name) const {
 std::optional<Value> Object::attribute(std::string_view) {
   return std::nullopt;
 }
-Value Object::call(Machine&, Arguments&) {
+Value Object::call(Runtime&, Arguments&) {
   raise(cat("'", type_name(), "' object is not callable"));
 }
 
 namespace {
+
+using Type = Value::Type;
 int one_deeper(int depth, const Value& item) {
   depth = std::max(depth, item.depth() + 1);
-  if (depth > deepest_value) raise(cat("lists and dicts nested deeper than ", deepest_value));
+  if (depth > max_value_depth) raise(cat("lists and dicts nested deeper than ", max_value_depth));
   return depth;
 }
 
@@ -37,7 +39,7 @@ template <class T>
 struct Holder {
   Holder(T&& held, std::size_t bytes) : value(std::move(held)), counted(bytes) {}
   T value;
-  Counted counted;
+  MemoryCount counted;
 };
 template <class T>
 std::shared_ptr<const T> shared_and_counted(T&& value, std::size_t bytes) {
@@ -49,10 +51,10 @@ std::shared_ptr<const T> shared_and_counted(T&& value, std::size_t bytes) {
 std::int64_t live_bytes() {
   return counted_bytes;
 }
-Counted::Counted(std::size_t bytes) : bytes_(static_cast<std::int64_t>(bytes)) {
+MemoryCount::MemoryCount(std::size_t bytes) : bytes_(static_cast<std::int64_t>(bytes)) {
   counted_bytes += bytes_;
 }
-Counted::~Counted() {
+MemoryCount::~MemoryCount() {
   counted_bytes -= bytes_;
 }
 
@@ -85,17 +87,17 @@ int Value::depth() const {
                             : 0;
 }
 
-std::size_t weight(const Value& value, std::size_t limit) {
+std::size_t cost_of(const Value& value, std::size_t limit) {
   std::size_t total = 1;
   if (value.is(Value::Type::string)) total += value.string().size();
   if (value.is(Value::Type::list)) {
     for (const Value& item : value.list().items)
-      if (total < limit) total += weight(item, limit - total);
+      if (total < limit) total += cost_of(item, limit - total);
   }
   if (value.is(Value::Type::dict)) {
     for (const auto& [key, item] : value.dict().items) {
-      if (total < limit) total += weight(key, limit - total);
-      if (total < limit) total += weight(item, limit - total);
+      if (total < limit) total += cost_of(key, limit - total);
+      if (total < limit) total += cost_of(item, limit - total);
     }
   }
   return total;
@@ -222,7 +224,6 @@ void Dict::set(Value key, Value value) {
 }
 
 bool equal(const Value& a, const Value& b) {
-  using Type = Value::Type;
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return a.integer() == b.integer();
     return a.real() == b.real();

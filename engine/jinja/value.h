@@ -16,14 +16,13 @@
 
 namespace troupe::engine::jinja {
 
-class Machine;
+class Runtime;
 class Value;
 
-/// Ends a rendering: an error of the template or of what it was given. Caught in ChatTemplate,
-/// nowhere else.
+/// Throws Failure: an error of the template or its input. Caught in ChatTemplate only.
 [[noreturn]] void raise(std::string what);
 
-/// What a function is called with.
+/// The arguments of a call.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keyword;
@@ -39,19 +38,19 @@ class Object {
   virtual std::string type_name() const = 0;
   /// str(object).
   virtual std::string text() const { return "<" + type_name() + ">"; }
-  /// What `is iterable` says, and whether loops may go through it.
+  /// The items of an iterable object, else nullptr.
   virtual const std::vector<Value>* items_inside() const { return nullptr; }
   virtual std::optional<Value> attribute(std::string_view name);
   virtual bool callable() const { return false; }
   /// Levels of lists and dicts inside.
   virtual int depth() const { return 0; }
-  virtual Value call(Machine& machine, Arguments& arguments);
+  virtual Value call(Runtime& runtime, Arguments& arguments);
 };
 
 struct List;
 struct Dict;
 
-inline constexpr int deepest_value = 100;
+inline constexpr int max_value_depth = 100;
 
 class Value {
  public:
@@ -69,8 +68,8 @@ class Value {
   Value(List list);
   Value(Dict dict);
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
-  /// A text that counts as escaped already (markupsafe.Markup): what `safe` and `escape` give, and
-  /// what is made of them.
+  /// A string that is already escaped (markupsafe.Markup): the result of `safe` and `escape` and of
+  /// operations on them.
   static Value markup(std::string text);
   static Value undefined(std::string why);
   static Value from_json(const Json& json);
@@ -100,7 +99,7 @@ class Value {
   bool truth() const;
   /// "str", "int", "dict": Python's name of the type.
   std::string type_name() const;
-  /// Levels of lists and dicts; bounded by deepest_value, because values are gone through by
+  /// Levels of lists and dicts; bounded by max_value_depth, because values are gone through by
   /// recursion.
   int depth() const;
   /// True when both are the very same object ("is" of Python).
@@ -118,15 +117,15 @@ class Value {
   bool markup_ = false;
 };
 
-/// How far a generator was gone through: each item is given once. A failure behind the last item is
-/// raised by who gets that far, as Python's generators work only when they are asked.
+/// Position in a generator: each item is returned once. A failure after the last item is raised
+/// when the consumer reaches it, as in Python.
 struct Progress {
   std::size_t taken = 0;
   std::string failure;
 };
 
-/// A list, a tuple, a range, a view of a dict (which has a length but nothing to index), or what a
-/// generator would give (no length either).
+/// A list, a tuple, a range, a view of a dict (has a length, cannot be indexed), or the items of a
+/// generator (has no length).
 struct List {
   enum class Kind { list, tuple, range, view, generator };
   std::vector<Value> items;
@@ -155,39 +154,21 @@ bool equal(const Value& a, const Value& b);
 /// a < b; raises when Python would.
 bool less(const Value& a, const Value& b);
 
-/// Bytes that the texts, lists and dicts of this thread hold now: what the machine bounds.
+/// Bytes held by the strings, lists and dicts of this thread; limited by the runtime.
 std::int64_t live_bytes();
-/// Counts what a value holds, for as long as it lives.
-class Counted {
+/// Adds to live_bytes() while it lives.
+class MemoryCount {
  public:
-  explicit Counted(std::size_t bytes);
-  ~Counted();
-  Counted(const Counted&) = delete;
+  explicit MemoryCount(std::size_t bytes);
+  ~MemoryCount();
+  MemoryCount(const MemoryCount&) = delete;
 
  private:
   std::int64_t bytes_;
 };
 
-/// About how many characters and items `value` has, counted up to `limit`: what writing or
-/// comparing it costs.
-std::size_t weight(const Value& value, std::size_t limit);
-
-/// str(value), as {{ value }} prints it.
-std::string to_string(const Value& value);
-std::string to_string(const Dict& dict);
-/// repr(value).
-std::string to_repr(const Value& value);
-/// ascii(value): repr with nothing beyond ASCII.
-std::string to_ascii(const Value& value);
-std::string real_to_string(double value);
-
-struct JsonStyle {
-  bool ascii = false;
-  bool sort_keys = false;
-  std::optional<std::string> indent;
-  std::optional<std::string> item_separator, key_separator;
-};
-/// json.dumps(value).
-std::string to_json(const Value& value, const JsonStyle& style);
+/// Approximate number of characters and items of `value`, counted up to `limit`: the cost of
+/// writing or comparing it.
+std::size_t cost_of(const Value& value, std::size_t limit);
 
 }  // namespace troupe::engine::jinja

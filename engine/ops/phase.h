@@ -20,7 +20,7 @@ class TellsSpans {
 template <class Call>
 decltype(auto) in_phase(Device& device, std::string_view name, const Call& call) {
   auto* const telling = dynamic_cast<TellsSpans*>(&device);
-  const Spanned phase(telling ? &telling->spans() : nullptr, [&] {
+  const ScopedSpan phase(telling ? &telling->spans() : nullptr, [&] {
     return SpanStart{SpanKind::phase, name};
   });
   return call();

@@ -72,7 +72,7 @@ class ProfiledDevice final : public Device, public TellsSpans {
         [&] { to_->gemm(a, b, c, how); });
   }
   void grouped_gemm(std::span<GemmCall> calls) override {
-    const Spanned span(&spans_, [&] {
+    const ScopedSpan span(&spans_, [&] {
       SpanStart start{SpanKind::op, "gemm", gemms_work(calls), {}};
       for (const GemmCall& call : calls)
         if (spans_.wants_shapes())
@@ -249,7 +249,7 @@ class ProfiledDevice final : public Device, public TellsSpans {
   template <class Measure, class Call>
   std::invoke_result_t<Call> computed(std::string_view name, Operands operands, const Measure& work,
                                       const Call& call) {
-    const Spanned span(&spans_, [&] {
+    const ScopedSpan span(&spans_, [&] {
       return SpanStart{SpanKind::op, name, work(),
                        spans_.wants_shapes() ? shapes_of(operands) : std::string()};
     });

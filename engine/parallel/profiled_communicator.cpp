@@ -13,25 +13,25 @@ class Profiled final : public Communicator {
   int rank() const override { return to_->rank(); }
   int size() const override { return to_->size(); }
   void broadcast(std::span<std::byte> data, int root, std::string_view what) override {
-    const Spanned span(&spans_, [&] { return start("broadcast", data.size(), what); });
+    const ScopedSpan span(&spans_, [&] { return start("broadcast", data.size(), what); });
     to_->broadcast(data, root, what);
   }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   std::string_view what) override {
-    const Spanned span(&spans_,
-                       [&] { return start("all_gather", all.size() - mine.size(), what); });
+    const ScopedSpan span(&spans_,
+                          [&] { return start("all_gather", all.size() - mine.size(), what); });
     to_->all_gather(mine, all, what);
   }
   void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs,
                   std::string_view what) override {
-    const Spanned span(&spans_, [&] {
+    const ScopedSpan span(&spans_, [&] {
       return start("all_to_all", mine.size() - mine.size() / static_cast<std::size_t>(size()),
                    what);
     });
     to_->all_to_all(mine, theirs, what);
   }
   void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) override {
-    const Spanned span(&spans_, [&] { return start("broadcast_idle", data.size(), what); });
+    const ScopedSpan span(&spans_, [&] { return start("broadcast_idle", data.size(), what); });
     to_->broadcast_idle(data, root, what);
   }
   std::unique_ptr<Communicator> split(int color, int key) override {

@@ -17,9 +17,9 @@ Result<AddedToken> read_token(const Json& item, std::string_view where) {
   RETURN_IF_ERROR(content);
   auto id = get_integer(item, "id", where);
   RETURN_IF_ERROR(id);
-  if (*id < 0 || *id >= most_tokens)
+  if (*id < 0 || *id >= max_tokens)
     return fail(Errc::bad_input, cat(where, ": the id of the added token ", quote(*content),
-                                     " must be from 0 to ", most_tokens - 1, ", found ", *id));
+                                     " must be from 0 to ", max_tokens - 1, ", found ", *id));
   out.content = std::move(*content);
   out.id = static_cast<TokenId>(*id);
   const auto flag = [&](std::string_view key, bool otherwise) {
@@ -55,7 +55,7 @@ Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabu
   if (!list || list->is_null()) return out;
   if (!list->is_array())
     return fail(Errc::bad_input, cat(where, ": must be an array, found ", list->type_name()));
-  if (static_cast<std::int64_t>(list->array().size()) > most_tokens)
+  if (static_cast<std::int64_t>(list->array().size()) > max_tokens)
     return fail(Errc::bad_input, cat(where, ": too many tokens (", list->array().size(), ")"));
   std::set<TokenId> seen;
   for (const Json& item : list->array()) {

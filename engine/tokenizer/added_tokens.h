@@ -1,4 +1,4 @@
-// Added tokens: texts that are tokens wherever they stand, found before anything else happens
+// Added tokens: texts that are always tokens, matched before normalization or pre-tokenization
 // (Hugging Face tokenizers, added_vocabulary.rs).
 #pragma once
 
@@ -18,7 +18,7 @@ struct AddedToken {
   bool single_word = false;  ///< not inside a word
   bool lstrip = false;       ///< takes the white space before it
   bool rstrip = false;       ///< and after it
-  bool normalized = true;    ///< looked for in normalized text, not in the text as it came
+  bool normalized = true;    ///< matched in normalized text, not in the original text
   bool special = false;
 };
 
@@ -27,14 +27,14 @@ struct AddedToken {
 Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabulary& vocabulary,
                                                   std::string_view where);
 
-/// Finds a set of texts: the leftmost, and there the longest.
+/// Matches a set of texts: leftmost, then longest.
 class TokenMatcher {
  public:
   struct Entry {
-    std::string text;  ///< as it is looked for
+    std::string text;  ///< the text to match
     AddedToken token;
   };
-  /// A token, or a stretch between tokens (id < 0).
+  /// A token, or the text between tokens (id < 0).
   struct Segment {
     TokenId id;
     std::size_t begin, end;
@@ -42,7 +42,7 @@ class TokenMatcher {
 
   explicit TokenMatcher(std::vector<Entry> entries = {});
   /// The segments of `text` in order, none empty. With `keep_special_text` special tokens are not
-  /// looked for.
+  /// matched.
   void split(std::string_view text, bool keep_special_text, std::vector<Segment>& out) const;
 
  private:

@@ -10,7 +10,7 @@ bool ByteTrie::add(std::string_view key, std::int32_t value) {
     const auto byte = static_cast<unsigned char>(c);
     Node next = step(node, byte);
     if (next == none) {
-      if (values_.size() == most_nodes) return false;
+      if (values_.size() == max_nodes) return false;
       next = static_cast<Node>(values_.size());
       values_.push_back(-1);
       if (node == root) {

@@ -1,5 +1,5 @@
-// A set of texts by their bytes, in one flat hash table: which of them begin here, in time that
-// only the longest match bounds.
+// A trie of byte strings in one flat hash table: finds the keys that begin at a position in time
+// proportional to the longest match.
 #pragma once
 
 #include <array>
@@ -14,11 +14,10 @@ class ByteTrie {
   using Node = std::int32_t;
   static constexpr Node root = 0, none = -1;
   /// More nodes than any published vocabulary needs; about 16 bytes each.
-  static constexpr std::size_t most_nodes = std::size_t{1} << 22;
+  static constexpr std::size_t max_nodes = std::size_t{1} << 22;
 
   ByteTrie() { first_.fill(none); }
-  /// `value` is not negative; a key given again keeps the later value. False, with nothing changed
-  /// that matters, beyond most_nodes.
+  /// `value` is not negative; a repeated key keeps the later value. Returns false beyond max_nodes.
   bool add(std::string_view key, std::int32_t value);
   /// The node that `byte` leads to, or none.
   Node step(Node node, unsigned char byte) const;

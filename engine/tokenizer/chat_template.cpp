@@ -5,8 +5,8 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "engine/jinja/machine.h"
-#include "engine/jinja/parser.h"
+#include "engine/jinja/interpreter.h"
+#include "engine/jinja/statement_parser.h"
 
 namespace troupe::engine::tokenizer {
 
@@ -20,7 +20,7 @@ struct ChatTemplate::Parsed {
 
 namespace {
 
-constexpr std::size_t longest_template = 1u << 20;
+constexpr std::size_t max_template_bytes = 1u << 20;
 
 bool contains_generation(const jinja::Block& block) {
   for (const auto& statement : block)
@@ -40,7 +40,7 @@ std::tm parse_time(const std::string& text) {
 
 jinja::Value strftime_function(const std::optional<std::string>& now) {
   return jinja::make_function(
-      "function", [now](jinja::Machine&, jinja::Arguments& arguments) -> jinja::Value {
+      "function", [now](jinja::Runtime&, jinja::Arguments& arguments) -> jinja::Value {
         std::tm time{};
         const std::time_t seconds = std::time(nullptr);
         if (now)
@@ -58,20 +58,20 @@ jinja::Value strftime_function(const std::optional<std::string>& now) {
       });
 }
 
-void define_input(jinja::Machine& machine, const RenderInput& input) {
+void define_input(jinja::Interpreter& interpreter, const RenderInput& input) {
   using jinja::Value;
-  machine.define("strftime_now", strftime_function(input.now));
-  machine.define("messages", Value::from_json(input.messages));
-  machine.define("tools", Value::from_json(input.tools));
-  machine.define("documents", Value::from_json(input.documents));
-  machine.define("add_generation_prompt", input.add_generation_prompt);
-  if (input.bos_token) machine.define("bos_token", *input.bos_token);
-  if (input.eos_token) machine.define("eos_token", *input.eos_token);
+  interpreter.define("strftime_now", strftime_function(input.now));
+  interpreter.define("messages", Value::from_json(input.messages));
+  interpreter.define("tools", Value::from_json(input.tools));
+  interpreter.define("documents", Value::from_json(input.documents));
+  interpreter.define("add_generation_prompt", input.add_generation_prompt);
+  if (input.bos_token) interpreter.define("bos_token", *input.bos_token);
+  if (input.eos_token) interpreter.define("eos_token", *input.eos_token);
   if (input.kwargs.is_null()) return;
   if (!input.kwargs.is_object())
     jinja::raise(cat("\"kwargs\" must be an object, found ", input.kwargs.type_name()));
   for (const auto& [name, value] : input.kwargs.object())
-    machine.define(name, Value::from_json(value));
+    interpreter.define(name, Value::from_json(value));
 }
 
 Result<std::string> from_config(const std::string& path, const std::string& name) {
@@ -96,9 +96,9 @@ Result<std::string> from_config(const std::string& path, const std::string& name
 }  // namespace
 
 Result<ChatTemplate> ChatTemplate::parse(std::string source, std::string where) {
-  if (source.size() > longest_template)
+  if (source.size() > max_template_bytes)
     return fail(Errc::bad_input, cat(where, ": a template of ", source.size(), " bytes; at most ",
-                                     longest_template, " are read"));
+                                     max_template_bytes, " are read"));
   std::size_t bad = 0;
   if (!valid_utf8(source, &bad))
     return fail(Errc::bad_input, cat(where, ": not UTF-8 at byte ", bad));
@@ -124,18 +124,18 @@ Result<ChatTemplate> ChatTemplate::load(const std::string& path, const std::stri
                                      ": neither chat_template.jinja nor tokenizer_config.json is "
                                      "there; a chat needs a template"));
   auto source = file.extension() == ".json" ? from_config(file.string(), name)
-                                            : read_file(file.string(), longest_template);
+                                            : read_file(file.string(), max_template_bytes);
   RETURN_IF_ERROR(source);
   return parse(std::move(*source), file.string());
 }
 
 Result<Rendered> ChatTemplate::render(const RenderInput& input) const {
   try {
-    jinja::Machine machine;
-    define_input(machine, input);
+    jinja::Interpreter interpreter;
+    define_input(interpreter, input);
     Rendered out;
-    out.text = machine.run(parsed_->block);
-    out.assistant_spans = machine.generations();
+    out.text = interpreter.run(parsed_->block);
+    out.assistant_spans = interpreter.generations();
     return out;
   } catch (const Failure& failure) {
     return fail(failure.error().code, cat(parsed_->where, ": ", failure.error().what));

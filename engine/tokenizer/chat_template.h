@@ -1,5 +1,5 @@
-// Chat templates: how a model writes a conversation as one text. The language is Jinja2's, as
-// transformers sets it up, run by an interpreter of ours.
+// Chat templates render a conversation as one text. The language is Jinja2 as configured by
+// transformers, executed by engine/jinja.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace troupe::engine::tokenizer {
 
-/// What a template is rendered with.
+/// The variables of a template.
 struct RenderInput {
   Json messages;   ///< an array of {"role", "content", ...}
   Json tools;      ///< null: None
@@ -22,13 +22,13 @@ struct RenderInput {
   std::optional<std::string> bos_token;  ///< absent: undefined
   std::optional<std::string> eos_token;
   Json kwargs;  ///< an object whose members become variables; null: none
-  std::optional<std::string>
-      now;  ///< "2025-01-15T12:00:00", what strftime_now sees; absent: the local time
+  /// The time of strftime_now, "2025-01-15T12:00:00"; absent: the local time.
+  std::optional<std::string> now;
 };
 
 struct Rendered {
   std::string text;
-  /// What {% generation %} blocks wrote: half-open ranges of code points of `text`, in order.
+  /// Output of {% generation %} blocks: half-open ranges of code points of `text`, in order.
   std::vector<std::pair<std::size_t, std::size_t>> assistant_spans;
 };
 
@@ -36,8 +36,7 @@ struct Rendered {
 /// once.
 class ChatTemplate {
  public:
-  /// `where` (a path) starts every message. Errc::bad_input with the line for what is not the
-  /// language.
+  /// `where` (a path) starts every message. Errc::bad_input with the line of a syntax error.
   static Result<ChatTemplate> parse(std::string source, std::string where);
 
   /// Reads the template of a model folder, or of a file: chat_template.jinja, else "chat_template"
@@ -45,12 +44,11 @@ class ChatTemplate {
   /// Errc::not_found when there is none.
   static Result<ChatTemplate> load(const std::string& path, const std::string& name = "default");
 
-  /// Errc::bad_input when the template refuses the conversation, uses what is undefined, or exceeds
-  /// its limits (5 million steps, 16 MiB).
+  /// Errc::bad_input if the template raises an exception, uses an undefined value, or exceeds its
+  /// limits (5 million steps, 16 MiB).
   Result<Rendered> render(const RenderInput& input) const;
 
-  /// Whether the template has {% generation %} blocks, so that spans say which text is the
-  /// assistant's.
+  /// Whether the template has {% generation %} blocks, which mark the assistant's text.
   bool has_generation() const;
 
  private:

@@ -9,8 +9,8 @@ namespace troupe::engine::tokenizer {
 namespace {
 
 Result<TokenId> id_of(const Json& value, std::string_view where) {
-  if (!value.is_integer() || value.integer() < 0 || value.integer() >= most_tokens)
-    return fail(Errc::bad_input, cat(where, ": a token id must be from 0 to ", most_tokens - 1,
+  if (!value.is_integer() || value.integer() < 0 || value.integer() >= max_tokens)
+    return fail(Errc::bad_input, cat(where, ": a token id must be from 0 to ", max_tokens - 1,
                                      ", found ", quote(value.dump(), 40)));
   return static_cast<TokenId>(value.integer());
 }
@@ -112,7 +112,10 @@ void PostProcessor::apply(std::vector<TokenId>& ids) const {
     std::vector<TokenId> out;
     out.reserve(ids.size() + parts.size());
     for (const TokenId part : parts)
-      part < 0 ? void(out.insert(out.end(), ids.begin(), ids.end())) : out.push_back(part);
+      if (part < 0)
+        out.insert(out.end(), ids.begin(), ids.end());
+      else
+        out.push_back(part);
     ids = std::move(out);
   }
 }

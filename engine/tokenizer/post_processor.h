@@ -1,4 +1,4 @@
-// Post-processors of tokenizer.json: the tokens around an encoded text (Hugging Face tokenizers,
+// Post-processors of tokenizer.json add tokens around an encoded text (Hugging Face tokenizers,
 // processors/).
 #pragma once
 
@@ -18,11 +18,11 @@ class PostProcessor {
   static Result<PostProcessor> from_json(const Json* processor, std::string_view where);
 
   void apply(std::vector<TokenId>& ids) const;
-  /// The largest id that it adds; -1: none.
+  /// The largest id that it adds; -1 if none.
   TokenId largest() const;
 
  private:
-  /// What a single text becomes: ids, and -1 where the text goes.
+  /// The output for a single text: ids, with -1 in place of the text.
   using Template = std::vector<TokenId>;
   Result<> add(const Json& processor, std::string_view where, int depth);
   Result<> add_template(const Json& processor, std::string_view where);

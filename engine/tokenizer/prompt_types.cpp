@@ -58,7 +58,8 @@ Slots chat_ml_reasoning(std::string_view name, std::string_view before_user) {
 Slots intern(std::string_view name) {
   Slots out = chat_ml(name);
   out.bos = Bos::once;
-  out.after_answer = "<|im_end|>\n", out.separator = "";
+  out.after_answer = "<|im_end|>\n";
+  out.separator = "";
   return out;
 }
 

@@ -1,6 +1,5 @@
-// MindSpeed's prompt types (--prompt-type): ways to write a conversation that have a name and
-// belong to no folder. Written here after the formats that MindSpeed-LLM's documentation describes;
-// each is a chat template like any other, with generation blocks.
+// MindSpeed's prompt types (--prompt-type): named chat templates, independent of a model folder,
+// written after the documentation of MindSpeed-LLM. Each has generation blocks.
 #pragma once
 
 #include <string>
@@ -14,11 +13,10 @@ namespace troupe::engine::tokenizer {
 std::vector<std::string_view> prompt_type_names();
 bool is_prompt_type(std::string_view name);
 
-/// Errc::not_found with all names when there is none of this one.
+/// Errc::not_found, with all names, for an unknown name.
 Result<ChatTemplate> prompt_type(std::string_view name);
 
-/// A template file, or the prompt type of that name; a file wins. Errc::not_found when it is
-/// neither.
+/// A template file, or else the prompt type of that name. Errc::not_found if it is neither.
 Result<ChatTemplate> load_file_or_prompt_type(const std::string& given);
 
 }  // namespace troupe::engine::tokenizer

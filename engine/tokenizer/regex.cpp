@@ -10,6 +10,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/tokenizer/oniguruma.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 constexpr std::array<std::uint32_t, 5> step_limits = {500, 5'000, 50'000, 500'000, 5'000'000};
 constexpr std::uint64_t step_budget = 20'000'000, step_budget_per_byte = 100;
 constexpr std::uint32_t heap_limit = 64 << 10;  // KiB
-constexpr std::size_t longest_pattern = 64 << 10;
+constexpr std::size_t max_pattern_bytes = 64 << 10;
 
 template <auto Free>
 struct Freed {
@@ -83,9 +84,9 @@ Regex& Regex::operator=(Regex&&) noexcept = default;
 Regex::~Regex() = default;
 
 Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
-  if (pattern.size() > longest_pattern)
+  if (pattern.size() > max_pattern_bytes)
     return fail(Errc::bad_input, cat(where, ": a regular expression of ", pattern.size(),
-                                     " bytes; at most ", longest_pattern, " are read"));
+                                     " bytes; at most ", max_pattern_bytes, " are read"));
   auto translated = translate_oniguruma(pattern, where);
   RETURN_IF_ERROR(translated);
   const CompilePtr options(pcre2_compile_context_create(nullptr));

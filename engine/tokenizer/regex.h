@@ -22,16 +22,16 @@ struct Range {
 
 class Regex {
  public:
-  /// Errc::bad_input when the pattern is malformed, Errc::unsupported when Oniguruma means
-  /// something that PCRE2 cannot say; `where` starts the message.
+  /// Errc::bad_input when the pattern is malformed, Errc::unsupported if PCRE2 has no
+  /// equivalent of an Oniguruma construct; `where` starts the message.
   static Result<Regex> compile(std::string_view pattern, std::string_view where);
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
   ~Regex();
 
-  /// Appends every match in `text` (valid UTF-8), left to right, empty ones too, as Oniguruma's
-  /// find_iter gives them. Safe from several threads. Throws Failure (Errc::bad_input) when a match
-  /// exceeds the limit on backtracking.
+  /// Appends every match in `text` (valid UTF-8), from left to right, including empty ones, as
+  /// Oniguruma's find_iter. Safe from several threads. Throws Failure (Errc::bad_input) when a
+  /// match exceeds the limit on backtracking.
   void find_all(std::string_view text, std::vector<Range>& out) const;
 
  private:
@@ -39,10 +39,5 @@ class Regex {
   explicit Regex(std::unique_ptr<Code> code);
   std::unique_ptr<Code> code_;
 };
-
-/// The pattern in PCRE2's dialect. Differences that matter: \s is White_Space, \w is UTS 18's, \h
-/// is a hexadecimal digit, (?m) lets the dot match newlines, X{n,m}+ is a repeat of a repeat.
-/// Source: Oniguruma doc/RE. Errc::unsupported for nested or intersected classes.
-Result<std::string> translate_oniguruma(std::string_view pattern, std::string_view where);
 
 }  // namespace troupe::engine::tokenizer

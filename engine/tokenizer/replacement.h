@@ -14,7 +14,7 @@ class Json;
 
 namespace troupe::engine::tokenizer {
 
-/// {"String": text} or {"Regex": text}: what Split and Replace look for.
+/// The pattern of Split and Replace: {"String": text} or {"Regex": text}.
 class Pattern {
  public:
   static Result<Pattern> from_json(const Json* pattern, std::string_view where);
@@ -35,7 +35,7 @@ class Replacement {
   static Result<Replacement> from_json(const Json& object, std::string_view where);
   Replacement(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  /// True when the beginning of `text` went.
+  /// Returns true if the beginning of `text` was removed.
   bool apply(std::string& text) const;
   const Pattern& pattern() const { return pattern_; }
 

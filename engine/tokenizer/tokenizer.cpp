@@ -4,16 +4,17 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/tokenizer_parts.h"
+#include "engine/tokenizer/formats/tokenizer_file.h"
+#include "engine/tokenizer/pipeline.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
 
-/// Encodes the stretches of one text.
-class Encoder {
+/// Encodes the segments of one text.
+class SegmentEncoder {
  public:
-  Encoder(const Model& model, const PreTokenizer* pre_tokenizer, Workspace& workspace,
-          std::vector<TokenId>& out)
+  SegmentEncoder(const Model& model, const PreTokenizer* pre_tokenizer, Workspace& workspace,
+                 std::vector<TokenId>& out)
       : model_(model), pre_tokenizer_(pre_tokenizer), workspace_(workspace), out_(out) {}
 
   // `text` is normalized and has no added token.
@@ -38,43 +39,56 @@ class Encoder {
 
 }  // namespace
 
-WorkspaceShelf::~WorkspaceShelf() {
+WorkspacePool::~WorkspacePool() {
   while (take()) {
   }
 }
-std::unique_ptr<Workspace> WorkspaceShelf::take() const {
-  for (auto& place : places_)
-    if (Workspace* found = place.exchange(nullptr)) return std::unique_ptr<Workspace>(found);
+std::unique_ptr<Workspace> WorkspacePool::take() const {
+  for (auto& slot : slots_)
+    if (Workspace* found = slot.exchange(nullptr)) return std::unique_ptr<Workspace>(found);
   return nullptr;
 }
-void WorkspaceShelf::put(std::unique_ptr<Workspace> workspace) const {
-  for (auto& place : places_) {
+void WorkspacePool::put(std::unique_ptr<Workspace> workspace) const {
+  for (auto& slot : slots_) {
     Workspace* none = nullptr;
-    if (place.compare_exchange_strong(none, workspace.get())) return void(workspace.release());
+    if (slot.compare_exchange_strong(none, workspace.get())) {
+      static_cast<void>(workspace.release());
+      return;
+    }
   }
+}
+
+bool Tokenizer::is_in(const std::string& folder) {
+  return has_tokenizer_files(folder);
+}
+
+Result<Tokenizer> Tokenizer::load(const std::string& path) {
+  auto pipeline = read_tokenizer(path);
+  RETURN_IF_ERROR(pipeline);
+  return Tokenizer(std::move(*pipeline));
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special,
                                        SpecialText special_text) const {
-  const Parts& parts = *parts_;
+  const Pipeline& pipeline = *pipeline_;
   std::string repaired;
   if (!valid_utf8(text)) text = repaired = repair_utf8(text);
-  std::unique_ptr<Workspace> workspace = parts.shelf.take();
-  if (!workspace) workspace = parts.model->make_workspace();
+  std::unique_ptr<Workspace> workspace = pipeline.workspaces.take();
+  if (!workspace) workspace = pipeline.model->make_workspace();
   const bool plain = special_text == SpecialText::plain;
   std::vector<TokenId> ids;
-  Encoder encoder(*parts.model, parts.pre_tokenizer.get(), *workspace, ids);
+  SegmentEncoder encoder(*pipeline.model, pipeline.pre_tokenizer.get(), *workspace, ids);
   std::vector<TokenMatcher::Segment> outer, inner;
-  parts.raw_matcher.split(text, plain, outer);
+  pipeline.raw_matcher.split(text, plain, outer);
   for (const auto& segment : outer) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
       continue;
     }
     std::string normalized(text.substr(segment.begin, segment.end - segment.begin));
-    const bool cut = parts.normalizer && parts.normalizer->apply(normalized);
+    const bool cut = pipeline.normalizer && pipeline.normalizer->apply(normalized);
     inner.clear();
-    parts.normalized_matcher.split(normalized, plain, inner);
+    pipeline.normalized_matcher.split(normalized, plain, inner);
     for (const auto& part : inner) {
       if (part.id >= 0)
         ids.push_back(part.id);
@@ -83,45 +97,45 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, bool add_special,
                     segment.begin == 0 && part.begin == 0 && !cut);
     }
   }
-  parts.shelf.put(std::move(workspace));
-  if (add_special) parts.post_processor.apply(ids);
+  pipeline.workspaces.put(std::move(workspace));
+  if (add_special) pipeline.post_processor.apply(ids);
   return ids;
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special) const {
-  DecodeRun run(parts_->decoders);
+  DecodeRun run(pipeline_->decoders);
   for (const TokenId id : ids)
-    if (parts_->decodes(id, skip_special)) run.push(parts_->piece(id));
+    if (pipeline_->decodes(id, skip_special)) run.push(pipeline_->piece(id));
   run.finish();
   return run.take();
 }
 
 std::size_t Tokenizer::vocab_size() const {
-  return std::max(parts_->model->vocabulary().limit(), parts_->added.limit());
+  return pipeline_->vocab_size();
 }
 std::optional<TokenId> Tokenizer::token_to_id(std::string_view token) const {
-  TokenId id = parts_->added.find(token);
-  if (id < 0) id = parts_->model->vocabulary().find(token);
+  TokenId id = pipeline_->added.find(token);
+  if (id < 0) id = pipeline_->model->vocabulary().find(token);
   return id < 0 ? std::nullopt : std::optional(id);
 }
 std::string Tokenizer::id_to_token(TokenId id) const {
-  return std::string(parts_->piece(id));
+  return std::string(pipeline_->piece(id));
 }
 bool Tokenizer::is_special(TokenId id) const {
-  return parts_->is_special(id);
+  return pipeline_->is_special(id);
 }
 
 const std::optional<NamedToken>& Tokenizer::bos() const {
-  return parts_->bos;
+  return pipeline_->bos;
 }
 const std::optional<NamedToken>& Tokenizer::eos() const {
-  return parts_->eos;
+  return pipeline_->eos;
 }
 const std::optional<NamedToken>& Tokenizer::pad() const {
-  return parts_->pad;
+  return pipeline_->pad;
 }
 const std::optional<NamedToken>& Tokenizer::unk() const {
-  return parts_->unk;
+  return pipeline_->unk;
 }
 std::optional<TokenId> Tokenizer::bos_id() const {
   return bos() ? bos()->id : std::nullopt;
@@ -134,10 +148,10 @@ std::optional<TokenId> Tokenizer::pad_id() const {
 }
 
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special)
-    : parts_(tokenizer.parts_), run_(parts_->decoders), skip_special_(skip_special) {
+    : pipeline_(tokenizer.pipeline()), run_(pipeline_->decoders), skip_special_(skip_special) {
 }
 std::string StreamDecoder::push(TokenId id) {
-  if (parts_->decodes(id, skip_special_)) run_.push(parts_->piece(id));
+  if (pipeline_->decodes(id, skip_special_)) run_.push(pipeline_->piece(id));
   return run_.take();
 }
 std::string StreamDecoder::finish() {

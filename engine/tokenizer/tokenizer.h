@@ -1,5 +1,5 @@
-// Tokenizer: text to token ids and back, as the tokenizer.json of a Hugging Face folder and the
-// files beside it say, or a SentencePiece model, or the files of a slow tokenizer.
+// Tokenizer: converts text to token ids and back, as defined by the tokenizer.json of a Hugging
+// Face folder and its companion files, a SentencePiece model, or the files of a slow tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,36 @@
 
 namespace troupe::engine::tokenizer {
 
-/// What text that looks like a special token ("<|im_end|>") is: that token, or letters like any
-/// others (for what a stranger typed). Added tokens that are not special are found either way.
+/// How text that looks like a special token ("<|im_end|>") is encoded: as that token, or as plain
+/// text (for untrusted input). Added tokens that are not special are matched in either case.
 enum class SpecialText { parsed, plain };
 
-/// A token with a part to play, from tokenizer_config.json or special_tokens_map.json. `id` is
-/// empty when the vocabulary lacks the text.
-struct NamedToken {
-  std::string text;
-  std::optional<TokenId> id;
-};
+struct Pipeline;
 
 /// Immutable; copies share their tables; every function may be called from several threads at once.
 class Tokenizer {
  public:
-  /// Whether `folder` has files of a tokenizer that load() knows.
+  explicit Tokenizer(std::shared_ptr<const Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}
+
+  /// Whether `folder` has tokenizer files that load() supports.
   static bool is_in(const std::string& folder);
 
   /// Reads `path`: a folder with tokenizer.json, else with tokenizer.model (SentencePiece), else
   /// with vocab.json and merges.txt or vocab.txt of a slow class; or a tokenizer.json or a .model
   /// file itself. tokenizer_config.json, special_tokens_map.json and added_tokens.json beside it
-  /// count. Errc::not_found, io, bad_input (malformed or contradictory), unsupported (a component
-  /// that troupe does not have, by name).
+  /// are read as well. Errc::not_found, io, bad_input (malformed or contradictory), unsupported (an
+  /// unsupported component, by name).
   static Result<Tokenizer> load(const std::string& path);
 
-  /// The ids of `text`; ill-formed UTF-8 counts as U+FFFD. With `add_special`, what the
-  /// post-processor adds (such as a start token). Truncation and padding settings of the file are
+  /// The ids of `text`; ill-formed UTF-8 counts as U+FFFD. With `add_special`, the tokens of the
+  /// post-processor (such as BOS) are added. Truncation and padding settings of the file are
   /// not applied. Time grows about linearly with the text. Throws Failure (Errc::bad_input) when
   /// one of the file's regular expressions exceeds its limit on backtracking.
   std::vector<TokenId> encode(std::string_view text, bool add_special,
                               SpecialText special_text = SpecialText::parsed) const;
 
-  /// The text of `ids`, valid UTF-8; ids that are no token give nothing, special tokens give
-  /// nothing when `skip_special`. Spaces are not cleaned up.
+  /// The text of `ids`, valid UTF-8; unknown ids are ignored, and special tokens are if
+  /// `skip_special`. Spaces are not cleaned up.
   std::string decode(std::span<const TokenId> ids, bool skip_special) const;
 
   /// One more than the largest id.
@@ -65,27 +62,24 @@ class Tokenizer {
   std::optional<TokenId> bos_id() const;
   std::optional<TokenId> eos_id() const;
   std::optional<TokenId> pad_id() const;
+  const std::shared_ptr<const Pipeline>& pipeline() const { return pipeline_; }
 
  private:
-  friend class StreamDecoder;
-  friend class TokenizerFile;
-  struct Parts;
-  explicit Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
-  std::shared_ptr<const Parts> parts_;
+  std::shared_ptr<const Pipeline> pipeline_;
 };
 
-/// Decodes ids one by one. What push() returns never changes by what comes later and never ends
-/// inside a character; all of it joined, with finish(), is decode() of all the ids.
+/// Decodes ids one by one. The text returned by push() is final and never ends inside a character;
+/// the concatenation of all push() and finish() equals decode() of all ids.
 class StreamDecoder {
  public:
   StreamDecoder(const Tokenizer& tokenizer, bool skip_special);
-  /// The text that has become certain; often empty inside a character.
+  /// The text that is final after this token; often empty inside a character.
   std::string push(TokenId id);
-  /// What was held back. No push after it.
+  /// The remaining text. No push() may follow.
   std::string finish();
 
  private:
-  std::shared_ptr<const Tokenizer::Parts> parts_;
+  std::shared_ptr<const Pipeline> pipeline_;
   DecodeRun run_;
   bool skip_special_;
 };

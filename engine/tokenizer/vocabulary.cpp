@@ -13,15 +13,15 @@ Result<Vocabulary> Vocabulary::from_json(const Json& pieces, std::string_view wh
         Errc::bad_input,
         cat(where, ": \"vocab\" must be an object of pieces and ids, found ", pieces.type_name()));
   const auto& members = pieces.object();
-  if (static_cast<std::int64_t>(members.size()) > most_tokens)
+  if (static_cast<std::int64_t>(members.size()) > max_tokens)
     return fail(Errc::bad_input,
-                cat(where, ": ", members.size(), " pieces; at most ", most_tokens, " are read"));
+                cat(where, ": ", members.size(), " pieces; at most ", max_tokens, " are read"));
   Vocabulary out;
   for (const auto& [piece, id] : members) {
-    if (!id.is_integer() || id.integer() < 0 || id.integer() >= most_tokens)
+    if (!id.is_integer() || id.integer() < 0 || id.integer() >= max_tokens)
       return fail(Errc::bad_input, cat(where, ": the id of the piece ", quote(piece),
-                                       " must be an integer from 0 to ", most_tokens - 1,
-                                       ", found ", quote(id.dump(), 40)));
+                                       " must be an integer from 0 to ", max_tokens - 1, ", found ",
+                                       quote(id.dump(), 40)));
     const auto number = static_cast<TokenId>(id.integer());
     if (!out.add(piece, number))
       return fail(Errc::bad_input, cat(where, ": the id ", number, " is given to two pieces, ",

@@ -1,7 +1,8 @@
-// The pieces of a model and their ids, both ways, in one arena: no string per piece.
+// Vocabulary: maps pieces to ids and back; all pieces are stored in one arena.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +18,9 @@ namespace troupe::engine::tokenizer {
 /// A token's id. Negative means "none".
 using TokenId = std::int32_t;
 
-/// More pieces than any published tokenizer has; what lies beyond is refused before it is
-/// allocated.
-inline constexpr std::int64_t most_tokens = std::int64_t{1} << 22;
+/// More pieces than any published tokenizer has; larger vocabularies are rejected before
+/// allocation.
+inline constexpr std::int64_t max_tokens = std::int64_t{1} << 22;
 
 class Vocabulary {
  public:
@@ -29,8 +30,8 @@ class Vocabulary {
   /// Adds one piece. False when the piece or the id is taken.
   bool add(std::string_view piece, TokenId id);
 
-  /// Gives an id that is free a piece; where another id has the same text, the piece is found under
-  /// this one from now on.
+  /// Assigns a piece to a free id. If another id has the same text, find() returns this id from now
+  /// on.
   void set(std::string_view piece, TokenId id);
 
   TokenId find(std::string_view piece) const;
@@ -57,6 +58,13 @@ class Vocabulary {
   std::vector<Span> spans_;     // by id
   std::vector<TokenId> table_;  // open addressing, a power of two
   std::size_t count_ = 0;
+};
+
+/// A special token with a role, from tokenizer_config.json or special_tokens_map.json. `id` is
+/// empty if the vocabulary lacks the text.
+struct NamedToken {
+  std::string text;
+  std::optional<TokenId> id;
 };
 
 }  // namespace troupe::engine::tokenizer

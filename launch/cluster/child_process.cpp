@@ -46,7 +46,7 @@ Result<> pipe_of(Descriptor& read, Descriptor& write) {
 // The fourth field of /proc/PID/stat; the name before it stands in parentheses and may hold
 // anything.
 pid_t parent_of(const std::string& pid) {
-  const std::string text = kernel_text(cat("/proc/", pid, "/stat"));
+  const std::string text = read_proc_file(cat("/proc/", pid, "/stat"));
   const auto name_end = text.rfind(')');
   if (name_end == text.npos || text.size() < name_end + 4) return 0;  // it has ended meanwhile
   return static_cast<pid_t>(std::strtol(text.c_str() + name_end + 4, nullptr, 10));

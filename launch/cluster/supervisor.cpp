@@ -12,8 +12,8 @@
 #include <filesystem>
 
 #include "engine/base/log.h"
-#include "engine/base/quiet_thread.h"
 #include "engine/base/text.h"
+#include "engine/base/thread_with_blocked_signals.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch {
@@ -73,7 +73,7 @@ void Crew::start(const std::string& node, const std::vector<std::string>& comman
 }
 
 void Crew::watch() {
-  watcher_ = quiet_thread("troupe/crew", [this] { watch_loop(); });
+  watcher_ = thread_with_blocked_signals("troupe/crew", [this] { watch_loop(); });
 }
 
 void Crew::lost(const std::string& node, const std::string& why) {

@@ -76,14 +76,14 @@ engine::train::Footprint step_of(const RunConfig& config, const engine::models::
 
 /// "MemAvailable:   123 kB" of /proc/meminfo.
 std::uint64_t available() {
-  const std::string text = kernel_text("/proc/meminfo");
+  const std::string text = read_proc_file("/proc/meminfo");
   const auto at = text.find("MemAvailable:");
   return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
 }
 
 std::uint64_t group_room() {
-  const std::string limit = kernel_text("/sys/fs/cgroup/memory.max"),
-                    used = kernel_text("/sys/fs/cgroup/memory.current");
+  const std::string limit = read_proc_file("/sys/fs/cgroup/memory.max"),
+                    used = read_proc_file("/sys/fs/cgroup/memory.current");
   if (limit.empty() || limit.starts_with("max")) return 0;
   const std::uint64_t high = std::strtoull(limit.c_str(), nullptr, 10),
                       low = std::strtoull(used.c_str(), nullptr, 10);

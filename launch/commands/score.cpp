@@ -76,7 +76,7 @@ int score(const ScoreOptions& options) {
   data.encode.max_length = options.max_length > 0
                                ? std::min(options.max_length, model.spec().max_positions)
                                : model.spec().max_positions;
-  data.encode.leave_out_longer = true;
+  data.encode.skip_longer = true;
   const auto pairs = value_or_throw(engine::data::load_pairs(data, *text));
   std::cout << summary(scores_of(model, pairs.examples), options.bins).dump() << "\n";
   return 0;

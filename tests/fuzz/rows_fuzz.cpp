@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[0] / 2 % 2 == 1) check_account(load_steps(options, encoder));
   options.encode.steps.tokens = value_or_throw(find_step_tokens("k", {"+", "-"}, encoder));
   if (data[0] / 4 % 2 == 1) check_account(load_steps(options, encoder));
-  options.encode.leave_out_longer = true;
+  options.encode.skip_longer = true;
   if (data[0] / 8 % 2 == 1) check_account(load_pairs(options, encoder));
   check_seek(options.paths.front(), options.reading);
   return 0;

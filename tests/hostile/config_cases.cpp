@@ -49,7 +49,7 @@ const std::vector<Case> cases = {
      "@/config.json: not valid JSON at line 1, column 65: nested deeper than 64 levels"},
     {"ConfigWithAKeyTwice",
      [](const Folder& f) { f.model().swap(file, "{", "{\"vocab_size\":1,"); }, score_ids, 3,
-     "@/config.json: not valid JSON at line 27, column 13: the key \"vocab_size\" stands twice in "
+     "@/config.json: not valid JSON at line 27, column 13: the key \"vocab_size\" occurs twice in "
      "one object"},
     {"ConfigWithTextBehind", [](const Folder& f) { f.model().append(file, "{}"); }, score_ids, 3,
      "@/config.json: not valid JSON at line 29, column 1: syntax error while parsing value - "

@@ -89,7 +89,11 @@ const std::vector<Case> cases = {
      "@/merges.txt:2: must be two pieces with one space between them, found \"a b ab\"", hello},
     {"MergesNotUtf8", slow(R"({"a":0,"b":1,"ab":2})", "a \xff\n"), encode, 3,
      "@/merges.txt: not UTF-8 at byte 2", hello},
-    {"MergesMissing", [](const Folder& f) { slow("{\"a\":0}", "")(f), f.remove("merges.txt"); },
+    {"MergesMissing",
+     [](const Folder& f) {
+       slow("{\"a\":0}", "")(f);
+       f.remove("merges.txt");
+     },
      encode, 4, "@", hello},
     {"VocabularyNotJson", slow("{\"a\":", ""), encode, 3, "@/vocab.json: not valid JSON", hello},
 };

@@ -96,7 +96,8 @@ Ended run_hostile(const std::string& files, const std::string& arguments, const 
   };
   ended.processor_seconds = seconds(used.ru_utime) + seconds(used.ru_stime);
   ended.peak_mib = static_cast<double>(used.ru_maxrss) / 1024;
-  ended.out = beginning_of(files + ".out"), ended.err = beginning_of(files + ".err");
+  ended.out = beginning_of(files + ".out");
+  ended.err = beginning_of(files + ".err");
   for (const char* end : {".in", ".out", ".err"}) ::unlink((files + end).c_str());
   return ended;
 }

@@ -103,12 +103,12 @@ const std::vector<Case> cases = {
          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
          4),
      score_ids, 5,
-     "@/model.safetensors: not valid JSON at line 1, column 57: the key \"a\" stands twice in one "
+     "@/model.safetensors: not valid JSON at line 1, column 57: the key \"a\" occurs twice in one "
      "object"},
     {"MemberOfATensorTwice",
      weights(R"({"a":{"dtype":"F32","dtype":"I64","shape":[1],"data_offsets":[0,4]}})", 4),
      score_ids, 5,
-     "@/model.safetensors: not valid JSON at line 1, column 27: the key \"dtype\" stands twice in "
+     "@/model.safetensors: not valid JSON at line 1, column 27: the key \"dtype\" occurs twice in "
      "one object"},
     {"TensorsOverlap", weights(two("[0,8]", "[4,12]"), 12), score_ids, 5,
      "@/model.safetensors: tensor \"b\": begins at byte 4 of the data, expected 8: it overlaps the "

@@ -94,7 +94,7 @@ const std::vector<Case> cases = {
      "@/tokenizer.json: \"model\": \"vocab\" must be an object of pieces and ids, found string",
      hello},
     {"PieceTwice", bpe(R"({"a":0,"a":1})", "[]"), encode, 3,
-     "@/tokenizer.json: not valid JSON at line 1, column 41: the key \"a\" stands twice in one "
+     "@/tokenizer.json: not valid JSON at line 1, column 41: the key \"a\" occurs twice in one "
      "object",
      hello},
     {"IdTwice", bpe(R"({"a":0,"b":0})", "[]"), encode, 3,

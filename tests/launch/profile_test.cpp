@@ -30,7 +30,7 @@ class Recording : public testing::Test {
   void span(SpanKind kind, std::string_view name, std::int64_t length, Work work,
             const Within& within) {
     const std::int64_t began = now_;
-    const Spanned one(&recorder(), [&] {
+    const ScopedSpan one(&recorder(), [&] {
       return SpanStart{kind, name, work,
                        kind != SpanKind::op || recorder().wants_shapes() ? "[2, 3]" : ""};
     });

@@ -47,9 +47,9 @@ TEST(Program, UsageErrorsLeaveWithTwo) {
 }
 
 TEST(Program, ACommandThatDoesNotExistIsNamed) {
-  const Said said = run_program("tokenise --model x");
+  const Said said = run_program("tokenize --model x");
   EXPECT_EQ(said.code, 2);
-  EXPECT_THAT(said.err, HasSubstr("there is no command \"tokenise\"; there are train, "));
+  EXPECT_THAT(said.err, HasSubstr("there is no command \"tokenize\"; there are train, "));
   EXPECT_THAT(said.err, HasSubstr("did you mean tokenize?"));
   EXPECT_EQ(run_program("").code, 2);
 }

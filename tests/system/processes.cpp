@@ -13,7 +13,7 @@ namespace {
 
 // The fourth field of /proc/PID/stat; the second, in parentheses, may hold anything.
 pid_t parent_of(const std::string& pid) {
-  const std::string stat = kernel_text("/proc/" + pid + "/stat");
+  const std::string stat = read_proc_file("/proc/" + pid + "/stat");
   const auto name_end = stat.rfind(')');
   return name_end == std::string::npos
              ? 0
@@ -29,9 +29,9 @@ std::vector<Process> processes_with(const std::string& mark) {
        at.increment(failed)) {
     const std::string name = at->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string environment = '\0' + kernel_text("/proc/" + name + "/environ");
+    const std::string environment = '\0' + read_proc_file("/proc/" + name + "/environ");
     if (environment.find('\0' + mark + '\0') == std::string::npos) continue;
-    std::string command = kernel_text("/proc/" + name + "/cmdline");
+    std::string command = read_proc_file("/proc/" + name + "/cmdline");
     std::ranges::replace(command, '\0', ' ');
     const auto pid = static_cast<pid_t>(std::stol(name));
     if (pid != getpid()) found.push_back({pid, parent_of(name), command});

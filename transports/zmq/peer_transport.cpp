@@ -9,8 +9,8 @@
 
 #include "engine/base/check.h"
 #include "engine/base/log.h"
-#include "engine/base/quiet_thread.h"
 #include "engine/base/text.h"
+#include "engine/base/thread_with_blocked_signals.h"
 
 namespace troupe::transports {
 
@@ -78,7 +78,7 @@ void PeerTransport::wake() {
 
 void PeerTransport::open() {
   check(!thread_.joinable() && !closed_, "a transport can be opened only once");
-  thread_ = quiet_thread("troupe/zmq", [this] { run(); });
+  thread_ = thread_with_blocked_signals("troupe/zmq", [this] { run(); });
 }
 
 void PeerTransport::close() {

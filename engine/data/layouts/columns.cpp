@@ -31,6 +31,10 @@ Result<> check_names(const std::map<std::string, std::string>& names,
 
 }  // namespace
 
+tl::unexpected<Error> bad_row(std::string what) {
+  return fail(Errc::bad_input, std::move(what));
+}
+
 std::string Columns::file_name(const std::string& name) const {
   const auto mapped = names_.find(name);
   return mapped == names_.end() ? name : mapped->second;
@@ -55,6 +59,12 @@ const Json* Columns::first(std::initializer_list<const char*> names) const {
   for (const auto* name : names)
     if (const auto* value = find(name)) return value;
   return nullptr;
+}
+
+const char* Columns::first_name(std::initializer_list<const char*> names) const {
+  for (const auto* name : names)
+    if (find(name)) return name;
+  return *names.begin();
 }
 
 Json Columns::others(std::initializer_list<const char*> used) const {

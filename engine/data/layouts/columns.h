@@ -1,4 +1,4 @@
-// Columns: a row's members under our names, whatever the file calls them.
+// Columns: the members of a row under troupe's names, mapped from the names in the file.
 #pragma once
 
 #include <map>
@@ -9,15 +9,18 @@
 
 namespace troupe::engine::data {
 
-/// How a conversation's members and roles are called where they are called otherwise: role_tag and
-/// content_tag name the members, user_tag, assistant_tag, system_tag, observation_tag and
-/// function_tag (a call) the roles (the words of LLaMA-Factory and MindSpeed).
+/// Names of the members and roles of a conversation if they are not the default ones: role_tag and
+/// content_tag are the members; user_tag, assistant_tag, system_tag, observation_tag and
+/// function_tag (a call) are the roles (as in LLaMA-Factory and MindSpeed).
 using Tags = std::map<std::string, std::string>;
+
+/// The error of a malformed row, without its location.
+tl::unexpected<Error> bad_row(std::string what);
 
 class Columns {
  public:
-  /// `names`: our name to the file's, dots going into objects and, with numbers, into lists; "" is
-  /// a column that is not used. All outlive this.
+  /// `names` maps troupe's name to the file's; dots descend into objects and, with numbers, into
+  /// lists; "" means that the column is not used. All arguments outlive this.
   Columns(const Json& row, const std::map<std::string, std::string>& names, const Tags& tags)
       : row_(row), names_(names), tags_(tags) {}
 
@@ -25,17 +28,19 @@ class Columns {
   const Json* find(const std::string& name) const;
   const Json& row() const { return row_; }
   bool operator()(const std::string& name) const { return find(name) != nullptr; }
-  /// Whether the row has the member, be it null.
+  /// Whether the row has the member, including null.
   bool has_key(const std::string& name) const { return row_.find(file_name(name)) != nullptr; }
   const Tags& tags() const { return tags_; }
-  /// The first of the names that is there, or nullptr.
+  /// The first of these members that is present, or nullptr.
   const Json* first(std::initializer_list<const char*> names) const;
-  /// What the file calls `name`.
+  /// The name of the first of these members that is present; the first name if none is.
+  const char* first_name(std::initializer_list<const char*> names) const;
+  /// The name of `name` in the file.
   std::string file_name(const std::string& name) const;
-  /// Members of the row that none of `used` (our names) stands for, as an object.
+  /// The members of the row other than `used` (troupe's names), as an object.
   Json others(std::initializer_list<const char*> used) const;
 
-  // Errc::bad_input: what was expected and found, without the place.
+  // Errc::bad_input with what was expected and found, without the location.
   Result<std::string> string(const std::string& name) const;
   /// "" when absent.
   Result<std::string> optional_string(const std::string& name) const;
@@ -46,8 +51,8 @@ class Columns {
   const Tags& tags_;
 };
 
-/// The names that a column map, and one of tags, may have on its left. Errc::usage for others, with
-/// the nearest.
+/// Checks the keys of a column map and of a tag map. Errc::usage for unknown ones, with the most
+/// similar known one.
 Result<> check_column_names(const std::map<std::string, std::string>& names);
 Result<> check_tag_names(const Tags& tags);
 

@@ -1,10 +1,9 @@
-// Which layout a row has, by its keys.
+#include "engine/data/layouts/layout.h"
+
 #include <algorithm>
 #include <array>
 
 #include "engine/base/text.h"
-#include "engine/data/layouts/columns.h"
-#include "engine/data/layouts/sample.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -39,8 +38,8 @@ Layout for_unpaired(const Columns& has) {
 Layout for_steps(const Columns& has) {
   const auto* label = has.find("label");
   if (label && label->find("steps") && has("question")) return Layout::prm800k;
-  const bool judged = has("labels") || has("error_steps") || has.has_key("mistake_index");
-  if (has.first({"completions", "steps"}) && judged) return Layout::steps;
+  const bool labelled = has("labels") || has("error_steps") || has.has_key("mistake_index");
+  if (has.first({"completions", "steps"}) && labelled) return Layout::steps;
   return has("input") && (has("value") || (label && label->is_string())) ? Layout::placeholders
                                                                          : Layout::automatic;
 }
@@ -118,7 +117,10 @@ std::string known_layouts(Purpose purpose) {
 std::string keys_of(const Json& row) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : row.object()) keys.push_back(quote(key, 40));
-  if (keys.size() > 20) keys.resize(20), keys.push_back("...");
+  if (keys.size() > 20) {
+    keys.resize(20);
+    keys.push_back("...");
+  }
   return keys.empty() ? "none" : join(keys, ", ");
 }
 
@@ -133,7 +135,7 @@ Result<Layout> layout_from(std::string_view name) {
     if (name == layout_names[i]) return static_cast<Layout>(i);
   const std::vector<std::string> known(layout_names.begin(), layout_names.end());
   const auto near = nearest(name, known);
-  return fail(Errc::usage, cat("no layout of rows is called ", quote(name),
+  return fail(Errc::usage, cat("unknown row layout ", quote(name),
                                near.empty() ? "" : "; did you mean " + near + "?",
                                " Known: ", join(known, ", ")));
 }
@@ -145,8 +147,8 @@ Result<> check_layout(Layout layout, Purpose purpose) {
     return {};
   std::vector<std::string> names{"auto"};
   for (const auto each : fitting) names.emplace_back(to_string(each));
-  return fail(Errc::usage, cat("data.layout: rows of this algorithm are read as one of ",
-                               join(names, ", "), ", found ", to_string(layout)));
+  return fail(Errc::usage, cat("data.layout: this algorithm expects one of ", join(names, ", "),
+                               ", found ", to_string(layout)));
 }
 
 Result<Layout> detect_layout(const Row& row, const LayoutOptions& options) {

@@ -8,10 +8,6 @@
 namespace troupe::engine::data {
 namespace {
 
-tl::unexpected<Error> bad(std::string what) {
-  return fail(Errc::bad_input, std::move(what));
-}
-
 constexpr std::string_view call = "function_call";
 
 // The role in Hugging Face's words; a turn that is a call of a tool is "function_call".
@@ -49,16 +45,17 @@ Result<std::string> content_text(const Json& content) {
   if (content.is_string()) return content.string();
   if (content.is_null()) return std::string();
   if (!content.is_array())
-    return bad(cat("expected text as the content of a message, found ", content.type_name()));
+    return bad_row(cat("expected text as the content of a message, found ", content.type_name()));
   std::string text;
   for (const auto& part : content.array()) {
     const auto* type = part.find("type");
     if (type && *type != Json("text"))
-      return bad(cat("only text is read, found a part of type ", quote(type->dump())));
+      return bad_row(cat("only text is read, found a part of type ", quote(type->dump())));
     const auto* value = part.find("text");
     if (!value) value = part.find("value");
     if (!value || !value->is_string())
-      return bad("expected {\"type\": \"text\", \"text\": ...} as a part of a message's content");
+      return bad_row(
+          "expected {\"type\": \"text\", \"text\": ...} as a part of a message's content");
     text += value->string();
   }
   return text;
@@ -73,11 +70,12 @@ std::optional<Json> call_entry(const Json& function, const Json* id) {
   auto parsed =
       arguments->is_string() ? parse_json(arguments->string(), "") : Result<Json>(*arguments);
   Json inner;
-  inner.set("name", *name),
-      inner.set("arguments", parsed && parsed->is_object() ? std::move(*parsed) : *arguments);
+  inner.set("name", *name);
+  inner.set("arguments", parsed && parsed->is_object() ? std::move(*parsed) : *arguments);
   Json entry;
   if (id) entry.set("id", *id);
-  entry.set("type", "function"), entry.set("function", std::move(inner));
+  entry.set("type", "function");
+  entry.set("function", std::move(inner));
   return entry;
 }
 
@@ -110,11 +108,11 @@ Result<Json> to_message(const Json& item, const Tags& tags) {
   const auto *role = member(item, tags, "role_tag", "role", "from"),
              *content = member(item, tags, "content_tag", "content", "value");
   if (!role || !role->is_string())
-    return bad("expected a message ({\"role\": ..., \"content\": ...})" +
-               cat(", found ", quote(item.dump())));
+    return bad_row("expected a message ({\"role\": ..., \"content\": ...})" +
+                   cat(", found ", quote(item.dump())));
   const auto *calls = item.find("tool_calls"), *old_call = item.find("function_call");
   if (!content && !calls && !old_call)
-    return bad(cat("a message of role ", quote(role->string()), " has no content"));
+    return bad_row(cat("a message of role ", quote(role->string()), " has no content"));
   auto text = content ? content_text(*content) : std::string();
   RETURN_IF_ERROR(text);
   const auto name = role_name(role->string(), tags);
@@ -141,12 +139,12 @@ Json message(std::string_view role, std::string text) {
 Result<Json> to_messages(const Json& list, const Tags& tags) {
   if (list.is_object()) return to_messages(Json(Json::Array{list}), tags);
   if (!list.is_array() || list.array().empty())
-    return bad(cat("expected a list of messages, found ",
-                   list.is_array() ? "an empty one" : list.type_name()));
+    return bad_row(cat("expected a list of messages, found ",
+                       list.is_array() ? "an empty one" : list.type_name()));
   Json::Array out;
   for (std::size_t i = 0; i < list.array().size(); ++i) {
     auto item = to_message(list.array()[i], tags);
-    if (!item) return bad(cat("message ", i + 1, ": ", item.error().what));
+    if (!item) return bad_row(cat("message ", i + 1, ": ", item.error().what));
     out.push_back(std::move(*item));
   }
   return Json(std::move(out));
@@ -155,7 +153,8 @@ Result<Json> to_messages(const Json& list, const Tags& tags) {
 Result<Json> to_tools(const Json* tools) {
   if (!tools || tools->is_null()) return Json();
   if (tools->is_array()) return tools->array().empty() ? Json() : *tools;
-  if (!tools->is_string()) return bad(cat("expected a list of tools, found ", tools->type_name()));
+  if (!tools->is_string())
+    return bad_row(cat("expected a list of tools, found ", tools->type_name()));
   if (tools->string().find_first_not_of(" \t\r\n") == std::string::npos) return Json();
   auto parsed = parse_json(tools->string(), "the text under \"tools\"");
   if (!parsed) return parsed;

@@ -9,13 +9,9 @@
 namespace troupe::engine::data {
 namespace {
 
-tl::unexpected<Error> bad(std::string what) {
-  return fail(Errc::bad_input, std::move(what));
-}
-
-// Two whole texts: what both begin with is the prompt. HH-RLHF's dialogues are cut behind the last
-// "Assistant:" that they share, other texts before the blank at which they part (as TRL does), so
-// that the completions begin with it.
+// Two whole texts: their common prefix is the prompt. HH-RLHF's dialogues are split after the last
+// common "Assistant:", other texts before the space where they diverge (as in TRL), so that the
+// completions begin with it.
 Sample split_texts(const std::string& chosen, const std::string& rejected) {
   auto common = static_cast<std::size_t>(
       std::mismatch(chosen.begin(), chosen.end(), rejected.begin(), rejected.end()).first -
@@ -35,8 +31,7 @@ Sample split_texts(const std::string& chosen, const std::string& rejected) {
                 .rejected = Json(std::string_view(rejected).substr(common))};
 }
 
-// Two whole conversations: the messages that both begin with, up to the last answer, are the
-// prompt.
+// Two whole conversations: the common messages before the last assistant message are the prompt.
 Result<Sample> split_messages(const Json& chosen, const Json& rejected) {
   const auto &a = chosen.array(), &b = rejected.array();
   auto common = static_cast<std::size_t>(
@@ -44,29 +39,29 @@ Result<Sample> split_messages(const Json& chosen, const Json& rejected) {
   common = std::min({common, a.size() - 1, b.size() - 1});
   while (common > 0 && is_assistant(a[common - 1])) --common;
   if (common == 0)
-    return bad(
+    return bad_row(
         "the chosen and the rejected conversation begin with different messages: there is no "
-        "prompt");
+        "common prompt");
   const auto cut = static_cast<std::ptrdiff_t>(common);
   return Sample{.prompt = Json(Json::Array(a.begin(), a.begin() + cut)),
                 .completion = Json(Json::Array(a.begin() + cut, a.end())),
                 .rejected = Json(Json::Array(b.begin() + cut, b.end()))};
 }
 
-// A completion under `name`: text stays text.
+// The completion under `name`: text or messages.
 Result<Json> completion(const Columns& row, const std::string& name) {
   const auto* value = row.find(name);
-  if (!value) return bad(cat("nothing under ", quote(row.file_name(name))));
+  if (!value) return bad_row(cat("nothing under ", quote(row.file_name(name))));
   if (value->is_string()) return *value;
   if (!value->is_array() && !value->is_object())
-    return bad(cat("expected text or a list of messages under ", quote(row.file_name(name)),
-                   ", found ", value->type_name()));
+    return bad_row(cat("expected text or a list of messages under ", quote(row.file_name(name)),
+                       ", found ", value->type_name()));
   auto list = to_messages(*value, row.tags());
-  if (!list) return bad(cat(quote(row.file_name(name)), ": ", list.error().what));
+  if (!list) return bad_row(cat(quote(row.file_name(name)), ": ", list.error().what));
   return list;
 }
 
-// The prompt in whatever column it stands: text or messages; null when there is none.
+// The prompt, from any of its columns: text or messages; null if there is none.
 Result<Json> prompt(const Columns& row, const LayoutOptions& options) {
   if (const auto* list = row.first({"conversations", "messages"}))
     return to_messages(*list, row.tags());
@@ -75,7 +70,8 @@ Result<Json> prompt(const Columns& row, const LayoutOptions& options) {
   if (!value) return Json();
   if (value->is_string()) return *value;
   if (value->is_array() || value->is_object()) return to_messages(*value, row.tags());
-  return bad(cat("expected text or a list of messages as the prompt, found ", value->type_name()));
+  return bad_row(
+      cat("expected text or a list of messages as the prompt, found ", value->type_name()));
 }
 
 Json as_messages(const Json& value, std::string_view role) {
@@ -92,8 +88,9 @@ Result<std::optional<double>> margin_of(const Columns& row) {
   const auto* value = row.find("margin");
   if (!value) return std::nullopt;
   if (!value->is_number() || !std::isfinite(value->number()))
-    return bad(cat("expected a number under ", quote(row.file_name("margin")), ", found ",
-                   value->is_string() ? quote(value->string()) : std::string(value->type_name())));
+    return bad_row(
+        cat("expected a number under ", quote(row.file_name("margin")), ", found ",
+            value->is_string() ? quote(value->string()) : std::string(value->type_name())));
   return value->number();
 }
 
@@ -102,14 +99,14 @@ Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options)
        given = prompt(row, options), tools = to_tools(row.find("tools"));
   for (const auto* part : {&chosen, &rejected, &given, &tools}) RETURN_IF_ERROR(*part);
   Result<Sample> sample = Sample{.prompt = *given, .completion = *chosen, .rejected = *rejected};
-  // UltraFeedback has whole conversations beside the prompt that they begin with.
+  // UltraFeedback has whole conversations, and the prompt as a separate column.
   const bool whole =
       is_whole_dialogue(*chosen) && is_whole_dialogue(*rejected) && !given->is_array();
   if (whole) {
     sample = split_messages(*chosen, *rejected);
   } else if (given->is_null()) {
     if (!chosen->is_string() || !rejected->is_string())
-      return bad(
+      return bad_row(
           "there is no prompt: expected \"prompt\", or whole dialogues in chosen and rejected");
     sample = split_texts(chosen->string(), rejected->string());
   }

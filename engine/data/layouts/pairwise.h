@@ -13,8 +13,4 @@ Result<Sample> pairwise_sample(const Columns& row, const LayoutOptions& options)
 /// The row's "margin", a number; nothing when it has none. Errc::bad_input, without the place.
 Result<std::optional<double>> margin_of(const Columns& row);
 
-/// instruction, input, system, history as the prompt: messages for a chat, else Stanford Alpaca's
-/// text. Errc::bad_input, without the place.
-Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options);
-
 }  // namespace troupe::engine::data

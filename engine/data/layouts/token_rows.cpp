@@ -10,25 +10,22 @@ namespace {
 
 constexpr std::int32_t not_trained = -100;
 
-tl::unexpected<Error> bad(std::string what) {
-  return fail(Errc::bad_input, std::move(what));
-}
-
 Result<std::vector<std::int32_t>> integers(const Columns& row, const std::string& name,
                                            std::int64_t lowest, std::int64_t end) {
   const auto* list = row.find(name);
   if (!list || !list->is_array())
-    return bad(cat("expected a list of token ids under ", quote(row.file_name(name)), ", found ",
-                   list ? list->type_name() : "nothing"));
+    return bad_row(cat("expected a list of token ids under ", quote(row.file_name(name)),
+                       ", found ", list ? list->type_name() : "nothing"));
   std::vector<std::int32_t> out;
   out.reserve(list->array().size());
   for (const auto& item : list->array()) {
     const bool fits = item.is_integer() &&
                       (item.integer() == lowest || (item.integer() >= 0 && item.integer() < end));
     if (!fits) {
-      return bad(cat(quote(row.file_name(name)), ", item ", out.size(),
-                     ": expected a token id from 0 to ", end - 1, lowest < 0 ? ", or -100" : "",
-                     ", found ", item.is_number() ? item.dump() : std::string(item.type_name())));
+      return bad_row(cat(quote(row.file_name(name)), ", item ", out.size(),
+                         ": expected a token id from 0 to ", end - 1, lowest < 0 ? ", or -100" : "",
+                         ", found ",
+                         item.is_number() ? item.dump() : std::string(item.type_name())));
     }
     out.push_back(static_cast<std::int32_t>(item.integer()));
   }
@@ -41,19 +38,19 @@ Result<TokenRow> token_row(const Columns& row, const std::string& ids, const std
                                           : std::int64_t{std::numeric_limits<std::int32_t>::max()};
   auto tokens = integers(row, ids, 0, end);
   RETURN_IF_ERROR(tokens);
-  if (tokens->empty()) return bad(cat(quote(row.file_name(ids)), " is empty"));
+  if (tokens->empty()) return bad_row(cat(quote(row.file_name(ids)), " is empty"));
   if (!row(labels)) return TokenRow{*tokens, *tokens};
   auto targets = integers(row, labels, not_trained, end);
   RETURN_IF_ERROR(targets);
   if (targets->size() != tokens->size())
-    return bad(cat("expected as many labels as token ids, found ", targets->size(), " under ",
-                   quote(row.file_name(labels)), " and ", tokens->size(), " under ",
-                   quote(row.file_name(ids))));
+    return bad_row(cat("expected as many labels as token ids, found ", targets->size(), " under ",
+                       quote(row.file_name(labels)), " and ", tokens->size(), " under ",
+                       quote(row.file_name(ids))));
   for (std::size_t i = 0; i < tokens->size(); ++i) {
     if ((*targets)[i] == not_trained || (*targets)[i] == (*tokens)[i]) continue;
-    return bad(cat(quote(row.file_name(labels)), ", item ", i,
-                   ": expected -100 or the token itself, ", (*tokens)[i],
-                   " (labels are not shifted), found ", (*targets)[i]));
+    return bad_row(cat(quote(row.file_name(labels)), ", item ", i,
+                       ": expected -100 or the token itself, ", (*tokens)[i],
+                       " (labels are not shifted), found ", (*targets)[i]));
   }
   return TokenRow{std::move(*tokens), std::move(*targets)};
 }

@@ -3,38 +3,20 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/data/loader/loader.h"
 
 namespace troupe::engine::data {
 namespace {
 
-tl::unexpected<Error> bad(std::string what) {
-  return fail(Errc::bad_input, std::move(what));
-}
-
-// Behind the last token before the first trained one.
+// Splits before the first trained token.
 Result<UnpairedExample> cut_in_two(const SftExample& whole, bool desirable) {
   const auto first = std::find_if(whole.weights.begin(), whole.weights.end(),
                                   [](float weight) { return weight != 0; });
   const auto prompt = first - whole.weights.begin();
-  if (prompt == 0)
-    return bad("the answer begins with the first token: there is no prompt before it");
+  if (prompt == 0) return bad_row("the completion begins at the first token: there is no prompt");
   return UnpairedExample{{whole.ids.begin(), whole.ids.begin() + prompt},
                          {whole.ids.begin() + prompt, whole.ids.end()},
                          {first, whole.weights.end()},
                          desirable};
-}
-
-void append(const std::vector<std::int32_t>& prompt, const UnpairedExample& of,
-            std::int64_t max_length, Experience& to) {
-  auto ids = prompt;
-  ids.insert(ids.end(), of.answer.begin(), of.answer.end());
-  std::vector<float> weights(prompt.size(), 0.0f);
-  weights.insert(weights.end(), of.weights.begin(), of.weights.end());
-  const auto length =
-      max_length > 0 ? std::min(ids.size(), static_cast<std::size_t>(max_length)) : ids.size();
-  ids.resize(length), weights.resize(length);
-  to.append(ids, weights);
 }
 
 }  // namespace
@@ -46,15 +28,21 @@ Result<Sample> with_label(Result<Sample> sample, const Columns& row) {
       label && label->is_integer() && (label->integer() == 0 || label->integer() == 1);
   if (label && label->is_string()) {  // in a csv file everything is text
     const auto& word = label->string();
-    if (word == "true" || word == "True" || word == "1") return sample->desirable = true, sample;
-    if (word == "false" || word == "False" || word == "0") return sample->desirable = false, sample;
+    if (word == "true" || word == "True" || word == "1") {
+      sample->desirable = true;
+      return sample;
+    }
+    if (word == "false" || word == "False" || word == "0") {
+      sample->desirable = false;
+      return sample;
+    }
   }
   if (!number && !(label && label->is_bool())) {
     const auto found = !label                                     ? std::string("nothing")
                        : label->is_string() || label->is_number() ? label->dump()
                                                                   : label->type_name();
-    return bad(cat("expected true (a good answer) or false under ", quote(row.file_name("label")),
-                   ", found ", found));
+    return bad_row(cat("expected true (a good answer) or false under ",
+                       quote(row.file_name("label")), ", found ", found));
   }
   sample->desirable = number ? label->integer() == 1 : label->boolean();
   return sample;
@@ -63,7 +51,8 @@ Result<Sample> with_label(Result<Sample> sample, const Columns& row) {
 Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const TextEncoder& encoder,
                                                    const EncodeOptions& options) {
   auto whole = options;
-  whole.max_length = 0, whole.train_on_prompt = false;
+  whole.max_length = 0;
+  whole.train_on_prompt = false;
   UnpairedRow row;
   const auto add = [&](const Sample& of, bool desirable) -> Result<bool> {
     const auto encoded = encode_sft(of, encoder, whole);
@@ -82,32 +71,13 @@ Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const T
   if (!*first) return std::nullopt;
   if (!sample.desirable) {
     Sample other = sample;
-    other.completion = sample.rejected, other.tokens = sample.rejected_tokens;
+    other.completion = sample.rejected;
+    other.tokens = sample.rejected_tokens;
     auto second = add(other, false);
     RETURN_IF_ERROR(second);
     if (!*second) return std::nullopt;
   }
   return row;
-}
-
-Experience to_experience(const Batch<UnpairedExample>& batch, std::int64_t max_length) {
-  Experience out;
-  for (std::size_t i = 0; i < batch.examples.size(); ++i) {
-    append(batch.examples[i]->prompt, *batch.examples[i], max_length, out);
-    out.label.push_back(batch.examples[i]->desirable ? 1.0f : 0.0f);
-    out.sample_id.push_back(batch.ids[i]);
-  }
-  out.count = static_cast<double>(batch.examples.size());
-  return out;
-}
-
-Experience mismatched(const Batch<UnpairedExample>& batch, std::int64_t max_length) {
-  Experience out;
-  const std::size_t rows = batch.examples.size();
-  for (std::size_t i = 0; i < rows && rows > 1; ++i)
-    append(batch.examples[i]->prompt, *batch.examples[(i + rows - 1) % rows], max_length, out);
-  out.count = static_cast<double>(out.sequences());
-  return out;
 }
 
 }  // namespace troupe::engine::data

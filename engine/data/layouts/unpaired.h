@@ -1,5 +1,5 @@
-// Answers that are judged one by one, good or bad (KTO): a row is prompt, completion and label, or
-// a pair, which is two of them.
+// Unpaired preference data (KTO): a row is a prompt, a completion and a label, or a pair, which
+// becomes two examples.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace troupe::engine::data {
 
-/// What a row holds: one example, or two of a pair, the chosen one first.
+/// The examples of one row: one, or two for a pair, the chosen one first.
 struct UnpairedRow {
   std::vector<UnpairedExample> examples;
   bool truncated = false;  ///< one of them is longer than max_length
@@ -18,7 +18,7 @@ struct UnpairedRow {
 
 /// Adds the row's label (true or false, 1 or 0) to its sample. Errc::bad_input.
 Result<Sample> with_label(Result<Sample> sample, const Columns& row);
-/// nullopt: a prompt that fills max_length leaves nothing to train on.
+/// nullopt if the prompt alone fills max_length.
 Result<std::optional<UnpairedRow>> encode_unpaired(const Sample& sample, const TextEncoder& encoder,
                                                    const EncodeOptions& options);
 

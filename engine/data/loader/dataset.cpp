@@ -9,24 +9,26 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::size_t examples_kept = 10;
+constexpr std::size_t max_report_messages = 10;
 
-void add(const DataReport& from, DataReport& to) {
+void add_report(const DataReport& from, DataReport& to) {
   to.layout = from.layout;
-  to.rows += from.rows, to.bad += from.bad, to.untrainable += from.untrainable,
-      to.truncated += from.truncated;
+  to.rows += from.rows;
+  to.bad += from.bad;
+  to.untrainable += from.untrainable;
+  to.truncated += from.truncated;
   for (const auto& example : from.examples)
-    if (to.examples.size() < examples_kept) to.examples.push_back(example);
+    if (to.examples.size() < max_report_messages) to.examples.push_back(example);
 }
 
 template <class T>
 Result<> load_source(const DataOptions& options, DataSource source, const TextEncoder& encoder,
                      Dataset<T>& out) {
-  Part part{.size = 0, .weight = source.weight, .epochs = source.epochs};
+  SourceInfo info{.size = 0, .weight = source.weight, .epochs = source.epochs};
   const auto before = out.examples.size();
   auto reader = ExampleReader<T>::open(options, std::move(source), encoder);
   RETURN_IF_ERROR(reader);
-  reader->report().bad = out.report.bad;  // the limit is the whole run's
+  reader->report().bad = out.report.bad;  // the limit applies to all sources together
   for (const auto& path : reader->files()) {
     auto print = fingerprint(path);
     RETURN_IF_ERROR(print);
@@ -39,12 +41,12 @@ Result<> load_source(const DataOptions& options, DataSource source, const TextEn
     std::move(examples->begin(), examples->end(), std::back_inserter(out.examples));
   }
   reader->report().bad -= out.report.bad;
-  add(reader->report(), out.report);
-  part.size = out.examples.size() - before;
-  if (part.size == 0)
+  add_report(reader->report(), out.report);
+  info.size = out.examples.size() - before;
+  if (info.size == 0)
     return fail(Errc::bad_input,
                 cat(reader->files().front(), ": no row to train on: ", reader->report().text()));
-  out.parts.push_back(part);
+  out.sources.push_back(info);
   return {};
 }
 
@@ -58,10 +60,10 @@ std::vector<DataSource> DataOptions::sources() const {
 std::string DataReport::text() const {
   std::string out =
       cat(rows, " rows read as ", to_string(layout), ", ", rows - bad - untrainable, " used");
-  if (truncated > 0) out += cat(", ", truncated, " of them cut to the maximum length");
-  if (untrainable > 0) out += cat(", ", untrainable, " too long to have anything to train on");
+  if (truncated > 0) out += cat(", ", truncated, " of them truncated to train.max_length");
+  if (untrainable > 0) out += cat(", ", untrainable, " dropped: too long for train.max_length");
   if (bad > 0) out += cat(", ", bad, " malformed");
-  if (!examples.empty()) out += cat(" (first left out: ", examples.front(), ")");
+  if (!examples.empty()) out += cat(" (first: ", examples.front(), ")");
   return out;
 }
 
@@ -70,7 +72,7 @@ Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder) 
   Dataset<T> out;
   for (auto& source : options.sources())
     RETURN_IF_ERROR(load_source(options, std::move(source), encoder, out));
-  if (options.mix.empty()) out.parts.clear();
+  if (options.mix.empty()) out.sources.clear();
   const auto& report = out.report;
   if (report.bad + report.untrainable + report.truncated > 0)
     log_warning(cat("data: ", report.text()));

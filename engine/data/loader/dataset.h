@@ -1,5 +1,5 @@
-// Dataset: files read, understood and tokenised, with an account of every row that was not used,
-// and the files' fingerprint.
+// Dataset: files read, parsed and tokenized, with a report of the rows that were not used and the
+// fingerprints of the files.
 #pragma once
 
 #include <cstdint>
@@ -8,81 +8,68 @@
 
 #include "engine/data/encode.h"
 #include "engine/data/layouts/unpaired.h"
+#include "engine/data/loader/fingerprint.h"
 
 namespace troupe::engine::data {
 
-/// Files that belong together: one of several whose rows are drawn by their shares, or all the data
-/// there is.
+/// One source of a data mix, or all the data if there is no mix.
 struct DataSource {
   std::vector<std::string> paths;  ///< files, folders of files, or patterns (readers/file_list.h)
-  double weight = 1;               ///< of draws, beside the other sources
-  std::int64_t epochs = 0;         ///< passes over it, after which it gives no more; 0: no limit
+  double weight = 1;               ///< mixing weight relative to the other sources
+  std::int64_t epochs = 0;         ///< maximum number of passes over the source; 0: no limit
   Layout layout = Layout::automatic;
   std::map<std::string, std::string> columns;
 };
 
 struct DataOptions {
-  std::vector<std::string> paths;  ///< as a source's
+  std::vector<std::string> paths;  ///< as in DataSource
   Layout layout = Layout::automatic;
   std::map<std::string, std::string> columns;
-  std::vector<DataSource> mix;  ///< instead of the three
+  std::vector<DataSource> mix;  ///< instead of paths, layout and columns
   Tags tags;
   ReadOptions reading;
   ChatUse chat = ChatUse::automatic;
-  std::int64_t bad_row_limit =
-      0;  ///< malformed rows that are left out (each is logged); one more stops the run
+  /// Maximum number of malformed rows that are skipped (each is logged); one more stops the run.
+  std::int64_t bad_row_limit = 0;
   EncodeOptions encode;
 
-  /// The mix, or the one source that the options describe.
+  /// The mix, or the single source given by paths, layout and columns.
   std::vector<DataSource> sources() const;
 };
 
-/// What became of the rows: rows = used + bad + untrainable.
+/// Counts of rows: rows = used + bad + untrainable.
 struct DataReport {
   Layout layout = Layout::automatic;
   std::int64_t rows = 0;
-  std::int64_t bad = 0;  ///< malformed, left out within the limit
-  std::int64_t untrainable =
-      0;  ///< well-formed, but nothing to train on is left within max_length (prompts: longer than
-          ///< it; pairs of a reward model: one of them is)
-  std::int64_t truncated = 0;         ///< used, but cut to max_length
-  std::vector<std::string> examples;  ///< the first messages about rows left out, at most 10
-  /// One line for a log.
+  std::int64_t bad = 0;  ///< malformed and skipped
+  /// Well-formed, but with no trainable token within max_length. Prompts: longer than max_length;
+  /// pairs of a reward model: one of the two is longer.
+  std::int64_t untrainable = 0;
+  std::int64_t truncated = 0;         ///< used, but truncated to max_length
+  std::vector<std::string> examples;  ///< the first messages about skipped rows, at most 10
+  /// The report as one line for a log.
   std::string text() const;
 };
 
-/// One data file as it was when it was read.
-struct FilePrint {
-  std::string path;
-  std::uint64_t bytes = 0;
-  std::string xxh3;  ///< XXH3-128 of the content, hexadecimal; of a part of it behind "sampled-"
-  bool operator==(const FilePrint&) const = default;
-};
-/// Errc::not_found, io.
-Result<FilePrint> fingerprint(const std::string& path);
-/// Of files that are too long to be read for it: 64 pieces of 1 MiB, evenly over the file, the
-/// first and the last among them. Shorter ones are read whole. The same errors.
-Result<FilePrint> sampled_fingerprint(const std::string& path);
-
-/// A source's part in a Dataset.
-struct Part {
+/// Size and mixing weight of one source of a Dataset.
+struct SourceInfo {
   std::size_t size = 0;  ///< examples
   double weight = 1;
   std::int64_t epochs = 0;  ///< 0: no limit
-  bool operator==(const Part&) const = default;
+  bool operator==(const SourceInfo&) const = default;
 };
 
 template <class T>
 struct Dataset {
-  std::vector<T> examples;  ///< of the sources one behind the other
-  std::vector<FilePrint> files;
+  std::vector<T> examples;  ///< source after source
+  std::vector<FileFingerprint> files;
   DataReport report;
-  std::vector<Part> parts = {};  ///< empty: the whole is one
+  std::vector<SourceInfo> sources = {};  ///< empty: a single source
 };
 
-/// Reads everything. Errc::bad_input when the limit of bad rows is passed or no row is left; errors
-/// of files and options as they come. T: SftExample, PairExample, UnpairedExample (a row that is a
-/// pair gives two), StepExample (options.encode.steps says which dialect the rows are to be of),
+/// Reads all sources. Errc::bad_input if more rows than the limit are malformed or no row is left;
+/// errors of files and options are passed on. T: SftExample, PairExample, UnpairedExample (a pair
+/// becomes two examples), StepExample (options.encode.steps selects the form of the rows),
 /// PromptRow.
 template <class T>
 Result<Dataset<T>> load(const DataOptions& options, const TextEncoder& encoder);

@@ -8,21 +8,21 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::size_t examples_kept = 10;
+constexpr std::size_t max_messages = 10;
 
-bool was_cut(const SftExample& example) {
+bool is_truncated(const SftExample& example) {
   return example.truncated;
 }
-bool was_cut(const PairExample& example) {
+bool is_truncated(const PairExample& example) {
   return example.chosen.truncated || example.rejected.truncated;
 }
-bool was_cut(const StepExample& example) {
+bool is_truncated(const StepExample& example) {
   return example.truncated;
 }
-bool was_cut(const UnpairedRow& row) {
+bool is_truncated(const UnpairedRow& row) {
   return row.truncated;
 }
-bool was_cut(const PromptRow&) {
+bool is_truncated(const PromptRow&) {
   return false;
 }
 
@@ -36,31 +36,31 @@ std::vector<UnpairedExample> examples_of(UnpairedRow row) {
   return std::move(row.examples);
 }
 
-// What rows of a kind are read for, and how one becomes an example.
-template <Purpose for_what, auto how>
-struct Reads {
-  static constexpr Purpose purpose = for_what;
-  static constexpr auto encode = how;
+// The purpose of the rows of one example type, and the function that encodes them.
+template <Purpose row_purpose, auto encode_row>
+struct RowEncoding {
+  static constexpr Purpose purpose = row_purpose;
+  static constexpr auto encode = encode_row;
 };
 template <class T>
-struct Kind;
+struct EncodingOf;
 template <>
-struct Kind<SftExample> : Reads<Purpose::sft, &encode_sft> {};
+struct EncodingOf<SftExample> : RowEncoding<Purpose::sft, &encode_sft> {};
 template <>
-struct Kind<PairExample> : Reads<Purpose::pairs, &encode_pair> {};
+struct EncodingOf<PairExample> : RowEncoding<Purpose::pairs, &encode_pair> {};
 template <>
-struct Kind<UnpairedExample> : Reads<Purpose::unpaired, &encode_unpaired> {};
+struct EncodingOf<UnpairedExample> : RowEncoding<Purpose::unpaired, &encode_unpaired> {};
 template <>
-struct Kind<StepExample> : Reads<Purpose::steps, &encode_steps> {};
+struct EncodingOf<StepExample> : RowEncoding<Purpose::steps, &encode_steps> {};
 template <>
-struct Kind<PromptRow> : Reads<Purpose::prompts, &encode_prompt> {};
+struct EncodingOf<PromptRow> : RowEncoding<Purpose::prompts, &encode_prompt> {};
 
-// A tokenizer's patterns give up on hostile text by throwing; that is the row's fault.
+// A tokenizer throws if a pattern exceeds its limits; the row counts as malformed.
 template <class T>
 auto encoded(const Sample& sample, const TextEncoder& encoder, const EncodeOptions& options)
-    -> decltype(Kind<T>::encode(sample, encoder, options)) {
+    -> decltype(EncodingOf<T>::encode(sample, encoder, options)) {
   try {
-    return Kind<T>::encode(sample, encoder, options);
+    return EncodingOf<T>::encode(sample, encoder, options);
   } catch (const Failure& failure) {
     return fail(failure);
   }
@@ -72,12 +72,13 @@ template <class T>
 ExampleReader<T>::ExampleReader(const DataOptions& options, DataSource source,
                                 const TextEncoder& encoder)
     : options_(&options), encoder_(&encoder), source_(std::move(source)) {
-  layout_ = {.purpose = Kind<T>::purpose,
+  layout_ = {.purpose = EncodingOf<T>::purpose,
              .layout = source_.layout,
              .columns = source_.columns,
              .tags = options.tags,
              .chat = options.chat};
-  layout_.chat_template = encoder.has_chat_template(), layout_.vocabulary = encoder.vocabulary();
+  layout_.chat_template = encoder.has_chat_template();
+  layout_.vocabulary = encoder.vocabulary();
 }
 
 template <class T>
@@ -85,43 +86,45 @@ Result<ExampleReader<T>> ExampleReader<T>::open(const DataOptions& options, Data
                                                 const TextEncoder& encoder) {
   RETURN_IF_ERROR(check_column_names(source.columns));
   RETURN_IF_ERROR(check_tag_names(options.tags));
-  RETURN_IF_ERROR(check_layout(source.layout, Kind<T>::purpose));
+  RETURN_IF_ERROR(check_layout(source.layout, EncodingOf<T>::purpose));
   auto files = list_data_files(source.paths);
   RETURN_IF_ERROR(files);
-  if (files->empty()) return fail(Errc::usage, "no data: data.path names no file");
+  if (files->empty()) return fail(Errc::usage, "no data: data.path is empty");
   ExampleReader reader(options, std::move(source), encoder);
   reader.files_ = std::move(*files);
   return reader;
 }
 
 template <class T>
-void ExampleReader<T>::keep(const std::string& what) {
-  if (report_.examples.size() < examples_kept) report_.examples.push_back(what);
+void ExampleReader<T>::add_message(const std::string& what) {
+  if (report_.examples.size() < max_messages) report_.examples.push_back(what);
 }
 
-// Counts a malformed row; the limit turns one into the end of the run.
+// Counts a malformed row. An error if there are more than the limit.
 template <class T>
-Result<> ExampleReader<T>::leave_out(const Error& error) {
+Result<> ExampleReader<T>::skip_row(const Error& error) {
   if (error.code != Errc::bad_input) return fail(error);
   ++report_.bad;
-  keep(error.what);
+  add_message(error.what);
   const auto limit = options_->bad_row_limit;
   if (report_.bad > limit)
-    return fail(Errc::bad_input,
-                limit == 0 ? cat(error.what, " (data.max_bad_rows=0: no malformed row is left out)")
-                           : cat(error.what, " (the ", report_.bad,
-                                 "th malformed row; data.max_bad_rows=", limit, ")"));
-  log_warning(cat("row left out: ", error.what));
+    return fail(
+        Errc::bad_input,
+        limit == 0
+            ? cat(error.what,
+                  " (fix the row, or set data.max_bad_rows above 0 to skip malformed rows)")
+            : cat(error.what, " (malformed row ", report_.bad, "; data.max_bad_rows=", limit, ")"));
+  log_warning(cat("skipping malformed row: ", error.what));
   return {};
 }
 
-// False: there is no further file.
+// False if there is no further file.
 template <class T>
 Result<bool> ExampleReader<T>::open_file() {
-  if (place_.file >= files_.size()) return false;
-  auto reader = open_rows(files_[place_.file], options_->reading);
+  if (position_.file >= files_.size()) return false;
+  auto reader = open_rows(files_[position_.file], options_->reading);
   RETURN_IF_ERROR(reader);
-  if (place_.row > 0) RETURN_IF_ERROR((*reader)->seek(place_.row));
+  if (position_.row > 0) RETURN_IF_ERROR((*reader)->seek(position_.row));
   reader_ = std::move(*reader);
   return true;
 }
@@ -137,25 +140,26 @@ Result<std::vector<T>> ExampleReader<T>::next() {
     auto row = reader_->next();
     if (row && !*row) {
       reader_.reset();
-      ++place_.file, place_.row = 0;
+      ++position_.file;
+      position_.row = 0;
       continue;
     }
-    ++report_.rows, ++place_.row;
-    auto used = row ? use(**row) : Result<std::vector<T>>(fail(row.error()));
+    ++report_.rows, ++position_.row;
+    auto used = row ? convert(**row) : Result<std::vector<T>>(fail(row.error()));
     if (used && !used->empty()) return used;
-    if (!used) RETURN_IF_ERROR(leave_out(used.error()));
+    if (!used) RETURN_IF_ERROR(skip_row(used.error()));
   }
 }
 
 template <class T>
-Result<> ExampleReader<T>::seek(Place place) {
+Result<> ExampleReader<T>::seek(RowPosition position) {
   reader_.reset();
-  place_ = place;
+  position_ = position;
   return {};
 }
 
 template <class T>
-Result<std::vector<T>> ExampleReader<T>::use(const Row& row) {
+Result<std::vector<T>> ExampleReader<T>::convert(const Row& row) {
   if (layout_.layout == Layout::automatic) {
     auto found = detect_layout(row, layout_);
     RETURN_IF_ERROR(found);
@@ -168,12 +172,13 @@ Result<std::vector<T>> ExampleReader<T>::use(const Row& row) {
   if (!example) return fail(example.error().code, cat(row.where(), ": ", example.error().what));
   if (!*example) {
     ++report_.untrainable;
-    keep(cat(row.where(),
-             options_->encode.leave_out_longer ? ": not within " : ": nothing to train on within ",
-             options_->encode.max_length, " tokens"));
+    add_message(
+        cat(row.where(),
+            options_->encode.skip_longer ? ": longer than " : ": no token to train on within ",
+            options_->encode.max_length, " tokens"));
     return std::vector<T>{};
   }
-  report_.truncated += was_cut(**example);
+  report_.truncated += is_truncated(**example);
   return examples_of(std::move(**example));
 }
 

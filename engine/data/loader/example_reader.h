@@ -1,5 +1,5 @@
-// ExampleReader: the examples of one source, row after row, with an account of those that are left
-// out. It can be sent to any row.
+// ExampleReader: reads the examples of one source row by row and counts the rows that are skipped.
+// It can seek to any row.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace troupe::engine::data {
 
-/// A row among the files of a source.
-struct Place {
+/// Position of a row among the files of a source.
+struct RowPosition {
   std::size_t file = 0;
   std::int64_t row = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const RowPosition&) const = default;
 };
 
 template <class T>
@@ -22,23 +22,23 @@ class ExampleReader {
   static Result<ExampleReader> open(const DataOptions& options, DataSource source,
                                     const TextEncoder& encoder);
 
-  /// The examples of the next row that has some; none at the end. Errc::bad_input when the limit of
-  /// bad rows is passed; errors of files.
+  /// The examples of the next usable row; empty at the end. Errc::bad_input if more rows than the
+  /// limit are malformed; errors of files.
   Result<std::vector<T>> next();
-  /// Of the row that next() reads first.
-  Place place() const { return place_; }
-  Result<> seek(Place place);
+  /// Position of the row that next() reads first.
+  RowPosition position() const { return position_; }
+  Result<> seek(RowPosition position);
 
   const std::vector<std::string>& files() const { return files_; }
-  /// Since the beginning, or what it was set to.
+  /// Counts since open(), or since the caller reset them.
   DataReport& report() { return report_; }
 
  private:
   ExampleReader(const DataOptions& options, DataSource source, const TextEncoder& encoder);
   Result<bool> open_file();
-  Result<std::vector<T>> use(const Row& row);
-  Result<> leave_out(const Error& error);
-  void keep(const std::string& what);
+  Result<std::vector<T>> convert(const Row& row);
+  Result<> skip_row(const Error& error);
+  void add_message(const std::string& what);
 
   const DataOptions* options_;
   const TextEncoder* encoder_;
@@ -46,8 +46,8 @@ class ExampleReader {
   std::vector<std::string> files_;
   LayoutOptions layout_;
   DataReport report_;
-  std::unique_ptr<RowReader> reader_;  // of files_[place_.file]; null: not open
-  Place place_;
+  std::unique_ptr<RowReader> reader_;  // reads files_[position_.file]; null: not open
+  RowPosition position_;
 };
 
 }  // namespace troupe::engine::data

@@ -1,15 +1,16 @@
+#include "engine/data/loader/fingerprint.h"
+
 #include <xxhash.h>
 
 #include <cstdio>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "engine/data/loader/dataset.h"
 
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::size_t pieces = 64, piece_bytes = 1u << 20;
+constexpr std::size_t sampled_blocks = 64, block_size = 1u << 20;
 
 std::string hexadecimal(XXH128_hash_t hash) {
   char text[33];
@@ -20,27 +21,27 @@ std::string hexadecimal(XXH128_hash_t hash) {
 
 }  // namespace
 
-Result<FilePrint> fingerprint(const std::string& path) {
+Result<FileFingerprint> fingerprint(const std::string& path) {
   auto file = MappedFile::open(path);
   RETURN_IF_ERROR(file);
   const auto bytes = file->bytes();
-  return FilePrint{path, bytes.size(), hexadecimal(XXH3_128bits(bytes.data(), bytes.size()))};
+  return FileFingerprint{path, bytes.size(), hexadecimal(XXH3_128bits(bytes.data(), bytes.size()))};
 }
 
-Result<FilePrint> sampled_fingerprint(const std::string& path) {
+Result<FileFingerprint> sampled_fingerprint(const std::string& path) {
   auto file = MappedFile::open(path);
   RETURN_IF_ERROR(file);
   const auto bytes = file->bytes();
-  if (bytes.size() <= pieces * piece_bytes) return fingerprint(path);
+  if (bytes.size() <= sampled_blocks * block_size) return fingerprint(path);
   std::string all;
-  for (std::size_t i = 0; i < pieces; ++i) {
-    const auto begin = (bytes.size() - piece_bytes) / (pieces - 1) * i;
-    const auto* from = bytes.data() + (i + 1 == pieces ? bytes.size() - piece_bytes : begin);
-    const auto hash = XXH3_128bits(from, piece_bytes);
+  for (std::size_t i = 0; i < sampled_blocks; ++i) {
+    const auto begin = (bytes.size() - block_size) / (sampled_blocks - 1) * i;
+    const auto* from = bytes.data() + (i + 1 == sampled_blocks ? bytes.size() - block_size : begin);
+    const auto hash = XXH3_128bits(from, block_size);
     all += hexadecimal(hash);
   }
-  return FilePrint{path, bytes.size(),
-                   cat("sampled-", hexadecimal(XXH3_128bits(all.data(), all.size())))};
+  return FileFingerprint{path, bytes.size(),
+                         cat("sampled-", hexadecimal(XXH3_128bits(all.data(), all.size())))};
 }
 
 }  // namespace troupe::engine::data

@@ -5,9 +5,22 @@
 namespace troupe::engine::data {
 namespace {
 
-void add(const SftExample& example, std::uint64_t id, Experience& out) {
+void append_example(const SftExample& example, std::uint64_t id, Experience& out) {
   out.append(example.ids, example.weights);
   out.sample_id.push_back(id);
+}
+
+void append_unpaired(const std::vector<std::int32_t>& prompt, const UnpairedExample& of,
+                     std::int64_t max_length, Experience& to) {
+  auto ids = prompt;
+  ids.insert(ids.end(), of.answer.begin(), of.answer.end());
+  std::vector<float> weights(prompt.size(), 0.0f);
+  weights.insert(weights.end(), of.weights.begin(), of.weights.end());
+  const auto length =
+      max_length > 0 ? std::min(ids.size(), static_cast<std::size_t>(max_length)) : ids.size();
+  ids.resize(length);
+  weights.resize(length);
+  to.append(ids, weights);
 }
 
 }  // namespace
@@ -15,17 +28,18 @@ void add(const SftExample& example, std::uint64_t id, Experience& out) {
 Experience to_experience(const Batch<SftExample>& batch) {
   Experience out;
   for (std::size_t i = 0; i < batch.examples.size(); ++i)
-    add(*batch.examples[i], batch.ids[i], out);
+    append_example(*batch.examples[i], batch.ids[i], out);
   for (const auto weight : out.mask) out.count += weight;
   return out;
 }
 
 Experience to_experience(const Batch<PairExample>& batch) {
   Experience out;
-  out.unit = 2, out.count = static_cast<double>(batch.examples.size());
+  out.unit = 2;
+  out.count = static_cast<double>(batch.examples.size());
   for (std::size_t i = 0; i < batch.examples.size(); ++i) {
-    add(batch.examples[i]->chosen, 2 * batch.ids[i], out);
-    add(batch.examples[i]->rejected, 2 * batch.ids[i] + 1, out);
+    append_example(batch.examples[i]->chosen, 2 * batch.ids[i], out);
+    append_example(batch.examples[i]->rejected, 2 * batch.ids[i] + 1, out);
   }
   return out;
 }
@@ -49,13 +63,36 @@ Experience to_experience(const Batch<StepExample>& batch) {
   Experience out;
   for (std::size_t i = 0; i < batch.examples.size(); ++i) {
     const auto& example = *batch.examples[i];
-    std::vector<float> judged;
-    for (const auto step : example.classes)
-      judged.push_back(step >= 0 ? 1.0f : 0.0f), out.count += step >= 0;
-    out.append(example.ids, judged);
+    std::vector<float> mask;
+    for (const auto step : example.classes) {
+      mask.push_back(step >= 0 ? 1.0f : 0.0f);
+      out.count += step >= 0;
+    }
+    out.append(example.ids, mask);
     out.classes.insert(out.classes.end(), example.classes.begin(), example.classes.end());
     out.sample_id.push_back(batch.ids[i]);
   }
+  return out;
+}
+
+Experience to_experience(const Batch<UnpairedExample>& batch, std::int64_t max_length) {
+  Experience out;
+  for (std::size_t i = 0; i < batch.examples.size(); ++i) {
+    append_unpaired(batch.examples[i]->prompt, *batch.examples[i], max_length, out);
+    out.label.push_back(batch.examples[i]->desirable ? 1.0f : 0.0f);
+    out.sample_id.push_back(batch.ids[i]);
+  }
+  out.count = static_cast<double>(batch.examples.size());
+  return out;
+}
+
+Experience mismatched(const Batch<UnpairedExample>& batch, std::int64_t max_length) {
+  Experience out;
+  const std::size_t rows = batch.examples.size();
+  for (std::size_t i = 0; i < rows && rows > 1; ++i)
+    append_unpaired(batch.examples[i]->prompt, *batch.examples[(i + rows - 1) % rows], max_length,
+                    out);
+  out.count = static_cast<double>(out.sequences());
   return out;
 }
 

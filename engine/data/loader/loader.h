@@ -1,5 +1,5 @@
-// Loader: the examples of a dataset in their order of training, batch by batch, resumable at the
-// exact example. They are all in memory, or come from a stream.
+// Loader: batches of the examples of a dataset in training order, resumable at the exact example.
+// The examples are all in memory, or come from a stream.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 #include "engine/data/experience.h"
 #include "engine/data/loader/dataset.h"
-#include "engine/data/loader/order.h"
+#include "engine/data/loader/sampler.h"
 #include "engine/data/loader/stream.h"
 
 namespace troupe::engine::data {
 
 template <class T>
 struct Batch {
-  std::vector<const T*> examples;  ///< alive as long as the loader or, of a stream, as `held`
-  std::vector<std::uint64_t> ids;  ///< Order::Draw::id of each
-  std::vector<std::shared_ptr<const T>> held = {};  ///< of a stream: what keeps the examples
+  std::vector<const T*> examples;  ///< owned by the loader or, in a stream, by `owners`
+  std::vector<std::uint64_t> ids;  ///< Sampler::Item::id of each example
+  std::vector<std::shared_ptr<const T>> owners = {};  ///< streams only
 };
 
 template <class T>
@@ -28,9 +28,9 @@ class Loader {
   /// `dataset` has at least one example.
   Loader(Dataset<T> dataset, LoaderOptions options)
       : dataset_(std::move(dataset)), options_(options) {
-    if (dataset_.parts.empty())
-      dataset_.parts.push_back({.size = dataset_.examples.size(), .weight = 1, .epochs = 0});
-    order_.emplace(dataset_.parts, options);
+    if (dataset_.sources.empty())
+      dataset_.sources.push_back({.size = dataset_.examples.size(), .weight = 1, .epochs = 0});
+    sampler_.emplace(dataset_.sources, options);
   }
   Loader(Stream<T> stream, LoaderOptions options)
       : stream_(std::make_unique<Stream<T>>(std::move(stream))), options_(options) {}
@@ -43,37 +43,42 @@ class Loader {
       while (static_cast<std::int64_t>(batch.ids.size()) < options_.batch_size) {
         auto item = value_or_throw(stream_->next());
         if (!item) break;
-        batch.examples.push_back(item->example.get()), batch.ids.push_back(item->id),
-            batch.held.push_back(std::move(item->example));
+        batch.examples.push_back(item->example.get());
+        batch.ids.push_back(item->id);
+        batch.owners.push_back(std::move(item->example));
       }
     } else {
-      for (const auto& draw : order_->next_batch())
-        batch.examples.push_back(&dataset_.examples[draw.index]), batch.ids.push_back(draw.id);
+      for (const auto& item : sampler_->next_batch()) {
+        batch.examples.push_back(&dataset_.examples[item.index]);
+        batch.ids.push_back(item.id);
+      }
     }
     if (batch.ids.empty()) return std::nullopt;
     return batch;
   }
-  /// What was handed out by next(), for a checkpoint: restoring it goes on with the batch after the
-  /// last one handed out.
-  Json state() const { return stream_ ? stream_->state() : order_state(*order_, dataset_.files); }
+  /// The position for a checkpoint: after restore() next() returns the batch after the last one
+  /// returned before.
+  Json state() const {
+    return stream_ ? stream_->state() : sampler_state(*sampler_, dataset_.files);
+  }
   Result<> restore(const Json& state) {
-    return stream_ ? stream_->restore(state) : restore_order(*order_, dataset_.files, state);
+    return stream_ ? stream_->restore(state) : restore_sampler(*sampler_, dataset_.files, state);
   }
 
-  /// Batches of a whole run; 0 when without end, or of a stream, whose length nobody knows.
-  std::int64_t batches() const { return stream_ ? 0 : order_->batches(); }
+  /// Number of batches of a whole run; 0: no limit, or a stream, whose length is not known.
+  std::int64_t batches() const { return stream_ ? 0 : sampler_->batches(); }
   bool streams() const { return stream_ != nullptr; }
-  /// All examples; none of a stream.
+  /// All examples; empty for a stream.
   const Dataset<T>& dataset() const { return dataset_; }
 
  private:
   Dataset<T> dataset_;
-  std::optional<Order> order_;
+  std::optional<Sampler> sampler_;
   std::unique_ptr<Stream<T>> stream_;
   LoaderOptions options_;
 };
 
-/// A loader over what the options name: a stream where loader.stream_rows says so. `encoder`
+/// A loader of the data that the options name; a stream if loader.stream_rows > 0. `encoder`
 /// outlives it.
 template <class T>
 Result<Loader<T>> make_loader(const DataOptions& options, const TextEncoder& encoder,
@@ -88,23 +93,22 @@ Result<Loader<T>> make_loader(const DataOptions& options, const TextEncoder& enc
   return Loader<T>(std::move(*dataset), loader);
 }
 
-/// Sequences with their weights and ids; count = trained weight of the batch (tokens, for weights
-/// of 0 and 1).
+/// Sequences with their weights and ids; count = sum of the weights (trained tokens if the weights
+/// are 0 and 1).
 Experience to_experience(const Batch<SftExample>& batch);
 /// Chosen 2k, rejected 2k+1, unit 2, count = pairs.
 Experience to_experience(const Batch<PairExample>& batch);
-/// The same for a reward model: the mask is 1 at each sequence's last token alone, whose score is
-/// the sequence's; `label` has the margins at the sequences 2k, where any pair of the batch has
-/// one.
+/// For a reward model: as above, but the mask is 1 only at the last token of each sequence, whose
+/// score is the score of the sequence. `label` holds the margins at the sequences 2k if any pair of
+/// the batch has one.
 Experience to_scored_pairs(const Batch<PairExample>& batch);
-/// One sequence an example, cut to `max_length` tokens (0: not cut); label 1 desirable, 0
+/// One sequence per example, truncated to `max_length` tokens (0: no limit); label 1 desirable, 0
 /// undesirable; count = sequences.
 Experience to_experience(const Batch<UnpairedExample>& batch, std::int64_t max_length);
-/// The same prompts, each with the answer of the example before it (the first with the last one's):
-/// what KTO's KL term is measured on, over the batch's own answers. Empty for a batch of one, which
-/// has no other answer. No labels.
+/// Each prompt with the answer of the previous example (the first with the last one's): KTO
+/// estimates its KL term on these. Empty for a batch of one. No labels.
 Experience mismatched(const Batch<UnpairedExample>& batch, std::int64_t max_length);
-/// The mask is 1 where a step is judged, `classes` says what it is; count = judged tokens.
+/// The mask is 1 at tokens with a step label; `classes` holds the labels; count = labelled tokens.
 Experience to_experience(const Batch<StepExample>& batch);
 
 }  // namespace troupe::engine::data

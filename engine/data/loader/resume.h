@@ -1,20 +1,24 @@
-// What a checkpoint says of the data, and whether it still holds.
+// The data part of a checkpoint: writing it, and comparing it with the present data on resume.
 #pragma once
 
 #include "engine/data/loader/dataset.h"
 
 namespace troupe::engine::data {
 
-/// Fisher-Yates with counter-based draws: an order needs nothing but the seed and its own number.
+/// How messages name the data part of a checkpoint.
+constexpr const char* data_state = "the checkpoint's data state";
+
+/// A Fisher-Yates shuffle with counter-based random numbers: it depends on `seed` and `stream`
+/// only.
 std::vector<std::uint32_t> permutation(std::size_t size, std::uint64_t seed, std::uint64_t stream);
 
 /// [{"name", "bytes", "xxh3"}].
-Json files_state(const std::vector<FilePrint>& files);
-/// Errc::bad_input: the files that `state` ("files") names are others; says which.
-Result<> same_files(const std::vector<FilePrint>& files, const Json& state);
-/// Errc::bad_input: another data.shuffle or train.seed than the state's.
-Result<> same_shuffle(bool shuffle, std::uint64_t seed, const Json& state);
-/// Errc::bad_input, in the words that begin every refusal to go on.
-tl::unexpected<Error> refused(std::string what);
+Json files_state(const std::vector<FileFingerprint>& files);
+/// Errc::bad_input if the files differ from those of `state` ("files"); names the first that does.
+Result<> check_same_files(const std::vector<FileFingerprint>& files, const Json& state);
+/// Errc::bad_input if data.shuffle or train.seed differ from those of `state`.
+Result<> check_same_shuffle(bool shuffle, std::uint64_t seed, const Json& state);
+/// Errc::bad_input with the common prefix "cannot resume: ".
+tl::unexpected<Error> cannot_resume(std::string what);
 
 }  // namespace troupe::engine::data

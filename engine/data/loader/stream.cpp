@@ -9,9 +9,7 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr const char* where = "the checkpoint's data state";
-
-// Roughly what an example takes.
+// Approximate memory of an example.
 std::size_t bytes_of(const SftExample& example) {
   return 64 + 8 * example.ids.size();
 }
@@ -43,18 +41,21 @@ Result<Stream<T>> Stream<T>::open(DataOptions options, const TextEncoder& encode
       RETURN_IF_ERROR(print);
       out.files_.push_back(std::move(*print));
     }
-    out.sources_.push_back({.of = source, .reader = std::move(*reader)});
+    out.sources_.push_back({.options = source, .reader = std::move(*reader)});
   }
   return out;
 }
 
-// The next block of the pass; empty at its end.
+// Reads the next block of the pass; empty at its end.
 template <class T>
 Result<> Stream<T>::fill(std::size_t k) {
   auto& source = sources_[k];
-  source.number += !source.block.empty(), source.first += source.block.size();
-  source.block.clear(), source.at = 0;
-  source.begin = source.reader.place(), source.bad = source.reader.report().bad;
+  source.number += !source.block.empty();
+  source.first += source.block.size();
+  source.block.clear();
+  source.at = 0;
+  source.begin = source.reader.position();
+  source.bad = source.reader.report().bad;
   std::size_t bytes = 0;
   while (static_cast<std::int64_t>(source.block.size()) < loader_.stream_rows &&
          bytes < block_bytes) {
@@ -68,11 +69,11 @@ Result<> Stream<T>::fill(std::size_t k) {
   }
   if (loader_.shuffle)
     source.order = permutation(source.block.size(), loader_.seed,
-                               order_stream(k, source.epoch, source.number));
+                               permutation_stream(k, source.epoch, source.number));
   return {};
 }
 
-// From the first row again, where the source may give more.
+// Begins the next pass at the first row, unless the source has reached its limit of epochs.
 template <class T>
 Result<> Stream<T>::end_pass(Source& source) {
   if (source.first == 0)
@@ -81,12 +82,15 @@ Result<> Stream<T>::end_pass(Source& source) {
   if (source.epoch == 0 && source.whole) log_info(cat("data: ", source.reader.report().text()));
   if (source.size > 0 && source.size != source.first)
     return fail(Errc::bad_input, cat(source.reader.files().front(), ": had ", source.size,
-                                     " examples in the pass before, now it has ", source.first,
-                                     ": it was changed while it was read"));
-  source.size = source.first, source.first = 0, source.number = 0;
-  ++source.epoch, source.whole = true;
-  source.over =
-      source.of.epochs > 0 && source.epoch >= static_cast<std::uint64_t>(source.of.epochs);
+                                     " examples in the previous pass, now has ", source.first,
+                                     ": the file was changed during the run"));
+  source.size = source.first;
+  source.first = 0;
+  source.number = 0;
+  ++source.epoch;
+  source.whole = true;
+  source.done = source.options.epochs > 0 &&
+                source.epoch >= static_cast<std::uint64_t>(source.options.epochs);
   source.reader.report() = {};
   return source.reader.seek({});
 }
@@ -94,7 +98,7 @@ Result<> Stream<T>::end_pass(Source& source) {
 template <class T>
 Result<> Stream<T>::make_ready(std::size_t k) {
   auto& source = sources_[k];
-  while (!source.over && source.at == source.block.size()) {
+  while (!source.done && source.at == source.block.size()) {
     RETURN_IF_ERROR(fill(k));
     if (!source.block.empty()) break;
     RETURN_IF_ERROR(end_pass(source));
@@ -109,14 +113,16 @@ Result<std::optional<typename Stream<T>::Item>> Stream<T>::next() {
   std::vector<bool> open;
   for (std::size_t k = 0; k < sources_.size(); ++k) {
     RETURN_IF_ERROR(make_ready(k));
-    weights.push_back(sources_[k].of.weight), drawn.push_back(sources_[k].drawn),
-        open.push_back(!sources_[k].over);
+    weights.push_back(sources_[k].options.weight);
+    drawn.push_back(sources_[k].drawn);
+    open.push_back(!sources_[k].done);
   }
   const auto chosen = next_source(weights, drawn, open);
   if (!chosen) return std::nullopt;
   auto& source = sources_[*chosen];
   const std::size_t in_block = source.order.empty() ? source.at : source.order[source.at];
-  ++source.at, ++source.drawn;
+  ++source.at;
+  ++source.drawn;
   const auto id = source.epoch * source.size + source.first + in_block;
   return Item{source.block[in_block], id | (static_cast<std::uint64_t>(*chosen) << 52)};
 }
@@ -124,13 +130,14 @@ Result<std::optional<typename Stream<T>::Item>> Stream<T>::next() {
 template <class T>
 Json Stream<T>::state() const {
   Json state;
-  state.set("shuffle", loader_.shuffle), state.set("seed", std::to_string(loader_.seed)),
-      state.set("rows", loader_.stream_rows);
+  state.set("shuffle", loader_.shuffle);
+  state.set("seed", std::to_string(loader_.seed));
+  state.set("rows", loader_.stream_rows);
   Json::Array sources;
   for (const auto& source : sources_) {
     Json place;
-    place.set("weight", source.of.weight)
-        .set("epochs", source.of.epochs)
+    place.set("weight", source.options.weight)
+        .set("epochs", source.options.epochs)
         .set("epoch", source.epoch)
         .set("drawn", source.drawn);
     place.set("file", static_cast<std::uint64_t>(source.begin.file))
@@ -142,7 +149,8 @@ Json Stream<T>::state() const {
         .set("bad", source.bad);
     sources.push_back(std::move(place));
   }
-  state.set("sources", std::move(sources)), state.set("files", files_state(files_));
+  state.set("sources", std::move(sources));
+  state.set("files", files_state(files_));
   return state;
 }
 
@@ -153,42 +161,50 @@ Result<> Stream<T>::restore_source(std::size_t k, const Json& state) {
   constexpr const char* names[] = {"epochs", "epoch", "drawn", "file", "row",
                                    "block",  "first", "at",    "size"};
   for (int i = 0; i < 9; ++i) {
-    const auto value = get_integer(state, names[i], where);
+    const auto value = get_integer(state, names[i], data_state);
     RETURN_IF_ERROR(value);
-    if (*value < 0) return refused(cat("its data state has ", names[i], " ", *value));
+    if (*value < 0)
+      return cannot_resume(cat("the checkpoint's data state has ", names[i], " ", *value));
     numbers[i] = *value;
   }
-  const auto weight = get_number(state, "weight", where);
-  const auto bad = get_integer(state, "bad", where);
-  if (!weight || !bad) return fail(!weight ? weight.error() : bad.error());
-  if (*weight != source.of.weight || numbers[0] != source.of.epochs)
-    return refused(cat("source ", k + 1, " of the mix had weight ", *weight, " and epochs ",
-                       numbers[0], ", now ", source.of.weight, " and ", source.of.epochs));
+  const auto weight = get_number(state, "weight", data_state);
+  const auto bad = get_integer(state, "bad", data_state);
+  RETURN_IF_ERROR(weight);
+  RETURN_IF_ERROR(bad);
+  if (*weight != source.options.weight || numbers[0] != source.options.epochs)
+    return cannot_resume(cat("source ", k + 1, " of the mix had weight ", *weight, " and epochs ",
+                             numbers[0], ", now ", source.options.weight, " and ",
+                             source.options.epochs));
   const auto number = [&](int i) { return static_cast<std::uint64_t>(numbers[i]); };
-  source.block.clear(), source.whole = false;
-  source.epoch = number(1), source.drawn = number(2), source.number = number(5),
-  source.first = number(6), source.size = number(8);
-  source.over = source.of.epochs > 0 && numbers[1] >= source.of.epochs;
+  source.block.clear();
+  source.whole = false;
+  source.epoch = number(1);
+  source.drawn = number(2);
+  source.number = number(5);
+  source.first = number(6);
+  source.size = number(8);
+  source.done = source.options.epochs > 0 && numbers[1] >= source.options.epochs;
   source.reader.report().bad = *bad;
   RETURN_IF_ERROR(source.reader.seek({static_cast<std::size_t>(numbers[3]), numbers[4]}));
-  RETURN_IF_ERROR(source.over ? Result<>() : fill(k));
+  RETURN_IF_ERROR(source.done ? Result<>() : fill(k));
   if (number(7) > source.block.size())
-    return refused("its data state names a place behind the end of the data");
-  source.at = source.over ? 0 : number(7);
+    return cannot_resume("the checkpoint's position is behind the end of the data");
+  source.at = source.done ? 0 : number(7);
   return {};
 }
 
 template <class T>
 Result<> Stream<T>::restore(const Json& state) {
-  RETURN_IF_ERROR(same_files(files_, state));
-  RETURN_IF_ERROR(same_shuffle(loader_.shuffle, loader_.seed, state));
-  const auto rows = get_integer(state, "rows", where);
-  if (!rows) return refused("it had all its data in memory: data.stream was false");
+  RETURN_IF_ERROR(check_same_files(files_, state));
+  RETURN_IF_ERROR(check_same_shuffle(loader_.shuffle, loader_.seed, state));
+  const auto rows = get_integer(state, "rows", data_state);
+  if (!rows) return cannot_resume("data.stream was false, now it is true");
   if (*rows != loader_.stream_rows)
-    return refused(cat("data.shuffle_buffer was ", *rows, ", now it is ", loader_.stream_rows));
+    return cannot_resume(
+        cat("data.shuffle_buffer was ", *rows, ", now it is ", loader_.stream_rows));
   const auto* sources = state.find("sources");
   if (!sources || !sources->is_array() || sources->array().size() != sources_.size())
-    return refused(cat("it did not read ", sources_.size(), " sources"));
+    return cannot_resume(cat("the run did not read ", sources_.size(), " sources"));
   for (std::size_t k = 0; k < sources_.size(); ++k)
     RETURN_IF_ERROR(restore_source(k, sources->array()[k]));
   return {};

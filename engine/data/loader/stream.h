@@ -1,17 +1,17 @@
-// Stream: the examples of data that does not fit into memory. A block of examples is read, put into
-// a seeded order and handed out, then the next one; so memory holds one block of each source, and a
-// checkpoint needs no more than where the block begins. Data that fits into one block comes in the
-// very order, and under the very ids, in which an Order over all of it would have it.
+// Stream: examples of data that does not fit into memory. A block of examples is read, shuffled
+// with the seed and returned one by one, then the next block. Memory holds one block of each
+// source, and a checkpoint records only where the block begins. Data that fits into one block has
+// the same order and the same ids as with a Sampler over all of it.
 #pragma once
 
 #include <memory>
 
 #include "engine/data/loader/example_reader.h"
-#include "engine/data/loader/order.h"
+#include "engine/data/loader/sampler.h"
 
 namespace troupe::engine::data {
 
-/// A block also ends where its examples take so much memory.
+/// A block also ends when its examples take this much memory.
 constexpr std::size_t block_bytes = 256u << 20;
 
 template <class T>
@@ -19,35 +19,35 @@ class Stream {
  public:
   struct Item {
     std::shared_ptr<const T> example;
-    std::uint64_t id = 0;  ///< as Order::Draw has it for one source; of a mix with the source in
-                           ///< the highest 12 bits
+    std::uint64_t id = 0;  ///< Sampler::Item::id; in a mix the highest 12 bits hold the source
   };
   /// `encoder` outlives this. Errors of options and files, but not yet of rows.
   static Result<Stream> open(DataOptions options, const TextEncoder& encoder,
                              const LoaderOptions& loader);
 
-  /// Nullopt after the sources' own epochs (loader.epochs is not looked at). Errors of rows beyond
-  /// the limit, and of files.
+  /// The next example; nullopt after the sources' own epochs (loader.epochs is not used). Errors of
+  /// malformed rows beyond the limit, and of files.
   Result<std::optional<Item>> next();
   /// {"shuffle", "seed", "rows", "sources": [...], "files"}.
   Json state() const;
-  /// Errc::bad_input where the state does not fit; errors of files, which are read up to the place.
+  /// Errc::bad_input if the state does not match the data; errors of files, which are read up to
+  /// the position.
   Result<> restore(const Json& state);
 
  private:
   struct Source {
-    DataSource of;
+    DataSource options;
     ExampleReader<T> reader;
     std::vector<std::shared_ptr<const T>> block = {};
     std::vector<std::uint32_t> order = {};  // of the block; empty without shuffle
     std::size_t at = 0;                     // in the block
-    Place begin = {};                       // of the block
+    RowPosition begin = {};                 // of the block
     std::uint64_t number = 0;               // of the block in its pass
     std::uint64_t first = 0;                // examples of the pass before the block
     std::uint64_t epoch = 0, drawn = 0;
     std::uint64_t size = 0;  // examples of a pass; 0: the first one is not over
     std::int64_t bad = 0;    // malformed rows of the pass before the block
-    bool over = false;       // has given all its epochs
+    bool done = false;       // all its epochs are used
     bool whole = true;       // the pass was read from its first row
   };
   Stream(DataOptions options, LoaderOptions loader)
@@ -60,7 +60,7 @@ class Stream {
   std::unique_ptr<DataOptions> options_;  // where the readers find it, wherever this is moved
   LoaderOptions loader_;
   std::vector<Source> sources_;
-  std::vector<FilePrint> files_;
+  std::vector<FileFingerprint> files_;
 };
 
 }  // namespace troupe::engine::data

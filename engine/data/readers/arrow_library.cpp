@@ -4,15 +4,15 @@
 
 #include "engine/base/module.h"
 #include "engine/base/text.h"
+#include "engine/data/readers/parquet/arrow_reader.h"
+#include "engine/data/readers/parquet/parquet_reader.h"
 
 namespace troupe::engine::data {
 namespace {
 
-using Reader = Result<std::unique_ptr<RowReader>>;
-using OpenParquet = void(const std::string&, Reader&);
-// The file is mapped and given back on this side: the library has its own copy of what remembers
-// mappings.
-using OpenArrow = void(const std::string&, std::shared_ptr<const MappedFile>, Reader&);
+using OpenedReader = Result<std::unique_ptr<RowReader>>;
+using OpenParquet = decltype(troupe_open_parquet);
+using OpenArrow = decltype(troupe_open_arrow);
 
 template <class Open>
 Result<Open*> load(const char* symbol_name) {
@@ -31,21 +31,21 @@ Result<Open*> load(const char* symbol_name) {
 }
 
 template <class Open, class... More>
-Reader open_with(const Result<Open*>& open, const std::string& path, More&&... more) {
+OpenedReader open_with(const Result<Open*>& open, const std::string& path, More&&... more) {
   if (!open) return fail(open.error().code, cat(path, ": ", open.error().what));
-  Reader reader = fail(Errc::internal, "");
+  OpenedReader reader = fail(Errc::internal, "");
   (*open)(path, std::forward<More>(more)..., reader);
   return reader;
 }
 
 }  // namespace
 
-Reader open_parquet(const std::string& path) {
+OpenedReader open_parquet(const std::string& path) {
   static const auto open = load<OpenParquet>("troupe_open_parquet");
   return open_with(open, path);
 }
 
-Reader open_arrow(const std::string& path, MappedFile file) {
+OpenedReader open_arrow(const std::string& path, MappedFile file) {
   static const auto open = load<OpenArrow>("troupe_open_arrow");
   return open_with(open, path, std::make_shared<const MappedFile>(std::move(file)));
 }

@@ -1,5 +1,5 @@
 // Parquet and Arrow files through libtroupe_parquet.so, which is loaded when the first one is
-// opened, so that nobody else pays for Arrow.
+// opened.
 #pragma once
 
 #include "engine/base/file.h"
@@ -7,7 +7,7 @@
 
 namespace troupe::engine::data {
 
-/// A reader of a parquet file. Errc::unsupported when the library is not there (says what to do);
+/// A reader of a parquet file. Errc::unsupported if the library is missing (says what to do);
 /// Errc::io, corrupt for the file.
 Result<std::unique_ptr<RowReader>> open_parquet(const std::string& path);
 /// A reader of an Arrow IPC file or stream, mapped. The same errors.

@@ -8,12 +8,15 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::size_t most_columns = 4096, first_look = 64u << 10;
+constexpr std::size_t max_columns = 4096, first_look = 64u << 10;
 
 std::string column_list(const std::vector<std::string>& names) {
   std::vector<std::string> out;
   for (const auto& name : names) out.push_back(quote(name, 40));
-  if (out.size() > 10) out.resize(10), out.emplace_back("...");
+  if (out.size() > 10) {
+    out.resize(10);
+    out.emplace_back("...");
+  }
   return join(out, ", ");
 }
 
@@ -36,7 +39,8 @@ bool CsvReader::parse_quoted(std::string_view text, bool last, Cell& cell, std::
     at = mark + 1;
     if (at == text.size() && !last) return false;
     if (at == text.size() || text[at] != '"') return true;
-    cell.text += '"', ++at;
+    cell.text += '"';
+    ++at;
   }
 }
 
@@ -56,9 +60,12 @@ bool CsvReader::parse(std::string_view text, bool last, Record& record, std::siz
                          " or the end of the row behind a closing quotation mark, found ",
                          quote(rest, 20), " (a quotation mark inside a cell is written twice)");
     if (!cell.quoted) cell.text = rest;
-    if (record.cells.size() <= most_columns) record.cells.push_back(std::move(cell));
+    if (record.cells.size() <= max_columns) record.cells.push_back(std::move(cell));
     at = std::min(end + 1, text.size());
-    if (line_ends) return used = at, true;
+    if (line_ends) {
+      used = at;
+      return true;
+    }
   }
 }
 
@@ -100,8 +107,8 @@ Result<> CsvReader::read_header() {
     return fail(Errc::corrupt, cat(path_, ":", (*record)->line, ": ", what));
   };
   if (!(*record)->wrong.empty()) return bad((*record)->wrong);
-  if ((*record)->cells.size() > most_columns)
-    return bad(cat("expected at most ", most_columns, " columns"));
+  if ((*record)->cells.size() > max_columns)
+    return bad(cat("expected at most ", max_columns, " columns"));
   std::set<std::string_view> seen;
   for (const auto& cell : (*record)->cells) {
     if (!valid_utf8(cell.text)) return bad("expected UTF-8 text in the header");
@@ -118,8 +125,8 @@ std::string CsvReader::wrong_with(const Record& record) const {
   if (!record.wrong.empty()) return record.wrong;
   if (record.cells.size() != names_.size())
     return cat("expected ", names_.size(), " columns (", column_list(names_), "), found ",
-               record.cells.size() > most_columns ? cat("more than ", most_columns)
-                                                  : std::to_string(record.cells.size()));
+               record.cells.size() > max_columns ? cat("more than ", max_columns)
+                                                 : std::to_string(record.cells.size()));
   for (std::size_t i = 0; i < names_.size(); ++i) {
     std::size_t bad = 0;
     if (!valid_utf8(record.cells[i].text, &bad))
@@ -147,7 +154,8 @@ Result<std::optional<Row>> CsvReader::next() {
 }
 
 Result<> CsvReader::seek(std::int64_t index) {
-  line_ = 1, index_ = 0;
+  line_ = 1;
+  index_ = 0;
   RETURN_IF_ERROR(stream_.rewind());
   for (std::int64_t skip = index + (header_ ? 1 : 0); skip > 0; --skip) {
     const auto record = next_record();

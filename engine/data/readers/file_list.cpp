@@ -13,7 +13,7 @@ namespace troupe::engine::data {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t most_files = 100000, deepest = 32;
+constexpr std::size_t max_pattern_files = 100000, deepest = 32;
 
 std::string lower(std::string text) {
   for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -91,9 +91,9 @@ class Search {
   Result<> take(const fs::path& path) {
     std::error_code ignored;
     if (fs::is_regular_file(path, ignored) && is_data_file(path)) found_.push_back(path.string());
-    if (found_.size() <= most_files) return {};
-    return fail(Errc::usage,
-                cat("more than ", most_files, " files fit the pattern ", quote(join(parts_, "/"))));
+    if (found_.size() <= max_pattern_files) return {};
+    return fail(Errc::usage, cat("more than ", max_pattern_files, " files fit the pattern ",
+                                 quote(join(parts_, "/"))));
   }
 
   std::vector<std::string> parts_;

@@ -1,4 +1,4 @@
-// Which files a path stands for: a file, a folder of files, a data set in Hugging Face's form, or a
+// Lists the files of a path: a file, a folder, a dataset saved by Hugging Face datasets, or a
 // pattern.
 #pragma once
 
@@ -13,15 +13,15 @@ namespace troupe::engine::data {
 constexpr std::string_view known_formats =
     ".jsonl, .ndjson, .json, .csv, .tsv, .txt (each also with .gz), .parquet, .arrow";
 
-/// ".csv" of "Rows.CSV.gz": by which extension the file is read; in lower case, "" when it has
-/// none. ".arrow" for all names of Arrow IPC.
+/// The extension that determines the format: ".csv" for "Rows.CSV.gz"; in lower case, "" if there
+/// is none. ".arrow" for all names of Arrow IPC.
 std::string data_format(const std::string& path);
 
-/// A file stands for itself. A folder stands for the data files in it (not below it), by name; one
-/// that Hugging Face's save_to_disk wrote for the files that its state.json names, in their order;
-/// one of several splits for its split "train". A pattern (*, ?, [a-z], and ** for any folders)
-/// stands for the data files that it fits, by name. Errc::not_found, also for a folder or a pattern
-/// without any; Errc::usage: a folder of several splits none of which is "train"; Errc::corrupt,
+/// A folder is expanded to its data files (without subfolders), sorted by name; a folder written by
+/// save_to_disk to the files of its state.json, in their order; a folder of several splits to its
+/// split "train". A pattern (*, ?, [a-z], and ** for any folders) is expanded to the matching data
+/// files, sorted by name. Errc::not_found, also for a folder or a pattern without data files;
+/// Errc::usage for a folder of several splits without "train"; Errc::corrupt,
 /// unsupported: a damaged or unusual state.json.
 Result<std::vector<std::string>> list_data_files(const std::vector<std::string>& paths);
 

@@ -2,6 +2,7 @@
 
 #include "engine/base/text.h"
 #include "engine/data/readers/jsonl_reader.h"
+#include "engine/data/readers/text_stream.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -25,7 +26,8 @@ class Scanner {
 
   Result<> expect(char c) {
     if (peek() != c) return wrong(cat("'", c, "'"));
-    return step(), Result<>{};
+    step();
+    return Result<>{};
   }
 
   tl::unexpected<Error> wrong(std::string_view expected) {
@@ -51,11 +53,13 @@ class Scanner {
       } else if (c == '{' || c == '[') {
         if (open.size() > max_row_depth + 2)
           return wrong(cat("at most ", max_row_depth, " levels of brackets"));
-        open += c == '{' ? '}' : ']', step();
+        open += c == '{' ? '}' : ']';
+        step();
       } else if (c == '}' || c == ']') {
         if (open.empty() || open.back() != c)
           return wrong(open.empty() ? "a value" : std::string_view(&open.back(), 1));
-        open.pop_back(), step();
+        open.pop_back();
+        step();
       } else if (c == ',' || c == ':') {
         if (open.empty()) return wrong("a value");
         step();
@@ -86,14 +90,20 @@ class Scanner {
 Result<std::vector<RowSpan>> scan_list(Scanner& scan) {
   std::vector<RowSpan> rows;
   scan.step();
-  if (scan.peek() == ']') return scan.step(), rows;
+  if (scan.peek() == ']') {
+    scan.step();
+    return rows;
+  }
   for (;;) {
     scan.peek();
     RowSpan row{scan.at(), 0, scan.line()};
     RETURN_IF_ERROR(scan.skip_value());
     row.end = scan.at();
     rows.push_back(row);
-    if (scan.peek() == ']') return scan.step(), rows;
+    if (scan.peek() == ']') {
+      scan.step();
+      return rows;
+    }
     if (scan.peek() != ',') return scan.wrong("',' or ']' after a row");
     scan.step();
   }
@@ -127,7 +137,8 @@ Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text,
         if (found)
           return fail(Errc::unsupported, cat(path, ": two lists of rows, ", quote(name), " and ",
                                              quote(key), ": keep the one that is meant"));
-        found = std::move(*rows), name = key;
+        found = std::move(*rows);
+        name = key;
       }
     }
     if (scan.peek() != ',') break;
@@ -139,6 +150,27 @@ Result<std::vector<RowSpan>> scan_object(Scanner& scan, std::string_view text,
 }
 
 }  // namespace
+
+Result<WholeText> WholeText::open(const std::string& path) {
+  auto file = MappedFile::open(path);
+  RETURN_IF_ERROR(file);
+  WholeText out(std::move(*file));
+  if (!is_gzip(out.bytes())) return out;
+  auto inside = unpack(path, 64u << 20);
+  RETURN_IF_ERROR(inside);
+  out.unpacked_ = std::move(*inside);
+  return out;
+}
+
+std::string_view WholeText::bytes() const {
+  return {reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()};
+}
+
+std::string_view WholeText::text() const {
+  std::string_view text = is_gzip(bytes()) ? std::string_view(unpacked_) : bytes();
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  return text;
+}
 
 Result<std::optional<std::vector<RowSpan>>> find_rows(std::string_view text,
                                                       const std::string& path) {

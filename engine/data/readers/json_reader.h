@@ -1,14 +1,33 @@
 // JSON files that hold their rows in a list: an array, or an object with one list of objects (any
 // key). The list is never parsed as a whole: a scan finds where each row begins and ends, then rows
-// are parsed one by one, so a malformed row is one row's matter.
+// are parsed one by one, so a malformed row does not affect the others.
 #pragma once
 
+#include <string>
+#include <string_view>
+
+#include "engine/base/file.h"
 #include "engine/data/readers/row_reader.h"
-#include "engine/data/readers/whole_text.h"
 
 namespace troupe::engine::data {
 
-/// Where a row stands in the text.
+/// A whole text file: a map of it, or its content decompressed.
+class WholeText {
+ public:
+  /// Errc::not_found, io, corrupt; Errc::unsupported: compressed, and more than 64 MiB inside.
+  static Result<WholeText> open(const std::string& path);
+  /// Without a byte order mark.
+  std::string_view text() const;
+  /// The bytes of the file, possibly compressed.
+  std::string_view bytes() const;
+
+ private:
+  explicit WholeText(MappedFile file) : file_(std::move(file)) {}
+  MappedFile file_;
+  std::string unpacked_;
+};
+
+/// Position of a row in the text.
 struct RowSpan {
   std::size_t begin = 0, end = 0;
   std::int64_t line = 0;  ///< 1-based

@@ -43,7 +43,8 @@ Result<std::optional<Lines::Line>> Lines::next() {
 Result<Lines::Line> Lines::long_line(std::size_t searched) {
   std::size_t bytes = 0;
   for (;;) {
-    stream_.skip(searched), bytes += searched;
+    stream_.skip(searched);
+    bytes += searched;
     const auto text = stream_.peek(first_look);
     RETURN_IF_ERROR(text);
     const auto end = text->find('\n');
@@ -58,7 +59,8 @@ Result<Lines::Line> Lines::long_line(std::size_t searched) {
 }
 
 Result<> Lines::rewind() {
-  pending_ = 0, number_ = 0;
+  pending_ = 0;
+  number_ = 0;
   return stream_.rewind();
 }
 

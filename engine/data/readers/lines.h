@@ -1,4 +1,4 @@
-// Lines of a text of any length, one after the other.
+// Lines: iterates over the lines of a text of any length.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@ namespace troupe::engine::data {
 class Lines {
  public:
   struct Line {
-    std::string_view text;  ///< without its end; of a line beyond max_row_bytes only the beginning
+    std::string_view text;  ///< without the line end; empty for a line beyond max_row_bytes
     std::size_t bytes = 0;  ///< of the whole line
     bool ended = true;      ///< false: the file ends before the line does
   };
   explicit Lines(TextStream stream) : stream_(std::move(stream)) {}
   /// The next line; nullopt at the end. It lives until the next call. Errors of TextStream::peek.
   Result<std::optional<Line>> next();
-  /// Of the line that next() answered last, from 1.
+  /// Number of the line that next() returned last, counted from 1.
   std::int64_t number() const { return number_; }
   Result<> rewind();
 

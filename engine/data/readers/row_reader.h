@@ -1,4 +1,4 @@
-// RowReader: the port through which every data file is read, one JSON value a row. Formats: jsonl,
+// RowReader: the interface of all data files, one JSON value per row. Formats: jsonl,
 // json, csv, tsv and txt, each also compressed by gzip; parquet and arrow.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace troupe::engine::data {
 
-/// One row, and where it stands, for messages and exact resumption.
+/// One row and its position, for messages and exact resumption.
 struct Row {
   Json value;
   std::string file;
-  std::int64_t line = 0;  ///< 1-based line of the file; where `numbered` the 1-based row
+  std::int64_t line = 0;  ///< 1-based line of the file; if `numbered`, the 1-based row
   std::int64_t index =
       0;  ///< 0-based row of the file, malformed rows counted too: what seek() takes
   bool numbered = false;  ///< the file has rows, not lines (parquet, arrow)
@@ -31,18 +31,18 @@ class RowReader {
  public:
   virtual ~RowReader() = default;
   /// The next row, or nullopt at the end. A malformed row is Errc::bad_input, naming file and line,
-  /// and the call after it goes on with the row after it. Any other error (Errc::corrupt, io) is
-  /// final: the file cannot be read further.
+  /// and the next call continues with the next row. Any other error (Errc::corrupt, io) is
+  /// final.
   virtual Result<std::optional<Row>> next() = 0;
-  /// The next call of next() answers row `index` (or the end, when the file has no more rows).
+  /// The next call of next() returns row `index`, or the end if there are fewer rows.
   virtual Result<> seek(std::int64_t index) = 0;
 };
 
-/// Bounds of one row, from any format.
+/// Limits of one row, for all formats.
 constexpr std::size_t max_row_bytes = 8u << 20;
 constexpr std::size_t max_row_depth = 32;
 
-/// What is one row of a plain text file (the words of Hugging Face's datasets, and one of ours).
+/// The unit of one row of a plain text file (as in Hugging Face's datasets, and `separator`).
 enum class SampleBy {
   line,       ///< each line that is not blank
   paragraph,  ///< lines up to a blank one
@@ -52,7 +52,7 @@ enum class SampleBy {
 /// Errc::usage: none of line, paragraph, document, separator.
 Result<SampleBy> sample_by_from(std::string_view name);
 
-/// What files do not say of themselves.
+/// Settings that the files do not contain.
 struct ReadOptions {
   SampleBy sample_by = SampleBy::line;
   std::string separator = "<|endoftext|>";

@@ -1,5 +1,5 @@
-// TextStream: the text of a file from its beginning to its end through a window, so that no file
-// has to fit into memory. Files compressed by gzip are unpacked on the way.
+// TextStream: reads the text of a file through a window, so that the file need not fit into memory.
+// gzip files are decompressed.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace troupe::engine::data {
 
-/// Where a TextStream's bytes come from.
+/// Source of the bytes of a TextStream.
 class ByteFeed {
  public:
   virtual ~ByteFeed() = default;
   /// The next bytes, at most `size` of them; 0 at the end. Errc::io, corrupt.
   virtual Result<std::size_t> read(char* to, std::size_t size) = 0;
-  /// Back to the first byte.
+  /// Returns to the first byte.
   virtual Result<> rewind() = 0;
 };
 
-/// What a compressed file may become: more is refused as a trap. Plain text shrinks to a tenth,
-/// rows of one number to a hundredth.
+/// Limits on decompressed data, against decompression bombs. Plain text compresses to a tenth, rows
+/// of one number to a hundredth.
 constexpr std::size_t expansion_free = 64u << 20;  ///< bytes that are always allowed
 constexpr std::size_t expansion_limit =
     300;  ///< bytes of text for one byte of the file, beyond those
@@ -37,9 +37,9 @@ class TextStream {
   /// The text from here on: at least `bytes` of it, fewer only at the end. It lives until the next
   /// call. Errc::io; Errc::corrupt: damaged compression, or one that expands beyond the limits.
   Result<std::string_view> peek(std::size_t bytes);
-  /// Goes on by `bytes`, no more than peek() showed.
+  /// Advances by `bytes`, at most the number that peek() returned.
   void skip(std::size_t bytes) { at_ += bytes; }
-  /// Back to the beginning, behind a byte order mark.
+  /// Returns to the beginning, after a byte order mark.
   Result<> rewind();
 
  private:

@@ -23,7 +23,7 @@ Pool::Pool(int threads, bool pinned) : next_(static_cast<std::size_t>(std::max(t
   const bool pin = pinned && pins(threads);
   for (int worker = 1; worker < threads; ++worker) {
     workers_.emplace_back([this, worker, pin] {
-      if (pin) stay_on_processor(worker);
+      if (pin) pin_to_processor(worker);
       work(worker);
     });
   }

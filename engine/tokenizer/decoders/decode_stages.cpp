@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_level.h"
+#include "engine/tokenizer/byte_alphabet.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -13,7 +13,10 @@ std::string replace_text(std::string_view text, std::string_view what, std::stri
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const bool found = !what.empty() && text.substr(at).starts_with(what);
-    found ? void(out.append(with)) : out.push_back(text[at]);
+    if (found)
+      out.append(with);
+    else
+      out.push_back(text[at]);
     at += found ? what.size() : 1;
   }
   return out;
@@ -83,12 +86,17 @@ void FuseStage::finish() {
 }
 
 void StripStage::push(std::string_view text, bool begins, bool ends) {
-  if (begins) left_ = start_, held_ = 0;
+  if (begins) {
+    left_ = start_;
+    held_ = 0;
+  }
   while (left_ > 0 && !text.empty()) {
     if (!text.starts_with(content_))
       left_ = 0;
-    else
-      text.remove_prefix(content_.size()), --left_;
+    else {
+      text.remove_prefix(content_.size());
+      --left_;
+    }
   }
   std::string out;
   for (; held_ > 0 && !text.empty(); --held_)

@@ -1,4 +1,4 @@
-// The stages that decoder.cpp builds chains of.
+// The stages of decoder chains (decoder.cpp).
 #pragma once
 
 #include <string>
@@ -32,8 +32,8 @@ class ReplaceStage : public WholeTokenStage {
   const Replacement& replacement_;
 };
 
-/// <0xE4> and its like become bytes; a run of them that is not UTF-8 becomes one U+FFFD a byte, so
-/// a run is held back until it ends.
+/// Converts <0xE4> and the like to bytes. A run of bytes that is not UTF-8 becomes one U+FFFD per
+/// byte, so a run is buffered until it ends.
 class ByteFallbackStage : public WholeTokenStage {
  public:
   void finish() override;
@@ -44,7 +44,7 @@ class ByteFallbackStage : public WholeTokenStage {
   std::string bytes_;
 };
 
-/// All tokens become one.
+/// Joins all tokens into one.
 class FuseStage : public DecodeStage {
  public:
   void push(std::string_view text, bool begins, bool ends) override;
@@ -54,8 +54,8 @@ class FuseStage : public DecodeStage {
   bool begun_ = false;
 };
 
-/// Cuts up to `start` characters `content` from the start of each token and up to `stop` from its
-/// end.
+/// Removes up to `start` characters `content` from the start of each token and up to `stop` from
+/// its end.
 class StripStage : public DecodeStage {
  public:
   StripStage(std::string content, std::size_t start, std::size_t stop)
@@ -65,11 +65,11 @@ class StripStage : public DecodeStage {
  private:
   std::string content_;
   std::size_t start_, stop_;
-  std::size_t left_ = 0;  // characters still to be cut at the start
-  std::size_t held_ = 0;  // characters held back because the token may end after them
+  std::size_t left_ = 0;  // characters still to remove at the start
+  std::size_t held_ = 0;  // characters buffered because the token may end after them
 };
 
-/// SentencePiece's space sign becomes a space; the first token loses its own when `drop_first`.
+/// Converts SentencePiece's space sign to a space; removes that of the first token if `drop_first`.
 class MetaspaceStage : public WholeTokenStage {
  public:
   MetaspaceStage(std::string sign, bool drop_first) : sign_(std::move(sign)), drop_(drop_first) {}
@@ -80,7 +80,8 @@ class MetaspaceStage : public WholeTokenStage {
   bool drop_;
 };
 
-/// The characters of byte-level tokens become bytes, and the bytes text (ill-formed parts: U+FFFD).
+/// Converts the characters of byte-level tokens to bytes, and the bytes to text (ill-formed parts:
+/// U+FFFD).
 class ByteLevelStage : public WholeTokenStage {
  public:
   void finish() override;
@@ -91,7 +92,7 @@ class ByteLevelStage : public WholeTokenStage {
   bool begun_ = false;
 };
 
-/// The suffix that ends words becomes a space, except at the very end.
+/// Converts the suffix of words to a space, except at the very end.
 class WordEndStage : public WholeTokenStage {
  public:
   explicit WordEndStage(std::string suffix) : suffix_(std::move(suffix)) {}
@@ -104,8 +105,8 @@ class WordEndStage : public WholeTokenStage {
   bool any_ = false;
 };
 
-/// A space before each token that does not begin with the prefix of continued words, which goes;
-/// spaces before punctuation go, too.
+/// Adds a space before each token without the continuation prefix and removes the prefix; with
+/// `cleanup` also removes spaces before punctuation.
 class WordPieceStage : public WholeTokenStage {
  public:
   WordPieceStage(std::string prefix, bool cleanup)
@@ -118,7 +119,8 @@ class WordPieceStage : public WholeTokenStage {
   bool any_ = false;
 };
 
-/// Equal neighbours become one, padding goes, the word delimiter becomes a space (with `cleanup`).
+/// Merges equal adjacent tokens, removes padding, and converts the word delimiter to a space (with
+/// `cleanup`).
 class CtcStage : public WholeTokenStage {
  public:
   CtcStage(std::string pad, std::string delimiter, bool cleanup)
@@ -132,7 +134,7 @@ class CtcStage : public WholeTokenStage {
   bool any_ = false;
 };
 
-/// A space between tokens.
+/// Adds a space between tokens.
 class SpacedStage : public WholeTokenStage {
  private:
   void token(std::string_view text) override;

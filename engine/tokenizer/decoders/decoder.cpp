@@ -50,7 +50,7 @@ class EndStage : public DecodeStage {
   std::string& out_;
 };
 
-using Made = Result<std::unique_ptr<Decoder>>;
+using MadeDecoders = Result<std::unique_ptr<Decoder>>;
 
 Result<std::string> one_character(const Json& decoder, std::string_view key,
                                   std::string_view where) {
@@ -61,7 +61,7 @@ Result<std::string> one_character(const Json& decoder, std::string_view key,
   return text;
 }
 
-Made make_strip(const Json& decoder, std::string_view where) {
+MadeDecoders make_strip(const Json& decoder, std::string_view where) {
   auto content = one_character(decoder, "content", where);
   RETURN_IF_ERROR(content);
   auto start = get_integer(decoder, "start", where);
@@ -74,7 +74,7 @@ Made make_strip(const Json& decoder, std::string_view where) {
                             static_cast<std::size_t>(*stop));
 }
 
-Made make_metaspace(const Json& decoder, std::string_view where) {
+MadeDecoders make_metaspace(const Json& decoder, std::string_view where) {
   auto sign = one_character(decoder, "replacement", where);
   RETURN_IF_ERROR(sign);
   const Json* scheme = decoder.find("prepend_scheme");
@@ -84,7 +84,7 @@ Made make_metaspace(const Json& decoder, std::string_view where) {
   return simple<MetaspaceStage>(*sign, drop_first);
 }
 
-Made make_word_piece(const Json& decoder, std::string_view where) {
+MadeDecoders make_word_piece(const Json& decoder, std::string_view where) {
   auto prefix = get_string(decoder, "prefix", where);
   RETURN_IF_ERROR(prefix);
   auto cleanup = get_bool(decoder, "cleanup", where);
@@ -92,7 +92,7 @@ Made make_word_piece(const Json& decoder, std::string_view where) {
   return simple<WordPieceStage>(*prefix, *cleanup);
 }
 
-Made make_ctc(const Json& decoder, std::string_view where) {
+MadeDecoders make_ctc(const Json& decoder, std::string_view where) {
   auto pad = get_string(decoder, "pad_token", where);
   RETURN_IF_ERROR(pad);
   auto delimiter = get_string(decoder, "word_delimiter_token", where);
@@ -102,7 +102,7 @@ Made make_ctc(const Json& decoder, std::string_view where) {
   return simple<CtcStage>(*pad, *delimiter, *cleanup);
 }
 
-Made make_one(const std::string& type, const Json& decoder, std::string_view where) {
+MadeDecoders make_one(const std::string& type, const Json& decoder, std::string_view where) {
   if (type == "ByteLevel") return simple<ByteLevelStage>();
   if (type == "ByteFallback") return simple<ByteFallbackStage>();
   if (type == "Fuse") return simple<FuseStage>();

@@ -1,6 +1,5 @@
-// Decoders of tokenizer.json (Hugging Face tokenizers, decoders/) as a chain of stages that tokens
-// flow through one by one: decoding a whole sequence and decoding a stream are the same code, so
-// they cannot differ.
+// Decoders of tokenizer.json (Hugging Face tokenizers, decoders/) as a chain of stages that process
+// tokens one by one: decoding a sequence and decoding a stream use the same code.
 #pragma once
 
 #include <memory>
@@ -16,19 +15,19 @@ class Json;
 
 namespace troupe::engine::tokenizer {
 
-/// One running stage. A token comes as one or more fragments; a stage hands on only what later
-/// tokens cannot change.
+/// One stage of a running decode. A token arrives as one or more fragments; a stage passes on only
+/// text that later tokens cannot change.
 class DecodeStage {
  public:
   virtual ~DecodeStage() = default;
   /// A fragment of a token; `begins` and `ends` say whether it is the token's first and its last.
   virtual void push(std::string_view text, bool begins, bool ends) = 0;
-  /// No token follows: hands on what was held back.
+  /// Called after the last token: passes on the remaining text.
   virtual void finish() { next->finish(); }
   DecodeStage* next = nullptr;
 };
 
-/// A decoder's settings; makes the stage that runs it. Outlives its stages.
+/// The settings of a decoder; creates the stage that runs it. Outlives its stages.
 class Decoder {
  public:
   virtual ~Decoder() = default;
@@ -37,10 +36,10 @@ class Decoder {
 using DecoderChain = std::vector<std::unique_ptr<Decoder>>;
 
 /// The chain of a "decoder" object (null: tokens with spaces between). Errc::unsupported, by name,
-/// for types that troupe does not have.
+/// for other types.
 Result<DecoderChain> make_decoders(const Json* decoder, std::string_view where);
 
-/// One decoding under way.
+/// One running decode.
 class DecodeRun {
  public:
   explicit DecodeRun(const DecoderChain& chain);
@@ -48,7 +47,7 @@ class DecodeRun {
   DecodeRun& operator=(DecodeRun&&) noexcept = default;
   void push(std::string_view token) { stages_.front()->push(token, true, true); }
   void finish() { stages_.front()->finish(); }
-  /// The text so far that has not been taken; valid UTF-8.
+  /// Removes and returns the text decoded so far; valid UTF-8.
   std::string take();
 
  private:

@@ -14,8 +14,10 @@ class ConfigTokens {
  public:
   ConfigTokens(std::vector<AddedToken>& tokens, const Vocabulary& vocabulary)
       : tokens_(tokens), vocabulary_(vocabulary) {
-    for (std::size_t i = 0; i < tokens_.size(); ++i)
-      by_text_.emplace(tokens_[i].content, i), ids_.insert(tokens_[i].id);
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      by_text_.emplace(tokens_[i].content, i);
+      ids_.insert(tokens_[i].id);
+    }
   }
 
   Result<> add(AddedToken token, std::string_view where) {
@@ -77,9 +79,9 @@ class ConfigTokens {
 };
 
 Result<TokenId> read_id(std::int64_t id, std::string_view where) {
-  if (id < 0 || id >= most_tokens)
+  if (id < 0 || id >= max_tokens)
     return fail(Errc::bad_input, cat(where, ": the id of an added token must be from 0 to ",
-                                     most_tokens - 1, ", found ", id));
+                                     max_tokens - 1, ", found ", id));
   return static_cast<TokenId>(id);
 }
 

@@ -9,10 +9,10 @@
 
 namespace troupe::engine::tokenizer {
 
-/// Appends to `tokens`: those of `config`'s "added_tokens_decoder" and of the folder's
-/// added_tokens.json that are not there yet, under their ids; then the tokens with a role
-/// (bos_token, ...) that the vocabulary has. What has a role is special. `defaults` names the roles
-/// that neither `config` nor `map` names. Errc::bad_input for ids that are taken.
+/// Appends the missing tokens of `config`'s "added_tokens_decoder" and of the folder's
+/// added_tokens.json under their ids, then the tokens with a role (bos_token, ...) that are in the
+/// vocabulary. Tokens with a role are special. `defaults` gives roles that neither `config` nor
+/// `map` defines. Errc::bad_input for ids that are taken.
 Result<> add_config_tokens(std::vector<AddedToken>& tokens, const Vocabulary& vocabulary,
                            const std::string& folder, const Json& config, const Json& map,
                            const Json& defaults);

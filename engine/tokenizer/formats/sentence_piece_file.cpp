@@ -129,8 +129,8 @@ class FileReader {
       if (field.number == 3) type = field.value;
     });
     const auto id = out_.pieces.size();
-    if (static_cast<std::int64_t>(id) >= most_tokens)
-      return refuse(cat("has more than ", most_tokens, " pieces"));
+    if (static_cast<std::int64_t>(id) >= max_tokens)
+      return refuse(cat("has more than ", max_tokens, " pieces"));
     if (type < 1 || type > 6) return refuse(cat("gives piece ", id, " the unknown type ", type));
     if (piece.text.empty() || !valid_utf8(piece.text) || piece.text.find('\0') != std::string::npos)
       return refuse(cat("has a piece that is empty or not UTF-8, of id ", id));

@@ -1,5 +1,5 @@
-// What troupe needs to know of a SentencePiece model file (sentencepiece_model.proto), read before
-// the library sees it: the library trusts its files, so what could lead it astray is refused here.
+// Reads and validates a SentencePiece model file (sentencepiece_model.proto) before the library
+// does: the library trusts its files.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct SentencePieceFile {
   int model_type = 1;      ///< unigram, bpe, word, char
 };
 
-/// Errc::bad_input for what is no such file, has pieces that are empty, equal or not UTF-8, scores
-/// that are no numbers, or a character map that points outside itself; Errc::unsupported for a
+/// Errc::bad_input if it is no such file, has pieces that are empty, equal or not UTF-8, scores
+/// that are NaN, or a character map that points outside itself; Errc::unsupported for a
 /// denormalizer.
 Result<SentencePieceFile> read_sentence_piece_file(std::string_view bytes, std::string_view where);
 

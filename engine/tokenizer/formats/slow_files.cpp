@@ -10,7 +10,7 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-constexpr std::size_t largest_file = std::size_t{256} << 20;
+constexpr std::size_t max_file_bytes = std::size_t{256} << 20;
 constexpr const char* qwen2_pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
@@ -40,7 +40,7 @@ std::string class_of_model(const std::string& folder) {
 }
 
 Result<std::vector<std::string>> read_lines(const std::string& path) {
-  auto text = read_file(path, largest_file);
+  auto text = read_file(path, max_file_bytes);
   RETURN_IF_ERROR(text);
   if (std::size_t bad = 0; !valid_utf8(*text, &bad))
     return fail(Errc::bad_input, cat(path, ": not UTF-8 at byte ", bad));
@@ -113,29 +113,36 @@ Result<SlowFiles> read_bpe(const std::string& folder, const std::string& name, c
   return out;
 }
 
+Json bert_special_tokens() {
+  return Json(Json::Object{{"unk_token", "[UNK]"},
+                           {"sep_token", "[SEP]"},
+                           {"pad_token", "[PAD]"},
+                           {"cls_token", "[CLS]"},
+                           {"mask_token", "[MASK]"}});
+}
+
+Json bert_normalizer(const Json& config) {
+  const Json* accents = config.find("strip_accents");
+  return typed("BertNormalizer")
+      .set("clean_text", true)
+      .set("handle_chinese_chars", flag_of(config, "tokenize_chinese_chars", true))
+      .set("strip_accents", accents ? *accents : Json())
+      .set("lowercase", flag_of(config, "do_lower_case", true));
+}
+
 Result<SlowFiles> read_word_piece(const std::string& folder, const Json& config) {
   const std::string path = folder + "/vocab.txt";
   auto lines = read_lines(path);
   RETURN_IF_ERROR(lines);
-  if (static_cast<std::int64_t>(lines->size()) > most_tokens)
+  if (static_cast<std::int64_t>(lines->size()) > max_tokens)
     return fail(Errc::bad_input,
-                cat(path, ": ", lines->size(), " pieces; at most ", most_tokens, " are read"));
+                cat(path, ": ", lines->size(), " pieces; at most ", max_tokens, " are read"));
   Json::Object vocab;
   for (std::size_t i = 0; i < lines->size(); ++i)
     vocab.emplace_back(std::move((*lines)[i]), static_cast<std::int64_t>(i));
   SlowFiles out;
-  out.names.set("unk_token", "[UNK]")
-      .set("sep_token", "[SEP]")
-      .set("pad_token", "[PAD]")
-      .set("cls_token", "[CLS]")
-      .set("mask_token", "[MASK]");
-  const Json* accents = config.find("strip_accents");
-  out.tokenizer.set("normalizer", typed("BertNormalizer")
-                                      .set("clean_text", true)
-                                      .set("handle_chinese_chars",
-                                           flag_of(config, "tokenize_chinese_chars", true))
-                                      .set("strip_accents", accents ? *accents : Json())
-                                      .set("lowercase", flag_of(config, "do_lower_case", true)));
+  out.names = bert_special_tokens();
+  out.tokenizer.set("normalizer", bert_normalizer(config));
   out.tokenizer.set("pre_tokenizer", typed("BertPreTokenizer"));
   out.tokenizer.set("decoder", typed("WordPiece").set("prefix", "##").set("cleanup", true));
   const auto token = [&](const char* role) {

@@ -1,5 +1,5 @@
 // Folders of transformers' slow tokenizers: vocab.json with merges.txt, or vocab.txt, and a class
-// in tokenizer_config.json that says what they mean. They are put together to a tokenizer.json.
+// in tokenizer_config.json. They are converted to a tokenizer.json.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct SlowFiles {
 bool has_slow_files(const std::string& folder);
 
 /// `config` is the folder's tokenizer_config.json, or null; without a class there the model's type
-/// in config.json counts. Errc::unsupported, by name, for a class that troupe does not know.
+/// in config.json counts. Errc::unsupported, by name, for an unknown class.
 Result<SlowFiles> read_slow_files(const std::string& folder, const Json& config);
 
 /// The class of tokenizer_config.json, without "Fast"; empty when there is none.

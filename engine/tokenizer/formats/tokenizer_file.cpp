@@ -1,6 +1,5 @@
-// The files of a tokenizer, read into a Tokenizer: tokenizer.json (Hugging Face tokenizers,
-// tokenizer/serialization.rs), a SentencePiece tokenizer.model, or the files of slow tokenizers;
-// beside them what tokenizer_config.json and special_tokens_map.json say.
+#include "engine/tokenizer/formats/tokenizer_file.h"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -10,7 +9,7 @@
 #include "engine/tokenizer/formats/config_tokens.h"
 #include "engine/tokenizer/formats/slow_files.h"
 #include "engine/tokenizer/models/sentence_piece.h"
-#include "engine/tokenizer/tokenizer_parts.h"
+#include "engine/tokenizer/pipeline.h"
 
 namespace troupe::engine::tokenizer {
 
@@ -18,9 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t largest_model = std::size_t{64} << 20;
+constexpr std::size_t max_model_bytes = std::size_t{64} << 20;
 
-bool present(const fs::path& path) {
+bool path_exists(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -34,14 +33,15 @@ Result<> store(Result<T> made, T& into) {
 
 }  // namespace
 
+// Reads the files of one tokenizer into a Pipeline.
 class TokenizerFile {
  public:
   TokenizerFile(std::string folder, std::string path)
       : folder_(std::move(folder)),
         path_(std::move(path)),
-        parts_(std::make_shared<Tokenizer::Parts>()) {}
+        pipeline_(std::make_shared<Pipeline>()) {}
 
-  Result<Tokenizer> read() {
+  Result<std::shared_ptr<const Pipeline>> read() {
     Result<> done = read_config();
     if (done)
       done = path_.ends_with(".model") ? read_sentence_piece()
@@ -50,23 +50,24 @@ class TokenizerFile {
     if (done) done = add_tokens();
     if (done) done = read_flags();
     RETURN_IF_ERROR(done);
-    Tokenizer tokenizer(parts_);
-    if (const auto largest = parts_->post_processor.largest();
-        largest >= 0 && static_cast<std::size_t>(largest) >= tokenizer.vocab_size())
+    const auto largest = pipeline_->post_processor.largest();
+    if (largest >= 0 && static_cast<std::size_t>(largest) >= pipeline_->vocab_size())
       return fail(Errc::bad_input,
-                  cat(place("post_processor"), ": it adds the token ", largest,
-                      ", and the vocabulary has ", tokenizer.vocab_size(), " ids from 0 on"));
-    return tokenizer;
+                  cat(member_path("post_processor"), ": it adds the token ", largest,
+                      ", and the vocabulary has ", pipeline_->vocab_size(), " ids from 0 on"));
+    return pipeline_;
   }
 
  private:
-  std::string place(std::string_view member) const { return cat(path_, ": \"", member, "\""); }
+  std::string member_path(std::string_view member) const {
+    return cat(path_, ": \"", member, "\"");
+  }
 
   Result<> read_config() {
     for (const auto& [name, into] : {std::pair("tokenizer_config.json", &config_),
                                      std::pair("special_tokens_map.json", &map_)}) {
       const fs::path path = fs::path(folder_) / name;
-      if (!present(path)) continue;
+      if (!path_exists(path)) continue;
       RETURN_IF_ERROR(store(read_json(path.string()), *into));
     }
     return {};
@@ -91,28 +92,30 @@ class TokenizerFile {
   }
 
   Result<> read_sentence_piece() {
-    auto bytes = read_file(path_, largest_model);
+    auto bytes = read_file(path_, max_model_bytes);
     RETURN_IF_ERROR(bytes);
     const std::string name = tokenizer_class_of(config_);
     if (!name.empty() && !adds_bos(name) && name != "PreTrainedTokenizer" &&
         name != "TokenizersBackend")
       return fail(Errc::unsupported,
-                  cat(path_, ": what the class ", quote(name),
-                      " of tokenizer_config.json makes of a SentencePiece model "
-                      "is not known to troupe; save a tokenizer.json with transformers"));
+                  cat(path_, ": the class ", quote(name),
+                      " of tokenizer_config.json is not supported for a SentencePiece model; save "
+                      "a tokenizer.json with transformers"));
     auto model = SentencePiece::read(*bytes, flag_of(config_, "legacy", true), path_);
     RETURN_IF_ERROR(model);
     const auto roles = (*model)->roles();
     const auto name_role = [&](const char* key, TokenId id) {
       if (id >= 0) roles_.set(key, std::string((*model)->vocabulary().piece(id)));
     };
-    name_role("unk_token", roles.unk), name_role("bos_token", roles.bos),
-        name_role("eos_token", roles.eos), name_role("pad_token", roles.pad);
+    name_role("unk_token", roles.unk);
+    name_role("bos_token", roles.bos);
+    name_role("eos_token", roles.eos);
+    name_role("pad_token", roles.pad);
     for (std::size_t id = 0; id < (*model)->file().pieces.size(); ++id)
       if ((*model)->file().pieces[id].type == SentencePieceFile::Type::control)
         mark_special(static_cast<TokenId>(id));
-    parts_->decoders = (*model)->decoders();
-    parts_->model = std::move(*model);
+    pipeline_->decoders = (*model)->decoders();
+    pipeline_->model = std::move(*model);
     return {};
   }
 
@@ -129,62 +132,65 @@ class TokenizerFile {
     if (!model) return fail(Errc::bad_input, cat(path_, ": the key \"model\" is missing"));
     const Json* pre_tokenizer = file.find("pre_tokenizer");
     const bool raw_bytes = ends_with_byte_level(pre_tokenizer) && can_take_bytes(*model);
-    Result<> done = store(make_model(*model, raw_bytes, place("model")), parts_->model);
+    Result<> done = store(make_model(*model, raw_bytes, member_path("model")), pipeline_->model);
+    if (done)
+      done = store(make_normalizer(file.find("normalizer"), member_path("normalizer")),
+                   pipeline_->normalizer);
+    if (done)
+      done = store(make_pre_tokenizer(pre_tokenizer, raw_bytes, member_path("pre_tokenizer")),
+                   pipeline_->pre_tokenizer);
+    if (done)
+      done = store(
+          PostProcessor::from_json(file.find("post_processor"), member_path("post_processor")),
+          pipeline_->post_processor);
     if (done)
       done =
-          store(make_normalizer(file.find("normalizer"), place("normalizer")), parts_->normalizer);
-    if (done)
-      done = store(make_pre_tokenizer(pre_tokenizer, raw_bytes, place("pre_tokenizer")),
-                   parts_->pre_tokenizer);
-    if (done)
-      done = store(PostProcessor::from_json(file.find("post_processor"), place("post_processor")),
-                   parts_->post_processor);
-    if (done) done = store(make_decoders(file.find("decoder"), place("decoder")), parts_->decoders);
+          store(make_decoders(file.find("decoder"), member_path("decoder")), pipeline_->decoders);
     return done;
   }
 
   Result<> add_tokens() {
-    const std::string where = place("added_tokens");
-    auto tokens =
-        read_added_tokens(added_.is_null() ? nullptr : &added_, parts_->model->vocabulary(), where);
+    const std::string where = member_path("added_tokens");
+    auto tokens = read_added_tokens(added_.is_null() ? nullptr : &added_,
+                                    pipeline_->model->vocabulary(), where);
     RETURN_IF_ERROR(tokens);
     RETURN_IF_ERROR(
-        add_config_tokens(*tokens, parts_->model->vocabulary(), folder_, config_, map_, names_));
+        add_config_tokens(*tokens, pipeline_->model->vocabulary(), folder_, config_, map_, names_));
     std::vector<TokenMatcher::Entry> raw, normalized;
     std::size_t bytes = 0;
     for (const AddedToken& token : *tokens) {
-      if (parts_->model->vocabulary().find(token.content) < 0 &&
-          !parts_->added.add(token.content, token.id))
+      if (pipeline_->model->vocabulary().find(token.content) < 0 &&
+          !pipeline_->added.add(token.content, token.id))
         return fail(Errc::bad_input, cat(where, ": ", quote(token.content), " stands twice"));
       if (token.special) mark_special(token.id);
-      if (token.special) parts_->special_texts.insert(token.content);
+      if (token.special) pipeline_->special_texts.insert(token.content);
       std::string text = token.content;
-      if (token.normalized && parts_->normalizer) parts_->normalizer->apply(text);
-      if (bytes += text.size(); bytes > longest_added)
+      if (token.normalized && pipeline_->normalizer) pipeline_->normalizer->apply(text);
+      if (bytes += text.size(); bytes > max_added_bytes)
         return fail(Errc::bad_input, cat(where, ": the added tokens are longer than ",
-                                         longest_added, " bytes together"));
-      if (text != token.content) parts_->shown.emplace(token.id, text);
+                                         max_added_bytes, " bytes together"));
+      if (text != token.content) pipeline_->display_texts.emplace(token.id, text);
       (token.normalized ? normalized : raw).push_back({std::move(text), token});
     }
-    parts_->raw_matcher = TokenMatcher(std::move(raw));
-    parts_->normalized_matcher = TokenMatcher(std::move(normalized));
+    pipeline_->raw_matcher = TokenMatcher(std::move(raw));
+    pipeline_->normalized_matcher = TokenMatcher(std::move(normalized));
     return {};
   }
 
   void mark_special(TokenId id) {
     const auto index = static_cast<std::size_t>(id);
-    if (parts_->special.size() <= index) parts_->special.resize(index + 1);
-    parts_->special[index] = true;
+    if (pipeline_->special.size() <= index) pipeline_->special.resize(index + 1);
+    pipeline_->special[index] = true;
   }
 
-  // Of those who name a token the first has it. add_bos_token and add_eos_token, where they are
-  // given, decide instead of the post-processor, as in transformers.
+  // The first file that names a token wins. add_bos_token and add_eos_token, if given, replace the
+  // post-processor, as in transformers.
   Result<> read_flags() {
     for (const Json* from : {&config_, &map_, &names_, &roles_}) {
-      read_name(*from, "bos_token", parts_->bos);
-      read_name(*from, "eos_token", parts_->eos);
-      read_name(*from, "pad_token", parts_->pad);
-      read_name(*from, "unk_token", parts_->unk);
+      read_name(*from, "bos_token", pipeline_->bos);
+      read_name(*from, "eos_token", pipeline_->eos);
+      read_name(*from, "pad_token", pipeline_->pad);
+      read_name(*from, "unk_token", pipeline_->unk);
     }
     const auto given = [&](const char* key) {
       const Json* value = config_.find(key);
@@ -193,14 +199,14 @@ class TokenizerFile {
     const bool by_class = path_.ends_with(".model") && adds_bos(tokenizer_class_of(config_));
     if (!by_class && !given("add_bos_token") && !given("add_eos_token")) return {};
     std::vector<TokenId> before, after;
-    Result<> done = around("add_bos_token", by_class, parts_->bos, before);
-    if (done) done = around("add_eos_token", false, parts_->eos, after);
-    if (done) parts_->post_processor = PostProcessor(std::move(before), std::move(after));
+    Result<> done = append_if_set("add_bos_token", by_class, pipeline_->bos, before);
+    if (done) done = append_if_set("add_eos_token", false, pipeline_->eos, after);
+    if (done) pipeline_->post_processor = PostProcessor(std::move(before), std::move(after));
     return done;
   }
 
-  Result<> around(const char* key, bool otherwise, const std::optional<NamedToken>& token,
-                  std::vector<TokenId>& into) const {
+  Result<> append_if_set(const char* key, bool otherwise, const std::optional<NamedToken>& token,
+                         std::vector<TokenId>& into) const {
     if (!flag_of(config_, key, otherwise) || !token) return {};
     if (!token->id)
       return fail(Errc::bad_input,
@@ -214,31 +220,31 @@ class TokenizerFile {
     const Json* value = config.find(key);
     if (value && value->is_object()) value = value->find("content");
     if (into || !value || !value->is_string()) return;
-    TokenId id = parts_->added.find(value->string());
-    if (id < 0) id = parts_->model->vocabulary().find(value->string());
+    TokenId id = pipeline_->added.find(value->string());
+    if (id < 0) id = pipeline_->model->vocabulary().find(value->string());
     into = NamedToken{value->string(), id < 0 ? std::nullopt : std::optional(id)};
   }
 
-  static constexpr std::size_t longest_added = std::size_t{1} << 21;
+  static constexpr std::size_t max_added_bytes = std::size_t{1} << 21;
   std::string folder_, path_;  // path_ empty: slow files
   Json config_, map_;          // tokenizer_config.json, special_tokens_map.json
   Json names_,
       roles_;  // what a slow class names by itself; what a SentencePiece model calls its tokens
   Json added_;
-  std::shared_ptr<Tokenizer::Parts> parts_;
+  std::shared_ptr<Pipeline> pipeline_;
 };
 
-bool Tokenizer::is_in(const std::string& folder) {
-  return present(fs::path(folder) / "tokenizer.json") ||
-         present(fs::path(folder) / "tokenizer.model") || has_slow_files(folder);
+bool has_tokenizer_files(const std::string& folder) {
+  return path_exists(fs::path(folder) / "tokenizer.json") ||
+         path_exists(fs::path(folder) / "tokenizer.model") || has_slow_files(folder);
 }
 
-Result<Tokenizer> Tokenizer::load(const std::string& path) {
+Result<std::shared_ptr<const Pipeline>> read_tokenizer(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored))
     return TokenizerFile(fs::path(path).parent_path().string(), path).read();
   for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (present(fs::path(path) / name))
+    if (path_exists(fs::path(path) / name))
       return TokenizerFile(path, (fs::path(path) / name).string()).read();
   if (has_slow_files(path)) return TokenizerFile(path, "").read();
   return fail(Errc::not_found, cat(path,

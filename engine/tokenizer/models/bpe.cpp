@@ -6,7 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_level.h"
+#include "engine/tokenizer/byte_alphabet.h"
 #include "engine/tokenizer/models/bpe_merge.h"
 #include "engine/tokenizer/models/word_cache.h"
 
@@ -75,9 +75,9 @@ Result<> Bpe::read_merges(const Json& model, std::string_view where) {
     return fail(Errc::bad_input, cat(where, ": \"merges\" must be an array, found ",
                                      list ? list->type_name() : "nothing"));
   const auto& merges = list->array();
-  if (static_cast<std::int64_t>(merges.size()) > most_tokens)
+  if (static_cast<std::int64_t>(merges.size()) > max_tokens)
     return fail(Errc::bad_input,
-                cat(where, ": ", merges.size(), " merges; at most ", most_tokens, " are read"));
+                cat(where, ": ", merges.size(), " merges; at most ", max_tokens, " are read"));
   merges_ = MergeTable(merges.size());
   for (std::size_t rank = 0; rank < merges.size(); ++rank) {
     const Json& merge = merges[rank];
@@ -153,7 +153,7 @@ bool Bpe::spaces_start_words() const {
 // remembered, word by word.
 void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const {
   auto& scratch = static_cast<Scratch&>(workspace);
-  if (!cut_at_spaces_ || word.size() <= WordCache::longest_word)
+  if (!cut_at_spaces_ || word.size() <= WordCache::max_cached_word)
     return encode_word(word, scratch, out);
   for (std::size_t from = 0; from < word.size();) {
     std::size_t at = from;
@@ -165,11 +165,13 @@ void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<TokenI
 }
 
 void Bpe::encode_word(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
-  const bool brief = word.size() <= WordCache::longest_word;
+  const bool brief = word.size() <= WordCache::max_cached_word;
   const std::uint64_t hash = brief ? WordCache::hash(word) : 0;
   if (brief) {
-    if (const auto known = scratch.cache.find(word, hash); !known.empty())
-      return void(out.insert(out.end(), known.begin(), known.end()));
+    if (const auto known = scratch.cache.find(word, hash); !known.empty()) {
+      out.insert(out.end(), known.begin(), known.end());
+      return;
+    }
   }
   encode_uncached(word, scratch);
   if (brief) scratch.cache.add(word, hash, scratch.symbols);

@@ -36,7 +36,8 @@ class HeapMerger {
       : merges_(merges), symbols_(scratch.symbols), heap_(scratch.heap) {}
 
   void run(std::vector<TokenId>& ids) {
-    symbols_.clear(), heap_.clear();
+    symbols_.clear();
+    heap_.clear();
     const auto count = static_cast<std::int32_t>(ids.size());
     for (std::int32_t i = 0; i < count; ++i)
       symbols_.push_back({ids[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : -1});
@@ -92,7 +93,8 @@ class RankMerger {
 
   void run(std::vector<TokenId>& ids) {
     auto& symbols = scratch_.symbols;
-    symbols.clear(), scratch_.entries.clear();
+    symbols.clear();
+    scratch_.entries.clear();
     scratch_.buckets.resize(merges_.ranks());
     scratch_.waiting.resize((merges_.ranks() + 63) / 64);
     const auto count = static_cast<std::int32_t>(ids.size());

@@ -34,9 +34,9 @@ struct MergeScratch {
   std::vector<MergeTable::Merge> pairs;
 };
 
-/// Merges `symbols` in place until no adjacent pair has a rank. Short words by scanning; long ones
-/// rank by rank, in time linear in their length but for sorting what several ranks put into one;
-/// with merges that are not in order (MergeTable) with a heap.
+/// Merges `symbols` in place until no adjacent pair has a rank. Short words are scanned; long ones
+/// are processed rank by rank, in time linear in their length except for sorting positions; merges
+/// that are not in order (MergeTable) use a heap.
 void merge_pairs(std::vector<TokenId>& symbols, const MergeTable& merges, MergeScratch& scratch);
 
 }  // namespace troupe::engine::tokenizer

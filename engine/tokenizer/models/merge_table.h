@@ -35,8 +35,8 @@ class MergeTable {
   /// One more than the largest rank.
   std::size_t ranks() const { return ranks_; }
 
-  /// Looks whether every piece is made before it is used: by merges of lower rank only. Every
-  /// trained table is so.
+  /// Determines whether every piece is produced by merges of lower rank than those that use it, as
+  /// in every trained table.
   void find_order() {
     std::vector<std::uint32_t> made;  // by id: the last rank that makes it, plus one
     for (const Slot& slot : slots_) {

@@ -1,5 +1,5 @@
-// The seam between a tokenizer's text stages and its algorithm: a Model turns one word (a piece
-// that the pre-tokenizer left whole) into ids.
+// Model: the tokenization algorithm. It converts one word (a piece of text from the pre-tokenizer)
+// into ids.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace troupe::engine::tokenizer {
 class Workspace {
  public:
   virtual ~Workspace() = default;
-  bool at_start = true;  ///< what is encoded now begins where the user's text begins
+  bool at_start = true;  ///< the encoded text begins at the start of the user's text
 };
 
 class Model {
@@ -29,9 +29,9 @@ class Model {
 };
 
 /// From the "model" object of tokenizer.json; `where` starts each message. With `raw_bytes` the
-/// words will be bytes instead of the characters that stand for them (a byte-level pre-tokenizer
-/// that comes last need not write them out); only if the model can_take_bytes(). Errc::unsupported,
-/// by name, for algorithms that troupe does not have.
+/// words are bytes instead of the characters of the byte alphabet (a final byte-level pre-tokenizer
+/// need not map them); only if the model can_take_bytes(). Errc::unsupported,
+/// by name, for other algorithms.
 Result<std::unique_ptr<Model>> make_model(const Json& model, bool raw_bytes,
                                           std::string_view where);
 

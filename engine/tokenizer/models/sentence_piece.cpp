@@ -5,7 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_level.h"
+#include "engine/tokenizer/byte_alphabet.h"
 #include "engine/tokenizer/decoders/decode_stages.h"
 
 namespace troupe::engine::tokenizer {
@@ -28,7 +28,10 @@ class SentencePieceStage : public WholeTokenStage {
   void token(std::string_view text) override {
     const TokenId id = vocabulary_.find(text);
     const Type type = id < 0 ? Type::control : file_.pieces[static_cast<std::size_t>(id)].type;
-    if (id < 0) return flush(), write(text);  // an added token
+    if (id < 0) {
+      flush();
+      return write(text);
+    }  // an added token
     if (type == Type::byte) {
       bytes_.push_back(static_cast<char>(
           static_cast<unsigned char>(std::stoi(std::string(text.substr(3, 2)), nullptr, 16))));

@@ -12,8 +12,8 @@ namespace troupe::engine::tokenizer {
 
 class SentencePiece : public Model {
  public:
-  /// From the bytes of a tokenizer.model. `prefix_everywhere`: the space that the model puts before
-  /// a text also comes before what follows an added token (transformers' "legacy").
+  /// From the bytes of a tokenizer.model. `prefix_everywhere`: the space that the model adds before
+  /// a text is also added after an added token (transformers' "legacy").
   /// Errc::bad_input, unsupported.
   static Result<std::unique_ptr<SentencePiece>> read(const std::string& bytes,
                                                      bool prefix_everywhere,
@@ -24,7 +24,7 @@ class SentencePiece : public Model {
   std::unique_ptr<Workspace> make_workspace() const override {
     return std::make_unique<Workspace>();
   }
-  /// `word` is a whole stretch of text as it came.
+  /// `word` is a whole segment of the original text.
   void encode(std::string_view word, Workspace& workspace,
               std::vector<TokenId>& out) const override;
 

@@ -6,7 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_level.h"
+#include "engine/tokenizer/byte_alphabet.h"
 #include "engine/tokenizer/models/word_cache.h"
 
 namespace troupe::engine::tokenizer {
@@ -48,9 +48,9 @@ Result<> Unigram::read_pieces(const Json& model, std::string_view where) {
                 cat(where, ": \"vocab\" must be an array of pieces and scores, found ",
                     vocab ? vocab->type_name() : "nothing"));
   const auto& pieces = vocab->array();
-  if (static_cast<std::int64_t>(pieces.size()) > most_tokens)
+  if (static_cast<std::int64_t>(pieces.size()) > max_tokens)
     return fail(Errc::bad_input,
-                cat(where, ": ", pieces.size(), " pieces; at most ", most_tokens, " are read"));
+                cat(where, ": ", pieces.size(), " pieces; at most ", max_tokens, " are read"));
   double worst = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const Json& pair = pieces[i];
@@ -64,7 +64,7 @@ Result<> Unigram::read_pieces(const Json& model, std::string_view where) {
     vocabulary_.set(piece, id);
     if (!piece.empty() && !trie_.add(piece, id))
       return fail(Errc::bad_input, cat(where, ": the pieces up to ", i, " take more than ",
-                                       ByteTrie::most_nodes, " places"));
+                                       ByteTrie::max_nodes, " places"));
     scores_.push_back(pair.array()[1].number());
     worst = std::min(worst, scores_.back());
   }
@@ -130,13 +130,16 @@ void Unigram::write(std::string_view text, std::vector<TokenId>& out) const {
 
 void Unigram::encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const {
   auto& scratch = static_cast<Scratch&>(workspace);
-  const bool brief = word.size() <= WordCache::longest_word;
+  const bool brief = word.size() <= WordCache::max_cached_word;
   const std::uint64_t hash = brief ? WordCache::hash(word) : 0;
-  if (brief)
-    if (const auto known = scratch.cache.find(word, hash); !known.empty())
-      return void(out.insert(out.end(), known.begin(), known.end()));
+  if (brief) {
+    if (const auto known = scratch.cache.find(word, hash); !known.empty()) {
+      out.insert(out.end(), known.begin(), known.end());
+      return;
+    }
+  }
   find_best_path(word, scratch);
-  // The path is known from its end: links are turned round first.
+  // The path is known from its end: the links are reversed first.
   auto& nodes = scratch.nodes;
   std::size_t following = word.size();
   for (std::size_t end = word.size(); end > 0;) {

@@ -1,5 +1,4 @@
-// Words already encoded, with their ids, in flat arrays: most words of a text have been seen
-// before.
+// Cache of encoded words and their ids in flat arrays: most words of a text repeat.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ namespace troupe::engine::tokenizer {
 
 class WordCache {
  public:
-  /// Longer words are seldom seen twice.
-  static constexpr std::size_t longest_word = 48;
+  /// Longer words rarely repeat.
+  static constexpr std::size_t max_cached_word = 48;
 
   static std::uint64_t hash(std::string_view word) { return std::hash<std::string_view>{}(word); }
 
@@ -33,7 +32,7 @@ class WordCache {
 
   /// Remembers a word; forgets everything first when the table is half full.
   void add(std::string_view word, std::uint64_t hash, std::span<const TokenId> ids) {
-    if (ids.empty() || word.size() > longest_word) return;
+    if (ids.empty() || word.size() > max_cached_word) return;
     if (slots_.empty() || 2 * used_ > mask) clear();
     std::size_t at = hash & mask;
     while (slots_[at].count != 0) at = (at + 1) & mask;

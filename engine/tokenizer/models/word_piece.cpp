@@ -26,21 +26,21 @@ Result<std::unique_ptr<Model>> WordPiece::from_json(const Json& model, std::stri
       return fail(Errc::bad_input,
                   cat(where, ": \"max_input_chars_per_word\" must be an integer from 0, found ",
                       quote(longest->dump(), 40)));
-    out->longest_word_ = static_cast<std::size_t>(longest->integer());
+    out->max_word_characters_ = static_cast<std::size_t>(longest->integer());
   }
   for (std::size_t i = 0; i < out->vocabulary_.limit(); ++i) {
     const auto id = static_cast<TokenId>(i);
     if (!out->vocabulary_.has(id) || out->vocabulary_.piece(id).empty()) continue;
     if (!out->trie_.add(out->vocabulary_.piece(id), id))
       return fail(Errc::bad_input, cat(where, ": the pieces up to ", id, " take more than ",
-                                       ByteTrie::most_nodes, " places"));
+                                       ByteTrie::max_nodes, " places"));
   }
   out->continued_ = out->trie_.walk(text("continuing_subword_prefix", "##"));
   return std::unique_ptr<Model>(std::move(out));
 }
 
 void WordPiece::encode(std::string_view word, Workspace&, std::vector<TokenId>& out) const {
-  if (count_code_points(word) > longest_word_) return out.push_back(unknown_);
+  if (count_code_points(word) > max_word_characters_) return out.push_back(unknown_);
   const std::size_t before = out.size();
   for (std::size_t begin = 0; begin < word.size();) {
     TokenId best = -1;
@@ -48,7 +48,10 @@ void WordPiece::encode(std::string_view word, Workspace&, std::vector<TokenId>& 
     ByteTrie::Node at = begin == 0 ? ByteTrie::root : continued_;
     for (std::size_t end = begin; at != ByteTrie::none && end < word.size();) {
       at = trie_.step(at, static_cast<unsigned char>(word[end++]));
-      if (at != ByteTrie::none && trie_.value(at) >= 0) best = trie_.value(at), best_end = end;
+      if (at != ByteTrie::none && trie_.value(at) >= 0) {
+        best = trie_.value(at);
+        best_end = end;
+      }
     }
     if (best < 0) {
       out.resize(before);

@@ -1,5 +1,5 @@
-// WordPiece: the longest piece first, again and again; a word that cannot be cut so is the unknown
-// token (Hugging Face tokenizers, models/wordpiece).
+// WordPiece: greedy longest match; a word that cannot be split this way is the unknown token
+//  (Hugging Face tokenizers, models/wordpiece).
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ class WordPiece : public Model {
   ByteTrie trie_;
   ByteTrie::Node continued_ =
       ByteTrie::root;  // where pieces that do not begin a word are looked for; none: there are none
-  std::size_t longest_word_ = 100;  // in characters
+  std::size_t max_word_characters_ = 100;  // in characters
   TokenId unknown_ = -1;
 };
 

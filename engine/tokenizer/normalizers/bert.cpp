@@ -1,9 +1,10 @@
-// BertNormalizer: BERT's cleaning of text (Hugging Face tokenizers, normalizers/bert.rs).
+#include "engine/tokenizer/normalizers/bert.h"
+
 #include "engine/base/character_classes.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/normalizers/normalizer.h"
+#include "engine/tokenizer/normalizers/unicode.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

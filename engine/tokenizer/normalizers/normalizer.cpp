@@ -6,7 +6,10 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/byte_level.h"
+#include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/normalizers/bert.h"
+#include "engine/tokenizer/normalizers/precompiled.h"
+#include "engine/tokenizer/normalizers/unicode.h"
 #include "engine/tokenizer/replacement.h"
 
 namespace troupe::engine::tokenizer {
@@ -54,7 +57,10 @@ class Strip : public Normalizer {
     std::size_t begin = text.size(), end = 0;
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint point = code_point_at(text, at);
-      if (!is_whitespace(point.value)) begin = std::min(begin, at), end = at + point.size;
+      if (!is_whitespace(point.value)) {
+        begin = std::min(begin, at);
+        end = at + point.size;
+      }
       at += point.size;
     }
     if (right_ && end < text.size()) text.resize(end);
@@ -113,9 +119,9 @@ class ByteLevelNormalizer : public Normalizer {
   }
 };
 
-using Made = Result<std::unique_ptr<Normalizer>>;
+using MadeNormalizer = Result<std::unique_ptr<Normalizer>>;
 
-Made make_sequence(const Json& normalizer, std::string_view where) {
+MadeNormalizer make_normalizer_sequence(const Json& normalizer, std::string_view where) {
   const Json* list = normalizer.find("normalizers");
   if (!list || !list->is_array())
     return fail(Errc::bad_input, cat(where, ": \"normalizers\" must be an array"));
@@ -135,11 +141,11 @@ bool flag(const Json& object, std::string_view key, bool otherwise) {
 
 }  // namespace
 
-Made make_normalizer(const Json* normalizer, std::string_view where) {
+MadeNormalizer make_normalizer(const Json* normalizer, std::string_view where) {
   if (!normalizer || normalizer->is_null()) return nullptr;
   auto type = get_string(*normalizer, "type", where);
   RETURN_IF_ERROR(type);
-  if (*type == "Sequence") return make_sequence(*normalizer, where);
+  if (*type == "Sequence") return make_normalizer_sequence(*normalizer, where);
   if (*type == "Replace") {
     auto replacement = Replacement::from_json(*normalizer, where);
     RETURN_IF_ERROR(replacement);

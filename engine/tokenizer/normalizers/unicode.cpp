@@ -1,5 +1,5 @@
-// The four Unicode normalization forms (UAX 15), through ICU; text that is in the form already is
-// left alone, quickly.
+#include "engine/tokenizer/normalizers/unicode.h"
+
 #include <unicode/bytestream.h>
 #include <unicode/normalizer2.h>
 #include <unicode/uniset.h>
@@ -7,11 +7,11 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
-#include "engine/tokenizer/normalizers/normalizer.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
 
+// Text that is already normalized is detected quickly and left alone.
 class UnicodeNormalizer : public Normalizer {
  public:
   UnicodeNormalizer(const icu::Normalizer2* form, const icu::UnicodeSet& known, unsigned char inert)

@@ -1,9 +1,9 @@
-// Pre-tokenizers that cut by the class of single characters.
+#include "engine/tokenizer/pre_tokenizers/class_splitters.h"
+
 #include "engine/base/character_classes.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/pre_tokenizers/pre_tokenizer.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

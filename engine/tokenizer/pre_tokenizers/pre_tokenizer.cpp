@@ -4,6 +4,10 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/tokenizer/pre_tokenizers/byte_level.h"
+#include "engine/tokenizer/pre_tokenizers/class_splitters.h"
+#include "engine/tokenizer/pre_tokenizers/metaspace.h"
+#include "engine/tokenizer/pre_tokenizers/script_splitters.h"
 #include "engine/tokenizer/replacement.h"
 
 namespace troupe::engine::tokenizer {
@@ -32,7 +36,10 @@ class Split : public PreTokenizer {
       matches.clear();
       pattern_.find_all(std::string_view(pieces.text).substr(word.begin, word.end - word.begin),
                         matches);
-      for (Range& match : matches) match.begin += word.begin, match.end += word.begin;
+      for (Range& match : matches) {
+        match.begin += word.begin;
+        match.end += word.begin;
+      }
       split_at(word, matches, behavior_, invert_, words);
     }
     pieces.words = std::move(words);
@@ -44,9 +51,9 @@ class Split : public PreTokenizer {
   bool invert_;
 };
 
-using Made = Result<std::unique_ptr<PreTokenizer>>;
+using MadePreTokenizer = Result<std::unique_ptr<PreTokenizer>>;
 
-Made make_split(const Json& options, std::string_view where) {
+MadePreTokenizer make_split(const Json& options, std::string_view where) {
   auto pattern = Pattern::from_json(options.find("pattern"), where);
   RETURN_IF_ERROR(pattern);
   auto behavior = read_behavior(options, Behavior::isolated, where);
@@ -56,15 +63,16 @@ Made make_split(const Json& options, std::string_view where) {
                                  invert && invert->is_bool() && invert->boolean());
 }
 
-Result<const Json::Array*> parts_of(const Json& sequence, std::string_view where) {
+Result<const Json::Array*> pre_tokenizers_in(const Json& sequence, std::string_view where) {
   const Json* list = sequence.find("pretokenizers");
   if (!list || !list->is_array())
     return fail(Errc::bad_input, cat(where, ": \"pretokenizers\" must be an array"));
   return &list->array();
 }
 
-Made make_sequence(const Json& sequence, bool raw_bytes, std::string_view where) {
-  auto list = parts_of(sequence, where);
+MadePreTokenizer make_pre_tokenizer_sequence(const Json& sequence, bool raw_bytes,
+                                             std::string_view where) {
+  auto list = pre_tokenizers_in(sequence, where);
   RETURN_IF_ERROR(list);
   std::vector<std::unique_ptr<PreTokenizer>> parts;
   for (const Json& item : **list) {
@@ -84,6 +92,11 @@ bool ends_with_byte_level(const Json* pre_tokenizer) {
   const Json* list = pre_tokenizer->find("pretokenizers");
   return type->string() == "Sequence" && list && list->is_array() && !list->array().empty() &&
          ends_with_byte_level(&list->array().back());
+}
+
+bool read_flag(const Json& options, std::string_view key, bool otherwise) {
+  const Json* value = options.find(key);
+  return value && value->is_bool() ? value->boolean() : otherwise;
 }
 
 Result<Behavior> read_behavior(const Json& options, Behavior otherwise, std::string_view where) {
@@ -114,7 +127,10 @@ void split_at(Range word, const std::vector<Range>& matches, Behavior behavior, 
     if (behavior == Behavior::merged_with_next) join = previous && !match && any;
     if (behavior == Behavior::contiguous) join = match == previous && any;
     previous = match;
-    join ? void(out.back().end = range.end) : out.push_back(range);
+    if (join)
+      out.back().end = range.end;
+    else
+      out.push_back(range);
   };
   std::size_t at = word.begin;
   for (const Range& match : matches) {
@@ -127,11 +143,12 @@ void split_at(Range word, const std::vector<Range>& matches, Behavior behavior, 
   out.erase(std::remove_if(out.begin() + first, out.end(), empty), out.end());
 }
 
-Made make_pre_tokenizer(const Json* pre_tokenizer, bool raw_bytes, std::string_view where) {
+MadePreTokenizer make_pre_tokenizer(const Json* pre_tokenizer, bool raw_bytes,
+                                    std::string_view where) {
   if (!pre_tokenizer || pre_tokenizer->is_null()) return nullptr;
   auto type = get_string(*pre_tokenizer, "type", where);
   RETURN_IF_ERROR(type);
-  if (*type == "Sequence") return make_sequence(*pre_tokenizer, raw_bytes, where);
+  if (*type == "Sequence") return make_pre_tokenizer_sequence(*pre_tokenizer, raw_bytes, where);
   if (*type == "Split") return make_split(*pre_tokenizer, where);
   if (*type == "ByteLevel") return make_byte_level(*pre_tokenizer, raw_bytes, where);
   if (*type == "Metaspace") return make_metaspace(*pre_tokenizer, where);

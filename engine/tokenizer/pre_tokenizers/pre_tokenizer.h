@@ -1,5 +1,5 @@
-// Pre-tokenizers of tokenizer.json: they cut text into the words that a model sees (Hugging Face
-// tokenizers, pre_tokenizers/).
+// Pre-tokenizers of tokenizer.json split text into words for the model (Hugging Face tokenizers,
+// pre_tokenizers/).
 #pragma once
 
 #include <memory>
@@ -15,12 +15,12 @@ class Json;
 
 namespace troupe::engine::tokenizer {
 
-/// One stretch of text on its way to the model, and the words that it is cut into so far (ranges of
-/// `text`, in order, none empty).
+/// A segment of text and the words into which it is split so far (ranges of `text`, in order, none
+/// empty).
 struct Pieces {
   std::string text;
   std::vector<Range> words;
-  bool at_start = true;  ///< the stretch begins where the user's text begins
+  bool at_start = true;  ///< the segment begins at the start of the user's text
 };
 
 class PreTokenizer {
@@ -29,12 +29,12 @@ class PreTokenizer {
   virtual void apply(Pieces& pieces) const = 0;
 };
 
-/// What becomes of the matches of a pattern: a word of their own, dropped, joined to the word
-/// before or after, or joined in runs.
+/// Treatment of the matches of a pattern: separate words, removed, joined to the previous or next
+/// word, or joined in runs.
 enum class Behavior { isolated, removed, merged_with_previous, merged_with_next, contiguous };
 
-/// Cuts `word` at `matches` (inside it, in order): the words of `behavior`. With `invert` what lies
-/// between is the match.
+/// Splits `word` at `matches` (inside it, in order) according to `behavior`. With `invert` the text
+/// between matches counts as the match.
 void split_at(Range word, const std::vector<Range>& matches, Behavior behavior, bool invert,
               std::vector<Range>& out);
 
@@ -43,26 +43,29 @@ void split_at(Range word, const std::vector<Range>& matches, Behavior behavior, 
 Result<std::unique_ptr<PreTokenizer>> make_pre_tokenizer(const Json* pre_tokenizer, bool raw_bytes,
                                                          std::string_view where);
 
-/// True when the last thing that happens is ByteLevel.
+/// True if the last pre-tokenizer is ByteLevel.
 bool ends_with_byte_level(const Json* pre_tokenizer);
-
-/// Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit: words by
-/// character class. nullptr for other types.
-Result<std::unique_ptr<PreTokenizer>> make_class_splitter(const std::string& type,
-                                                          const Json& options,
-                                                          std::string_view where);
-
-/// UnicodeScripts and FixedLength. nullptr for other types.
-Result<std::unique_ptr<PreTokenizer>> make_script_splitter(const std::string& type,
-                                                           const Json& options,
-                                                           std::string_view where);
-
-/// ByteLevel and Metaspace, which also change the text.
-Result<std::unique_ptr<PreTokenizer>> make_byte_level(const Json& options, bool raw_bytes,
-                                                      std::string_view where);
-Result<std::unique_ptr<PreTokenizer>> make_metaspace(const Json& options, std::string_view where);
 
 /// The "behavior" member, `otherwise` when absent.
 Result<Behavior> read_behavior(const Json& options, Behavior otherwise, std::string_view where);
+
+/// Appends each word again through `write(out, word, index)` and replaces the text by the result.
+template <class Write>
+void rewrite_words(Pieces& pieces, Write write) {
+  // What was dropped before the first word counts.
+  pieces.at_start = pieces.at_start && !pieces.words.empty() && pieces.words.front().begin == 0;
+  std::string text;
+  text.reserve(pieces.text.size() + pieces.words.size());
+  for (std::size_t i = 0; i < pieces.words.size(); ++i) {
+    Range& word = pieces.words[i];
+    const std::size_t begin = text.size();
+    write(text, std::string_view(pieces.text).substr(word.begin, word.end - word.begin), i);
+    word = {begin, text.size()};
+  }
+  pieces.text = std::move(text);
+}
+
+/// The boolean member `key`, `otherwise` when absent.
+bool read_flag(const Json& options, std::string_view key, bool otherwise);
 
 }  // namespace troupe::engine::tokenizer

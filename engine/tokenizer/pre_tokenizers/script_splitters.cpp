@@ -1,12 +1,11 @@
-// UnicodeScripts and FixedLength: words of one script, words of so many characters (Hugging Face
-// tokenizers, pre_tokenizers/).
+#include "engine/tokenizer/pre_tokenizers/script_splitters.h"
+
 #include <unicode/uchar.h>
 #include <unicode/uscript.h>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
-#include "engine/tokenizer/pre_tokenizers/pre_tokenizer.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -59,7 +58,10 @@ class FixedLength : public PreTokenizer {
     for (const Range& word : pieces.words) {
       std::size_t left = 0;
       for (std::size_t at = word.begin; at < word.end; --left) {
-        if (left == 0) words.push_back({at, at}), left = length_;
+        if (left == 0) {
+          words.push_back({at, at});
+          left = length_;
+        }
         words.back().end = at += utf8_length(pieces.text[at]);
       }
     }

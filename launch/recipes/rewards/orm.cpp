@@ -55,14 +55,14 @@ std::string formula(const RunConfig& config) {
 
 algorithms::HeldOut held_out_scored_pairs(const Stage& stage) {
   auto options = eval_options(stage);
-  options.encode.leave_out_longer = true;
+  options.encode.skip_longer = true;
   return held_out_batches(stage, options, engine::data::load_pairs, engine::data::to_scored_pairs);
 }
 
 int run(Stage& stage) {
   const auto loss = value_or_throw(orm_settings(stage.config()));
   auto options = stage.data_options();
-  options.encode.leave_out_longer = true;
+  options.encode.skip_longer = true;
   auto data = stage.loader<engine::data::PairExample>(options);
   const auto has_margin = [](const engine::data::PairExample& pair) {
     return pair.margin.has_value();

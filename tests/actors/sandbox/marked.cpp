@@ -36,7 +36,7 @@ int marked_processes(const std::string& mark) {
        at.increment(failed)) {
     if (at->path().filename().string().find_first_not_of("0123456789") != std::string::npos)
       continue;
-    const std::string words = kernel_text((at->path() / "cmdline").string());
+    const std::string words = read_proc_file((at->path() / "cmdline").string());
     found += words.find(mark + '\0') != words.npos;
   }
   return found;

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "engine/base/lost_pages.h"
-#include "engine/base/quiet_thread.h"
+#include "engine/base/mapped_file_faults.h"
+#include "engine/base/thread_with_blocked_signals.h"
 
 namespace troupe {
 namespace {
@@ -40,10 +40,10 @@ TEST_F(Files, RefusesDirectoriesMissingFilesAndOversizedOnes) {
 }
 
 TEST_F(Files, TheKernelsFilesAreReadWithoutTheirSize) {
-  EXPECT_TRUE(kernel_text("/proc/self/stat").starts_with(std::to_string(::getpid()) + " ("));
-  EXPECT_GT(kernel_text("/proc/self/smaps").size(), 4096u);
-  EXPECT_EQ(kernel_text("/proc/self"), "");
-  EXPECT_EQ(kernel_text(folder + "/none"), "");
+  EXPECT_TRUE(read_proc_file("/proc/self/stat").starts_with(std::to_string(::getpid()) + " ("));
+  EXPECT_GT(read_proc_file("/proc/self/smaps").size(), 4096u);
+  EXPECT_EQ(read_proc_file("/proc/self"), "");
+  EXPECT_EQ(read_proc_file(folder + "/none"), "");
 }
 
 TEST_F(Files, AMapShowsTheBytes) {
@@ -62,13 +62,13 @@ TEST_F(LostPages, EndTheProcessWithTheNameOfTheFile) {
   for (const std::string& path : {one, two})
     ASSERT_TRUE(write_file_durably(path, std::string(100000, 'x')));
   const auto read_last = [&](bool shorten) {
-    exit_on_lost_pages(7);
+    install_sigbus_handler(7);
     auto first = value_or_throw(MappedFile::open(one)),
          second = value_or_throw(MappedFile::open(two));
     const MappedFile moved = std::move(second);
     first = value_or_throw(MappedFile::open(one));
     if (shorten) std::filesystem::resize_file(two, 10);
-    quiet_thread("reader", [&] {
+    thread_with_blocked_signals("reader", [&] {
       std::_Exit(moved.bytes()[90000] == std::byte{'x'} ? 0 : 1);
     }).join();
   };
@@ -79,7 +79,7 @@ TEST_F(LostPages, EndTheProcessWithTheNameOfTheFile) {
 
 TEST_F(LostPages, AreToldOfOnlyWhereAFileIsMapped) {
   const auto raised = [] {
-    exit_on_lost_pages(7);
+    install_sigbus_handler(7);
     ::raise(SIGBUS);
     ::raise(SIGBUS);
   };
@@ -89,7 +89,9 @@ TEST_F(LostPages, AreToldOfOnlyWhereAFileIsMapped) {
 TEST(QuietThread, LeavesSignalsToOthersButThoseOfItsOwnInstructions) {
   sigset_t before, inside, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  quiet_thread("quiet", [&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); }).join();
+  thread_with_blocked_signals("quiet", [&] {
+    pthread_sigmask(SIG_SETMASK, nullptr, &inside);
+  }).join();
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1})
     EXPECT_EQ(sigismember(&inside, signal), 1) << signal;

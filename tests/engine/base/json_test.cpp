@@ -31,7 +31,7 @@ TEST(Json, DoublesReadBackTheSame) {
 TEST(Json, RefusesWithThePlace) {
   EXPECT_THAT(problem("{\"a\":1,\n\"b\" 2}"), HasSubstr("line 2"));
   EXPECT_EQ(problem("{\n  \"a\": 1,\n  \"b\": [\"a\"],\n  \"a\": 2\n}\n"),
-            "here: not valid JSON at line 4, column 5: the key \"a\" stands twice in one object");
+            "here: not valid JSON at line 4, column 5: the key \"a\" occurs twice in one object");
   EXPECT_THAT(problem("[1] x"), HasSubstr("not valid JSON"));
   EXPECT_THAT(problem("\"\xff\""), HasSubstr("not UTF-8"));
   EXPECT_EQ(problem("[\n" + std::string(100000, '[')),
@@ -67,7 +67,7 @@ TEST(Json, FindsAKeyThatStandsTwiceAmongMany) {
   for (int i = 0; i < 1000; ++i) text += "\"" + std::to_string(i) + "\":0,";
   EXPECT_TRUE(parse_json(text + "\"last\":0}", "here"));
   EXPECT_THAT(problem(text + "\"500\":0}"),
-              HasSubstr("the key \"500\" stands twice in one object"));
+              HasSubstr("the key \"500\" occurs twice in one object"));
 }
 
 TEST(Json, EscapesControlCharacters) {

@@ -59,7 +59,7 @@ TEST_F(Index, NamesThatAreNotPlainAreRefusedBeforeAnythingIsOpened) {
   EXPECT_THAT(refusal(R"({"weight_map":[]})"), HasSubstr("weight_map"));
   EXPECT_THAT(refusal("{"), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal(R"({"weight_map":{"a":"one.safetensors","a":"two.safetensors"}})"),
-              HasSubstr("stands twice"));
+              HasSubstr("occurs twice"));
 }
 
 TEST_F(Index, EveryTensorMustBeWhereTheIndexSays) {

@@ -86,8 +86,8 @@ TEST(Dataset, TheFirstMalformedRowStopsTheRunUnlessALimitAllowsSome) {
   const auto stopped = load_sft({.paths = {path}}, ByteEncoder());
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, Errc::bad_input);
-  EXPECT_THAT(stopped.error().what,
-              AllOf(HasSubstr("rows.jsonl:2: nothing under"), HasSubstr("max_bad_rows=0")));
+  EXPECT_THAT(stopped.error().what, AllOf(HasSubstr("rows.jsonl:2: nothing under"),
+                                          HasSubstr("data.max_bad_rows above 0")));
   EXPECT_THAT(
       load_sft({.paths = {path}, .bad_row_limit = 1}, ByteEncoder()).error().what,
       AllOf(HasSubstr("rows.jsonl:3: not valid JSON at column 10"), HasSubstr("max_bad_rows=1")));
@@ -111,7 +111,8 @@ TEST(Dataset, RowsWithNothingLeftToTrainOnAreCountedNotKept) {
   EXPECT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(data.report.untrainable, 1);
   EXPECT_EQ(data.report.truncated, 1);
-  EXPECT_THAT(data.report.text(), AllOf(HasSubstr("rows.jsonl:2"), HasSubstr("1 of them cut")));
+  EXPECT_THAT(data.report.text(),
+              AllOf(HasSubstr("rows.jsonl:2"), HasSubstr("1 of them truncated")));
   const auto none = load_sft({.paths = {path}, .encode = {.max_length = 2}}, ByteEncoder());
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().what, HasSubstr("no row to train on"));

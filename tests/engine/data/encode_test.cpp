@@ -145,7 +145,7 @@ TEST(Sft, ATokenThatTheModelDoesNotHaveIsRefused) {
   const auto example = encode_sft({.prompt = "p", .completion = "\xC3\xA9"}, Small(), {});
   ASSERT_FALSE(example);
   EXPECT_EQ(example.error().code, Errc::bad_input);
-  EXPECT_THAT(example.error().what, HasSubstr("vocabulary ends at 199"));
+  EXPECT_THAT(example.error().what, HasSubstr("vocabulary is 199"));
 }
 
 TEST(Pairs, ShareThePromptAndEndBothCompletions) {

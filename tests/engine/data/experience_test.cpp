@@ -51,7 +51,9 @@ Experience bare() {
 /// Every column has numbers of its own, as long as validate() wants it.
 Experience full() {
   Experience b = bare();
-  b.unit = 1, b.count = 7, b.scale = 3;
+  b.unit = 1;
+  b.count = 7;
+  b.scale = 3;
   int number = 0;
   each_column(b, [&](auto& column) {
     column.resize(b.tokens.size());

@@ -19,9 +19,9 @@ std::string gzip(const std::string& text, int level = 6) {
   z_stream state{};
   EXPECT_EQ(deflateInit2(&state, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
   std::string out(deflateBound(&state, text.size()), '\0');
-  state.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data())),
+  state.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   state.avail_in = static_cast<uInt>(text.size());
-  state.next_out = reinterpret_cast<Bytef*>(out.data()),
+  state.next_out = reinterpret_cast<Bytef*>(out.data());
   state.avail_out = static_cast<uInt>(out.size());
   EXPECT_EQ(deflate(&state, Z_FINISH), Z_STREAM_END);
   out.resize(state.total_out);

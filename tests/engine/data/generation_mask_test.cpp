@@ -17,8 +17,10 @@ class TemplateEncoder : public TextEncoder {
   Result<RenderedChat> render_chat(const Json& messages, bool add_generation_prompt,
                                    const Json& tools) const override {
     tokenizer::RenderInput input;
-    input.messages = messages, input.tools = tools,
-    input.add_generation_prompt = add_generation_prompt, input.eos_token = "</s>";
+    input.messages = messages;
+    input.tools = tools;
+    input.add_generation_prompt = add_generation_prompt;
+    input.eos_token = "</s>";
     auto rendered = chat_.render(input);
     RETURN_IF_ERROR(rendered);
     return RenderedChat{rendered->text, rendered->assistant_spans};

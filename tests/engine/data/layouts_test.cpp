@@ -202,7 +202,7 @@ const std::vector<BadCase> malformed_rows = {
     {Purpose::sft, Layout::messages,
      R"({"messages":[{"role":"user","content":[{"type":"image"}]}]})", "only text is read"},
     {Purpose::sft, Layout::messages, R"({"messages":[{"role":"user","content":"hi"}]})",
-     "no turn of the assistant"},
+     "no assistant message"},
     {Purpose::sft, Layout::messages,
      R"({"messages":[{"role":"assistant","content":"hi"}],"tools":"[1"})", "tools"},
     {Purpose::pairs, Layout::pairwise, R"({"prompt":"a","chosen":"b"})", "nothing under rejected"},

@@ -106,8 +106,8 @@ std::string sample_text(const std::string& json, LayoutOptions options) {
                     sample->completion.dump();
   if (sample->desirable) out += *sample->desirable ? " good" : " bad";
   if (!sample->answer.is_null()) out += " = " + sample->answer.dump();
-  if (sample->judged)
-    for (const auto step : sample->judged->classes) out += " " + std::to_string(step);
+  if (sample->step_labels)
+    for (const auto step : sample->step_labels->classes) out += " " + std::to_string(step);
   return out;
 }
 
@@ -123,8 +123,8 @@ TEST(KtoRows, HaveALabelInEveryLayout) {
           {R"({"messages":[{"role":"user","content":"p"},{"role":"assistant","content":"c"}],"label":true})",
            R"(messages [{"role":"user","content":"p"}] | [{"role":"assistant","content":"c"}] good)"},
           {R"({"conversations":[{"from":"human","value":"p"}],"kto_tag":true})",
-           "!rows.jsonl:7: expected a conversation that ends with the assistant's turn, which the "
-           "label judges"},
+           "!rows.jsonl:7: expected a conversation that ends with an assistant message, to "
+           "which the label applies"},
           {R"({"prompt":"p","completion":"c","label":"maybe"})",
            "!rows.jsonl:7: expected true (a good answer) or false under \"label\", found "
            "\"maybe\""},
@@ -152,7 +152,7 @@ TEST(StepRows, AreJudgedByLabelsByTheFirstMistakeOrByTheWrongSteps) {
           {R"({"question":"p","steps":["a"],"error_steps":[0]})", "from 1 to 1"},
           {R"({"question":{"problem":"p"},"label":{"steps":[{"completions":[],"chosen_completion":0}]}})",
            "chosen_completion"},
-          {R"({"question":{"problem":"p"},"label":{"steps":[]}})", "not one step"},
+          {R"({"question":{"problem":"p"},"label":{"steps":[]}})", "it has no step"},
       })
     EXPECT_THAT(sample_text(row, {.purpose = Purpose::steps}), HasSubstr(words)) << row;
 }

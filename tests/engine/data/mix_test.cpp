@@ -12,9 +12,9 @@ namespace {
 using ::testing::HasSubstr;
 
 // Example i is the tokens {i, i}; `parts` say which are whose.
-Dataset<SftExample> mixed(const std::vector<Part>& parts) {
+Dataset<SftExample> mixed(const std::vector<SourceInfo>& parts) {
   Dataset<SftExample> data;
-  data.parts = parts;
+  data.sources = parts;
   for (const auto& part : parts)
     for (std::size_t i = 0; i < part.size; ++i) {
       const auto number = static_cast<std::int32_t>(data.examples.size());
@@ -82,7 +82,7 @@ TEST(Mix, AnEpochHasAsManyDrawsAsThereAreRows) {
 }
 
 TEST(Mix, ResumedAnywhereGoesOnAsIfUndisturbed) {
-  const std::vector<Part> parts = {
+  const std::vector<SourceInfo> parts = {
       {.size = 4, .weight = 2, .epochs = 3}, {.size = 6, .weight = 1}, {.size = 3, .weight = 0.3}};
   const LoaderOptions options{.batch_size = 3, .seed = 11};
   Loader<SftExample> whole(mixed(parts), options);
@@ -120,7 +120,7 @@ TEST(Mix, SourcesMayHaveTheirOwnLayoutsAndColumns) {
   const auto data = value_or_throw(load_sft(options, ByteEncoder()));
   ASSERT_EQ(data.examples.size(), 3u);
   EXPECT_EQ(text_of_ids(data.examples[2].ids), "<s>xy<eos>");
-  EXPECT_EQ(data.parts, (std::vector<Part>{{2, 2, 0}, {1, 1, 0}}));
+  EXPECT_EQ(data.sources, (std::vector<SourceInfo>{{2, 2, 0}, {1, 1, 0}}));
   EXPECT_EQ(data.files.size(), 2u);
   EXPECT_EQ(data.report.rows, 3);
 }

@@ -96,12 +96,12 @@ TEST(Steps, MalformedRowsAreNamedWithFileLineKeyExpectedAndFound) {
   EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":\"a\",\"labels\":[1]}"),
               HasSubstr("found string"));
   EXPECT_THAT(refusal("{\"prompt\":\"q\",\"completions\":[],\"labels\":[]}"),
-              HasSubstr("not one step to judge"));
+              HasSubstr("it has no step"));
   EXPECT_THAT(refusal("{\"prompt\":[],\"completions\":[\"a\"],\"labels\":[1]}"),
               HasSubstr("expected text under \"prompt\", found array"));
   EXPECT_THAT(
       refusal("{\"prompt\":\"q\",\"completions\":[\"\"],\"labels\":[1]}", {.separator = ""}),
-      HasSubstr("no token to be judged at"));
+      HasSubstr("no token for its label"));
   EXPECT_THAT(
       refusal("{\"text\":\"q\"}"),
       AllOf(HasSubstr("prompt, completions or steps, with labels"), HasSubstr("input, value")));
@@ -196,12 +196,12 @@ TEST(ScoredPairs, LongerThanTheMaximumAreLeftOutNotCut) {
   DataOptions options{.paths = {scratch.write("rows.jsonl", pairs_with_margins)}};
   options.encode.max_length = 10;
   EXPECT_EQ(value_or_throw(load_pairs(options, ByteEncoder())).report.truncated, 1);
-  options.encode.leave_out_longer = true;
+  options.encode.skip_longer = true;
   const auto data = value_or_throw(load_pairs(options, ByteEncoder()));
   EXPECT_EQ(data.examples.size(), 2u);
   EXPECT_EQ(data.report.untrainable, 1);
   EXPECT_EQ(data.report.truncated, 0);
-  EXPECT_THAT(data.report.text(), HasSubstr("rows.jsonl:2: not within 10 tokens"));
+  EXPECT_THAT(data.report.text(), HasSubstr("rows.jsonl:2: longer than 10 tokens"));
 }
 
 TEST(ScoredPairs, AMarginThatIsNoNumberIsRefused) {

@@ -32,7 +32,8 @@ class Streams : public ::testing::Test {
     options_.paths = {scratch_.write("a.jsonl", a),
                       scratch_.write("b.jsonl", b + "{\"text\":\"\"}\n"),
                       scratch_.write("c.jsonl", c)};
-    options_.bad_row_limit = 1, options_.encode.append_end_token = false;
+    options_.bad_row_limit = 1;
+    options_.encode.append_end_token = false;
   }
 
   Loader<SftExample> loader(std::int64_t stream_rows, bool shuffle = true,

@@ -30,8 +30,10 @@ std::string refusal(const std::string& rows) {
 
 Batch<UnpairedExample> all_of(const Dataset<UnpairedExample>& data) {
   Batch<UnpairedExample> batch;
-  for (const auto& example : data.examples)
-    batch.examples.push_back(&example), batch.ids.push_back(batch.ids.size());
+  for (const auto& example : data.examples) {
+    batch.examples.push_back(&example);
+    batch.ids.push_back(batch.ids.size());
+  }
   return batch;
 }
 
@@ -89,7 +91,8 @@ TEST(Unpaired, MismatchedPromptsHaveTheAnswerOfTheExampleBefore) {
   EXPECT_EQ(text_of(b, 1), "<s>bb:yes<eos>");
   EXPECT_EQ(text_of(b, 2), "<s>c:no<eos>");
   Batch<UnpairedExample> one;
-  one.examples.push_back(&data.examples[0]), one.ids.push_back(0);
+  one.examples.push_back(&data.examples[0]);
+  one.ids.push_back(0);
   EXPECT_EQ(mismatched(one, 0).sequences(), 0);
 }
 

@@ -185,7 +185,10 @@ TEST(Bpe, MergesOutOfOrderAreDoneByRankAllTheSame) {
   ASSERT_TRUE(loaded) << loaded.error().what;
   std::string text;
   std::vector<TokenId> expected;
-  for (int i = 0; i < 30; ++i) text += "abcab", expected.insert(expected.end(), {4, 3});
+  for (int i = 0; i < 30; ++i) {
+    text += "abcab";
+    expected.insert(expected.end(), {4, 3});
+  }
   EXPECT_EQ(loaded->encode(text, false), expected);
 }
 

@@ -29,10 +29,13 @@ Json member(const Json& object, std::string_view name) {
 
 RenderInput input_of(const Json& conversation) {
   RenderInput input;
-  input.messages = member(conversation, "messages"), input.tools = member(conversation, "tools");
-  input.documents = member(conversation, "documents"),
+  input.messages = member(conversation, "messages");
+  input.tools = member(conversation, "tools");
+  input.documents = member(conversation, "documents");
   input.kwargs = member(conversation, "kwargs");
-  input.bos_token = "<s>", input.eos_token = "</s>", input.now = "2025-01-15T12:00:00";
+  input.bos_token = "<s>";
+  input.eos_token = "</s>";
+  input.now = "2025-01-15T12:00:00";
   return input;
 }
 
@@ -66,7 +69,9 @@ TEST(JinjaTable, StylesOfKnownFamiliesRenderToolsDocumentsReasoningAndParts) {
   std::size_t styles = 0;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     if (const Json* name = rows[i].find("style")) {
-      style = name->string(), source = rows[i].find("template")->string(), ++styles;
+      style = name->string();
+      source = rows[i].find("template")->string();
+      ++styles;
       continue;
     }
     RenderInput input = input_of(*conversations.find(rows[i].find("conversation")->string()));

@@ -25,8 +25,10 @@ Rendered rendered(const std::string& name, const std::string& messages,
                   const std::string& tools = "null") {
   const auto chat = value_or_throw(prompt_type(name));
   RenderInput input;
-  input.messages = parsed(messages), input.tools = parsed(tools);
-  input.bos_token = "<s>", input.eos_token = "</s>";
+  input.messages = parsed(messages);
+  input.tools = parsed(tools);
+  input.bos_token = "<s>";
+  input.eos_token = "</s>";
   return value_or_throw(chat.render(input));
 }
 

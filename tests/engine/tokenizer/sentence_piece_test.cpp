@@ -118,7 +118,10 @@ TEST(SentencePiece, PutsTheFirstSpaceWhereTheConfigurationSays) {
         std::string(R"({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>")") + legacy + "}");
     return value_or_throw(Tokenizer::load(folder.path())).encode(text, false);
   };
-  const auto behind = [](std::vector<TokenId> rest) { return rest.insert(rest.begin(), 1), rest; };
+  const auto behind = [](std::vector<TokenId> rest) {
+    rest.insert(rest.begin(), 1);
+    return rest;
+  };
   EXPECT_EQ(ids("", "<s>Once"), behind(ids("", "Once")));
   EXPECT_EQ(ids(R"(, "legacy": true)", "<s>Once"), behind(ids("", "Once")));
   EXPECT_EQ(ids(R"(, "legacy": false)", "Once"), ids("", "Once"));

@@ -126,8 +126,10 @@ Result<Json> bytes_json(std::string_view bytes, std::size_t& budget) {
   if (valid_utf8(bytes)) return text_json(bytes, budget);
   RETURN_IF_ERROR(spend(budget, 2 * bytes.size()));
   std::string out;
-  for (const unsigned char c : bytes)
-    out += "0123456789ABCDEF"[c >> 4], out += "0123456789ABCDEF"[c & 15];
+  for (const unsigned char c : bytes) {
+    out += "0123456789ABCDEF"[c >> 4];
+    out += "0123456789ABCDEF"[c & 15];
+  }
   return Json(std::move(out));
 }
 

@@ -1,11 +1,10 @@
-// Arrow IPC files and streams as rows (Hugging Face's datasets keep their tables as streams). Part
-// of libtroupe_parquet.so.
+#include "engine/data/readers/parquet/arrow_reader.h"
+
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
 
-#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/data/readers/parquet/arrow_json.h"
 
@@ -37,8 +36,11 @@ class Batches {
 
   Result<> restart() {
     auto options = arrow::ipc::IpcReadOptions::Defaults();
-    options.memory_pool = pool_.get(), options.use_threads = false;
-    stream_.reset(), table_.reset(), at_ = 0;
+    options.memory_pool = pool_.get();
+    options.use_threads = false;
+    stream_.reset();
+    table_.reset();
+    at_ = 0;
     if (auto status = input_->Seek(0); !status.ok()) return damaged(path_, status.ToString());
     const auto magic = input_->ReadAt(0, 6);
     if (magic.ok() && (*magic)->ToString() == "ARROW1") {
@@ -94,7 +96,9 @@ class ArrowReader : public RowReader {
       const auto begin = batch_begin_ + rows();
       auto batch = batches_->next();
       RETURN_IF_ERROR(batch);
-      ended_ = *batch == nullptr, batch_ = std::move(*batch), batch_begin_ = begin;
+      ended_ = *batch == nullptr;
+      batch_ = std::move(*batch);
+      batch_begin_ = begin;
     }
     if (ended_) return std::nullopt;
     Row row{Json(), path_, index_ + 1, index_, true};
@@ -106,7 +110,9 @@ class ArrowReader : public RowReader {
   Result<> seek(std::int64_t index) override {
     index_ = std::max<std::int64_t>(index, 0);
     if (index_ >= batch_begin_ && !ended_) return {};
-    batch_.reset(), batch_begin_ = 0, ended_ = false;
+    batch_.reset();
+    batch_begin_ = 0;
+    ended_ = false;
     return batches_->restart();
   }
 
@@ -131,9 +137,8 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path,
 }  // namespace
 
 // The symbol that arrow_library.cpp looks up.
-extern "C" __attribute__((visibility("default"))) void troupe_open_arrow(
-    const std::string& path, std::shared_ptr<const MappedFile> file,
-    Result<std::unique_ptr<RowReader>>& out) {
+extern "C" void troupe_open_arrow(const std::string& path, std::shared_ptr<const MappedFile> file,
+                                  Result<std::unique_ptr<RowReader>>& out) {
   try {
     out = open(path, std::move(file));
   } catch (const std::exception& e) {

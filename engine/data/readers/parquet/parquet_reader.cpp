@@ -1,6 +1,5 @@
-// Parquet files as rows, through Arrow's C++ library. Built into libtroupe_parquet.so, which
-// open_rows() loads when it meets such a file. Row groups are read when their first row is asked
-// for, in batches of rows.
+#include "engine/data/readers/parquet/parquet_reader.h"
+
 #include <arrow/io/file.h>
 #include <arrow/record_batch.h>
 #include <parquet/arrow/reader.h>
@@ -13,8 +12,9 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::int64_t rows_a_batch = 1024;
+constexpr std::int64_t rows_per_batch = 1024;
 
+// Row groups are read when their first row is requested, in batches of rows.
 class ParquetReader : public RowReader {
  public:
   ParquetReader(std::string path, std::unique_ptr<BoundedPool> pool,
@@ -38,7 +38,8 @@ class ParquetReader : public RowReader {
 
   Result<> seek(std::int64_t index) override {
     index_ = std::max<std::int64_t>(index, 0);
-    batches_.reset(), batch_.reset();
+    batches_.reset();
+    batch_.reset();
     return {};
   }
 
@@ -61,7 +62,10 @@ class ParquetReader : public RowReader {
   Result<> load() {
     while (!batch_ || index_ >= batch_begin_ + batch_->num_rows()) {
       if (!batches_) {
-        if (!open_group()) return batch_.reset(), Result<>{};
+        if (!open_group()) {
+          batch_.reset();
+          return Result<>{};
+        }
         if (auto status = file_->GetRecordBatchReader({group_}, &batches_); !status.ok())
           return damaged(status.ToString());
         batch_.reset();
@@ -86,7 +90,9 @@ class ParquetReader : public RowReader {
     for (int g = 0; g < metadata->num_row_groups(); ++g) {
       const auto rows = metadata->RowGroup(g)->num_rows();
       if (rows > 0 && index_ < begin + rows) {
-        group_ = g, group_begin_ = begin, group_end_ = begin + rows;
+        group_ = g;
+        group_begin_ = begin;
+        group_end_ = begin + rows;
         return true;
       }
       begin += std::max<std::int64_t>(rows, 0);
@@ -110,8 +116,9 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path) {
   if (!input.ok()) return fail(Errc::io, cat(path, ": ", input.status().ToString()));
   // No threads of its own: a run has two, and the order of rows must not depend on any.
   auto properties = parquet::default_arrow_reader_properties();
-  properties.set_use_threads(false), properties.set_pre_buffer(false),
-      properties.set_batch_size(rows_a_batch);
+  properties.set_use_threads(false);
+  properties.set_pre_buffer(false);
+  properties.set_batch_size(rows_per_batch);
   parquet::arrow::FileReaderBuilder builder;
   std::unique_ptr<parquet::arrow::FileReader> file;
   const auto size = (*input)->GetSize();
@@ -130,8 +137,8 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path) {
 }  // namespace
 
 // The symbol that arrow_library.cpp looks up.
-extern "C" __attribute__((visibility("default"))) void troupe_open_parquet(
-    const std::string& path, Result<std::unique_ptr<RowReader>>& out) {
+extern "C" void troupe_open_parquet(const std::string& path,
+                                    Result<std::unique_ptr<RowReader>>& out) {
   try {
     out = open(path);
   } catch (const std::exception& e) {

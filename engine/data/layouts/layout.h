@@ -1,0 +1,67 @@
+// Layout: which columns the rows of a data file have, and how that follows from the keys of a row.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "engine/data/layouts/columns.h"
+#include "engine/data/readers/row_reader.h"
+
+namespace troupe::engine::data {
+
+/// What rows are used for: the same row is read differently for different algorithms.
+enum class Purpose { sft, pairs, unpaired, prompts, steps };
+
+enum class Layout {
+  automatic,  ///< detected from the keys of the first row
+  token_ids,  ///< input_ids, labels; for pairs chosen_input_ids, chosen_labels, rejected_input_ids,
+              ///< rejected_labels
+  messages,  ///< messages (role, content), or ShareGPT's conversations (from, value); tools, system
+  prompt_completion,  ///< prompt, completion (or response, answer): strings or lists of messages
+  question_answer,    ///< question, answer (GSM8K); problem, solution
+  alpaca,             ///< instruction, input, output, system, history
+  text,               ///< text: the whole of it is trained on
+  pairwise,  ///< chosen, rejected, with a prompt, instruction, conversations, or the prefix that
+             ///< both have in common (HH-RLHF)
+  steps,     ///< prompt, completions (or steps), and labels (TRL), mistake_index or error_steps: a
+             ///< solution's steps, judged
+  placeholders,   ///< input with a placeholder behind each step; value: a reward token for each
+                  ///< (MindSpeed), or label: the same text with reward tokens in their places
+                  ///< (Math-Shepherd)
+  prm800k,        ///< question.problem, label.steps: as PRM800K has them
+  prompt_answer,  ///< prompt (string or messages), question, problem or instruction; answer,
+                  ///< ground_truth or reward_model.ground_truth
+};
+
+const char* to_string(Layout layout);
+/// Errc::usage for an unknown name, with the known ones.
+Result<Layout> layout_from(std::string_view name);
+
+/// Whether plain strings are rendered by the chat template, as one user message.
+enum class ChatUse {
+  automatic,  ///< alpaca rows do when the model has a template; other plain strings stay as they
+              ///< are (as TRL has it)
+  always,
+  never,
+};
+
+struct LayoutOptions {
+  Purpose purpose = Purpose::sft;
+  Layout layout = Layout::automatic;
+  std::map<std::string, std::string>
+      columns;  ///< our name to the file's: {"prompt": "question"}; dots go into objects
+  Tags tags;
+  ChatUse chat = ChatUse::automatic;
+  bool chat_template = true;    ///< the model has one
+  std::int64_t vocabulary = 0;  ///< of rows that are ids; 0: not checked
+};
+
+/// Errc::usage if the layout does not fit the purpose.
+Result<> check_layout(Layout layout, Purpose purpose);
+
+/// Detects the layout from the keys of the row. Errc::usage, with the keys and the known layouts.
+Result<Layout> detect_layout(const Row& row, const LayoutOptions& options);
+
+}  // namespace troupe::engine::data

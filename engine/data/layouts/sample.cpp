@@ -1,0 +1,218 @@
+#include "engine/data/layouts/sample.h"
+
+#include "engine/base/text.h"
+#include "engine/data/layouts/messages.h"
+#include "engine/data/layouts/pairwise.h"
+#include "engine/data/layouts/steps.h"
+#include "engine/data/layouts/token_rows.h"
+#include "engine/data/layouts/unpaired.h"
+
+namespace troupe::engine::data {
+namespace {
+
+// A prompt or a completion: a string, or messages; in a chat a string becomes one message.
+Result<Json> text_or_messages(const Columns& row, const Json& value, const std::string& name,
+                              std::string_view role, bool chat) {
+  if (value.is_string()) return chat ? Json(Json::Array{message(role, value.string())}) : value;
+  if (!value.is_array() && !value.is_object())
+    return bad_row(cat("expected text or a list of messages under ", quote(name), ", found ",
+                       value.type_name()));
+  auto list = to_messages(value, row.tags());
+  if (!list) return bad_row(cat(quote(name), ": ", list.error().what));
+  return list;
+}
+
+Result<Sample> prompt_and_completion(const Columns& row, const char* prompt, const char* completion,
+                                     const LayoutOptions& options) {
+  const auto *given = row.find(prompt), *answer = row.find(completion);
+  if (!given || !answer)
+    return bad_row(cat("nothing under ", quote(row.file_name(given ? completion : prompt))));
+  // If one side is a list of messages, the other becomes one too.
+  const bool chat = options.chat == ChatUse::always || !given->is_string() || !answer->is_string();
+  auto left = text_or_messages(row, *given, row.file_name(prompt), "user", chat);
+  RETURN_IF_ERROR(left);
+  auto right = text_or_messages(row, *answer, row.file_name(completion), "assistant", chat);
+  RETURN_IF_ERROR(right);
+  auto tools = to_tools(row.find("tools"));
+  RETURN_IF_ERROR(tools);
+  return Sample{
+      .prompt = std::move(*left), .completion = std::move(*right), .tools = std::move(*tools)};
+}
+
+Result<Sample> messages_of(const Columns& row) {
+  auto list = to_messages(*row.first({"messages", "conversations"}), row.tags());
+  RETURN_IF_ERROR(list);
+  const auto system = row.optional_string("system");
+  RETURN_IF_ERROR(system);
+  if (!system->empty()) list->array().insert(list->array().begin(), message("system", *system));
+  auto tools = to_tools(row.find("tools"));
+  RETURN_IF_ERROR(tools);
+  return Sample{.completion = std::move(*list), .tools = std::move(*tools)};
+}
+
+// The label of a conversation applies to its last message.
+Result<Sample> split_last_message(Sample sample) {
+  auto& messages = sample.completion.array();
+  if (messages.size() < 2 || !is_assistant(messages.back()))
+    return bad_row(
+        "expected a conversation that ends with an assistant message, to which the label applies");
+  Json answer = Json::Array{std::move(messages.back())};
+  messages.pop_back();
+  sample.prompt = std::exchange(sample.completion, std::move(answer));
+  return sample;
+}
+
+Result<Sample> conversation(const Columns& row, const LayoutOptions& options) {
+  if (!row.first({"messages", "conversations"})) return bad_row("nothing under \"messages\"");
+  auto sample = messages_of(row);
+  if (!sample) return sample;
+  if (options.purpose == Purpose::unpaired) return split_last_message(std::move(*sample));
+  for (const auto& item : sample->completion.array())
+    if (is_assistant(item)) return sample;
+  return bad_row("the conversation has no assistant message to train on");
+}
+
+Result<Sample> text_row(const Columns& row) {
+  auto text = row.string("text");
+  RETURN_IF_ERROR(text);
+  return Sample{.prompt = Json(), .completion = Json(std::move(*text))};
+}
+
+Result<Sample> alpaca(const Columns& row, const LayoutOptions& options) {
+  auto prompt = alpaca_prompt(row, options);
+  RETURN_IF_ERROR(prompt);
+  const auto output = row.string(row.first_name({"output", "completion", "response"}));
+  RETURN_IF_ERROR(output);
+  Json completion =
+      prompt->is_array() ? Json(Json::Array{message("assistant", *output)}) : Json(*output);
+  return Sample{.prompt = std::move(*prompt), .completion = std::move(completion)};
+}
+
+// A prompt ends before the completion: the last assistant messages of a conversation are not part
+// of it.
+Json without_last_messages(Json messages) {
+  auto& list = messages.array();
+  while (!list.empty() && is_assistant(list.back())) list.pop_back();
+  return messages;
+}
+
+Result<Json> prompt_of(const Columns& row, const LayoutOptions& options, const char* name) {
+  if (std::string_view(name) == "instruction") return alpaca_prompt(row, options);
+  if (std::string_view(name) != "messages" && std::string_view(name) != "conversations") {
+    const auto* value = row.find(name);
+    if (!value) return bad_row(cat("nothing under ", quote(row.file_name(name))));
+    return text_or_messages(row, *value, row.file_name(name), "user",
+                            options.chat == ChatUse::always);
+  }
+  auto sample = messages_of(row);
+  RETURN_IF_ERROR(sample);
+  return std::move(sample->completion);
+}
+
+Result<Sample> prompt_and_answer(const Columns& row, const LayoutOptions& options) {
+  const auto* name =
+      row.first_name({"prompt", "question", "problem", "instruction", "messages", "conversations"});
+  auto prompt = prompt_of(row, options, name);
+  RETURN_IF_ERROR(prompt);
+  if (prompt->is_array()) {
+    *prompt = without_last_messages(std::move(*prompt));
+    if (prompt->array().empty())
+      return bad_row("the prompt has no message before the assistant message");
+  }
+  auto tools = to_tools(row.find("tools"));
+  RETURN_IF_ERROR(tools);
+  Sample sample{.prompt = std::move(*prompt), .tools = std::move(*tools)};
+  const auto* answer = row.first({"answer", "ground_truth", "solution"});
+  static const std::map<std::string, std::string> verl = {{"answer", "reward_model.ground_truth"}};
+  if (!answer) answer = Columns(row.row(), verl, row.tags()).find("answer");
+  if (!answer && std::string_view(name) == "instruction") answer = row.find("output");
+  if (answer) sample.answer = *answer;
+  sample.columns = row.others({name, "answer"});
+  return sample;
+}
+
+Result<Sample> dispatch(const Columns& row, const LayoutOptions& options) {
+  switch (options.layout) {
+    case Layout::token_ids:
+      return token_sample(row, options);
+    case Layout::messages:
+      return conversation(row, options);
+    case Layout::prompt_completion:
+      return prompt_and_completion(row, "prompt",
+                                   row.first_name({"completion", "response", "answer"}), options);
+    case Layout::question_answer:
+      if (row("problem") && !row("question"))
+        return prompt_and_completion(row, "problem", "solution", options);
+      return prompt_and_completion(row, "question", "answer", options);
+    case Layout::alpaca:
+      return alpaca(row, options);
+    case Layout::text:
+      return text_row(row);
+    case Layout::pairwise:
+      return pairwise_sample(row, options);
+    case Layout::steps:
+      return step_sample(row, options);
+    case Layout::placeholders:
+      return placeholder_sample(row, options);
+    case Layout::prm800k:
+      return prm800k_sample(row, options);
+    case Layout::prompt_answer:
+      return prompt_and_answer(row, options);
+    case Layout::automatic:
+      break;
+  }
+  return fail(Errc::internal, "the layout of the rows has not been detected");
+}
+
+}  // namespace
+
+Result<Json> alpaca_prompt(const Columns& row, const LayoutOptions& options) {
+  const auto instruction = row.string("instruction"), input = row.optional_string("input"),
+             system = row.optional_string("system");
+  for (const auto* text : {&instruction, &input, &system}) RETURN_IF_ERROR(*text);
+  const bool chat = options.chat == ChatUse::always ||
+                    (options.chat == ChatUse::automatic && options.chat_template);
+  Json::Array messages;
+  if (!system->empty()) messages.push_back(message("system", *system));
+  // Stanford Alpaca's prompt, for models without a chat template
+  // (github.com/tatsu-lab/stanford_alpaca).
+  std::string text = !system->empty() ? *system + "\n\n"
+                     : input->empty()
+                         ? "Below is an instruction that describes a task. Write a response that "
+                           "appropriately completes the request.\n\n"
+                         : "Below is an instruction that describes a task, paired with an input "
+                           "that provides further context. Write a response "
+                           "that appropriately completes the request.\n\n";
+  if (const auto* history = row.find("history")) {
+    if (!history->is_array())
+      return bad_row(cat("expected a list of [question, answer] under \"history\", found ",
+                         history->type_name()));
+    for (const auto& pair : history->array()) {
+      if (!pair.is_array() || pair.array().size() != 2 || !pair.array()[0].is_string() ||
+          !pair.array()[1].is_string())
+        return bad_row(
+            cat("expected [question, answer] in \"history\", found ", quote(pair.dump())));
+      const auto &question = pair.array()[0].string(), &answer = pair.array()[1].string();
+      messages.push_back(message("user", question));
+      messages.push_back(message("assistant", answer));
+      text += cat("### Instruction:\n", question, "\n\n### Response:\n", answer, "\n\n");
+    }
+  }
+  messages.push_back(
+      message("user", input->empty() ? *instruction : cat(*instruction, "\n", *input)));
+  if (chat) return Json(std::move(messages));
+  text += cat("### Instruction:\n", *instruction, "\n\n");
+  if (!input->empty()) text += cat("### Input:\n", *input, "\n\n");
+  return Json(text + "### Response:\n");
+}
+
+Result<Sample> to_sample(const Row& row, const LayoutOptions& options) {
+  const Columns columns(row.value, options.columns, options.tags);
+  auto sample = dispatch(columns, options);
+  const bool labelled = options.purpose == Purpose::unpaired && options.layout != Layout::pairwise;
+  if (labelled) sample = with_label(std::move(sample), columns);
+  if (!sample) return fail(sample.error().code, cat(row.where(), ": ", sample.error().what));
+  return sample;
+}
+
+}  // namespace troupe::engine::data

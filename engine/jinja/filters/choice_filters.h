@@ -1,0 +1,11 @@
+// map, select, reject, selectattr, rejectattr.
+#pragma once
+
+#include "engine/jinja/filters/filters.h"
+
+namespace troupe::engine::jinja {
+
+/// nullptr if there is no filter of this name here.
+const Filter* find_choice_filter(std::string_view name);
+
+}  // namespace troupe::engine::jinja

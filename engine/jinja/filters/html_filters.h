@@ -1,0 +1,11 @@
+// Filters that know of HTML and addresses.
+#pragma once
+
+#include "engine/jinja/filters/filters.h"
+
+namespace troupe::engine::jinja {
+
+/// nullptr if there is no filter of this name here.
+const Filter* find_html_filter(std::string_view name);
+
+}  // namespace troupe::engine::jinja

@@ -1,0 +1,11 @@
+// Filters of sequences.
+#pragma once
+
+#include "engine/jinja/filters/filters.h"
+
+namespace troupe::engine::jinja {
+
+/// nullptr if there is no filter of this name here.
+const Filter* find_list_filter(std::string_view name);
+
+}  // namespace troupe::engine::jinja

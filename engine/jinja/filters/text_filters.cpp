@@ -1,0 +1,208 @@
+#include "engine/jinja/filters/text_filters.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/base/text.h"
+#include "engine/base/utf8.h"
+#include "engine/jinja/case.h"
+#include "engine/jinja/format.h"
+#include "engine/jinja/format_percent.h"
+#include "engine/jinja/operators.h"
+#include "engine/jinja/repr.h"
+#include "engine/jinja/runtime.h"
+#include "engine/jinja/string_methods.h"
+
+namespace troupe::engine::jinja {
+namespace {
+
+using Type = Value::Type;
+
+std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name,
+                              std::int64_t otherwise) {
+  const Value* given = arguments.find(index, name);
+  return given && !given->is(Type::none) ? to_integer(*given, name) : otherwise;
+}
+
+/// str(value), and whether it counts as escaped stays.
+Value soft(Runtime& runtime, const Value& value) {
+  return value.is(Type::string) ? value : Value(runtime.text(value));
+}
+Value like(const Value& model, std::string text) {
+  return model.is_markup() ? Value::markup(std::move(text)) : Value(std::move(text));
+}
+
+// The method of the same name of str(value).
+template <const char* Name>
+Value method(Runtime& runtime, const Value& value, Arguments& arguments) {
+  return runtime.call(*string_method(soft(runtime, value), Name), arguments);
+}
+constexpr char upper_name[] = "upper", lower_name[] = "lower", capitalize_name[] = "capitalize";
+
+Value trim(Runtime& runtime, const Value& value, Arguments& arguments) {
+  const Value text = soft(runtime, value);
+  const Value* which = arguments.find(0, "chars");
+  return like(
+      text, strip_text(text.string(),
+                       which && !which->is(Type::none) ? &to_text(*which, "chars") : nullptr, true,
+                       true));
+}
+
+Value replace_filter(Runtime& runtime, const Value& value, Arguments& arguments) {
+  const Value *old = arguments.find(0, "old"), *with = arguments.find(1, "new");
+  return replace_text(runtime, runtime.text(value), runtime.text(*old), runtime.text(*with),
+                      integer_argument(arguments, 2, "count", -1));
+}
+
+Value center(Runtime& runtime, const Value& value, Arguments& arguments) {
+  const Value text = soft(runtime, value);
+  Arguments width;
+  width.positional.emplace_back(integer_argument(arguments, 0, "width", 80));
+  return runtime.call(*string_method(text, "center"), width);
+}
+
+Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
+  const Value* width = arguments.find(0, "width");
+  const Value *first = arguments.find(1, "first"), *blank = arguments.find(2, "blank");
+  const bool own = width && width->is(Type::string);
+  const auto spaces = own ? std::size_t{0}
+                          : static_cast<std::size_t>(std::max<std::int64_t>(
+                                integer_argument(arguments, 0, "width", 4), 0));
+  runtime.reserve(spaces);
+  const std::string pad = own ? width->string() : std::string(spaces, ' ');
+  const std::string text = to_text(value, "what is indented");
+  const std::vector<std::string> lines = lines_of(text + "\n", false);
+  runtime.reserve(text.size() + (lines.size() + 1) * (pad.size() + 1));
+  std::string out = first && first->truth() ? pad : "";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (i) out += '\n';
+    if (i && (!lines[i].empty() || (blank && blank->truth()))) out += pad;
+    out += lines[i];
+  }
+  return like(value, std::move(out));
+}
+
+Value truncate(Runtime& runtime, const Value& value, Arguments& arguments) {
+  Arguments none;
+  const auto size = static_cast<std::size_t>(runtime.filter("length", value, none).integer());
+  const std::int64_t length = integer_argument(arguments, 0, "length", 255),
+                     leeway = integer_argument(arguments, 3, "leeway", 5);
+  const Value *kill = arguments.find(1, "killwords"), *end_given = arguments.find(2, "end");
+  const std::string end = end_given ? to_text(*end_given, "end") : "...";
+  const auto end_size = static_cast<std::int64_t>(count_code_points(end));
+  if (length < end_size) raise(cat("expected length >= ", end_size, ", got ", length));
+  if (leeway < 0) raise(cat("expected leeway >= 0, got ", leeway));
+  if (static_cast<std::int64_t>(size) <= length + leeway) return value;
+  const std::string text = to_text(value, "what is truncated");
+  std::size_t at = 0;
+  for (std::int64_t i = 0; i < length - end_size; ++i) at += utf8_length(text[at]);
+  std::string out = text.substr(0, at);
+  if (!(kill && kill->truth())) out.resize(std::min(out.rfind(' '), out.size()));
+  return like(value, out + (value.is_markup() && !end_given->is_markup() ? escape_html(end) : end));
+}
+
+Value word_count(Runtime& runtime, const Value& value, Arguments&) {
+  const std::string text = runtime.text(value);
+  std::size_t count = 0;
+  bool inside = false;
+  for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at])) {
+    const bool word = text[at] == '_' || every(text.substr(at, utf8_length(text[at])),
+                                               CharacterClass::letter_or_number);
+    count += word && !std::exchange(inside, word);
+    inside = word;
+  }
+  return count;
+}
+
+Value format(Runtime& runtime, const Value& value, Arguments& arguments) {
+  if (!arguments.keyword.empty() && !arguments.positional.empty())
+    raise("can't handle positional and keyword arguments at the same time");
+  const Value text = soft(runtime, value);
+  if (!arguments.keyword.empty()) {
+    Dict named;
+    for (auto& [name, item] : arguments.keyword) named.set(name, item);
+    return format_percent(runtime, text, named);
+  }
+  List list;
+  list.kind = List::Kind::tuple;
+  list.items = arguments.positional;
+  return format_percent(runtime, text, list);
+}
+
+// As jinja2's: 1 Byte, 999 Bytes, 1.0 kB, 1.0 MiB.
+Value file_size(Runtime& runtime, const Value& value, Arguments& arguments) {
+  Arguments otherwise;
+  otherwise.positional.emplace_back();
+  const Value size = runtime.filter("float", value, otherwise);
+  if (!size.is(Type::real)) raise(cat("a size must be a number, not ", to_repr(value)));
+  const double bytes = size.real();
+  const Value* binary = arguments.find(0, "binary");
+  const bool by_1024 = binary && binary->truth();
+  const double base = by_1024 ? 1024 : 1000;
+  if (bytes == 1) return "1 Byte";
+  if (bytes < base) return cat(whole_number(bytes), " Bytes");
+  constexpr std::string_view prefixes = "kMGTPEZY";
+  double unit = base;
+  std::size_t i = 0;
+  for (; i + 1 < prefixes.size() && bytes >= unit * base; ++i) unit *= base;
+  FieldStyle style;
+  style.kind = 'f';
+  style.precision = 1;
+  const std::string prefix = by_1024 ? cat(i ? prefixes[i] : 'K', "iB") : cat(prefixes[i], "B");
+  return cat(format_real(runtime, style, bytes / unit), " ", prefix);
+}
+
+// jinja2's title: words start after white space, hyphens and brackets.
+Value title_filter(Runtime& runtime, const Value& value, Arguments&) {
+  const std::string text = runtime.text(value);
+  std::string out;
+  std::size_t begin = 0;
+  const auto flush = [&](std::size_t end) {
+    if (end == begin) return;
+    const std::size_t first = utf8_length(text[begin]);
+    out +=
+        upper(text.substr(begin, first)) + lower(text.substr(begin + first, end - begin - first));
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = code_point_at(text, at);
+    const bool between =
+        is_python_space(point.value) ||
+        std::u32string_view(U"-({[<").find(point.value) != std::u32string_view::npos;
+    if (between) {
+      flush(at);
+      out.append(text, at, point.size);
+      begin = at + point.size;
+    }
+    at += point.size;
+  }
+  flush(text.size());
+  return out;
+}
+
+const std::map<std::string_view, Filter>& text_filters() {
+  static const std::map<std::string_view, Filter> filters = {
+      {"upper", {method<upper_name>, ""}},
+      {"lower", {method<lower_name>, ""}},
+      {"capitalize", {method<capitalize_name>, ""}},
+      {"title", {title_filter, ""}},
+      {"trim", {trim, "chars?"}},
+      {"replace", {replace_filter, "old new count?"}},
+      {"center", {center, "width?"}},
+      {"indent", {indent, "width? first? blank?"}},
+      {"truncate", {truncate, "length? killwords? end? leeway?"}},
+      {"string", {[](Runtime& m, const Value& v, Arguments&) { return soft(m, v); }, ""}},
+      {"wordcount", {word_count, ""}},
+      {"format", {format, "*"}},
+      {"filesizeformat", {file_size, "binary?"}},
+  };
+  return filters;
+}
+
+}  // namespace
+
+const Filter* find_text_filter(std::string_view name) {
+  const auto found = text_filters().find(name);
+  return found == text_filters().end() ? nullptr : &found->second;
+}
+
+}  // namespace troupe::engine::jinja

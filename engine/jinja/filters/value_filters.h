@@ -1,0 +1,11 @@
+// Filters of any value: numbers, defaults, JSON.
+#pragma once
+
+#include "engine/jinja/filters/filters.h"
+
+namespace troupe::engine::jinja {
+
+/// nullptr if there is no filter of this name here.
+const Filter* find_value_filter(std::string_view name);
+
+}  // namespace troupe::engine::jinja

@@ -1,0 +1,11 @@
+// Python's "%5.2f" % value.
+#pragma once
+
+#include "engine/jinja/runtime.h"
+
+namespace troupe::engine::jinja {
+
+/// "%s and %d" % values. A text that is markup escapes what it takes in.
+Value format_percent(Runtime& runtime, const Value& format, const Value& values);
+
+}  // namespace troupe::engine::jinja

@@ -1,0 +1,229 @@
+#include "engine/jinja/runtime.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/base/utf8.h"
+#include "engine/jinja/container_methods.h"
+#include "engine/jinja/filters/filters.h"
+#include "engine/jinja/operators.h"
+#include "engine/jinja/repr.h"
+#include "engine/jinja/string_methods.h"
+#include "engine/jinja/tests.h"
+
+namespace troupe::engine::jinja {
+
+std::string Namespace::text() const {
+  if (std::exchange(printing_, true)) return "<Namespace {...}>";
+  std::string out = cat("<Namespace ", to_string(values), ">");
+  printing_ = false;
+  return out;
+}
+std::optional<Value> Namespace::attribute(std::string_view name) {
+  const Value* found = values.find_text(name);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+Value make_function(std::string name, Function::Body body) {
+  return Value(
+      std::shared_ptr<Object>(std::make_shared<Function>(std::move(name), std::move(body))));
+}
+
+void require_defined(const Value& value) {
+  if (value.is(Value::Type::undefined)) raise(value.reason());
+}
+std::int64_t to_integer(const Value& value, std::string_view what) {
+  require_defined(value);
+  if (!value.is_integral()) raise(cat(what, " must be an integer, not ", value.type_name()));
+  return value.integer();
+}
+const std::string& to_text(const Value& value, std::string_view what) {
+  require_defined(value);
+  if (!value.is(Value::Type::string))
+    raise(cat(what, " must be a string, not ", value.type_name()));
+  return value.string();
+}
+
+Runtime::DepthGuard::DepthGuard(Runtime& runtime) : runtime_(runtime) {
+  if (++runtime_.depth_ > runtime_.limits_.depth) {
+    --runtime_.depth_;
+    raise("the template recurses too deeply");
+  }
+}
+
+Runtime::~Runtime() {
+  for (const auto& space : namespaces_) space->values.items.clear();
+}
+
+void Runtime::charge(std::size_t steps) {
+  steps_ += steps;
+  if (steps_ > limits_.steps) raise(cat("the template takes more than ", limits_.steps, " steps"));
+  if (live_bytes() - live_before_ > limits_.memory)
+    raise(cat("the template's values take more than ", limits_.memory, " bytes"));
+}
+void Runtime::reserve(std::size_t bytes) {
+  if (bytes > limits_.bytes)
+    raise(cat("a text of ", bytes, " bytes; at most ", limits_.bytes, " are allowed"));
+  charge(bytes / 32);
+}
+void Runtime::reserve_items(std::size_t count, std::size_t bytes) {
+  if (count > limits_.items)
+    raise(cat("a list of ", count, " items; at most ", limits_.items, " are allowed"));
+  if (live_bytes() - live_before_ + static_cast<std::int64_t>(count * bytes) > limits_.memory)
+    raise(cat("the template's values take more than ", limits_.memory, " bytes"));
+  charge(count);
+}
+void Runtime::account(const Value& value) {
+  if (!value.is(Value::Type::list) && !value.is(Value::Type::dict)) return;
+  const std::size_t total = cost_of(value, limits_.bytes + 1);
+  reserve(total);
+  charge(total / 16);
+}
+std::string Runtime::text(const Value& value) {
+  account(value);
+  std::string out = to_string(value);
+  reserve(out.size());
+  return out;
+}
+
+Value Runtime::call(const Value& callee, Arguments& arguments) {
+  charge(1);
+  require_defined(callee);
+  if (!callee.is(Value::Type::object))
+    raise(cat("'", callee.type_name(), "' object is not callable"));
+  const std::shared_ptr<Object> object = callee.object();
+  return object->call(*this, arguments);
+}
+
+Value Runtime::filter(const std::string& name, const Value& value, Arguments& arguments) {
+  charge(1);
+  const Filter* found = find_filter(name);
+  if (!found) raise(cat("no filter named ", quote(name)));
+  check_arguments(name, found->parameters, arguments);
+  return found->body(*this, value, arguments);
+}
+
+bool Runtime::test(const std::string& name, const Value& value, Arguments& arguments) {
+  charge(1);
+  const Test* found = find_test(name);
+  if (!found) raise(cat("no test named ", quote(name)));
+  check_arguments(name, found->parameters, arguments);
+  return found->body(*this, value, arguments);
+}
+
+Value Runtime::make_namespace(Dict values) {
+  charge(50);
+  auto out = std::make_shared<Namespace>();
+  out->values = std::move(values);
+  namespaces_.push_back(out);
+  return Value(std::shared_ptr<Object>(out));
+}
+
+namespace {
+
+std::optional<Value> own_attribute(const Value& object, const std::string& name) {
+  switch (object.type()) {
+    case Value::Type::string:
+      return string_method(object, name);
+    case Value::Type::dict:
+      return dict_method(object, name);
+    case Value::Type::list:
+      return list_method(object, name);
+    case Value::Type::object:
+      return object.object()->attribute(name);
+    default:
+      return std::nullopt;
+  }
+}
+
+Value missing_member(const Value& object, const std::string& key_repr, bool attribute) {
+  if (object.is(Value::Type::none))
+    return Value::undefined(cat("'None' has no attribute ", key_repr));
+  return Value::undefined(cat("'", object.type_name(), " object' has no ",
+                              attribute ? "attribute " : "element ", key_repr));
+}
+
+}  // namespace
+
+// environment.getattr: Python's attribute first, then the item.
+Value Runtime::attribute(const Value& object, const std::string& name) {
+  require_defined(object);
+  if (name.starts_with("__") || (name.starts_with('_') && !object.is(Value::Type::dict)))
+    return Value::undefined(
+        cat("access to attribute '", name, "' of '", object.type_name(), "' object is unsafe."));
+  if (auto found = own_attribute(object, name)) return *found;
+  if (object.is(Value::Type::dict))
+    if (const Value* found = object.dict().find_text(name)) return *found;
+  return missing_member(object, cat("'", name, "'"), true);
+}
+
+// environment.getitem: the item first, then, for a string, Python's attribute.
+Value Runtime::item(const Value& object, const Value& key) {
+  require_defined(object);
+  if (object.is(Value::Type::dict)) {
+    charge(object.dict().items.size() / 16);
+    const Value* found = key.is(Value::Type::string) ? object.dict().find_text(key.string())
+                                                     : object.dict().find(key);
+    if (found) return *found;
+  }
+  const bool list = object.is(Value::Type::list) && object.list().indexable();
+  if ((list || object.is(Value::Type::string)) && key.is_integral()) {
+    const auto size = static_cast<std::int64_t>(list ? object.list().items.size()
+                                                     : count_code_points(object.string()));
+    const std::int64_t index = key.integer() < 0 ? key.integer() + size : key.integer();
+    if (index < 0 || index >= size)
+      return missing_member(object, std::to_string(key.integer()), false);
+    if (list) return object.list().items[static_cast<std::size_t>(index)];
+    return slice(*this, object, index, index + 1, 1);
+  }
+  if (key.is(Value::Type::string) && !key.string().starts_with('_'))
+    if (auto found = own_attribute(object, key.string())) return *found;
+  return missing_member(object, to_repr(key), key.is(Value::Type::string));
+}
+
+namespace {
+
+// The remaining items of a generator, at most `max_items`; each item is returned once.
+std::vector<Value> take_items(const List& generator, std::size_t max_items) {
+  Progress& progress = *generator.progress;
+  const auto begin = generator.items.begin() + static_cast<std::ptrdiff_t>(progress.taken);
+  const std::size_t count = std::min(max_items, generator.items.size() - progress.taken);
+  if (count < max_items && !progress.failure.empty()) raise(progress.failure);
+  progress.taken += count;
+  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+}
+
+}  // namespace
+
+std::vector<Value> Runtime::items_of(const Value& value, std::size_t max_items) {
+  std::vector<Value> out;
+  switch (value.type()) {
+    case Value::Type::undefined:
+      break;
+    case Value::Type::list:
+      reserve_items(value.list().items.size());
+      if (value.list().kind == List::Kind::generator) return take_items(value.list(), max_items);
+      return value.list().items;
+    case Value::Type::dict:
+      reserve_items(value.dict().items.size());
+      for (const auto& [key, item] : value.dict().items) out.push_back(key);
+      break;
+    case Value::Type::string: {
+      const std::string& text = value.string();
+      const std::size_t count = count_code_points(text);
+      reserve_items(count, 160);
+      out.reserve(count);
+      for (std::size_t at = 0; at < text.size(); at += utf8_length(text[at]))
+        out.emplace_back(text.substr(at, utf8_length(text[at])));
+      break;
+    }
+    default:
+      if (!value.is(Value::Type::object) || !value.object()->items_inside())
+        raise(cat("'", value.type_name(), "' object is not iterable"));
+      out = *value.object()->items_inside();
+      reserve_items(out.size());
+  }
+  return out;
+}
+
+}  // namespace troupe::engine::jinja

@@ -1,0 +1,105 @@
+// Runtime: what a running template may call, bounded in steps, depth and memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/error.h"
+#include "engine/jinja/arguments.h"
+#include "engine/jinja/value.h"
+
+namespace troupe::engine::jinja {
+
+struct RuntimeLimits {
+  std::size_t steps = 5'000'000;     ///< statements, expressions and items
+  int depth = 1500;                  ///< recursion of evaluation
+  std::size_t bytes = 16u << 20;     ///< of one string, and of the output
+  std::size_t items = 1u << 20;      ///< of one list
+  std::int64_t memory = 64ll << 20;  ///< bytes of all values together
+};
+
+/// namespace(): the only mutable value.
+class Namespace : public Object {
+ public:
+  std::string type_name() const override { return "Namespace"; }
+  std::string text() const override;
+  std::optional<Value> attribute(std::string_view name) override;
+  Dict values;
+
+ private:
+  mutable bool printing_ = false;  // it may refer to itself
+};
+
+/// A function written in C++.
+class Function : public Object {
+ public:
+  using Body = std::function<Value(Runtime&, Arguments&)>;
+  Function(std::string name, Body body) : name_(std::move(name)), body_(std::move(body)) {}
+  std::string type_name() const override { return name_; }
+  bool callable() const override { return true; }
+  Value call(Runtime& runtime, Arguments& arguments) override { return body_(runtime, arguments); }
+
+ private:
+  std::string name_;
+  Body body_;
+};
+Value make_function(std::string name, Function::Body body);
+
+/// The services that filters, tests, methods and functions use: limits, calls, and access to
+/// attributes and items.
+class Runtime {
+ public:
+  /// Bounds the recursion of evaluation while it lives.
+  class DepthGuard {
+   public:
+    explicit DepthGuard(Runtime& runtime);
+    ~DepthGuard() { --runtime_.depth_; }
+    DepthGuard(const DepthGuard&) = delete;
+
+   private:
+    Runtime& runtime_;
+  };
+
+  explicit Runtime(RuntimeLimits limits = {}) : limits_(limits) {}
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+
+  const RuntimeLimits& limits() const { return limits_; }
+  void charge(std::size_t steps);
+  /// Called before a string of `bytes` is made.
+  void reserve(std::size_t bytes);
+  /// Called before a list of `count` items of `bytes` each is made.
+  void reserve_items(std::size_t count, std::size_t bytes = sizeof(Value));
+  /// Charges the cost of comparing or writing `value`.
+  void account(const Value& value);
+  /// str(value), within the limits.
+  std::string text(const Value& value);
+  Value call(const Value& callee, Arguments& arguments);
+  Value filter(const std::string& name, const Value& value, Arguments& arguments);
+  bool test(const std::string& name, const Value& value, Arguments& arguments);
+  /// object.name and object[key], as templates see them.
+  Value attribute(const Value& object, const std::string& name);
+  Value item(const Value& object, const Value& key);
+  /// The items that a loop iterates over: items of a list, keys of a dict, characters of a string.
+  /// At most `max_items` of a generator.
+  std::vector<Value> items_of(const Value& value, std::size_t max_items = std::size_t(-1));
+  Value make_namespace(Dict values);
+
+ private:
+  RuntimeLimits limits_;
+  std::size_t steps_ = 0;
+  const std::int64_t live_before_ = live_bytes();
+  int depth_ = 0;
+  // Cleared by the destructor: namespaces may refer to each other.
+  std::vector<std::shared_ptr<Namespace>> namespaces_;
+};
+
+/// Raises if `value` is undefined.
+void require_defined(const Value& value);
+/// An argument as an integer or a string; raises otherwise.
+std::int64_t to_integer(const Value& value, std::string_view what);
+const std::string& to_text(const Value& value, std::string_view what);
+
+}  // namespace troupe::engine::jinja

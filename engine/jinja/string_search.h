@@ -1,0 +1,29 @@
+// Methods of strings that search and test, and the arguments of string methods.
+#pragma once
+
+#include <map>
+
+#include "engine/jinja/runtime.h"
+
+namespace troupe::engine::jinja {
+
+/// `stays_escaped`: results of a text that counts as escaped count so too. `parameters` as
+/// check_arguments reads them.
+struct Method {
+  Value (*body)(Runtime&, const std::string&, const Arguments&);
+  const char* parameters;
+  bool stays_escaped = false;
+};
+
+/// The argument as a text (nullptr: absent or None), as one that must be there, as a number.
+const std::string* text_argument(const Arguments& arguments, std::size_t index,
+                                 std::string_view name);
+const std::string& needed_text(const Arguments& arguments, std::size_t index,
+                               std::string_view name);
+std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name,
+                              std::int64_t otherwise);
+
+/// The methods that ask about a text: find, startswith, isdigit...
+const std::map<std::string_view, Method>& string_questions();
+
+}  // namespace troupe::engine::jinja

@@ -1,0 +1,198 @@
+#include "engine/tokenizer/oniguruma.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/base/utf8.h"
+
+namespace troupe::engine::tokenizer {
+namespace {
+
+constexpr std::string_view space_class =
+    R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
+constexpr std::string_view word_class =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+
+class Translator {
+ public:
+  Translator(std::string_view in, std::string_view where) : in_(in), where_(where) {}
+
+  Result<std::string> run() {
+    while (at_ < in_.size() && problem_.empty()) step();
+    if (!problem_.empty())
+      return fail(Errc::unsupported, cat(where_, ": the regular expression ", quote(in_), " uses ",
+                                         problem_, ", which troupe does not translate"));
+    return std::move(out_);
+  }
+
+ private:
+  void step() {
+    const char c = in_[at_];
+    if (c == '\\') {
+      atom_ = out_.size();
+      escape(false);
+    } else if (c == '[') {
+      atom_ = out_.size();
+      char_class();
+    } else if (c == '(') {
+      groups_.push_back(out_.size());
+      open_group();
+    } else if (c == ')') {
+      if (!groups_.empty()) {
+        atom_ = groups_.back();
+        groups_.pop_back();
+      }
+      out_ += c;
+      ++at_;
+    } else if (c == '{') {
+      interval();
+    } else if (c == '*' || c == '+' || c == '?') {
+      out_ += c;
+      ++at_;
+    } else {
+      atom_ = out_.size();
+      const std::size_t size = utf8_length(c);
+      out_.append(in_.substr(at_, size));
+      at_ += size;
+    }
+  }
+
+  // at_ stands on the backslash
+  void escape(bool in_class) {
+    const char c = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
+    const auto as_class = [&](std::string_view members, bool negated) {
+      if (in_class && negated) {
+        problem_ = cat("\\", c, " inside a class");
+        return;
+      }
+      if (in_class) {
+        out_.append(members);
+        return;
+      }
+      out_.append(negated ? "[^" : "[").append(members).append("]");
+    };
+    if (c == 's' || c == 'S') {
+      as_class(space_class, c == 'S');
+    } else if (c == 'w' || c == 'W') {
+      as_class(word_class, c == 'W');
+    } else if (c == 'h' || c == 'H') {
+      as_class("0-9a-fA-F", c == 'H');
+    } else {
+      copy_escape();
+      return;
+    }
+    at_ += 2;
+  }
+
+  // Any other escape stays as it is, with its braces (\p{L}, \x{1F600}); \uHHHH is \x{HHHH}.
+  void copy_escape() {
+    const std::size_t begin = at_;
+    ++at_;
+    const char c = at_ < in_.size() ? in_[at_] : '\0';
+    at_ += at_ < in_.size() ? utf8_length(c) : 0;
+    if (c == 'u' && at_ + 4 <= in_.size()) {
+      out_.append("\\x{").append(in_.substr(at_, 4)).append("}");
+      at_ += 4;
+      return;
+    }
+    if ((c == 'p' || c == 'P' || c == 'x') && in_.substr(at_, 1) == "{")
+      at_ = std::min(in_.find('}', at_), in_.size() - 1) + 1;
+    out_.append(in_.substr(begin, at_ - begin));
+  }
+
+  void char_class() {
+    out_ += '[';
+    ++at_;
+    if (at_ < in_.size() && in_[at_] == '^') {
+      out_ += '^';
+      ++at_;
+    }
+    if (at_ < in_.size() && in_[at_] == ']') {
+      out_ += "\\]";
+      ++at_;
+    }
+    while (at_ < in_.size() && in_[at_] != ']' && problem_.empty()) {
+      if (in_[at_] == '\\') {
+        escape(true);
+      } else if (in_.substr(at_, 2) == "[:") {
+        const auto end = in_.find(":]", at_);
+        if (end == std::string_view::npos) {
+          problem_ = "an unclosed [:class:]";
+          return;
+        }
+        const std::string_view name = in_.substr(at_, end + 2 - at_);
+        out_.append(name == "[:punct:]"   ? R"(\p{P}\p{S})"
+                    : name == "[:space:]" ? space_class
+                    : name == "[:word:]"  ? word_class
+                                          : name);
+        at_ = end + 2;
+      } else if (in_[at_] == '[') {
+        problem_ = "a class inside a class";
+      } else if (in_.substr(at_, 2) == "&&") {
+        problem_ = "an intersection of classes (&&)";
+      } else {
+        out_ += in_[at_++];
+      }
+    }
+    if (at_ < in_.size()) {
+      out_ += ']';
+      ++at_;
+    }
+  }
+
+  // Inline options: Oniguruma's m (the dot matches newlines) is PCRE2's s.
+  void open_group() {
+    const bool begins = at_ == 0;
+    out_ += '(';
+    ++at_;
+    if (in_.substr(at_, 1) != "?") return;
+    out_ += '?';
+    ++at_;
+    if (in_.substr(at_, 1) == "<" || in_.substr(at_, 1) == "P") return;
+    while (at_ < in_.size() &&
+           (in_[at_] == 'i' || in_[at_] == 'm' || in_[at_] == 'x' || in_[at_] == '-')) {
+      out_ += in_[at_] == 'm' ? 's' : in_[at_];
+      ++at_;
+    }
+    if (!begins && in_.substr(at_, 1) == ")")
+      problem_ = "options in the middle (in Oniguruma they take in all alternatives that follow)";
+  }
+
+  // {n,m}: a plus after it repeats the repeat (in PCRE2 it would make it possessive).
+  void interval() {
+    const auto end = in_.find('}', at_);
+    const std::string_view body =
+        end == std::string_view::npos ? "" : in_.substr(at_ + 1, end - at_ - 1);
+    if (body.empty() || body == "," ||
+        body.find_first_not_of("0123456789,") != std::string_view::npos) {
+      atom_ = out_.size();
+      out_ += "\\{";
+      ++at_;
+      return;
+    }
+    const bool no_minimum = body[0] == ',';
+    const std::string text = cat("{", no_minimum ? "0" : "", body, "}");
+    at_ = end + 1;
+    if (in_.substr(at_, 1) == "+") {
+      out_.insert(atom_, "(?:");
+      out_.append(text).append(")+");
+      ++at_;
+    } else {
+      out_.append(text);
+    }
+  }
+
+  std::string_view in_, where_;
+  std::string out_, problem_;
+  std::size_t at_ = 0;
+  std::size_t atom_ = 0;  // where in out_ the last atom begins
+  std::vector<std::size_t> groups_;
+};
+
+}  // namespace
+
+Result<std::string> translate_oniguruma(std::string_view pattern, std::string_view where) {
+  return Translator(pattern, where).run();
+}
+
+}  // namespace troupe::engine::tokenizer
