@@ -1,5 +1,4 @@
-// The program: options of the command line to one function each (launch/commands). CLI11 is fenced
-// here.
+// The command line: parses the options of each command and calls its function (launch/commands).
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -16,12 +15,20 @@
 #include "engine/base/text.h"
 #include "launch/cluster/launcher.h"
 #include "launch/cluster/worker.h"
-#include "launch/commands/commands.h"
+#include "launch/commands/chat.h"
+#include "launch/commands/explain.h"
+#include "launch/commands/generate.h"
+#include "launch/commands/info.h"
+#include "launch/commands/logprobs.h"
+#include "launch/commands/merge.h"
 #include "launch/commands/profile_options.h"
+#include "launch/commands/render.h"
 #include "launch/commands/sampling_options.h"
+#include "launch/commands/score.h"
+#include "launch/commands/tokenize.h"
+#include "launch/commands/train.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
-#include "launch/run/train.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch {
@@ -35,7 +42,9 @@ void add_sources(CLI::App& command, Sources& sources) {
                      cat("one of ", join(algorithm_names(), ", ")));
   command.add_option("--config", sources.file,
                      "YAML or JSON file with the keys of docs/configuration.md");
-  command.add_option("--set", sources.sets, "key=value, as often as you like; wins over the file")
+  command
+      .add_option("--set", sources.sets,
+                  "key=value; overrides the file; may be given several times")
       ->take_all()
       ->allow_extra_args(false);
   add_profile(command, sources);
@@ -44,57 +53,53 @@ void add_sources(CLI::App& command, Sources& sources) {
 void add_train(CLI::App& app, Action& action) {
   auto sources = std::make_shared<Sources>();
   CLI::App* command = app.add_subcommand(
-      "train", "Train a model: fine-tuning, preferences, rewards, reinforcement");
+      "train",
+      "Train a model: fine-tuning, preference optimization, reward models, reinforcement learning");
   add_sources(*command, *sources);
   command->footer(
       "Example:\n  troupe train --algorithm sft --set model=DIR --set data.path=rows.jsonl --set "
       "output=runs/first --set train.steps=100\n"
-      "The same command again goes on where the run stopped. `troupe explain` with the same "
-      "options shows what it will do.");
-  command->callback([sources, &action] {
-    action = [sources] {
-      const Resolved run = value_or_throw(resolve(*sources));
-      for (const std::string& warning : run.warnings) log_warning(warning);
-      return train(run.config, run.origins);
-    };
-  });
+      "Run the same command again to resume. `troupe explain` with the same options shows the "
+      "resolved configuration.");
+  command->callback([sources, &action] { action = [sources] { return train(*sources); }; });
 }
 
-/// The command behind `--`: only train, with its options.
-Sources sources_of(std::vector<std::string> words) {
-  if (words.front() != "train")
+/// Parses the command after `--`, which must be train.
+Sources sources_of(std::vector<std::string> arguments) {
+  if (arguments.front() != "train")
     throw CLI::ValidationError(
-        "command", cat("launch starts train and nothing else; found ", quote(words.front())));
+        "command", cat("launch can only start train; found ", quote(arguments.front())));
   Sources sources;
   CLI::App command("the run", "troupe launch --cluster FILE --");
   command.require_subcommand(1);
   add_sources(*command.add_subcommand("train", "the command that is launched"), sources);
-  std::reverse(words.begin(), words.end());
-  command.parse(words);
+  std::reverse(arguments.begin(), arguments.end());
+  command.parse(arguments);
   return sources;
 }
 
 void add_launch(CLI::App& app, Action& action) {
   auto options = std::make_shared<LaunchOptions>();
-  auto words = std::make_shared<std::vector<std::string>>();
+  auto arguments = std::make_shared<std::vector<std::string>>();
   CLI::App* command = app.add_subcommand(
-      "launch", "Train with groups of processes: launch --cluster FILE -- train ...");
+      "launch", "Train with several groups of processes: launch --cluster FILE -- train ...");
   command
-      ->add_option("--cluster", options->cluster,
-                   "YAML file: groups: a list of role, count and parallel (docs/operations.md)")
+      ->add_option(
+          "--cluster", options->cluster,
+          "YAML file with the groups of the run: role, count, parallel (docs/operations.md)")
       ->required();
-  command->add_option("command", *words, "train and its options")->required();
+  command->add_option("command", *arguments, "train and its options")->required();
   command->footer(
       "Example:\n  troupe launch --cluster cluster.yaml -- train --algorithm grpo --config "
       "run.yaml\n"
-      "The same command again goes on where the run stopped.");
-  command->callback([options, words, &action] {
-    options->sources = sources_of(*words);
+      "Run the same command again to resume.");
+  command->callback([options, arguments, &action] {
+    options->sources = sources_of(*arguments);
     action = [options] { return launch(*options); };
   });
 }
 
-/// What launch starts; not for people.
+/// Started by launch; hidden from --help.
 void add_worker(CLI::App& app, Action& action) {
   app.add_subcommand("worker", "One process of a launch")->group("")->callback([&action] {
     action = worker;
@@ -103,20 +108,19 @@ void add_worker(CLI::App& app, Action& action) {
 
 void add_model(CLI::App& command, ModelOptions& options) {
   command.add_option("--model", options.model, "Hugging Face model directory")->required();
-  command.add_option("--adapter", options.adapter,
-                     "directory of an adapter in PEFT's form over the model");
-  command.add_option("--dtype", options.dtype, "f32 or bf16: inputs of matrix products")
+  command.add_option("--adapter", options.adapter, "directory of a PEFT adapter for the model");
+  command.add_option("--dtype", options.dtype, "f32 or bf16: data type of matrix multiplications")
       ->capture_default_str();
   command
       .add_option("--threads", options.threads,
-                  "0: as many as the process may use; never changes a result")
+                  "number of threads; 0: all available cores; does not change results")
       ->check(CLI::Range(0, 1024));
 }
 
 void add_generate(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* command = app.add_subcommand(
-      "generate", "Continue prompts: JSON lines in and out, or --prompt TEXT for a person");
+      "generate", "Generate completions: JSON lines from stdin to stdout, or --prompt TEXT");
   add_model(*command, options->model);
   add_sampling(*command, *options);
   const auto returned = [options](std::int64_t count) {
@@ -124,18 +128,16 @@ void add_generate(CLI::App& app, Action& action) {
   };
   command
       ->add_option_function<std::int64_t>("--n", returned,
-                                          "samples a prompt, or sequences of a beam search; above "
-                                          "1 the answer is {\"samples\": [...]}")
+                                          "completions per prompt; above 1 the output line is "
+                                          "{\"samples\": [...]}")
       ->check(CLI::Range(1, 1 << 16));
   CLI::Option* prompt = command->add_option("--prompt", options->prompt,
-                                            "a prompt; its continuation is printed as it comes");
+                                            "a prompt; its completion is streamed to stdout");
   command->footer(
-      "Lines: {\"prompt\": TEXT} or {\"ids\": [...]} to {\"ids\", \"text\", \"logprobs\", "
-      "\"finish_reason\"}. Settings come from the "
-      "model's\n"
-      "generation_config.json (greedy where there is none), the options, and the line itself, each "
-      "over the one before; docs/formats.md\n"
-      "lists all that a file or a line may carry.");
+      "Input lines: {\"prompt\": TEXT} or {\"ids\": [...]}. Output lines: {\"ids\", \"text\", "
+      "\"logprobs\", \"finish_reason\"}.\n"
+      "Sampling settings come from the model's generation_config.json (greedy if there is none), "
+      "the options\nand the input line; later ones take precedence. docs/formats.md lists them.");
   command->callback([options, prompt, &action] {
     options->has_prompt = prompt->count() > 0;
     action = [options] { return generate(*options); };
@@ -145,63 +147,65 @@ void add_generate(CLI::App& app, Action& action) {
 void add_chat(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* command =
-      app.add_subcommand("chat", "Talk to a model that has a chat template; an empty line ends");
+      app.add_subcommand("chat", "Chat with a model that has a chat template; an empty line exits");
   add_model(*command, options->model);
   add_sampling(*command, *options);
-  command->add_option("--system", options->system, "the system message");
+  command->add_option("--system", options->system, "system message");
   command->callback([options, &action] { action = [options] { return chat(*options); }; });
 }
 
 void add_score(CLI::App& app, Action& action) {
   auto options = std::make_shared<ScoreOptions>();
   CLI::App* command = app.add_subcommand(
-      "score", "How well an outcome reward model orders pairs of answers, and how sure it is");
+      "score", "Evaluate a reward model on preference pairs: accuracy, margin, calibration");
   add_model(*command, options->model);
   command
       ->add_option("--data", options->data,
-                   "files of pairs, in the forms that --algorithm orm reads")
+                   "files of preference pairs, in any format of --algorithm orm")
       ->required();
   command->add_option("--max-length", options->max_length,
-                      "leave out pairs with a longer sequence; 0: than the model's");
-  command->add_option("--bins", options->bins, "of the confidence sigmoid(|margin|), from 0.5 to 1")
+                      "drop pairs with a longer sequence; 0: the model's maximum length");
+  command
+      ->add_option("--bins", options->bins,
+                   "calibration bins over the confidence sigmoid(|margin|), from 0.5 to 1")
       ->check(CLI::Range(1, 1000));
   command->footer(
-      "One line: {\"pairs\", \"accuracy\", \"margin\", \"mean\", \"std\" (of the scores), "
-      "\"calibration_error\", \"bins\"}. The "
-      "calibration error "
-      "is\nthe sum over bins of (pairs in it / all pairs) |accuracy - mean confidence|.");
+      "Output: one line, {\"pairs\", \"accuracy\", \"margin\", \"mean\", \"std\" (of the scores), "
+      "\"calibration_error\", \"bins\"}.\nThe calibration error is the sum over bins of "
+      "(pairs in the bin / all pairs) |accuracy - mean confidence|.");
   command->callback([options, &action] { action = [options] { return score(*options); }; });
 }
 
 void add_tokenize(CLI::App& app, Action& action) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand(
-      "tokenize", "Text to token ids: {\"text\"} to {\"ids\"}, or back with --decode");
+      "tokenize", "Tokenize text: {\"text\"} to {\"ids\"}; with --decode {\"ids\"} to {\"text\"}");
   command->add_option("--model", options->model, "folder with tokenizer.json, or the file itself")
       ->required();
   command->add_flag("--special", options->special,
-                    "add what the post-processor adds, such as a start token");
+                    "add the special tokens of the post-processor, such as BOS");
   command->add_flag("--decode", options->decode,
-                    "{\"ids\"} to {\"text\"}, special tokens left out");
+                    "decode {\"ids\"} to {\"text\"}; skips special tokens");
   command->callback([options, &action] { action = [options] { return tokenize(*options); }; });
 }
 
 void add_render(CLI::App& app, Action& action) {
   auto options = std::make_shared<RenderOptions>();
   CLI::App* command = app.add_subcommand("render",
-                                         "Messages to the text that a model is trained on: "
-                                         "{\"messages\"} to {\"text\", \"assistant_spans\"}");
+                                         "Apply a chat template: {\"messages\"} to {\"text\", "
+                                         "\"assistant_spans\"}");
   CLI::Option* model =
-      command->add_option("--model", options->model, "folder with a chat template");
+      command->add_option("--model", options->model, "model directory with a chat template");
   CLI::Option* file =
-      command->add_option("--template", options->template_file, "the template itself")
+      command->add_option("--template", options->template_file, "file with a Jinja template")
           ->excludes(model);
   command
-      ->add_option("--prompt-type", options->prompt_type,
-                   "one of MindSpeed's; with --model it is given that folder's special tokens")
+      ->add_option(
+          "--prompt-type", options->prompt_type,
+          "a prompt type of MindSpeed; with --model it uses that directory's special tokens")
       ->excludes(file);
   command->footer(
-      "Lines: {\"messages\", \"tools\"?, \"documents\"?, \"add_generation_prompt\"?, "
+      "Input lines: {\"messages\", \"tools\"?, \"documents\"?, \"add_generation_prompt\"?, "
       "\"bos_token\"?, \"eos_token\"?, \"kwargs\"?, "
       "\"now\"?}.");
   command->callback([options, &action] {
@@ -214,31 +218,30 @@ void add_render(CLI::App& app, Action& action) {
 void add_logprobs(CLI::App& app, Action& action) {
   auto options = std::make_shared<ModelOptions>();
   CLI::App* command = app.add_subcommand(
-      "logprobs", "Log-probabilities: {\"ids\"} or {\"text\"} to {\"logprobs\", \"nll\"}");
+      "logprobs", "Compute log-probabilities: {\"ids\"} or {\"text\"} to {\"logprobs\", \"nll\"}");
   add_model(*command, *options);
   command->footer(
-      "logprobs: one a token, the first is null. nll: their negated sum, in nats. Text gets the "
-      "tokenizer's special tokens.");
+      "logprobs: one per token; the first is null. nll: their negative sum in nats. Special tokens "
+      "are added to text.");
   command->callback([options, &action] { action = [options] { return logprobs(*options); }; });
 }
 
 void add_explain(CLI::App& app, Action& action) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand(
-      "explain", "What a run would do: values and their origins, loss, parameters, memory");
+      "explain",
+      "Show the resolved configuration of a run with origins, its loss, model and memory");
   add_sources(*command, options->sources);
   command->add_flag("--reference", options->reference,
-                    "print the page of all configuration keys instead");
+                    "print the reference of all configuration keys instead");
   command->callback([options, &action] { action = [options] { return explain(*options); }; });
 }
 
 void add_merge(CLI::App& app, Action& action) {
   auto options = std::make_shared<MergeOptions>();
-  CLI::App* command = app.add_subcommand(
-      "merge", "Add an adapter (LoRA, DoRA) into its model's weights: an ordinary model folder");
-  command
-      ->add_option("--model", options->model,
-                   "Hugging Face model directory that the adapter belongs to")
+  CLI::App* command =
+      app.add_subcommand("merge", "Merge a LoRA or DoRA adapter into its base model");
+  command->add_option("--model", options->model, "Hugging Face model directory of the base model")
       ->required();
   command
       ->add_option("--adapter", options->adapter,
@@ -246,7 +249,8 @@ void add_merge(CLI::App& app, Action& action) {
       ->required();
   command->add_option("--output", options->output, "new directory for the merged model")
       ->required();
-  command->add_option("--dtype", options->dtype, "f32, bf16 or f16: what the weights are stored in")
+  command
+      ->add_option("--dtype", options->dtype, "f32, bf16 or f16: data type of the stored weights")
       ->capture_default_str();
   command->callback([options, &action] { action = [options] { return merge(*options); }; });
 }
@@ -254,56 +258,58 @@ void add_merge(CLI::App& app, Action& action) {
 void add_info(CLI::App& app, Action& action) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App* command = app.add_subcommand("info",
-                                         "What a file or folder is (model, tokenizer, data, run, "
-                                         "checkpoint), and whether it can be used");
-  command->add_option("path", options->path, "file or folder")->required();
+                                         "Inspect and check a model, tokenizer, data file, run or "
+                                         "checkpoint");
+  command->add_option("path", options->path, "file or directory")->required();
   command
-      ->add_option("--column-names", options->column_names,
-                   "a,b,...: columns of csv and tsv files without a header (data.column_names)")
+      ->add_option(
+          "--column-names", options->column_names,
+          "a,b,...: column names of csv and tsv files without a header (data.column_names)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_flag("--json", options->json, "one JSON object, for machines");
+  command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options, &action] { action = [options] { return info(*options); }; });
 }
 
-/// The exit code of an action, its failure told on stderr.
+/// Runs an action; prints its failure to stderr and returns the exit code.
 int run(const Action& action) {
   try {
     const int code = action();
     if (!std::cout.flush() || std::fflush(stdout) != 0)
       throw Failure(
-          {Errc::io, "the output cannot be written; its reader is gone or the disk is full"});
+          {Errc::io, "cannot write to stdout: the reader has exited or the disk is full"});
     return code;
   } catch (const Failure& failure) {
-    // What one rank of a group refuses, all refuse: once is enough.
+    // All ranks of a group fail alike: one message is enough.
     if (transports::mpi::mpirun_rank() == 0) std::fprintf(stderr, "troupe: %s\n", failure.what());
     return exit_code(failure.error().code);
   } catch (const std::filesystem::filesystem_error& error) {
     std::fprintf(stderr, "troupe: %s: %s\n", error.path1().c_str(), error.code().message().c_str());
     return exit_code(Errc::io);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "troupe: out of memory; `troupe explain` shows what the run needs\n");
+    std::fprintf(stderr,
+                 "troupe: out of memory; `troupe explain` shows how much memory the run needs\n");
     return exit_code(Errc::full);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "troupe: a mistake in troupe itself, please report it: %s\n",
-                 error.what());
+    std::fprintf(stderr, "troupe: internal error, please report it: %s\n", error.what());
     return exit_internal;
   }
 }
 
-/// Of a command that does not exist, the parser would only say that a command is required.
-int refuse(const CLI::App& app, const CLI::ParseError& error) {
-  const auto words = app.remaining();
-  if (error.get_name() != "RequiredError" || !app.get_subcommands().empty() || words.empty())
+/// Reports a parse error. For an unknown command, names the known ones: the parser itself would
+/// only say that a command is required.
+int report_parse_error(const CLI::App& app, const CLI::ParseError& error) {
+  const auto unparsed = app.remaining();
+  if (error.get_name() != "RequiredError" || !app.get_subcommands().empty() || unparsed.empty())
     return app.exit(error) == 0 ? 0 : exit_usage;
   std::vector<std::string> known;
   for (const auto* command : app.get_subcommands([](const CLI::App* each) {
          return !each->get_name().empty() && !each->get_group().empty();
        }))
     known.push_back(command->get_name());
-  const std::string meant = nearest(words.front(), known);
-  std::fprintf(stderr, "troupe: there is no command %s; there are %s%s\n",
-               quote(words.front()).c_str(), join(known, ", ").c_str(),
+  const std::string meant = nearest(unparsed.front(), known);
+  std::fprintf(stderr, "troupe: unknown command %s; available commands: %s%s\n",
+               quote(unparsed.front()).c_str(), join(known, ", ").c_str(),
                meant.empty() ? "" : cat("; did you mean ", meant, "?").c_str());
   return exit_usage;
 }
@@ -312,13 +318,12 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
 
 int program(int argc, char** argv) {
   if (transports::mpi::under_mpirun()) transports::mpi::die_with_mpirun();
-  std::signal(SIGPIPE,
-              SIG_IGN);  // a reader that is gone is an error of the next write, not a death
-  std::signal(SIGXFSZ, SIG_IGN);  // so is a file that may not grow further (ulimit -f)
+  // A closed pipe and a file size limit (ulimit -f) become errors of the next write.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   install_sigbus_handler(exit_code(Errc::io));
   CLI::App app(
-      "troupe: actors that train, align and run language models, from one process on a laptop "
-      "upwards",
+      "troupe: train, align and run language models, in one process or in a cluster of processes",
       "troupe");
   app.set_version_flag("--version", "troupe " TROUPE_VERSION);
   app.require_subcommand(1);
@@ -332,7 +337,7 @@ int program(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return refuse(app, error);
+    return report_parse_error(app, error);
   }
   return run(action);
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
-# From a fresh clone to a trained policy: installs what is missing, builds the program, and trains the bundled digit-completion model.
+# From a fresh clone to a trained policy: installs missing packages, builds the program and trains the bundled digit-completion model.
 # Usage: launch/quickstart.sh [--seeds N] [--output FOLDER] [--cluster]
-# --cluster: GRPO as groups of processes (launch/quickstart/cluster.yaml), then the same grid in one process, and their weights compared.
-# On stdout: the test accuracy before, after the warm-up and after GRPO, and where plot and checkpoint are. Everything else is on stderr.
+# --cluster: runs GRPO as groups of processes (launch/quickstart/cluster.yaml) and in one process with the same grid; compares weights.
+# Prints to stdout: the test accuracy before training, after the warm-up and after GRPO; the paths of plot and checkpoint. Logs: stderr.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,10 +17,10 @@ while (($# > 0)); do
   esac
 done
 if [[ -z $output ]]; then output=runs/quickstart; [[ $stage == cluster ]] && output+=-cluster; fi
-if ! [[ $seeds =~ ^[1-9][0-9]*$ ]]; then echo "quickstart: --seeds $seeds: a number from 1 is expected" >&2; exit 2; fi
+if ! [[ $seeds =~ ^[1-9][0-9]*$ ]]; then echo "quickstart: --seeds $seeds: expected a number, 1 or more" >&2; exit 2; fi
 
 cmake/install_packages.sh
-cmake/fetch_arrow.sh build/release || true # it has said what is missing
+cmake/fetch_arrow.sh build/release || true # it has printed what is missing
 cmake --preset release >&2
 cmake --build --preset release -j "$(nproc)" --target troupe >&2
 

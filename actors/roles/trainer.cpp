@@ -50,13 +50,11 @@ protocol::Weights Trainer::on(protocol::Publish) {
 
 Result<std::string> Trainer::on(protocol::Save message) {
   constexpr double mib = 1024 * 1024;
-  const auto memory =
-      trainer_->model()
-          .device()
-          .memory();  // not a metric: those are the same whatever the threads and micro-batches
-  log_info(cat("step ", message.step, ": tensors took ",
+  // Logged, because metrics do not depend on threads and micro-batches.
+  const auto memory = trainer_->model().device().memory();
+  log_info(cat("step ", message.step, ": peak tensor memory ",
                to_text(static_cast<double>(memory.peak) / mib, 0),
-               " MiB at most (memory/device_peak_mib)"));
+               " MiB (memory/device_peak_mib)"));
   return save_(message.step, message.state, *trainer_);
 }
 

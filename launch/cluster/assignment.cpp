@@ -13,20 +13,20 @@ struct TextField {
   const char* key;
   std::string Assignment::*member;
 };
-constexpr TextField texts[] = {{"role", &Assignment::role},
-                               {"node", &Assignment::node},
+constexpr TextField texts[] = {{"node", &Assignment::node},
                                {"endpoint", &Assignment::endpoint},
                                {"server_key", &Assignment::server_key},
                                {"public_key", &Assignment::public_key},
                                {"secret_key", &Assignment::secret_key},
-                               {"from", &Assignment::from}};
+                               {"resume_from", &Assignment::resume_from}};
 
 }  // namespace
 
 std::string to_line(const Assignment& assignment) {
   Json line = Json::Object{};
   for (const TextField& field : texts) line.set(field.key, assignment.*field.member);
-  line.set("tp", assignment.grid.tp)
+  line.set("role", std::string(to_string(assignment.role)))
+      .set("tp", assignment.grid.tp)
       .set("dp", assignment.grid.dp)
       .set("config", to_yaml(assignment.config));
   return line.dump() + "\n";
@@ -36,6 +36,13 @@ Result<Assignment> assignment_of(std::string_view line) {
   const auto json = parse_json(line, where, {.depth = 2, .bytes = 1u << 20});
   RETURN_IF_ERROR(json);
   Assignment out;
+  const auto name = get_string(*json, "role", where);
+  RETURN_IF_ERROR(name);
+  const auto role = role_from(*name);
+  if (!role)
+    return fail(Errc::bad_input, cat(where, ": role: expected one of ", join(role_list(), ", "),
+                                     "; found ", quote(*name)));
+  out.role = *role;
   for (const TextField& field : texts) {
     auto text = get_string(*json, field.key, where);
     RETURN_IF_ERROR(text);

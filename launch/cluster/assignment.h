@@ -1,4 +1,4 @@
-// Assignment: what a worker is told, as one line of JSON through its stdin, so that no key is ever
+// Assignment: the task of a worker, sent as one line of JSON to its stdin, so that no key appears
 // in argv or in the environment.
 #pragma once
 
@@ -8,21 +8,23 @@
 #include "engine/base/error.h"
 #include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"
+#include "launch/recipes/role.h"
 
 namespace troupe::launch {
 
 struct Assignment {
-  std::string role, node;            ///< "rollout", "rollout-0"
-  std::string endpoint, server_key;  ///< of the controller's hub
+  Role role = Role::policy;
+  std::string node;                  ///< name of the group's node: "rollout-0"
+  std::string endpoint, server_key;  ///< address and public key of the controller's hub
   std::string public_key, secret_key;
   engine::parallel::Grid grid;
   RunConfig config;
-  std::string from;  ///< the checkpoint that the run goes on from, or ""
+  std::string resume_from;  ///< the checkpoint that the run resumes from, or ""
 };
 
-/// One line, with its newline.
+/// One line of JSON with its newline.
 std::string to_line(const Assignment& assignment);
-/// Errc::bad_input, usage.
+/// Parses a line of to_line(). Errc::bad_input, usage.
 Result<Assignment> assignment_of(std::string_view line);
 
 }  // namespace troupe::launch

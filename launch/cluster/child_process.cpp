@@ -23,14 +23,14 @@ namespace {
 Result<> pipe_of(Descriptor& read, Descriptor& write) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
+    return fail(Errc::io, cat("cannot create a pipe: ", std::strerror(errno)));
   read = Descriptor(ends[0]);
   write = Descriptor(ends[1]);
   return {};
 }
 
-// Between fork and exec: system calls only, nothing is allocated.
-[[noreturn]] void become(char* const* arguments, int in, int out, pid_t parent) {
+// Runs between fork and exec: system calls only, no allocation.
+[[noreturn]] void execute(char* const* arguments, int in, int out, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
@@ -43,12 +43,12 @@ Result<> pipe_of(Descriptor& read, Descriptor& write) {
   ::_exit(127);
 }
 
-// The fourth field of /proc/PID/stat; the name before it stands in parentheses and may hold
-// anything.
+// The fourth field of /proc/PID/stat. The name before it is in parentheses and may contain any
+// character.
 pid_t parent_of(const std::string& pid) {
   const std::string text = read_proc_file(cat("/proc/", pid, "/stat"));
   const auto name_end = text.rfind(')');
-  if (name_end == text.npos || text.size() < name_end + 4) return 0;  // it has ended meanwhile
+  if (name_end == text.npos || text.size() < name_end + 4) return 0;  // exited meanwhile
   return static_cast<pid_t>(std::strtol(text.c_str() + name_end + 4, nullptr, 10));
 }
 
@@ -75,11 +75,11 @@ void Descriptor::close() {
   if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);
 }
 
-Result<Child> Child::start(const std::vector<std::string>& command) {
-  Child child;
-  Descriptor its_input, its_output;
-  RETURN_IF_ERROR(pipe_of(its_input, child.input_));
-  RETURN_IF_ERROR(pipe_of(child.output_, its_output));
+Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& command) {
+  ChildProcess child;
+  Descriptor child_input, child_output;
+  RETURN_IF_ERROR(pipe_of(child_input, child.input_));
+  RETURN_IF_ERROR(pipe_of(child.output_, child_output));
   ::fcntl(child.output_.get(), F_SETFL, O_NONBLOCK);
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -87,10 +87,10 @@ Result<Child> Child::start(const std::vector<std::string>& command) {
   const pid_t parent = ::getpid();
   child.pid_ = ::fork();
   if (child.pid_ < 0) return fail(Errc::io, cat("cannot start a process: ", std::strerror(errno)));
-  if (child.pid_ == 0) become(arguments.data(), its_input.get(), its_output.get(), parent);
-  ::setpgid(child.pid_, child.pid_);  // both do it: whoever comes first
-  child.ending_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
-  if (child.ending_.open()) return child;
+  if (child.pid_ == 0) execute(arguments.data(), child_input.get(), child_output.get(), parent);
+  ::setpgid(child.pid_, child.pid_);  // in both processes, because either may run first
+  child.exited_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child.pid_, 0)));
+  if (child.exited_.open()) return child;
   const int why = errno;
   child.signal(SIGKILL);
   ::waitpid(child.pid_, nullptr, 0);
@@ -98,52 +98,52 @@ Result<Child> Child::start(const std::vector<std::string>& command) {
                             " (pidfd_open needs Linux 5.3)"));
 }
 
-Result<> Child::tell(std::string_view text) {
+Result<> ChildProcess::write_input(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(input_.get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0)
       return fail(errno == EPIPE ? Errc::closed : Errc::io,
-                  cat("process ", pid_, " does not listen: ", std::strerror(errno)));
+                  cat("process ", pid_, " closed its input: ", std::strerror(errno)));
     text.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
 }
 
-void Child::signal(int number) const {
+void ChildProcess::signal(int number) const {
   if (!reaped_) ::kill(-pid_, number);
 }
 
-std::optional<int> Child::reap() {
+std::optional<int> ChildProcess::reap() {
   int status = 0;
   if (reaped_ || ::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
   reaped_ = true;
   return status;
 }
 
-std::string ending_text(int wait_status) {
+std::string describe_exit(int wait_status) {
   if (WIFSIGNALED(wait_status))
     return cat("was killed by signal ", WTERMSIG(wait_status), " (",
                ::strsignal(WTERMSIG(wait_status)), ")");
-  return cat("ended with exit code ", WEXITSTATUS(wait_status));
+  return cat("exited with code ", WEXITSTATUS(wait_status));
 }
 
-int sweep_children() {
-  int swept = 0;
+int kill_descendants() {
+  int reaped = 0;
   for (int tries = 0; tries < 1000; ++tries) {
     const pid_t ended = ::waitpid(-1, nullptr, WNOHANG);
-    if (ended < 0) return swept;  // no children any more
+    if (ended < 0) return reaped;  // no children left
     if (ended > 0) {
-      ++swept;
+      ++reaped;
       continue;
     }
     kill_children();
     ::poll(nullptr, 0, 1);
   }
-  return swept;
+  return reaped;
 }
 
-void take_in_orphans() {
+void adopt_orphans() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 

@@ -1,4 +1,4 @@
-// Child: a process that launch started, with its input and its output in our hands.
+// ChildProcess: a process started by launch, with pipes to its stdin and from its output.
 #pragma once
 
 #include <sys/types.h>
@@ -26,42 +26,41 @@ class Descriptor {
   int fd_;
 };
 
-class Child {
+class ChildProcess {
  public:
-  /// Starts `command` (its first word is a path) in a process group of its own, so that a
-  /// terminal's Ctrl-C does not reach it. The kernel kills it when the calling thread ends. Its
-  /// stdout and stderr are one pipe. Errc::io.
-  static Result<Child> start(const std::vector<std::string>& command);
+  /// Starts `command` (its first element is a path) in a process group of its own, so that Ctrl-C
+  /// in a terminal does not reach it. The kernel kills it when the calling thread ends. Its stdout
+  /// and stderr share one pipe. Errc::io.
+  static Result<ChildProcess> start(const std::vector<std::string>& command);
 
   pid_t pid() const { return pid_; }
-  /// Readable when the process has ended.
-  int ending() const { return ending_.get(); }
-  /// What it prints; does not block.
-  int output() const { return output_.get(); }
-  /// Writes all of `text` to its stdin. Errc::io, Errc::closed when it is gone.
-  Result<> tell(std::string_view text);
-  /// The end of its stdin: the sign to leave.
-  void dismiss() { input_.close(); }
-  /// To its process group.
+  /// Readable once the process has exited.
+  int exit_fd() const { return exited_.get(); }
+  /// Output of the process; non-blocking.
+  int output_fd() const { return output_.get(); }
+  /// Writes all of `text` to its stdin. Errc::io; Errc::closed if the process has exited.
+  Result<> write_input(std::string_view text);
+  /// Closes its stdin, which asks a worker to exit.
+  void close_input() { input_.close(); }
+  /// Sends a signal to its process group.
   void signal(int number) const;
-  /// Its wait status once it has ended, at the first call after that; never blocks.
+  /// The wait status, at the first call after the process has exited; does not block.
   std::optional<int> reap();
 
  private:
-  Child() = default;
+  ChildProcess() = default;
   pid_t pid_ = 0;
   bool reaped_ = false;
-  Descriptor input_, output_, ending_;
+  Descriptor input_, output_, exited_;
 };
 
-/// "ended with exit code 5", "was killed by signal 9 (Killed)".
-std::string ending_text(int wait_status);
+/// "exited with code 5", "was killed by signal 9 (Killed)".
+std::string describe_exit(int wait_status);
 
-/// Kills and reaps whatever still has this process as its parent: after take_in_orphans() also
-/// children's children. Returns how many.
-int sweep_children();
-/// From now on the children of a child that ends become ours instead of init's, so that nobody is
-/// lost from sight.
-void take_in_orphans();
+/// Kills and reaps all children of this process; after adopt_orphans() all descendants. Returns how
+/// many.
+int kill_descendants();
+/// Makes this process the parent of its orphaned descendants, in place of init.
+void adopt_orphans();
 
 }  // namespace troupe::launch

@@ -9,15 +9,13 @@
 #include "engine/base/text.h"
 #include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
-#include "launch/run/role_table.h"
 
 namespace troupe::launch {
 namespace {
 
 using Kind = YamlNode::Kind;
 
-constexpr int most_groups = 1024, most_ranks = 1024;
-const std::vector<std::string> roles = role_names();
+constexpr int max_groups = 1024, max_ranks = 1024;
 
 class Reader {
  public:
@@ -25,7 +23,7 @@ class Reader {
 
   Result<std::vector<GroupSpec>> read(const YamlNode& root) {
     if (root.kind != Kind::map) {
-      problem(root, cat("a map with the key groups is expected, found ", to_string(root.kind)));
+      problem(root, cat("expected a map with the key groups, found ", to_string(root.kind)));
       return finish();
     }
     const YamlNode* groups = nullptr;
@@ -37,12 +35,12 @@ class Reader {
     }
     if (!groups || groups->kind != Kind::list || groups->items.empty()) {
       problem(groups ? *groups : root,
-              "groups: a list of groups is expected, such as [{role: policy}, {role: rollout}, "
+              "groups: expected a list of groups, such as [{role: policy}, {role: rollout}, "
               "{role: verifier}]");
       return finish();
     }
     for (const YamlNode& each : groups->items) group(each);
-    if (problems_.empty()) judge();
+    if (problems_.empty()) validate();
     return finish();
   }
 
@@ -58,109 +56,113 @@ class Reader {
                                   : cat("did you mean ", meant, "?")));
   }
 
-  void size(const YamlNode& node, const std::string& key, int most, int& into) {
+  void size(const YamlNode& node, const std::string& key, int max, int& into) {
     const std::string& text = node.text;
     const char* end = text.data() + text.size();
     int value = 0;
     const auto read = std::from_chars(text.data(), end, value);
     const bool number = node.kind == Kind::scalar && read.ptr == end && read.ec == std::errc();
-    if (number && value >= 1 && value <= most) {
+    if (number && value >= 1 && value <= max) {
       into = value;
       return;
     }
-    problem(node, cat(key, ": a whole number from 1 to ", most, " is expected, found ",
+    problem(node, cat(key, ": expected an integer from 1 to ", max, ", found ",
                       node.kind == Kind::scalar ? quote(text) : std::string(to_string(node.kind))));
   }
 
   void group(const YamlNode& node) {
     if (node.kind != Kind::map)
-      return problem(node,
-                     cat("a group is a map, such as {role: policy}; found ", to_string(node.kind)));
+      return problem(node, cat("expected a map for a group, such as {role: policy}; found ",
+                               to_string(node.kind)));
     GroupSpec spec;
     spec.origin = cat(where_, ':', node.line);
     bool named = false;
     for (const auto& [key, value] : node.members) {
       if (key == "role")
-        named = true, role(value, spec.role);
+        named = role(value, spec.role);
       else if (key == "count")
-        size(value, key, most_groups, spec.count);
+        size(value, key, max_groups, spec.count);
       else if (key == "parallel")
         grid(value, spec.grid);
       else
         unknown(value, key, {"role", "count", "parallel"});
     }
-    if (!named) problem(node, cat("a group needs the key role: ", join(roles, ", ")));
-    if (spec.grid.tp * spec.grid.dp > most_ranks)
-      problem(node, cat("parallel: a group has at most ", most_ranks, " ranks, ",
+    if (!named) problem(node, cat("a group needs the key role: ", join(role_list(), ", ")));
+    if (spec.grid.tp * spec.grid.dp > max_ranks)
+      problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ",
                         to_string(spec.grid), " are ", spec.grid.tp * spec.grid.dp));
     groups_.push_back(std::move(spec));
   }
 
-  void role(const YamlNode& node, std::string& into) {
-    if (node.kind == Kind::scalar && std::ranges::find(roles, node.text) != roles.end()) {
-      into = node.text;
-      return;
+  // Returns true: the key was given, even if its value is not a role.
+  bool role(const YamlNode& node, Role& into) {
+    const auto found = node.kind == Kind::scalar ? role_from(node.text) : std::nullopt;
+    if (found) {
+      into = *found;
+      return true;
     }
-    const std::string meant = nearest(node.text, roles);
+    const std::string meant = nearest(node.text, role_list());
     problem(node,
-            cat("role: one of ", join(roles, ", "), " is expected, found ",
+            cat("role: expected one of ", join(role_list(), ", "), "; found ",
                 node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
                 meant.empty() ? "" : cat("; did you mean ", meant, "?")));
+    return true;
   }
 
   void grid(const YamlNode& node, engine::parallel::Grid& into) {
     if (node.kind != Kind::map)
       return problem(node,
-                     cat("parallel: a map of tp and dp is expected, found ", to_string(node.kind)));
+                     cat("parallel: expected a map with tp and dp, found ", to_string(node.kind)));
     for (const auto& [key, value] : node.members) {
       if (key == "tp" || key == "dp")
-        size(value, "parallel." + key, most_ranks, key == "tp" ? into.tp : into.dp);
+        size(value, "parallel." + key, max_ranks, key == "tp" ? into.tp : into.dp);
       else
         unknown(value, key, {"tp", "dp"});
     }
   }
 
-  bool needs(const std::string& role) const { return roles_of(config_).of(role).needed; }
+  bool needs(Role role) const { return roles_of(config_).of(role).needed; }
 
-  // One cluster file serves runs with a KL term and without: the reference of the latter is not
-  // started, and that is said.
+  // True for a reference group of a run without a KL term: one cluster file serves runs with and
+  // without one. The group is not started, with a warning.
   bool idle(const GroupSpec& group) const {
     const RoleUse use = roles_of(config_).of(group.role);
     return !use.needed && !use.when.empty();
   }
 
-  void judge() {
-    std::map<std::string, const GroupSpec*> seen;
+  void validate() {
+    std::map<Role, const GroupSpec*> seen;
     for (const GroupSpec& group : groups_) {
       const auto [at, first] = seen.emplace(group.role, &group);
-      const bool many = group.role == "rollout";
+      const std::string role(to_string(group.role));
+      const bool many = group.role == Role::rollout;
       if (!first && !many)
-        problems_.push_back(cat(group.origin, ": role ", group.role, " stands in ",
-                                at->second->origin, " already; it can be there once"));
+        problems_.push_back(cat(group.origin, ": role ", role, " is already in ",
+                                at->second->origin, "; only rollout may appear more than once"));
       if (group.count > 1 && !many)
-        problems_.push_back(cat(group.origin, ": count: ", group.count, ": a run has one ",
-                                group.role, "; only rollout can be there more than once",
-                                group.role == "policy"
+        problems_.push_back(cat(group.origin, ": count: ", group.count, ": a run has one ", role,
+                                "; only rollout may appear more than once",
+                                group.role == Role::policy
                                     ? " (more ranks for the policy: parallel.tp, parallel.dp)"
                                     : ""));
       if (!needs(group.role) && !idle(group))
-        problems_.push_back(cat(group.origin, ": role ", group.role, ": ", config_.algorithm,
-                                " has no use for this role; take the group out"));
-      if (group.role == "verifier" && group.grid.ranks() > 1)
+        problems_.push_back(cat(group.origin, ": role ", role, ": ", config_.algorithm,
+                                " does not use this role; remove the group"));
+      if (group.role == Role::verifier && group.grid.ranks() > 1)
         problems_.push_back(
-            cat(group.origin, ": role verifier: it has no model to share; leave parallel out"));
+            cat(group.origin, ": role verifier: it has no model to shard; remove parallel"));
     }
-    for (const std::string& role : roles)
-      if (needs(role) && !seen.contains(role))
-        problems_.push_back(cat(where_, ": ", config_.algorithm, " needs a group of the role ",
-                                role, "; add {role: ", role, "}"));
+    for (const std::string& name : role_list())
+      if (const Role role = *role_from(name); needs(role) && !seen.contains(role))
+        problems_.push_back(cat(where_, ": ", config_.algorithm, " needs a group with role ", name,
+                                "; add {role: ", name, "}"));
   }
 
   Result<std::vector<GroupSpec>> finish() {
     if (problems_.empty()) {
       for (const GroupSpec& group : groups_)
         if (idle(group))
-          log_warning(cat(group.origin, ": role ", group.role, ": ",
+          log_warning(cat(group.origin, ": role ", to_string(group.role), ": ",
                           roles_of(config_).of(group.role).when, "; it is not started"));
       std::erase_if(groups_, [this](const GroupSpec& group) { return idle(group); });
       return std::move(groups_);
@@ -194,13 +196,13 @@ Result<std::vector<GroupSpec>> read_cluster(const std::string& path, const RunCo
 
 std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups) {
   int rollouts = 0, numbered = 0;
-  for (const GroupSpec& group : groups) rollouts += group.role == "rollout" ? group.count : 0;
+  for (const GroupSpec& group : groups) rollouts += group.role == Role::rollout ? group.count : 0;
   std::vector<NodeSpec> nodes;
   for (const GroupSpec& group : groups)
     for (int i = 0; i < group.count; ++i) {
-      const bool number = group.role == "rollout" && rollouts > 1;
-      nodes.push_back(
-          {number ? cat(group.role, '-', numbered++) : group.role, group.role, group.grid});
+      const std::string name(to_string(group.role));
+      const bool number = group.role == Role::rollout && rollouts > 1;
+      nodes.push_back({number ? cat(name, '-', numbered++) : name, group.role, group.grid});
     }
   return nodes;
 }

@@ -1,6 +1,7 @@
 #include "launch/cluster/launcher.h"
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -8,15 +9,15 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "launch/cluster/assignment.h"
-#include "launch/cluster/command.h"
 #include "launch/cluster/private_folder.h"
 #include "launch/cluster/supervisor.h"
+#include "launch/cluster/worker_command.h"
 #include "launch/profile/fields.h"
 #include "launch/profile/run_profile.h"
-#include "launch/run/conduct.h"
+#include "launch/run/algorithm_run.h"
 #include "launch/run/exit_code.h"
 #include "launch/run/interrupt.h"
-#include "launch/run/role_table.h"
+#include "launch/run/placement.h"
 #include "transports/zmq/hub.h"
 
 namespace troupe::launch {
@@ -24,77 +25,77 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::chrono::minutes patience_to_join{10};  // a large model on a slow disk
+constexpr std::chrono::minutes join_timeout{10};  // a large model on a slow disk
 
-/// Who has said hello. Told from the transport's thread.
-class Roll {
+/// Nodes that have joined the hub. Filled from the transport's thread.
+class JoinedNodes {
  public:
   void add(const std::string& node) {
     const std::lock_guard lock(mutex_);
-    there_.insert(node);
+    nodes_.insert(node);
     changed_.notify_all();
   }
   bool wait(const std::string& node, milliseconds time) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, time, [&] { return there_.contains(node); });
+    return changed_.wait_for(lock, time, [&] { return nodes_.contains(node); });
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<std::string> there_;
+  std::set<std::string> nodes_;
 };
 
-class Controller final : public Cast {
+class Controller final : public Placement {
  public:
   Controller(const RunConfig& config, std::vector<NodeSpec> nodes)
       : nodes_(std::move(nodes)),
         session_(config),
         profile_(config, "", true),
-        journal_(config.output, cat(config.algorithm, ": ", config.model), config.train.log_every),
-        crew_({.output = config.output, .on_death = [this] { node_->cancel_asks(); }}) {
+        run_(session_, profile_),
+        supervisor_({.output = config.output, .on_exit = [this] { node_->cancel_asks(); }}) {
     set_log_file(config.output + "/logs/controller.log");
   }
   ~Controller() override {
-    crew_.end();
+    supervisor_.kill_all();
     node_.reset();
-    if (hub_) hub_->close();  // it speaks to the crew until then
+    if (hub_) hub_->close();  // calls the supervisor until then
     set_log_file("");
   }
 
   int run() {
-    const Interrupts interrupts(stop_);
-    journal_.on_step([this](std::int64_t step) { profile_.at_step(step); });
+    const Interrupts interrupts(run_.stop());
     open_hub();
     for (const NodeSpec& node : nodes_) start(node);
-    crew_.watch();
+    supervisor_.watch();
     try {
       const auto& config = session_.config();
       text_ = value_or_throw(TextModel::load(config.model, config.chat_template, session_.spec()));
-      const int code = conduct(session_, *text_, *this, journal_, stop_);
-      if (crew_.fallen_within(milliseconds(0))) return tell_of_the_fallen();
-      if (!crew_.leave())
-        log_warning("not every process left by itself when the run was over; it was made to");
+      const int code = run_.run(*this, *text_);
+      if (supervisor_.exit_within(milliseconds(0))) return report_exits();
+      if (!supervisor_.shut_down())
+        log_warning("some processes did not exit at the end of the run and were killed");
       return code;
     } catch (const Failure&) {
-      // A death shows first as an ask that fails; wait a moment for its cause.
-      if (crew_.fallen_within(milliseconds(500))) return tell_of_the_fallen();
-      crew_.leave();
+      // The exit of a process first shows as a failed call; wait a moment for the cause.
+      if (supervisor_.exit_within(milliseconds(500))) return report_exits();
+      supervisor_.shut_down();
       throw;
     }
   }
 
   actors::Node& node() override { return *node_; }
-  algorithms::PolicyRef policy() override { return refs<Role::policy>().front(); }
-  algorithms::CriticRef critic() override { return refs<Role::critic>().front(); }
-  algorithms::ReferenceRef reference() override { return refs<Role::reference>().front(); }
-  std::vector<algorithms::RolloutRef> rollouts() override {
-    const auto all = refs<Role::rollout>();
-    return {all.begin(), all.end()};
+  /// An actor has the name of its role. Waits until the groups have joined.
+  std::vector<transports::Address> addresses(Role role) override {
+    std::vector<transports::Address> all;
+    for (const NodeSpec& node : nodes_) {
+      if (node.role != role) continue;
+      wait_for(node.name);
+      all.push_back({node.name, std::string(to_string(role))});
+    }
+    return all;
   }
-  algorithms::RewardRef verifier() override { return refs<Role::verifier>().front(); }
-  algorithms::RewardRef reward() override { return refs<Role::reward>().front(); }
-  std::size_t pieces() const override { return 4; }
+  std::size_t chunks_per_rollout() const override { return 4; }
 
  private:
   void open_hub() {
@@ -106,56 +107,48 @@ class Controller final : public Cast {
     options.link.linger = milliseconds(200);
     options.link.on_peer = [this](const transports::PeerEvent& event) {
       if (event.what == transports::PeerEvent::What::joined)
-        roll_.add(event.node);
+        joined_.add(event.node);
       else
-        crew_.lost(event.node, cat("is lost: ", event.why));
+        supervisor_.disconnected(event.node, cat("was lost: ", event.why));
     };
     hub_ = value_or_throw(transports::Hub::bind(std::move(options)));
-    actors::NodeOptions watching{
-        .on_answered = [this](const auto& ask) { journal_.answered(ask); }};
-    node_.emplace("controller", scheduler_, *hub_, std::move(watching));
+    node_.emplace("controller", scheduler_, *hub_, run_.node_options());
     hub_->open();
   }
 
   void start(const NodeSpec& node) {
-    Assignment given{.role = node.role,
-                     .node = node.name,
-                     .endpoint = hub_->endpoints().front(),
-                     .server_key = hub_keys_.public_key};
-    given.public_key = keys_[node.name].public_key, given.secret_key = keys_[node.name].secret_key;
-    given.grid = node.grid, given.config = session_.config(), given.from = session_.from();
-    if (given.config.train.threads == 0) given.config.train.threads = threads_of(node, nodes_);
-    crew_.start(node.name,
-                value_or_throw(worker_command(node, value_or_throw(folder_.part(node.name)))),
-                to_line(given));
-  }
-
-  // Of the groups that have the role, once they have come. An actor has the name of its role.
-  template <Role R>
-  std::vector<RoleRef<R>> refs() {
-    std::vector<RoleRef<R>> all;
-    for (const NodeSpec& node : nodes_) {
-      if (node.role != role_entry<R>().name) continue;
-      wait_for(node.name);
-      all.push_back(node_->ref({node.name, node.role}, typename RoleActor<R>::Handled{}));
-    }
-    return all;
+    const transports::KeyPair& keys = keys_[node.name];
+    Assignment assignment{.role = node.role,
+                          .node = node.name,
+                          .endpoint = hub_->endpoints().front(),
+                          .server_key = hub_keys_.public_key,
+                          .public_key = keys.public_key,
+                          .secret_key = keys.secret_key,
+                          .grid = node.grid,
+                          .config = session_.config(),
+                          .resume_from = session_.resume_from()};
+    auto& threads = assignment.config.train.threads;
+    if (threads == 0) threads = threads_of(node, nodes_);
+    const std::string scratch = value_or_throw(folder_.part(node.name));
+    supervisor_.start(node.name, value_or_throw(worker_command(node, scratch)),
+                      to_line(assignment));
   }
 
   void wait_for(const std::string& node) {
-    journal_.status(cat("waiting for ", node));
-    const auto deadline = std::chrono::steady_clock::now() + patience_to_join;
-    while (!roll_.wait(node, milliseconds(20))) {
-      if (stop_.requested()) throw Failure({Errc::cancelled, "stopped before the first step"});
-      if (crew_.fallen_within(milliseconds(0)))
-        throw Failure({Errc::closed, "a process died before the first step"});
+    run_.journal().status(cat("waiting for ", node));
+    const auto deadline = std::chrono::steady_clock::now() + join_timeout;
+    while (!joined_.wait(node, milliseconds(20))) {
+      if (run_.stop().requested())
+        throw Failure({Errc::cancelled, "stopped before the first step"});
+      if (supervisor_.exit_within(milliseconds(0)))
+        throw Failure({Errc::closed, "a process exited before the first step"});
       if (std::chrono::steady_clock::now() > deadline)
         throw Failure({Errc::timeout, cat(node, " was not ready within 10 minutes")});
     }
   }
 
-  int tell_of_the_fallen() {
-    log_error(sentence_of(crew_.end(), session_.config().output));
+  int report_exits() {
+    log_error(describe(supervisor_.kill_all(), session_.config().output));
     return exit_process_died;
   }
 
@@ -169,29 +162,29 @@ class Controller final : public Cast {
     for (const NodeSpec& node : nodes_) made.emplace(node.name, transports::new_keys());
     return made;
   }();
-  RunJournal journal_;
-  actors::Stop stop_;
-  Roll roll_;
+  AlgorithmRun run_;
+  JoinedNodes joined_;
   std::shared_ptr<TextModel> text_;
   std::unique_ptr<transports::Hub> hub_;
   actors::ThreadScheduler scheduler_;
   std::optional<actors::Node> node_;
-  Crew crew_;
+  Supervisor supervisor_;
 };
 
-/// The cluster file says how the policy is shared; a run file that says something else is a mistake
-/// of one of them.
+/// Copies the policy's grid from the cluster file to the run. Throws Failure if the run file sets a
+/// different one.
 void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::string& cluster) {
   for (const NodeSpec& node : nodes) {
-    if (node.role != "policy") continue;
+    if (node.role != Role::policy) continue;
     auto& ours = run.config.parallel;
     const bool given =
         run.origins.at("parallel.tp") != "default" || run.origins.at("parallel.dp") != "default";
     if (given && (ours.tp != node.grid.tp || ours.dp != node.grid.dp))
-      throw Failure({Errc::usage, cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, " (",
-                                      run.origins.at("parallel.tp"), ") and ", cluster,
-                                      " (policy: ", to_string(node.grid),
-                                      ") contradict each other; say it in the cluster file")});
+      throw Failure(
+          {Errc::usage,
+           cat("parallel.tp ", ours.tp, ", parallel.dp ", ours.dp, " (",
+               run.origins.at("parallel.tp"), ") and ", cluster, " (policy: ", to_string(node.grid),
+               ") contradict each other; set the grid in the cluster file only")});
     ours = {.tp = node.grid.tp, .dp = node.grid.dp};
   }
 }

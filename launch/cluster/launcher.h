@@ -1,6 +1,6 @@
-// launch: a run as groups of processes on this host. This process is the controller: it holds the
-// output directory, reads the data, runs the algorithm and keeps the journal; every group is a
-// child (worker.h), a group of several ranks through mpirun.
+// `troupe launch`: a run as groups of processes on this host. This process is the controller: it
+// locks the output directory, reads the data, executes the algorithm and writes the journal. Every
+// group is a child process (worker.h); a group of several ranks runs under mpirun.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace troupe::launch {
 
 struct LaunchOptions {
-  std::string cluster;  ///< the cluster file
-  Sources sources;      ///< of the run
+  std::string cluster;  ///< path of the cluster file
+  Sources sources;      ///< configuration of the run
 };
 
-/// Runs to the end, to a signal or to the death of a process, and returns this process's exit code.
-/// Throws Failure.
+/// Runs until the algorithm ends, a signal arrives or a process of the cluster exits; returns this
+/// process's exit code. Throws Failure.
 int launch(const LaunchOptions& options);
 
 }  // namespace troupe::launch

@@ -15,20 +15,20 @@ namespace troupe::launch {
 
 Result<PrivateFolder> PrivateFolder::make() {
   constexpr std::size_t longest = 80;  // leaves room for the socket's name
-  std::string failed = "no folder for sockets:";
+  std::string failed = "cannot create a folder for sockets:";
   const char* const places[] = {std::getenv("XDG_RUNTIME_DIR"), std::getenv("TMPDIR"), "/tmp"};
   for (const char* each : places) {
     if (!each || !*each) continue;
     std::string path = cat(each, "/troupe-XXXXXX");
     if (path.size() > longest) {
-      failed += cat(" ", each, " is too long for a socket's path;");
+      failed += cat(" ", each, " is too long for the path of a socket;");
     } else if (::mkdtemp(path.data())) {
       return PrivateFolder(path);
     } else {
       failed += cat(" ", each, ": ", std::strerror(errno), ";");
     }
   }
-  return fail(Errc::io, cat(failed, " set TMPDIR to a short path that can be written"));
+  return fail(Errc::io, cat(failed, " set TMPDIR to a short writable path"));
 }
 
 Result<std::string> PrivateFolder::part(const std::string& name) const {

@@ -1,5 +1,5 @@
-// PrivateFolder: a place for this launch's sockets that only its user can enter; removed at the
-// end.
+// PrivateFolder: a folder for the sockets of a launch with access for its user only; removed by the
+// destructor.
 #pragma once
 
 #include <string>
@@ -10,16 +10,15 @@ namespace troupe::launch {
 
 class PrivateFolder {
  public:
-  /// Made anew (mode 0700) under XDG_RUNTIME_DIR, or TMPDIR or /tmp where that one is missing or
-  /// too long: a socket's path has at most 107 bytes. One that a killed launch left behind is in
-  /// nobody's way. Errc::io.
+  /// Creates a new folder (mode 0700) under XDG_RUNTIME_DIR, or under TMPDIR or /tmp if that is
+  /// missing or too long: the path of a socket has at most 107 bytes. Errc::io.
   static Result<PrivateFolder> make();
   PrivateFolder(PrivateFolder&& other) noexcept;
   PrivateFolder& operator=(PrivateFolder&&) = delete;
   ~PrivateFolder();
   const std::string& path() const { return path_; }
-  /// A folder within, of one group: mpiruns that make their files in one place at once get in each
-  /// other's way. Errc::io.
+  /// Creates a folder for one group inside: concurrent mpirun processes must not share the place of
+  /// their files. Errc::io.
   Result<std::string> part(const std::string& name) const;
 
  private:

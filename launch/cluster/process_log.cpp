@@ -9,13 +9,13 @@
 namespace troupe::launch {
 namespace {
 
-constexpr std::size_t longest_line = 64 << 10, words_kept = 3;
+constexpr std::size_t max_line = 64 << 10, lines_kept = 3;
 
 bool digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Takes "[job,RANK]<stderr>:" off.
+// Removes "[job,RANK]<stderr>:".
 void take_tag(std::string_view& line, int& rank) {
   const auto comma = line.find(','), close = line.find("]<"), end = line.find(">:");
   if (!line.starts_with('[') || comma == line.npos || close == line.npos || end == line.npos ||
@@ -27,7 +27,7 @@ void take_tag(std::string_view& line, int& rank) {
   line.remove_prefix(end + 2);
 }
 
-// Takes "12:30:01 W " off.
+// Removes "12:30:01 W ".
 void take_time(std::string_view& line, char& level) {
   const bool timed = line.size() > 11 && digits(line.substr(0, 2)) && line[2] == ':' &&
                      digits(line.substr(3, 2)) && line[5] == ':' && digits(line.substr(6, 2)) &&
@@ -47,25 +47,25 @@ PrintedLine printed_line(std::string_view line) {
   return out;
 }
 
-ChildLog::ChildLog(std::string node, const std::string& path)
+ProcessLog::ProcessLog(std::string node, const std::string& path)
     : node_(std::move(node)), path_(path), file_(value_or_throw(LineFile::open(path))) {
 }
 
-void ChildLog::add(std::string_view bytes) {
+void ProcessLog::add(std::string_view bytes) {
   for (auto end = bytes.find('\n'); end != bytes.npos; end = bytes.find('\n')) {
     rest_.append(bytes.substr(0, end));
     bytes.remove_prefix(end + 1);
     line(std::exchange(rest_, {}));
   }
   rest_.append(bytes);
-  if (rest_.size() > longest_line) line(std::exchange(rest_, {}));
+  if (rest_.size() > max_line) line(std::exchange(rest_, {}));
 }
 
-void ChildLog::finish() {
+void ProcessLog::finish() {
   if (!rest_.empty()) line(std::exchange(rest_, {}));
 }
 
-void ChildLog::line(std::string_view text) {
+void ProcessLog::line(std::string_view text) {
   const PrintedLine printed = printed_line(text);
   const std::string rank = printed.rank < 0 ? "" : cat("rank ", printed.rank, ": ");
   if (auto written = file_.append(cat(
@@ -75,16 +75,16 @@ void ChildLog::line(std::string_view text) {
     log_error(written.error().what);
   if (printed.level == 'W') log_warning(cat(node_, ": ", rank, printed.text));
   if (printed.level == 'E') log_error(cat(node_, ": ", rank, printed.text));
-  if (printed.text.find_first_not_of("-* \t") == std::string::npos) return;  // a ruler says nothing
+  if (printed.text.find_first_not_of("-* \t") == std::string::npos) return;  // a separator line
   ranks_ = ranks_ || printed.rank >= 0;
-  // Of mpirun's own long explanations one line says something.
+  // One line of mpirun's own long explanations is useful.
   if (ranks_ && printed.rank < 0 && printed.text.find("noticed that process") == std::string::npos)
     return;
   last_.push_back(rank + printed.text);
-  if (last_.size() > words_kept) last_.pop_front();
+  if (last_.size() > lines_kept) last_.pop_front();
 }
 
-std::string ChildLog::last_words() const {
+std::string ProcessLog::last_output() const {
   return join({last_.begin(), last_.end()}, " | ");
 }
 

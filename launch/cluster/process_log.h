@@ -1,5 +1,5 @@
-// ChildLog: what a group of processes prints: whole lines into its file, its warnings and errors
-// also to our log.
+// ProcessLog: the output of a group of processes: writes whole lines to its log file, and repeats
+// warnings and errors in the controller's log.
 #pragma once
 
 #include <deque>
@@ -10,33 +10,32 @@
 
 namespace troupe::launch {
 
-/// One printed line, taken apart.
+/// One printed line, parsed.
 struct PrintedLine {
-  int rank = -1;     ///< of a group of several, as mpirun's tag says it; -1: not known
-  char level = ' ';  ///< 'I', 'W', 'E' of a line of our log; ' ' of anything else
+  int rank = -1;     ///< from mpirun's tag, in a group of several ranks; -1: unknown
+  char level = ' ';  ///< 'I', 'W' or 'E' for a line of troupe's log; ' ' for any other
   std::string text;  ///< without tag, time and level
 };
 /// "[1,0]<stderr>:12:30:01 W three rows were left out" is rank 0, 'W' and the rest.
 PrintedLine printed_line(std::string_view line);
 
-class ChildLog {
+class ProcessLog {
  public:
   /// Appends to `path`. Throws Failure (Errc::io).
-  ChildLog(std::string node, const std::string& path);
-  /// Any piece of what was printed; lines are put together here. A line longer than 64 KiB is
-  /// broken.
+  ProcessLog(std::string node, const std::string& path);
+  /// Takes any chunk of the output and assembles lines. Splits lines longer than 64 KiB.
   void add(std::string_view bytes);
-  /// The end: what stands there without a newline is a line too.
+  /// Takes the end of the output: what follows the last newline is a line.
   void finish();
-  /// The last lines that say something, the oldest first, at most three.
-  std::string last_words() const;
+  /// The last non-empty lines, oldest first, at most three.
+  std::string last_output() const;
   const std::string& path() const { return path_; }
 
  private:
   void line(std::string_view text);
   std::string node_, path_, rest_;
   LineFile file_;
-  bool ranks_ = false;  // it is a group of several
+  bool ranks_ = false;  // a group of several ranks
   std::deque<std::string> last_;
 };
 

@@ -1,4 +1,5 @@
-// Crew: the processes of a launch: started, listened to, watched and ended. One that dies ends all.
+// Supervisor: starts the processes of a launch, logs their output and watches them. If one exits
+// unexpectedly, all are stopped.
 #pragma once
 
 #include <chrono>
@@ -17,86 +18,90 @@
 
 namespace troupe::launch {
 
-/// A group that ended although nobody had asked it to.
-struct Fallen {
+/// A group that exited unexpectedly.
+struct ExitedProcess {
   std::string node;
   pid_t pid = 0;
   std::string how;  ///< "was killed by signal 9 (Killed)"
   std::time_t when = 0;
-  std::string last_words, log;
+  std::string last_output;
+  std::string log;  ///< path of its log file
 };
 
-/// One sentence for all of them: who, when, how, their last words, and what to do. `output` is the
-/// run's directory.
-std::string sentence_of(const std::vector<Fallen>& fallen, const std::string& output);
+/// One message for all exits: which process, when, how, its last output, and what to do. `output`
+/// is the run's directory.
+std::string describe(const std::vector<ExitedProcess>& exits, const std::string& output);
 
-struct CrewOptions {
-  std::string output;  ///< the run's directory; what the processes print goes to its folder logs
-  std::function<void()> on_death;  ///< called once, on the watcher's thread
-  /// Deaths within this time of the first are told as one.
-  std::chrono::milliseconds together{150};
-  /// A lost connection mostly is a death that will be seen in a moment (mpirun needs one for its
-  /// ranks). If not so soon, it counts itself.
-  std::chrono::milliseconds silence{1000};
-  /// When end() is not called so long after on_death, the watcher ends everybody and this process
-  /// itself (exit_process_died).
-  std::chrono::milliseconds patience{1000};
+struct SupervisorOptions {
+  std::string output;  ///< the run's directory; process output is written to its folder logs
+  std::function<void()> on_exit;  ///< called once, on the watcher's thread
+  /// Exits within this time of the first are reported together.
+  std::chrono::milliseconds report_window{150};
+  /// A lost connection usually means that the process is exiting (mpirun takes a moment). If no
+  /// exit follows within this time, the process counts as unresponsive.
+  std::chrono::milliseconds disconnect_timeout{1000};
+  /// If kill_all() is not called within this time of on_exit, the watcher kills all processes and
+  /// exits this one (exit_process_died).
+  std::chrono::milliseconds kill_timeout{1000};
 };
 
-class Crew {
+class Supervisor {
  public:
-  /// Makes the folder of the logs. Throws Failure, as start() does.
-  explicit Crew(CrewOptions options);
-  ~Crew() { end(); }
+  /// Creates the folder of the logs. Throws Failure, as start() does.
+  explicit Supervisor(SupervisorOptions options);
+  ~Supervisor() { kill_all(); }
 
-  /// Starts a process and tells it `line`. All of them from one thread, which lives longer than
-  /// they do, and before watch().
+  /// Starts a process and writes `line` to its stdin. Call it for all processes from one thread,
+  /// which outlives them, and before watch().
   void start(const std::string& node, const std::vector<std::string>& command,
              std::string_view line);
+  /// Starts the watcher's thread.
   void watch();
 
-  /// From any thread: the group has not been heard for too long.
-  void lost(const std::string& node, const std::string& why);
-  /// True when somebody has died; waits so long for a sign of it, and then until on_death.
-  bool fallen_within(std::chrono::milliseconds wait);
+  /// Reports a lost connection to a group. From any thread.
+  void disconnected(const std::string& node, const std::string& why);
+  /// Waits up to `timeout` for an unexpected exit or lost connection, and then until on_exit was
+  /// called. Returns false if there was none.
+  bool exit_within(std::chrono::milliseconds timeout);
 
-  /// Lets everybody go: their input ends, and who has not left after `time` is made to. False when
-  /// somebody had to be.
-  bool leave(std::chrono::milliseconds time = std::chrono::seconds(3));
-  /// Ends everybody, SIGTERM and a second later SIGKILL, until no process is left, children's
-  /// children included. Returns who had fallen.
-  std::vector<Fallen> end();
+  /// Closes the input of all processes and waits up to `timeout` for them to exit. Returns false if
+  /// some did not; kill_all() kills them.
+  bool shut_down(std::chrono::milliseconds timeout = std::chrono::seconds(3));
+  /// Sends SIGTERM, and SIGKILL a second later, until no descendant is left. Returns the unexpected
+  /// exits.
+  std::vector<ExitedProcess> kill_all();
 
  private:
-  struct Member {
+  struct Process {
     std::string node;
-    Child child;
-    ChildLog log;
+    ChildProcess child;
+    ProcessLog log;
     bool alive = true;
-    bool closed = false;                ///< nothing will be printed any more; the watcher's alone
-    std::optional<std::string> silent;  ///< why it counts as lost
+    bool output_closed = false;               ///< used by the watcher only
+    std::optional<std::string> disconnected;  ///< why the connection was lost
   };
   void watch_loop();
-  void wait_for_news(std::vector<Member*>& printed, std::vector<Member*>& ended);
-  void listen(Member& member);
-  void bury(Member& member);
-  void look_for_the_silent();
-  void after_a_death();
-  void give_up();
+  void wait_for_events(std::vector<Process*>& printed, std::vector<Process*>& exited);
+  void read_output(Process& process);
+  void reap(Process& process);
+  void kill_unresponsive();
+  void handle_exits();
+  void abort_process();
   void signal_all(int number);
-  bool gone_within(std::chrono::milliseconds time);
+  bool all_exited_within(std::chrono::milliseconds timeout);
 
-  CrewOptions options_;
-  std::vector<std::unique_ptr<Member>> members_;
+  SupervisorOptions options_;
+  std::vector<std::unique_ptr<Process>> processes_;
   Descriptor wake_;
   std::thread watcher_;
-  std::mutex
-      mutex_;  // guards all below, Member::alive and Member::silent, and members_ until watch()
+  // Guards all members below, Process::alive, Process::disconnected, and processes_ until watch().
+  std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Fallen> fallen_;
-  std::optional<std::chrono::steady_clock::time_point> first_death_, first_silence_, told_;
+  std::vector<ExitedProcess> exits_;
+  std::optional<std::chrono::steady_clock::time_point> first_exit_, first_disconnect_, reported_;
   std::size_t alive_ = 0;
-  bool ending_ = false, done_ = false;
+  bool stopping_ = false;
+  bool done_ = false;
 };
 
 }  // namespace troupe::launch

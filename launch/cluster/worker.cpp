@@ -26,30 +26,31 @@ namespace {
 namespace group = actors::group;
 using engine::parallel::Communicator, engine::parallel::Mesh;
 
-constexpr std::size_t longest_line = 1u << 20;
-constexpr int patience_ms = 30'000;
+constexpr std::size_t max_line = 1u << 20;
+constexpr int assignment_timeout_ms = 30'000;
 
-// One line of stdin, read byte by byte so that nothing behind it is taken.
+// One line of stdin, read byte by byte: the rest stays for wait_for_end_of_input().
 Result<std::string> read_line() {
   std::string line;
-  for (char c = 0; line.size() < longest_line;) {
+  for (char c = 0; line.size() < max_line;) {
     pollfd in{STDIN_FILENO, POLLIN, 0};
-    if (::poll(&in, 1, patience_ms) == 0)
-      return fail(Errc::timeout, "no assignment came from launch within 30 s");
+    if (::poll(&in, 1, assignment_timeout_ms) == 0)
+      return fail(Errc::timeout, "received no assignment from launch within 30 s");
     const ssize_t count = ::read(STDIN_FILENO, &c, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0)
-      return fail(Errc::closed,
-                  "launch went before it gave an assignment; `troupe worker` is started by `troupe "
-                  "launch`");
+      return fail(
+          Errc::closed,
+          "launch exited before it sent an assignment; `troupe worker` is started by `troupe "
+          "launch`");
     if (c == '\n') return line;
     line += c;
   }
-  return fail(Errc::bad_input, cat("the assignment is longer than ", longest_line, " bytes"));
+  return fail(Errc::bad_input, cat("the assignment is longer than ", max_line, " bytes"));
 }
 
-// Blocks until launch lets go of us.
-void wait_for_the_end() {
+// Blocks until launch closes our stdin.
+void wait_for_end_of_input() {
   std::array<char, 256> ignored;
   for (;;) {
     const ssize_t count = ::read(STDIN_FILENO, ignored.data(), ignored.size());
@@ -57,10 +58,11 @@ void wait_for_the_end() {
   }
 }
 
-// On the transport's thread: launch is there but does not speak any more, so nobody will end us.
-void when_the_hub_is_lost(const transports::PeerEvent& event) {
+// Called on the transport's thread if launch no longer responds, so that it cannot stop this
+// process.
+void on_hub_lost(const transports::PeerEvent& event) {
   if (event.what != transports::PeerEvent::What::lost) return;
-  log_error(cat("the controller is lost: ", event.why));
+  log_error(cat("lost the connection to the controller: ", event.why));
   ::_exit(exit_code(Errc::closed));
 }
 
@@ -68,12 +70,12 @@ transports::SpokeOptions spoke_options(const Assignment& a) {
   transports::SpokeOptions options{
       .name = a.node, .hub = "controller", .endpoint = a.endpoint, .hub_public_key = a.server_key};
   options.keys = {a.public_key, a.secret_key};
-  options.link.on_peer = when_the_hub_is_lost;
+  options.link.on_peer = on_hub_lost;
   return options;
 }
 
-// One rank. Without a world it is the whole group; with one, rank 0 answers and the others follow
-// it.
+// One rank. Without a world it is the whole group; with one, rank 0 receives the messages and the
+// other ranks execute their part of each.
 class Worker {
  public:
   Worker(const Assignment& assignment, std::unique_ptr<Communicator> world)
@@ -84,13 +86,9 @@ class Worker {
         channel_(world_ ? std::make_shared<group::GroupChannel>(split()) : nullptr) {}
 
   int run() {
-    std::optional<int> code;
-    for_each_role([&]<Role R>() {
-      if (assignment_.role == role_entry<R>().name) code = serve<R>();
-    });
-    if (!code)
-      throw Failure({Errc::unsupported, cat("no worker can be a ", quote(assignment_.role))});
-    return *code;
+    int code = 0;
+    visit_role(assignment_.role, [&]<Role R>() { code = serve<R>(); });
+    return code;
   }
 
  private:
@@ -99,8 +97,8 @@ class Worker {
 
   std::shared_ptr<const TextModel> text() const {
     const RunConfig& config = assignment_.config;
-    return value_or_throw(
-        TextModel::load(config.model, config.chat_template, spec_of_run(config, assignment_.from)));
+    return value_or_throw(TextModel::load(config.model, config.chat_template,
+                                          spec_of_run(config, assignment_.resume_from)));
   }
 
   template <Role R>
@@ -116,25 +114,26 @@ class Worker {
     using Actor = RoleActor<R>;
     const std::shared_ptr<const TextModel> shared_text =
         role_entry<R>().reads_text ? text() : nullptr;
-    const auto made = [&](Mesh mesh) {
-      return housed<Actor>(
+    const auto make = [&](Mesh mesh) {
+      return make_role_on_rank<Actor>(
           cpu_of(assignment_.config, part_of_process(1)), std::move(mesh), profile_,
-          [&](const House& house) {
-            const Mesh* ours = channel_ ? house.mesh.get() : nullptr;
-            return role_entry<R>().make({assignment_.config, assignment_.from, *house.device, ours,
-                                         leads() ? &output_ : nullptr, shared_text});
+          [&](const RankResources& rank) {
+            const Mesh* shared_mesh = channel_ ? rank.mesh.get() : nullptr;
+            return role_entry<R>().make({assignment_.config, assignment_.resume_from, *rank.device,
+                                         shared_mesh, leads() ? &output_ : nullptr, shared_text});
           });
     };
-    if (!channel_) return lead(made(Mesh()));
-    std::unique_ptr<Housed<Actor>> role;
-    channel_->run_on_all_ranks(cat("making the ", assignment_.role), [&] {
-      role = made(value_or_throw(Mesh::create(split(), assignment_.grid)));
+    if (!channel_) return lead(make(Mesh()));
+    const std::string name(to_string(R));
+    std::unique_ptr<RoleOnRank<Actor>> role;
+    channel_->run_on_all_ranks(cat("creating the ", name), [&] {
+      role = make(value_or_throw(Mesh::create(split(), assignment_.grid)));
     });
     if (leads())
-      return lead(std::make_unique<group::Sharded<Housed<Actor>>>(
-          assignment_.role, std::exchange(channel_, nullptr), std::move(role)));
+      return lead(std::make_unique<group::Sharded<RoleOnRank<Actor>>>(
+          name, std::exchange(channel_, nullptr), std::move(role)));
     group::HandlerTable handlers;
-    handlers.add(assignment_.role, *role);
+    handlers.add(name, *role);
     handlers.serve(*channel_);
     return 0;
   }
@@ -144,11 +143,11 @@ class Worker {
     const auto spoke = value_or_throw(transports::Spoke::create(spoke_options(assignment_)));
     actors::ThreadScheduler scheduler;
     actors::Node node(assignment_.node, scheduler, *spoke);
-    node.spawn(assignment_.role, std::move(actor));
+    node.spawn(std::string(to_string(assignment_.role)), std::move(actor));
     spoke->open();
     log_info(cat(assignment_.node, ": process ", ::getpid(), " is ready"));
-    wait_for_the_end();
-    ::alarm(2);  // a handler that is still at work is not waited for any longer
+    wait_for_end_of_input();
+    ::alarm(2);  // limits the wait for a running handler
     node.stop();
     spoke->close();
     return 0;
@@ -161,18 +160,19 @@ class Worker {
   std::shared_ptr<group::GroupChannel> channel_;
 };
 
-// What rank 0 was told, to every rank; the keys stay with it.
-Assignment shared_assignment(Communicator& world) {
-  Assignment mine;
+// Broadcasts the assignment of rank 0 without its keys.
+Assignment broadcast_assignment(Communicator& world) {
+  Assignment own;
   std::string line;
   if (world.rank() == 0) {
-    mine = value_or_throw(assignment_of(value_or_throw(read_line())));
-    Assignment theirs = mine;
-    theirs.public_key.clear(), theirs.secret_key.clear();
-    line = to_line(theirs);
+    own = value_or_throw(assignment_of(value_or_throw(read_line())));
+    Assignment others = own;
+    others.public_key.clear();
+    others.secret_key.clear();
+    line = to_line(others);
   }
   const auto lines = engine::parallel::gather_strings(world, line, "the assignment");
-  return world.rank() == 0 ? mine : value_or_throw(assignment_of(lines.front()));
+  return world.rank() == 0 ? own : value_or_throw(assignment_of(lines.front()));
 }
 
 }  // namespace
@@ -184,7 +184,7 @@ int worker() {
     return Worker(assignment, nullptr).run();
   }
   auto world = value_or_throw(transports::mpi::mpi_world());
-  const Assignment assignment = shared_assignment(*world);
+  const Assignment assignment = broadcast_assignment(*world);
   return Worker(assignment, std::move(world)).run();
 }
 

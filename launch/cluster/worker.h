@@ -1,10 +1,10 @@
-// worker: one rank of one group of a launch. It reads its assignment from stdin and leaves when
-// stdin ends.
+// `troupe worker`: one rank of one group of `troupe launch`. It reads its assignment from stdin and
+// exits at the end of stdin.
 #pragma once
 
 namespace troupe::launch {
 
-/// The exit code. Throws Failure.
+/// Returns the exit code. Throws Failure.
 int worker();
 
 }  // namespace troupe::launch

@@ -1,9 +1,9 @@
-// troupe explain: what a run would do, without doing it.
+#include "launch/commands/explain.h"
+
 #include <iostream>
 
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
-#include "launch/commands/commands.h"
 #include "launch/commands/memory.h"
 #include "launch/config/fields.h"
 #include "launch/recipes/recipes.h"
@@ -54,12 +54,13 @@ void print_memory(const RunConfig& config, const engine::models::DecoderSpec& sp
     std::cout << "  " << padded(part.what, 46) << bytes_text(part.bytes) << '\n';
     total += part.bytes;
   }
-  const std::uint64_t present = memory_present();
-  std::cout << "  " << padded("needed", 46) << bytes_text(total) << "\n  " << padded("present", 46)
-            << (present ? bytes_text(present) : "not known") << '\n';
-  if (present && total > present)
-    std::cout << "  Too little: lower train.micro_batch_tokens, set train.recompute, or lower "
-                 "rollout.max_sequences or rollout.cache_tokens.\n";
+  const std::uint64_t available = memory_available();
+  std::cout << "  " << padded("needed", 46) << bytes_text(total) << "\n  "
+            << padded("available", 46) << (available ? bytes_text(available) : "unknown") << '\n';
+  if (available && total > available)
+    std::cout
+        << "  Not enough memory: lower train.micro_batch_tokens, set train.recompute, or lower "
+           "rollout.max_sequences or rollout.cache_tokens.\n";
 }
 
 std::string indented(const std::string& lines) {

@@ -1,13 +1,11 @@
-// troupe generate: {"prompt"} or {"ids"} to {"ids", "text", "logprobs", "finish_reason"}; or
-// --prompt TEXT, streamed for a person.
+#include "launch/commands/generate.h"
+
 #include <iostream>
 #include <optional>
 #include <utility>
 
-#include "launch/commands/commands.h"
 #include "launch/commands/json_lines.h"
 #include "launch/commands/sampler.h"
-#include "launch/commands/settings.h"
 
 namespace troupe::launch {
 
@@ -21,18 +19,18 @@ int stream(const GenerateOptions& options) {
   Sampler sampler(options, on_token);
   const auto tokens =
       value_or_throw(sampler.model().tokens_of(Json::Object{{"prompt", options.prompt}}, "prompt"));
-  const auto& words = *value_or_throw(sampler.model().tokenizer());
+  const auto& tokenizer = *value_or_throw(sampler.model().tokenizer());
   auto sampling = sampler.settings();
   if (sampling.beams.count > 1) {
-    for (const auto& each : value_or_throw(sampler.draw(tokens, sampling)))
-      std::cout << words.decode(tokens, true) << each.text << std::endl;
+    for (const auto& each : value_or_throw(sampler.generate(tokens, sampling)))
+      std::cout << tokenizer.decode(tokens, true) << each.text << std::endl;
     return 0;
   }
   const auto samples = static_cast<std::uint64_t>(std::exchange(sampling.beams.returned, 1));
   for (std::uint64_t k = 0; k < samples; ++k) {
-    decoder.emplace(words, true);
+    decoder.emplace(tokenizer, true);
     for (const auto id : tokens) std::cout << decoder->push(id);
-    value_or_throw(sampler.draw(tokens, sampling, k));
+    value_or_throw(sampler.generate(tokens, sampling, k));
     std::cout << decoder->finish() << std::endl;
   }
   return 0;
@@ -48,13 +46,13 @@ int generate(const GenerateOptions& options) {
     RETURN_IF_ERROR(tokens);
     auto sampling = sampler.settings();
     RETURN_IF_ERROR(read_settings(line, sampling));
-    const auto drawn = sampler.draw(*tokens, sampling);
-    RETURN_IF_ERROR(drawn);
-    const bool has_text = sampler.model().tokenizer().has_value(),
-               has_score = sampling.beams.count > 1;
-    if (sampling.beams.returned == 1) return json_of(drawn->front(), has_text, has_score);
+    const auto generated = sampler.generate(*tokens, sampling);
+    RETURN_IF_ERROR(generated);
+    const bool has_text = sampler.model().tokenizer().has_value();
+    const bool has_score = sampling.beams.count > 1;
+    if (sampling.beams.returned == 1) return json_of(generated->front(), has_text, has_score);
     Json::Array all;
-    for (const auto& each : *drawn) all.push_back(json_of(each, has_text, has_score));
+    for (const auto& each : *generated) all.push_back(json_of(each, has_text, has_score));
     return Json(Json::Object{{"samples", std::move(all)}});
   };
   std::ios::sync_with_stdio(false);

@@ -1,4 +1,5 @@
-// troupe info PATH: what a file or folder is, and whether troupe can use it.
+#include "launch/commands/info.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -9,8 +10,10 @@
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "launch/commands/commands.h"
-#include "launch/commands/info/looks.h"
+#include "launch/commands/info/data.h"
+#include "launch/commands/info/model.h"
+#include "launch/commands/info/run.h"
+#include "launch/commands/info/tokenizer.h"
 
 namespace troupe::launch {
 
@@ -24,79 +27,80 @@ bool is_data(const std::string& path) {
   return std::ranges::find(known, engine::data::data_format(path)) != known.end();
 }
 
-/// Files that belong to a folder, which is what should be looked at.
-void look_at_part(const std::string& path, const std::string& name, Report& report) {
+/// A file that is only useful with the others of its folder.
+void inspect_part(const std::string& path, const std::string& name, Report& report) {
   report.begin("part of a folder", path);
   report.problem(
       {Errc::usage,
-       cat(name, " says nothing without the files beside it; look at their folder: troupe info ",
+       cat(name,
+           " is only useful with the other files of its folder; inspect the folder: troupe info ",
            quote(fs::path(path).parent_path().string().empty()
                      ? "."
                      : fs::path(path).parent_path().string(),
                  400))});
 }
 
-void look_at_weights_file(const std::string& path, Report& report) {
+void inspect_weights_file(const std::string& path, Report& report) {
   report.begin("weights", path);
   const auto file = engine::checkpoint::SafetensorsFile::open(path);
   if (!file) return report.problem(file.error());
   report.say("tensors", std::ssize(file->tensors()),
-             cat(file->tensors().size(), " tensors; the header holds"));
+             cat(file->tensors().size(), " tensors; the header is valid"));
   report.problem({Errc::usage,
-                  "weights alone are no model: put them into a folder with their config.json, and "
-                  "look at that"});
+                  "weights alone are not a model: put them in a folder with their config.json and "
+                  "inspect the folder"});
 }
 
-void look_at_file(const InfoOptions& options, Report& report) {
+void inspect_file(const InfoOptions& options, Report& report) {
   const std::string& path = options.path;
   const std::string name = fs::path(path).filename().string(),
                     extension = fs::path(path).extension().string();
-  if (name == "tokenizer.json" || extension == ".model") return look_at_tokenizer(path, 0, report);
-  if (extension == ".jinja") return look_at_template(path, report);
-  if (extension == ".safetensors") return look_at_weights_file(path, report);
+  if (name == "tokenizer.json" || extension == ".model") return inspect_tokenizer(path, 0, report);
+  if (extension == ".jinja") return inspect_template(path, report);
+  if (extension == ".safetensors") return inspect_weights_file(path, report);
   for (const char* part :
        {"config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
         "adapter_config.json", "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json",
         "model.safetensors.index.json"}) {
-    if (name == part) return look_at_part(path, name, report);
+    if (name == part) return inspect_part(path, name, report);
   }
-  if (extension == ".yaml" || extension == ".yml") return look_at_run_file(path, report);
-  if (is_data(path)) return look_at_data(path, options.column_names, report);
+  if (extension == ".yaml" || extension == ".yml") return inspect_run_file(path, report);
+  if (is_data(path)) return inspect_data(path, options.column_names, report);
   report.begin("unknown", path);
-  report.problem({Errc::unsupported, cat("troupe knows no file like this; it reads data (",
-                                         engine::data::known_formats,
-                                         "), tokenizer.json, SentencePiece's .model, .safetensors, "
-                                         ".jinja templates and .yaml run files; "
-                                         "pickles (.bin, .pt) are never opened")});
+  report.problem(
+      {Errc::unsupported, cat("unknown file type; troupe reads data (", engine::data::known_formats,
+                              "), tokenizer.json, SentencePiece's .model, .safetensors, "
+                              ".jinja templates and .yaml run files; "
+                              "pickles (.bin, .pt) are never opened")});
 }
 
 bool holds_data(const std::string& folder) {
   const auto files = engine::data::list_data_files({folder});
-  return files || files.error().code != Errc::not_found;  // data that is damaged is told as such
+  return files || files.error().code != Errc::not_found;  // damaged data is reported as data
 }
 
-void look_at_folder(const InfoOptions& options, Report& report) {
+void inspect_folder(const InfoOptions& options, Report& report) {
   const std::string& path = options.path;
   const auto has = [&](const char* name) { return fs::exists(fs::path(path) / name); };
   const bool model = has("config.json"), run = has("metrics.jsonl"),
              adapter = has("adapter_config.json");
-  if (run) look_at_run(path, report);
-  if (has("training")) look_at_checkpoint(path, report);
-  if (adapter) look_at_adapter(path, report);
-  if (model) look_at_model(path, report);
+  if (run) inspect_run(path, report);
+  if (has("training")) inspect_checkpoint(path, report);
+  if (adapter) inspect_adapter(path, report);
+  if (model) inspect_model(path, report);
   if (!model && !run && engine::tokenizer::Tokenizer::is_in(path))
-    look_at_tokenizer(path, 0, report);
-  if (has("chat_template.jinja") || has("tokenizer_config.json")) look_at_template(path, report);
-  if (report.empty() && holds_data(path)) look_at_data(path, options.column_names, report);
+    inspect_tokenizer(path, 0, report);
+  if (has("chat_template.jinja") || has("tokenizer_config.json")) inspect_template(path, report);
+  if (report.empty() && holds_data(path)) inspect_data(path, options.column_names, report);
   if (!report.empty()) return;
   report.begin("unknown", path);
   const bool weights = has("model.safetensors") || has("model.safetensors.index.json");
   report.problem({Errc::unsupported,
-                  weights ? "weights without config.json: put the model's config.json beside them"
+                  weights ? "weights without config.json: add the model's config.json"
                           : "neither a model (config.json), a tokenizer (tokenizer.json, "
                             "tokenizer.model, vocab.json), an adapter "
                             "(adapter_config.json), a run (metrics.jsonl) nor a folder of data "
-                            "that troupe knows"});
+                            "files"});
 }
 
 }  // namespace
@@ -105,11 +109,11 @@ int info(const InfoOptions& options) {
   const std::string& path = options.path;
   Report report;
   if (fs::is_directory(path)) {
-    look_at_folder(options, report);
+    inspect_folder(options, report);
   } else if (fs::exists(path)) {
-    look_at_file(options, report);
+    inspect_file(options, report);
   } else if (path.find_first_of("*?[") != std::string::npos) {
-    look_at_data(path, options.column_names, report);
+    inspect_data(path, options.column_names, report);
   } else {
     report.begin("nothing", path);
     report.problem({Errc::not_found, cat(path, ": no such file or folder")});

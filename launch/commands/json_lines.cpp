@@ -11,10 +11,10 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr std::size_t max_line =
-    std::size_t{4} << 20;  // a text of four million tokens takes the memory of its ids
+// Bounds the memory of the token ids of one line.
+constexpr std::size_t max_line = std::size_t{4} << 20;
 
-Json refusal(std::string_view why) {
+Json error_line(std::string_view why) {
   std::string text(why);
   std::size_t bad = 0;
   while (!valid_utf8(text, &bad)) text[bad] = '?';
@@ -40,16 +40,16 @@ bool read_line(std::istream& in, std::string& line, bool& too_long) {
 
 Json answered(const std::string& line, bool too_long, std::size_t number,
               const std::function<Result<Json>(const Json&)>& answer) {
-  if (too_long) return refusal(cat("line ", number, ": longer than ", max_line, " bytes"));
+  if (too_long) return error_line(cat("line ", number, ": longer than ", max_line, " bytes"));
   const auto parsed = parse_json(line, cat("line ", number));
-  if (!parsed) return refusal(parsed.error().what);
+  if (!parsed) return error_line(parsed.error().what);
   if (!parsed->is_object())
-    return refusal(cat("line ", number, ": an object is expected, found ", parsed->type_name()));
+    return error_line(cat("line ", number, ": expected an object, found ", parsed->type_name()));
   try {
     auto result = answer(*parsed);
-    return result ? std::move(*result) : refusal(result.error().what);
+    return result ? std::move(*result) : error_line(result.error().what);
   } catch (const std::exception& error) {
-    return refusal(error.what());
+    return error_line(error.what());
   }
 }
 
@@ -63,12 +63,11 @@ Result<> answer_lines(std::istream& in, std::ostream& out,
     for (std::size_t number = 1; read_line(in, line, too_long); ++number) {
       const std::string text = answered(line, too_long, number, answer).dump();
       if (!(out << text << '\n' << std::flush))
-        return fail(Errc::io,
-                    "the output cannot be written; its reader is gone or the disk is full");
+        return fail(Errc::io, "cannot write to stdout: the reader has exited or the disk is full");
     }
-  } catch (const std::ios_base::failure& failure) {  // the buffer of a directory, for one
-    return fail(Errc::io, cat("the input cannot be read: ", failure.what(),
-                              "; a file or pipe of lines is expected"));
+  } catch (const std::ios_base::failure& failure) {  // for example, stdin is a directory
+    return fail(Errc::io,
+                cat("cannot read stdin: ", failure.what(), "; expected a file or pipe of lines"));
   }
   return {};
 }
@@ -89,8 +88,8 @@ Result<std::vector<std::int32_t>> ids_of(const Json& line, std::int64_t vocabula
   out.reserve(ids->array().size());
   for (const Json& id : ids->array()) {
     if (!id.is_integer() || id.integer() < 0 || id.integer() >= end) {
-      return fail(Errc::bad_input, cat(key, "[", out.size(), "]: a token id from 0 to ", end - 1,
-                                       " is expected, found ", quote(id.dump())));
+      return fail(Errc::bad_input, cat(key, "[", out.size(), "]: expected a token id from 0 to ",
+                                       end - 1, ", found ", quote(id.dump())));
     }
     out.push_back(static_cast<std::int32_t>(id.integer()));
   }

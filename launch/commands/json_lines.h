@@ -1,4 +1,4 @@
-// The checking tools' loop: one JSON line in, one JSON line out, flushed at once.
+// The loop of commands that read JSON lines: one line in, one line out, flushed at once.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,16 @@
 
 namespace troupe::launch {
 
-/// Answers every line of `in` with one line of `out`: what `answer` returns, or {"error": "..."}
-/// when the line is not JSON, is longer than 4 MiB, or `answer` refuses it (a Failure or another
-/// exception counts as a refusal). The next line is answered all the same. Errc::io when `in`
-/// cannot be read or `out` not be written.
+/// Writes one line to `out` for every line of `in`: the result of `answer`, or {"error": "..."} if
+/// the line is not JSON, is longer than 4 MiB, or `answer` fails or throws. An error does not end
+/// the loop. Errc::io if `in` cannot be read or `out` cannot be written.
 Result<> answer_lines(std::istream& in, std::ostream& out,
                       const std::function<Result<Json>(const Json& line)>& answer);
 
-/// The number, or null when JSON has no word for it (NaN, infinity).
+/// The number, or null for NaN and infinity, which JSON lacks.
 Json number_or_null(double value);
 
-/// The member `key` as token ids in [0, vocabulary); vocabulary 0: any id that fits in 32 bits.
+/// The member `key` as token ids in [0, vocabulary); vocabulary 0: any 32-bit id.
 /// Errc::bad_input.
 Result<std::vector<std::int32_t>> ids_of(const Json& line, std::int64_t vocabulary,
                                          std::string_view key = "ids");

@@ -1,10 +1,9 @@
-// troupe logprobs: {"ids"} or {"text"} to {"logprobs": [null, ...], "nll"}; nll is the sum over the
-// tokens, in nats.
+#include "launch/commands/logprobs.h"
+
 #include <iostream>
 
 #include "engine/base/text.h"
 #include "engine/train/scoring.h"
-#include "launch/commands/commands.h"
 #include "launch/commands/json_lines.h"
 #include "launch/commands/model.h"
 

@@ -22,7 +22,7 @@ std::uint64_t size(std::int64_t value) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
 }
 
-/// What a run's adapter takes; 0: it has none.
+/// Bytes of the adapter's weights; 0 without one.
 std::uint64_t adapter_bytes(const RunConfig& config, engine::models::DecoderSpec spec) {
   if (!adapts(config)) return 0;
   spec.lora = value_or_throw(wanted_adapter(config, spec)).lora;
@@ -32,7 +32,7 @@ std::uint64_t adapter_bytes(const RunConfig& config, engine::models::DecoderSpec
   return 4 * size(values);
 }
 
-/// The models of `reward`. Throws Failure.
+/// Bytes of the reward models. Throws Failure.
 std::uint64_t reward_bytes(const RunConfig& config) {
   std::uint64_t bytes = 0;
   for (const RewardItem& item : value_or_throw(reward_items(config)))
@@ -42,11 +42,10 @@ std::uint64_t reward_bytes(const RunConfig& config) {
   return bytes;
 }
 
-/// What the ranks of the policy's group share: each replica has the whole, cut into parallel.tp
-/// parts.
-struct Shared {
+/// A model on the ranks of the policy's group: dp replicas, each sharded over parallel.tp ranks.
+struct Sharded {
   std::uint64_t dp, ranks;
-  explicit Shared(const RunConfig& config)
+  explicit Sharded(const RunConfig& config)
       : dp(size(config.parallel.dp)), ranks(dp * size(config.parallel.tp)) {}
   MemoryPart part(const std::string& what, std::uint64_t bytes) const {
     if (ranks <= 1) return {what, bytes};
@@ -55,9 +54,10 @@ struct Shared {
   }
 };
 
-/// Of a step, over all ranks of the policy's group. Throws Failure where the model cannot be cut
-/// into that many parts.
-engine::train::Footprint step_of(const RunConfig& config, const engine::models::DecoderSpec& spec) {
+/// Footprint of a training step, summed over all ranks of the policy's group. Throws Failure if the
+/// model cannot be sharded that way.
+engine::train::Footprint step_footprint(const RunConfig& config,
+                                        const engine::models::DecoderSpec& spec) {
   const auto tp = static_cast<int>(config.parallel.tp);
   value_or_throw(engine::models::check_split(spec, tp));
   const Recipe& recipe = recipe_of(config);
@@ -67,21 +67,22 @@ engine::train::Footprint step_of(const RunConfig& config, const engine::models::
     const auto own =
         engine::train::footprint(spec, recomputed_settings(config), config.train.micro_batch_tokens,
                                  engine::models::split_of(spec, index, tp), slopes_known);
-    all.kept += size(config.parallel.dp) * own.kept,
-        all.passing += size(config.parallel.dp) * own.passing;
+    all.kept += size(config.parallel.dp) * own.kept;
+    all.passing += size(config.parallel.dp) * own.passing;
     all.products += size(config.parallel.dp) * own.products;
   }
   return all;
 }
 
 /// "MemAvailable:   123 kB" of /proc/meminfo.
-std::uint64_t available() {
+std::uint64_t machine_memory() {
   const std::string text = read_proc_file("/proc/meminfo");
   const auto at = text.find("MemAvailable:");
   return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
 }
 
-std::uint64_t group_room() {
+/// Bytes left in the limit of the control group; 0: no limit.
+std::uint64_t control_group_room() {
   const std::string limit = read_proc_file("/sys/fs/cgroup/memory.max"),
                     used = read_proc_file("/sys/fs/cgroup/memory.current");
   if (limit.empty() || limit.starts_with("max")) return 0;
@@ -97,34 +98,34 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   const std::uint64_t weights = 4 * size(spec.parameter_count());
   const std::uint64_t adapter = adapter_bytes(config, spec),
                       trained = adapter > 0 ? adapter : weights;
-  const Shared shared(config);
-  std::vector<MemoryPart> parts{shared.part("weights (f32)", weights)};
-  if (adapter > 0) parts.push_back(shared.part("adapter", adapter));
-  parts.push_back(shared.part("gradients", trained)),
-      parts.push_back(shared.part("AdamW's two moments", 2 * trained));
+  const Sharded sharded(config);
+  std::vector<MemoryPart> parts{sharded.part("weights (f32)", weights)};
+  if (adapter > 0) parts.push_back(sharded.part("adapter", adapter));
+  parts.push_back(sharded.part("gradients", trained));
+  parts.push_back(sharded.part("AdamW's two moments", 2 * trained));
   const RolesNeeded roles = roles_of(config);
   if (roles.reference.needed) parts.push_back({"reference model", weights});
   if (roles.critic.needed)
-    parts.push_back(shared.part("critic: weights, gradients and moments", 4 * weights));
+    parts.push_back(sharded.part("critic: weights, gradients and moments", 4 * weights));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
-  const auto step = step_of(config, spec);
-  const std::string again = config.train.recompute.empty()
-                                ? ""
-                                : cat(", ", join(config.train.recompute, " and "), " recomputed");
+  const auto step = step_footprint(config, spec);
+  const std::string recomputed =
+      config.train.recompute.empty()
+          ? ""
+          : cat(", ", join(config.train.recompute, " and "), " recomputed");
   parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp,
-                       " tokens", again, " (estimate)"),
+                       " tokens", recomputed, " (estimate)"),
                    step.kept + step.passing});
-  parts.push_back(
-      {"packed operands of products, and logits of the head (estimate)", step.products});
+  parts.push_back({"packed GEMM operands and logits of the head (estimate)", step.products});
   if (roles.rollout.needed) {
     parts.push_back(adapter > 0
-                        ? MemoryPart{"rollout's weights, its adapter, and room for the next",
+                        ? MemoryPart{"rollout weights, adapter, and a buffer for the next adapter",
                                      weights + 2 * adapter}
-                        : MemoryPart{"rollout's weights, and room for the next", 2 * weights});
+                        : MemoryPart{"rollout weights, and a buffer for the next", 2 * weights});
     if (draws_in_8_bits(config))
-      parts.push_back({"rollout's weights once more, in 8 bits", weights / 4});
+      parts.push_back({"rollout weights, int8 copy", weights / 4});
     else if (config.train.dtype == "bf16")
-      parts.push_back({"rollout's weights once more, packed in bf16", weights / 2});
+      parts.push_back({"rollout weights, packed bf16 copy", weights / 2});
     const auto generator = generator_settings(config, spec);
     const std::int64_t tokens =
         engine::generate::cache_pages(generator, spec) * generator.page_size;
@@ -134,8 +135,8 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   return parts;
 }
 
-std::uint64_t memory_present() {
-  const std::uint64_t machine = available(), group = group_room();
+std::uint64_t memory_available() {
+  const std::uint64_t machine = machine_memory(), group = control_group_room();
   return group == 0 ? machine : machine == 0 ? group : std::min(machine, group);
 }
 
@@ -143,7 +144,7 @@ std::string bytes_text(std::uint64_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (value >= 1024 && unit < 4) value /= 1024, ++unit;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
   return cat(to_text(value, unit == 0 ? 0 : 1), ' ', units[unit]);
 }
 

@@ -1,4 +1,4 @@
-// Memory that a run needs, by part, against the memory that is there.
+// Estimate of the memory that a run needs, by part, and the memory available.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct MemoryPart {
   std::uint64_t bytes = 0;
 };
 
-/// Of all ranks together, as on one machine. Weights, gradients and moments are exact, activations
-/// an estimate, the KV cache an upper bound.
+/// Sums over all ranks, as on one machine. Weights, gradients and moments are exact, activations an
+/// estimate, the KV cache an upper bound.
 std::vector<MemoryPart> memory_needed(const RunConfig& config,
                                       const engine::models::DecoderSpec& spec);
 
-/// Bytes that this process may still take: the smaller of the machine's available memory and its
-/// control group's limit. 0: not known.
-std::uint64_t memory_present();
+/// Bytes that this process can still allocate: the smaller of the machine's available memory and
+/// the limit of its control group. 0: unknown.
+std::uint64_t memory_available();
 
 /// "1.5 GiB", "260.1 KiB".
 std::string bytes_text(std::uint64_t bytes);

@@ -1,3 +1,5 @@
+#include "launch/commands/merge.h"
+
 #include <filesystem>
 #include <iostream>
 
@@ -5,7 +7,6 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/save_parameters.h"
-#include "launch/commands/commands.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
@@ -16,7 +17,7 @@ checkpoint::StoredType type_of(const std::string& dtype) {
   if (dtype == "f32") return checkpoint::StoredType::f32;
   if (dtype == "bf16") return checkpoint::StoredType::bf16;
   if (dtype == "f16") return checkpoint::StoredType::f16;
-  throw Failure({Errc::usage, cat("--dtype ", quote(dtype), ": f32, bf16 or f16 is expected")});
+  throw Failure({Errc::usage, cat("--dtype ", quote(dtype), ": expected f32, bf16 or f16")});
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ int merge(const MergeOptions& options) {
     throw Failure(
         {failed ? Errc::io : Errc::usage,
          cat(options.output, ": ",
-             failed ? failed.message() : "is there already; give --output a new directory")});
+             failed ? failed.message() : "already exists; set --output to a new directory")});
   value_or_throw(checkpoint::save_parameters(
       options.output, model->parameters(),
       {.source = options.model, .tied = model->spec().tied, .type = type}));

@@ -49,15 +49,15 @@ Result<std::vector<std::int32_t>> Model::tokens_of(const Json& line, std::string
   } else {
     const auto text = get_string(line, text_key, "the line (which has no ids)");
     RETURN_IF_ERROR(text);
-    const auto words = tokenizer();
-    RETURN_IF_ERROR(words);
-    tokens = (*words)->encode(*text, true);
+    const auto encoder = tokenizer();
+    RETURN_IF_ERROR(encoder);
+    tokens = (*encoder)->encode(*text, true);
   }
-  if (tokens.empty()) return fail(Errc::bad_input, "no tokens: at least one is needed");
+  if (tokens.empty()) return fail(Errc::bad_input, "no tokens: expected at least one");
   for (const auto id : tokens) {
     if (id >= spec().vocabulary) {
-      return fail(Errc::bad_input, cat("the tokenizer gives id ", id, ", the model knows ",
-                                       spec().vocabulary, " tokens; they do not belong together"));
+      return fail(Errc::bad_input, cat("the tokenizer returned id ", id, ", but the model has ",
+                                       spec().vocabulary, " tokens; they do not match"));
     }
   }
   return tokens;

@@ -1,4 +1,4 @@
-// A model as the tools use it: device, decoder, and the tokenizer only when it is asked for.
+// Model: a device, a decoder and a tokenizer loaded on demand, for the commands.
 #pragma once
 
 #include <memory>
@@ -6,22 +6,30 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "engine/base/json.h"
 #include "engine/models/decoder.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "launch/commands/commands.h"
 
 namespace troupe::launch {
 
+/// How a command loads and runs a model.
+struct ModelOptions {
+  std::string model;
+  std::string adapter;  ///< may be empty
+  std::string dtype = "f32";
+  int threads = 0;
+};
+
 class Model {
  public:
-  /// Loads configuration and weights. Errors as checkpoint::load_decoder; Errc::usage for an
-  /// unknown dtype.
+  /// Loads configuration and weights. Returns the errors of checkpoint::load_decoder; Errc::usage
+  /// for an unknown dtype.
   static Result<Model> load(const ModelOptions& options);
 
   engine::models::Decoder& decoder() { return *decoder_; }
   const engine::models::DecoderSpec& spec() const { return decoder_->spec(); }
   engine::ops::Precision precision() const { return precision_; }
-  /// The folder's tokenizer, loaded on first use: ids need none.
+  /// The folder's tokenizer, loaded on first use.
   Result<const engine::tokenizer::Tokenizer*> tokenizer();
   /// The ids of a line's "ids", or of its text under `text_key` with special tokens added; at least
   /// one, each in the vocabulary.

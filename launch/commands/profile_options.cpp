@@ -21,21 +21,21 @@ void add_profile(CLI::App& command, Sources& sources) {
   };
   flag("--profile", "enabled",
        "write a trace and a table of operators (profile.*: docs/operations.md)");
-  value("--profile-step-start", "step_start", "first step that is profiled");
-  value("--profile-step-end", "step_end", "the step after the last");
+  value("--profile-step-start", "step_start", "first profiled step");
+  value("--profile-step-end", "step_end", "end of the profiled steps (exclusive)");
   command.add_option_function<std::vector<std::string>>(
       "--profile-ranks",
       [set](const std::vector<std::string>& ranks) {
         set("ranks", cat("[", join(ranks, ", "), "]"));
       },
-      "ranks that are profiled; -1: all");
+      "profiled ranks of each group; -1: all");
   value("--profile-level", "level",
-        "level0: operators; level1: and communication; level2: and hardware counters");
-  flag("--profile-with-cpu", "with_cpu", "how many cores were busy");
-  flag("--profile-with-stack", "with_stack", "the phases around each operator");
-  flag("--profile-with-memory", "with_memory", "bytes of all tensors over time");
-  flag("--profile-record-shapes", "record_shapes", "the shapes of each operator's operands");
-  value("--profile-save-path", "save_path", "folder of the files");
+        "level0: operators; level1: also communication; level2: also hardware counters");
+  flag("--profile-with-cpu", "with_cpu", "record the number of busy cores");
+  flag("--profile-with-stack", "with_stack", "record the enclosing phases of each operator");
+  flag("--profile-with-memory", "with_memory", "record tensor memory over time");
+  flag("--profile-record-shapes", "record_shapes", "record the operand shapes of each operator");
+  value("--profile-save-path", "save_path", "output folder; default: profile in the run's output");
 }
 
 }  // namespace troupe::launch

@@ -1,9 +1,9 @@
-// troupe render: messages to the text that a chat template makes of them.
+#include "launch/commands/render.h"
+
 #include <iostream>
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/prompt_types.h"
-#include "launch/commands/commands.h"
 #include "launch/commands/json_lines.h"
 #include "launch/commands/template_tokens.h"
 
@@ -22,7 +22,7 @@ Result<std::optional<std::string>> text_or(const Json& line, std::string_view ke
   const Json* found = line.find(key);
   if (!found || found->is_null()) return otherwise;
   if (!found->is_string())
-    return fail(Errc::bad_input, cat(key, ": a text is expected, found ", found->type_name()));
+    return fail(Errc::bad_input, cat(key, ": expected a string, found ", found->type_name()));
   return std::optional(found->string());
 }
 
@@ -30,14 +30,15 @@ Result<engine::tokenizer::RenderInput> input_of(const Json& line, const Template
   engine::tokenizer::RenderInput input;
   input.messages = member(line, "messages");
   if (!input.messages.is_array())
-    return fail(Errc::bad_input, "messages: a list of messages is expected");
-  input.tools = member(line, "tools"), input.documents = member(line, "documents"),
+    return fail(Errc::bad_input, "messages: expected a list of messages");
+  input.tools = member(line, "tools");
+  input.documents = member(line, "documents");
   input.kwargs = member(line, "kwargs");
   if (!input.kwargs.is_null() && !input.kwargs.is_object())
-    return fail(Errc::bad_input, "kwargs: an object is expected");
+    return fail(Errc::bad_input, "kwargs: expected an object");
   if (const Json* wanted = line.find("add_generation_prompt"); wanted && !wanted->is_null()) {
     if (!wanted->is_bool())
-      return fail(Errc::bad_input, "add_generation_prompt: true or false is expected");
+      return fail(Errc::bad_input, "add_generation_prompt: expected true or false");
     input.add_generation_prompt = wanted->boolean();
   }
   for (auto [key, otherwise, to] : {std::tuple{"bos_token", &own.bos, &input.bos_token},
@@ -73,8 +74,8 @@ int render(const RenderOptions& options) {
     Json::Array spans;
     for (const auto& [begin, end] : rendered->assistant_spans) {
       Json::Array span;
-      span.emplace_back(static_cast<std::int64_t>(begin)),
-          span.emplace_back(static_cast<std::int64_t>(end));
+      span.emplace_back(static_cast<std::int64_t>(begin));
+      span.emplace_back(static_cast<std::int64_t>(end));
       spans.emplace_back(std::move(span));
     }
     out.set("assistant_spans", std::move(spans));

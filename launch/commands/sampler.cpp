@@ -6,8 +6,8 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/generate/beam_search.h"
+#include "engine/generate/sampling_params_json.h"
 #include "launch/commands/json_lines.h"
-#include "launch/commands/settings.h"
 
 namespace troupe::launch {
 
@@ -28,7 +28,7 @@ Json number(float value) {
   return number_or_null(static_cast<double>(value));
 }
 
-/// The file that the options name, else the model folder's, where there is one.
+/// Settings of the file that the options name, or of the model folder's if there is one.
 GenerationConfig load_defaults(const GenerateOptions& options,
                                const engine::models::DecoderSpec& spec) {
   const std::string own = options.model.model + "/generation_config.json";
@@ -38,9 +38,9 @@ GenerationConfig load_defaults(const GenerateOptions& options,
   auto config = engine::generate::read_generation_config(
       none ? Json(Json::Object{}) : value_or_throw(read_json(path)), path);
   if (!config) {
-    throw Failure(Error{
-        config.error().code,
-        cat(config.error().what, ", or give --generation-config none, or a file of your own")});
+    throw Failure(
+        Error{config.error().code,
+              cat(config.error().what, "; or use --generation-config none, or another file")});
   }
   for (const std::string& key : config->ignored) log_warning(cat(path, ": ", key, " is not used"));
   SamplingParams whole = config->params;
@@ -73,8 +73,9 @@ Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback
   config_.on_token = std::move(on_token);
 }
 
-Result<std::vector<Generation>> Sampler::draw(const std::vector<std::int32_t>& prompt,
-                                              SamplingParams sampling, std::uint64_t first_sample) {
+Result<std::vector<Generation>> Sampler::generate(const std::vector<std::int32_t>& prompt,
+                                                  SamplingParams sampling,
+                                                  std::uint64_t first_sample) {
   if (!sampling.stop_strings.empty()) {
     RETURN_IF_ERROR(model_.tokenizer());
   }
@@ -96,20 +97,20 @@ Result<std::vector<Generation>> Sampler::draw(const std::vector<std::int32_t>& p
 }
 
 std::string Sampler::text_after_prompt(std::span<const std::int32_t> ids) {
-  const auto words = model_.tokenizer();
-  if (!words) return "";
+  const auto tokenizer = model_.tokenizer();
+  if (!tokenizer) return "";
   std::vector<std::int32_t> all = prompt_;
-  const std::string before = (*words)->decode(all, true);
+  const std::string before = (*tokenizer)->decode(all, true);
   all.insert(all.end(), ids.begin(), ids.end());
-  const std::string whole = (*words)->decode(all, true);
-  return whole.starts_with(before) ? whole.substr(before.size()) : (*words)->decode(ids, true);
+  const std::string whole = (*tokenizer)->decode(all, true);
+  return whole.starts_with(before) ? whole.substr(before.size()) : (*tokenizer)->decode(ids, true);
 }
 
-Json json_of(const Generation& drawn, bool has_text, bool has_score) {
+Json json_of(const Generation& generated, bool has_text, bool has_score) {
   Json::Array ids, logp, top;
-  for (const auto id : drawn.ids) ids.emplace_back(std::int64_t{id});
-  for (const float value : drawn.logp) logp.push_back(number(value));
-  for (const auto& place : drawn.top) {
+  for (const auto id : generated.ids) ids.emplace_back(std::int64_t{id});
+  for (const float value : generated.logp) logp.push_back(number(value));
+  for (const auto& place : generated.top) {
     Json::Array row;
     for (const auto& each : place)
       row.push_back(Json::Object{{"id", std::int64_t{each.id}}, {"logprob", number(each.logp)}});
@@ -117,12 +118,26 @@ Json json_of(const Generation& drawn, bool has_text, bool has_score) {
   }
   Json out;
   out.set("ids", std::move(ids));
-  out.set("text", has_text ? Json(drawn.text) : Json());
+  out.set("text", has_text ? Json(generated.text) : Json());
   out.set("logprobs", std::move(logp));
   if (!top.empty()) out.set("top_logprobs", std::move(top));
-  out.set("finish_reason", to_string(drawn.finish));
-  if (has_score) out.set("score", number_or_null(drawn.score));
+  out.set("finish_reason", to_string(generated.finish));
+  if (has_score) out.set("score", number_or_null(generated.score));
   return out;
+}
+
+Result<> read_settings(const Json& object, engine::generate::SamplingParams& sampling) {
+  const Json* do_sample = object.find("do_sample");
+  for (const auto& [key, value] : object.object()) {
+    RETURN_IF_ERROR(engine::generate::read_setting(key, value, sampling));
+    if (!do_sample && !value.is_null() && engine::generate::asks_to_draw(key))
+      sampling.greedy = false;
+  }
+  // SamplingParams use 0 for "not set".
+  if (const Json* length = object.find("max_new_tokens"); length && *length == Json(0)) {
+    return fail(Errc::bad_input, "max_new_tokens is 0; allowed: 1 or more");
+  }
+  return {};
 }
 
 }  // namespace troupe::launch

@@ -7,7 +7,7 @@ namespace troupe::launch {
 
 namespace {
 
-/// An option that is a setting of sampling (engine/generate/sampling_params_json.h).
+/// An option for one sampling setting (engine/generate/sampling_params_json.h).
 template <class Value>
 CLI::Option* add_setting(CLI::App& command, const char* option, const char* key,
                          GenerateOptions& options, const char* help) {
@@ -16,7 +16,7 @@ CLI::Option* add_setting(CLI::App& command, const char* option, const char* key,
       help);
 }
 
-/// One that may be given several times.
+/// An option that may be given several times.
 template <class Value>
 void add_list(CLI::App& command, const char* option, const char* key, GenerateOptions& options,
               const char* help) {
@@ -26,70 +26,68 @@ void add_list(CLI::App& command, const char* option, const char* key, GenerateOp
   command.add_option_function<std::vector<Value>>(option, take, help)->allow_extra_args(false);
 }
 
-void add_drawing(CLI::App& command, GenerateOptions& o) {
+void add_sampling_filters(CLI::App& command, GenerateOptions& o) {
   command.add_flag_callback(
       "--greedy", [&o] { o.settings.set("do_sample", false); },
-      "take the most likely token, whatever generation_config.json says");
-  add_setting<double>(
-      command, "--temperature", "temperature", o,
-      "draw instead of taking the most likely token; 1 is the model's own distribution");
-  add_setting<std::int64_t>(command, "--top-k", "top_k", o, "draw among the k most likely; 0: all");
+      "always take the most likely token; overrides generation_config.json");
+  add_setting<double>(command, "--temperature", "temperature", o,
+                      "sample with this temperature; 1: the model's own distribution");
+  add_setting<std::int64_t>(command, "--top-k", "top_k", o,
+                            "sample from the k most likely tokens; 0: all");
   add_setting<double>(command, "--top-p", "top_p", o,
-                      "draw among the most likely up to this probability");
+                      "sample from the most likely tokens up to this total probability");
   add_setting<double>(command, "--min-p", "min_p", o,
-                      "draw among tokens at least this likely relative to the best");
-  add_setting<double>(command, "--typical-p", "typical_p", o,
-                      "draw among the most typical up to this probability");
+                      "sample from tokens with at least this fraction of the highest probability");
+  add_setting<double>(command, "--typical-p", "typical_p", o, "locally typical sampling mass");
   add_setting<double>(command, "--epsilon-cutoff", "epsilon_cutoff", o,
-                      "draw among tokens of at least this probability");
+                      "sample from tokens with at least this probability");
   add_setting<double>(command, "--eta-cutoff", "eta_cutoff", o,
-                      "the same, less strict where the model is unsure");
-  add_setting<std::int64_t>(command, "--seed", "seed", o, "of the draws");
+                      "eta sampling: epsilon cutoff, lower where the entropy is high");
+  add_setting<std::int64_t>(command, "--seed", "seed", o, "random seed for sampling");
 }
 
 }  // namespace
 
 void add_sampling(CLI::App& command, GenerateOptions& o) {
   command.add_option("--generation-config", o.generation_config,
-                     "file of settings in the place of the model's generation_config.json, or "
-                     "none; options win over it");
+                     "settings file used instead of the model's generation_config.json, or "
+                     "none; options take precedence");
   command
-      .add_option("--weights", o.weights,
-                  "full, or int8: read from a copy in 8 bits, for less time; log-probabilities are "
-                  "then its own")
+      .add_option(
+          "--weights", o.weights,
+          "full, or int8: quantize weights to 8 bits for speed; log-probabilities are those "
+          "of the quantized model")
       ->check(CLI::IsMember({"full", "int8"}))
       ->capture_default_str();
-  add_drawing(command, o);
+  add_sampling_filters(command, o);
   add_setting<std::int64_t>(command, "--num-beams", "num_beams", o,
-                            "beam search with so many beams; 1: none");
+                            "number of beams; 1: no beam search");
   add_setting<double>(command, "--length-penalty", "length_penalty", o,
-                      "of beams: above 0 favours long outputs");
-  const auto stopping = [&o](const std::string& word) {
-    o.settings.set("early_stopping", word == "never" ? Json(word) : Json(word == "true"));
+                      "beam search: above 0 favors longer outputs");
+  const auto stopping = [&o](const std::string& value) {
+    o.settings.set("early_stopping", value == "never" ? Json(value) : Json(value == "true"));
   };
   command
       .add_option_function<std::string>("--early-stopping", stopping,
-                                        "of beams: true, false or never")
+                                        "beam search: true, false or never")
       ->check(CLI::IsMember({"true", "false", "never"}));
   add_setting<double>(command, "--repetition-penalty", "repetition_penalty", o,
-                      "above 1: logits of tokens already in the text shrink");
+                      "above 1: lowers the logits of tokens already in the text");
   add_setting<double>(command, "--presence-penalty", "presence_penalty", o,
-                      "taken from the logits of tokens already generated");
+                      "subtracted from the logits of tokens already generated");
   add_setting<double>(command, "--frequency-penalty", "frequency_penalty", o,
-                      "the same, for each time that they were generated");
+                      "subtracted from the logit once per previous occurrence of the token");
   add_setting<std::int64_t>(command, "--no-repeat-ngram-size", "no_repeat_ngram_size", o,
-                            "so many tokens never come twice in that order");
-  add_setting<std::int64_t>(
-      command, "--max-new-tokens,--max-tokens", "max_new_tokens", o,
-      "tokens to generate at most; 256 where neither this nor generation_config.json says");
+                            "never repeat an n-gram of this size; 0: off");
+  add_setting<std::int64_t>(command, "--max-new-tokens,--max-tokens", "max_new_tokens", o,
+                            "maximum number of new tokens; 256 if generation_config.json has none");
   add_setting<std::int64_t>(command, "--min-new-tokens", "min_new_tokens", o,
-                            "end tokens are banned until then");
-  add_list<std::string>(command, "--stop", "stop", o,
-                        "text that ends the output; may be given several times");
+                            "minimum number of new tokens (EOS suppressed until then)");
+  add_list<std::string>(command, "--stop", "stop", o, "stop string; may be given several times");
   add_list<std::int64_t>(command, "--stop-token", "stop_token_ids", o,
-                         "token id that ends the output; may be given several times");
+                         "stop token id; may be given several times");
   add_setting<std::int64_t>(command, "--top-logprobs", "top_logprobs", o,
-                            "report so many alternatives with each token");
+                            "number of most likely tokens to report at each position");
 }
 
 }  // namespace troupe::launch

@@ -3,7 +3,7 @@
 
 #include <CLI/App.hpp>
 
-#include "launch/commands/commands.h"
+#include "launch/commands/generate.h"
 
 namespace troupe::launch {
 

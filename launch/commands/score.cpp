@@ -1,5 +1,5 @@
-// troupe score: how well an outcome reward model orders the pairs of a file, and whether it is as
-// sure as it may be.
+#include "launch/commands/score.h"
+
 #include <cmath>
 #include <iostream>
 
@@ -8,7 +8,6 @@
 #include "engine/base/text.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/train/scoring.h"
-#include "launch/commands/commands.h"
 #include "launch/commands/model.h"
 #include "launch/run/text_model.h"
 
@@ -45,8 +44,10 @@ Json bins_of(const algorithms::Calibration& found) {
 Json summary(const std::vector<double>& scores, int bins) {
   std::vector<double> margins;
   double sum = 0, squares = 0, margin = 0;
-  for (std::size_t k = 0; k + 1 < scores.size(); k += 2)
-    margins.push_back(scores[k] - scores[k + 1]), margin += margins.back();
+  for (std::size_t k = 0; k + 1 < scores.size(); k += 2) {
+    margins.push_back(scores[k] - scores[k + 1]);
+    margin += margins.back();
+  }
   for (const double score : scores) sum += score;
   const double count = static_cast<double>(scores.size()), mean = sum / count;
   for (const double score : scores) squares += (score - mean) * (score - mean);
@@ -68,7 +69,7 @@ int score(const ScoreOptions& options) {
     throw Failure(
         {Errc::usage,
          cat(options.model.model,
-             ": expected an outcome reward model, whose score head has one label, found ",
+             ": expected an outcome reward model (a score head with one label), found ",
              model.spec().labels == 0 ? std::string("a language model")
                                       : cat("a score head of ", model.spec().labels, " labels"))});
   const auto text = value_or_throw(TextModel::load(options.model.model, "", model.spec()));

@@ -1,4 +1,4 @@
-// The start and end token that a model folder names for its chat template, without its tokenizer.
+// BOS and EOS tokens of a model folder for its chat template, read without its tokenizer.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@ struct TemplateTokens {
   std::optional<std::string> bos, eos;
 };
 
-/// From tokenizer_config.json, and what that lacks from special_tokens_map.json; a text, or an
-/// object with "content". Files that are not there, or cannot be read, name nothing: a template
-/// that needs a token then says so itself.
+/// Reads tokenizer_config.json, then special_tokens_map.json; a token is a string or an object with
+/// "content". Files that are missing or cannot be read are ignored: a template that needs a token
+/// reports that itself.
 TemplateTokens template_tokens(const std::string& folder);
 
 }  // namespace troupe::launch

@@ -1,8 +1,8 @@
-// troupe tokenize: {"text"} to {"ids"}, or with --decode {"ids"} to {"text"}.
+#include "launch/commands/tokenize.h"
+
 #include <iostream>
 
 #include "engine/tokenizer/tokenizer.h"
-#include "launch/commands/commands.h"
 #include "launch/commands/json_lines.h"
 
 namespace troupe::launch {

@@ -33,7 +33,7 @@ std::uint32_t masked(std::uint32_t crc) {
 enum Wire : std::uint64_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
 void put_varint(std::string& to, std::uint64_t value) {
-  while (value >= 0x80) to.push_back(static_cast<char>(value | 0x80)), value >>= 7;
+  for (; value >= 0x80; value >>= 7) to.push_back(static_cast<char>(value | 0x80));
   to.push_back(static_cast<char>(value));
 }
 void put_key(std::string& to, std::uint64_t field, Wire wire) {

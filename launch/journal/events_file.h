@@ -16,13 +16,13 @@ std::uint32_t crc32c(std::string_view bytes);
 /// One TFRecord frame around `payload`.
 std::string tf_record(std::string_view payload);
 
-/// Event{wall_time, file_version: "brain.Event:2"}, which a file starts with.
+/// Event{wall_time, file_version: "brain.Event:2"}, the first of a file.
 std::string version_event(double wall_time);
-/// Event{wall_time, step, session_log: START}: TensorBoard forgets what earlier files said about
-/// `step` and later ones.
+/// Event{wall_time, step, session_log: START}: TensorBoard discards the values of earlier files at
+/// `step` and later.
 std::string restart_event(double wall_time, std::int64_t step);
-/// Event{wall_time, step, summary: one simple_value a metric}. Values are f32 there; what is not
-/// finite is left out.
+/// Event{wall_time, step, summary: one simple_value per metric}. Values are f32; non-finite ones
+/// are dropped.
 std::string metrics_event(double wall_time, std::int64_t step, const algorithms::Metrics& metrics);
 
 }  // namespace troupe::launch

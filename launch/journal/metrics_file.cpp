@@ -69,10 +69,10 @@ void for_each_line(const std::string& path, const Visit& visit) {
   if (const auto text = read_file(path)) visit_lines(*text, path, visit);
 }
 
-Result<> cut_back(const std::string& path, std::int64_t step, bool once) {
+Result<> truncate_after(const std::string& path, std::int64_t step, bool once) {
   if (::access(path.c_str(), F_OK) != 0) return {};
   const auto whole = read_file(path);
-  RETURN_IF_ERROR(whole);  // what cannot be read must not be replaced by nothing
+  RETURN_IF_ERROR(whole);  // do not replace an unreadable file
   std::string kept;
   std::int64_t last = 0;
   visit_lines(*whole, path, [&](const Json& line, std::string_view text) {

@@ -1,4 +1,4 @@
-// metrics.jsonl: one JSON object a step, every digit that the numbers have, whole lines only.
+// metrics.jsonl: one JSON object per step, with full precision and complete lines only.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace troupe::launch {
 
-/// A file that only grows, by whole lines: each goes to the operating system in one write, so a
-/// killed process leaves no half line behind.
+/// An append-only file of lines. Each line is one write to the operating system, so a killed
+/// process leaves no partial line.
 class LineFile {
  public:
   static Result<LineFile> open(const std::string& path);
@@ -29,16 +29,16 @@ class LineFile {
   std::string path_;
 };
 
-/// {"step":3,"loss":2.5,...}; what is not a finite number becomes null.
+/// {"step":3,"loss":2.5,...}; non-finite values become null.
 std::string metrics_line(std::int64_t step, const algorithms::Metrics& metrics);
 
-/// Keeps the lines of a JSON-lines file whose "step" is at most `step`: whole lines, in order, and
-/// with `once` each step once. A missing file stays missing. Used when a run goes on from the
-/// checkpoint of `step`. Errc::io.
-Result<> cut_back(const std::string& path, std::int64_t step, bool once);
+/// Removes the lines of a JSON-lines file whose "step" is above `step`, incomplete lines, lines out
+/// of order and, with `once`, repeated steps. Does nothing if the file is missing. Called when a
+/// run resumes from the checkpoint of `step`. Errc::io.
+Result<> truncate_after(const std::string& path, std::int64_t step, bool once);
 
-/// Calls `visit` with each well-formed object of a JSON-lines file, skipping others. Nothing
-/// happens when there is no such file.
+/// Calls `visit` with each well-formed object of a JSON-lines file; skips other lines. Does nothing
+/// if the file is missing.
 void for_each_line(const std::string& path,
                    const std::function<void(const Json&, std::string_view)>& visit);
 

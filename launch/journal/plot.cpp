@@ -36,7 +36,7 @@ std::vector<double> ticks(double low, double high, int wanted) {
   return out;
 }
 
-/// At most max_points means of neighbours: a long run stays a small file.
+/// Means of neighbors, at most max_points, to limit the file size.
 std::vector<std::pair<double, double>> thinned(
     const std::vector<std::pair<double, double>>& points) {
   const std::size_t group = (points.size() + max_points - 1) / max_points;
@@ -45,13 +45,16 @@ std::vector<std::pair<double, double>> thinned(
   for (std::size_t i = 0; i < points.size(); i += group) {
     const std::size_t end = std::min(points.size(), i + group);
     double x = 0, y = 0;
-    for (std::size_t k = i; k < end; ++k) x += points[k].first, y += points[k].second;
+    for (std::size_t k = i; k < end; ++k) {
+      x += points[k].first;
+      y += points[k].second;
+    }
     out.emplace_back(x / static_cast<double>(end - i), y / static_cast<double>(end - i));
   }
   return out;
 }
 
-/// Means over a window around each point: unlike an exponential mean, it does not lag behind.
+/// Centered moving mean, which does not lag as an exponential mean does.
 std::vector<std::pair<double, double>> smoothed(
     const std::vector<std::pair<double, double>>& points) {
   const std::size_t reach = points.size() / 40;
@@ -78,16 +81,23 @@ struct Scale {
 Scale scale_of(const std::vector<std::pair<double, double>>& points, double left_edge,
                double top_edge) {
   Scale s{points.front().first, points.back().first, 1e300, -1e300, left_edge, top_edge};
-  for (const auto& [x, y] : points) s.y0 = std::min(s.y0, y), s.y1 = std::max(s.y1, y);
-  if (s.x1 <= s.x0) s.x0 -= 1, s.x1 += 1;
+  for (const auto& [x, y] : points) {
+    s.y0 = std::min(s.y0, y);
+    s.y1 = std::max(s.y1, y);
+  }
+  if (s.x1 <= s.x0) {
+    s.x0 -= 1;
+    s.x1 += 1;
+  }
   const double room = std::max((s.y1 - s.y0) * 0.06, std::max(std::abs(s.y1), 1e-9) * 1e-3);
-  s.y0 -= room, s.y1 += room;
+  s.y0 -= room;
+  s.y1 += room;
   return s;
 }
 
 std::string polyline(const Scale& s, const std::vector<std::pair<double, double>>& points,
-                     const char* look) {
-  std::string out = "<polyline fill=\"none\" " + std::string(look) + " points=\"";
+                     const char* attributes) {
+  std::string out = "<polyline fill=\"none\" " + std::string(attributes) + " points=\"";
   for (const auto& [x, y] : points) out += cat(to_text(s.x(x), 1), ',', to_text(s.y(y), 1), ' ');
   return out + "\"/>\n";
 }

@@ -1,4 +1,4 @@
-// plot.svg: the run's curves as small multiples, in one file that any browser opens.
+// plot.svg: the curves of a run as small multiples.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ struct Curve {
   std::vector<std::pair<double, double>> points;
 };
 
-/// Two panels a row, each with its own scale; the thick line is a moving mean of the thin one.
+/// Two panels per row, each with its own scale; the thick line is a moving mean of the thin one.
 std::string svg(const std::string& title, const std::vector<Curve>& curves);
 
-/// The curves that a person looks at first, from a run's metrics.jsonl: loss, reward, accuracies,
-/// margins, KL, entropy, lengths, gradient norm; those that the run has.
+/// The main curves of a run's metrics.jsonl, if present: loss, reward, accuracies, margins, KL,
+/// entropy, lengths, gradient norm.
 std::vector<Curve> curves_of(const std::string& metrics_file);
 
 /// Draws FOLDER/plot.svg from FOLDER/metrics.jsonl. Errc::io.

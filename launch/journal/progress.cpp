@@ -13,7 +13,7 @@ namespace troupe::launch {
 
 namespace {
 
-/// Four significant digits, without an exponent where that stays short.
+/// Four significant digits.
 std::string brief(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof(buffer), "%.4g", value);
@@ -40,7 +40,9 @@ Progress::Progress(std::FILE* out, Options options, std::function<double()> now)
 }
 
 void Progress::begin(std::int64_t total_steps, std::int64_t done_steps) {
-  total_ = total_steps, first_ = done_ = done_steps;
+  total_ = total_steps;
+  first_ = done_steps;
+  done_ = done_steps;
   started_ = now_();
   tokens_ = 0;
 }

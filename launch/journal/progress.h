@@ -1,5 +1,5 @@
-// The progress display on stderr: one line that is redrawn on a terminal, plain lines now and then
-// elsewhere.
+// The progress display on stderr: one line that is redrawn on a terminal, occasional plain lines
+// otherwise.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ class Progress {
   struct Options {
     bool terminal = false;
     int columns = 100;           ///< width of the terminal
-    std::int64_t log_every = 1;  ///< elsewhere: steps between lines; 0: none
-    double interval = 1;         ///< elsewhere: at least so many seconds between lines
+    std::int64_t log_every = 1;  ///< not a terminal: steps between lines; 0: no lines
+    double interval = 1;         ///< not a terminal: minimum seconds between lines
   };
-  /// `now` gives seconds; tests bring their own.
+  /// `now` returns seconds; tests pass their own clock.
   Progress(std::FILE* out, Options options, std::function<double()> now);
 
   void begin(std::int64_t total_steps, std::int64_t done_steps);
   void step(std::int64_t step, const algorithms::Metrics& metrics);
   void status(std::string_view text);
-  /// Takes the line off the terminal, and puts it back: around every log line.
+  /// Removes the line from the terminal and restores it, before and after every log line.
   void hide();
   void show();
-  /// Leaves the line on the terminal, for good.
+  /// Leaves the final line on the terminal.
   void finish();
-  /// The line as it stands: "step 12/300 [###.......] loss 2.31 reward 0.42 1234 tok/s ETA 1:05".
+  /// The current line: "step 12/300 [###.......] loss 2.31 reward 0.42 1234 tok/s ETA 1:05".
   std::string line() const;
 
  private:
@@ -47,7 +47,7 @@ class Progress {
   std::string status_;
 };
 
-/// Options for stderr as it is.
+/// Options for the present stderr.
 Progress::Options stderr_options(std::int64_t log_every);
 
 }  // namespace troupe::launch

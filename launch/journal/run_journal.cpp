@@ -19,9 +19,9 @@ namespace troupe::launch {
 
 namespace {
 
-// The terminal belongs to one thread at a time: to a log line from its first hook to its second, or
-// to the progress. Hooks are plain functions, so what is on the terminal has to be found from here;
-// they stay when a journal goes, for a log line may be between them.
+// `terminal` is held by a log line from its first hook to its second, or by the progress line.
+// Hooks are plain functions, so they use a global; they stay installed after the journal is
+// destroyed, because a log line may be between them.
 std::mutex terminal;
 Progress* on_terminal = nullptr;
 void hide_progress() {
@@ -40,7 +40,7 @@ double steady_time() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Unique within the folder: TensorBoard reads the files in the order of their names.
+/// A new path in the folder. TensorBoard reads the files in the order of their names.
 std::string events_path(const std::string& folder) {
   for (auto second = static_cast<std::int64_t>(wall_time());; ++second) {
     std::string path = cat(folder, "/events.out.tfevents.", second, ".troupe");
@@ -53,8 +53,7 @@ std::string events_path(const std::string& folder) {
 struct RunJournal::Files {
   LineFile metrics, events;
   Timeline timeline;
-  std::optional<LineFile> samples,
-      texts;  // from the first sample on: a run without any has no such files
+  std::optional<LineFile> samples, texts;  // created with the first sample
 };
 
 RunJournal::RunJournal(std::string folder, std::string title, std::int64_t log_every)
@@ -78,8 +77,8 @@ RunJournal::~RunJournal() {
 }
 
 void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
-  value_or_throw(cut_back(folder_ + "/metrics.jsonl", done_steps, true));
-  value_or_throw(cut_back_samples(folder_, done_steps));
+  value_or_throw(truncate_after(folder_ + "/metrics.jsonl", done_steps, true));
+  value_or_throw(truncate_samples_after(folder_, done_steps));
   const auto open = [&](const std::string& path) { return value_or_throw(LineFile::open(path)); };
   files_ = std::make_unique<Files>(Files{open(folder_ + "/metrics.jsonl"),
                                          open(events_path(folder_)),

@@ -1,4 +1,4 @@
-// RunJournal: the journal of a run in its output directory, and on stderr.
+// RunJournal: the journal of a run, in its output directory and on stderr.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@ namespace troupe::launch {
 class Progress;
 
 /// Writes metrics.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl, timeline.jsonl and two
-/// pictures, and shows the progress. begin() cuts the files back to the steps that are done. Record
-/// a step before its checkpoint is saved: then what a checkpoint knows, the files know too. Throws
-/// Failure (Errc::io) when a file cannot be written. One at a time: log lines find the progress
-/// line through it.
+/// plots, and displays the progress. begin() truncates the files to the completed steps. Record a
+/// step before its checkpoint is saved, so that the files contain every step of a checkpoint.
+/// Throws Failure (Errc::io) if a file cannot be written. At most one object at a time, because log
+/// lines use its progress line.
 class RunJournal final : public algorithms::Journal {
  public:
-  /// `folder` must exist. `title` stands over the plot.
+  /// `folder` must exist. `title`: title of the plot.
   RunJournal(std::string folder, std::string title, std::int64_t log_every);
   ~RunJournal() override;
 
@@ -27,12 +27,11 @@ class RunJournal final : public algorithms::Journal {
   void record(std::int64_t step, const algorithms::Metrics& metrics) override;
   void sample(std::int64_t step, const algorithms::Sample& sample) override;
   void status(std::string_view text) override;
-  /// For NodeOptions::on_answered of the node that runs the algorithm.
+  /// Handler for NodeOptions::on_answered of the node that executes the algorithm.
   void answered(const actors::AskRecord& ask);
-  /// Called with the number of each step that begins, from now on.
+  /// Sets a function that is called with the number of each step when it begins.
   void on_step(std::function<void(std::int64_t step)> begins) { on_step_ = std::move(begins); }
-  /// Draws plot.svg and timeline.svg from what is written so far; also at the end. A plot that
-  /// cannot be drawn is a warning, never the end of a run.
+  /// Draws plot.svg and timeline.svg; the destructor does so, too. An error is logged as a warning.
   void plot();
 
  private:

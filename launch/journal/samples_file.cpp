@@ -15,7 +15,9 @@ std::string printable(std::string_view text) {
     const auto byte = static_cast<unsigned char>(c);
     if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
       constexpr std::string_view digits = "0123456789abcdef";
-      out += "\\x", out += digits[byte >> 4], out += digits[byte & 15];
+      out += "\\x";
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
     } else {
       out += c;
     }
@@ -29,9 +31,11 @@ algorithms::Sample from_line(const Json& line) {
   const auto number = [&](const char* key) { return get_number(line, key, "sample").value_or(0); };
   sample.sample_id =
       static_cast<std::uint64_t>(get_integer(line, "sample_id", "sample").value_or(0));
-  sample.prompt = text("prompt"), sample.completion = text("completion"),
+  sample.prompt = text("prompt");
+  sample.completion = text("completion");
   sample.finish_reason = text("finish_reason");
-  sample.reward = number("reward"), sample.advantage = number("advantage");
+  sample.reward = number("reward");
+  sample.advantage = number("advantage");
   if (const Json* parts = line.find("parts"); parts && parts->is_object()) {
     for (const auto& [name, value] : parts->object())
       sample.parts.emplace_back(name, value.is_number() ? value.number() : 0);
@@ -39,7 +43,7 @@ algorithms::Sample from_line(const Json& line) {
   return sample;
 }
 
-/// JSON is UTF-8; what a model wrote may not be: wrong bytes become U+FFFD.
+/// Replaces invalid bytes by U+FFFD: JSON is UTF-8, the output of a model may not be.
 std::string utf8(std::string_view text) {
   std::string out;
   for (std::size_t bad = 0; !valid_utf8(text, &bad); text.remove_prefix(bad + 1))
@@ -72,9 +76,9 @@ std::string sample_text(std::int64_t step, const algorithms::Sample& sample) {
              printable(sample.completion), "\n\n");
 }
 
-Result<> cut_back_samples(const std::string& folder, std::int64_t step) {
+Result<> truncate_samples_after(const std::string& folder, std::int64_t step) {
   const std::string lines = folder + "/samples.jsonl";
-  RETURN_IF_ERROR(cut_back(lines, step, false));
+  RETURN_IF_ERROR(truncate_after(lines, step, false));
   std::string text;
   for_each_line(lines, [&](const Json& line, std::string_view) {
     text += sample_text(get_integer(line, "step", lines).value_or(0), from_line(line));

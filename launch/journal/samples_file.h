@@ -1,4 +1,4 @@
-// Samples a person can read (samples.txt), and the same for programs (samples.jsonl).
+// Logged completions as text (samples.txt) and as JSON lines (samples.jsonl).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace troupe::launch {
 
 /// One line of samples.jsonl.
 std::string sample_line(std::int64_t step, const algorithms::Sample& sample);
-/// The same as a paragraph of samples.txt. Control characters other than newlines and tabs are
-/// escaped: a model writes what it likes.
+/// One paragraph of samples.txt. Escapes control characters other than newlines and tabs, because
+/// the text comes from a model.
 std::string sample_text(std::int64_t step, const algorithms::Sample& sample);
 
-/// Cuts samples.jsonl back to `step` and writes samples.txt anew from what is left. Errc::io.
-Result<> cut_back_samples(const std::string& folder, std::int64_t step);
+/// Truncates samples.jsonl to `step` and rewrites samples.txt from it. Errc::io.
+Result<> truncate_samples_after(const std::string& folder, std::int64_t step);
 
 }  // namespace troupe::launch

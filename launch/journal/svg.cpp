@@ -33,9 +33,9 @@ std::string svg_head(double width, double height, std::string_view style) {
              style, "</style>\n<rect width=\"", w, "\" height=\"", h, "\" fill=\"white\"/>\n");
 }
 
-std::string svg_text(double x, double y, std::string_view look, std::string_view words) {
-  return cat("<text x=\"", to_text(x, 1), "\" y=\"", to_text(y, 1), "\" ", look, ">",
-             escaped(words), "</text>\n");
+std::string svg_text(double x, double y, std::string_view attributes, std::string_view text) {
+  return cat("<text x=\"", to_text(x, 1), "\" y=\"", to_text(y, 1), "\" ", attributes, ">",
+             escaped(text), "</text>\n");
 }
 
 }  // namespace troupe::launch

@@ -1,4 +1,4 @@
-// The few lines of SVG that all pictures of a run share.
+// SVG elements shared by the plots of a run.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace troupe::launch {
 
-/// The opening tag, the style (that of titles, class t and h, and `style`) and a white ground.
+/// The opening tag, the style (titles: classes t and h; and `style`) and a white background.
 std::string svg_head(double width, double height, std::string_view style);
-/// One line of text; `look` are attributes ("class=\"t\""). Anything may stand in `words`.
-std::string svg_text(double x, double y, std::string_view look, std::string_view words);
+/// One line of text, escaped; `attributes`: "class=\"t\"".
+std::string svg_text(double x, double y, std::string_view attributes, std::string_view text);
 
 }  // namespace troupe::launch

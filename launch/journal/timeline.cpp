@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -11,13 +12,13 @@ namespace troupe::launch {
 
 namespace {
 
-constexpr std::size_t most_drawn = 4096;  // a step with more asks (scoring a whole data set) would
-                                          // make a picture that nobody can read
+// Limits the picture of a step with many calls, such as scoring a whole data set.
+constexpr std::size_t max_drawn = 4096;
 constexpr double left = 150, width = 1000, right = 110, head = 74, row = 34, foot = 40;
-constexpr const char* colours[] = {"#1f5fa8", "#c8553d", "#3a8f5c", "#8a5fb0",
-                                   "#c99a2e", "#4aa3a2", "#7a7a7a"};
+constexpr const char* colors[] = {"#1f5fa8", "#c8553d", "#3a8f5c", "#8a5fb0",
+                                  "#c99a2e", "#4aa3a2", "#7a7a7a"};
 
-// Actors from top to bottom in the order in which they were first asked.
+// Actors from top to bottom in the order of their first call.
 std::vector<std::string> rows_of(const std::vector<actors::AskRecord>& asks) {
   std::vector<std::string> rows;
   for (const auto& ask : asks) {
@@ -33,7 +34,7 @@ std::string bar(double x0, double x1, double y, double height, std::string_view 
              "/>\n");
 }
 
-// The time in which at least one of an actor's handlers ran.
+// Time during which at least one handler of an actor ran.
 double busy_seconds(const std::vector<actors::AskRecord>& asks, const std::string& actor) {
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   for (const auto& ask : asks) {
@@ -47,6 +48,27 @@ double busy_seconds(const std::vector<actors::AskRecord>& asks, const std::strin
     until = std::max(until, ended);
   }
   return static_cast<double>(sum) * 1e-9;
+}
+
+// The legend, and the color of each message type.
+std::pair<std::string, std::map<std::string, std::string>> draw_legend(
+    const std::vector<actors::AskRecord>& asks) {
+  std::string out;
+  std::map<std::string, std::string> color_of;
+  for (const auto& ask : asks) {
+    const auto [entry, fresh] =
+        color_of.emplace(ask.type, colors[color_of.size() % std::size(colors)]);
+    if (!fresh) continue;
+    const double at = left + 160 * static_cast<double>(color_of.size() - 1);
+    out += bar(at, at + 12, 44, 12, cat("fill=\"", entry->second, "\"")) +
+           svg_text(at + 18, 54, "", ask.type);
+  }
+  return {out, color_of};
+}
+
+LineFile open_truncated(const std::string& path, std::int64_t step) {
+  value_or_throw(truncate_after(path, step, false));
+  return value_or_throw(LineFile::open(path));
 }
 
 }  // namespace
@@ -65,18 +87,11 @@ std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>
   std::string out =
       svg_head(left + width + right, bottom + foot,
                ".r{text-anchor:end}.x{text-anchor:middle;fill:#777}.g{stroke:#e4e4e4}");
-  out +=
-      svg_text(20, 28, "class=\"h\"",
-               cat("Step ", step, ": who works (dark), what is asked and not yet answered (pale)"));
-  std::map<std::string, std::string> colour_of;
-  for (const auto& ask : asks) {
-    const auto [entry, fresh] =
-        colour_of.emplace(ask.type, colours[colour_of.size() % std::size(colours)]);
-    if (!fresh) continue;
-    const double at = left + 160 * static_cast<double>(colour_of.size() - 1);
-    out += bar(at, at + 12, 44, 12, cat("fill=\"", entry->second, "\"")) +
-           svg_text(at + 18, 54, "", ask.type);
-  }
+  out += svg_text(
+      20, 28, "class=\"h\"",
+      cat("Step ", step, ": running handlers (dark), calls waiting for an answer (light)"));
+  const auto [legend, color_of] = draw_legend(asks);
+  out += legend;
   for (int tick = 0; tick <= 5; ++tick) {
     const double at = left + width * tick / 5;
     out += cat("<line class=\"g\" x1=\"", to_text(at, 1), "\" x2=\"", to_text(at, 1), "\" y1=\"",
@@ -90,21 +105,20 @@ std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>
       for (const auto& ask : asks) {
         if (to_string(ask.by) != rows[i]) continue;
         const std::string fill =
-            cat("fill=\"", colour_of[ask.type], dark ? "\"" : "\" fill-opacity=\"0.15\"");
+            cat("fill=\"", color_of.at(ask.type), dark ? "\"" : "\" fill-opacity=\"0.15\"");
         if (!dark) out += bar(x(ask.asked), x(ask.answered), y + 11, 12, fill);
         if (dark && ask.ended > ask.began) out += bar(x(ask.began), x(ask.ended), y + 6, 22, fill);
       }
     }
     out += svg_text(left + width + 10, y + 21, "",
-                    cat("at work ", to_text(100 * busy_seconds(asks, rows[i]) / seconds, 0), " %"));
+                    cat("busy ", to_text(100 * busy_seconds(asks, rows[i]) / seconds, 0), " %"));
   }
   return out + "</svg>\n";
 }
 
 Timeline::Timeline(const std::string& folder, std::int64_t done_steps)
     : folder_(folder),
-      file_((value_or_throw(cut_back(folder + "/timeline.jsonl", done_steps, false)),
-             value_or_throw(LineFile::open(folder + "/timeline.jsonl")))),
+      file_(open_truncated(folder + "/timeline.jsonl", done_steps)),
       next_step_(done_steps + 1) {
 }
 
@@ -121,7 +135,7 @@ void Timeline::answered(const actors::AskRecord& ask) {
   line.set("answered", seconds(ask.answered));
   if (ask.error) line.set("error", true);
   value_or_throw(file_.append(line.dump() + "\n"));
-  if (current_.size() < most_drawn) current_.push_back(ask);
+  if (current_.size() < max_drawn) current_.push_back(ask);
 }
 
 void Timeline::record(std::int64_t step) {

@@ -1,4 +1,4 @@
-// timeline.jsonl and timeline.svg: who worked and who waited, ask by ask.
+// timeline.jsonl and timeline.svg: when each actor worked and waited, call by call.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,16 @@ namespace troupe::launch {
 
 class Timeline {
  public:
-  /// Cuts FOLDER/timeline.jsonl back to the steps that are done and goes on after them. Throws
-  /// Failure (Errc::io).
+  /// Truncates FOLDER/timeline.jsonl to `done_steps` and appends to it. Throws Failure (Errc::io).
   Timeline(const std::string& folder, std::int64_t done_steps);
 
   /// Writes one line: {"step", "actor", "message", "asked", "began", "ended", "answered"}, in
-  /// seconds since the first ask. What comes after record(n) belongs to step n + 1: so does the
-  /// saving of the checkpoint of step n.
+  /// seconds since the first call. Calls after record(n) belong to step n + 1, including the save
+  /// of the checkpoint of step n.
   void answered(const actors::AskRecord& ask);
-  /// The step is over.
+  /// Ends a step.
   void record(std::int64_t step);
-  /// Draws FOLDER/timeline.svg: the last whole step.
+  /// Draws FOLDER/timeline.svg: the last complete step.
   Result<> draw() const;
 
  private:
@@ -35,8 +34,8 @@ class Timeline {
   std::vector<actors::AskRecord> current_, last_;
 };
 
-/// A row for each actor: the dark bar is its handler at work, the pale one from the ask to the
-/// answer. Ask times are nanoseconds.
+/// One row per actor: dark bars are running handlers, light bars last from the call to the answer.
+/// Times of calls are in nanoseconds.
 std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>& asks);
 
 }  // namespace troupe::launch

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t events[] = {PERF_COUNT_HW_INSTRUCTIONS, PERF_COUNT_HW_CPU_CYCLES,
                                     PERF_COUNT_HW_CACHE_MISSES};
-constexpr std::size_t most_threads = 1024;
+constexpr std::size_t max_threads = 1024;
 
 int open_event(std::uint64_t event, int thread, int group) {
   perf_event_attr wanted{};
@@ -36,11 +36,15 @@ Result<> Counters::add(int thread) {
   int group = -1;
   for (const std::uint64_t event : events) {
     const int file = open_event(event, thread, group);
-    if (file < 0 && errno == ESRCH) return {};  // it ended meanwhile
+    if (file < 0 && errno == ESRCH) return {};  // the thread has ended
     if (file < 0)
-      return fail(Errc::unsupported, cat("the kernel gives no hardware counters (perf_event_open: ",
-                                         std::strerror(errno), ")"));
-    if (group < 0) groups_.push_back(group = file);
+      return fail(
+          Errc::unsupported,
+          cat("hardware counters are not available (perf_event_open: ", std::strerror(errno), ")"));
+    if (group < 0) {
+      group = file;
+      groups_.push_back(group);
+    }
     files_.push_back(file);
   }
   return {};
@@ -54,7 +58,7 @@ Result<std::unique_ptr<Counters>> Counters::open() {
     const std::string name = entry.path().filename().string();
     int thread = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), thread).ec != std::errc() ||
-        ++threads > most_threads)
+        ++threads > max_threads)
       continue;
     RETURN_IF_ERROR(made->add(thread));
   }
@@ -69,7 +73,7 @@ Counters::~Counters() {
 Counts Counters::read() const {
   Counts all;
   for (const int group : groups_) {
-    std::uint64_t values[1 + std::size(events)] = {};  // their number, then they
+    std::uint64_t values[1 + std::size(events)] = {};  // the number of values, then the values
     if (::read(group, values, sizeof(values)) != sizeof(values)) continue;
     all += {static_cast<std::int64_t>(values[1]), static_cast<std::int64_t>(values[2]),
             static_cast<std::int64_t>(values[3])};

@@ -1,4 +1,4 @@
-// Hardware counters of this process: perf_event_open, which is fenced in counters.cpp.
+// Hardware counters of this process, from perf_event_open.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,28 @@ struct Counts {
             cache_misses - before.cache_misses};
   }
   Counts& operator+=(const Counts& more) {
-    return instructions += more.instructions, cycles += more.cycles,
-           cache_misses += more.cache_misses, *this;
+    instructions += more.instructions;
+    cycles += more.cycles;
+    cache_misses += more.cache_misses;
+    return *this;
   }
 };
 
 class Counters {
  public:
-  /// Of all threads that the process has now, in user space. Errc::unsupported where the kernel or
+  /// Counts all present threads of the process, in user space. Errc::unsupported if the kernel or
   /// the machine does not allow it.
   static Result<std::unique_ptr<Counters>> open();
   ~Counters();
   Counters(const Counters&) = delete;
 
-  /// Since open(), of all threads together.
+  /// Counts since open(), summed over all threads.
   Counts read() const;
 
  private:
   Counters() = default;
   Result<> add(int thread);
-  std::vector<int> groups_, files_;  ///< of each thread: the file that reads all three; every file
+  std::vector<int> groups_, files_;  ///< per thread: the group's leader; all files
 };
 
 }  // namespace troupe::launch

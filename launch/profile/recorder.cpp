@@ -10,7 +10,7 @@ Recorder::Recorder(RecorderOptions options, RecorderSources sources,
 }
 
 bool Recorder::recording() {
-  if (!open_.empty()) return true;  // what began in a profiled step is recorded to its end
+  if (!open_.empty()) return true;  // spans of a profiled step are recorded to their end
   if (state_ == State::after) return false;
   const std::int64_t step = sources_.step();
   if (step >= options_.step_end && state_ == State::within) close();
@@ -28,8 +28,8 @@ void Recorder::begin(SpanStart span) {
   if (options_.stack)
     for (const Event& around : open_)
       event.stack.append(event.stack.empty() ? "" : "/").append(around.span.name);
-  look_at_memory();
-  // What is read last and first is the time, so that the span has none of the reading.
+  sample_memory();
+  // Time is read last here and first in end(), to exclude the other measurements.
   if (sources_.busy) event.spent.busy = sources_.busy();
   if (sources_.counts) event.spent.counts = sources_.counts();
   event.begin = sources_.now();
@@ -43,18 +43,18 @@ void Recorder::end() noexcept {
   if (sources_.counts) event.spent.counts = sources_.counts() - event.spent.counts;
   if (sources_.busy) event.spent.busy = sources_.busy() - event.spent.busy;
   event.spent.nanoseconds = now - event.begin;
-  event.tensor_bytes = look_at_memory();
+  event.tensor_bytes = sample_memory();
   const auto [time, fresh] = steps_.try_emplace(event.step, StepTime{event.begin, now});
   time->second.begin = std::min(time->second.begin, event.begin);
   time->second.end = std::max(time->second.end, now);
   add(event);
-  if (events_.size() < options_.most_events)
+  if (events_.size() < options_.max_events)
     events_.push_back(std::move(event));
   else
     ++dropped_;
 }
 
-std::int64_t Recorder::look_at_memory() {
+std::int64_t Recorder::sample_memory() {
   const std::int64_t bytes = sources_.memory ? sources_.memory() : 0;
   peak_ = std::max(peak_, bytes);
   return bytes;

@@ -1,4 +1,4 @@
-// Recorder: the spans of one rank in the steps that are profiled.
+// Recorder: the spans of one rank in the profiled steps.
 #pragma once
 
 #include <cstdint>
@@ -18,56 +18,65 @@ namespace troupe::launch {
 struct RecorderOptions {
   std::int64_t step_start = 10, step_end = 12;  ///< [start, end)
   bool stack = false, shapes = false;
-  std::size_t most_events =
-      std::size_t{1} << 20;  ///< that are kept one by one; what comes after them is still summed up
+  /// Events that are kept individually; later ones count in the sums only.
+  std::size_t max_events = std::size_t{1} << 20;
 };
 
-/// What a recorder reads. `counts`, `busy` and `memory` may be absent.
+/// Measurements of a recorder. `counts`, `busy` and `memory` are optional.
 struct RecorderSources {
-  std::function<std::int64_t()> step;             ///< the present one
+  std::function<std::int64_t()> step;             ///< the current step
   std::function<std::int64_t()> now;              ///< nanoseconds
-  std::function<engine::ops::Ceiling()> ceiling;  ///< asked once, before the first span
-  std::function<Counts()> counts;                 ///< since some moment
-  std::function<std::int64_t()> busy;             ///< nanoseconds of processor time, of all threads
+  std::function<engine::ops::Ceiling()> ceiling;  ///< called once, before the first span
+  std::function<Counts()> counts;                 ///< since an arbitrary time
+  std::function<std::int64_t()> busy;             ///< CPU time of all threads in nanoseconds
   std::function<std::int64_t()> memory;           ///< bytes of all tensors
 };
 
-/// What was measured between two moments.
+/// Measurements between two points in time.
 struct Spent {
   std::int64_t nanoseconds = 0, busy = 0;
   Counts counts;
   Spent& operator+=(const Spent& more) {
-    return nanoseconds += more.nanoseconds, busy += more.busy, counts += more.counts, *this;
+    nanoseconds += more.nanoseconds;
+    busy += more.busy;
+    counts += more.counts;
+    return *this;
   }
 };
 
 struct Event {
   SpanStart span;
-  std::string stack;  ///< the phases around it, "forward_backward/forward", where they are wanted
+  std::string stack;  ///< enclosing phases, "forward_backward/forward", if recorded
   std::int64_t step = 0, begin = 0;
   Spent spent;
-  std::int64_t tensor_bytes = 0;  ///< at its end
+  std::int64_t tensor_bytes = 0;  ///< at the end of the span
 };
 
-/// A row of the table: all spans of one name, and of one stack or one shape where those are
-/// recorded.
+/// A row of the table: all spans of one name, and of one stack or shape if those are recorded.
 struct Sum {
   SpanKind kind;
   std::string name, stack, shapes;
   std::int64_t calls = 0;
   Work work;
-  double bound_seconds = 0;  ///< the ceiling's time for the same work
+  double bound_seconds = 0;  ///< time of the same work at the ceiling
   Spent spent;
 };
 
-/// From the first span of a step to the end of its last.
+/// Time from the first span of a step to the end of its last.
 struct StepTime {
   std::int64_t begin = 0, end = 0;
 };
 
+/// The rank of a recording.
+struct RecordedRank {
+  std::string name;  ///< "rank 0", "rollout-0 rank 1"
+  int rank = 0;
+  std::int64_t origin = 0;  ///< start of the trace in nanoseconds
+};
+
 class Recorder final : public Spans {
  public:
-  /// `closed` is called once, when a step after the last is under way and no span is open.
+  /// `closed` is called once, when a step after the last one has begun and no span is open.
   Recorder(RecorderOptions options, RecorderSources sources,
            std::function<void(const Recorder&)> closed);
 
@@ -76,12 +85,12 @@ class Recorder final : public Spans {
   void end() noexcept override;
   bool wants_shapes() const override { return options_.shapes; }
 
-  /// The run is over: as if a later step had come. Spans that are still open are not in it.
+  /// Ends the recording at the end of the run. Drops open spans.
   void finish();
 
-  const std::vector<Event>& events() const { return events_; }  ///< in the order of their ends
-  std::int64_t dropped() const { return dropped_; }             ///< events beyond most_events
-  std::vector<Sum> sums() const;                                ///< the longest first
+  const std::vector<Event>& events() const { return events_; }  ///< ordered by their ends
+  std::int64_t dropped() const { return dropped_; }             ///< events beyond max_events
+  std::vector<Sum> sums() const;                                ///< longest first
   const std::map<std::int64_t, StepTime>& steps() const { return steps_; }
   const engine::ops::Ceiling& ceiling() const { return ceiling_; }
   std::int64_t peak_tensor_bytes() const { return peak_; }
@@ -97,7 +106,7 @@ class Recorder final : public Spans {
     auto operator<=>(const Key&) const = default;
   };
   void close();
-  std::int64_t look_at_memory();
+  std::int64_t sample_memory();
   void add(const Event& event);
 
   RecorderOptions options_;

@@ -10,6 +10,8 @@
 #include "engine/base/text.h"
 #include "engine/ops/profiled_device.h"
 #include "engine/parallel/profiled_communicator.h"
+#include "launch/profile/table.h"
+#include "launch/profile/trace.h"
 
 namespace troupe::launch {
 namespace {
@@ -33,7 +35,8 @@ std::string folder_of(const RunConfig& config) {
 
 }  // namespace
 
-Profiler::Profiler(const RunConfig& config, const StepBoard& board, ReportOf of, std::string files)
+Profiler::Profiler(const RunConfig& config, const StepBoard& board, RecordedRank of,
+                   std::string files)
     : of_(std::move(of)),
       files_(std::move(files)),
       bf16_(config.train.dtype == "bf16"),
@@ -65,7 +68,7 @@ std::unique_ptr<engine::parallel::Communicator> Profiler::watch(
   return engine::parallel::make_profiled(std::move(communicator), *recorder_);
 }
 
-// The threads of the device are there by then.
+// Called when the threads of the device exist.
 engine::ops::Ceiling Profiler::measure() {
   if (wants_counts_) {
     auto opened = Counters::open();
@@ -115,7 +118,7 @@ RunProfile::RunProfile(const RunConfig& config, std::string node, bool leads)
   board_.emplace(value_or_throw(leads ? StepBoard::create(board) : StepBoard::open(board)));
   if (config_.profile.level != "level2" || !leads) return;
   if (const auto counters = Counters::open(); !counters)
-    log_warning(cat("profile.level level2: ", counters.error().what, "; as level1"));
+    log_warning(cat("profile.level level2: ", counters.error().what, "; using level1"));
 }
 
 RunProfile::~RunProfile() {
@@ -133,7 +136,7 @@ RunProfile::~RunProfile() {
 }
 
 void RunProfile::at_step(std::int64_t step) {
-  if (board_) board_->show(step);
+  if (board_) board_->publish(step);
 }
 
 bool RunProfile::chosen(int rank) const {
@@ -149,8 +152,8 @@ Profiler* RunProfile::rank(int rank) {
     const std::string name = cat(node_, node_.empty() ? "" : " ", "rank ", rank);
     const std::string files =
         cat(folder_of(config_), "/", node_, node_.empty() ? "" : ".", "rank", rank, ".");
-    profiler =
-        std::make_unique<Profiler>(config_, *board_, ReportOf{name, rank, board_->origin()}, files);
+    profiler = std::make_unique<Profiler>(config_, *board_,
+                                          RecordedRank{name, rank, board_->origin()}, files);
   }
   return profiler.get();
 }

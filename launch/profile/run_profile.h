@@ -1,4 +1,4 @@
-// RunProfile: the profiling of a run, in one of its processes.
+// RunProfile: the profiling of a run in one of its processes.
 #pragma once
 
 #include <functional>
@@ -13,23 +13,22 @@
 #include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"
 #include "launch/profile/recorder.h"
-#include "launch/profile/report.h"
 #include "launch/profile/step_board.h"
 
 namespace troupe::launch {
 
-/// One rank. Its devices are used by one thread at a time.
+/// The profiler of one rank. Its devices are used by one thread at a time.
 class Profiler {
  public:
-  /// `files`: the beginning of the path of every file that is written.
-  Profiler(const RunConfig& config, const StepBoard& board, ReportOf of, std::string files);
-  /// Writes what is not written yet.
+  /// `files`: prefix of the paths of the output files.
+  Profiler(const RunConfig& config, const StepBoard& board, RecordedRank of, std::string files);
+  /// Writes pending output.
   ~Profiler();
 
   std::unique_ptr<engine::ops::Device> watch(std::unique_ptr<engine::ops::Device> device);
   std::unique_ptr<engine::parallel::Communicator> watch(
       std::unique_ptr<engine::parallel::Communicator> communicator);
-  /// Of a rank that ends; the text of its table, or "" where nothing was recorded.
+  /// Ends the recording; returns the table as text, or "" if nothing was recorded.
   std::string finish();
 
  private:
@@ -37,36 +36,36 @@ class Profiler {
   std::int64_t memory() const;
   void write(const Recorder& recorder);
 
-  const ReportOf of_;
+  const RecordedRank of_;
   const std::string files_;
   const bool bf16_;
   bool wants_counts_;
   std::unique_ptr<Counters> counters_;
-  std::vector<std::weak_ptr<engine::ops::Device>> devices_;  ///< the ceiling is that of the last
+  std::vector<std::weak_ptr<engine::ops::Device>>
+      devices_;  ///< the last one determines the ceiling
   std::string table_;
   std::optional<Recorder> recorder_;
 };
 
-/// The device of a rank that is profiled (`by` is there), or as it was.
+/// The device wrapped by the profiler; unchanged if `by` is null.
 std::unique_ptr<engine::ops::Device> watched(Profiler* by,
                                              std::unique_ptr<engine::ops::Device> device);
 
 class RunProfile {
  public:
-  /// `leads`: this process runs the algorithm, and makes the board before the others look for it.
-  /// `node`: what this process is called where there are several groups, or "". Outlives every
-  /// device that is watched. Throws Failure (Errc::io). Does nothing where profile.enabled is
-  /// false.
+  /// `leads`: this process executes the algorithm and creates the board before the others open it.
+  /// `node`: name of this process if there are several groups, or "". Outlives every watched
+  /// device. Throws Failure (Errc::io). Does nothing if profile.enabled is false.
   RunProfile(const RunConfig& config, std::string node, bool leads);
-  /// Writes what is not written yet, and the table of the first profiled rank to stderr.
+  /// Writes pending output, and the table of the first profiled rank to stderr.
   ~RunProfile();
 
-  /// Leader: step `step` begins.
+  /// Publishes the beginning of a step; on the leader only.
   void at_step(std::int64_t step);
-  /// nullptr: it is not profiled. From any thread; the same for the same rank.
+  /// The profiler of a rank, or nullptr if it is not profiled. From any thread.
   Profiler* rank(int rank);
-  /// Its communicators watched, where communication is recorded. Collective: every rank calls it,
-  /// profiled or not.
+  /// Wraps the communicators of the mesh if communication is recorded. Collective: called by every
+  /// rank, profiled or not.
   engine::parallel::Mesh watched(engine::parallel::Mesh given);
 
  private:

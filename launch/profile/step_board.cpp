@@ -40,13 +40,12 @@ Result<StepBoard> StepBoard::map(const std::string& path, int flags) {
   void* page = sized ? ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
                      : MAP_FAILED;
   ::close(file);
-  if (page == MAP_FAILED)
-    return fail(Errc::io, cat(path, ": the board of the run's steps cannot be mapped"));
+  if (page == MAP_FAILED) return fail(Errc::io, cat(path, ": cannot map the step board"));
   return StepBoard(static_cast<Page*>(page), fresh ? path : "");
 }
 
 Result<StepBoard> StepBoard::create(const std::string& path) {
-  ::unlink(path.c_str());  // of a run that was killed: whoever still has it keeps the old one
+  ::unlink(path.c_str());  // left by a killed run; other processes keep their mapping
   auto board = map(path, O_RDWR | O_CREAT | O_EXCL);
   if (board) board->page_->origin = steady_nanoseconds();
   return board;
@@ -68,7 +67,7 @@ StepBoard::~StepBoard() {
 std::int64_t StepBoard::step() const {
   return page_->step.load(std::memory_order_relaxed);
 }
-void StepBoard::show(std::int64_t step) {
+void StepBoard::publish(std::int64_t step) {
   page_->step.store(step, std::memory_order_relaxed);
 }
 std::int64_t StepBoard::origin() const {

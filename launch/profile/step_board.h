@@ -1,6 +1,5 @@
-// StepBoard: where the process that runs the algorithm shows all others of the run (of this
-// machine) which step is the present one. A page of a file that all of them map: looking costs no
-// more than a read of memory.
+// StepBoard: publishes the current step to all processes of the run on this machine, through a page
+// of a file that all of them map. Reading it costs one memory access.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +11,18 @@ namespace troupe::launch {
 
 class StepBoard {
  public:
-  /// A new board, in the place of an old one; removed at its end. Errc::io.
+  /// Creates a board, replacing an old one; the destructor removes it. Errc::io.
   static Result<StepBoard> create(const std::string& path);
-  /// One that was created before. Errc::io, not_found.
+  /// Opens an existing board. Errc::io, not_found.
   static Result<StepBoard> open(const std::string& path);
   StepBoard(StepBoard&& other) noexcept;
   StepBoard& operator=(StepBoard&&) = delete;
   ~StepBoard();
 
-  /// 0 before the first.
+  /// The current step; 0 before the first.
   std::int64_t step() const;
-  void show(std::int64_t step);
-  /// When it was created, on the steady clock, in nanoseconds: the zero of all traces of the run.
+  void publish(std::int64_t step);
+  /// Time of creation on the steady clock in nanoseconds: the start of all traces of the run.
   std::int64_t origin() const;
 
  private:
@@ -31,10 +30,10 @@ class StepBoard {
   StepBoard(Page* page, std::string owned) : page_(page), owned_(std::move(owned)) {}
   static Result<StepBoard> map(const std::string& path, int flags);
   Page* page_;
-  std::string owned_;  ///< the path, of its creator
+  std::string owned_;  ///< path of the file, in its creator only
 };
 
-/// Nanoseconds of the steady clock, which the processes of a machine share.
+/// Nanoseconds of the steady clock, which all processes of a machine share.
 std::int64_t steady_nanoseconds();
 
 }  // namespace troupe::launch

@@ -1,7 +1,8 @@
+#include "launch/profile/table.h"
+
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "launch/profile/report.h"
 
 namespace troupe::launch {
 namespace {
@@ -19,7 +20,7 @@ std::int64_t whole_of(const Recorder& recorder) {
   return sum;
 }
 
-/// Those in which neither an operator nor a communication was under way.
+/// Nanoseconds outside operators and communication.
 std::int64_t rest_of(const Recorder& recorder) {
   std::int64_t rest = whole_of(recorder);
   for (const Sum& sum : recorder.sums())
@@ -27,7 +28,7 @@ std::int64_t rest_of(const Recorder& recorder) {
   return std::max<std::int64_t>(rest, 0);
 }
 
-/// A column for people and its width.
+/// A line of the text table.
 struct Line {
   std::string text;
   Line& left(std::string cell, std::size_t width) {
@@ -104,14 +105,14 @@ std::string table_csv(const Recorder& recorder) {
   for (const Sum& sum : recorder.sums()) {
     const double seconds = seconds_of(sum.spent.nanoseconds);
     const auto spent =
-        static_cast<double>(sum.spent.nanoseconds);  // whole numbers, so that shares are exact
-    const auto a_second = [&](double amount) {
+        static_cast<double>(sum.spent.nanoseconds);  // an integer, so that shares are exact
+    const auto per_second = [&](double amount) {
       return amount > 0 ? share(amount, spent) : std::string();
-    };  // 1e9 a second
+    };
     out += cat(kinds[static_cast<std::size_t>(sum.kind)], ",", sum.name, ",", sum.stack, ",\"",
                sum.shapes, "\",", sum.calls, ",", seconds, ",", share(spent, whole), ",",
-               sum.work.flops, ",", a_second(sum.work.flops), ",", sum.work.bytes, ",");
-    out += cat(a_second(sum.work.bytes), ",",
+               sum.work.flops, ",", per_second(sum.work.flops), ",", sum.work.bytes, ",");
+    out += cat(per_second(sum.work.bytes), ",",
                sum.bound_seconds > 0 ? share(sum.bound_seconds, seconds) : "", ",",
                recorder.has_busy() ? share(seconds_of(sum.spent.busy), seconds) : "", ",");
     const Counts& counts = sum.spent.counts;
@@ -124,7 +125,7 @@ std::string table_csv(const Recorder& recorder) {
                    ",,,,,,,,,\n");
 }
 
-std::string table_text(const Recorder& recorder, const ReportOf& of) {
+std::string table_text(const Recorder& recorder, const RecordedRank& of) {
   const double whole = seconds_of(whole_of(recorder));
   const auto& steps = recorder.steps();
   const auto& ceiling = recorder.ceiling();
@@ -134,14 +135,15 @@ std::string table_text(const Recorder& recorder, const ReportOf& of) {
   if (!steps.empty())
     out += cat(" (", steps.begin()->first, " to ", steps.rbegin()->first, "), ", to_text(whole, 3),
                " s");
-  out += cat(". Ceilings: a square product ", giga(ceiling.f32_flops), " GFLOP/s in f32",
+  out += cat(". Ceilings: square GEMM ", giga(ceiling.f32_flops), " GFLOP/s in f32",
              ceiling.bf16_flops > 0 ? cat(", ", giga(ceiling.bf16_flops), " in bf16") : "",
              "; reading ", giga(ceiling.read_bytes), " GB/s.");
   if (recorder.has_memory())
-    out += cat(" Tensors: at most ",
+    out += cat(" Peak tensor memory: ",
                to_text(static_cast<double>(recorder.peak_tensor_bytes()) / 1048576.0, 1), " MiB.");
   if (recorder.dropped() > 0)
-    out += cat(" The trace lacks the last ", recorder.dropped(), " spans; the table has them.");
+    out +=
+        cat(" The trace omits the last ", recorder.dropped(), " spans; the table includes them.");
   const auto sums = recorder.sums();
   std::size_t width = 22;
   for (const Sum& sum : sums)
@@ -151,12 +153,12 @@ std::string table_text(const Recorder& recorder, const ReportOf& of) {
     if (sum.kind != SpanKind::phase) out += row_text(recorder, sum, whole, width);
   const double rest = seconds_of(rest_of(recorder));
   out += Line()
-             .left("(between them)", width)
+             .left("(other)", width)
              .right("", 8)
              .right(to_text(rest * 1e3, 2))
              .right(whole > 0 ? percent(rest / whole) : "")
              .text;
-  out += "\nphases, with all within them\n";
+  out += "\nphases, including nested operators\n";
   for (const Sum& sum : sums)
     if (sum.kind == SpanKind::phase) out += row_text(recorder, sum, whole, width);
   return out;

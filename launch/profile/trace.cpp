@@ -1,14 +1,15 @@
+#include "launch/profile/trace.h"
+
 #include <algorithm>
 
 #include "engine/base/json.h"
-#include "launch/profile/report.h"
 
 namespace troupe::launch {
 namespace {
 
 constexpr const char* categories[] = {"phase", "operator", "communication"};
 
-Json event_json(std::string_view name, const char* category, const ReportOf& of, int thread,
+Json event_json(std::string_view name, const char* category, const RecordedRank& of, int thread,
                 std::int64_t begin, std::int64_t end) {
   const auto microseconds = [](std::int64_t nanoseconds) {
     return static_cast<double>(nanoseconds) * 1e-3;
@@ -40,13 +41,13 @@ Json arguments_of(const Recorder& recorder, const Event& event) {
   return out;
 }
 
-Json named(const char* what, int thread, const std::string& name, const ReportOf& of) {
+Json named(const char* what, int thread, const std::string& name, const RecordedRank& of) {
   Json event;
   event.set("name", what).set("ph", "M").set("pid", of.rank).set("tid", thread);
   return event.set("args", Json(Json::Object{{"name", name}}));
 }
 
-Json memory_json(const Event& event, const ReportOf& of) {
+Json memory_json(const Event& event, const RecordedRank& of) {
   Json out;
   out.set("name", "memory").set("ph", "C").set("pid", of.rank).set("tid", 0);
   out.set("ts", static_cast<double>(event.begin + event.spent.nanoseconds - of.origin) * 1e-3);
@@ -55,7 +56,7 @@ Json memory_json(const Event& event, const ReportOf& of) {
 
 }  // namespace
 
-std::string trace_json(const Recorder& recorder, const ReportOf& of) {
+std::string trace_json(const Recorder& recorder, const RecordedRank& of) {
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   const auto line = [&out](const Json& event) { out += event.dump() + ",\n"; };
   line(named("process_name", 0, of.name, of));

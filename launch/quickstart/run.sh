@@ -1,13 +1,13 @@
 #!/bin/bash
-# The demo itself, over a program that is built: launch/quickstart/run.sh SEEDS OUTPUT STAGE. Called by launch/quickstart.sh.
-# STAGE is how GRPO runs: one_process, or cluster (as processes, then at the same grid in one process, and compared).
+# The demo, run with an existing build: launch/quickstart/run.sh SEEDS OUTPUT STAGE. Called by launch/quickstart.sh.
+# STAGE: how GRPO runs: one_process, or cluster (as groups of processes, then in one process with the same grid; compares weights).
 set -euo pipefail
 shopt -s inherit_errexit
 seeds=$1 output=$2 stage=$3
 here=launch/quickstart
 troupe=build/release/troupe
 
-# The part of the 200 test prompts that the model continues exactly right, greedily: "0.52".
+# Exact-match accuracy of greedy decoding on the 200 test prompts: "0.52".
 accuracy() {
   local answers=$output/answers.$$
   mkdir -p "$output"
@@ -27,7 +27,7 @@ grpo() {
     "$troupe" train "$@" --set output="$folder" >&2
     return
   fi
-  # A small KL term gives the reference something to do. The two runs have the same settings, so they must end in the same weights.
+  # A small KL term makes use of the reference. The two runs have the same settings and must produce the same weights.
   "$troupe" launch --cluster $here/cluster.yaml -- train "$@" --set grpo.beta=1e-3 --set output="$folder" >&2
   "$troupe" train "$@" --set grpo.beta=1e-3 --set parallel.tp=2 --set output="$folder-one-process" >&2
   cmp "$folder/latest/model.safetensors" "$folder-one-process/latest/model.safetensors" >&2
@@ -35,7 +35,7 @@ grpo() {
 
 one_seed() {
   local seed=$1 folder=$2 rows=$here/train.parquet before warm after
-  # Without Arrow's library the same rows are read from the text file beside it.
+  # Without the Arrow library, read the same rows from the JSON-lines file.
   [[ -e build/release/libtroupe_parquet.so ]] || rows=$here/train.jsonl
   before=$(accuracy $here/model)
   echo "accuracy $before (before)"

@@ -42,18 +42,18 @@ void judge_following(Judging& j, std::string_view key, std::int64_t every) {
                   "to 0, or train the whole model"));
 }
 
-engine::data::DataOptions eval_options(const Stage& stage) {
-  auto options = stage.data_options();
-  options.paths = stage.config().eval.path;
+engine::data::DataOptions eval_options(const RunContext& context) {
+  auto options = context.data_options();
+  options.paths = context.config().eval.path;
   options.mix.clear();
   return options;
 }
 
-algorithms::HeldOut held_out_pairs(const Stage& stage, bool nll_on_prompt) {
+algorithms::HeldOut held_out_pairs(const RunContext& context, bool nll_on_prompt) {
   const auto batch_of = [&](const auto& batch) {
     return algorithms::pair_batch(batch, nll_on_prompt);
   };
-  return held_out_batches(stage, eval_options(stage), engine::data::load_pairs, batch_of);
+  return held_out_batches(context, eval_options(context), engine::data::load_pairs, batch_of);
 }
 
 std::string nll_formula(double weight, const std::string& mean) {

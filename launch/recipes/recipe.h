@@ -11,11 +11,11 @@
 #include "engine/data/layouts/sample.h"
 #include "launch/config/fields.h"
 #include "launch/recipes/judging.h"
-#include "launch/recipes/roles_needed.h"
+#include "launch/recipes/role.h"
 
 namespace troupe::launch {
 
-class Stage;
+class RunContext;
 
 /// The score head that an algorithm trains; `labels` 0: it trains a language model.
 struct ScoreHeadWanted {
@@ -44,7 +44,7 @@ struct Recipe {
   std::string (*formula)(const RunConfig&);
   /// Reads the data, runs the algorithm to its end or until it is stopped, and returns the
   /// process's exit code. Throws Failure.
-  int (*run)(Stage&);
+  int (*run)(RunContext&);
   /// nullptr: a language model is trained.
   ScoreHeadWanted (*head)(const RunConfig&) = nullptr;
   /// Whether its loss's slopes are known before the forward pass, so that logits need not be kept;

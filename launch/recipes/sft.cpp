@@ -4,7 +4,7 @@
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
-#include "launch/run/run_context.h"
+#include "launch/recipes/run_context.h"
 
 namespace troupe::launch {
 namespace {
@@ -34,13 +34,14 @@ std::string formula(const RunConfig& config) {
                  : "every token but the first of each row");
 }
 
-int run(Stage& stage) {
-  const auto loss = value_or_throw(sft_settings(stage.config()));
-  auto data = stage.loader<engine::data::SftExample>(stage.data_options());
+int run(RunContext& context) {
+  const auto loss = value_or_throw(sft_settings(context.config()));
+  auto data = context.loader<engine::data::SftExample>(context.data_options());
   const auto batch_of = [](const auto& batch) { return engine::data::to_experience(batch); };
-  return run_on_rows(stage, data, loss,
-                     held_out_batches(stage, eval_options(stage), engine::data::load_sft, batch_of),
-                     algorithms::sft);
+  return run_on_rows(
+      context, data, loss,
+      held_out_batches(context, eval_options(context), engine::data::load_sft, batch_of),
+      algorithms::sft);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The process's exit code, by kind of failure, so that a script can tell a typing mistake from a
-// full disk.
+// Exit codes of the process, by kind of failure, so that scripts can distinguish a usage error from
+// a full disk.
 #pragma once
 
 #include "engine/base/error.h"
@@ -7,9 +7,8 @@
 namespace troupe::launch {
 
 /// 0 success, 2 usage, 3 bad input, 4 not found, 5 corrupt, 6 unsupported, 7 io, 8 timeout, 9
-/// closed, 10 full, 11 a process of the cluster died, 70 internal (a mistake of ours), 130 stopped
-/// by a person (Ctrl-C or SIGTERM, after a checkpoint). 1 is never used: it is what a shell or a
-/// sanitizer says.
+/// closed, 10 full, 11 a process of the cluster exited, 70 internal error, 130 interrupted (Ctrl-C
+/// or SIGTERM, after a checkpoint). 1 is never used: shells and sanitizers return it.
 int exit_code(Errc code);
 
 inline constexpr int exit_usage = 2;

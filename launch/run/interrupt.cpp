@@ -13,9 +13,9 @@ namespace troupe::launch {
 
 namespace {
 
-// A signal handler has no other way to its run.
-std::atomic<actors::Stop*> asked{nullptr};
-std::atomic<std::int64_t> asked_at{0};  // milliseconds; 0: not yet
+// Global, because a signal handler takes no arguments.
+std::atomic<actors::Stop*> stop_of_run{nullptr};
+std::atomic<std::int64_t> first_signal{0};  // milliseconds; 0: none yet
 
 std::int64_t milliseconds_now() {
   timespec now{};
@@ -23,34 +23,34 @@ std::int64_t milliseconds_now() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// A step may take minutes: who interrupts one is told at once, by what a handler may call.
-void say_so() {
-  constexpr std::string_view words =
-      "\ntroupe: interrupted; the step in progress ends, a checkpoint is saved, and the run "
-      "leaves. Interrupt again to leave at once.\n";
+// Printed at once, because a step may take minutes. Uses async-signal-safe functions only.
+void print_notice() {
+  constexpr std::string_view text =
+      "\nInterrupted: finishing this step and saving a checkpoint. Press Ctrl-C again to quit "
+      "immediately.\n";
   const int before = errno;
-  if (::write(STDERR_FILENO, words.data(), words.size()) < 0) errno = before;  // nobody listens
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) errno = before;
 }
 
-// timeout(1) and service managers signal the process and then its whole group: two signals, one
-// wish. They may arrive on two threads at once, or one inside the handler of the other: whoever
-// sets the time first is the first.
+// timeout(1) and service managers signal the process and then its group: two signals within a
+// second count as one. They may arrive on two threads at once, or one inside the handler of the
+// other: the one that sets the time is the first.
 void on_signal(int) {
   const std::int64_t now = milliseconds_now();
   std::int64_t first = 0;
-  if (!asked_at.compare_exchange_strong(first, now)) {
+  if (!first_signal.compare_exchange_strong(first, now)) {
     if (now - first >= 1000) _exit(exit_interrupted);
-  } else if (actors::Stop* stop = asked.load()) {
+  } else if (actors::Stop* stop = stop_of_run.load()) {
     stop->request();
-    say_so();
+    print_notice();
   }
 }
 
 }  // namespace
 
 Interrupts::Interrupts(actors::Stop& stop) {
-  asked_at = 0;
-  asked = &stop;
+  first_signal = 0;
+  stop_of_run = &stop;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
@@ -59,7 +59,7 @@ Interrupts::Interrupts(actors::Stop& stop) {
 }
 
 Interrupts::~Interrupts() {
-  asked = nullptr;
+  stop_of_run = nullptr;
 }
 
 }  // namespace troupe::launch

@@ -1,14 +1,14 @@
-// SIGINT and SIGTERM: the first asks the run to checkpoint and leave, a second one a second later
-// leaves at once.
+// SIGINT and SIGTERM: the first stops the run after a checkpoint, a second one quits immediately.
 #pragma once
 
 #include "actors/runtime/stop.h"
 
 namespace troupe::launch {
 
-/// While it lives, the first signal asks `stop` and says so on stderr; a second one, unless it
-/// comes within a second of the first, ends the process with exit code 130. Afterwards the process
-/// is on its way out: a first one changes nothing, a second one does. One at a time.
+/// During its lifetime the first signal requests `stop` and prints a notice to stderr; a second
+/// one, a second or more after the first, ends the process with exit code 130. After its lifetime
+/// the process is exiting: the first signal is ignored, a second one quits. At most one object at a
+/// time.
 class Interrupts {
  public:
   explicit Interrupts(actors::Stop& stop);

@@ -1,52 +1,43 @@
-// The roles of a run, once: the word that cluster files, nodes and messages have for each, its
-// class, what it is made from, and how the ranks of a group share it. The places where runs live
-// (train.cpp, mpirun.cpp, cluster/) go through this table.
+// The class of each role's actor, how it is created, and how the ranks of a group share it. All
+// placements (in_process.cpp, under_mpi.cpp, cluster/) use this table.
 #pragma once
 
 #include <concepts>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "actors/runtime/node.h"
-#include "launch/run/reward_role.h"
+#include "launch/recipes/role.h"
 #include "launch/run/roles.h"
 
 namespace troupe::launch {
 
-/// Places in the table, which is the order in which a group makes them.
-enum class Role : std::size_t { policy, critic, reward, reference, rollout, verifier };
-
-/// How the ranks of the group that trains share the role: as parallel.* says, or each has the whole
-/// model and a part of every batch.
+/// How the ranks of a group share a role: sharded by parallel.*, or a whole model on each rank,
+/// with a part of every batch.
 enum class Sharing { grid, replicas };
 
-/// `From`: RoleParts of a role with a model, RunConfig of one without, which stands alone and has a
-/// lane of its own.
+/// `From`: RoleParts for a role with a model, RunConfig for one without. A role without a model
+/// runs on one rank with an executor of its own.
 template <class A, class From>
 struct RoleEntry {
   using Actor = A;
   static constexpr bool has_model = std::same_as<From, RoleParts>;
-  std::string_view name;
   Sharing sharing;
-  bool reads_text;  ///< RoleParts::text is there
+  bool reads_text;  ///< needs RoleParts::text
   A (*make)(const From&);
 };
 
+/// One entry per Role, in the order of the enumeration.
 inline constexpr std::tuple role_table{
-    RoleEntry<actors::roles::Trainer, RoleParts>{"policy", Sharing::grid, false, make_policy},
-    RoleEntry<actors::roles::Trainer, RoleParts>{"critic", Sharing::grid, false, make_critic},
-    RoleEntry<actors::roles::RewardModels, RoleParts>{"reward", Sharing::replicas, true,
-                                                      make_reward},
-    RoleEntry<actors::roles::Scorer, RoleParts>{"reference", Sharing::replicas, false,
-                                                make_reference},
-    RoleEntry<actors::roles::Rollout, RoleParts>{"rollout", Sharing::replicas, true, make_rollout},
-    RoleEntry<actors::roles::Verifier, RunConfig>{"verifier", Sharing::replicas, false,
-                                                  make_verifier},
+    RoleEntry<actors::roles::Trainer, RoleParts>{Sharing::grid, false, make_policy},
+    RoleEntry<actors::roles::Trainer, RoleParts>{Sharing::grid, false, make_critic},
+    RoleEntry<actors::roles::RewardModels, RoleParts>{Sharing::replicas, true, make_reward},
+    RoleEntry<actors::roles::Scorer, RoleParts>{Sharing::replicas, false, make_reference},
+    RoleEntry<actors::roles::Rollout, RoleParts>{Sharing::replicas, true, make_rollout},
+    RoleEntry<actors::roles::Verifier, RunConfig>{Sharing::replicas, false, make_verifier},
 };
+static_assert(std::tuple_size_v<decltype(role_table)> == role_names.size());
 
 template <Role R>
 constexpr const auto& role_entry() {
@@ -56,12 +47,12 @@ template <Role R>
 using RoleEntryOf = std::remove_cvref_t<decltype(role_entry<R>())>;
 template <Role R>
 using RoleActor = typename RoleEntryOf<R>::Actor;
-/// A reference to the role's actor, wherever it lives.
+/// A reference to the actor of a role, in any process.
 template <Role R>
 using RoleRef = decltype(std::declval<actors::Node&>().ref(transports::Address(),
                                                            typename RoleActor<R>::Handled{}));
 
-/// visit.operator()<R>() for every role, in the order of the table.
+/// Calls visit.operator()<R>() for every role, in the order of the table.
 template <class Visit>
 void for_each_role(Visit&& visit) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -70,19 +61,20 @@ void for_each_role(Visit&& visit) {
   (std::make_index_sequence<std::tuple_size_v<decltype(role_table)>>());
 }
 
-/// A tuple of Holder<actor> for every role.
+/// Calls visit.operator()<R>() for R == role.
+template <class Visit>
+void visit_role(Role role, Visit&& visit) {
+  for_each_role([&]<Role R>() {
+    if (R == role) visit.template operator()<R>();
+  });
+}
+
+/// A tuple of Holder<Actor> for every role.
 template <template <class> class Holder>
-using OfEachRole = decltype(std::apply(
+using TupleOverRoles = decltype(std::apply(
     [](const auto&... entry) {
       return std::tuple<Holder<typename std::remove_cvref_t<decltype(entry)>::Actor>...>();
     },
     role_table));
-
-/// The words of all roles.
-inline std::vector<std::string> role_names() {
-  std::vector<std::string> names;
-  for_each_role([&]<Role R>() { names.emplace_back(role_entry<R>().name); });
-  return names;
-}
 
 }  // namespace troupe::launch

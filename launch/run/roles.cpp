@@ -4,100 +4,31 @@
 
 #include "algorithms/catalog.h"
 #include "engine/base/text.h"
-#include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/write_checkpoint.h"
+#include "engine/data/layouts/steps.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/rewards/reward_models.h"
 #include "launch/recipes/sampling/sampling.h"
-#include "launch/run/adapter.h"
-#include "launch/run/follower.h"
 #include "launch/run/settings.h"
-#include "launch/run/starting_model.h"
+#include "launch/run/trained_model.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
 namespace roles = actors::roles;
+using engine::tokenizer::Tokenizer;
 
 namespace {
 
-engine::parallel::Communicator* tp_of(const RoleParts& parts) {
-  return parts.mesh ? &parts.mesh->tp() : nullptr;
-}
-
-// With the moments of checkpoint `from`, and as many updates behind it: fewer than the run's steps
-// where it was not trained in all of them.
-std::unique_ptr<engine::train::Trainer> resume_trainer(
-    const RoleParts& parts, const std::string& from, const engine::train::TrainerOptions& options) {
-  auto spec = value_or_throw(checkpoint::read_folder_spec(from));
-  const bool tied = spec.tied;
-  auto model =
-      std::make_unique<engine::models::Decoder>(parts.device, std::move(spec), true, tp_of(parts));
-  auto trainer = std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
-  auto& optimizer = trainer->optimizer();
-  const auto loaded = value_or_throw(checkpoint::load_checkpoint(
-      from, trainer->model().parameters(), tied, &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
-  const Json* updates = loaded.state.find("updates");
-  optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : loaded.step);
-  return trainer;
-}
-
-std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts) {
-  const auto options = trainer_settings(parts.config);
-  if (adapts(parts.config)) return load_adapted_trainer(parts, options);
-  if (!parts.from.empty()) return resume_trainer(parts, parts.from, options);
-  const Recipe& recipe = recipe_of(parts.config);
-  const auto wanted = recipe.head ? recipe.head(parts.config) : ScoreHeadWanted{};
-  auto model = value_or_throw(
-      load_starting_model(parts.device, parts.config.model, wanted,
-                          static_cast<std::uint64_t>(parts.config.train.seed), tp_of(parts)));
-  return std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
-}
-
-// What critic.* says of its optimizer; all else is the run's.
-engine::train::TrainerOptions critic_options(const RunConfig& config) {
-  auto options = trainer_settings(config);
-  const CriticConfig& c = config.critic;
-  options.optimizer = {c.betas[0],     c.betas[1],      c.eps,
-                       c.weight_decay, c.max_grad_norm, options.optimizer.rounding_seed};
-  return options;
-}
-
-std::string critic_folder(const std::string& output) {
-  return output + "/critic";
-}
-
-// The critic's checkpoint of the step of the policy's, which stands beside the folder `critic`.
-std::string critic_checkpoint(const std::string& from) {
-  const std::filesystem::path policy(from);
-  const std::string critic =
-      cat(critic_folder(policy.parent_path().string()), "/", policy.filename().string());
-  if (auto whole = checkpoint::verify_checkpoint(critic); !whole)
-    throw Failure(
-        {whole.error().code, cat("the run goes on from ", from, ", whose critic must be in ",
-                                 critic, ": ", whole.error().what,
-                                 "; give resume a checkpoint that has both, or begin anew in "
-                                 "another output directory")});
-  return critic;
-}
-
-std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts) {
-  const auto options = critic_options(parts.config);
-  if (!parts.from.empty()) return resume_trainer(parts, critic_checkpoint(parts.from), options);
-  const std::string source =
-      parts.config.critic.model.empty() ? parts.config.model : parts.config.critic.model;
-  // A fresh head is of zeros: every state is worth nothing at first.
-  auto model = load_starting_model(parts.device, source, {.labels = 1}, 0, tp_of(parts));
-  if (!model) throw Failure({model.error().code, cat("the critic: ", model.error().what)});
-  return std::make_unique<engine::train::Trainer>(std::move(*model), options, parts.mesh);
-}
+constexpr std::string_view reference_folder = "reference";
 
 // `source`: the model folder whose configuration and tokenizer a checkpoint gets.
-roles::Saver saver(const RunConfig& config, const std::string& source,
-                   std::shared_ptr<const checkpoint::DirectoryLock> output,
-                   const engine::parallel::Mesh* mesh) {
+roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
+                           std::shared_ptr<const checkpoint::DirectoryLock> output,
+                           const engine::parallel::Mesh* mesh) {
   return [config, source, output = std::move(output), mesh](std::int64_t step, const Json& state,
                                                             engine::train::Trainer& trainer) {
     Json whole = Json::Object{};
@@ -121,44 +52,144 @@ roles::Saver saver(const RunConfig& config, const std::string& source,
   };
 }
 
+std::unique_ptr<engine::models::Decoder> load_moving_reference(const RoleParts& parts,
+                                                               const std::string& source) {
+  if (parts.resume_from.empty())
+    return value_or_throw(checkpoint::load_decoder(parts.device, source, false, tp_of(parts)));
+  const std::string path = companion_checkpoint(parts.resume_from, reference_folder);
+  auto spec = value_or_throw(checkpoint::read_folder_spec(path));
+  const bool tied = spec.tied;
+  auto model =
+      std::make_unique<engine::models::Decoder>(parts.device, std::move(spec), false, tp_of(parts));
+  value_or_throw(checkpoint::load_checkpoint(path, model->parameters(), tied, nullptr, nullptr));
+  return model;
+}
+
+// The lock of the folder `name` of the run's output, which is created; null on other ranks than the
+// leader.
+std::shared_ptr<const checkpoint::DirectoryLock> lock_companion(const RoleParts& parts,
+                                                                std::string_view name) {
+  if (parts.mesh && !parts.mesh->leads()) return nullptr;
+  const std::string folder = cat(parts.config.output, "/", name);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) throw Failure({Errc::io, cat(folder, ": cannot create: ", failed.message())});
+  return std::make_shared<const checkpoint::DirectoryLock>(
+      checkpoint::DirectoryLock::held_by_launch(folder));
+}
+
+// Keeps one checkpoint more than the policy does: the reference is saved first, so its newest step
+// may have no checkpoint of the policy yet.
+roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& source) {
+  const auto output = lock_companion(parts, reference_folder);
+  const int keep = static_cast<int>(parts.config.train.keep_last);
+  return
+      [output, source, keep, mesh = parts.mesh](std::int64_t step, engine::models::Decoder& model) {
+        const checkpoint::Snapshot snapshot{
+            step, model.parameters(), {.source = source, .tied = model.spec().tied}, {},
+            {},   Json::Object{}};
+        const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1};
+        if (mesh) return checkpoint::write_checkpoint(*mesh, output.get(), snapshot, options);
+        return checkpoint::write_checkpoint(*output, snapshot, options);
+      };
+}
+
+// The statistics that OpenRLHF stores in the config.json of its reward models.
+roles::Normalization saved_normalization(const OutcomeItem& item) {
+  const std::string path = item.path + "/config.json";
+  const Json config = value_or_throw(read_json(path));
+  const auto mean = get_number(config, "mean", path), deviation = get_number(config, "std", path);
+  if (!mean || !deviation || !(*deviation > 0))
+    throw Failure(
+        {Errc::usage,
+         cat(path,
+             ": normalize: saved expects the numbers \"mean\" and \"std\" (above 0) there, found ",
+             mean && deviation ? to_text(*deviation) : "none",
+             "; measure them with `troupe score` and give them with normalize: given")});
+  return {*mean, *deviation, item.clip};
+}
+
+roles::Reading reading_of(const OutcomeItem& item, const engine::models::DecoderSpec&,
+                          const std::shared_ptr<const TextModel>&) {
+  if (item.normalize == OutcomeItem::Normalize::saved)
+    return roles::OutcomeReading{saved_normalization(item)};
+  return roles::OutcomeReading{{item.mean, item.std, item.clip}};
+}
+
+roles::Reading reading_of(const ProcessItem& item, const engine::models::DecoderSpec& spec,
+                          const std::shared_ptr<const TextModel>& policy) {
+  roles::ProcessReading out{
+      .aggregation = item.aggregation, .separator = item.separator, .right = item.right};
+  const auto text = value_or_throw(TextModel::load(item.path, "", spec));
+  const bool placeholder = item.kind == ProcessItem::Kind::placeholder;
+  out.step_end = item.step_end.empty() && placeholder ? cat(" ", item.placeholder, item.separator)
+                 : item.step_end.empty()              ? item.separator
+                                                      : item.step_end;
+  if (placeholder) {
+    out.tokens =
+        value_or_throw(engine::data::find_step_tokens(item.placeholder, item.reward_tokens, *text));
+    out.right = 0;
+  }
+  out.encoder = text;
+  out.decode = [policy](std::span<const std::int32_t> ids) { return policy->decode(ids); };
+  return out;
+}
+
+// Errc::usage if the tokenizers of two folders do not have the same tokens under the same ids.
+// Folders without a tokenizer are not compared.
+Result<> check_same_vocabulary(const std::string& policy, const std::string& model) {
+  if (!Tokenizer::is_in(policy) || !Tokenizer::is_in(model)) return {};
+  const auto ours = Tokenizer::load(policy), theirs = Tokenizer::load(model);
+  RETURN_IF_ERROR(ours);
+  RETURN_IF_ERROR(theirs);
+  const std::size_t size = std::max(ours->vocab_size(), theirs->vocab_size());
+  for (std::size_t id = 0; id < size; ++id) {
+    const auto token = static_cast<engine::tokenizer::TokenId>(id);
+    if (ours->id_to_token(token) == theirs->id_to_token(token)) continue;
+    return fail(Errc::usage,
+                cat("the reward model ", model, " has a different tokenizer from the policy ",
+                    policy, ": token ", id, " is ", quote(theirs->id_to_token(token)),
+                    " there and ", quote(ours->id_to_token(token)),
+                    " here; reward models read the policy's own tokens: use one trained from a "
+                    "model of the same family"));
+  }
+  return {};
+}
+
 }  // namespace
 
 roles::Trainer make_policy(const RoleParts& parts) {
   check((parts.output != nullptr) == (!parts.mesh || parts.mesh->leads()),
-        "the leader of a policy, and nobody else, writes checkpoints");
-  const std::shared_ptr<const checkpoint::DirectoryLock> kept(parts.output,
-                                                              [](const auto*) {});  // the run's
+        "make_policy: output must be set on the leader only");
+  // Not owned: the run holds the lock.
+  const std::shared_ptr<const checkpoint::DirectoryLock> output(parts.output, [](const auto*) {});
   return roles::Trainer(load_trainer(parts), algorithms::losses(),
-                        saver(parts.config, parts.config.model, kept, parts.mesh), parts.mesh);
+                        trainer_saver(parts.config, parts.config.model, output, parts.mesh),
+                        parts.mesh);
 }
 
 roles::Trainer make_critic(const RoleParts& parts) {
-  std::shared_ptr<const checkpoint::DirectoryLock> output;
-  const std::string folder = critic_folder(parts.config.output);
-  if (!parts.mesh || parts.mesh->leads()) {
-    std::error_code failed;
-    std::filesystem::create_directories(folder, failed);
-    if (failed) throw Failure({Errc::io, cat(folder, ": cannot create: ", failed.message())});
-    output = std::make_shared<const checkpoint::DirectoryLock>(
-        checkpoint::DirectoryLock::held_by_launch(folder));
-  }
   const std::string& source =
       parts.config.critic.model.empty() ? parts.config.model : parts.config.critic.model;
-  return roles::Trainer(load_critic(parts), algorithms::losses(),
-                        saver(parts.config, source, output, parts.mesh), parts.mesh);
+  return roles::Trainer(
+      load_critic(parts), algorithms::losses(),
+      trainer_saver(parts.config, source, lock_companion(parts, critic_folder), parts.mesh),
+      parts.mesh);
 }
 
 roles::Scorer make_reference(const RoleParts& parts) {
-  const std::string given = recipe_of(parts.config).reference(parts.config);
+  const std::string named = recipe_of(parts.config).reference(parts.config);
+  const std::string source = named.empty() ? parts.config.model : named;
+  const auto options = scoring_settings(parts.config);
   if (roles_of(parts.config).reference_follows)
-    return make_follower(parts, given.empty() ? parts.config.model : given);
-  auto model = value_or_throw(checkpoint::load_decoder(
-      parts.device, given.empty() ? parts.config.model : given, false, tp_of(parts)));
-  return roles::Scorer(std::move(model), scoring_settings(parts.config), parts.mesh);
+    return roles::Scorer(load_moving_reference(parts, source), options, parts.mesh,
+                         reference_saver(parts, source));
+  auto model = value_or_throw(checkpoint::load_decoder(parts.device, source, false, tp_of(parts)));
+  return roles::Scorer(std::move(model), options, parts.mesh);
 }
 
 roles::Rollout make_rollout(const RoleParts& parts) {
-  const auto spec = spec_of_run(parts.config, parts.from);
+  const auto spec = spec_of_run(parts.config, parts.resume_from);
   auto settings = generator_settings(parts.config, spec);
   settings.decode = [text = parts.text](std::span<const std::int32_t> ids) {
     return text->decode(ids);
@@ -176,6 +207,22 @@ roles::Verifier make_verifier(const RunConfig& config) {
   auto rules = value_or_throw(actors::rules::Rules::from_json(reward_rules(config), "reward"));
   value_or_throw(rules.start());
   return roles::Verifier(std::move(rules));
+}
+
+roles::RewardModels make_reward(const RoleParts& parts) {
+  const RunConfig& config = parts.config;
+  std::vector<roles::RewardPart> models;
+  for (const RewardItem& item : value_or_throw(reward_items(config))) {
+    value_or_throw(check_same_vocabulary(config.model, item.path()));
+    auto model =
+        value_or_throw(checkpoint::load_decoder(parts.device, item.path(), false, tp_of(parts)));
+    auto reading = std::visit(
+        [&](const auto& options) { return reading_of(options, model->spec(), parts.text); },
+        item.options);
+    models.push_back({item.label, item.weight, std::move(model), std::move(reading)});
+  }
+  return value_or_throw(
+      roles::RewardModels::create(std::move(models), scoring_settings(config), parts.mesh));
 }
 
 }  // namespace troupe::launch

@@ -13,16 +13,16 @@
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;
 
-engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from) {
-  const bool from_base =
-      from.empty() || adapts(config);  // an adapter's checkpoint does not hold its base
-  return value_or_throw(checkpoint::read_folder_spec(from_base ? config.model : from));
+engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& resume_from) {
+  // An adapter's checkpoint does not contain its base model.
+  const bool from_base = resume_from.empty() || adapts(config);
+  return value_or_throw(checkpoint::read_folder_spec(from_base ? config.model : resume_from));
 }
 
 namespace {
 
-// The checkpoint that train.resume means, or "".
-std::string starting_point(const RunConfig& config) {
+// The checkpoint that the key resume selects, or "".
+std::string find_resume_checkpoint(const RunConfig& config) {
   if (config.resume != "auto" && config.resume != "never") {
     value_or_throw(checkpoint::verify_checkpoint(config.resume));
     return config.resume;
@@ -32,7 +32,7 @@ std::string starting_point(const RunConfig& config) {
   for (const auto& warning : found->warnings) log_warning(warning);
   if (config.resume == "never")
     throw Failure({Errc::usage,
-                   cat(config.output, " holds a run already (", found->path,
+                   cat(config.output, " already contains a run (", found->path,
                        "), and resume is \"never\": choose another output, remove it, or resume")});
   return found->path;
 }
@@ -42,23 +42,23 @@ std::string starting_point(const RunConfig& config) {
 Session::Session(const RunConfig& config)
     : config_(config),
       lock_(value_or_throw(checkpoint::DirectoryLock::take(config.output))),
-      from_(starting_point(config)) {
+      resume_from_(find_resume_checkpoint(config)) {
   value_or_throw(write_file_durably(config.output + "/config.yaml", to_yaml(config)));
-  if (from_.empty()) return;
-  auto found = value_or_throw(checkpoint::read_training_state(from_));
+  if (resume_from_.empty()) return;
+  auto found = value_or_throw(checkpoint::read_training_state(resume_from_));
   done_ = found.step;
   state_ = std::move(found.state);
   const Json* algorithm = state_.find("algorithm");
   if (!algorithm || *algorithm != Json(config_.algorithm))
     throw Failure(
-        {Errc::usage,
-         cat(from_, " was written by algorithm ", algorithm ? algorithm->dump() : "null",
-             ", this run is ", quote(config_.algorithm), ": give it another output directory")});
-  log_info(cat("going on from ", from_, " (step ", done_, ")"));
+        {Errc::usage, cat(resume_from_, " was written by algorithm ",
+                          algorithm ? algorithm->dump() : "null", ", but this run uses ",
+                          quote(config_.algorithm), ": choose another output directory")});
+  log_info(cat("resuming from ", resume_from_));
 }
 
 engine::models::DecoderSpec Session::spec() const {
-  return spec_of_run(config_, from_);
+  return spec_of_run(config_, resume_from_);
 }
 
 }  // namespace troupe::launch

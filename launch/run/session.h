@@ -1,4 +1,4 @@
-// Session: a run's place on disk: its lock, and where it goes on from. No tensor is loaded here
+// Session: a run's output directory: its lock, and the state to resume from. Loads no tensors
 // (launch/run/roles.h does that).
 #pragma once
 
@@ -10,32 +10,32 @@
 
 namespace troupe::launch {
 
-/// The shape of the trained model; `from`: the checkpoint that the run goes on from, or "". Throws
-/// Failure.
-engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& from);
+/// The shape of the trained model; `resume_from`: the checkpoint that the run resumes from, or "".
+/// Throws Failure.
+engine::models::DecoderSpec spec_of_run(const RunConfig& config, const std::string& resume_from);
 
 class Session {
  public:
-  /// Takes the output directory's lock, writes the resolved configuration there, and finds what the
-  /// run goes on from. Throws Failure: another run has the directory, every checkpoint is damaged,
-  /// train.resume is "never" and there is one, ...
+  /// Locks the output directory, writes the resolved configuration to it, and finds the checkpoint
+  /// to resume from. Throws Failure: another run holds the lock, every checkpoint is damaged, a
+  /// checkpoint exists but resume is "never", ...
   explicit Session(const RunConfig& config);
 
   const RunConfig& config() const { return config_; }
   const engine::checkpoint::DirectoryLock& output() const { return lock_; }
-  /// The checkpoint that the run goes on from, or "".
-  const std::string& from() const { return from_; }
-  /// Steps that are done already.
+  /// The checkpoint that the run resumes from, or "".
+  const std::string& resume_from() const { return resume_from_; }
+  /// Steps completed before the run resumed.
   std::int64_t done() const { return done_; }
-  /// What the algorithm saved with them; null at the start.
+  /// State of the algorithm in that checkpoint; null at the start.
   const Json& state() const { return state_; }
-  /// Of the trained model.
+  /// The shape of the trained model.
   engine::models::DecoderSpec spec() const;
 
  private:
   RunConfig config_;
   engine::checkpoint::DirectoryLock lock_;
-  std::string from_;
+  std::string resume_from_;
   std::int64_t done_ = 0;
   Json state_;
 };

@@ -9,7 +9,7 @@
 namespace troupe::launch {
 namespace {
 
-/// The configuration was judged before: its dtype is one of those that there are.
+/// The configuration is validated: its dtype is known.
 engine::ops::Precision precision_of_run(const RunConfig& config) {
   return precision_of(config.train.dtype).value();
 }
@@ -24,7 +24,7 @@ Result<engine::data::Layout> layout_of(const std::string& format) {
 Result<engine::ops::Precision> precision_of(const std::string& dtype) {
   if (dtype == "f32" || dtype == "float32") return engine::ops::Precision::f32;
   if (dtype == "bf16" || dtype == "bfloat16") return engine::ops::Precision::bf16;
-  return fail(Errc::usage, cat("--dtype ", quote(dtype), ": f32 or bf16 is expected"));
+  return fail(Errc::usage, cat("--dtype ", quote(dtype), ": expected f32 or bf16"));
 }
 
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
@@ -45,9 +45,9 @@ engine::parallel::Grid policy_grid(const RunConfig& config) {
 }
 
 engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
-  const auto& words = config.train.recompute;
-  const auto has = [&](std::string_view word) {
-    return std::ranges::find(words, word) != words.end();
+  const auto& modules = config.train.recompute;
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(modules, name) != modules.end();
   };
   return {has("full"), has("attention"), has("activation"), has("norm")};
 }
@@ -120,7 +120,7 @@ engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_
 
 Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches,
                                        std::int64_t updates, std::int64_t done) {
-  // A mix whose sources are all limited may end before train.steps.
+  // A mix whose sources are all limited may be exhausted before train.steps.
   const std::int64_t given = config.train.steps, made = batches * updates;
   const std::int64_t steps = given > 0 && made > 0 ? std::min(given, made)
                              : given > 0           ? given

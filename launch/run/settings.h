@@ -1,5 +1,4 @@
-// From the run's configuration to the settings of the libraries: pure functions, so that a test can
-// look at each.
+// Options of the libraries from the run's configuration, as pure functions.
 #pragma once
 
 #include "algorithms/plan.h"
@@ -18,25 +17,24 @@ Result<engine::ops::Precision> precision_of(const std::string& dtype);
 
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
                                                      const engine::models::DecoderSpec& spec);
-/// parallel.*: how the ranks of the policy share it.
+/// The policy's grid, from parallel.*.
 engine::parallel::Grid policy_grid(const RunConfig& config);
-/// train.recompute.
+/// The recomputed modules, from train.recompute.
 engine::nn::Recomputed recomputed_settings(const RunConfig& config);
 engine::train::TrainerOptions trainer_settings(const RunConfig& config);
 engine::train::ScoringOptions scoring_settings(const RunConfig& config);
 
-/// Tokens of a sequence: train.max_length, or the model's.
+/// Longest sequence in tokens: train.max_length, or the model's.
 std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec);
 /// Errc::usage for an unknown data.format.
 Result<engine::data::DataOptions> data_settings(const RunConfig& config,
                                                 const engine::models::DecoderSpec& spec,
                                                 const std::vector<std::string>& paths);
-/// `updates`: optimizer steps that share one batch (1, or grpo's epochs * minibatches). Batches
-/// hold `batches_of` times train.batch_size.
+/// Options for batches of `batches_of` times train.batch_size rows.
 engine::data::LoaderOptions loader_settings(const RunConfig& config, std::int64_t batches_of);
 
-/// `batches`: what one run over the loader gives (0: without end). Errc::usage when nothing says
-/// how long the run is.
+/// `batches`: batches in one run over the loader (0: unlimited); `updates`: optimizer steps per
+/// batch (grpo: epochs * minibatches). Errc::usage if the length of the run is not set.
 Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t batches,
                                        std::int64_t updates, std::int64_t done);
 

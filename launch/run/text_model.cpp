@@ -9,7 +9,7 @@ namespace tokenizer = engine::tokenizer;
 
 namespace {
 
-// Code points to bytes: the template engine counts as Python does.
+// Converts spans of code points, which the template engine uses as Python does, to bytes.
 std::vector<std::pair<std::size_t, std::size_t>> byte_spans(
     const std::string& text, const std::vector<std::pair<std::size_t, std::size_t>>& spans) {
   std::vector<std::size_t> starts;
@@ -38,8 +38,8 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
     auto loaded = tokenizer::Tokenizer::load(folder);
     RETURN_IF_ERROR(loaded);
     if (static_cast<std::int64_t>(loaded->vocab_size()) > spec.vocabulary)
-      log_warning(cat(folder, ": the tokenizer knows ", loaded->vocab_size(), " tokens, the model ",
-                      spec.vocabulary, "; a row that needs one of the others is refused"));
+      log_warning(cat(folder, ": the tokenizer has ", loaded->vocab_size(), " tokens, the model ",
+                      spec.vocabulary, "; rows with other tokens are rejected"));
     model->tokenizer_ = std::move(*loaded);
     model->end_ = model->tokenizer_->eos_id();
   }
@@ -56,9 +56,9 @@ Result<std::shared_ptr<TextModel>> TextModel::load(const std::string& folder,
 
 Result<std::vector<std::int32_t>> TextModel::encode(std::string_view text, bool add_special) const {
   if (!tokenizer_)
-    return fail(Errc::not_found,
-                cat(folder_,
-                    " has no tokenizer, and the data is text: add one, or give rows of token ids"));
+    return fail(
+        Errc::not_found,
+        cat(folder_, " has no tokenizer, but the data is text: add one, or use rows of token ids"));
   return tokenizer_->encode(text, add_special);
 }
 
@@ -67,13 +67,16 @@ Result<engine::data::RenderedChat> TextModel::render_chat(const Json& messages,
                                                           const Json& tools) const {
   if (!template_)
     return fail(Errc::not_found, cat(folder_,
-                                     " has no chat template, and the rows are dialogues: set "
+                                     " has no chat template, but the rows are dialogues: set "
                                      "chat_template to a Jinja file"));
   tokenizer::RenderInput input;
-  input.messages = messages, input.tools = tools,
+  input.messages = messages;
+  input.tools = tools;
   input.add_generation_prompt = add_generation_prompt;
-  if (tokenizer_)
-    input.bos_token = text_of(tokenizer_->bos()), input.eos_token = text_of(tokenizer_->eos());
+  if (tokenizer_) {
+    input.bos_token = text_of(tokenizer_->bos());
+    input.eos_token = text_of(tokenizer_->eos());
+  }
   const auto rendered = template_->render(input);
   RETURN_IF_ERROR(rendered);
   return engine::data::RenderedChat{rendered->text,

@@ -1,5 +1,4 @@
-// TextModel: a model folder's tokenizer and chat template, as the data library and the rollouts
-// want them.
+// TextModel: a model folder's tokenizer and chat template, for the data library and the rollouts.
 #pragma once
 
 #include <memory>
@@ -16,9 +15,9 @@ namespace troupe::launch {
 
 class TextModel final : public engine::data::TextEncoder {
  public:
-  /// `template_file`: a chat template instead of the folder's own; may be empty. A folder without a
-  /// tokenizer is fine as long as all rows are ids: encode() and render_chat() then say what is
-  /// missing. Errc as the loaders give it.
+  /// `template_file`: a chat template that replaces the folder's own; may be empty. A folder
+  /// without a tokenizer is accepted, for rows of token ids: encode() and render_chat() then fail.
+  /// Returns the errors of the loaders.
   static Result<std::shared_ptr<TextModel>> load(const std::string& folder,
                                                  const std::string& template_file,
                                                  const engine::models::DecoderSpec& spec);
@@ -30,7 +29,7 @@ class TextModel final : public engine::data::TextEncoder {
   std::optional<std::int32_t> end_token() const override { return end_; }
   std::int64_t vocabulary() const override { return vocabulary_; }
 
-  /// Text of generated ids, special tokens left out; empty without a tokenizer.
+  /// Text of generated ids without special tokens; empty without a tokenizer.
   std::string decode(std::span<const std::int32_t> ids) const;
   bool has_tokenizer() const { return tokenizer_.has_value(); }
 

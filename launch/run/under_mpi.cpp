@@ -3,16 +3,13 @@
 #include <csignal>
 
 #include "actors/group/sharded.h"
-#include "actors/runtime/thread_scheduler.h"
 #include "engine/base/text.h"
 #include "engine/parallel/all_reduce.h"
 #include "launch/recipes/recipes.h"
-#include "launch/run/conduct.h"
+#include "launch/run/algorithm_run.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"
-#include "launch/run/role_table.h"
 #include "launch/run/settings.h"
-#include "transports/inproc/loopback.h"
 #include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch {
@@ -22,7 +19,7 @@ namespace group = actors::group;
 using engine::parallel::Grid;
 using engine::parallel::Mesh;
 
-// What every rank does alike, in the same order: hear where the run goes on from, make its part of
+// What all ranks do in the same order: receive the checkpoint to resume from, create their part of
 // each actor.
 class Rank {
  public:
@@ -34,49 +31,49 @@ class Rank {
   bool leads() const { return world_->rank() == 0; }
   const std::shared_ptr<group::GroupChannel>& channel() const { return channel_; }
 
-  /// `session` is there on rank 0. What it refuses, every rank throws.
+  /// Creates `session` on rank 0. If that fails, every rank throws.
   void begin(std::optional<Session>& session) {
-    channel_->run_on_all_ranks("taking the output directory", [&] {
+    channel_->run_on_all_ranks("locking the output directory", [&] {
       if (leads()) session.emplace(config_);
     });
-    from_ = engine::parallel::gather_strings(*world_, session ? session->from() : "",
-                                             "the checkpoint to go on from")
-                .front();
-    channel_->run_on_all_ranks("beginning the profile", [&] {
+    resume_from_ = engine::parallel::gather_strings(*world_, session ? session->resume_from() : "",
+                                                    "the checkpoint to resume from")
+                       .front();
+    channel_->run_on_all_ranks("creating the profile", [&] {
       if (leads()) profile_.emplace(config_, "", true);
     });
-    channel_->run_on_all_ranks("joining the profile", [&] {
+    channel_->run_on_all_ranks("opening the profile", [&] {
       if (!leads()) profile_.emplace(config_, "", false);
     });
     output_ = session ? &session->output() : nullptr;
     const RolesNeeded needed = roles_of(config_);
     for_each_role([&]<Role R>() {
       if constexpr (RoleEntryOf<R>::has_model)
-        if (needed.of(role_entry<R>().name).needed) make<R>();
+        if (needed.of(R).needed) make<R>();
     });
   }
 
   std::shared_ptr<TextModel> text() {
     if (!text_)
-      text_ = value_or_throw(
-          TextModel::load(config_.model, config_.chat_template, spec_of_run(config_, from_)));
+      text_ = value_or_throw(TextModel::load(config_.model, config_.chat_template,
+                                             spec_of_run(config_, resume_from_)));
     return text_;
   }
 
   void follow() {
     group::HandlerTable handlers;
     for_each_role([&]<Role R>() {
-      if (made<R>()) handlers.add(std::string(role_entry<R>().name), *made<R>());
+      if (part<R>()) handlers.add(std::string(to_string(R)), *part<R>());
     });
     handlers.serve(*channel_);
   }
 
   RunProfile& profile() { return *profile_; }
 
-  /// This rank's part of the role, where it was made.
+  /// This rank's part of the role; null if the run does not need the role.
   template <Role R>
-  auto& made() {
-    return std::get<static_cast<std::size_t>(R)>(made_);
+  auto& part() {
+    return std::get<static_cast<std::size_t>(R)>(parts_);
   }
 
  private:
@@ -87,79 +84,57 @@ class Rank {
   template <Role R>
   void make() {
     constexpr const auto& entry = role_entry<R>();
-    channel_->run_on_all_ranks(cat("making the ", entry.name), [&] {
+    channel_->run_on_all_ranks(cat("creating the ", to_string(R)), [&] {
       auto mesh = value_or_throw(Mesh::create(split(), entry.sharing == Sharing::grid
                                                            ? policy_grid(config_)
                                                            : Grid{.dp = world_->size()}));
-      made<R>() = housed<RoleActor<R>>(
+      part<R>() = make_role_on_rank<RoleActor<R>>(
           cpu_of(config_, part_of_machine(world_->size())), std::move(mesh), *profile_,
-          [&](const House& house) {
-            return role_entry<R>().make({config_, from_, *house.device, house.mesh.get(), output_,
-                                         entry.reads_text ? text() : nullptr});
+          [&](const RankResources& rank) {
+            return role_entry<R>().make({config_, resume_from_, *rank.device, rank.mesh.get(),
+                                         output_, entry.reads_text ? text() : nullptr});
           });
     });
   }
 
   template <class Actor>
-  using Part = std::unique_ptr<Housed<Actor>>;
+  using Part = std::unique_ptr<RoleOnRank<Actor>>;
 
   const RunConfig& config_;
   std::optional<RunProfile> profile_;
   std::unique_ptr<engine::parallel::Communicator> world_;
   std::shared_ptr<group::GroupChannel> channel_;
-  std::string from_;
+  std::string resume_from_;
   const engine::checkpoint::DirectoryLock* output_ = nullptr;
   std::shared_ptr<TextModel> text_;
-  OfEachRole<Part> made_;
+  TupleOverRoles<Part> parts_;
 };
 
-// Rank 0.
-class Leader final : public Cast {
-  template <Role R>
-  RoleRef<R> spawn() {
-    const std::string name(role_entry<R>().name);
-    if constexpr (!RoleEntryOf<R>::has_model)
-      return node_.spawn(name, role_entry<R>().make(session_.config()), {.executor = name});
-    else
-      return node_.spawn(name, std::make_unique<group::Sharded<Housed<RoleActor<R>>>>(
-                                   name, rank_.channel(), std::move(rank_.made<R>())));
-  }
-
+// The placement on rank 0.
+class UnderMpi final : public Placement {
  public:
-  Leader(Rank& rank, const Session& session)
-      : rank_(rank),
-        session_(session),
-        journal_(session.config().output,
-                 cat(session.config().algorithm, ": ", session.config().model),
-                 session.config().train.log_every) {}
+  UnderMpi(Rank& rank, const Session& session)
+      : rank_(rank), session_(session), run_(session, rank.profile()) {}
 
   int run() {
-    const Interrupts interrupts(stop_);
-    journal_.on_step([this](std::int64_t step) { rank_.profile().at_step(step); });
-    policy_.emplace(spawn<Role::policy>());
-    return conduct(session_, *rank_.text(), *this, journal_, stop_);
+    const Interrupts interrupts(run_.stop());
+    addresses(Role::policy);
+    return run_.run(*this, *rank_.text());
   }
 
-  actors::Node& node() override { return node_; }
-  algorithms::PolicyRef policy() override { return *policy_; }
-  algorithms::CriticRef critic() override { return spawn<Role::critic>(); }
-  algorithms::ReferenceRef reference() override { return spawn<Role::reference>(); }
-  std::vector<algorithms::RolloutRef> rollouts() override { return {spawn<Role::rollout>()}; }
-  algorithms::RewardRef verifier() override { return spawn<Role::verifier>(); }
-  algorithms::RewardRef reward() override { return spawn<Role::reward>(); }
-  std::size_t pieces() const override { return 1; }
+  actors::Node& node() override { return local_.node(); }
+  std::vector<transports::Address> addresses(Role role) override {
+    return local_.address(role, session_.config(), [this]<Role R>(const std::string& name) {
+      node().spawn(name, std::make_unique<group::Sharded<RoleOnRank<RoleActor<R>>>>(
+                             name, rank_.channel(), std::move(rank_.part<R>())));
+    });
+  }
 
  private:
   Rank& rank_;
   const Session& session_;
-  RunJournal journal_;
-  actors::Stop stop_;
-  actors::ThreadScheduler scheduler_;
-  transports::Loopback transport_;
-  actors::Node node_{"process", scheduler_, transport_, {.on_answered = [this](const auto& ask) {
-                       journal_.answered(ask);
-                     }}};
-  std::optional<algorithms::PolicyRef> policy_;
+  AlgorithmRun run_;
+  LocalNode local_{run_.node_options()};
 };
 
 }  // namespace
@@ -171,16 +146,16 @@ int train_under_mpirun(const RunConfig& config) {
     Rank rank(config);
     std::optional<Session> session;
     if (!rank.leads()) {
-      // mpirun passes a person's wish to stop to every rank; the leader alone decides when.
+      // mpirun forwards SIGINT and SIGTERM to every rank; rank 0 alone decides when to stop.
       std::signal(SIGINT, SIG_IGN);
       std::signal(SIGTERM, SIG_IGN);
     }
-    // An exception that left while the group stands would end it as a rank's death does. A failure
-    // is told by rank 0, and all leave.
+    // An exception that passed the group's destructor would end the group as the death of a rank
+    // does. All ranks leave first; rank 0 reports the failure.
     try {
       rank.begin(session);
       if (rank.leads())
-        code = Leader(rank, *session).run();
+        code = UnderMpi(rank, *session).run();
       else
         rank.follow();
     } catch (const Failure& failure) {

@@ -102,7 +102,7 @@ const std::vector<Case> cases = {
      "(from"},
     {"AdapterMergedIntoAFolderThatIsThere", [](const Folder& f) { adapter(f).directory("out"); },
      "merge --model @/base --adapter @/adapter --output @/out", 2,
-     "@/out: is there already; give --output a new directory"},
+     "@/out: already exists; set --output to a new directory"},
 };
 
 }  // namespace

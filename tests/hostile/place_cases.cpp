@@ -113,13 +113,13 @@ const std::vector<Case> cases = {
      "",
      {.disk = "@/disk", .read_only = true}},
     {"AnswersOnAFullDisk", [](const Folder& f) { f.model(); }, "tokenize --model @ >/dev/full", 7,
-     "the output cannot be written; its reader is gone or the disk is full", hello},
+     "cannot write to stdout: the reader has exited or the disk is full", hello},
     {"LookOnAFullDisk", [](const Folder& f) { f.model(); }, "info @ >/dev/full", 7,
-     "the output cannot be written; its reader is gone or the disk is full"},
+     "cannot write to stdout: the reader has exited or the disk is full"},
     {"ExplanationOnAFullDisk", [](const Folder&) {}, "explain --reference >/dev/full", 7,
-     "the output cannot be written; its reader is gone or the disk is full"},
+     "cannot write to stdout: the reader has exited or the disk is full"},
     {"InputADirectory", [](const Folder& f) { f.model(); }, "tokenize --model @ <@", 7,
-     "the input cannot be read: "},
+     "cannot read stdin: "},
 };
 
 }  // namespace

@@ -74,8 +74,8 @@ const std::vector<Case> cases = {
      "train --algorithm dpo --set model=@ --set data.path=@/rows.jsonl --set output=@/out --set "
      "train.steps=2",
      2,
-     "@/out/checkpoint-1 was written by algorithm \"sft\", this run is \"dpo\": give it another "
-     "output directory"},
+     "@/out/checkpoint-1 was written by algorithm \"sft\", but this run uses \"dpo\": choose "
+     "another output directory"},
 };
 
 }  // namespace

@@ -111,7 +111,7 @@ const std::vector<Case> cases = {
      "render --model @", 4,
      "@/tokenizer_config.json: no \"chat_template\"; a chat needs one, or give a template file",
      talk},
-    {"MessagesAText", chat("{{ messages }}"), render, 0, "messages: a list of messages is expected",
+    {"MessagesAText", chat("{{ messages }}"), render, 0, "messages: expected a list of messages",
      R"({"messages":"hello"})"},
 };
 

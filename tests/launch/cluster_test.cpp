@@ -11,9 +11,9 @@
 #include "engine/base/text.h"
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/cluster_file.h"
-#include "launch/cluster/command.h"
 #include "launch/cluster/process_log.h"
 #include "launch/cluster/supervisor.h"
+#include "launch/cluster/worker_command.h"
 #include "launch/config/resolve.h"
 #include "launch/run/exit_code.h"
 #include "tests/launch/program.h"
@@ -25,7 +25,10 @@ using testing::HasSubstr;
 
 RunConfig grpo(double beta = 0.1) {
   RunConfig config;
-  config.algorithm = "grpo", config.model = "M", config.output = "O", config.data.path = {"D"};
+  config.algorithm = "grpo";
+  config.model = "M";
+  config.output = "O";
+  config.data.path = {"D"};
   config.grpo.beta = beta;
   config.reward = {{"exact_match", 1, "", {}}};
   return config;
@@ -88,13 +91,13 @@ TEST_P(RefusedCluster, SaysWhereAndWhatWouldBeValid) {
 INSTANTIATE_TEST_SUITE_P(
     ClusterFile, RefusedCluster,
     testing::Values(
-        Refusal{"", "sft", "c.yaml:1: a map with the key groups is expected, found nothing"},
-        Refusal{"[1]", "sft", "a map with the key groups is expected, found a list"},
+        Refusal{"", "sft", "c.yaml:1: expected a map with the key groups, found nothing"},
+        Refusal{"[1]", "sft", "expected a map with the key groups, found a list"},
         Refusal{"group: []", "sft", "unknown key \"group\"; did you mean groups?"},
-        Refusal{"groups: []", "sft", "groups: a list of groups is expected"},
-        Refusal{"groups: 3", "sft", "groups: a list of groups is expected"},
+        Refusal{"groups: []", "sft", "groups: expected a list of groups"},
+        Refusal{"groups: 3", "sft", "groups: expected a list of groups"},
         Refusal{"groups: [policy]", "sft",
-                "a group is a map, such as {role: policy}; found a single value"},
+                "expected a map for a group, such as {role: policy}; found a single value"},
         Refusal{"groups:\n- {role: policy}\n- {rol: rollout}", "sft",
                 "c.yaml:3: unknown key \"rol\"; did you mean role?"},
         Refusal{"groups:\n- {count: 2}", "sft", "c.yaml:2: a group needs the key role"},
@@ -103,40 +106,40 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"groups: [{role: polcy}]", "sft", "found \"polcy\"; did you mean policy?"},
         Refusal{"groups: [{role: [policy]}]", "sft", "found a list"},
         Refusal{"groups: [{role: policy, count: two}]", "sft",
-                "count: a whole number from 1 to 1024 is expected, found \"two\""},
+                "count: expected an integer from 1 to 1024, found \"two\""},
         Refusal{"groups: [{role: policy, count: 0}]", "sft",
-                "count: a whole number from 1 to 1024 is expected, found \"0\""},
+                "count: expected an integer from 1 to 1024, found \"0\""},
         Refusal{"groups: [{role: policy, count: 99999999999}]", "sft", "found \"99999999999\""},
         Refusal{"groups: [{role: policy, count: 2}]", "sft",
-                "a run has one policy; only rollout can be there more than once (more ranks"},
+                "a run has one policy; only rollout may appear more than once (more ranks"},
         Refusal{"groups: [{role: policy, parallel: 2}]", "sft",
-                "parallel: a map of tp and dp is expected, found a single value"},
+                "parallel: expected a map with tp and dp, found a single value"},
         Refusal{"groups: [{role: policy, parallel: {pp: 2}}]", "sft",
                 "unknown key \"pp\"; did you mean tp?"},
         Refusal{"groups: [{role: policy, parallel: {tp: -1}}]", "sft",
-                "parallel.tp: a whole number from 1 to 1024 is expected, found \"-1\""},
+                "parallel.tp: expected an integer from 1 to 1024, found \"-1\""},
         Refusal{"groups: [{role: policy, parallel: {tp: 64, dp: 64}}]", "sft",
                 "a group has at most 1024 ranks, dp 64 x tp 64 are 4096"},
         Refusal{"groups: [{role: policy}, {role: policy}]", "sft",
-                "c.yaml:1: role policy stands in c.yaml:1 already"},
+                "c.yaml:1: role policy is already in c.yaml:1"},
         Refusal{"groups: [{role: policy}, {role: critic}]", "grpo",
-                "role critic: grpo has no use for this role; take the group out"},
+                "role critic: grpo does not use this role; remove the group"},
         Refusal{"groups: [{role: policy}, {role: critic}]", "grpo",
-                "role critic: grpo has no use for this role"},
+                "role critic: grpo does not use this role"},
         Refusal{"groups: [{role: policy}, {role: rollout}]", "dpo",
-                "role rollout: dpo has no use for this role"},
+                "role rollout: dpo does not use this role"},
         Refusal{"groups: [{role: policy}]", "dpo",
-                "c.yaml: dpo needs a group of the role reference; add {role: reference}"},
+                "c.yaml: dpo needs a group with role reference; add {role: reference}"},
         Refusal{"groups: [{role: policy}, {role: verifier}]", "grpo",
-                "grpo needs a group of the role rollout"},
+                "grpo needs a group with role rollout"},
         Refusal{"groups: [{role: policy}, {role: rollout}]", "grpo",
-                "grpo needs a group of the role verifier"},
+                "grpo needs a group with role verifier"},
         Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier}]", "grpo+kl",
-                "grpo needs a group of the role reference"},
+                "grpo needs a group with role reference"},
         Refusal{"groups: [{role: rollout}, {role: verifier}]", "grpo",
-                "grpo needs a group of the role policy"},
+                "grpo needs a group with role policy"},
         Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier, parallel: {tp: 2}}]",
-                "grpo", "it has no model to share"}));
+                "grpo", "it has no model to shard"}));
 
 TEST(ClusterFile, AReferenceThatNobodyComparesWithIsNotStarted) {
   const char* text =
@@ -144,7 +147,7 @@ TEST(ClusterFile, AReferenceThatNobodyComparesWithIsNotStarted) {
   EXPECT_EQ(value_or_throw(parse_cluster(text, "c", grpo(0.1))).size(), 4u);
   const auto groups = value_or_throw(parse_cluster(text, "c", grpo(0)));
   ASSERT_EQ(groups.size(), 3u);
-  EXPECT_EQ(groups[1].role, "rollout");
+  EXPECT_EQ(groups[1].role, Role::rollout);
 }
 
 TEST(ClusterFile, AllProblemsAreToldAtOnce) {
@@ -160,7 +163,7 @@ TEST(Launch, RefusesWhatIsNoRun) {
   const std::string launched = cat("launch --cluster '", file, "' -- ");
   const Said other = run_program(launched + "generate --model x");
   EXPECT_EQ(other.code, exit_usage);
-  EXPECT_THAT(other.err, HasSubstr("launch starts train and nothing else; found \"generate\""));
+  EXPECT_THAT(other.err, HasSubstr("launch can only start train; found \"generate\""));
   const std::string sft =
       cat("train --algorithm sft --set model='", data("models/digit-completion"),
           "' --set data.path='", file, "' --set output='", testing::TempDir(), "/never' ");
@@ -182,7 +185,7 @@ TEST(Worker, WithoutALaunchSaysWhatItIs) {
 }
 
 TEST(Assignment, ComesBackAsItWasWritten) {
-  Assignment given{"rollout",          "rollout-1", "ipc:///x",           "S", "P", "Q",
+  Assignment given{Role::rollout,      "rollout-1", "ipc:///x",           "S", "P", "Q",
                    {.dp = 2, .tp = 4}, grpo(),      "runs/a/checkpoint-3"};
   given.config.train.learning_rate = 0.1 + 0.2;
   given.config.rollout.stop = {"\n", "Question:"};
@@ -197,7 +200,7 @@ TEST(Assignment, ComesBackAsItWasWritten) {
 TEST(Assignment, WithAMissingKeyOrAWrongTypeIsRefused) {
   EXPECT_THAT(assignment_of("{}").error().what, HasSubstr("role"));
   EXPECT_THAT(assignment_of("[").error().what, HasSubstr("the assignment from launch"));
-  std::string line = to_line(Assignment{"rollout", "r", "e", "S", "P", "Q", {}, grpo(), ""});
+  std::string line = to_line(Assignment{Role::rollout, "r", "e", "S", "P", "Q", {}, grpo(), ""});
   line.replace(line.find("\"tp\":1"), 6, "\"tp\":\"1\"");
   EXPECT_THAT(assignment_of(line).error().what, HasSubstr("tp"));
 }
@@ -215,8 +218,8 @@ TEST(PrintedLine, LosesTagTimeAndLevel) {
   EXPECT_EQ(printed_line("12:30:01").text, "12:30:01");
 }
 
-TEST(ChildLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
-  ChildLog log("rollout-0", testing::TempDir() + "merged.log");
+TEST(ProcessLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
+  ProcessLog log("rollout-0", testing::TempDir() + "merged.log");
   testing::internal::CaptureStderr();
   log.add(
       "12:00:00 I all is well\n12:00:01 W three rows were left out\n[1,1]<stderr>:12:00:02 E the "
@@ -227,108 +230,111 @@ TEST(ChildLog, SendsWarningsAndErrorsToTheTerminalWithTheNodesName) {
   EXPECT_THAT(shown, testing::Not(HasSubstr("all is well")));
 }
 
-TEST(ChildLog, PutsLinesTogetherAndKeepsTheLastWords) {
+TEST(ProcessLog, AssemblesLinesAndKeepsTheLastOutput) {
   const std::string path = testing::TempDir() + "child.log";
   value_or_throw(write_file_durably(path, ""));
-  ChildLog log("rollout-0", path);
+  ProcessLog log("rollout-0", path);
   log.add("12:00:00 I one\n[1,1]<stderr>:12:00:01 I tw");
   log.add("o\n\n-----\nPrimary job terminated normally\n[1,1]<stdout>:one word more");
   log.finish();
   EXPECT_EQ(*read_file(path),
             "12:00:00 I one\nrank 1: 12:00:01 I two\n\n-----\nPrimary job terminated "
             "normally\nrank 1: one word more\n");
-  EXPECT_EQ(log.last_words(), "one | rank 1: two | rank 1: one word more");
+  EXPECT_EQ(log.last_output(), "one | rank 1: two | rank 1: one word more");
 }
 
 TEST(Threads, GroupsOfOneRoleShareTheCores) {
-  const std::vector<NodeSpec> all{
-      {"policy", "policy", {.tp = 1}}, {"rollout-0", "rollout", {}}, {"rollout-1", "rollout", {}}};
+  const std::vector<NodeSpec> all{{"policy", Role::policy, {.tp = 1}},
+                                  {"rollout-0", Role::rollout, {}},
+                                  {"rollout-1", Role::rollout, {}}};
   const int cores = threads_of(all[0], all);
   EXPECT_GE(cores, 1);
   EXPECT_EQ(threads_of(all[1], all), std::max(1, cores / 2));
 }
 
-class CrewTest : public testing::Test {
+class SupervisorTest : public testing::Test {
  protected:
-  ~CrewTest() override { std::filesystem::remove_all(folder_); }
+  ~SupervisorTest() override { std::filesystem::remove_all(folder_); }
   std::string log(const std::string& node) {
     return read_file(folder_ + "/logs/" + node + ".log").value_or("");
   }
   std::string folder_ = scratch_folder();
-  std::atomic<int> told_ = 0;
-  Crew crew_{{.output = folder_, .on_death = [this] { ++told_; }}};
+  std::atomic<int> reported_ = 0;
+  Supervisor supervisor_{{.output = folder_, .on_exit = [this] { ++reported_; }}};
 };
 
 std::vector<std::string> shell(const std::string& script) {
   return {"/bin/bash", "-c", script};
 }
 
-TEST_F(CrewTest, LeavesWhenItsInputEnds) {
-  crew_.start("a", shell("read line; echo got $line; cat >/dev/null; echo bye"), "hello\n");
-  crew_.watch();
-  EXPECT_TRUE(crew_.leave(std::chrono::seconds(20)));
-  EXPECT_TRUE(crew_.end().empty());
+TEST_F(SupervisorTest, ProcessesExitWhenTheirInputIsClosed) {
+  supervisor_.start("a", shell("read line; echo got $line; cat >/dev/null; echo bye"), "hello\n");
+  supervisor_.watch();
+  EXPECT_TRUE(supervisor_.shut_down(std::chrono::seconds(20)));
+  EXPECT_TRUE(supervisor_.kill_all().empty());
   EXPECT_EQ(log("a"), "got hello\nbye\n");
-  EXPECT_EQ(told_, 0);
+  EXPECT_EQ(reported_, 0);
 }
 
-TEST_F(CrewTest, ADeathIsToldOnceWithItsLastWords) {
-  crew_.start("a", shell("read line; echo first; echo I fall; kill -9 $$"), "x\n");
-  crew_.start("b", shell("cat >/dev/null"), "x\n");
-  crew_.start("c", shell("read line; exit 5"), "x\n");
-  crew_.watch();
-  EXPECT_TRUE(crew_.fallen_within(std::chrono::seconds(20)));
-  // The two may die a moment apart; end() takes who has died by then.
-  const auto fallen = crew_.end();
-  ASSERT_GE(fallen.size(), 1u);
-  const std::string text = sentence_of(fallen, folder_);
-  for (const Fallen& f : fallen) {
-    EXPECT_NE(f.node, "b") << "it was ended by us";
-    EXPECT_EQ(f.how, f.node == "a" ? "was killed by signal 9 (Killed)" : "ended with exit code 5");
-    EXPECT_EQ(f.last_words, f.node == "a" ? "first | I fall" : "");
+TEST_F(SupervisorTest, AnExitIsReportedOnceWithItsLastOutput) {
+  supervisor_.start("a", shell("read line; echo first; echo I fall; kill -9 $$"), "x\n");
+  supervisor_.start("b", shell("cat >/dev/null"), "x\n");
+  supervisor_.start("c", shell("read line; exit 5"), "x\n");
+  supervisor_.watch();
+  EXPECT_TRUE(supervisor_.exit_within(std::chrono::seconds(20)));
+  // The two may exit a moment apart; kill_all() returns those that have exited by then.
+  const auto exits = supervisor_.kill_all();
+  ASSERT_GE(exits.size(), 1u);
+  const std::string text = describe(exits, folder_);
+  for (const ExitedProcess& f : exits) {
+    EXPECT_NE(f.node, "b") << "it was stopped by the supervisor";
+    EXPECT_EQ(f.how, f.node == "a" ? "was killed by signal 9 (Killed)" : "exited with code 5");
+    EXPECT_EQ(f.last_output, f.node == "a" ? "first | I fall" : "");
     EXPECT_THAT(text, HasSubstr(f.how + " at "));
   }
-  EXPECT_THAT(text, HasSubstr("no checkpoint is there yet, the same command starts the run anew"));
+  EXPECT_THAT(text, HasSubstr("There is no checkpoint yet: the same command starts the run again"));
 }
 
-TEST_F(CrewTest, NobodyIsLeftBehindNotEvenGrandchildrenThatIgnoreSignals) {
-  crew_.start("a",
-              shell("trap '' TERM; (setsid bash -c 'trap \"\" TERM; while true; do sleep 0.05; "
-                    "done' & echo $!); cat >/dev/null; "
-                    "while true; do sleep 0.05; done"),
-              "x\n");
-  crew_.watch();
+TEST_F(SupervisorTest, KillsAllDescendantsEvenThoseThatIgnoreSignals) {
+  supervisor_.start(
+      "a",
+      shell("trap '' TERM; (setsid bash -c 'trap \"\" TERM; while true; do sleep 0.05; "
+            "done' & echo $!); cat >/dev/null; "
+            "while true; do sleep 0.05; done"),
+      "x\n");
+  supervisor_.watch();
   while (log("a").find('\n') == std::string::npos) std::this_thread::yield();
   const pid_t grandchild = static_cast<pid_t>(std::stol(log("a")));
-  EXPECT_TRUE(crew_.end().empty());
+  EXPECT_TRUE(supervisor_.kill_all().empty());
   EXPECT_NE(::kill(grandchild, 0), 0);
 }
 
-// Main is in the middle of something that takes long, such as reading data.
-TEST(CrewDeathTest, EndsThisProcessWhenNobodyElseDoes) {
+// The main thread is busy with something long, such as reading data.
+TEST(SupervisorDeathTest, ExitsThisProcessIfTheMainThreadDoesNotReact) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::string folder = scratch_folder();
   const auto sleepy = [&] {
-    Crew crew({.output = folder, .on_death = [] {}, .patience = std::chrono::milliseconds(50)});
-    crew.start("a", shell("read line; exit 3"), "x\n");
-    crew.start("b", shell("trap '' TERM; cat >/dev/null; sleep 60"), "x\n");
-    crew.watch();
+    Supervisor supervisor(
+        {.output = folder, .on_exit = [] {}, .kill_timeout = std::chrono::milliseconds(50)});
+    supervisor.start("a", shell("read line; exit 3"), "x\n");
+    supervisor.start("b", shell("trap '' TERM; cat >/dev/null; sleep 60"), "x\n");
+    supervisor.watch();
     ::pause();
   };
   EXPECT_EXIT(sleepy(), testing::ExitedWithCode(exit_process_died),
-              "troupe: a .process [0-9]+. ended with exit code 3 at ");
+              "troupe: a .process [0-9]+. exited with code 3 at ");
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(CrewTest, ASilentGroupIsKilledAndTold) {
-  crew_.start("a", shell("read line; echo here; cat >/dev/null"), "x\n");
-  crew_.watch();
-  crew_.lost("a", "has not been heard for 5 s");
-  EXPECT_TRUE(crew_.fallen_within(std::chrono::seconds(20)));
-  while (told_ == 0) std::this_thread::yield();
-  const auto fallen = crew_.end();
-  ASSERT_EQ(fallen.size(), 1u);
-  EXPECT_THAT(sentence_of(fallen, folder_), HasSubstr("has not been heard for 5 s at "));
+TEST_F(SupervisorTest, AnUnresponsiveGroupIsKilledAndReported) {
+  supervisor_.start("a", shell("read line; echo here; cat >/dev/null"), "x\n");
+  supervisor_.watch();
+  supervisor_.disconnected("a", "has not been heard for 5 s");
+  EXPECT_TRUE(supervisor_.exit_within(std::chrono::seconds(20)));
+  while (reported_ == 0) std::this_thread::yield();
+  const auto exits = supervisor_.kill_all();
+  ASSERT_EQ(exits.size(), 1u);
+  EXPECT_THAT(describe(exits, folder_), HasSubstr("has not been heard for 5 s at "));
 }
 
 }  // namespace

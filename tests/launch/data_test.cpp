@@ -151,18 +151,21 @@ class DataRuns : public testing::Test {
 };
 
 TEST_F(DataRuns, AStreamInOneBlockLearnsTheSameBits) {
-  run("memory", rows()), run("stream", rows() + "--set data.stream=true");
+  run("memory", rows());
+  run("stream", rows() + "--set data.stream=true");
   expect_equal("memory", "stream", {weights, "/metrics.jsonl"});
 }
 
 TEST_F(DataRuns, AStreamGoesOnWithTheSameBitsAfterAnyKill) {
   const std::string stream = rows() + "--set data.stream=true --set data.shuffle_buffer=6";
-  run("whole", stream), run_with_kills("killed", stream);
+  run("whole", stream);
+  run_with_kills("killed", stream);
   expect_equal("whole", "killed", all);
 }
 
 TEST_F(DataRuns, AMixGoesOnWithTheSameBitsAfterAnyKill) {
-  run("whole", mix()), run_with_kills("killed", mix());
+  run("whole", mix());
+  run_with_kills("killed", mix());
   expect_equal("whole", "killed", all);
 }
 

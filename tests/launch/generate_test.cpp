@@ -1,5 +1,4 @@
-// troupe generate: generation_config.json, options and lines, each over the one before; beam
-// search.
+// troupe generate: precedence of generation_config.json, options and lines; beam search.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +16,7 @@ using testing::HasSubstr;
 
 const std::string line = "{\"ids\":[1,403,407]}\n";
 
-/// stories260k with another generation_config.json.
+/// stories260k with a different generation_config.json.
 std::string model_with(const std::string& config) {
   const std::string folder = scratch_folder();
   for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"})

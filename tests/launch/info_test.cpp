@@ -1,5 +1,4 @@
-// troupe info: what each kind of file or folder is, and the sentence that says why it cannot be
-// used.
+// troupe info: every kind of file and folder, and the reason if it cannot be used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +32,7 @@ void copy_model(const std::string& folder) {
   copy(folder, {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"});
 }
 
-/// The tensors of stories260k that `chosen` picks.
+/// Writes the tensors of stories260k for which `chosen` is true.
 void write_shard(const std::string& path, const std::function<bool(std::size_t)>& chosen) {
   const auto whole = value_or_throw(SafetensorsFile::open(data(stories) + "/model.safetensors"));
   std::vector<SafetensorsWriter::Plan> plans;
@@ -48,8 +47,7 @@ void write_shard(const std::string& path, const std::function<bool(std::size_t)>
   ASSERT_TRUE(writer.finish());
 }
 
-/// stories260k in two shards, by turns. The index is as it should be but for what `change` does to
-/// its weight_map.
+/// stories260k in two shards with alternating tensors. `change` edits the weight_map of the index.
 void make_shards(const std::string& folder, const std::function<void(Json& map)>& change = {},
                  double size_factor = 1) {
   copy(folder, {"config.json", "tokenizer.json"});
@@ -71,7 +69,7 @@ void make_shards(const std::string& folder, const std::function<void(Json& map)>
 
 struct Case {
   const char* name;
-  std::function<std::string(const std::string& folder)> make;  ///< returns what is looked at
+  std::function<std::string(const std::string& folder)> make;  ///< returns the path to inspect
   int code;
   std::vector<std::string> says;
 };
@@ -81,7 +79,10 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 /// A folder that `fill` fills.
 auto folder_with(std::function<void(const std::string&)> fill) {
-  return [fill = std::move(fill)](const std::string& folder) { return fill(folder), folder; };
+  return [fill = std::move(fill)](const std::string& folder) {
+    fill(folder);
+    return folder;
+  };
 }
 auto file_with(std::string name, std::string text) {
   return [name = std::move(name), text = std::move(text)](const std::string& folder) {
@@ -95,8 +96,8 @@ const Case cases[] = {
      folder_with(copy_model),
      0,
      {"architecture: LlamaForCausalLM", "5 layers of width 64", "260032 parameters", "F32",
-      "every weight is there, fits and is finite", "memory to serve: 1015.8 KiB",
-      "memory to train: 4.0 MiB", "generates greedily", "512 tokens", "usable: yes"}},
+      "every weight is present, has its shape and is finite", "memory to serve: 1015.8 KiB",
+      "memory to train: 4.0 MiB", "greedy decoding", "512 tokens", "usable: yes"}},
     {"ModelWithoutWeights",
      folder_with([](const std::string& f) { copy(f, {"config.json"}); }),
      4,
@@ -126,7 +127,8 @@ const Case cases[] = {
      {"in 2 files", "usable: yes"}},
     {"MissingShard",
      folder_with([](const std::string& f) {
-       make_shards(f), std::filesystem::remove(f + "/b.safetensors");
+       make_shards(f);
+       std::filesystem::remove(f + "/b.safetensors");
      }),
      4,
      {"b.safetensors", "a shard that"}},
@@ -152,10 +154,11 @@ const Case cases[] = {
        std::filesystem::copy_file(data("tokenizers/gpt2/tokenizer.json"), f + "/tokenizer.json");
      }),
      3,
-     {"its ids go up to 50256, the model's vocabulary ends at 511", "belongs to another model"}},
+     {"its largest id is 50256, the model's is 511", "belongs to another model"}},
     {"BrokenTemplate",
      folder_with([](const std::string& f) {
-       copy_model(f), write(f + "/chat_template.jinja", "{% if %}");
+       copy_model(f);
+       write(f + "/chat_template.jinja", "{% if %}");
      }),
      3,
      {"chat template", "cannot be used"}},
@@ -182,7 +185,7 @@ const Case cases[] = {
     {"Adapter",
      [](const std::string&) { return data("golden/peft/llama-q-v"); },
      0,
-     {"LoRA of rank", "which is not here; give it with --model"}},
+     {"LoRA of rank", "which does not exist; give it with --model"}},
     {"Rows",
      file_with(
          "rows.jsonl",
@@ -197,11 +200,12 @@ const Case cases[] = {
     {"RowsOfNoUse",
      file_with("rows.jsonl", "{\"temperature\": 7}\n"),
      0,
-     {"note: no algorithm reads such rows as they are"}},
-    {"NoRows", file_with("rows.jsonl", "\n"), 3, {"there is no row"}},
+     {"note: no algorithm reads these rows as they are"}},
+    {"NoRows", file_with("rows.jsonl", "\n"), 3, {"no rows"}},
     {"FolderOfData",
      folder_with([](const std::string& f) {
-       write(f + "/1.jsonl", "{\"text\":\"a\"}\n"), write(f + "/2.jsonl", "{\"text\":\"b\"}\n");
+       write(f + "/1.jsonl", "{\"text\":\"a\"}\n");
+       write(f + "/2.jsonl", "{\"text\":\"b\"}\n");
      }),
      0,
      {"2 files", "2 rows"}},
@@ -209,10 +213,11 @@ const Case cases[] = {
      folder_with(
          [](const std::string& f) { write(f + "/metrics.jsonl", "{\"step\":1}\n{\"step\":2}\n"); }),
      0,
-     {"metrics of 2 steps, the last is step 2", "newest checkpoint: none"}},
+     {"metrics of 2 steps, up to step 2", "newest checkpoint: none"}},
     {"CheckpointWithoutManifest",
      folder_with([](const std::string& f) {
-       copy_model(f), std::filesystem::create_directory(f + "/training");
+       copy_model(f);
+       std::filesystem::create_directory(f + "/training");
      }),
      4,
      {"training checkpoint", "manifest.json"}},
@@ -223,7 +228,7 @@ const Case cases[] = {
     {"PartOfAFolder",
      file_with("config.json", "{}"),
      2,
-     {"config.json says nothing without the files beside it; look at their folder"}},
+     {"config.json is only useful with the other files of its folder; inspect the folder"}},
     {"Pickle", file_with("pytorch_model.bin", "x"), 6, {"pickles (.bin, .pt) are never opened"}},
     {"EmptyFolder", folder_with([](const std::string&) {}), 6, {"neither a model (config.json)"}},
     {"Nothing",

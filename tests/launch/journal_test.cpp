@@ -50,11 +50,11 @@ TEST(Metrics, CutBackKeepsWholeLinesOfDoneStepsOnce) {
   ASSERT_TRUE(write_file_durably(path,
                                  "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n{\"step\":2,"
                                  "\"loss\":9}\nnoise\n{\"step\":3,\"loss\":1}\n{\"st"));
-  ASSERT_TRUE(cut_back(path, 2, true));
+  ASSERT_TRUE(truncate_after(path, 2, true));
   EXPECT_EQ(text_of(path), "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n");
-  ASSERT_TRUE(cut_back(path, 0, true));
+  ASSERT_TRUE(truncate_after(path, 0, true));
   EXPECT_EQ(text_of(path), "");
-  EXPECT_TRUE(cut_back(path + ".missing", 1, true));
+  EXPECT_TRUE(truncate_after(path + ".missing", 1, true));
   EXPECT_FALSE(std::filesystem::exists(path + ".missing"));
 }
 
@@ -75,7 +75,7 @@ std::string hex(std::string_view bytes) {
 }
 
 TEST(Events, RecordsAreTensorboardsBytes) {
-  // All from tensorboard 2's own classes (Event.SerializeToString, masked_crc32c).
+  // Written by tensorboard 2 (Event.SerializeToString, masked_crc32c).
   EXPECT_EQ(hex(version_event(1.0)), "09000000000000f03f1a0d627261696e2e4576656e743a32");
   EXPECT_EQ(hex(metrics_event(2.0, 300, {{"loss", 0.5}, {"gone", std::nan("")}})),
             "09000000000000004010ac022a0d0a0b0a046c6f7373150000003f");
@@ -167,8 +167,8 @@ TEST(Timeline, ShowsEachActorsWorkInItsRow) {
                        ask("reference", "logprobs", 40, 99)});
   EXPECT_THAT(picture, testing::HasSubstr("Step 7"));
   EXPECT_THAT(picture, testing::HasSubstr(">rollout-0/role<"));
-  EXPECT_THAT(picture, testing::HasSubstr("at work 80 %")) << "handlers that overlap count once";
-  EXPECT_THAT(picture, testing::HasSubstr("at work 59 %"));
+  EXPECT_THAT(picture, testing::HasSubstr("busy 80 %")) << "handlers that overlap count once";
+  EXPECT_THAT(picture, testing::HasSubstr("busy 59 %"));
 }
 
 TEST(Timeline, LinesAreCutBackToTheStepsThatAreDone) {

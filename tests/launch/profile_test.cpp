@@ -1,4 +1,4 @@
-// Profiling: the recorder's window, sums and nesting, and its files.
+// Profiling: the window, sums and nesting of the recorder, and its files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +9,10 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "launch/profile/counters.h"
-#include "launch/profile/report.h"
+#include "launch/profile/recorder.h"
 #include "launch/profile/step_board.h"
+#include "launch/profile/table.h"
+#include "launch/profile/trace.h"
 
 namespace troupe::launch {
 namespace {
@@ -18,14 +20,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A recorder whose step, time, work and counters the test says.
+/// A recorder whose step, time and counters are set by the test.
 class Recording : public testing::Test {
  protected:
   Recorder& recorder() {
     if (!recorder_) recorder_.emplace(options_, sources_, [this](const Recorder&) { ++closed_; });
     return *recorder_;
   }
-  /// From `at` for `length` nanoseconds, with what is in it.
+  /// Records a span from `at` for `length` nanoseconds with its nested spans.
   template <class Within>
   void span(SpanKind kind, std::string_view name, std::int64_t length, Work work,
             const Within& within) {
@@ -126,7 +128,7 @@ TEST_F(Recording, TheRowsOfTheTableHaveTheColumnsOfItsHeadAndMakeTheWhole) {
   EXPECT_THAT(csv, HasSubstr("rest,,,\"\",,4e-07,0.4,"));
   const std::string text = table_text(recorder(), {.name = "rank 0"});
   EXPECT_THAT(text, HasSubstr("Profile of rank 0: 1 step (3 to 3)"));
-  EXPECT_THAT(text, HasSubstr("(between them)"));
+  EXPECT_THAT(text, HasSubstr("(other)"));
   EXPECT_THAT(text, HasSubstr("60.0 %"));
 }
 
@@ -144,7 +146,7 @@ TEST_F(Recording, StacksAndShapesMakeRowsOfTheirOwnWhereTheyAreWanted) {
 }
 
 TEST_F(Recording, KeepsNoMoreEventsThanItMayButSumsThemAll) {
-  options_.most_events = 2;
+  options_.max_events = 2;
   for (int i = 0; i < 5; ++i) op("gemm", 10);
   EXPECT_EQ(recorder().events().size(), 2u);
   EXPECT_EQ(recorder().dropped(), 3);
@@ -215,7 +217,7 @@ TEST(StepBoards, ShowTheStepToWhoeverMapsThem) {
     auto leader = value_or_throw(StepBoard::create(path));
     const auto other = value_or_throw(StepBoard::open(path));
     EXPECT_EQ(other.step(), 0);
-    leader.show(7);
+    leader.publish(7);
     EXPECT_EQ(other.step(), 7);
     EXPECT_EQ(other.origin(), leader.origin());
     EXPECT_GT(other.origin(), 0);

@@ -1,4 +1,4 @@
-// Runs the built program as a person would, and keeps what it said.
+// Runs the built program and captures its output.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ struct Said {
   std::string out, err;
 };
 
-/// `arguments` are given to a shell behind the program's path; `input` is its stdin.
+/// Passes `arguments` to the program through a shell; `input` is its stdin.
 Said run_program(const std::string& arguments, const std::string& input = "");
 
-/// The lines of a JSON-lines text; a line that is not JSON is a test failure.
+/// Parses JSON lines; a line that is not JSON fails the test.
 std::vector<Json> json_lines(const std::string& text);
 
 /// A folder of tests/data.
 std::string data(const std::string& path);
 
-/// An empty folder of this test case's own.
+/// A new empty folder for this test case.
 std::string scratch_folder();
 
 }  // namespace troupe::launch

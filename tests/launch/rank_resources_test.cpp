@@ -1,4 +1,4 @@
-// How many threads a rank has where the run does not say.
+// Threads per rank when train.threads is 0.
 #include "launch/run/rank_resources.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace troupe::launch {
 namespace {
 
-/// A thread of its own on one processor: what it was given ends with it.
+/// Runs `visit` on a new thread that is bound to one processor.
 template <class Visit>
 void on_one_processor(Visit visit) {
   std::thread([&] {
@@ -21,7 +21,7 @@ void on_one_processor(Visit visit) {
   }).join();
 }
 
-TEST(ThreadsOfARank, AreItsPartOfTheProcessorsThatTheProcessMayUse) {
+TEST(ThreadsPerRank, AreAnEqualPartOfTheProcessorsOfTheProcess) {
   const int usable = engine::usable_processors();
   EXPECT_EQ(part_of_process(1), usable);
   EXPECT_EQ(part_of_process(0), usable);
@@ -32,13 +32,13 @@ TEST(ThreadsOfARank, AreItsPartOfTheProcessorsThatTheProcessMayUse) {
   });
 }
 
-TEST(ThreadsOfARank, OfAProcessThatIsBoundAreNoMoreThanItMayUse) {
+TEST(ThreadsPerRank, AreLimitedToTheProcessorsThatTheProcessIsBoundTo) {
   EXPECT_GE(engine::all_processors(), engine::usable_processors());
   EXPECT_EQ(part_of_machine(engine::all_processors()), 1);
   on_one_processor([] { EXPECT_EQ(part_of_machine(1), 1); });
 }
 
-TEST(ThreadsOfARank, AreThoseOfTheConfigurationWhereItHasSome) {
+TEST(ThreadsPerRank, AreThoseOfTheConfigurationIfSet) {
   RunConfig config;
   EXPECT_EQ(cpu_of(config, 3).threads, 3);
   config.train.threads = 5;

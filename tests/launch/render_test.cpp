@@ -1,4 +1,4 @@
-// troupe render and troupe chat through the built program.
+// troupe render and troupe chat of the built program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

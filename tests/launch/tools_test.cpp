@@ -1,4 +1,4 @@
-// The checking tools through the built program: one answer a line, errors as answers, exit codes.
+// The JSON-lines commands of the built program: one answer per line, errors as answers, exit codes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,9 +47,9 @@ TEST(Program, UsageErrorsLeaveWithTwo) {
 }
 
 TEST(Program, ACommandThatDoesNotExistIsNamed) {
-  const Said said = run_program("tokenize --model x");
+  const Said said = run_program("tokenise --model x");
   EXPECT_EQ(said.code, 2);
-  EXPECT_THAT(said.err, HasSubstr("there is no command \"tokenize\"; there are train, "));
+  EXPECT_THAT(said.err, HasSubstr("unknown command \"tokenise\"; available commands: train, "));
   EXPECT_THAT(said.err, HasSubstr("did you mean tokenize?"));
   EXPECT_EQ(run_program("").code, 2);
 }
@@ -212,7 +212,7 @@ TEST(Info, KnowsAnAdapterAndAsksForItsBase) {
   const Said said = run_program("info " + data("golden/peft/llama-q-v"));
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("LoRA of rank"));
-  EXPECT_THAT(said.out, HasSubstr("which is not here; give it with --model"));
+  EXPECT_THAT(said.out, HasSubstr("which does not exist; give it with --model"));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Whole runs through the built program: what they leave behind, and that no interruption changes a
-// bit of it.
+// Whole runs of the built program: their files, which interruptions do not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Rows for all three algorithms.
+/// Rows for all algorithms.
 std::string rows_file(const std::string& folder) {
   std::string text;
   for (int i = 0; i < 24; ++i) {
@@ -44,7 +43,7 @@ class Runs : public testing::Test {
     return read_file(cat(folder_, '/', path)).value_or("no file");
   }
 
-  /// The status of a bash script, as std::system gives it.
+  /// The status of a bash script, as returned by std::system.
   int run_script(const std::string& script) const {
     EXPECT_TRUE(write_file_durably(folder_ + "/script", script));
     return std::system(cat("bash ", folder_, "/script </dev/null").c_str());
@@ -122,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm, testing::Values("sft", "dpo
 TEST_F(Runs, AnInterruptSavesAndLeaves) {
   const std::string endless =
       arguments("sft", "a", "--set train.steps=100000 --set train.save_every=0");
-  // Waits for the first step by reading the file that it writes, then asks politely.
+  // Waits for the first step in metrics.jsonl, then sends SIGINT.
   const std::string script =
       cat("'" TROUPE_PROGRAM "' ", endless, " 2>", folder_, "/err & pid=$!; until [ -s ", folder_,
           "/a/metrics.jsonl ] || ! kill -0 $pid; do :; done; kill -INT $pid; wait $pid");

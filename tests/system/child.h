@@ -1,4 +1,4 @@
-// A child process that a test watches and signals.
+// Child: a process that a test watches and signals.
 #pragma once
 
 #include <sys/types.h>
@@ -10,17 +10,16 @@ namespace troupe::test {
 
 class Child {
  public:
-  /// `command` for /bin/bash, which becomes its first program; what it prints goes to the end of
-  /// `log`.
+  /// Runs `command` with /bin/bash, which executes its first program. Appends the output to `log`.
   Child(const std::string& command, const std::string& log);
   Child(const Child&) = delete;
-  /// Kills and reaps a child that still runs.
+  /// Kills and reaps the child if it still runs.
   ~Child();
 
-  /// Looks again and again; true when the condition came true, false when the child ended before.
+  /// Polls the condition; returns false if the child exits before it is true.
   bool until(const std::function<bool()>& condition);
   void signal(int number);
-  /// Its end: an exit code, or minus the signal that it died of.
+  /// Waits for the exit code, or minus the number of the signal that killed the child.
   int wait();
 
  private:

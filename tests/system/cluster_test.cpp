@@ -1,5 +1,5 @@
-// A run as groups of processes: the bits of one process; whoever is killed, the run ends at once,
-// leaves nobody behind, and goes on.
+// A run as groups of processes: the same bits as in one process. If any process is killed, the run
+// stops at once, leaves no process, and can be resumed.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -50,7 +50,7 @@ class Cluster : public SystemRuns {
   }
 
   std::vector<Process> alive() const { return processes_with(mark_); }
-  /// The process of a node, as its log names it.
+  /// The process id of a node, from its log.
   pid_t process_of(const std::string& output, const std::string& node) const {
     const std::string text = read_file(path(cat(output, "/logs/", node, ".log"))).value_or("");
     const std::string before = node + ": process ";
@@ -59,7 +59,7 @@ class Cluster : public SystemRuns {
                ? 0
                : static_cast<pid_t>(std::strtol(text.c_str() + at + before.size(), nullptr, 10));
   }
-  /// Nobody with our mark is alive, or becomes so in time.
+  /// Waits until no process with our mark is alive.
   bool nobody_left() const {
     const auto until = steady_clock::now() + generous;
     while (!alive().empty() && steady_clock::now() < until) std::this_thread::yield();
@@ -140,7 +140,7 @@ TEST_F(Cluster, AnyProcessOfAGroupOfSeveralMayBeKilled) {
   write(
       "groups: [{role: policy, parallel: {tp: 2}}, {role: rollout}, {role: verifier}, {role: "
       "reference}]");
-  // mpirun itself, then the ranks that it started.
+  // mpirun, then its ranks.
   for (const int which : {0, 1, 2}) {
     Child child(marked("killed"), log());
     const std::size_t before = steps_written("killed");
@@ -171,7 +171,7 @@ TEST_F(Cluster, OneSignalSavesACheckpointAndLeaves) {
   child.signal(SIGINT);
   EXPECT_EQ(child.wait(), 130) << said();
   EXPECT_TRUE(nobody_left());
-  EXPECT_THAT(said(), testing::Not(HasSubstr("made to")));
+  EXPECT_THAT(said(), testing::Not(HasSubstr("were killed")));
   EXPECT_TRUE(std::filesystem::exists(path("stopped/latest")));
   run(launched("stopped"));
   expect_same_bytes("whole", "stopped");
@@ -185,9 +185,9 @@ TEST_F(Cluster, AGroupThatCannotBeginSaysWhy) {
       launch::run_program(launched("none") + cat(" --set grpo.reference='", path("empty"), "'"));
   EXPECT_EQ(got.code, process_died);
   EXPECT_THAT(got.err, HasSubstr("reference (process "));
-  EXPECT_THAT(got.err, HasSubstr("ended with exit code 4 at "));
-  EXPECT_THAT(got.err, HasSubstr("its last words: \"troupe: " + path("empty")));
-  EXPECT_THAT(got.err, HasSubstr("no checkpoint is there yet"));
+  EXPECT_THAT(got.err, HasSubstr("exited with code 4 at "));
+  EXPECT_THAT(got.err, HasSubstr("last output: \"troupe: " + path("empty")));
+  EXPECT_THAT(got.err, HasSubstr("There is no checkpoint yet"));
   EXPECT_TRUE(nobody_left());
 }
 

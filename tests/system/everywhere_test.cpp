@@ -1,6 +1,6 @@
-// Every kind of run wherever it can be: as threads of one process, as the ranks of mpirun and as
-// groups of processes it writes the same bytes, critic and moving reference included; its losses
-// are those of one rank. With adapters and without.
+// Every kind of run in every placement: threads of one process, ranks of mpirun and groups of
+// processes write the same bytes, including critic and moving reference; the losses are those of
+// one rank. With and without adapters.
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -24,9 +24,9 @@ void PrintTo(const Row& row, std::ostream* out) {
   *out << row.title;
 }
 
-// A large eps keeps a step a smooth function of the gradient: otherwise what rounds differently on
-// two ranks is a whole step where the gradient is next to nothing, and so is most of a fresh
-// adapter's.
+// A large eps makes the update a smooth function of the gradient. Otherwise rounding differences
+// between two ranks become full steps where the gradient is almost zero, as in most of a new
+// adapter.
 const std::string lora = "--set lora.rank=4 --set train.learning_rate=5e-3 --set train.eps=1e-5 ";
 const std::string judges =
     "--set 'reward=[{rule: model, path: FOLDER/orm/latest, weight: 0.5}, {rule: process, path: "
@@ -55,7 +55,7 @@ class Everywhere : public SystemRuns, public testing::WithParamInterface<Row> {
     value_or_throw(write_file_durably(path(name), text));
   }
 
-  /// What the runs are judged by, and the rows of process rewards.
+  /// Reward models of the runs, and rows with process rewards.
   void prepare() const {
     write(
         "steps.jsonl",
@@ -103,7 +103,7 @@ TEST_P(Everywhere, ARunWritesTheSameBytesAndOneRanksLosses) {
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(threads[i], one[i], 2e-6 * std::max(1.0, std::abs(one[i]))) << "step " << i + 1;
   if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
-  // OpenMPI keeps what it had at its end: under AddressSanitizer that is not ours to tell.
+  // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
   const auto ranks =
       cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", dp * tp,
           ' ');

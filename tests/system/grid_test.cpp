@@ -1,5 +1,5 @@
-// Grids of the policy: as threads of one process and as the ranks of mpirun, a run writes the same
-// bytes; its losses are those of one rank.
+// Grids of the policy: threads of one process and ranks of mpirun write the same bytes; the losses
+// are those of one rank.
 #include <cmath>
 #include <cstdlib>
 
@@ -34,7 +34,7 @@ TEST_P(Grids, ThreadsAndMpirunWriteTheSameBytesAndOneRanksLosses) {
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(threads[i], one[i], 2e-6 * std::max(1.0, std::abs(one[i]))) << "step " << i + 1;
   if (!mpirun_is_there()) GTEST_SKIP() << "mpirun is not installed";
-  // OpenMPI keeps what it had at its end: under AddressSanitizer that is not ours to tell.
+  // OpenMPI does not free its memory at exit, which AddressSanitizer reports as leaks.
   const auto ranks =
       cat("env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", dp * tp,
           ' ');

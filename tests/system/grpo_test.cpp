@@ -1,5 +1,5 @@
-// GRPO's states beside the weights: a run that is stopped and goes on has the bytes of one that was
-// never stopped.
+// GRPO's state besides the weights: an interrupted and resumed run writes the same bytes as an
+// uninterrupted one.
 #include <cstdlib>
 
 #include "engine/base/file.h"
@@ -18,7 +18,7 @@ void PrintTo(const Resumed& run, std::ostream* out) {
 
 class GrpoResumed : public SystemRuns, public testing::WithParamInterface<Resumed> {};
 
-// A round is two steps.
+// A rollout step has two training steps.
 TEST_P(GrpoResumed, EndsInTheSameBytes) {
   const auto of = [&](const char* output, int steps) {
     return arguments("grpo", output,
@@ -59,14 +59,14 @@ TEST_F(SystemRuns, TheEntropyBonusFollowsTheEntropy) {
     EXPECT_EQ(lines[i].find("entropy_coef")->number(), 0) << "the entropy is far above its target";
 }
 
-// MiB behind the last of these words.
+// The number of MiB after the last occurrence of the text.
 double mebibytes_after(const std::string& text, const std::string& words) {
   const auto at = text.rfind(words);
   EXPECT_NE(at, std::string::npos) << text;
   return at == std::string::npos ? 0 : std::strtod(text.c_str() + at + words.size(), nullptr);
 }
 
-// The cache of keys and values among it, for sequences of this run's length and not of the model's.
+// Includes the KV cache, sized for the sequences of the run, not for the model's maximum length.
 TEST_F(SystemRuns, TheTensorsOfARunTakeNoMoreThanExplainSays) {
   const std::string run_of =
       arguments("grpo", "run",
@@ -77,7 +77,7 @@ TEST_F(SystemRuns, TheTensorsOfARunTakeNoMoreThanExplainSays) {
                cache = mebibytes_after(explained, "tokens (at most)");
   EXPECT_EQ(cache, 64)
       << explained;  // 256 sequences of 64 tokens, each 4 layers of keys and values of 128 floats
-  const double taken = mebibytes_after(run(run_of), "tensors took ");
+  const double taken = mebibytes_after(run(run_of), "peak tensor memory ");
   EXPECT_GE(taken, cache);
   EXPECT_LE(taken, needed);
 }

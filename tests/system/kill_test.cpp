@@ -1,5 +1,5 @@
-// SIGKILL at any moment, then the same command again: the bytes are those of a run that nobody
-// disturbed.
+// SIGKILL at random times, then the same command again: the bytes are those of an uninterrupted
+// run.
 #include <signal.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ class Killed : public SystemRuns, public testing::WithParamInterface<const char*
     return arguments(GetParam(), output,
                      "--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3");
   }
-  /// Somebody is writing a checkpoint now, or was killed while writing one.
+  /// A checkpoint is being written, or was when the process was killed.
   std::string half_written(const std::string& output) const {
     std::error_code gone;
     for (const auto& entry : std::filesystem::directory_iterator(path(output), gone))
@@ -33,8 +33,7 @@ TEST_P(Killed, AtRandomMomentsItEndsWithTheSameBytes) {
   int kills = 0;
   for (std::uint64_t life = 0; life < 30; ++life) {
     Child child(command(run_of("killed")), log());
-    // Up to three steps further, then up to 20 ms into whatever comes next: loading, a step, a
-    // checkpoint.
+    // After up to three more steps and up to 20 ms: during loading, a step or a checkpoint.
     const std::size_t steps = steps_written("killed") + uniform_below(4, 8, 0, life);
     child.until([&] { return steps_written("killed") >= steps; });
     const auto moment = std::chrono::steady_clock::now() +

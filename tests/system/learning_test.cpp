@@ -1,5 +1,4 @@
-// Real rows teach a real model something: the loss at the end of a run is well below the loss at
-// its beginning.
+// A real model learns from real rows: the final loss of a run is well below the initial one.
 #include <numeric>
 
 #include "tests/system/runs.h"

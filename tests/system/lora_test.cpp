@@ -1,5 +1,5 @@
-// Whole runs that train an adapter: they learn, go on where they stopped, and leave an adapter that
-// can be used over its model or merged.
+// Whole runs that train an adapter: they learn, resume, and save an adapter that can be used with
+// its base model or merged.
 #include <cmath>
 #include <filesystem>
 
@@ -51,7 +51,7 @@ TEST_P(LoraRuns, LossesWithSmallMicroBatchesAndLarge) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, LoraRuns, testing::Values("sft", "dpo", "grpo"),
                          [](const auto& each) { return each.param; });
 
-// Of {"logprobs"} lines.
+// Values of {"logprobs"} lines.
 std::vector<double> numbers(const std::string& lines) {
   std::vector<double> all;
   for (const Json& line : launch::json_lines(lines))

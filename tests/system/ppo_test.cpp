@@ -1,5 +1,5 @@
-// PPO as whole runs: the critic's checkpoints beside the policy's, a warm-up that is cut, a critic
-// from elsewhere, groups of processes.
+// PPO as whole runs: checkpoints of critic and policy, an interrupted warm-up, a critic from
+// another model, groups of processes.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -33,8 +33,8 @@ class Ppo : public SystemRuns {
   }
 };
 
-// A round is four steps; two rounds are the critic's alone. One run goes on from within them, one
-// from behind them.
+// A rollout step has four training steps; the first two train the critic alone. One run resumes
+// during the warm-up, one after it.
 TEST_F(Ppo, GoesOnToTheSameBytesOfPolicyAndCriticAlsoFromWithinTheWarmUp) {
   const std::string warm = "--set critic.warmup_rounds=2 ";
   run(ppo("whole", warm));

@@ -1,5 +1,5 @@
-// Preference runs: interrupted and resumed they end in the same bytes, a moving reference included;
-// held-out pairs are looked at; nonsense is refused in words.
+// Preference runs: interrupted and resumed runs write the same bytes, including a moving reference;
+// held-out pairs are evaluated; invalid settings are rejected with a message.
 #include <filesystem>
 
 #include "engine/base/file.h"
@@ -22,7 +22,7 @@ void PrintTo(const Resumed& run, std::ostream* out) {
 
 class PreferenceResumed : public SystemRuns, public testing::WithParamInterface<Resumed> {};
 
-// A run of six steps, and one of three that then goes on to six.
+// A run of six steps, and one of three that is resumed up to six.
 TEST_P(PreferenceResumed, EndsInTheBytesOfARunThatWasNeverInterrupted) {
   const auto six = [&](const char* output, int steps) {
     return arguments(
@@ -68,7 +68,7 @@ TEST_F(SystemRuns, AReferenceThatFollowsMovesAndIsSavedUnderThePolicysStep) {
   EXPECT_NE(still[2], moved[2]);
 }
 
-// The same run as a group of two ranks, whose reference is a group too.
+// A run with a policy and a reference of two ranks each.
 TEST_F(SystemRuns, AReferenceThatFollowsAShardedPolicyIsTheSameModel) {
   const auto dpo = [&](const char* output, const char* more) {
     return arguments(

@@ -11,7 +11,7 @@
 namespace troupe::test {
 namespace {
 
-// The fourth field of /proc/PID/stat; the second, in parentheses, may hold anything.
+// The fourth field of /proc/PID/stat; the second, in parentheses, may contain any character.
 pid_t parent_of(const std::string& pid) {
   const std::string stat = read_proc_file("/proc/" + pid + "/stat");
   const auto name_end = stat.rfind(')');

@@ -1,4 +1,4 @@
-// Processes of this machine, found by a mark in their environment.
+// Processes of this machine with a mark in their environment.
 #pragma once
 
 #include <sys/types.h>
@@ -10,10 +10,9 @@ namespace troupe::test {
 
 struct Process {
   pid_t pid = 0, parent = 0;
-  std::string command;  ///< its words, with spaces between them
+  std::string command;  ///< arguments, separated by spaces
 };
-/// Those that were started with `mark` ("NAME=value") in their environment and have not ended; not
-/// this process.
+/// Running processes with `mark` ("NAME=value") in their environment, without this process.
 std::vector<Process> processes_with(const std::string& mark);
 
 }  // namespace troupe::test

@@ -1,5 +1,5 @@
-// Profiled runs: one process, threads, mpirun and groups write a trace and a table a rank, and the
-// run's own files as without.
+// Profiled runs in every placement write a trace and a table per rank; the files of the run do not
+// change.
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -22,8 +22,7 @@ class Profiles : public SystemRuns {
                          more));
   }
 
-  /// The names of a trace's spans and how many there are of each; fails where two spans of a thread
-  /// overlap without nesting.
+  /// Counts the spans of a trace by name; fails if two spans of a thread overlap without nesting.
   std::map<std::string, int> spans_of(const std::string& file) const {
     const auto trace = read_json(path(file));
     EXPECT_TRUE(trace) << (trace ? "" : trace.error().what);

@@ -1,4 +1,5 @@
-// What a run does about its own past: an interrupt, damage, more steps, and a rival.
+// Recovery of a run: after an interrupt, with damaged files, with more steps, and with a second
+// run.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -70,7 +71,7 @@ TEST_F(Recovery, ASecondSignalALittleLaterLeavesAtOnce) {
               log());  // a step takes minutes
   ASSERT_TRUE(child.until([&] { return said("rows read"); }));
   child.signal(SIGINT);
-  ASSERT_TRUE(child.until([&] { return said("Interrupt again to leave at once"); }));
+  ASSERT_TRUE(child.until([&] { return said("Press Ctrl-C again to quit immediately"); }));
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   child.signal(SIGTERM);
   EXPECT_EQ(child.wait(), 130);
@@ -78,7 +79,7 @@ TEST_F(Recovery, ASecondSignalALittleLaterLeavesAtOnce) {
   EXPECT_FALSE(std::filesystem::exists(path("a/latest")));
 }
 
-// Arrow's files are mapped for as long as they are read.
+// Arrow files stay mapped while they are read.
 TEST_F(Recovery, AMappedFileThatIsShortenedMeanwhileIsNamed) {
   const std::string rows = path("rows.arrow");
   std::filesystem::copy_file(launch::data("formats/arrow/gsm8k_train_head.arrow"), rows);

@@ -1,5 +1,5 @@
-// Reward models as whole runs: trained, stopped and gone on with, saved in Hugging Face's form, and
-// rewarding samples in one process and as a group of their own.
+// Reward models as whole runs: trained, resumed, saved in Hugging Face's format, and used for
+// rewards in one process and as a group of their own.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -33,7 +33,7 @@ class RewardModels : public SystemRuns {
   Json last_step(const std::string& output) const {
     return launch::json_lines(value_or_throw(read_file(path(output + "/metrics.jsonl")))).back();
   }
-  /// Digits that go on rightly are better than those that do not.
+  /// Pairs that prefer correct continuations of digit sequences.
   std::string digit_pairs() const {
     std::string rows;
     for (int i = 1; i < 6; ++i)
@@ -134,7 +134,7 @@ TEST_F(RewardModels, OfAnotherVocabularyAreRefusedBeforeTheFirstSample) {
                                     cat("--set train.steps=1 --set 'reward=[{rule: model, path: \"",
                                         path("orm/latest"), "\"}]'")));
   EXPECT_NE(said.code, 0);
-  EXPECT_THAT(said.err, HasSubstr("has another tokenizer than the policy"));
+  EXPECT_THAT(said.err, HasSubstr("has a different tokenizer from the policy"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Whole runs of the program over real rows, small enough to be done in a second or two.
+// Whole runs of the program over real rows that take a second or two.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,26 +10,26 @@
 
 namespace troupe::test {
 
-/// `--set` of everything but the output; sft: GSM8K, dpo: HH-RLHF, grpo: digit sequences.
+/// `--set` options without the output; sft: GSM8K, dpo: HH-RLHF, grpo: digit sequences.
 std::string settings_of(const std::string& algorithm);
 
 class SystemRuns : public testing::Test {
  protected:
-  /// A good run leaves nothing behind.
+  /// Removes the folder if the test passed.
   ~SystemRuns() override;
-  /// The arguments of a run whose output is `output` in this case's own folder.
+  /// Arguments of a run with the output `output` in the folder of this test case.
   std::string arguments(const std::string& algorithm, const std::string& output,
                         const std::string& more = "") const;
-  /// The whole command, program included, for a Child.
+  /// The complete command for a Child.
   std::string command(const std::string& arguments) const;
   std::string path(const std::string& below) const { return folder_ + "/" + below; }
   std::string log() const { return folder_ + "/log"; }
 
-  /// Runs to the end, which must be a good one; returns what it said on stderr.
+  /// Runs to the end, expects exit code 0, and returns stderr.
   std::string run(const std::string& arguments) const;
   std::size_t steps_written(const std::string& output) const;
   std::vector<double> losses(const std::string& output) const;
-  /// The same files with the same bytes in their last checkpoints, and the same metrics.
+  /// Expects equal files in the last checkpoints, and equal metrics.
   void expect_same_bytes(const std::string& one, const std::string& other) const;
 
   std::string folder_ = launch::scratch_folder();

@@ -1,4 +1,4 @@
-// What must not matter: threads, the size of micro-batches, and when the reference is asked.
+// Threads, the size of micro-batches and the time of reference scoring do not change results.
 #include <cmath>
 
 #include "engine/base/text.h"
@@ -27,7 +27,7 @@ TEST_P(Same, LossesWithSmallMicroBatchesAndLarge) {
   const auto small = losses("small"), large = losses("large");
   ASSERT_EQ(small.size(), 8u);
   EXPECT_NEAR(small[0], large[0], 1e-6 * std::abs(large[0]) + 1e-9);
-  // Later steps stand on updates whose gradients were summed in another order.
+  // Later steps depend on gradients that were summed in a different order.
   for (std::size_t i = 1; i < 8; ++i)
     EXPECT_NEAR(small[i], large[i], 1e-5 * std::abs(large[i]) + 1e-8) << "step " << i + 1;
 }

@@ -1,5 +1,4 @@
-// troupe tokenize and troupe logprobs over real stories, against a float64 forward pass of the
-// reference.
+// troupe tokenize and troupe logprobs on real stories, compared with a float64 reference.
 #include <algorithm>
 
 #include "engine/base/file.h"

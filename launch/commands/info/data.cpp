@@ -1,53 +1,53 @@
-// Data files, and what their rows may be used for.
+#include "launch/commands/info/data.h"
+
 #include <filesystem>
 
 #include "engine/base/text.h"
 #include "engine/data/layouts/sample.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/row_reader.h"
-#include "launch/commands/info/looks.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
 namespace {
 
-/// What all files of a folder have together.
+/// Counts over all files.
 struct Rows {
   std::int64_t good = 0, bad = 0;
   std::string first_bad;
 };
 
-void say_columns(const engine::data::Row& row, Report& report) {
+void report_columns(const engine::data::Row& row, Report& report) {
   constexpr std::size_t shown = 20;
   Json::Array names;
-  std::vector<std::string> words;
+  std::vector<std::string> quoted;
   if (row.value.is_object()) {
     for (const auto& [key, value] : row.value.object()) {
-      if (words.size() < shown) words.push_back(quote(key));
+      if (quoted.size() < shown) quoted.push_back(quote(key));
       names.emplace_back(key);
     }
   }
   const std::string more = names.size() > shown ? cat(" and ", names.size() - shown, " more") : "";
-  report.say("columns", Json(names), cat("columns: ", join(words, ", "), more));
+  report.say("columns", Json(names), cat("columns: ", join(quoted, ", "), more));
 }
 
-/// True when some algorithm reads such rows as they are.
-bool say_layouts(const engine::data::Row& row, Report& report) {
+/// Returns true if some algorithm reads such rows without data.columns.
+bool report_layouts(const engine::data::Row& row, Report& report) {
   Json uses = Json::Object{};
   std::vector<std::string> lines, none;
   for (const Recipe& recipe : recipes()) {
     engine::data::LayoutOptions options;
     options.purpose = recipe.rows;
     if (const auto layout = engine::data::detect_layout(row, options)) {
-      const std::string word(engine::data::to_string(*layout));
-      uses.set(std::string(recipe.name), word);
-      lines.push_back(cat("for ", recipe.name, ": ", word));
+      const std::string name(engine::data::to_string(*layout));
+      uses.set(std::string(recipe.name), name);
+      lines.push_back(cat("for ", recipe.name, ": ", name));
     } else {
       none.emplace_back(recipe.name);
     }
   }
-  say_columns(row, report);
+  report_columns(row, report);
   report.fact("uses", uses);
   for (const std::string& line : lines) report.line(line);
   if (!none.empty()) report.line(cat("not without data.columns: ", join(none, ", ")));
@@ -63,9 +63,9 @@ Result<> read_file(const std::string& path, const engine::data::ReadOptions& opt
     if (!row && row.error().code != Errc::bad_input) return fail(row);
     if (row && !*row) return {};
     if (row) {
-      if (rows.good++ == 0 && !say_layouts(**row, report)) {
+      if (rows.good++ == 0 && !report_layouts(**row, report)) {
         report.note(
-            "no algorithm reads such rows as they are; --set data.columns.NAME=COLUMN maps them "
+            "no algorithm reads these rows as they are; --set data.columns.NAME=COLUMN maps them "
             "(docs/formats.md)");
       }
     } else if (rows.bad++ == 0) {
@@ -76,7 +76,7 @@ Result<> read_file(const std::string& path, const engine::data::ReadOptions& opt
 
 }  // namespace
 
-void look_at_data(const std::string& path, const std::vector<std::string>& column_names,
+void inspect_data(const std::string& path, const std::vector<std::string>& column_names,
                   Report& report) {
   report.begin("data", path);
   const auto files = engine::data::list_data_files({path});
@@ -93,11 +93,10 @@ void look_at_data(const std::string& path, const std::vector<std::string>& colum
   }
   report.say("rows", rows.good, cat(rows.good, rows.good == 1 ? " row" : " rows"));
   if (rows.bad > 0) {
-    report.problem(
-        {Errc::bad_input, cat(rows.bad, " malformed rows; the first: ", rows.first_bad,
-                              "; mend them, or raise data.max_bad_rows to leave them out")});
+    report.problem({Errc::bad_input, cat(rows.bad, " malformed rows; the first: ", rows.first_bad,
+                                         "; fix them, or raise data.max_bad_rows to drop them")});
   }
-  if (rows.good == 0) report.problem({Errc::bad_input, "there is no row"});
+  if (rows.good == 0) report.problem({Errc::bad_input, "no rows"});
 }
 
 }  // namespace troupe::launch

@@ -1,4 +1,5 @@
-// A model folder: what its files say, and whether they say the same.
+#include "launch/commands/info/model.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -10,7 +11,7 @@
 #include "engine/generate/generation_config.h"
 #include "engine/generate/kv_cache.h"
 #include "engine/models/storage.h"
-#include "launch/commands/info/looks.h"
+#include "launch/commands/info/tokenizer.h"
 #include "launch/commands/memory.h"
 
 namespace troupe::launch {
@@ -20,20 +21,20 @@ namespace {
 using engine::checkpoint::SafetensorsFolder;
 using engine::models::DecoderSpec;
 
-constexpr std::uint64_t most_bytes_read = std::uint64_t{2} << 30;
+constexpr std::uint64_t max_bytes_read = std::uint64_t{2} << 30;
 
 std::uint64_t weight_bytes(const DecoderSpec& spec) {
   return 4 * static_cast<std::uint64_t>(spec.parameter_count());
 }
 
-void say_sizes(const DecoderSpec& spec, Report& report) {
+void report_sizes(const DecoderSpec& spec, Report& report) {
   report.say(
       "architecture", spec.architecture,
       cat("architecture: ", spec.architecture, spec.tied ? ", tied embedding and head" : ""));
   report.say(
       "tied", spec.tied,
-      cat(spec.layers, " layers of width ", spec.width, " (inner ", spec.inner, "), ", spec.heads,
-          " heads of ", spec.head_size, ", ", spec.kv_heads, " of keys and values"));
+      cat(spec.layers, " layers of width ", spec.width, " (MLP ", spec.inner, "), ", spec.heads,
+          " heads of size ", spec.head_size, ", ", spec.kv_heads, " key-value heads"));
   for (const auto& [key, value] : {std::pair{"layers", spec.layers},
                                    {"width", spec.width},
                                    {"inner", spec.inner},
@@ -53,29 +54,29 @@ void say_sizes(const DecoderSpec& spec, Report& report) {
                cat("a score head with ", spec.labels, spec.labels == 1 ? " output" : " outputs"));
 }
 
-void say_memory(const DecoderSpec& spec, Report& report) {
-  const std::uint64_t serve = weight_bytes(spec), train = 4 * serve, present = memory_present();
+void report_memory(const DecoderSpec& spec, Report& report) {
+  const std::uint64_t serve = weight_bytes(spec), train = 4 * serve, present = memory_available();
   const auto token = static_cast<std::uint64_t>(engine::generate::cached_token_bytes(spec));
   report.fact("present_bytes", static_cast<std::int64_t>(present));
   report.fact("cache_bytes_per_token", static_cast<std::int64_t>(token));
   report.say("serve_bytes", static_cast<std::int64_t>(serve),
              cat("memory to serve: ", bytes_text(serve), " and ", bytes_text(token),
-                 " for each token of a context"));
+                 " per token of context"));
   report.say("train_bytes", static_cast<std::int64_t>(train),
              cat("memory to train: ", bytes_text(train),
-                 " (weights, gradients, two moments in f32) and activations; `troupe explain` "
-                 "counts a run"));
+                 " (weights, gradients, two moments in f32) plus activations; see `troupe "
+                 "explain`"));
   if (present == 0) return;
   if (serve > present) {
     report.note(
-        cat("this machine has ", bytes_text(present), " of memory free, too little to load it"));
+        cat("this machine has ", bytes_text(present), " of free memory: not enough to load it"));
   } else if (train > present) {
     report.note(cat("this machine has ", bytes_text(present),
-                    " of memory free: enough to serve, too little to train all of it"));
+                    " of free memory: enough to serve, not enough to train all weights"));
   }
 }
 
-/// index.json's total_size is what transformers writes and nobody checks.
+/// transformers writes total_size in the index but does not check it.
 void compare_total_size(const std::string& folder, std::uint64_t stored, Report& report) {
   const auto index =
       read_json(cat(folder, "/", engine::checkpoint::index_file), {.depth = 8, .bytes = 64u << 20});
@@ -86,31 +87,34 @@ void compare_total_size(const std::string& folder, std::uint64_t stored, Report&
   report.fact("total_size", *total);
   if (total->number() != static_cast<double>(stored)) {
     report.note(cat("total_size of ", engine::checkpoint::index_file, " is ", total->dump(),
-                    ", the shards hold ", stored, " bytes of tensors"));
+                    ", but the shards contain ", stored, " bytes of tensors"));
   }
 }
 
-void say_weights(const std::string& folder, const SafetensorsFolder& weights, Report& report) {
+void report_weights(const std::string& folder, const SafetensorsFolder& weights, Report& report) {
   std::map<std::string, std::int64_t> types;
   std::uint64_t bytes = 0;
   for (const auto& place : weights.all()) {
     ++types[std::string(to_string(place.tensor->type))];
     bytes += place.tensor->end - place.tensor->begin;
   }
-  std::vector<std::string> words;
+  std::vector<std::string> names;
   Json dtypes = Json::Object{};
-  for (const auto& [type, count] : types) words.push_back(type), dtypes.set(type, count);
+  for (const auto& [type, count] : types) {
+    names.push_back(type);
+    dtypes.set(type, count);
+  }
   report.fact("dtypes", dtypes);
   report.fact("weight_bytes", static_cast<std::int64_t>(bytes));
   report.fact("files", std::ssize(weights.files()));
   report.say("tensors", std::ssize(weights.all()),
-             cat("weights: ", weights.all().size(), " tensors of ", join(words, ", "), ", ",
+             cat("weights: ", weights.all().size(), " tensors of ", join(names, ", "), ", ",
                  bytes_text(bytes), " in ", weights.files().size(),
                  weights.files().size() == 1 ? " file" : " files"));
   compare_total_size(folder, bytes, report);
 }
 
-/// Names and shapes, where the values are too many to be read for a look.
+/// Compares names and shapes only, for models too large to read.
 Result<> compare_shapes(const SafetensorsFolder& weights, const DecoderSpec& spec) {
   for (const auto& wanted : engine::models::stored_tensors(spec)) {
     const auto place = weights.find(wanted.name);
@@ -119,12 +123,12 @@ Result<> compare_shapes(const SafetensorsFolder& weights, const DecoderSpec& spe
     if (!place && ((spec.tied && head) || spec.labels > 0))
       continue;  // stored under another name; load_parameters knows which
     if (!place)
-      return fail(Errc::corrupt, cat("no tensor ", wanted.name, ", which config.json asks for"));
+      return fail(Errc::corrupt, cat("no tensor ", wanted.name, ", which config.json requires"));
     if (place->tensor->shape != wanted.shape()) {
       return fail(Errc::corrupt,
                   cat(place->file->path(), ": ", wanted.name, " is ",
                       engine::checkpoint::shape_text(place->tensor->shape),
-                      "; config.json asks for ", engine::checkpoint::shape_text(wanted.shape())));
+                      "; config.json requires ", engine::checkpoint::shape_text(wanted.shape())));
     }
   }
   return {};
@@ -132,20 +136,21 @@ Result<> compare_shapes(const SafetensorsFolder& weights, const DecoderSpec& spe
 
 void check_weights(const std::string& folder, const SafetensorsFolder& weights,
                    const DecoderSpec& spec, Report& report) {
-  const std::uint64_t present = memory_present();
-  if (weight_bytes(spec) > most_bytes_read || (present > 0 && weight_bytes(spec) > present / 2)) {
+  const std::uint64_t present = memory_available();
+  if (weight_bytes(spec) > max_bytes_read || (present > 0 && weight_bytes(spec) > present / 2)) {
     if (auto fits = compare_shapes(weights, spec); !fits) return report.problem(fits.error());
-    return report.say("values_read", false,
-                      "every weight is there and has its shape; the values were not read, they are "
-                      "too many for a look");
+    return report.say(
+        "values_read", false,
+        "every weight is present and has its shape; values were not read, because the "
+        "model is large");
   }
   const auto device = engine::ops::make_cpu_device();
   if (const auto loaded = engine::checkpoint::load_decoder(*device, folder, false); !loaded)
     return report.problem(loaded.error());
-  report.say("values_read", true, "every weight is there, fits and is finite");
+  report.say("values_read", true, "every weight is present, has its shape and is finite");
 }
 
-void look_at_defaults(const std::string& folder, const DecoderSpec& spec, Report& report) {
+void inspect_defaults(const std::string& folder, const DecoderSpec& spec, Report& report) {
   const std::string path = folder + "/generation_config.json";
   if (!std::filesystem::exists(path)) return;
   const auto file = read_json(path);
@@ -153,34 +158,34 @@ void look_at_defaults(const std::string& folder, const DecoderSpec& spec, Report
   const auto config = engine::generate::read_generation_config(*file, path);
   if (!config)
     return report.note(cat(config.error().what,
-                           " (`troupe generate` and `chat` refuse it; training does not use it)"));
+                           " (`troupe generate` and `chat` reject it; training does not use it)"));
   auto params = config->params;
   params.max_new_tokens = std::max({params.max_new_tokens, params.min_new_tokens, 1});
   if (auto valid = engine::generate::validate(params, spec.vocabulary); !valid)
     return report.note(cat(path, ": ", valid.error().what));
   report.say("generation", *file,
              params.beams.count > 1
-                 ? cat("generates by ", params.beams.count, " beams (generation_config.json)")
-             : params.is_greedy() ? "generates greedily (generation_config.json)"
-                                  : "generates by drawing (generation_config.json)");
+                 ? cat("beam search with ", params.beams.count, " beams (generation_config.json)")
+             : params.is_greedy() ? "greedy decoding (generation_config.json)"
+                                  : "sampling (generation_config.json)");
   if (!config->ignored.empty())
     report.note(cat("generation_config.json: not used: ", join(config->ignored, ", ")));
 }
 
 }  // namespace
 
-void look_at_model(const std::string& folder, Report& report) {
+void inspect_model(const std::string& folder, Report& report) {
   report.begin("model", folder);
   const auto spec = engine::checkpoint::read_folder_spec(folder);
   if (!spec) return report.problem(spec.error());
-  say_sizes(*spec, report);
+  report_sizes(*spec, report);
   const auto weights = SafetensorsFolder::open(folder);
   if (!weights) return report.problem(weights.error());
-  say_weights(folder, *weights, report);
+  report_weights(folder, *weights, report);
   check_weights(folder, *weights, *spec, report);
-  say_memory(*spec, report);
-  look_at_defaults(folder, *spec, report);
-  look_at_tokenizer(folder, spec->vocabulary, report);
+  report_memory(*spec, report);
+  inspect_defaults(folder, *spec, report);
+  inspect_tokenizer(folder, spec->vocabulary, report);
 }
 
 }  // namespace troupe::launch

@@ -1,4 +1,4 @@
-// Report: what `troupe info` found out, for a person or, with --json, for a machine.
+// Report: the findings of `troupe info`, printed as text or, with --json, as JSON.
 #pragma once
 
 #include <string>
@@ -12,25 +12,26 @@ namespace troupe::launch {
 
 class Report {
  public:
-  /// From here on facts are about this: "model", "tokenizer", "data", ... `title` is what a person
-  /// reads behind it.
+  /// Starts a section of the report: "model", "tokenizer", "data", ...
   void begin(const std::string& kind, const std::string& title);
-  /// A fact: `key` and `value` for machines, `text` for a person.
+  /// Adds a fact: `key` and `value` in JSON, `text` in the text.
   void say(const std::string& key, Json value, const std::string& text);
-  /// For machines alone; for a person alone.
-  void fact(const std::string& key, Json value) { things_.back().facts.set(key, std::move(value)); }
-  void line(const std::string& text) { things_.back().lines.push_back(text); }
-  /// Something odd that does not stand in the way.
+  /// Adds a fact to the JSON only, or a line to the text only.
+  void fact(const std::string& key, Json value) {
+    sections_.back().facts.set(key, std::move(value));
+  }
+  void line(const std::string& text) { sections_.back().lines.push_back(text); }
+  /// Adds a note: something unusual that does not prevent use.
   void note(const std::string& text);
-  /// Why it cannot be used. The first one decides the exit code.
+  /// Adds an error that prevents use. The first one determines the exit code.
   void problem(const Error& error);
 
-  bool empty() const { return things_.empty(); }
-  /// Prints everything to stdout; the exit code.
+  bool empty() const { return sections_.empty(); }
+  /// Prints the report to stdout; returns the exit code.
   int finish(const std::string& path, bool as_json) const;
 
  private:
-  struct Thing {
+  struct Section {
     std::string kind, title;
     Json facts = Json::Object{};
     std::vector<std::string> lines, notes;
@@ -39,7 +40,7 @@ class Report {
   void print() const;
   Json to_json(const std::string& path) const;
 
-  std::vector<Thing> things_;
+  std::vector<Section> sections_;
   int code_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// Runs, their checkpoints, and the files that describe them.
+#include "launch/commands/info/run.h"
+
 #include <filesystem>
 
 #include "engine/adapter/peft_config.h"
@@ -6,7 +7,6 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
-#include "launch/commands/info/looks.h"
 #include "launch/config/resolve.h"
 #include "launch/journal/metrics_file.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void look_at_latest(const std::string& folder, Report& report) {
+void inspect_latest(const std::string& folder, Report& report) {
   std::error_code ignored;
   const fs::path latest = fs::read_symlink(fs::path(folder) / "latest", ignored);
   report.say("latest", latest.string(),
@@ -24,36 +24,36 @@ void look_at_latest(const std::string& folder, Report& report) {
   if (latest.empty()) return;
   const auto manifest = engine::checkpoint::verify_checkpoint((fs::path(folder) / latest).string());
   if (!manifest) return report.problem(manifest.error());
-  report.say(
-      "next_step", manifest->step,
-      cat("its checksums hold; the same command over this directory goes on from step ",
-          manifest->step, ", and `troupe generate --model ", folder, "/latest` uses its model"));
+  report.say("next_step", manifest->step,
+             cat("checksums match; the same command resumes after step ", manifest->step,
+                 "; `troupe generate --model ", folder, "/latest` uses its model"));
 }
 
 }  // namespace
 
-void look_at_run(const std::string& folder, Report& report) {
+void inspect_run(const std::string& folder, Report& report) {
   report.begin("run", folder);
   std::int64_t steps = 0, last = 0;
   for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
-    ++steps, last = get_integer(line, "step", folder).value_or(last);
+    ++steps;
+    last = get_integer(line, "step", folder).value_or(last);
   });
   report.fact("last_step", last);
-  report.say("steps", steps, cat("metrics of ", steps, " steps, the last is step ", last));
-  look_at_latest(folder, report);
+  report.say("steps", steps, cat("metrics of ", steps, " steps, up to step ", last));
+  inspect_latest(folder, report);
 }
 
-void look_at_checkpoint(const std::string& folder, Report& report) {
+void inspect_checkpoint(const std::string& folder, Report& report) {
   report.begin("training checkpoint", folder);
   const auto manifest = engine::checkpoint::verify_checkpoint(folder);
   if (!manifest) return report.problem(manifest.error());
   report.fact("files", std::ssize(manifest->files));
   report.say(
       "step", manifest->step,
-      cat("step ", manifest->step, ", ", manifest->files.size(), " files, every checksum holds"));
+      cat("step ", manifest->step, ", ", manifest->files.size(), " files, all checksums match"));
 }
 
-void look_at_adapter(const std::string& folder, Report& report) {
+void inspect_adapter(const std::string& folder, Report& report) {
   report.begin("adapter", folder);
   const std::string file = (fs::path(folder) / engine::adapter::config_file).string();
   const auto json = read_json(file);
@@ -69,7 +69,7 @@ void look_at_adapter(const std::string& folder, Report& report) {
   if (!fs::exists(fs::path(base) / "config.json")) {
     return report.say(
         "base", base,
-        cat("base: ", base.empty() ? "not named" : cat(quote(base, 400), ", which is not here"),
+        cat("base: ", base.empty() ? "not named" : cat(quote(base, 400), ", which does not exist"),
             "; give it with --model"));
   }
   const auto spec = engine::checkpoint::read_folder_spec(base);
@@ -78,10 +78,10 @@ void look_at_adapter(const std::string& folder, Report& report) {
     return report.problem(fits.error());
   report.say(
       "base", base,
-      cat("base: ", base, "; every tensor fits it; give it with --model, and this with --adapter"));
+      cat("base: ", base, "; the tensors match; use this adapter with --model BASE --adapter"));
 }
 
-void look_at_run_file(const std::string& path, Report& report) {
+void inspect_run_file(const std::string& path, Report& report) {
   report.begin("run file", path);
   Sources sources;
   sources.file = path;

@@ -1,10 +1,10 @@
-// Tokenizers and chat templates.
+#include "launch/commands/info/tokenizer.h"
+
 #include <filesystem>
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "launch/commands/info/looks.h"
 #include "launch/commands/template_tokens.h"
 
 namespace troupe::launch {
@@ -21,27 +21,30 @@ void say_special(const char* key, const std::optional<engine::tokenizer::NamedTo
   report.say(key, token->text, cat(key, ": ", quote(token->text), id));
 }
 
-/// Rendered with one turn: a template may parse and still ask for what troupe lacks.
+/// Renders one turn: a template may parse but need something that troupe does not support.
 void try_template(const ChatTemplate& form, const std::string& path, Report& report) {
   const TemplateTokens own = template_tokens(path);
   engine::tokenizer::RenderInput input;
   input.messages = Json::Array{Json::Object{{"role", "user"}, {"content", "Hello"}}};
-  input.bos_token = own.bos.value_or(""), input.eos_token = own.eos.value_or("");
-  input.add_generation_prompt = true, input.now = "2025-01-15T12:00:00";
+  input.bos_token = own.bos.value_or("");
+  input.eos_token = own.eos.value_or("");
+  input.add_generation_prompt = true;
+  input.now = "2025-01-15T12:00:00";
   const auto rendered = form.render(input);
   if (!rendered) return report.note(cat("one user turn does not render: ", rendered.error().what));
   report.say("rendered", rendered->text, cat("one user turn: ", quote(rendered->text, 300)));
   report.say("generation_blocks", form.has_generation(),
-             form.has_generation() ? "generation blocks say which text is the assistant's"
+             form.has_generation() ? "generation blocks mark the assistant's text"
                                    : "no generation blocks");
 }
 
 }  // namespace
 
-void look_at_tokenizer(const std::string& path, std::int64_t vocabulary, Report& report) {
+void inspect_tokenizer(const std::string& path, std::int64_t vocabulary, Report& report) {
   const bool there = !std::filesystem::is_directory(path) || Tokenizer::is_in(path);
   report.begin("tokenizer", there ? path : "none");
-  if (!there && vocabulary > 0) return report.note("ids need no tokenizer; texts do");
+  if (!there && vocabulary > 0)
+    return report.note("without a tokenizer, use token ids instead of text");
   const auto loaded = Tokenizer::load(path);
   if (!loaded) return report.problem(loaded.error());
   const auto size = static_cast<std::int64_t>(loaded->vocab_size());
@@ -50,16 +53,16 @@ void look_at_tokenizer(const std::string& path, std::int64_t vocabulary, Report&
   say_special("eos", loaded->eos(), report);
   if (vocabulary > 0 && size > vocabulary) {
     report.problem(
-        {Errc::bad_input, cat("its ids go up to ", size - 1, ", the model's vocabulary ends at ",
-                              vocabulary - 1, "; the tokenizer belongs to another model")});
+        {Errc::bad_input, cat("its largest id is ", size - 1, ", the model's is ", vocabulary - 1,
+                              "; the tokenizer belongs to another model")});
   } else if (vocabulary > size) {
     report.say("unused_ids", vocabulary - size,
                cat("the model's vocabulary has ", vocabulary - size,
-                   " ids more (usual: it is rounded up)"));
+                   " more ids (common: padded vocabulary)"));
   }
 }
 
-void look_at_template(const std::string& path, Report& report) {
+void inspect_template(const std::string& path, Report& report) {
   const auto form = ChatTemplate::load(path);
   if (!form && form.error().code == Errc::not_found && std::filesystem::is_directory(path))
     return;  // a base model has none

@@ -2,9 +2,9 @@
 
 #include "engine/base/text.h"
 #include "launch/recipes/rewards/reward_models.h"
+#include "launch/recipes/run_context.h"
 #include "launch/recipes/sampling/sampling.h"
 #include "launch/recipes/valid_loss.h"
-#include "launch/run/run_context.h"
 
 namespace troupe::launch {
 namespace {
@@ -33,14 +33,14 @@ void resume_entropy(const Json* place, algorithms::GrpoConfig& settings) {
   if (const Json* bonus = place->find("entropy_bonus")) settings.entropy_bonus = bonus->number();
 }
 
-int run(Stage& stage) {
-  auto settings = value_or_throw(grpo_settings(stage.config()));
-  resume_entropy(stage.session().state().find("data"), settings);
-  auto data = stage.loader<engine::data::PromptRow>(stage.data_options(), settings.minibatches);
-  auto actors = stage.cluster();
+int run(RunContext& context) {
+  auto settings = value_or_throw(grpo_settings(context.config()));
+  resume_entropy(context.saved_state().find("data"), settings);
+  auto data = context.loader<engine::data::PromptRow>(context.data_options(), settings.minibatches);
+  auto actors = context.cluster();
   const auto plan =
-      stage.begin(data.batches(), std::int64_t{settings.epochs} * settings.minibatches);
-  return stage.drive(algorithms::grpo(actors, data, plan, settings), plan);
+      context.begin(data.batches(), std::int64_t{settings.epochs} * settings.minibatches);
+  return context.run(algorithms::grpo(actors, data, plan, settings), plan);
 }
 
 Json loss_fields(const RunConfig& config) {

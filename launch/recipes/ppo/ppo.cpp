@@ -4,10 +4,9 @@
 
 #include "engine/base/text.h"
 #include "launch/recipes/rewards/reward_models.h"
+#include "launch/recipes/run_context.h"
 #include "launch/recipes/sampling/sampling.h"
 #include "launch/recipes/valid_loss.h"
-#include "launch/run/run_context.h"
-#include "launch/run/settings.h"
 
 namespace troupe::launch {
 namespace {
@@ -137,18 +136,18 @@ Result<algorithms::PpoLoss> policy_loss(const PpoConfig& p) {
   return valid_loss<algorithms::PpoLoss>(fields, "ppo");
 }
 
-int run(Stage& stage) {
-  auto settings = value_or_throw(ppo_settings(stage.config()));
-  auto data = stage.loader<engine::data::PromptRow>(stage.data_options(), settings.minibatches);
-  const Json* place = stage.session().state().find("data");
+int run(RunContext& context) {
+  auto settings = value_or_throw(ppo_settings(context.config()));
+  auto data = context.loader<engine::data::PromptRow>(context.data_options(), settings.minibatches);
+  const Json* place = context.saved_state().find("data");
   if (settings.control.schedule == algorithms::KlSchedule::adaptive && place != nullptr &&
       place->find("kl_coef") != nullptr)
     settings.kl_coef = place->find("kl_coef")->number();  // where the controller had brought it
-  auto actors = stage.cluster();
+  auto actors = context.cluster();
   const auto plan =
-      stage.begin(data.batches(), std::int64_t{settings.epochs} * settings.minibatches);
-  const auto critic = value_or_throw(critic_plan(stage.config(), plan.steps));
-  return stage.drive(algorithms::ppo(actors, data, plan, critic, settings), plan);
+      context.begin(data.batches(), std::int64_t{settings.epochs} * settings.minibatches);
+  const auto critic = value_or_throw(critic_plan(context.config(), plan.steps));
+  return context.run(algorithms::ppo(actors, data, plan, critic, settings), plan);
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ std::string formula(const RunConfig& config) {
              "\n");
 }
 
-int run(Stage& stage) {
-  return run_on_pairs(stage, value_or_throw(cpo_settings(stage.config())), algorithms::cpo);
+int run(RunContext& context) {
+  return run_on_pairs(context, value_or_throw(cpo_settings(context.config())), algorithms::cpo);
 }
 
 }  // namespace

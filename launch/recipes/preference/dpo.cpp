@@ -4,8 +4,8 @@
 
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
+#include "launch/recipes/run_context.h"
 #include "launch/recipes/valid_loss.h"
-#include "launch/run/run_context.h"
 
 namespace troupe::launch {
 namespace {
@@ -200,8 +200,8 @@ std::string formula(const RunConfig& config) {
   return text + "\n";
 }
 
-int run(Stage& stage) {
-  return run_on_pairs(stage, value_or_throw(dpo_settings(stage.config())), algorithms::dpo);
+int run(RunContext& context) {
+  return run_on_pairs(context, value_or_throw(dpo_settings(context.config())), algorithms::dpo);
 }
 
 }  // namespace

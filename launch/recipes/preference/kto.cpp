@@ -65,15 +65,16 @@ std::string formula(const RunConfig& config) {
              "\n");
 }
 
-algorithms::HeldOutAnswers held_out(const Stage& stage, const algorithms::KtoConfig& settings) {
+algorithms::HeldOutAnswers held_out(const RunContext& context,
+                                    const algorithms::KtoConfig& settings) {
   algorithms::HeldOutAnswers out;
-  out.matched.every = stage.config().eval.every;
-  if (stage.config().eval.path.empty()) return out;
+  out.matched.every = context.config().eval.every;
+  if (context.config().eval.path.empty()) return out;
   const auto answers =
-      value_or_throw(engine::data::load_unpaired(eval_options(stage), stage.text()));
+      value_or_throw(engine::data::load_unpaired(eval_options(context), context.text()));
   const bool kl = settings.loss.kind == algorithms::KtoLossKind::kto;
   for (const auto& batch :
-       algorithms::in_batches(answers.examples, stage.config().train.batch_size)) {
+       algorithms::in_batches(answers.examples, context.config().train.batch_size)) {
     out.matched.batches.push_back(engine::data::to_experience(batch, settings.max_length));
     out.mismatched.push_back(kl ? engine::data::mismatched(batch, settings.max_length)
                                 : engine::data::Experience{});
@@ -81,16 +82,15 @@ algorithms::HeldOutAnswers held_out(const Stage& stage, const algorithms::KtoCon
   return out;
 }
 
-int run(Stage& stage) {
-  const auto settings = value_or_throw(
-      kto_settings(stage.config(), max_length(stage.config(), stage.session().spec())));
-  auto data = stage.loader<engine::data::UnpairedExample>(stage.data_options());
+int run(RunContext& context) {
+  const auto settings = value_or_throw(kto_settings(context.config(), context.max_length()));
+  auto data = context.loader<engine::data::UnpairedExample>(context.data_options());
   const auto& examples = data.dataset().examples;
   const auto good = static_cast<std::size_t>(
       std::ranges::count_if(examples, [](const auto& example) { return example.desirable; }));
   if (const auto odd = imbalance(settings.loss, good, examples.size() - good); !odd.empty())
     log_warning(odd);
-  return run_on_rows(stage, data, settings, held_out(stage, settings), algorithms::kto);
+  return run_on_rows(context, data, settings, held_out(context, settings), algorithms::kto);
 }
 
 }  // namespace

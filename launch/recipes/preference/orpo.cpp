@@ -32,9 +32,9 @@ std::string formula(const RunConfig& config) {
              "log p\n");
 }
 
-int run(Stage& stage) {
-  const auto settings = value_or_throw(orpo_settings(stage.config()));
-  return run_on_pairs(stage, settings, algorithms::orpo, settings.nll_on_prompt);
+int run(RunContext& context) {
+  const auto settings = value_or_throw(orpo_settings(context.config()));
+  return run_on_pairs(context, settings, algorithms::orpo, settings.nll_on_prompt);
 }
 
 }  // namespace

@@ -88,8 +88,8 @@ std::string formula(const RunConfig& config) {
              "   (gamma = ", to_text(ratio_of(s) * s.beta), ")\n", x, "\n");
 }
 
-int run(Stage& stage) {
-  return run_on_pairs(stage, value_or_throw(simpo_settings(stage.config())), algorithms::simpo);
+int run(RunContext& context) {
+  return run_on_pairs(context, value_or_throw(simpo_settings(context.config())), algorithms::simpo);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include "algorithms/reward_model.h"
 #include "engine/base/text.h"
 #include "launch/recipes/held_out.h"
+#include "launch/recipes/run_context.h"
 #include "launch/recipes/valid_loss.h"
-#include "launch/run/run_context.h"
 
 namespace troupe::launch {
 namespace {
@@ -53,17 +53,18 @@ std::string formula(const RunConfig& config) {
              "pairs of which one is longer than train.max_length are left out");
 }
 
-algorithms::HeldOut held_out_scored_pairs(const Stage& stage) {
-  auto options = eval_options(stage);
+algorithms::HeldOut held_out_scored_pairs(const RunContext& context) {
+  auto options = eval_options(context);
   options.encode.skip_longer = true;
-  return held_out_batches(stage, options, engine::data::load_pairs, engine::data::to_scored_pairs);
+  return held_out_batches(context, options, engine::data::load_pairs,
+                          engine::data::to_scored_pairs);
 }
 
-int run(Stage& stage) {
-  const auto loss = value_or_throw(orm_settings(stage.config()));
-  auto options = stage.data_options();
+int run(RunContext& context) {
+  const auto loss = value_or_throw(orm_settings(context.config()));
+  auto options = context.data_options();
   options.encode.skip_longer = true;
-  auto data = stage.loader<engine::data::PairExample>(options);
+  auto data = context.loader<engine::data::PairExample>(options);
   const auto has_margin = [](const engine::data::PairExample& pair) {
     return pair.margin.has_value();
   };
@@ -73,7 +74,7 @@ int run(Stage& stage) {
                    "orm.loss = log_exp: rows of the data have a margin, which it would ignore; "
                    "choose bradley_terry, or map "
                    "another column with data.columns.margin"});
-  return run_on_rows(stage, data, loss, held_out_scored_pairs(stage), algorithms::orm);
+  return run_on_rows(context, data, loss, held_out_scored_pairs(context), algorithms::orm);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/data/layouts/steps.h"
 #include "launch/recipes/held_out.h"
-#include "launch/run/run_context.h"
+#include "launch/recipes/run_context.h"
 
 namespace troupe::launch {
 namespace {
@@ -91,20 +91,20 @@ std::string formula(const RunConfig& config) {
 }
 
 // Every step of the held-out rows, as TRL judges them, whatever is trained on.
-algorithms::HeldOut held_out_steps(const Stage& stage, engine::data::StepOptions steps) {
-  auto options = eval_options(stage);
+algorithms::HeldOut held_out_steps(const RunContext& context, engine::data::StepOptions steps) {
+  auto options = eval_options(context);
   steps.last_step_only = false;
   options.encode.steps = std::move(steps);
-  return held_out_batches(stage, options, engine::data::load_steps,
+  return held_out_batches(context, options, engine::data::load_steps,
                           [](const auto& batch) { return engine::data::to_experience(batch); });
 }
 
-int run(Stage& stage) {
-  auto options = stage.data_options();
-  options.encode.steps = value_or_throw(step_settings(stage.config(), stage.text()));
-  const auto loss = value_or_throw(prm_settings(stage.config(), options.encode.steps));
-  auto data = stage.loader<engine::data::StepExample>(options);
-  return run_on_rows(stage, data, loss, held_out_steps(stage, options.encode.steps),
+int run(RunContext& context) {
+  auto options = context.data_options();
+  options.encode.steps = value_or_throw(step_settings(context.config(), context.text()));
+  const auto loss = value_or_throw(prm_settings(context.config(), options.encode.steps));
+  auto data = context.loader<engine::data::StepExample>(options);
+  return run_on_rows(context, data, loss, held_out_steps(context, options.encode.steps),
                      algorithms::prm);
 }
 

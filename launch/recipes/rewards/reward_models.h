@@ -7,7 +7,7 @@
 
 #include "actors/roles/reward_reading.h"
 #include "launch/config/run_config.h"
-#include "launch/recipes/roles_needed.h"
+#include "launch/recipes/role.h"
 
 namespace troupe::launch {
 

@@ -1,4 +1,4 @@
-#include "launch/cluster/command.h"
+#include "launch/cluster/worker_command.h"
 
 #include <unistd.h>
 
@@ -29,23 +29,24 @@ std::string in_path(const std::string& program) {
 Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std::string& scratch) {
   std::error_code failed;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", failed).string();
-  if (failed) return fail(Errc::io, cat("cannot find this program's own file: ", failed.message()));
+  if (failed)
+    return fail(Errc::io, cat("cannot find the path of this program: ", failed.message()));
   if (node.grid.ranks() == 1) return std::vector<std::string>{self, "worker"};
   const std::string mpirun = in_path("mpirun");
   if (mpirun.empty())
     return fail(Errc::not_found,
                 cat("the group ", node.name, " has ", node.grid.ranks(),
                     " ranks and needs mpirun, which is not in PATH; install openmpi-bin"));
-  // As root and with more ranks than cores, too; when one rank dies the others are killed at once;
-  // ranks choose their own cores.
-  std::vector<std::string> words{mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to",
-                                 "none", "--tag-output"};
+  // Allows root and more ranks than cores; kills the other ranks at once when one dies; does not
+  // bind ranks to cores.
+  std::vector<std::string> arguments{mpirun, "--allow-run-as-root", "--oversubscribe", "--bind-to",
+                                     "none", "--tag-output"};
   for (const auto& [name, value] :
        {std::pair<std::string, std::string>{"orte_tmpdir_base", scratch},
         {"odls_base_sigkill_timeout", "0"}})
-    words.insert(words.end(), {"--mca", name, value});
-  words.insert(words.end(), {"-n", std::to_string(node.grid.ranks()), self, "worker"});
-  return words;
+    arguments.insert(arguments.end(), {"--mca", name, value});
+  arguments.insert(arguments.end(), {"-n", std::to_string(node.grid.ranks()), self, "worker"});
+  return arguments;
 }
 
 int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all) {

@@ -1,0 +1,19 @@
+// The command that starts a group of processes, and the number of threads of each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/cluster/cluster_file.h"
+
+namespace troupe::launch {
+
+/// Arguments of the command: this program as a worker, under mpirun if the group has several ranks.
+/// `scratch`: folder for mpirun's own files. Errc::not_found without mpirun.
+Result<std::vector<std::string>> worker_command(const NodeSpec& node, const std::string& scratch);
+
+/// Threads of each process of `node` if train.threads is 0: the groups of one role run concurrently
+/// and share the cores.
+int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all);
+
+}  // namespace troupe::launch

@@ -1,0 +1,15 @@
+// `troupe explain`: the resolved configuration of a run.
+#pragma once
+
+#include "launch/config/resolve.h"
+
+namespace troupe::launch {
+
+struct ExplainOptions {
+  Sources sources;
+  bool reference = false;  ///< print the reference of all keys instead
+};
+/// Returns the exit code. Throws Failure.
+int explain(const ExplainOptions& options);
+
+}  // namespace troupe::launch

@@ -1,0 +1,24 @@
+// `troupe generate`: completions of prompts.
+#pragma once
+
+#include <string>
+
+#include "engine/base/json.h"
+#include "launch/commands/model.h"
+
+namespace troupe::launch {
+
+struct GenerateOptions {
+  ModelOptions model;
+  std::string prompt;  ///< streams the completion; JSON lines without it
+  bool has_prompt = false;
+  /// Sampling settings by their names in transformers; override generation_config.json.
+  Json settings = Json::Object{};
+  std::string generation_config;  ///< replaces the model's file; "none": no file
+  std::string system;             ///< chat: the system message
+  std::string weights = "full";   ///< full, int8
+};
+/// Returns the exit code. Throws Failure.
+int generate(const GenerateOptions& options);
+
+}  // namespace troupe::launch

@@ -1,0 +1,18 @@
+// `troupe info`: inspects a file or folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace troupe::launch {
+
+struct InfoOptions {
+  std::string path;
+  /// Columns of csv and tsv files without a header: data.column_names.
+  std::vector<std::string> column_names;
+  bool json = false;  ///< print one JSON object
+};
+/// Returns the exit code. Throws Failure.
+int info(const InfoOptions& options);
+
+}  // namespace troupe::launch

@@ -1,0 +1,16 @@
+// `troupe merge`: merges an adapter into its base model.
+#pragma once
+
+#include <string>
+
+namespace troupe::launch {
+
+struct MergeOptions {
+  std::string model, adapter, output;
+  std::string dtype = "f32";  ///< data type of the stored weights: f32, bf16, f16
+};
+/// Merges an adapter into its base model and saves a model folder. Returns the exit code.
+/// Throws Failure.
+int merge(const MergeOptions& options);
+
+}  // namespace troupe::launch

@@ -1,0 +1,21 @@
+// `troupe score`: evaluates a reward model on preference pairs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launch/commands/model.h"
+
+namespace troupe::launch {
+
+struct ScoreOptions {
+  ModelOptions model;
+  std::vector<std::string> data;  ///< files of preference pairs
+  std::int64_t max_length = 0;    ///< drops pairs with a longer sequence; 0: the model's
+  int bins = 10;                  ///< calibration bins over the confidence
+};
+/// Returns the exit code. Throws Failure.
+int score(const ScoreOptions& options);
+
+}  // namespace troupe::launch

@@ -1,0 +1,52 @@
+// RunContext: what a recipe needs to get from its configuration to the end of the run. Implemented
+// by run/algorithm_run.h.
+#pragma once
+
+#include "actors/runtime/task.h"
+#include "algorithms/cluster.h"
+#include "algorithms/plan.h"
+#include "engine/base/log.h"
+#include "engine/data/loader/loader.h"
+#include "launch/config/run_config.h"
+
+namespace troupe::launch {
+
+class RunContext {
+ public:
+  virtual ~RunContext() = default;
+  virtual const RunConfig& config() const = 0;
+  /// Longest sequence in tokens: train.max_length, or the model's.
+  virtual std::int64_t max_length() const = 0;
+  /// Encodes text with the policy's tokenizer and chat template.
+  virtual const engine::data::TextEncoder& text() const = 0;
+  /// State of the algorithm in the checkpoint that the run resumes from; null at the start.
+  virtual const Json& saved_state() const = 0;
+  virtual engine::data::DataOptions data_options() const = 0;
+  /// Options for batches of `batches_of` times train.batch_size rows.
+  virtual engine::data::LoaderOptions loader_options(std::int64_t batches_of) const = 0;
+
+  /// The actors that the recipe needs; starts them or waits for them. Throws Failure.
+  virtual algorithms::Cluster cluster() = 0;
+  /// Starts the journal. `batches`: batches in one run over the loader (0: unlimited); `updates`:
+  /// optimizer steps per batch. Throws Failure.
+  virtual algorithms::Plan begin(std::int64_t batches, std::int64_t updates) = 0;
+  algorithms::Plan begin(std::int64_t batches) { return begin(batches, 1); }
+  /// Runs the algorithm to its end or until the run is stopped; returns the process's exit code.
+  virtual int run(actors::Task<void> algorithm, const algorithms::Plan& plan) = 0;
+
+  /// Batches of `batches_of` times train.batch_size rows, from the position where the run resumes.
+  template <class T>
+  engine::data::Loader<T> loader(const engine::data::DataOptions& options,
+                                 std::int64_t batches_of = 1) {
+    auto out =
+        value_or_throw(engine::data::make_loader<T>(options, text(), loader_options(batches_of)));
+    // The data library has already warned if rows were dropped or truncated.
+    const auto& report = out.dataset().report;
+    if (!out.streams() && report.bad + report.untrainable + report.truncated == 0)
+      log_info(report.text());
+    if (const Json* saved = saved_state().find("data")) value_or_throw(out.restore(*saved));
+    return out;
+  }
+};
+
+}  // namespace troupe::launch

@@ -1,0 +1,88 @@
+#include "launch/run/algorithm_run.h"
+
+#include "actors/runtime/run.h"
+#include "engine/base/text.h"
+#include "launch/recipes/lora.h"
+#include "launch/recipes/recipes.h"
+#include "launch/run/exit_code.h"
+#include "launch/run/settings.h"
+
+namespace troupe::launch {
+
+AlgorithmRun::AlgorithmRun(const Session& session, RunProfile& profile)
+    : session_(session),
+      journal_(session.config().output,
+               cat(session.config().algorithm, ": ", session.config().model),
+               session.config().train.log_every) {
+  journal_.on_step([&profile](std::int64_t step) { profile.at_step(step); });
+}
+
+actors::NodeOptions AlgorithmRun::node_options() {
+  return {.on_answered = [this](const auto& ask) { journal_.answered(ask); }};
+}
+
+int AlgorithmRun::run(Placement& placement, const TextModel& text) {
+  placement_ = &placement;
+  text_ = &text;
+  return recipe_of(config()).run(*this);
+}
+
+std::int64_t AlgorithmRun::max_length() const {
+  return launch::max_length(config(), session_.spec());
+}
+
+engine::data::DataOptions AlgorithmRun::data_options() const {
+  return value_or_throw(data_settings(config(), session_.spec(), config().data.path));
+}
+
+engine::data::LoaderOptions AlgorithmRun::loader_options(std::int64_t batches_of) const {
+  return loader_settings(config(), batches_of);
+}
+
+algorithms::Cluster AlgorithmRun::cluster() {
+  const RolesNeeded roles = roles_of(config());
+  const auto policy = placement_->actor<Role::policy>();
+  std::optional<algorithms::ReferenceRef> reference;
+  std::vector<algorithms::RolloutRef> rollouts;
+  std::optional<algorithms::RewardRef> verifier;
+  if (roles.reference.needed) reference = placement_->actor<Role::reference>();
+  if (base_is_reference(config())) reference = algorithms::ReferenceRef::base_of(policy);
+  if (roles.rollout.needed) {
+    const auto replicas = placement_->actors<Role::rollout>();
+    rollouts.assign(replicas.begin(), replicas.end());
+  }
+  if (roles.verifier.needed) verifier = placement_->actor<Role::verifier>();
+  const std::chrono::seconds timeout(config().train.patience);
+  algorithms::Cluster cluster{policy,
+                              std::move(reference),
+                              std::move(rollouts),
+                              std::move(verifier),
+                              journal_,
+                              stop_,
+                              placement_->chunks_per_rollout(),
+                              timeout};
+  if (roles.critic.needed) cluster.critic = placement_->actor<Role::critic>();
+  if (roles.reward.needed) cluster.reward = placement_->actor<Role::reward>();
+  if (roles.reference_follows)
+    cluster.follower.emplace(cluster.reference->asker(), cluster.reference->address());
+  return cluster;
+}
+
+algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates) {
+  auto plan = value_or_throw(plan_settings(config(), batches, updates, session_.done()));
+  journal_.begin(plan.steps, plan.done);
+  return plan;
+}
+
+int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan) {
+  if (plan.done >= plan.steps) {
+    log_info(cat(config().output, ": already complete (", plan.steps,
+                 " steps); increase train.steps to continue"));
+    return 0;
+  }
+  actors::run(placement_->node(), std::move(algorithm), &stop_);
+  journal_.plot();
+  return stop_.requested() ? exit_interrupted : 0;
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,47 @@
+// AlgorithmRun: a run in the process that executes its algorithm, for all placements: resumed
+// state, journal, profile, and the algorithm over the actors.
+#pragma once
+
+#include "actors/runtime/node.h"
+#include "actors/runtime/stop.h"
+#include "launch/journal/run_journal.h"
+#include "launch/profile/run_profile.h"
+#include "launch/recipes/run_context.h"
+#include "launch/run/placement.h"
+#include "launch/run/session.h"
+#include "launch/run/text_model.h"
+
+namespace troupe::launch {
+
+class AlgorithmRun final : public RunContext {
+ public:
+  /// `session` and `profile` outlive the run.
+  AlgorithmRun(const Session& session, RunProfile& profile);
+
+  actors::Stop& stop() { return stop_; }
+  RunJournal& journal() { return journal_; }
+  /// Options of the node that executes the algorithm: its calls are recorded in the journal.
+  actors::NodeOptions node_options();
+  /// Reads the data, runs the algorithm to its end or until stop(), and returns the process's exit
+  /// code. Throws Failure.
+  int run(Placement& placement, const TextModel& text);
+
+  const RunConfig& config() const override { return session_.config(); }
+  std::int64_t max_length() const override;
+  const engine::data::TextEncoder& text() const override { return *text_; }
+  const Json& saved_state() const override { return session_.state(); }
+  engine::data::DataOptions data_options() const override;
+  engine::data::LoaderOptions loader_options(std::int64_t batches_of) const override;
+  algorithms::Cluster cluster() override;
+  algorithms::Plan begin(std::int64_t batches, std::int64_t updates) override;
+  int run(actors::Task<void> algorithm, const algorithms::Plan& plan) override;
+
+ private:
+  const Session& session_;
+  RunJournal journal_;
+  actors::Stop stop_;
+  Placement* placement_ = nullptr;  // set by run()
+  const TextModel* text_ = nullptr;
+};
+
+}  // namespace troupe::launch

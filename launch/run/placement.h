@@ -1,0 +1,71 @@
+// Placement: where the actors of a run are: in this process (in_process.cpp), over the ranks of one
+// mpirun (under_mpi.cpp), or in the groups of a cluster (cluster/launcher.cpp).
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/runtime/node.h"
+#include "actors/runtime/thread_scheduler.h"
+#include "launch/run/role_table.h"
+#include "transports/inproc/loopback.h"
+
+namespace troupe::launch {
+
+class Placement {
+ public:
+  virtual ~Placement() = default;
+  /// The node that executes the algorithm.
+  virtual actors::Node& node() = 0;
+  /// Addresses of the actors with this role: one, or one for each rollout group. Starts them or
+  /// waits for them. Throws Failure.
+  virtual std::vector<transports::Address> addresses(Role role) = 0;
+  /// Requests per rollout, as in algorithms::Cluster: above 1 where the rollouts and the reference
+  /// can work at the same time.
+  virtual std::size_t chunks_per_rollout() const { return 1; }
+
+  template <Role R>
+  std::vector<RoleRef<R>> actors() {
+    std::vector<RoleRef<R>> refs;
+    for (auto& address : addresses(R))
+      refs.push_back(node().ref(std::move(address), typename RoleActor<R>::Handled{}));
+    return refs;
+  }
+  template <Role R>
+  RoleRef<R> actor() {
+    return actors<R>().front();
+  }
+};
+
+/// The node of a placement whose actors are all spawned in this process.
+class LocalNode {
+ public:
+  explicit LocalNode(actors::NodeOptions options)
+      : node_("process", scheduler_, transport_, std::move(options)) {}
+  actors::Node& node() { return node_; }
+
+  /// The address of the role's actor, which the first call spawns: `spawn.operator()<R>(name)` if
+  /// the role has a model.
+  template <class Spawn>
+  std::vector<transports::Address> address(Role role, const RunConfig& config, const Spawn& spawn) {
+    const std::string name(to_string(role));
+    if (spawned_.insert(role).second) {
+      visit_role(role, [&]<Role R>() {
+        if constexpr (RoleEntryOf<R>::has_model)
+          spawn.template operator()<R>(name);
+        else
+          node_.spawn(name, role_entry<R>().make(config), {.executor = name});
+      });
+    }
+    return {{node_.name(), name}};
+  }
+
+ private:
+  actors::ThreadScheduler scheduler_;
+  transports::Loopback transport_;
+  actors::Node node_;
+  std::set<Role> spawned_;
+};
+
+}  // namespace troupe::launch

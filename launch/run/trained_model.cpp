@@ -1,0 +1,215 @@
+#include "launch/run/trained_model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/adapter/init_adapter.h"
+#include "engine/adapter/peft_file.h"
+#include "engine/base/text.h"
+#include "engine/checkpoint/load_decoder.h"
+#include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/read_checkpoint.h"
+#include "engine/checkpoint/training_tensors.h"
+#include "launch/recipes/lora.h"
+#include "launch/recipes/recipes.h"
+#include "launch/run/settings.h"
+
+namespace troupe::launch {
+namespace adapter = engine::adapter;
+namespace checkpoint = engine::checkpoint;
+namespace models = engine::models;
+
+namespace {
+
+ScoreHeadWanted head_of(const RunConfig& config) {
+  const Recipe& recipe = recipe_of(config);
+  return recipe.head ? recipe.head(config) : ScoreHeadWanted{};
+}
+
+// Sets the spec of `folder` to what `wanted` trains. Errc::usage if the folder's model cannot
+// become that: it has a score head of a different size, or one where a language model is needed.
+Result<> apply_head(engine::models::DecoderSpec& spec, const std::string& folder,
+                    const ScoreHeadWanted& wanted) {
+  if (spec.labels == wanted.labels) return {};
+  if (wanted.labels == 0)
+    return fail(Errc::usage,
+                cat(folder, ": expected a language model, found one with a score head of ",
+                    spec.labels, " labels"));
+  if (spec.labels != 0)
+    return fail(Errc::usage, cat(folder, ": expected a language model or a score head of ",
+                                 wanted.labels, " labels, found one of ", spec.labels));
+  spec.labels = wanted.labels;
+  spec.score_bias = wanted.bias;
+  spec.tied = false;
+  return {};
+}
+
+// The folder's model with gradients, or its language model under a fresh score head, whose values
+// depend on `seed` alone.
+Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
+    engine::ops::Device& device, const std::string& folder, const ScoreHeadWanted& wanted,
+    std::uint64_t seed, engine::parallel::Communicator* tp) {
+  auto spec = engine::checkpoint::read_folder_spec(folder);
+  RETURN_IF_ERROR(spec);
+  const bool fresh = spec->labels == 0 && wanted.labels > 0;
+  RETURN_IF_ERROR(apply_head(*spec, folder, wanted));
+  auto model = engine::checkpoint::load_decoder(device, folder, std::move(*spec), true, tp);
+  if (model && fresh && wanted.deviation > 0)
+    engine::checkpoint::draw_score_head(**model, wanted.deviation, seed);
+  return model;
+}
+
+// Restores weights, moments and the number of updates, which is below the run's step if the model
+// was not trained in every step.
+std::unique_ptr<engine::train::Trainer> resume_trainer(
+    const RoleParts& parts, const std::string& from, const engine::train::TrainerOptions& options) {
+  auto spec = value_or_throw(checkpoint::read_folder_spec(from));
+  const bool tied = spec.tied;
+  auto model =
+      std::make_unique<engine::models::Decoder>(parts.device, std::move(spec), true, tp_of(parts));
+  auto trainer = std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
+  auto& optimizer = trainer->optimizer();
+  const auto loaded = value_or_throw(checkpoint::load_checkpoint(
+      from, trainer->model().parameters(), tied, &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+  const Json* updates = loaded.state.find("updates");
+  optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : loaded.step);
+  return trainer;
+}
+
+// The base, with the score head that the algorithm trains.
+models::DecoderSpec base_spec(const RunConfig& config) {
+  auto spec = value_or_throw(checkpoint::read_folder_spec(config.model));
+  value_or_throw(apply_head(spec, config.model, head_of(config)));
+  return spec;
+}
+
+bool same_adapter(const models::LoraSpec& a, const models::LoraSpec& b) {
+  return a.dora == b.dora && a.saved == b.saved &&
+         std::ranges::equal(a.targets, b.targets, [](const auto& x, const auto& y) {
+           return x.module == y.module && x.rank == y.rank && x.scale == y.scale;
+         });
+}
+
+// Restores an adapter, its moments and the number of updates from checkpoint `from`.
+void restore_adapter(engine::train::Trainer& trainer, const std::string& from,
+                     models::DecoderSpec base) {
+  const auto& wanted = *trainer.model().spec().lora;
+  base.lora.reset();
+  if (!adapter::is_adapter(from))
+    throw Failure({Errc::usage, cat(from,
+                                    " holds a full model, but this run trains an adapter "
+                                    "(lora.rank): choose another output directory")});
+  const auto stored = value_or_throw(adapter::read_adapter(from, base));
+  if (!same_adapter(stored.lora, wanted))
+    throw Failure({Errc::usage,
+                   cat(from, " holds a different adapter from lora.* (", stored.lora.targets.size(),
+                       " layers, the first of rank ", stored.lora.targets[0].rank,
+                       "; expected: ", wanted.targets.size(), ", rank ", wanted.targets[0].rank,
+                       "): choose another output directory or restore the original settings")});
+  value_or_throw(adapter::load_adapter(from, trainer.model()));
+  auto& optimizer = trainer.optimizer();
+  value_or_throw(checkpoint::load_training_tensors(cat(from, "/", checkpoint::optimizer_file),
+                                                   trainer.model().parameters().trained(),
+                                                   &optimizer.exp_avg(), &optimizer.exp_avg_sq()));
+  const auto state = value_or_throw(checkpoint::read_training_state(from));
+  const Json* updates = state.state.find("updates");
+  optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : state.step);
+}
+
+// Sets spec.lora from lora.*, or from the adapter that lora.adapter names. Throws Failure.
+adapter::LoraConfig add_adapter(const RunConfig& config, models::DecoderSpec& spec) {
+  auto wanted = value_or_throw(wanted_adapter(config, spec));
+  spec.lora = std::move(wanted.lora);
+  return std::move(wanted.settings);
+}
+
+// The base model with the adapter of the checkpoint that the run resumes from, or a new one.
+std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
+    const RoleParts& parts, const engine::train::TrainerOptions& options) {
+  const RunConfig& config = parts.config;
+  const models::DecoderSpec base = base_spec(config);
+  models::DecoderSpec spec = base;
+  add_adapter(config, spec);
+  auto model = value_or_throw(
+      checkpoint::load_decoder(parts.device, config.model, std::move(spec), true, tp_of(parts)));
+  const auto head = head_of(config);
+  if (head.labels > 0 && head.deviation > 0 &&
+      value_or_throw(checkpoint::read_folder_spec(config.model)).labels == 0)
+    checkpoint::draw_score_head(*model, head.deviation,
+                                static_cast<std::uint64_t>(config.train.seed));
+  adapter::start_adapter(*model, static_cast<std::uint64_t>(config.lora.seed));
+  if (!config.lora.adapter.empty())
+    value_or_throw(adapter::load_adapter(config.lora.adapter, *model));
+  auto own = options;
+  own.seed = static_cast<std::uint64_t>(config.lora.seed);
+  auto trainer = std::make_unique<engine::train::Trainer>(std::move(model), own, parts.mesh);
+  if (!parts.resume_from.empty()) restore_adapter(*trainer, parts.resume_from, base);
+  return trainer;
+}
+
+// The run's options with the optimizer settings of critic.*.
+engine::train::TrainerOptions critic_options(const RunConfig& config) {
+  auto options = trainer_settings(config);
+  const CriticConfig& c = config.critic;
+  options.optimizer = {c.betas[0],     c.betas[1],      c.eps,
+                       c.weight_decay, c.max_grad_norm, options.optimizer.rounding_seed};
+  return options;
+}
+
+}  // namespace
+
+std::string companion_checkpoint(const std::string& policy, std::string_view folder) {
+  const std::filesystem::path path(policy);
+  const std::string companion =
+      cat(path.parent_path().string(), "/", folder, "/", path.filename().string());
+  if (auto complete = checkpoint::verify_checkpoint(companion); !complete)
+    throw Failure({complete.error().code,
+                   cat("cannot resume from ", policy, ": the ", folder, " must be in ", companion,
+                       ": ", complete.error().what,
+                       "; set resume to a checkpoint that has both, or start in another output "
+                       "directory")});
+  return companion;
+}
+
+std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts) {
+  const auto options = trainer_settings(parts.config);
+  if (adapts(parts.config)) return load_adapted_trainer(parts, options);
+  if (!parts.resume_from.empty()) return resume_trainer(parts, parts.resume_from, options);
+  auto model = value_or_throw(
+      load_starting_model(parts.device, parts.config.model, head_of(parts.config),
+                          static_cast<std::uint64_t>(parts.config.train.seed), tp_of(parts)));
+  return std::make_unique<engine::train::Trainer>(std::move(model), options, parts.mesh);
+}
+
+std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts) {
+  const auto options = critic_options(parts.config);
+  if (!parts.resume_from.empty())
+    return resume_trainer(parts, companion_checkpoint(parts.resume_from, critic_folder), options);
+  const std::string source =
+      parts.config.critic.model.empty() ? parts.config.model : parts.config.critic.model;
+  // A fresh head is zero: every state has value 0 at first.
+  auto model = load_starting_model(parts.device, source, {.labels = 1}, 0, tp_of(parts));
+  if (!model) throw Failure({model.error().code, cat("the critic: ", model.error().what)});
+  return std::make_unique<engine::train::Trainer>(std::move(*model), options, parts.mesh);
+}
+
+std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
+  auto spec = base_spec(parts.config);
+  add_adapter(parts.config, spec);
+  auto model = value_or_throw(checkpoint::load_decoder(parts.device, parts.config.model,
+                                                       std::move(spec), false, tp_of(parts)));
+  adapter::start_adapter(*model, 0);
+  return model;
+}
+
+checkpoint::ModelWriter adapter_writer(const RunConfig& config, const models::DecoderSpec& spec) {
+  models::DecoderSpec base = spec;
+  base.lora.reset();
+  auto settings = add_adapter(config, base);
+  return [settings = std::move(settings), spec, source = config.model](
+             const std::string& folder, engine::nn::LogicalTensors& tensors) {
+    return adapter::save_adapter(folder, tensors, settings, spec, source);
+  };
+}
+
+}  // namespace troupe::launch

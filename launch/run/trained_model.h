@@ -1,0 +1,40 @@
+// The models that a run trains: where their weights and moments come from, and how an adapter is
+// loaded and saved.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/checkpoint/write_checkpoint.h"
+#include "engine/models/decoder.h"
+#include "engine/train/trainer.h"
+#include "launch/run/roles.h"
+
+namespace troupe::launch {
+
+/// The folder of the run's output with the critic's checkpoints.
+inline constexpr std::string_view critic_folder = "critic";
+
+inline engine::parallel::Communicator* tp_of(const RoleParts& parts) {
+  return parts.mesh ? &parts.mesh->tp() : nullptr;
+}
+
+/// The policy: restored from the checkpoint that the run resumes from, or with its starting
+/// weights, under a fresh score head where the algorithm trains one. With lora.*, the base and its
+/// adapter. Throws Failure, as the others do; also if the checkpoint holds a different adapter.
+std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts);
+std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts);
+
+/// The checkpoint of another model of the run (its folder is `folder`) with the step of the
+/// policy's checkpoint `policy`. Throws Failure if it is missing or damaged.
+std::string companion_checkpoint(const std::string& policy, std::string_view folder);
+
+/// The base model with an adapter that has no effect until its weights arrive by message.
+std::unique_ptr<engine::models::Decoder> load_adapted_decoder(const RoleParts& parts);
+
+/// Writes a checkpoint's adapter in PEFT's format.
+engine::checkpoint::ModelWriter adapter_writer(const RunConfig& config,
+                                               const engine::models::DecoderSpec& spec);
+
+}  // namespace troupe::launch
