@@ -14,8 +14,8 @@ FollowerThreads::FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions
     threads_.emplace_back([work, world = std::shared_ptr<Communicator>(group.rank(rank))] {
       try {
         work(*world);
-      } catch (
-          const std::exception& error) {  // the leader's actor dies of it, and its node says so
+      } catch (const std::exception& error) {
+        // The leader's actor dies of it, and its node reports the error.
         world->abort(error.what());
       }
     });

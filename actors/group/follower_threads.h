@@ -1,4 +1,4 @@
-// FollowerThreads: the threads of ranks 1 .. n-1 of a group that lives in one process.
+// FollowerThreads: the threads of ranks 1 to n-1 of a group within one process.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@ namespace troupe::actors::group {
 
 class FollowerThreads {
  public:
-  /// Runs `work` on a thread for each rank but 0. An exception that leaves it ends the group with
-  /// its words.
+  /// Runs `work` on a thread for each rank except 0. An exception that leaves it ends the group
+  /// with its message.
   FollowerThreads(int ranks, engine::parallel::ThreadGroupOptions options,
                   const std::function<void(engine::parallel::Communicator& world)>& work);
-  /// Joins. Their work must be at its end, or about to hear that it is; a leader that dies on the
-  /// way here ends the group by leaving it.
+  /// Joins the threads. The group must have ended, or be about to; destroying the leader's
+  /// communicator ends it otherwise.
   ~FollowerThreads();
   FollowerThreads(const FollowerThreads&) = delete;
 

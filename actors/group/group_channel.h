@@ -1,5 +1,5 @@
-// GroupChannel: what the leader of a group (rank 0) and its followers say to each other between the
-// collectives of their work: which message is next, and how it went.
+// GroupChannel: the control channel between the leader of a group (rank 0) and its followers,
+// beside the collectives of their work: which message is next, and whether it succeeded.
 #pragma once
 
 #include <atomic>
@@ -14,29 +14,30 @@
 
 namespace troupe::actors::group {
 
-/// A message as the leader passes it on.
+/// A message that the leader forwards to all ranks.
 struct GroupCall {
-  std::string actor;  ///< of all that share the group, the one that it is for
+  std::string actor;  ///< the addressed actor of the group
   std::string type;   ///< the message's name
   transports::wire::WireBody body;
 };
 
-/// One a rank and group. When the communicator fails, the group has ended: whoever notices throws
-/// Bug with the words of the rank that ended it, since an actor cannot go on with a part of itself.
+/// One per rank and group. When the communicator fails, the group has ended: every call then throws
+/// Bug with the message of the rank that ended it, because a sharded actor cannot continue without
+/// a rank.
 class GroupChannel {
  public:
-  /// `own` is used for nothing else (world.split(0, world.rank())): a rank that failed early waits
-  /// here, and its words are not taken for the data of a collective that the others are in.
+  /// `own` must not be used elsewhere (world.split(0, world.rank())): a rank that failed early
+  /// waits in it, and its error must not be mistaken for the data of another collective.
   explicit GroupChannel(std::unique_ptr<engine::parallel::Communicator> own);
-  /// The leader's tells the followers to end.
+  /// On the leader, tells the followers to end.
   ~GroupChannel();
   GroupChannel(const GroupChannel&) = delete;
 
   int rank() const { return own_->rank(); }
   int size() const { return own_->size(); }
 
-  /// Leader: held while a message is passed on and handled. A second one at the same time is a Bug:
-  /// the actors of one group share an engine executor.
+  /// Held by the leader while a message is forwarded and handled. Throws Bug when another one is in
+  /// progress: the actors of a group must share an engine executor.
   class ExclusiveCall {
    public:
     explicit ExclusiveCall(GroupChannel& channel);
@@ -47,19 +48,21 @@ class GroupChannel {
     GroupChannel& channel_;
   };
 
-  /// Leader: every follower's next() returns this.
+  /// Leader: sends a call, which every follower's next() returns.
   void send(const GroupCall& call);
-  /// Follower: the leader's next message; naps until it comes. Nothing: the leader has ended.
+  /// Follower: sleeps until the leader's next message and returns it; nullopt when the leader has
+  /// ended.
   std::optional<GroupCall> next();
 
-  /// Every rank: runs `work`, then hears how it went on the others. Throws Failure on all ranks
-  /// when it was thrown on any: the words of the first rank that failed, with its number unless all
-  /// say the same. Any other exception ends the group. The collectives of `work` are its own: a
-  /// rank that fails while others wait for it in one is missed there when the deadline passes.
+  /// Every rank: runs `work` and exchanges its outcome with the other ranks. Throws Failure on all
+  /// ranks when any rank threw one: the error of the first rank that failed, with its rank unless
+  /// all errors are equal. Any other exception ends the group. Collectives inside `work` do not
+  /// take part in this: when one rank fails while others wait for it in one, their deadline ends
+  /// the group.
   void run_on_all_ranks(std::string_view what, const std::function<void()>& work);
 
  private:
-  [[noreturn]] void lost(std::string_view words);
+  [[noreturn]] void end_group(std::string_view why);
 
   std::unique_ptr<engine::parallel::Communicator> own_;
   std::atomic<bool> busy_ = false;

@@ -14,15 +14,15 @@
 
 namespace troupe::actors::group {
 
-/// Handlers of a group compute: they run on every rank, in the order of the leader's messages, and
-/// ask nobody.
+/// True for compute handlers of encodable messages. Every rank of a group runs them in the order of
+/// the leader's messages; they cannot ask other actors.
 template <class A, class M>
 concept Computes = Handles<A, M> && transports::wire::encodable<M> &&
     !std::same_as<decltype(std::declval<A&>().on(std::declval<M>())), Task<typename M::Reply>>;
 
-/// The handler's answer; an error as Failure.
+/// Returns the handler's reply; throws its error as Failure.
 template <class A, class M>
-typename M::Reply answer_of(A& actor, M message) {
+typename M::Reply reply_of(A& actor, M message) {
   if constexpr (std::same_as<decltype(actor.on(std::move(message))), Result<typename M::Reply>>)
     return value_or_throw(actor.on(std::move(message)));
   else
@@ -31,7 +31,7 @@ typename M::Reply answer_of(A& actor, M message) {
 
 class HandlerTable {
  public:
-  /// `actor` outlives this. Its name is the one that the leader's Sharded has.
+  /// `actor` must outlive this. `name` is the name of the leader's Sharded.
   template <class A>
   void add(const std::string& name, A& actor) {
     add_all(name, actor, typename A::Handled{});
@@ -48,7 +48,7 @@ class HandlerTable {
   template <class A, Message... Ms>
   void add_all(const std::string& name, A& actor, Messages<Ms...>) {
     static_assert((Computes<A, Ms> && ...),
-                  "actors of a group have compute handlers only, for messages that can be encoded");
+                  "an actor of a group may have only compute handlers of encodable messages");
     check(!actors_.contains(name), "two actors of a group have the same name");
     (actors_[name].emplace(std::string(Ms::name),
                            [&actor](GroupChannel& channel, const GroupCall& call) {
@@ -62,7 +62,7 @@ class HandlerTable {
     channel.run_on_all_ranks(call.type, [&] {
       message = transports::wire::decode<M>(call.body, cat("message '", call.type, "'"));
     });
-    channel.run_on_all_ranks(call.type, [&] { answer_of(actor, std::move(message)); });
+    channel.run_on_all_ranks(call.type, [&] { reply_of(actor, std::move(message)); });
   }
 
   std::map<std::string, std::map<std::string, Handler>> actors_;

@@ -1,6 +1,6 @@
-// Sharded<A>: a group as its node sees it, one actor with one mailbox, at rank 0. Each message goes
-// to every rank, each runs the same handler on its own A; rank 0's answer is the group's, an error
-// of any rank is the group's error.
+// Sharded<A>: a group as one actor on the node of rank 0. Each message goes to every rank, and each
+// rank runs the same handler on its own A. Rank 0's reply is the group's; an error of any rank is
+// the group's error.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class Sharded {
  public:
   using Handled = typename A::Handled;
 
-  /// Rank 0's A. `followers`, when given, is destroyed after the channel has told them to end.
+  /// `actor` is rank 0's. `followers`, when given, is destroyed after the channel told them to end.
   Sharded(std::string name, std::shared_ptr<GroupChannel> channel, std::unique_ptr<A> actor,
           std::unique_ptr<FollowerThreads> followers = nullptr)
       : name_(std::move(name)),
@@ -33,39 +33,39 @@ class Sharded {
   template <class M>
   requires Computes<A, M> Result<typename M::Reply> on(M message) {
     using Reply = typename M::Reply;
-    const GroupChannel::ExclusiveCall turn(*channel_);
+    const GroupChannel::ExclusiveCall exclusive(*channel_);
     if (channel_->size() > 1) send(message);
     if constexpr (std::is_void_v<Reply>) {
-      channel_->run_on_all_ranks(M::name, [&] { answer_of(*actor_, std::move(message)); });
+      channel_->run_on_all_ranks(M::name, [&] { reply_of(*actor_, std::move(message)); });
       return {};
     } else {
       std::optional<Reply> reply;
       channel_->run_on_all_ranks(M::name,
-                                 [&] { reply.emplace(answer_of(*actor_, std::move(message))); });
+                                 [&] { reply.emplace(reply_of(*actor_, std::move(message))); });
       return std::move(*reply);
     }
   }
 
  private:
-  /// Returns when every follower has the message in hand.
+  /// Returns when every follower has received the message.
   template <class M>
   void send(const M& message) {
-    // The encoded parts point into the message, which stays where it is until all have them.
-    const auto nobody = std::shared_ptr<const void>(std::shared_ptr<const void>(), &message);
-    channel_->send({name_, std::string(M::name), transports::wire::encode(message, nobody)});
+    // The encoded parts point into the message, which stays alive until all ranks have received it.
+    const auto no_owner = std::shared_ptr<const void>(std::shared_ptr<const void>(), &message);
+    channel_->send({name_, std::string(M::name), transports::wire::encode(message, no_owner)});
     channel_->run_on_all_ranks(M::name, [] {});
   }
 
   std::string name_;
-  std::unique_ptr<FollowerThreads>
-      followers_;  // before the channel: it is joined after the channel's end
+  // Declared before the channel, so that it is joined after the channel has ended the group.
+  std::unique_ptr<FollowerThreads> followers_;
   std::shared_ptr<GroupChannel> channel_;
   std::unique_ptr<A> actor_;
 };
 
-/// Makes an A on each of `grid.ranks()` threads of this process, all at the same time: rank 0's on
-/// the calling thread. `make` takes the rank's Mesh; what it throws (Failure) on any rank is the
-/// error. Errc::usage for a grid without ranks.
+/// Creates an A on each of `grid.ranks()` threads of this process concurrently, rank 0's on the
+/// calling thread. `make` takes the rank's Mesh; a Failure on any rank is the error. Errc::usage
+/// for a grid without ranks.
 template <class A, class Make>
 Result<std::unique_ptr<Sharded<A>>> shard_over_threads(
     const std::string& name, engine::parallel::Grid grid, const Make& make,
@@ -74,7 +74,7 @@ Result<std::unique_ptr<Sharded<A>>> shard_over_threads(
   RETURN_IF_ERROR(engine::parallel::check_fits(grid, grid.ranks()));
   const auto built = [make, grid](Communicator& world, GroupChannel& channel) {
     std::unique_ptr<A> actor;
-    channel.run_on_all_ranks("making the actor", [&] {
+    channel.run_on_all_ranks("creating the actor", [&] {
       actor = make(value_or_throw(Mesh::create(world.split(0, world.rank()), grid)));
     });
     return actor;

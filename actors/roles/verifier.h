@@ -1,4 +1,4 @@
-// Verifier: judges completions by rules (rules/rules.h).
+// Verifier: scores completions by rules (rules/rules.h).
 #pragma once
 
 #include "actors/protocol/reward.h"
@@ -14,7 +14,7 @@ class Verifier {
   explicit Verifier(rules::Rules rules) : rules_(std::move(rules)) {}
 
   std::vector<protocol::RewardResult> on(protocol::ComputeRewards message) {
-    return rules_.judge(message.requests);
+    return rules_.score(message.requests);
   }
 
  private:

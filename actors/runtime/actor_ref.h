@@ -1,5 +1,5 @@
-// ActorRef<Ms...>: an actor's address, typed by what may be said to it. This is all that an
-// algorithm sees of the runtime.
+// ActorRef<Ms...>: an actor's address, typed by the messages that the actor handles. Algorithms use
+// nothing else of the runtime to reach actors.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@
 
 namespace troupe::actors {
 
-/// Long enough for a training step on a slow machine; every wait has one.
+/// Default deadline of an ask: long enough for a training step on a slow machine.
 inline constexpr std::chrono::steady_clock::duration default_deadline = std::chrono::minutes(10);
 
-/// The untyped half of ask(), in asker.cpp.
+/// Untyped implementation of ask(), in asker.cpp.
 std::shared_ptr<ReplyState> send_ask(Asker& asker, const transports::Address& to,
                                      std::string_view type, transports::Body body,
                                      std::chrono::steady_clock::duration deadline);
@@ -31,14 +31,14 @@ class ActorRef {
   ActorRef(std::shared_ptr<Asker> asker, transports::Address to)
       : asker_(std::move(asker)), to_(std::move(to)) {}
 
-  /// A ref that may say more converts to one that may say less.
+  /// Converts from a ref that handles more messages.
   template <Message... Others>
   requires(OneOf<Ms, Others...>&&...) ActorRef(const ActorRef<Others...>& other)
       : asker_(other.asker()), to_(other.address()) {}
 
-  /// The message leaves now; the answer is awaited later. Two asks on consecutive lines run at the
-  /// same time. Only from coroutines of the ref's node. A mailbox that is full refuses
-  /// (Errc::full).
+  /// Sends the message now; the reply is awaited later. Two asks on consecutive lines run
+  /// concurrently. Call it only from coroutines of the ref's node. A full mailbox refuses the
+  /// message (Errc::full).
   template <OneOf<Ms...> M>
   Reply<typename M::Reply> ask(
       M message, std::chrono::steady_clock::duration deadline = default_deadline) const {

@@ -32,11 +32,10 @@ std::string seconds(Duration duration) {
 
 std::shared_ptr<ReplyState> Asker::add(Duration deadline, Result<Body> at_deadline) {
   check(control_.inside(),
-        "ask() and after() are for coroutines on the node's control executor; an engine handler "
-        "cannot "
-        "ask");
+        "ask() and after() must be called by coroutines on the node's control executor; compute "
+        "handlers cannot ask");
   check(deadline > Duration::zero() && deadline <= std::chrono::hours(24 * 30),
-        "a deadline is more than 0 and at most 30 days");
+        "a deadline must be more than 0 and at most 30 days");
   auto state = std::make_shared<ReplyState>();
   if (ended_) {
     state->outcome = fail(*ended_);
@@ -56,10 +55,9 @@ std::shared_ptr<ReplyState> Asker::add(Duration deadline, Result<Body> at_deadli
 
 std::shared_ptr<ReplyState> Asker::ask(const transports::Address& to, std::string_view type,
                                        Body body, Duration deadline) {
-  std::string late = cat(to_string(to), " did not answer '", type, "' within ", seconds(deadline),
-                         " (asked by ", node_,
-                         "): it is busy, has died or cannot be reached; its log says more, and a "
-                         "longer deadline may do");
+  std::string late =
+      cat(to_string(to), " did not answer '", type, "' within ", seconds(deadline), " (asked by ",
+          node_, "): it is busy, dead or unreachable; see its log, or use a longer deadline");
   auto state = add(deadline, fail(Errc::timeout, std::move(late)));
   if (state->outcome) return state;
   Frame frame{to,
@@ -103,7 +101,7 @@ void Asker::notify_observer(const Frame& answer, std::int64_t asked) const {
 void Asker::forget(std::uint64_t id) {
   const auto ask = asks_.find(id);
   if (ask == asks_.end()) return;
-  check(control_.inside(), "a Reply is destroyed on the control executor of its node");
+  check(control_.inside(), "a Reply must be destroyed on the control executor of its node");
   control_.cancel(ask->second.timer);
   asks_.erase(ask);
 }
@@ -115,7 +113,7 @@ void Asker::finish(std::uint64_t id, Result<Body> outcome) {
   control_.cancel(ask->second.timer);
   asks_.erase(ask);
   state->outcome = std::move(outcome);
-  // Last: the coroutine that goes on here may ask, forget, or end.
+  // Last, because the resumed coroutine may ask, forget, or end.
   if (const auto waiter = std::exchange(state->waiter, {})) waiter.resume();
 }
 

@@ -1,5 +1,5 @@
-// Asker: the table of asks in flight of one node, with their deadlines. Lives on the node's control
-// executor.
+// Asker: the table of a node's asks in flight, with their deadlines. Used only on the node's
+// control executor.
 #pragma once
 
 #include <atomic>
@@ -22,23 +22,22 @@ class Asker : public std::enable_shared_from_this<Asker> {
   Asker(std::string node, Scheduler& scheduler, Executor& control, transports::Transport& transport)
       : node_(std::move(node)), scheduler_(scheduler), control_(control), transport_(transport) {}
 
-  /// Called for each answer that somebody waited for.
+  /// Sets a callback for each reply to an ask in flight.
   void set_observer(std::function<void(const AskRecord&)> observer) {
     observer_ = std::move(observer);
   }
   void set_incarnation(std::uint64_t incarnation) { next_id_ = incarnation << 40; }
 
-  /// Sends now. Whatever happens, the state gets an outcome by the deadline (more than 0, at most
-  /// 30 days).
+  /// Sends now. The state always gets an outcome by the deadline (more than 0, at most 30 days).
   std::shared_ptr<ReplyState> ask(const transports::Address& to, std::string_view type,
                                   transports::Body body, Duration deadline);
-  /// An ask of nobody: its answer is the passing of time.
+  /// A timer in the form of an ask: its reply arrives after `delay`.
   std::shared_ptr<ReplyState> after(Duration delay);
-  /// A frame of kind reply or error. False when nobody waits for it: forgotten, late, or a
-  /// duplicate.
+  /// Handles a frame of kind reply or error. False when no ask waits for it: it was forgotten, or
+  /// the reply is late or a duplicate.
   bool answer(transports::Frame frame);
   void forget(std::uint64_t id);
-  /// Ends every ask in flight with this error, and (for good) every later one.
+  /// Completes every ask in flight, and every later one, with this error.
   void cancel_all(const Error& error);
   std::size_t in_flight() const { return asks_.size(); }
 

@@ -1,4 +1,4 @@
-// Behavior: an actor of any class behind one face: a table from message name to handler.
+// Behavior: the type-erased form of an actor: a table from message name to handler.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct Handler {
       run_async;  ///< runs on the control executor
 };
 
-/// Owns the actor (the handlers share it). Throws Failure for the world's errors and Bug for ours,
-/// as the actor does.
+/// Owns the actor, which the handlers share. Handlers throw what the actor throws: Failure for
+/// external errors, Bug for programming errors.
 using Behavior = std::map<std::string, Handler, std::less<>>;
 
 template <class A, class M>
@@ -29,25 +29,25 @@ transports::Body compute(A& actor, transports::Body body) {
   using Answer = typename M::Reply;
   using Returned = decltype(actor.on(std::declval<M>()));
   if constexpr (std::is_same_v<Returned, Result<Answer>> && std::is_void_v<Answer>)
-    return value_or_throw(actor.on(body.take<M>())), transports::Body();
+    value_or_throw(actor.on(body.take<M>()));
   else if constexpr (std::is_same_v<Returned, Result<Answer>>)
     return transports::Body::of<Answer>(value_or_throw(actor.on(body.take<M>())));
   else if constexpr (std::is_void_v<Answer>)
-    return actor.on(body.take<M>()), transports::Body();
+    actor.on(body.take<M>());
   else
     return transports::Body::of<Answer>(actor.on(body.take<M>()));
+  if constexpr (std::is_void_v<Answer>) return {};
 }
 
 template <class A, class M>
 Task<transports::Body> run_async(A& actor, transports::Body body) {
   M message = body.take<M>();
-  Task<typename M::Reply> handling = actor.on(std::move(message));
   if constexpr (std::is_void_v<typename M::Reply>) {
-    co_await handling;
+    co_await actor.on(std::move(message));
     co_return transports::Body();
   } else {
-    typename M::Reply answer = co_await handling;
-    co_return transports::Body::of(std::move(answer));
+    typename M::Reply reply = co_await actor.on(std::move(message));
+    co_return transports::Body::of(std::move(reply));
   }
 }
 

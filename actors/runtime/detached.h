@@ -1,4 +1,4 @@
-// The two ends of a coroutine that nobody awaits: one that owns itself, and how it ended.
+// Detached: a coroutine that nobody awaits. CaughtException: what an exception leaves behind.
 #pragma once
 
 #include <coroutine>
@@ -10,7 +10,7 @@
 
 namespace troupe::actors {
 
-/// A coroutine that owns itself; it runs at once, to its first wait. It must catch everything.
+/// A coroutine that owns itself and starts immediately. It must catch all exceptions.
 struct Detached {
   struct promise_type {
     Detached get_return_object() { return {}; }
@@ -21,12 +21,12 @@ struct Detached {
   };
 };
 
-/// How a task or a handler ended: no exception crosses threads, only its content.
+/// Content of an exception, which may cross threads where exceptions may not.
 struct CaughtException {
-  std::optional<Error> failure;    ///< it threw Failure
-  std::optional<std::string> bug;  ///< it threw anything else
+  std::optional<Error> failure;    ///< set for a Failure
+  std::optional<std::string> bug;  ///< set for any other exception
 };
-/// From inside a catch block.
+/// Returns the content of the current exception. Call it inside a catch block.
 CaughtException caught_exception();
 
 }  // namespace troupe::actors

@@ -1,5 +1,5 @@
-// Gate: counts who is inside, refuses entry once closing, and tells when the last one left (after
-// seastar's gate). For the coroutines of one control executor.
+// Gate: counts the operations in progress, refuses new ones once closing, and waits for the last
+// one to finish (after seastar's gate). For coroutines of one control executor.
 #pragma once
 
 #include <coroutine>
@@ -16,7 +16,7 @@ class Gate {
   Gate() = default;
   Gate(const Gate&) = delete;
   ~Gate() noexcept(false) {
-    check(inside_ == 0, "a gate is destroyed while somebody is inside: close it first");
+    check(inside_ == 0, "a gate was destroyed with operations in progress; close it first");
   }
 
   class Holder {
@@ -52,9 +52,10 @@ class Gate {
    private:
     Gate* gate_;
   };
-  /// `co_await gate.close();` from now on nobody enters; waits until all have left. Once.
+  /// `co_await gate.close();` refuses new entries and waits until all holders are gone. Callable
+  /// once.
   Closing close() {
-    check(!closing_, "a gate is closed once");
+    check(!closing_, "a gate can be closed only once");
     closing_ = true;
     return Closing(*this);
   }

@@ -1,5 +1,5 @@
-// What may be said to an actor. A message is an aggregate that names itself and its reply and lists
-// its fields:
+// Message: an aggregate that an actor handles. It declares its name and reply type and lists its
+// fields:
 //
 //   struct Generate {
 //     using Reply = Experience;                       // or void
@@ -8,7 +8,7 @@
 //   };
 //   inline auto fields(Generate& m) { return std::tie(m.prompt, m.group); }
 //
-// In one process the fields are not used; the wire codec packs, unpacks and compares by them.
+// Within a process the fields are not used; the wire codec encodes, decodes and compares by them.
 #pragma once
 
 #include <concepts>
@@ -29,9 +29,9 @@ concept Message = std::movable<M> && requires(M& message) {
   { std::tuple_size<decltype(fields(message))>::value } -> std::convertible_to<std::size_t>;
 };
 
-/// A compute handler is a plain function (`R on(M)` or `Result<R> on(M)`), run on the actor's
-/// engine executor. A handler that asks others is a coroutine (`Task<R> on(M)`), run on the control
-/// executor; it must not compute.
+/// A compute handler is a plain function (`R on(M)` or `Result<R> on(M)`) that runs on the actor's
+/// engine executor. A handler that asks other actors is a coroutine (`Task<R> on(M)`) that runs on
+/// the control executor and must not compute.
 template <class A, class M>
 concept Handles = Message<M> && requires(A& actor, M message) {
   requires std::same_as<decltype(actor.on(std::move(message))), typename M::Reply> ||
@@ -39,7 +39,7 @@ concept Handles = Message<M> && requires(A& actor, M message) {
       std::same_as<decltype(actor.on(std::move(message))), Task<typename M::Reply>>;
 };
 
-/// The list of what an actor class handles: `using Handled = Messages<Generate, CommitWeights>;`
+/// Messages that an actor class handles: `using Handled = Messages<Generate, CommitWeights>;`
 template <Message... Ms>
 struct Messages {};
 

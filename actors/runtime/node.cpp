@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <vector>
@@ -9,7 +10,6 @@
 #include "actors/runtime/actor_state.h"
 #include "actors/runtime/asker.h"
 #include "actors/runtime/detached.h"
-#include "actors/runtime/duplicate_window.h"
 #include "engine/base/check.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -21,7 +21,32 @@ using transports::Body;
 using transports::Frame;
 using transports::Kind;
 
-/// Everything but `names` and `stopped` belongs to the control executor. Jobs in flight share it.
+namespace {
+
+/// Detects repeated requests of one sender. A sender's ids increase, but a transport may repeat or
+/// reorder frames.
+class DuplicateWindow {
+ public:
+  /// True for a new id. An id older than the last 4096 counts as seen: handling a request twice is
+  /// worse than losing it.
+  bool first(std::uint64_t id) {
+    if (id <= floor_ || !seen_.insert(id).second) return false;
+    if (seen_.size() > 4096) {
+      floor_ = *seen_.begin();
+      seen_.erase(seen_.begin());
+    }
+    return true;
+  }
+
+ private:
+  std::uint64_t floor_ = 0;  // ids up to this one are no longer stored
+  std::set<std::uint64_t> seen_;
+};
+
+}  // namespace
+
+/// Used on the control executor, except for `names`, `spawned` and `stopped`. Jobs in flight share
+/// it.
 class Node::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(std::string node, Scheduler& where, transports::Transport& network, NodeOptions given)
@@ -48,9 +73,10 @@ class Node::Core : public std::enable_shared_from_this<Core> {
   std::map<std::string, std::shared_ptr<ActorState>> actors;
   std::atomic<std::uint64_t> unexpected = 0, duplicates = 0, refused = 0, undeliverable = 0;
 
-  std::set<std::string> names;                       // the maker's thread
-  std::vector<std::shared_ptr<ActorState>> spawned;  // the maker's thread: in order
-  bool stopped = false;                              // the maker's thread
+  // Used only on the thread that created the node.
+  std::set<std::string> names;
+  std::vector<std::shared_ptr<ActorState>> spawned;  // in order
+  bool stopped = false;
 
  private:
   std::string path(const ActorState& actor) const { return to_string(Address{name, actor.name}); }
@@ -64,12 +90,12 @@ class Node::Core : public std::enable_shared_from_this<Core> {
   void answer(const Frame& request, Result<Body> result, std::int64_t began = 0,
               std::int64_t ended = 0);
   void mark_dead(ActorState& actor, const std::string& death_reason);
-  void empty(ActorState& actor, const Error& why);
+  void reject_waiting(ActorState& actor, const Error& why);
   void notify_if_drained();
 
-  std::map<std::string, DuplicateWindow> seen;  // by asking node
+  std::map<std::string, DuplicateWindow> seen;  // per asking node
   bool stopping = false;
-  std::promise<void>* drained = nullptr;  // set while handlers run in a node that stops
+  std::promise<void>* drained = nullptr;  // set while a stopping node waits for handlers
 };
 
 void Node::Core::receive(Frame frame) {
@@ -98,7 +124,7 @@ Result<> Node::Core::accept(Frame& frame) {
     std::vector<std::string> known;
     for (const auto& entry : actors) known.push_back(entry.first);
     return fail(Errc::not_found,
-                cat("there is no actor ", quote(who), "; on this node live: ", join(known, ", ")));
+                cat("there is no actor ", quote(who), "; this node has: ", join(known, ", ")));
   }
   ActorState& actor = *found->second;
   if (actor.death_reason) return fail(Errc::closed, cat(who, " has ended: ", *actor.death_reason));
@@ -106,7 +132,7 @@ Result<> Node::Core::accept(Frame& frame) {
   if (!actor.mailbox.push(frame)) {
     ++refused;
     return fail(Errc::full, cat(who, " refused '", frame.type, "': ", actor.mailbox.capacity(),
-                                " messages wait already; ask it less at once"));
+                                " messages are already waiting; send fewer requests at a time"));
   }
   pump(found->second);
   return {};
@@ -137,7 +163,8 @@ void Node::Core::compute(const std::shared_ptr<ActorState>& actor, Frame frame,
     } catch (...) {
       *outcome = failed_handler(to_string(shared->to), shared->type);
     }
-    outcome->began = nanoseconds(began), outcome->ended = nanoseconds(self->scheduler.now());
+    outcome->began = nanoseconds(began);
+    outcome->ended = nanoseconds(self->scheduler.now());
     self->control.post(
         [self, actor, shared, outcome] { self->complete(actor, *shared, std::move(*outcome)); });
   });
@@ -148,14 +175,15 @@ Detached Node::Core::run_async(std::shared_ptr<Core> self, std::shared_ptr<Actor
   HandlerOutcome outcome;
   const Time began = self->scheduler.now();
   try {
-    Task<Body> handling = actor->behavior.find(frame.type)->second.run_async(std::move(frame.body));
-    Body body = co_await handling;
+    const Handler& handler = actor->behavior.find(frame.type)->second;
+    Body body = co_await handler.run_async(std::move(frame.body));
     outcome.answer = std::move(body);
   } catch (...) {
     outcome = failed_handler(to_string(frame.to), frame.type);
   }
-  outcome.began = nanoseconds(began), outcome.ended = nanoseconds(self->scheduler.now());
-  // Posted, so that a handler that never waits does not nest the next one of its mailbox on this
+  outcome.began = nanoseconds(began);
+  outcome.ended = nanoseconds(self->scheduler.now());
+  // Posted, so that a handler that never suspends does not run the next one of its mailbox on this
   // stack.
   auto ended = std::make_shared<HandlerOutcome>(std::move(outcome));
   auto shared = std::make_shared<Frame>(std::move(frame));
@@ -187,11 +215,11 @@ void Node::Core::mark_dead(ActorState& actor, const std::string& death_reason) {
   if (actor.death_reason) return;
   actor.death_reason = death_reason;
   log_error(death_reason);
-  empty(actor, {Errc::closed, cat(path(actor), " has ended: ", death_reason)});
+  reject_waiting(actor, {Errc::closed, cat(path(actor), " has ended: ", death_reason)});
   if (options.on_death) options.on_death(Death{{name, actor.name}, death_reason});
 }
 
-void Node::Core::empty(ActorState& actor, const Error& why) {
+void Node::Core::reject_waiting(ActorState& actor, const Error& why) {
   while (std::optional<Frame> frame = actor.mailbox.pop()) answer(*frame, fail(why));
 }
 
@@ -200,7 +228,7 @@ void Node::Core::begin_stop(std::promise<void>& when_drained) {
   drained = &when_drained;
   asker->cancel_all({Errc::cancelled, cat("node '", name, "' is stopping")});
   for (const auto& [unused, actor] : actors)
-    empty(*actor, {Errc::closed, cat("node '", name, "' is stopping")});
+    reject_waiting(*actor, {Errc::closed, cat("node '", name, "' is stopping")});
   notify_if_drained();
 }
 
@@ -209,7 +237,7 @@ void Node::Core::log_running_handlers(Duration since_stop) {
   for (const auto& [unused, actor] : actors) {
     if (actor->running > 0)
       log_warning(cat(path(*actor), " still handles '", actor->handling, "', ", seconds,
-                      " s after it was asked to stop"));
+                      " s after the request to stop"));
   }
 }
 
@@ -238,7 +266,7 @@ void run_on_executor(Scheduler& scheduler, Executor& executor, const Job& job) {
 Node::Node(std::string name, Scheduler& scheduler, transports::Transport& transport,
            NodeOptions options)
     : core_(std::make_shared<Core>(std::move(name), scheduler, transport, std::move(options))) {
-  // Weak: a frame that arrives in the middle of the destructor finds nobody.
+  // Weak, so that a frame that arrives during destruction is dropped.
   const std::uint64_t incarnation =
       transport.attach(core_->name, [weak = std::weak_ptr(core_)](Frame frame) {
         if (const auto core = weak.lock()) core->receive(std::move(frame));
@@ -255,12 +283,12 @@ Node::~Node() {
 }
 
 void Node::install(const std::string& name, Behavior behavior, Placement placement) {
-  check(!core_->stopped, "no actor is spawned on a node that has stopped");
+  check(!core_->stopped, "an actor cannot be spawned on a stopped node");
   check(core_->names.insert(name).second, "two actors of a node have the same name");
   bool computes = false;
   for (const auto& [unused, handler] : behavior) computes |= static_cast<bool>(handler.compute);
   check(placement.max_concurrency == 1 || (placement.max_concurrency > 1 && !computes),
-        "several messages at once need handlers that are all coroutines");
+        "max_concurrency above 1 requires that every handler is a coroutine");
   Executor& executor =
       computes ? core_->scheduler.executor(core_->name + "/" + placement.executor) : core_->control;
   auto actor = std::make_shared<ActorState>(ActorState{name,
@@ -281,7 +309,7 @@ Reply<void> Node::after(Duration delay) {
 
 void Node::cancel_asks() {
   core_->control.post([core = core_] {
-    core->asker->cancel_all({Errc::cancelled, "the run was asked to stop"});
+    core->asker->cancel_all({Errc::cancelled, "the run was interrupted"});
   });
 }
 
@@ -290,13 +318,13 @@ void Node::stop() {
   std::promise<void> promise;
   std::future<void> drained = promise.get_future();
   core_->control.post([core = core_, &promise] { core->begin_stop(promise); });
-  // A handler cannot be interrupted; but a person who waits for one is told which.
+  // A handler cannot be interrupted. While the node waits for one, the log names it every 10 s.
   const Time began = core_->scheduler.now();
-  Duration told = std::chrono::seconds(0);
+  Duration last_report = std::chrono::seconds(0);
   core_->scheduler.drive(drained, [&] {
     const Duration waited = core_->scheduler.now() - began;
-    if (waited - told < std::chrono::seconds(10)) return;
-    told = waited;
+    if (waited - last_report < std::chrono::seconds(10)) return;
+    last_report = waited;
     core_->control.post([core = core_, waited] { core->log_running_handlers(waited); });
   });
   core_->transport.detach(core_->name);
@@ -304,8 +332,8 @@ void Node::stop() {
     ActorState& actor = *core_->spawned.back();
     run_on_executor(core_->scheduler, *actor.executor, [&] { actor.behavior.clear(); });
   }
-  // Behind everything that was posted before detach(): after this nothing of the node touches the
-  // transport.
+  // Queued behind everything that was posted before detach(): afterwards the node no longer uses
+  // the transport.
   run_on_executor(core_->scheduler, core_->control, [&] { core_->actors.clear(); });
 }
 

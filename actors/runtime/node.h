@@ -1,6 +1,6 @@
-// Node: a place where actors live. One control executor (mailboxes, deadlines, coroutines;
-// heartbeats tick during a step) and engine executors on which compute handlers run. Over
-// ThreadScheduler an executor is a thread; over VirtualScheduler all is one thread.
+// Node: hosts actors. One control executor runs mailboxes, deadlines and coroutines, so it stays
+// responsive during a training step; engine executors run compute handlers. With ThreadScheduler
+// each executor is a thread; with VirtualScheduler all share one thread.
 #pragma once
 
 #include <cstdint>
@@ -19,47 +19,47 @@ namespace troupe::actors {
 
 /// Where an actor's compute handlers run, and how much may wait for it.
 struct Placement {
-  std::string executor = "engine";  ///< actors that name the same executor share its thread;
-                                    ///< another name: work at the same time
-  std::size_t mailbox =
-      64;  ///< messages waiting beyond those being handled; one more is refused with Errc::full
-  std::size_t max_concurrency =
-      1;  ///< messages handled at the same time; more than 1 only when every handler is a coroutine
+  /// Executor of the compute handlers. Actors on the same executor take turns; others run in
+  /// parallel.
+  std::string executor = "engine";
+  /// Capacity of the mailbox; a message that exceeds it is refused with Errc::full.
+  std::size_t mailbox = 64;
+  /// Messages handled concurrently. More than 1 requires that every handler is a coroutine.
+  std::size_t max_concurrency = 1;
 };
 
-/// An actor that ended by a mistake of ours.
+/// An actor that died of a programming error in a handler.
 struct Death {
   transports::Address who;
   std::string death_reason;
 };
 
 struct NodeOptions {
-  std::function<void(const Death&)> on_death;  ///< called on the control executor
-  std::function<void(const AskRecord&)>
-      on_answered;  ///< called on the control executor, for each answer to an ask of this node
+  // Called on the control executor.
+  std::function<void(const Death&)> on_death;
+  std::function<void(const AskRecord&)> on_answered;  ///< for each reply to an ask of this node
 };
 
-/// Counters since the node began; a snapshot.
+/// Snapshot of the counters since the node was created.
 struct NodeStats {
-  std::uint64_t unexpected_answers =
-      0;  ///< answers that nobody waited for: late, forgotten or repeated
-  std::uint64_t duplicate_requests = 0;  ///< requests that arrived again; not handled again
-  std::uint64_t refused = 0;             ///< requests that a full mailbox refused
-  std::uint64_t undeliverable = 0;       ///< answers that the transport would not take
+  std::uint64_t unexpected_answers = 0;  ///< replies that were late, forgotten or repeated
+  std::uint64_t duplicate_requests = 0;  ///< repeated requests, which were ignored
+  std::uint64_t refused = 0;             ///< requests refused by a full mailbox
+  std::uint64_t undeliverable = 0;       ///< replies that the transport did not accept
 };
 
 class Node {
  public:
-  /// `scheduler` and `transport` outlive the node.
+  /// `scheduler` and `transport` must outlive the node.
   Node(std::string name, Scheduler& scheduler, transports::Transport& transport,
        NodeOptions options = {});
-  /// Stops.
+  /// Calls stop().
   ~Node();
   Node(const Node&) = delete;
 
-  /// Takes an actor in: a plain class with `using Handled = Messages<...>` and a handler on(M) for
-  /// each. A name taken is a Bug. From the thread that made the node. The actor is destroyed on its
-  /// executor, in the reverse order of spawning, by stop().
+  /// Adds an actor: a plain class with `using Handled = Messages<...>` and a handler on(M) for
+  /// each. Throws Bug for a name in use. Call it on the thread that created the node. stop()
+  /// destroys the actors on their executors, in reverse order of spawning.
   template <class A>
   auto spawn(std::string name, A actor, Placement placement = {}) {
     return spawn(std::move(name), std::make_unique<A>(std::move(actor)), std::move(placement));
@@ -71,21 +71,22 @@ class Node {
     return ref(transports::Address{this->name(), std::move(name)}, typename A::Handled{});
   }
 
-  /// A ref to an actor that lives anywhere; what it handles is promised by the caller:
+  /// Returns a ref to an actor on any node. The caller states what it handles:
   /// `node.ref(address, Rollout::Handled{})`.
   template <Message... Ms>
   ActorRef<Ms...> ref(transports::Address to, Messages<Ms...>) {
     return ActorRef<Ms...>(asker(), std::move(to));
   }
 
-  /// Time passing, as a reply: `auto pause = node.after(5s); co_await pause.get();`
+  /// Returns a reply that arrives after `delay`: `auto pause = node.after(5s); co_await
+  /// pause.get();`
   Reply<void> after(Duration delay);
 
-  /// Ends what is in flight: every ask of this node, now and later, gets Errc::cancelled. From any
+  /// Completes every ask of this node, in flight or later, with Errc::cancelled. Callable on any
   /// thread.
   void cancel_asks();
-  /// cancel_asks(), refuses new requests (Errc::closed), waits for the running handlers, ends the
-  /// actors. Once; from the thread that made the node.
+  /// Cancels asks, refuses new requests (Errc::closed), waits for running handlers and destroys the
+  /// actors. Idempotent. Call it on the thread that created the node.
   void stop();
 
   const std::string& name() const;

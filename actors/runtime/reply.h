@@ -1,5 +1,4 @@
-// Reply<T>: an answer that is on its way. ask() returns one at once; `co_await reply.get()` marks
-// the wait.
+// Reply<T>: a pending reply. ask() returns one immediately; `co_await reply.get()` waits for it.
 #pragma once
 
 #include <coroutine>
@@ -15,21 +14,21 @@ namespace troupe::actors {
 
 class Asker;
 
-/// What a Reply and the table of asks share. Only the control executor touches it.
+/// State shared by a Reply and the table of asks. Used only on the control executor.
 struct ReplyState {
-  std::optional<Result<transports::Body>>
-      outcome;  ///< set once: the answer, an error, a timeout, or cancelled
+  /// Set once: the reply, an error, a timeout, or cancelled.
+  std::optional<Result<transports::Body>> outcome;
   std::coroutine_handle<> waiter;
   std::weak_ptr<Asker> asker;
   std::uint64_t id = 0;
   bool taken = false;
 };
 
-/// Drops the ask from its node's table: a late answer is then counted and dropped.
+/// Removes the ask from its node's table; a late reply is then counted and dropped.
 void forget(ReplyState& state);
 
-/// One answer. Belongs to the coroutine that asked; its destructor forgets the ask (the handler
-/// still runs to its end).
+/// One reply, owned by the coroutine that asked. Its destructor forgets the ask; the handler still
+/// runs to completion.
 template <class T>
 class [[nodiscard]] Reply {
  public:
@@ -46,10 +45,10 @@ class [[nodiscard]] Reply {
   class TryWait {
    public:
     explicit TryWait(ReplyState& state) : state_(&state) {
-      check(!state.taken && !state.waiter, "a reply is awaited once");
+      check(!state.taken && !state.waiter, "a reply can be awaited only once");
     }
     TryWait(const TryWait&) = delete;
-    ~TryWait() { state_->waiter = {}; }  // a coroutine destroyed while it waits is not resumed
+    ~TryWait() { state_->waiter = {}; }  // a coroutine destroyed while waiting is not resumed
     bool await_ready() const { return state_->outcome.has_value(); }
     void await_suspend(std::coroutine_handle<> waiter) { state_->waiter = waiter; }
     Result<T> await_resume() {
@@ -71,19 +70,20 @@ class [[nodiscard]] Reply {
     T await_resume() { return value_or_throw(TryWait::await_resume()); }
   };
 
-  /// `auto x = co_await reply.get();` the answer, or Failure with the error of try_get(). On a
-  /// named reply only: g++ 12.2 double-frees some temporaries of a co_await expression.
+  /// `auto x = co_await reply.get();` returns the reply or throws Failure with the error of
+  /// try_get(). Callable only on a named reply, because ask() sends when it is called, not when it
+  /// is awaited.
   Wait get() & { return Wait(*state_); }
   Wait get() && = delete;
 
-  /// `auto x = co_await reply.try_get();` Result<T>: the handler's own error, or Errc::timeout (no
-  /// answer by the deadline), full (the mailbox refused), closed (the actor or its node has ended),
-  /// internal (it ended by this message), not_found (no such actor), unsupported (no such handler),
-  /// cancelled (this node is stopping).
+  /// `auto x = co_await reply.try_get();` returns a Result<T> with the handler's own error, or
+  /// Errc::timeout (no reply by the deadline), full (the mailbox is full), closed (the actor or its
+  /// node has ended), internal (the actor died of this message), not_found (no such actor),
+  /// unsupported (no such handler), cancelled (this node is stopping).
   TryWait try_get() & { return TryWait(*state_); }
   TryWait try_get() && = delete;
 
-  /// True when get() will not wait.
+  /// True when get() will not suspend.
   bool ready() const { return state_->outcome.has_value(); }
 
  private:

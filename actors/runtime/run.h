@@ -1,4 +1,4 @@
-// run(): drives one coroutine from main to its end. Stop: how Ctrl-C reaches it.
+// run(): runs one coroutine from main() to completion.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ Detached run_to_completion(Task<T> task, std::shared_ptr<RunningTask<T>> started
   started->promise.set_value();
 }
 
-/// Starts a coroutine on the node's control executor; `done` becomes ready when it has ended.
+/// Starts a coroutine on the node's control executor; `done` becomes ready when it ends.
 template <class T>
 std::shared_ptr<RunningTask<T>> start(Node& node, Task<T> task) {
   auto started = std::make_shared<RunningTask<T>>();
@@ -48,7 +48,7 @@ std::shared_ptr<RunningTask<T>> start(Node& node, Task<T> task) {
   return started;
 }
 
-/// What the task ended with: its value, or Failure or Bug.
+/// Returns the task's value or throws its Failure or Bug.
 template <class T>
 T finish(RunningTask<T>& started) {
   if (started.ending.failure) throw Failure(std::move(*started.ending.failure));
@@ -56,9 +56,9 @@ T finish(RunningTask<T>& started) {
   if constexpr (!std::is_void_v<T>) return std::move(*started.value);
 }
 
-/// Runs a coroutine to its end; blocks the caller, which is in no executor. `stop`, when given, is
-/// looked at while it runs. Over a VirtualScheduler a task that waits for what can never come is a
-/// Bug.
+/// Runs a coroutine to completion. Blocks the caller, which must not be on an executor. `stop`,
+/// when given, is polled; a second request cancels the asks in flight. With a VirtualScheduler, a
+/// task that can never continue is a Bug.
 template <class T>
 T run(Node& node, Task<T> task, const Stop* stop = nullptr) {
   auto started = start(node, std::move(task));

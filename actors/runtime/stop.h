@@ -1,12 +1,12 @@
-// Stop: how Ctrl-C reaches a run.
+// Stop: a flag that asks a run to stop, for Ctrl-C.
 #pragma once
 
 #include <atomic>
 
 namespace troupe::actors {
 
-/// A request to stop; request() may be called from a signal handler. Once: algorithms see
-/// requested() and finish their step. Twice: the asks in flight end with Errc::cancelled.
+/// request() may be called from a signal handler. After the first request, algorithms finish their
+/// step (requested()). After the second, the asks in flight end with Errc::cancelled (urgent()).
 class Stop {
  public:
   void request() noexcept { count_.fetch_add(1); }

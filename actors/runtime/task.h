@@ -1,7 +1,7 @@
-// Task<T>: a coroutine that starts when it is awaited. Everything here runs on one control
-// executor, so there is no lock. It is ours and not asio::awaitable so that a file that only asks
-// parses no Asio, and so that a virtual scheduler can drive the same coroutines. An awaited task
-// that ends without waiting costs no stack: await_suspend resumes it and looks.
+// Task<T>: a coroutine that starts when it is awaited. Tasks run on one control executor and need
+// no lock. Task is not asio::awaitable, so that files that only ask do not include Asio, and so
+// that a virtual scheduler can run the same coroutines. An awaited task that ends without
+// suspending uses no stack: await_suspend() resumes it and checks whether it is done.
 #pragma once
 
 #include <coroutine>
@@ -16,15 +16,14 @@ namespace troupe::actors {
 template <class T = void>
 class Task;
 
-/// What the promises of all tasks share: who waits for the end, and the exception that ended it.
+/// Base of the promises of all tasks: the awaiting coroutine and the exception that ended the task.
 class TaskPromiseBase {
  public:
   struct Final {
     bool await_ready() noexcept { return false; }
     template <class P>
     void await_suspend(std::coroutine_handle<P> ended) noexcept {
-      // The awaiter owns this frame and may destroy it while it runs: nothing of the frame is
-      // touched after resume().
+      // The awaiter owns this frame and may destroy it in resume(): the frame is not used after it.
       if (const auto waiter = ended.promise().waiter_) waiter.resume();
     }
     void await_resume() noexcept {}
@@ -69,8 +68,9 @@ class TaskPromise<void> : public TaskPromiseBase {
   void take() const { rethrow(); }
 };
 
-/// A lazy coroutine. Await it once, alone right of `=`:  `auto x = co_await work(a);`. Destroying
-/// it destroys what it awaits.
+/// A lazy coroutine. Await it once: `auto x = co_await work(a);`
+/// (docs/decisions/0013-co-await-forms.md lists the forms to avoid). Destroying it destroys the
+/// coroutine that it awaits.
 template <class T>
 class [[nodiscard]] Task {
  public:
@@ -103,7 +103,7 @@ class [[nodiscard]] Task {
     Handle handle_;
   };
   Awaiter operator co_await() const {
-    check(handle_ && !handle_.done(), "a task is awaited once");
+    check(handle_ && !handle_.done(), "a task can be awaited only once");
     return Awaiter(handle_);
   }
 

@@ -1,4 +1,4 @@
-// Asio carries the queue, the thread's sleep and the timers; it is seen in this file only.
+// Asio provides the queue, the event loop and the timers; only this file includes it.
 #include "actors/runtime/thread_scheduler.h"
 
 #define ASIO_STANDALONE
@@ -28,22 +28,22 @@ class ThreadExecutor final : public Executor {
   bool inside() const override { return std::this_thread::get_id() == thread_.get_id(); }
 
   TimerId at(Time when, Job job) override {
-    check(inside(), "timers are set from inside their executor");
+    check(inside(), "a timer must be set on its executor");
     const TimerId id = ++last_timer_;
     auto& timer = timers_.emplace(id, asio::steady_timer(loop_, when)).first->second;
     timer.async_wait([this, id, job = std::move(job)](const asio::error_code&) {
-      if (timers_.erase(id) > 0) job();  // a cancelled timer is not in the table any more
+      if (timers_.erase(id) > 0) job();  // a cancelled timer is no longer in the table
     });
     return id;
   }
   bool cancel(TimerId timer) override {
-    check(inside(), "timers are cancelled from inside their executor");
+    check(inside(), "a timer must be cancelled on its executor");
     return timers_.erase(timer) > 0;
   }
 
  private:
-  // No concurrency hint of 1: Asio would then keep a job posted from inside the executor in a
-  // private queue, behind jobs that other threads post later.
+  // Without the concurrency hint 1, with which Asio would keep jobs posted by the executor itself
+  // in a private queue, behind jobs that other threads post later.
   asio::io_context loop_;
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   std::map<TimerId, asio::steady_timer> timers_;
@@ -59,7 +59,7 @@ ThreadScheduler::~ThreadScheduler() = default;
 
 Executor& ThreadScheduler::executor(const std::string& name) {
   check(std::this_thread::get_id() == owner_,
-        "executors are made by the thread that made the scheduler");
+        "executors must be created on the thread that created the scheduler");
   auto& executor = executors_[name];
   if (!executor) executor = std::make_unique<ThreadExecutor>(name);
   return *executor;

@@ -1,5 +1,5 @@
-// ThreadScheduler: the real scheduler. Each executor is a thread with an event loop; time is the
-// monotonic clock.
+// ThreadScheduler: the production scheduler. Each executor is a thread with an event loop; time is
+// the monotonic clock.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace troupe::actors {
 class ThreadScheduler final : public Scheduler {
  public:
   ThreadScheduler();
-  /// Waits for the jobs that run, drops those that do not yet, joins the threads. From the thread
-  /// that made it.
+  /// Waits for running jobs, drops pending ones and joins the threads. Call it on the thread that
+  /// created the scheduler.
   ~ThreadScheduler() override;
   Executor& executor(const std::string& name) override;
   Time now() const override { return Clock::now(); }

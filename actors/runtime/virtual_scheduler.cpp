@@ -39,7 +39,7 @@ class VirtualScheduler::VirtualExecutor final : public Executor {
   }
 
  private:
-  struct Running {  // also when a job throws, which in a test it may
+  struct Running {  // restores the executor even when a job throws, as tests may
     Running(const VirtualExecutor*& slot, const VirtualExecutor* executor)
         : slot_(slot), before_(std::exchange(slot, executor)) {}
     ~Running() { slot_ = before_; }
@@ -78,7 +78,7 @@ bool VirtualScheduler::run_one() {
 bool VirtualScheduler::wake_timers(Time latest) {
   if (timers_.empty() || timers_.begin()->first > latest) return false;
   now_ = std::max(now_, timers_.begin()->first);
-  // One timer at a time: a job may cancel the next one, as on a real executor.
+  // One timer at a time: its job may cancel the next one, as on a ThreadScheduler.
   auto first = timers_.extract(timers_.begin());
   first.mapped().executor->post(std::move(first.mapped().job));
   return true;
@@ -89,12 +89,11 @@ void VirtualScheduler::drive(std::future<void>& done, const std::function<void()
     tick();
     const bool moved = run_one() || wake_timers(Time::max());
     check(moved || done.wait_for(std::chrono::seconds(0)) == std::future_status::ready,
-          "nothing is left to run, no timer is set, and the task has not ended: it waits for what "
-          "can never come");
+          "deadlock: no job is ready, no timer is set, and the task has not ended");
   }
 }
 
-void VirtualScheduler::settle() {
+void VirtualScheduler::run_ready() {
   do {
     while (run_one()) {
     }
@@ -103,8 +102,8 @@ void VirtualScheduler::settle() {
 
 void VirtualScheduler::advance(Duration duration) {
   const Time until = now_ + duration;
-  settle();
-  while (wake_timers(until)) settle();
+  run_ready();
+  while (wake_timers(until)) run_ready();
   now_ = until;
 }
 

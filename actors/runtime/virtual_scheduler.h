@@ -1,6 +1,6 @@
-// VirtualScheduler: the deterministic scheduler. All executors on the caller's thread, virtual
-// time, and, where real threads would race (jobs ready on several executors), an order drawn from
-// the seed. A job takes no time. For one thread.
+// VirtualScheduler: a deterministic scheduler for tests. All executors run on the caller's thread
+// over virtual time. Where threads would race (jobs ready on several executors), the seed
+// determines the order. Jobs take no time. Single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,16 @@ class VirtualScheduler final : public Scheduler {
   ~VirtualScheduler() override;
   Executor& executor(const std::string& name) override;
   Time now() const override { return now_; }
-  /// A Bug when nothing is left to do and `done` is not ready: somebody waits for what can never
-  /// come.
+  /// Throws Bug when nothing is left to run and `done` is not ready: the task can never continue.
   void drive(std::future<void>& done, const std::function<void()>& tick) override;
 
-  /// Runs what is ready now, until nothing is. Time stands still.
-  void settle();
-  /// Lets this much time pass, running what falls due in it.
+  /// Runs ready jobs until none is left, without advancing the time.
+  void run_ready();
+  /// Advances the time by `duration` and runs the jobs and timers that become due.
   void advance(Duration duration);
-  /// Runs a job after a delay, in an executor of its own: the clock of a simulated transport.
+  /// Runs a job after a delay on a separate executor; used by simulated transports.
   void later(Duration delay, Job job);
-  /// Time since the scheduler was made.
+  /// Time since the scheduler was created.
   Duration elapsed() const { return now_ - Time{}; }
 
  private:
@@ -39,8 +38,8 @@ class VirtualScheduler final : public Scheduler {
     TimerId id;
     Job job;
   };
-  bool run_one();                 // one ready job, if any
-  bool wake_timers(Time latest);  // moves on to the next timer due by `latest`, if any
+  bool run_one();                 // runs one ready job, if any
+  bool wake_timers(Time latest);  // fires the next timer due by `latest`, if any
 
   std::uint64_t seed_, draws_ = 0;
   Time now_{};

@@ -1,4 +1,4 @@
-// when_all(): several tasks of one control executor at the same time.
+// when_all(): runs several tasks concurrently on one control executor.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,9 @@
 
 namespace troupe::actors {
 
-/// Starts all, in order, each up to its first wait; ends when all have ended. Then throws what the
-/// first of them that failed threw. What the tasks refer to must live until all have ended.
+/// Starts all tasks in order, each up to its first suspension, and ends when all have ended. Then
+/// rethrows the exception of the first failed task. Objects that the tasks refer to must outlive
+/// them.
 Task<void> when_all(std::vector<Task<void>> tasks);
 
 }  // namespace troupe::actors

@@ -1,5 +1,4 @@
-// The way of a new process into its box, from clone() to exec(): system calls only, nothing is
-// allocated.
+// Sets up a sandboxed child process between clone() and exec(): system calls only, no allocation.
 #pragma once
 
 #include <array>
@@ -9,35 +8,51 @@
 
 namespace troupe::actors::sandbox {
 
-/// What is done on the way, in order.
-enum class Step { parent, session, streams, mounts, proc, folder, limits, user, filter, program };
-constexpr std::array<std::string_view, 10> names_of(Step) {
-  return {"watch its parent",     "lead a session",
-          "take its streams",     "build its own view of files",
-          "close that view",      "enter its folder",
-          "take its limits",      "become another user",
-          "give up system calls", "run"};
+/// Steps of the setup, in order.
+enum class SetupStep {
+  parent,
+  session,
+  streams,
+  mounts,
+  proc,
+  folder,
+  limits,
+  user,
+  filter,
+  program
+};
+constexpr std::array<std::string_view, 10> names_of(SetupStep) {
+  return {"watch its parent",
+          "create a session",
+          "redirect its streams",
+          "build its file system",
+          "detach the old root",
+          "enter its folder",
+          "set its limits",
+          "change its user",
+          "install its syscall filter",
+          "run"};
 }
 
-/// What a process that could not go on says of it.
-struct Trouble {
-  Step step = Step::parent;
+/// Report of a child whose setup failed.
+struct SetupError {
+  SetupStep step = SetupStep::parent;
   int error = 0;   ///< errno
-  int which = -1;  ///< of the plan's shown things
+  int which = -1;  ///< index in Plan::mounts, or -1
 };
 
-/// Descriptors of the child; all are 3 or above.
-struct Ends {
+/// Descriptors in the child; all are 3 or above.
+struct ChildPipes {
   int input, output, errors;  ///< become 0, 1, 2
-  int go;       ///< a byte is read when the parent has done its part; its other end closes when the
-                ///< parent ends
-  int report;   ///< Trouble is written here; closed by exec
-  int parents;  ///< the parent's end of `go`: whoever keeps it open never sees that the parent has
-                ///< ended
+  int go;       ///< receives a byte when the parent is ready; its other end closes with the parent
+  int report;   ///< a SetupError is written here; exec closes it
+  int parents;  ///< the parent's end of `go`, closed first: while open it would hide the parent's
+                ///< end
 };
 
-/// Never returns. `folder`: where it starts under Isolation::limits.
-[[noreturn]] void enter(const Plan& plan, const char* folder, const Ends& ends, char* const* run,
-                        char* const* environment);
+/// Sets the process up and runs the program. Never returns. `folder`: working directory under
+/// Isolation::limits.
+[[noreturn]] void run_child(const Plan& plan, const char* folder, const ChildPipes& pipes,
+                            char* const* run, char* const* environment);
 
 }  // namespace troupe::actors::sandbox

@@ -9,8 +9,8 @@
 #include <sstream>
 #include <utility>
 
-#include "actors/sandbox/seccomp_filter.h"
 #include "actors/sandbox/process_tree.h"
+#include "actors/sandbox/seccomp_filter.h"
 #include "engine/base/text.h"
 
 namespace troupe::actors::sandbox {
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Programs and libraries of the system; of /etc only what programs need to start.
+// Programs and libraries of the system, and the files of /etc that programs need to start.
 constexpr const char* system_folders[] = {"/usr",   "/bin",    "/sbin", "/lib",      "/lib32",
                                           "/lib64", "/libx32", "/opt",  "/nix/store"};
 constexpr const char* system_files[] = {"/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives"};
@@ -36,7 +36,7 @@ class View {
  public:
   explicit View(Plan& plan) : plan_(plan) {}
 
-  // What is there is shown; what a shown folder holds already is not shown twice.
+  // Adds a mount for a path that exists and is not inside a mounted folder.
   void show(const fs::path& given) {
     std::error_code failed;
     const fs::path path = fs::absolute(given).lexically_normal();
@@ -45,16 +45,16 @@ class View {
     if (failed) return;
     const bool folder = fs::is_directory(real, failed);
     make_folders(folder ? path : path.parent_path());
-    plan_.shown.push_back({folder ? Shown::Kind::folder : Shown::Kind::file, "/old" + real.string(),
-                           "/new" + path.string()});
+    plan_.mounts.push_back({folder ? Mount::Kind::folder : Mount::Kind::file,
+                            "/old" + real.string(), "/new" + path.string()});
     if (folder) folders_.push_back(path);
   }
   // /bin is a link to usr/bin on most systems.
   void show_system(const fs::path& path) {
     std::error_code failed;
     if (fs::is_symlink(path, failed) && path.parent_path() == "/") {
-      plan_.shown.push_back(
-          {Shown::Kind::link, fs::read_symlink(path, failed).string(), "/new" + path.string()});
+      plan_.mounts.push_back(
+          {Mount::Kind::link, fs::read_symlink(path, failed).string(), "/new" + path.string()});
       folders_.push_back(path);
     } else {
       show(path);
@@ -63,11 +63,11 @@ class View {
   void show_devices() {
     make_folders("/dev");
     for (const char* device : devices)
-      plan_.shown.push_back({Shown::Kind::device, cat("/old", device), cat("/new", device)});
-    plan_.shown.push_back({Shown::Kind::link, "/proc/self/fd", "/new/dev/fd"});
-    plan_.shown.push_back({Shown::Kind::link, "/proc/self/fd/0", "/new/dev/stdin"});
-    plan_.shown.push_back({Shown::Kind::link, "/proc/self/fd/1", "/new/dev/stdout"});
-    plan_.shown.push_back({Shown::Kind::link, "/proc/self/fd/2", "/new/dev/stderr"});
+      plan_.mounts.push_back({Mount::Kind::device, cat("/old", device), cat("/new", device)});
+    plan_.mounts.push_back({Mount::Kind::link, "/proc/self/fd", "/new/dev/fd"});
+    plan_.mounts.push_back({Mount::Kind::link, "/proc/self/fd/0", "/new/dev/stdin"});
+    plan_.mounts.push_back({Mount::Kind::link, "/proc/self/fd/1", "/new/dev/stdout"});
+    plan_.mounts.push_back({Mount::Kind::link, "/proc/self/fd/2", "/new/dev/stderr"});
   }
   void make_folders(const fs::path& path) {
     fs::path so_far = "/";
@@ -103,8 +103,8 @@ std::vector<fs::path> candidates(const std::string& name) {
   return out;
 }
 
-// The first that the program will be able to see: PATH may well begin with folders of the user,
-// which are not shown.
+// Returns the first candidate that is visible in the sandbox; PATH may contain folders that are
+// not.
 Result<std::string> find_program(const std::string& name, const View& view,
                                  const std::string& where) {
   std::vector<std::string> tried, hidden;
@@ -116,13 +116,13 @@ Result<std::string> find_program(const std::string& name, const View& view,
   }
   if (!hidden.empty())
     return fail(Errc::not_found, cat(where, ": ", quote(name), " is ", join(hidden, ", "),
-                                     ", which the sandbox does not show: list its folder under "
-                                     "\"read\" or name a program of the system"));
+                                     ", which is not visible in the sandbox: list its folder under "
+                                     "\"read\" or use a program of the system"));
   return fail(Errc::not_found, cat(where, ": no program ", quote(name), " that may be run; tried ",
                                    join(tried, ", ")));
 }
 
-// A file that the command names is shown, and named so that it is found from another folder.
+// Mounts a file that the command names and returns its absolute path.
 std::string argument(const std::string& word, View& view) {
   std::error_code ignored;
   if (word.empty() || !fs::exists(word, ignored) || word == "." || word == ".." || word == "/")

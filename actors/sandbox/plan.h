@@ -1,5 +1,5 @@
-// Plan: everything that a contained process needs, made before it starts: between fork and exec
-// nothing may be allocated.
+// Plan: everything that a sandboxed process needs, prepared before it starts, because nothing may
+// be allocated between fork and exec.
 #pragma once
 
 #include <linux/filter.h>
@@ -12,12 +12,12 @@
 
 namespace troupe::actors::sandbox {
 
-/// Something of the host that the program will see, at the same path as outside.
-struct Shown {
+/// A file or folder of the host that is visible to the program, at the same path.
+struct Mount {
   enum class Kind { folder, file, device, link };
   Kind kind = Kind::folder;
-  std::string from;  ///< where it is, seen from the root that is being built; the text of a link
-  std::string to;    ///< where it will be
+  std::string from;  ///< source, seen from the root under construction; or the target of a link
+  std::string to;    ///< destination
 };
 
 struct Plan {
@@ -25,13 +25,13 @@ struct Plan {
   std::string program;  ///< absolute path
   std::vector<std::string>
       run;  ///< the program's arguments; the first is its name. Files are absolute paths.
-  std::vector<std::string> environment;  ///< "NAME=value": nothing of ours
-  std::vector<std::string> folders;      ///< made in the new root, parents first
-  std::vector<Shown> shown;
-  std::string work_options;  ///< of the memory file system that holds its folder
+  std::vector<std::string> environment;  ///< "NAME=value"; nothing is inherited
+  std::vector<std::string> folders;      ///< created in the new root, parents first
+  std::vector<Mount> mounts;
+  std::string work_options;  ///< mount options of its working folder (tmpfs)
   int processes = 0;  ///< limit on tasks of its user: a namespace counts its own, a host counts all
                       ///< that there are already
-  std::vector<sock_filter> filter;  ///< system calls that are answered with "not permitted"
+  std::vector<sock_filter> filter;  ///< seccomp filter
 };
 
 /// `run`: a program (a path, or a name looked up in PATH) and its arguments; no shell is involved.
@@ -40,9 +40,9 @@ struct Plan {
 Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits,
                        const std::string& where);
 
-/// The user that programs run as where we are root: "nobody".
+/// User id of programs when troupe runs as root: "nobody".
 inline constexpr unsigned nobody = 65534;
-/// Where a program starts under Isolation::namespaces: an empty folder of its own, gone with it.
+/// Working directory under Isolation::namespaces: an empty folder that is removed with the process.
 inline constexpr const char* work_folder = "/tmp/work";
 
 }  // namespace troupe::actors::sandbox

@@ -24,11 +24,10 @@
 namespace troupe::actors::sandbox {
 namespace {
 
-// How long the kernel may take to end killed processes; more means that one of them hangs in a
-// driver.
-constexpr int ending_ms = 10'000;
+// Maximum time for killed processes to end; longer means that one hangs in a driver.
+constexpr int kill_timeout_ms = 10'000;
 
-// Above 2, so that the child can put them in the places of the standard streams.
+// Duplicates a descriptor to a number above 2, so that the child can redirect its standard streams.
 Result<Handle> raised(int fd) {
   const Handle first(fd);
   const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -54,7 +53,7 @@ void make_nonblocking(const Handle& handle) {
   ::fcntl(handle.get(), F_SETFL, ::fcntl(handle.get(), F_GETFL) | O_NONBLOCK);
 }
 
-std::vector<char*> words(const std::vector<std::string>& texts) {
+std::vector<char*> argv_of(const std::vector<std::string>& texts) {
   std::vector<char*> out;
   for (const auto& text : texts) out.push_back(const_cast<char*>(text.c_str()));
   out.push_back(nullptr);
@@ -67,8 +66,8 @@ bool write_file(const std::string& path, const std::string& text) {
          ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// Root's children set their box up as its root and become nobody; an ordinary user's are nobody,
-// who is that user outside.
+// A child of root sets its sandbox up as root and then becomes nobody. For another user, nobody
+// inside is that user outside.
 bool map_users(pid_t child) {
   const std::string at = cat("/proc/", child, "/");
   if (::getuid() == 0) {
@@ -88,58 +87,63 @@ std::uint64_t clone_flags(const Limits& limits) {
   return limits.network ? flags : flags | CLONE_NEWNET;
 }
 
-// The most that this process has had; a child's count begins with its copy of that.
+// Peak memory of this process, which is also the initial peak of its children.
 std::uint64_t own_peak_memory() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
   return static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
 }
 
-// Like fork, with namespaces. No signal of ours is handled twice, in the parent's way, before the
-// child forgets them.
-pid_t divide(const Limits& limits, int& pidfd) {
+// fork() with namespaces. Signals are blocked, so that the child does not run the parent's
+// handlers.
+pid_t clone_child(const Limits& limits, int& pidfd) {
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const long child = ::syscall(SYS_clone, clone_flags(limits), nullptr, &pidfd, nullptr, nullptr);
   const int why = errno;
-  if (child != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr), errno = why;
+  if (child != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = why;
   return static_cast<pid_t>(child);
 }
 
-// The others of a killed group end in their own time, which is short; a namespace's first process
-// ends after them.
+// Waits for the other processes of a killed group. In a namespace, the first process ends after
+// them.
 void wait_for_group(pid_t group) {
-  for (int ms = 0; ms < ending_ms && ::kill(-group, 0) == 0 && Census().has_group(group); ++ms)
+  for (int ms = 0;
+       ms < kill_timeout_ms && ::kill(-group, 0) == 0 && ProcessSnapshot().has_process_group(group);
+       ++ms)
     ::poll(nullptr, 0, 1);
 }
 
-constexpr const char* way_out =
-    "Reward programs run in namespaces of their own (user, process, mount, network); the system "
-    "must allow them to this user "
+constexpr const char* isolation_help =
+    "Reward programs run in user, process, mount and network namespaces, which the system must "
+    "allow "
+    "this user "
     "(in a container: --security-opt seccomp=unconfined; on Debian: sysctl "
     "kernel.unprivileged_userns_clone=1), or say "
     "\"isolation: limits\", which lets the program see this host's files";
 
 Error denied(const Plan& plan, const std::string& what, int error) {
   const bool boxed = plan.limits.isolation == Isolation::namespaces;
-  return {Errc::unsupported, cat("cannot contain ", quote(plan.program, 400), ": ", what, ": ",
-                                 std::strerror(error), boxed ? ". " : "", boxed ? way_out : "")};
+  return {Errc::unsupported,
+          cat("cannot contain ", quote(plan.program, 400), ": ", what, ": ", std::strerror(error),
+              boxed ? ". " : "", boxed ? isolation_help : "")};
 }
 
-Error told(const Plan& plan, const Trouble& trouble) {
-  const std::string step(names_of(Step{})[static_cast<std::size_t>(trouble.step)]);
-  if (trouble.step == Step::program)
-    return {
-        Errc::not_found,
-        cat("cannot run ", quote(plan.program, 400), ": ", std::strerror(trouble.error),
-            " (what it needs must be of the system, named in the command, or listed under \"read\"",
-            ::getuid() == 0 ? "; it runs as nobody)" : ")")};
-  const std::string thing =
-      trouble.which >= 0
-          ? cat(" (", plan.shown[static_cast<std::size_t>(trouble.which)].to.substr(4), ")")
+Error describe(const Plan& plan, const SetupError& error) {
+  const std::string step(names_of(SetupStep{})[static_cast<std::size_t>(error.step)]);
+  if (error.step == SetupStep::program)
+    return {Errc::not_found,
+            cat("cannot run ", quote(plan.program, 400), ": ", std::strerror(error.error),
+                " (its files must belong to the system, be named in the command, or be listed "
+                "under \"read\"",
+                ::getuid() == 0 ? "; it runs as nobody)" : ")")};
+  const std::string path =
+      error.which >= 0
+          ? cat(" (", plan.mounts[static_cast<std::size_t>(error.which)].to.substr(4), ")")
           : "";
-  return denied(plan, cat("it could not ", step, thing), trouble.error);
+  return denied(plan, cat("it could not ", step, path), error.error);
 }
 
 }  // namespace
@@ -148,7 +152,7 @@ void Handle::close() {
   if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);
 }
 
-std::string Ending::text() const {
+std::string ExitStatus::text() const {
   if (WIFSIGNALED(status))
     return cat("was killed by signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
   return cat("ended with exit code ", WEXITSTATUS(status));
@@ -159,51 +163,53 @@ Result<Process> Process::start(const Plan& plan) {
        report = new_pipe();
   for (const auto* pipe : {&input, &output, &errors, &go, &report}) RETURN_IF_ERROR(*pipe);
   Process process;
-  process.whole_ = plan.limits.isolation == Isolation::namespaces;
-  if (auto folder = process.whole_ ? Result<std::string>("") : new_folder(nobody); folder)
+  process.is_namespace_ = plan.limits.isolation == Isolation::namespaces;
+  if (auto folder = process.is_namespace_ ? Result<std::string>("") : make_temp_folder(nobody);
+      folder)
     process.folder_ = std::move(*folder);
   else
     return fail(folder);
-  const auto run = words(plan.run), environment = words(plan.environment);
-  const Ends ends{input->read.get(), output->write.get(), errors->write.get(),
-                  go->read.get(),    report->write.get(), go->write.get()};
+  const auto run = argv_of(plan.run), environment = argv_of(plan.environment);
+  const ChildPipes pipes{input->read.get(), output->write.get(), errors->write.get(),
+                         go->read.get(),    report->write.get(), go->write.get()};
   int pidfd = -1;
-  process.inherited_ = own_peak_memory();
-  const pid_t child = divide(plan.limits, pidfd);
-  if (child == 0) enter(plan, process.folder_.c_str(), ends, run.data(), environment.data());
-  if (child < 0) return fail(denied(plan, "no new process", errno));
+  process.inherited_memory_ = own_peak_memory();
+  const pid_t child = clone_child(plan.limits, pidfd);
+  if (child == 0) run_child(plan, process.folder_.c_str(), pipes, run.data(), environment.data());
+  if (child < 0) return fail(denied(plan, "cannot create a process", errno));
   process.id_ = child;
-  process.ending_ = Handle(pidfd);
-  process.input_ = std::move(input->write), process.output_ = std::move(output->read),
+  process.exited_ = Handle(pidfd);
+  process.input_ = std::move(input->write);
+  process.output_ = std::move(output->read);
   process.errors_ = std::move(errors->read);
   for (const Handle* handle : {&process.input_, &process.output_, &process.errors_})
     make_nonblocking(*handle);
   report->write.close();
-  RETURN_IF_ERROR(process.settle(plan, go->write.get(), report->read.get()));
+  RETURN_IF_ERROR(process.complete_start(plan, go->write.get(), report->read.get()));
   return process;
 }
 
-Result<> Process::settle(const Plan& plan, int go, int report) {
-  if (whole_ && !map_users(id_)) return fail(denied(plan, "its users could not be set", errno));
-  if (::write(go, "g", 1) != 1) return fail(denied(plan, "it ended at once", errno));
+Result<> Process::complete_start(const Plan& plan, int go, int report) {
+  if (is_namespace_ && !map_users(id_)) return fail(denied(plan, "cannot map its users", errno));
+  if (::write(go, "g", 1) != 1) return fail(denied(plan, "it ended immediately", errno));
   pollfd said{report, POLLIN, 0};
-  if (::poll(&said, 1, ending_ms) == 0)
+  if (::poll(&said, 1, kill_timeout_ms) == 0)
     return fail(Errc::timeout,
-                cat("cannot run ", quote(plan.program, 400), ": no start within 10 s"));
-  Trouble trouble;
-  if (::read(report, &trouble, sizeof trouble) == sizeof trouble) return fail(told(plan, trouble));
-  return {};  // exec closed the other end
+                cat("cannot run ", quote(plan.program, 400), ": it did not start within 10 s"));
+  SetupError error;
+  if (::read(report, &error, sizeof error) == sizeof error) return fail(describe(plan, error));
+  return {};  // exec closed the other end of the pipe
 }
 
 Process::Process(Process&& other) noexcept
     : id_(std::exchange(other.id_, -1)),
-      whole_(other.whole_),
+      is_namespace_(other.is_namespace_),
       folder_(std::exchange(other.folder_, "")),
-      inherited_(other.inherited_),
+      inherited_memory_(other.inherited_memory_),
       input_(std::move(other.input_)),
       output_(std::move(other.output_)),
       errors_(std::move(other.errors_)),
-      ending_(std::move(other.ending_)) {
+      exited_(std::move(other.exited_)) {
 }
 
 Process::~Process() {
@@ -231,28 +237,27 @@ double Process::processor_seconds() const {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-Ending Process::kill() {
-  Ending ending;
-  if (id_ <= 0) return ending;
-  ::kill(whole_ ? id_ : -id_,
-         SIGKILL);  // before the leader is reaped: its number stands for the group until then
-  pollfd ended{ending_.get(), POLLIN, 0};
-  if (::poll(&ended, 1, ending_ms) == 0) {
-    log_error(cat("process ", id_,
-                  ", which was killed, has not ended after 10 s; it is left to the kernel"));
+ExitStatus Process::kill() {
+  ExitStatus result;
+  if (id_ <= 0) return result;
+  // Before the leader is reaped: until then its id cannot be reused.
+  ::kill(is_namespace_ ? id_ : -id_, SIGKILL);
+  pollfd ended{exited_.get(), POLLIN, 0};
+  if (::poll(&ended, 1, kill_timeout_ms) == 0) {
+    log_error(cat("process ", id_, " did not end within 10 s of being killed"));
   } else {
     rusage used{};
-    ::wait4(id_, &ending.status, 0, &used);
+    ::wait4(id_, &result.status, 0, &used);
     const std::uint64_t counted = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
-    ending.peak_memory = counted > inherited_ ? counted : 0;
-    if (!whole_) wait_for_group(id_);
+    result.peak_memory = counted > inherited_memory_ ? counted : 0;
+    if (!is_namespace_) wait_for_group(id_);
   }
   id_ = -1;
-  input_.close(), output_.close(), errors_.close(), ending_.close();
+  for (Handle* handle : {&input_, &output_, &errors_, &exited_}) handle->close();
   std::error_code ignored;
   if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
   folder_.clear();
-  return ending;
+  return result;
 }
 
 }  // namespace troupe::actors::sandbox

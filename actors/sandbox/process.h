@@ -1,5 +1,4 @@
-// Process: a program of somebody else at work in its box. Whatever it does, kill() leaves nothing
-// of it.
+// Process: an untrusted program in a sandbox. kill() ends it and every process that it started.
 #pragma once
 
 #include <sys/types.h>
@@ -32,52 +31,52 @@ class Handle {
   int fd_ = -1;
 };
 
-/// How a process ended.
-struct Ending {
-  int status = 0;                 ///< as wait() gives it
-  std::uint64_t peak_memory = 0;  ///< bytes, of its largest process; 0: not more than this one has
-                                  ///< had, which the kernel counts for it too
-  std::string text()
-      const;  ///< "ended with exit code 3", "was killed by signal 11 (Segmentation fault)"
+/// Exit status of a process.
+struct ExitStatus {
+  int status = 0;  ///< as returned by wait()
+  /// Peak memory of its largest process in bytes; 0 when not above the peak of this process, which
+  /// the kernel counts for its children too.
+  std::uint64_t peak_memory = 0;
+  /// "ended with exit code 3", "was killed by signal 11 (Segmentation fault)".
+  std::string text() const;
 };
 
 class Process {
  public:
-  /// It runs already, or could not: Errc::not_found (its program), unsupported (what the kernel
-  /// denies, and which setting does without), io.
+  /// Starts the program. Errc::not_found (no such program), unsupported (the kernel denies
+  /// isolation; the message names the setting that does without it), io.
   static Result<Process> start(const Plan& plan);
   Process(Process&&) noexcept;
   Process& operator=(Process&&) = delete;
   ~Process();
 
-  /// Descriptors for poll(): its input, output and errors do not block; `ending` is readable when
-  /// it has ended.
+  /// Descriptors for poll(). Input, output and errors are non-blocking; exited() becomes readable
+  /// when the process ends.
   int input() const { return input_.get(); }
   int output() const { return output_.get(); }
   int errors() const { return errors_.get(); }
-  int ending() const { return ending_.get(); }
+  int exited() const { return exited_.get(); }
   pid_t id() const { return id_; }
 
-  /// The bytes that it took; -1 and errno otherwise (EPIPE: it does not listen any more). No
-  /// SIGPIPE.
+  /// Returns the number of bytes written, or -1 and sets errno (EPIPE: its input is closed). Raises
+  /// no SIGPIPE.
   ssize_t write(std::string_view text);
-  /// Seconds of processor time that it has used itself.
+  /// Processor time of the process itself, in seconds.
   double processor_seconds() const;
-  /// Ends it and everything that it started, and waits until that is so. An ending of its own is
-  /// told as it was.
-  Ending kill();
+  /// Kills the process and every process that it started, and waits for their end. Returns the exit
+  /// status, also when the process had already ended by itself.
+  ExitStatus kill();
 
  private:
   Process() = default;
-  Result<> settle(const Plan& plan, int go, int report);
+  Result<> complete_start(const Plan& plan, int go, int report);
 
   pid_t id_ = -1;
-  bool whole_ =
-      false;  ///< its end is the end of all that it started: it is the first process of a namespace
-  std::string folder_;           ///< to be removed
-  std::uint64_t inherited_ = 0;  ///< bytes of memory that were counted for it before it ran its own
-                                 ///< program: a copy of this process
-  Handle input_, output_, errors_, ending_;
+  bool is_namespace_ = false;  ///< first process of a namespace, whose end ends all its processes
+  std::string folder_;         ///< removed at the end
+  std::uint64_t inherited_memory_ =
+      0;  ///< peak of this process, counted for the child from its fork
+  Handle input_, output_, errors_, exited_;
 };
 
 }  // namespace troupe::actors::sandbox

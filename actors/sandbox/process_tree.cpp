@@ -25,10 +25,10 @@ bool is_number(const std::string& text) {
 
 }  // namespace
 
-// /proc/PID/stat, "42 (name) S parent group session ...": a name may hold anything, so what counts
-// is behind the last parenthesis. Of that, words 0 to 2 are the state, the parent and the group,
-// and word 21 the pages in memory.
-Census::Census() {
+// Parses /proc/PID/stat, "42 (name) S parent group session ...". A name may contain any character,
+// so the fields are read after the last parenthesis: fields 0 to 2 are the state, the parent and
+// the group, and field 21 is the number of resident pages.
+ProcessSnapshot::ProcessSnapshot() {
   std::error_code failed;
   for (fs::directory_iterator at("/proc", failed), end; !failed && at != end;
        at.increment(failed)) {
@@ -36,32 +36,33 @@ Census::Census() {
     if (!is_number(id)) continue;
     const std::string text = read_proc_file((at->path() / "stat").string());
     const auto name_end = text.rfind(')');
-    if (name_end == text.npos) continue;  // it has ended meanwhile
+    if (name_end == text.npos) continue;  // the process has ended
     std::istringstream words(text.substr(name_end + 1));
     char state = 0;
-    One one{static_cast<pid_t>(std::stol(id)), 0, 0, 0};
-    words >> state >> one.parent >> one.group;
+    Entry entry{static_cast<pid_t>(std::stol(id)), 0, 0, 0};
+    words >> state >> entry.parent >> entry.group;
     std::string skipped;
     for (int word = 3; word < 21; ++word) words >> skipped;
-    words >> one.pages;
-    if (words && state != 'Z' && state != 'X') all_.push_back(one);
+    words >> entry.pages;
+    if (words && state != 'Z' && state != 'X') processes_.push_back(entry);
   }
 }
 
-std::uint64_t Census::memory(pid_t root) const {
+std::uint64_t ProcessSnapshot::memory(pid_t root) const {
   std::set<pid_t> tree{root};
   std::uint64_t pages = 0;
-  for (std::size_t before = 0; before != tree.size();) {  // a child may stand before its parent
+  for (std::size_t before = 0; before != tree.size();) {  // a child may precede its parent
     before = tree.size();
-    for (const One& one : all_)
-      if (one.group == root || tree.count(one.parent) != 0) tree.insert(one.id);
+    for (const Entry& entry : processes_)
+      if (entry.group == root || tree.count(entry.parent) != 0) tree.insert(entry.id);
   }
-  for (const One& one : all_) pages += tree.count(one.id) != 0 ? one.pages : 0;
+  for (const Entry& entry : processes_) pages += tree.count(entry.id) != 0 ? entry.pages : 0;
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-bool Census::has_group(pid_t group) const {
-  return std::any_of(all_.begin(), all_.end(), [&](const One& one) { return one.group == group; });
+bool ProcessSnapshot::has_process_group(pid_t group) const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [&](const Entry& entry) { return entry.group == group; });
 }
 
 int tasks_of(unsigned user) {
@@ -71,19 +72,20 @@ int tasks_of(unsigned user) {
        at.increment(failed)) {
     struct stat about {};
     if (::stat((at->path() / "task").c_str(), &about) != 0 || about.st_uid != user) continue;
-    tasks += static_cast<int>(about.st_nlink) - 2;  // a folder a task
+    tasks += static_cast<int>(about.st_nlink) - 2;  // one folder per task
   }
   return tasks;
 }
 
-Result<std::string> new_folder(unsigned user) {
+Result<std::string> make_temp_folder(unsigned user) {
   std::error_code failed;
   std::string path = (fs::temp_directory_path(failed) / "troupe-reward-XXXXXX").string();
   if (failed || ::mkdtemp(path.data()) == nullptr)
-    return fail(Errc::io, cat("cannot make a folder like ", path, ": ",
+    return fail(Errc::io, cat("cannot create a folder like ", path, ": ",
                               std::strerror(failed ? failed.value() : errno)));
   if (::getuid() == 0 && ::chown(path.c_str(), user, user) != 0)
-    return fail(Errc::io, cat("cannot give ", path, " to user ", user, ": ", std::strerror(errno)));
+    return fail(Errc::io, cat("cannot change the owner of ", path, " to user ", user, ": ",
+                              std::strerror(errno)));
   return path;
 }
 

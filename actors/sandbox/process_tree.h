@@ -1,4 +1,4 @@
-// What the host says of processes and of all that they started, and the folder that one gets.
+// Process trees of this host, and temporary folders for processes.
 #pragma once
 
 #include <sys/types.h>
@@ -11,28 +11,28 @@
 
 namespace troupe::actors::sandbox {
 
-/// All processes of this host that have not ended, at one moment.
-class Census {
+/// Snapshot of the running processes of this host.
+class ProcessSnapshot {
  public:
-  Census();
-  /// Bytes of memory that a process, its descendants and its group hold; shared pages are counted
-  /// for each.
+  ProcessSnapshot();
+  /// Resident bytes of a process, its descendants and its process group; shared pages count for
+  /// each.
   std::uint64_t memory(pid_t root) const;
-  bool has_group(pid_t group) const;
+  bool has_process_group(pid_t group) const;
 
  private:
-  struct One {
+  struct Entry {
     pid_t id = 0, parent = 0, group = 0;
     std::uint64_t pages = 0;
   };
-  std::vector<One> all_;
+  std::vector<Entry> processes_;
 };
 
-/// Processes and threads of this host that run as `user`.
+/// Number of processes and threads of `user` on this host.
 int tasks_of(unsigned user);
 
-/// A new empty folder below the system's temporary folder; it belongs to `user` where we are root.
+/// Creates an empty folder in the system's temporary folder, owned by `user` when called as root.
 /// Errc::io.
-Result<std::string> new_folder(unsigned user);
+Result<std::string> make_temp_folder(unsigned user);
 
 }  // namespace troupe::actors::sandbox

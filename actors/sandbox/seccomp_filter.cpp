@@ -19,10 +19,10 @@ constexpr unsigned architecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
 constexpr unsigned architecture = AUDIT_ARCH_AARCH64;
 #else
-#error "the sandbox knows the system calls of x86-64 and of arm64"
+#error "the sandbox supports x86-64 and arm64"
 #endif
-// Numbers from here on are those of x86's third set of calls (x32), which nobody needs.
-constexpr unsigned other_set = 0x40000000;
+// Numbers from here on belong to the x32 ABI, which is denied.
+constexpr unsigned x32_calls = 0x40000000;
 constexpr unsigned not_permitted = SECCOMP_RET_ERRNO | EPERM;
 
 constexpr int forbidden[] = {
@@ -94,8 +94,7 @@ class Builder {
     add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1);
     answer(value);
   }
-  // The call is answered with `yes` when `test` holds for the low half of an argument, with `no`
-  // otherwise.
+  // Returns `yes` for the call when `test` holds for the low half of an argument, `no` otherwise.
   void when_argument(int call, int index, unsigned test, unsigned operand, unsigned yes,
                      unsigned no) {
     add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 4);
@@ -122,12 +121,14 @@ std::vector<sock_filter> make_filter(const Limits& limits) {
   filter.add(BPF_JMP | BPF_JEQ | BPF_K, architecture, 1, 0);
   filter.answer(SECCOMP_RET_KILL_PROCESS);
   filter.load(offsetof(seccomp_data, nr));
-  filter.add(BPF_JMP | BPF_JGE | BPF_K, other_set, 0, 1);
+  filter.add(BPF_JMP | BPF_JGE | BPF_K, x32_calls, 0, 1);
   filter.answer(not_permitted);
   for (const int call : forbidden) filter.when(call, not_permitted);
-  if (limits.isolation == Isolation::limits)
-    filter.when(__NR_setsid, not_permitted), filter.when(__NR_setpgid, not_permitted);
-  // Its flags stand in memory, where a filter cannot look; C libraries then use clone.
+  if (limits.isolation == Isolation::limits) {
+    filter.when(__NR_setsid, not_permitted);
+    filter.when(__NR_setpgid, not_permitted);
+  }
+  // The flags of clone3 are in memory, which a filter cannot read. C libraries fall back to clone.
   filter.when(__NR_clone3, SECCOMP_RET_ERRNO | ENOSYS);
   filter.when_argument(__NR_clone, 0, BPF_JSET, new_namespaces, not_permitted, allow);
   filter.when_argument(__NR_prctl, 0, BPF_JEQ, PR_SET_PDEATHSIG, not_permitted, allow);

@@ -1,4 +1,4 @@
-// The system calls that a contained program may not make, as a seccomp filter.
+// The seccomp filter of sandboxed programs.
 #pragma once
 
 #include <linux/filter.h>
@@ -9,10 +9,10 @@
 
 namespace troupe::actors::sandbox {
 
-/// Everything that reaches out of the box (mounts, namespaces, other processes' memory, the
-/// kernel's keys, clock and programs, sockets other than local ones) is answered with EPERM; the
-/// rest is left to the limits. With Isolation::limits leaving the process group too, so that one
-/// signal ends all that it started.
+/// Denies system calls that reach out of the sandbox with EPERM: mounts, namespaces, other
+/// processes' memory, kernel keys, the clock, kernel programs, and sockets other than local ones.
+/// Under Isolation::limits it also denies leaving the process group, so that one signal ends all
+/// processes.
 std::vector<sock_filter> make_filter(const Limits& limits);
 
 }  // namespace troupe::actors::sandbox

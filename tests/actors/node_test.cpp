@@ -150,7 +150,7 @@ TEST_F(NodeTest, AFullMailboxRefusesAndSaysHowMuchWaits) {
       Result<int> result = co_await reply.try_get();
       if (result) continue;
       refused.push_back(result.error().code);
-      EXPECT_THAT(result.error().what, HasSubstr("2 messages wait"));
+      EXPECT_THAT(result.error().what, HasSubstr("2 messages are already waiting"));
     }
     co_return refused;
   };
@@ -185,7 +185,7 @@ TEST_F(NodeTest, WhoIsNotThereIsNamed) {
       run(node, outcome(node.ref(Address{"main", "addder"}, Adder::Handled{}), Add{{1}})).error();
   EXPECT_EQ(wrong_actor.code, Errc::not_found);
   EXPECT_THAT(wrong_actor.what, HasSubstr("addder"));
-  EXPECT_THAT(wrong_actor.what, HasSubstr("on this node live: adder"));
+  EXPECT_THAT(wrong_actor.what, HasSubstr("this node has: adder"));
   const Error wrong_node =
       run(node, outcome(node.ref(Address{"moon", "adder"}, Adder::Handled{}), Add{{1}})).error();
   EXPECT_EQ(wrong_node.code, Errc::closed);
@@ -207,7 +207,7 @@ TEST_F(NodeTest, ARefConvertsToOneThatMaySayLess) {
 TEST_F(NodeTest, StoppingEndsAsksInFlight) {
   auto sleeper = node.spawn("sleeper", Sleeper{&node});
   auto started = start(node, outcome(sleeper, Wait{60}));
-  scheduler.settle();
+  scheduler.run_ready();
   node.stop();
   const Error ended = finish(*started).error();
   EXPECT_EQ(ended.code, Errc::cancelled);
@@ -220,9 +220,9 @@ TEST_F(NodeTest, AsksFromAnotherNodeLearnThatThisOneStops) {
   auto from_there = other.ref(here.address(), Sleeper::Handled{});
   auto handled = start(other, outcome(from_there, Wait{60}));
   auto waiting = start(other, outcome(from_there, Wait{60}));
-  scheduler.settle();
+  scheduler.run_ready();
   node.stop();
-  scheduler.settle();
+  scheduler.run_ready();
   EXPECT_EQ(finish(*handled).error().code, Errc::cancelled);
   EXPECT_EQ(finish(*waiting).error().code, Errc::closed);
 }
@@ -230,9 +230,9 @@ TEST_F(NodeTest, AsksFromAnotherNodeLearnThatThisOneStops) {
 TEST_F(NodeTest, CancellingEndsThisAskAndEveryLaterOne) {
   auto sleeper = node.spawn("sleeper", Sleeper{&node});
   auto started = start(node, outcome(sleeper, Wait{60}));
-  scheduler.settle();
+  scheduler.run_ready();
   node.cancel_asks();
-  scheduler.settle();
+  scheduler.run_ready();
   EXPECT_EQ(finish(*started).error().code, Errc::cancelled);
   EXPECT_EQ(run(node, outcome(sleeper, Wait{1})).error().code, Errc::cancelled);
 }

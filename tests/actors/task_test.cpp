@@ -104,7 +104,7 @@ TEST_F(TaskTest, AGateTellsWhenTheLastOneLeft) {
     co_return true;
   };
   auto early = start(node, visit(node, gate, 5)), later = start(node, visit(node, gate, 9));
-  scheduler.settle();
+  scheduler.run_ready();
   EXPECT_EQ(gate.inside(), 2u);
   auto close = [](Gate& g) -> Task<void> { co_await g.close(); };
   run(node, close(gate));
@@ -121,7 +121,7 @@ TEST(VirtualScheduler, JobsOfAnExecutorKeepTheirOrderAndExecutorsInterleaveByThe
       scheduler.executor("letters").post([&text, i] { text += static_cast<char>('a' + i); });
       scheduler.executor("digits").post([&text, i] { text += static_cast<char>('0' + i); });
     }
-    scheduler.settle();
+    scheduler.run_ready();
     return text;
   };
   const std::string text = order(1);

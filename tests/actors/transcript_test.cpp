@@ -59,7 +59,7 @@ TEST_F(Office, AnswersInTheWrongOrderFindTheirAsks) {
   expect("request ask twice").from("home").to("home/manager");
   expect("request add").from("home").to("away/worker");
   expect("request add").from("home").to("away/worker");
-  scheduler.settle();
+  scheduler.run_ready();
   ASSERT_EQ(network.held.size(), 2u);
   std::swap(network.held[0], network.held[1]);
   expect("reply add").from("away/worker").to("home");
@@ -72,21 +72,21 @@ TEST_F(Office, ARepeatedReplyIsDroppedAndCounted) {
   auto started = start(home, ask_twice(manager));
   expect("request ask twice").from("home").to("home/manager");
   expect("request add").from("home").to("away/worker");
-  scheduler.settle();
+  scheduler.run_ready();
   const transports::Frame copy = network.held.back();  // the reply of the worker
   ASSERT_EQ(copy.kind, transports::Kind::reply);
   network.deliver(copy);
   network.deliver(copy);
-  scheduler.settle();
+  scheduler.run_ready();
   EXPECT_EQ(home.stats().unexpected_answers, 1u);
 }
 
 TEST_F(Office, ARepeatedRequestIsHandledOnce) {
   auto started = start(home, ask_twice(manager));
   expect("request ask twice").from("home").to("home/manager");
-  scheduler.settle();
+  scheduler.run_ready();
   network.deliver(network.held.front());
-  scheduler.settle();
+  scheduler.run_ready();
   expect("request add").from("home").to("away/worker");  // the same request again
   EXPECT_EQ(away.stats().duplicate_requests, 1u);
 }

@@ -49,7 +49,7 @@ class Transcript : public ::testing::Test {
       return *this;
     }
     void to(const std::string& receiver) {
-      test_.scheduler.settle();
+      test_.scheduler.run_ready();
       ASSERT_FALSE(test_.network.held.empty())
           << "expected '" << what_ << "', but nothing was sent";
       transports::Frame frame = std::move(test_.network.held.front());
@@ -59,7 +59,7 @@ class Transcript : public ::testing::Test {
       EXPECT_EQ(to_string(frame.from), from_);
       EXPECT_EQ(to_string(frame.to), receiver);
       test_.network.deliver(std::move(frame));
-      test_.scheduler.settle();
+      test_.scheduler.run_ready();
     }
 
    private:
@@ -69,7 +69,7 @@ class Transcript : public ::testing::Test {
 
   Expectation expect(std::string what) { return {*this, std::move(what)}; }
   void expect_silence() {
-    scheduler.settle();
+    scheduler.run_ready();
     EXPECT_TRUE(network.held.empty()) << "'" << network.held.front().type << "' was sent to "
                                       << to_string(network.held.front().to);
   }

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "actors/roles/rules/math_number.h"
 #include "actors/roles/rules/math_scan.h"
 
 namespace troupe::actors::rules {
 namespace {
 
-// A longer answer is compared letter for letter only.
-constexpr std::size_t longest_answer = 4096;
+// Longer answers are compared only as text.
+constexpr std::size_t max_answer_bytes = 4096;
 
 bool near(double a, double b, double tolerance) {
   return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
@@ -23,7 +24,7 @@ bool same_number(const Number& a, const Number& b, double tolerance) {
          near(a.percent ? a.value / 100 : a.value, b.percent ? b.value / 100 : b.value, tolerance);
 }
 
-// Begin of the last `word` that "{" follows, or npos.
+// Returns the position of the last `word` followed by "{", or npos.
 std::size_t last_command(std::string_view text, std::string_view word) {
   auto at = text.rfind(word);
   while (at != text.npos && !text.substr(at + word.size()).starts_with('{'))
@@ -64,9 +65,10 @@ std::optional<std::string_view> last_boxed(std::string_view text) {
 }
 
 bool same_answer(std::string_view a, std::string_view b, double tolerance) {
-  a = trimmed(a), b = trimmed(b);
+  a = trimmed(a);
+  b = trimmed(b);
   if (a == b) return true;
-  if (a.size() > longest_answer || b.size() > longest_answer) return false;
+  if (a.size() > max_answer_bytes || b.size() > max_answer_bytes) return false;
   const std::string left = normalize_math(a), right = normalize_math(b);
   if (left == right) return true;
   const auto x = read_number(left), y = read_number(right);

@@ -1,11 +1,10 @@
-// Numbers as people and LaTeX write them, and the one spelling that answers are brought to before
-// they are read or compared.
+#include "actors/roles/rules/math_number.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
-#include "actors/roles/rules/math_answer.h"
 #include "actors/roles/rules/math_scan.h"
 
 namespace troupe::actors::rules {
@@ -15,7 +14,7 @@ struct Spelling {
   std::string_view from, to;
 };
 
-// The first that matches wins, so longer ones stand before their beginnings.
+// The first match wins, so longer spellings precede their prefixes.
 constexpr std::array<Spelling, 24> spellings{{{"\\left", ""},
                                               {"\\right", ""},
                                               {"\\dfrac", "\\frac"},
@@ -101,8 +100,10 @@ bool take_digits(std::string_view& text, std::string& digits) {
   digits.append(text.substr(0, length));
   const bool grouped = length >= 1 && length <= 3;
   text.remove_prefix(length);
-  while (grouped && text.starts_with(',') && run(1) == 3)
-    digits.append(text.substr(1, 3)), text.remove_prefix(4);
+  while (grouped && text.starts_with(',') && run(1) == 3) {
+    digits.append(text.substr(1, 3));
+    text.remove_prefix(4);
+  }
   return length > 0;
 }
 
@@ -158,7 +159,8 @@ std::optional<double> take_argument(std::string_view& text) {
   if (text.starts_with('{')) {
     const auto content = braced(text);
     if (!content) return std::nullopt;
-    inside = trimmed(*content), used = content->size() + 2;
+    inside = trimmed(*content);
+    used = content->size() + 2;
   }
   const bool minus = take_minus(inside);
   const auto number = take_plain(inside);
@@ -212,16 +214,20 @@ std::optional<Number> read_number(std::string_view text) {
   Number out;
   auto whole = take_plain(text);
   if (whole) {
-    out.value = whole->value, out.integer = whole->integer;
+    out.value = whole->value;
+    out.integer = whole->integer;
     if (text.starts_with('/')) {
       std::string_view rest = text.substr(1);
       const auto below = take_plain(rest);
       if (!below || below->value == 0) return std::nullopt;
-      out.value /= below->value, out.integer.clear(), text = rest;
+      out.value /= below->value;
+      out.integer.clear();
+      text = rest;
     } else if (text.starts_with("\\frac") && !out.integer.empty()) {
       const auto part = take_frac(text);
       if (!part) return std::nullopt;
-      out.value += *part, out.integer.clear();
+      out.value += *part;
+      out.integer.clear();
     }
   } else if (const auto fraction = take_frac(text)) {
     out.value = *fraction;

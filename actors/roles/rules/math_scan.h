@@ -1,4 +1,4 @@
-// Small scanners that reading and normalising answers share.
+// Character classes and scanners for mathematical answers.
 #pragma once
 
 #include <optional>
@@ -31,8 +31,8 @@ constexpr bool take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-/// `text` begins with '{': what stands between it and its partner, or nothing when it has none.
-/// Escaped braces do not count.
+/// Returns the text between the '{' that `text` starts with and its matching '}', or nullopt.
+/// Ignores escaped braces.
 constexpr std::optional<std::string_view> braced(std::string_view text) {
   std::size_t depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -1,11 +1,12 @@
-// The rules by name: options to functions.
+#include "actors/roles/rules/rule.h"
+
 #include <array>
 #include <memory>
 #include <utility>
 
 #include "actors/roles/rules/command/command.h"
 #include "actors/roles/rules/math_answer.h"
-#include "actors/roles/rules/rules.h"
+#include "actors/roles/rules/math_number.h"
 #include "actors/roles/rules/text_rules.h"
 #include "engine/base/fields.h"
 #include "engine/base/text.h"
@@ -16,7 +17,7 @@ namespace {
 
 using RewardRequest = protocol::RewardRequest;
 
-// The answer of the row as text: data sets write 72, "72" and "... #### 72".
+// Returns the row's answer as a string: data sets contain 72, "72" and "... #### 72".
 Result<std::string> answer_of(const RewardRequest& s) {
   if (s.answer.is_string()) return s.answer.string();
   if (s.answer.is_number()) return s.answer.dump();
@@ -24,7 +25,7 @@ Result<std::string> answer_of(const RewardRequest& s) {
               cat("the row's answer should be a text or a number, it is ", s.answer.type_name()));
 }
 
-std::string_view judged_part(const RewardRequest& s, const std::string& tag) {
+std::string_view scored_part(const RewardRequest& s, const std::string& tag) {
   return tag.empty() ? std::string_view(s.completion) : inside_tag(s.completion, tag);
 }
 
@@ -32,13 +33,15 @@ struct Exact {
   ExactOptions match;
   std::string tag;
   static void each_field(auto& self, auto&& field) {
-    field("strip", self.match.strip), field("collapse_spaces", self.match.collapse_spaces),
-        field("ignore_case", self.match.ignore_case), field("tag", self.tag);
+    field("strip", self.match.strip);
+    field("collapse_spaces", self.match.collapse_spaces);
+    field("ignore_case", self.match.ignore_case);
+    field("tag", self.tag);
   }
   Result<double> operator()(const RewardRequest& s) const {
     const auto answer = answer_of(s);
     RETURN_IF_ERROR(answer);
-    return exact_match(judged_part(s, tag), *answer, match) ? 1.0 : 0.0;
+    return exact_match(scored_part(s, tag), *answer, match) ? 1.0 : 0.0;
   }
 };
 
@@ -47,8 +50,9 @@ struct Gsm8k {
   double format_score = 0;
   std::string tag;
   static void each_field(auto& self, auto&& field) {
-    field("flexible", self.flexible), field("format_score", self.format_score),
-        field("tag", self.tag);
+    field("flexible", self.flexible);
+    field("format_score", self.format_score);
+    field("tag", self.tag);
   }
   Result<double> operator()(const RewardRequest& s) const {
     const auto answer = answer_of(s);
@@ -56,7 +60,7 @@ struct Gsm8k {
     const auto truth = after_hashes(*answer).value_or(std::string_view(*answer));
     if (!read_number(normalize_math(truth)))
       return fail(Errc::bad_input, cat("the row's answer is not a number: ", quote(truth)));
-    const auto text = judged_part(s, tag);
+    const auto text = scored_part(s, tag);
     auto found = after_hashes(text);
     if (!found && flexible) found = last_number(text);
     if (!found) return 0.0;
@@ -68,15 +72,16 @@ struct Boxed {
   double tolerance = 1e-9, format_score = 0;
   std::string tag;
   static void each_field(auto& self, auto&& field) {
-    field("tolerance", self.tolerance), field("format_score", self.format_score),
-        field("tag", self.tag);
+    field("tolerance", self.tolerance);
+    field("format_score", self.format_score);
+    field("tag", self.tag);
   }
   Result<double> operator()(const RewardRequest& s) const {
     const auto answer = answer_of(s);
     RETURN_IF_ERROR(answer);
     const auto hashes = after_hashes(*answer), boxed = last_boxed(*answer);
     const std::string_view truth = boxed ? *boxed : hashes ? *hashes : std::string_view(*answer);
-    const auto found = last_boxed(judged_part(s, tag));
+    const auto found = last_boxed(scored_part(s, tag));
     if (!found) return 0.0;
     return same_answer(*found, truth, tolerance) ? 1.0 : format_score;
   }
@@ -98,16 +103,19 @@ struct Format {
   }
 };
 
+enum class LengthUnit { characters, words };
+constexpr std::array<std::string_view, 2> names_of(LengthUnit) {
+  return {"characters", "words"};
+}
+
 struct Length {
-  enum class Unit { characters, words };
-  friend constexpr std::array<std::string_view, 2> names_of(Unit) {
-    return {"characters", "words"};
-  }
-  Unit unit = Unit::characters;
+  LengthUnit unit = LengthUnit::characters;
   int min = 0, max = 0, buffer = 0;
   static void each_field(auto& self, auto&& field) {
-    field("unit", self.unit), field("min", self.min), field("max", self.max),
-        field("buffer", self.buffer);
+    field("unit", self.unit);
+    field("min", self.min);
+    field("max", self.max);
+    field("buffer", self.buffer);
   }
   Result<> validate(const std::string& where) const {
     if (min < 0 || max < 0 || buffer < 0 || buffer > max || (max > 0 && min > max) ||
@@ -120,18 +128,18 @@ struct Length {
   }
   Result<double> operator()(const RewardRequest& s) const {
     const auto length =
-        unit == Unit::words ? count_words(s.completion) : count_characters(s.completion);
+        unit == LengthUnit::words ? count_words(s.completion) : count_characters(s.completion);
     return length_penalty(static_cast<double>(length), min, max, buffer);
   }
 };
 
-// A rule of a function that judges one completion.
-template <class Judge>
-Rule one_by_one(Judge judge) {
-  return {[judge = std::move(judge)](std::span<const RewardRequest> requests) {
+// Makes a rule from a function that scores one completion.
+template <class Score>
+Rule score_each(Score score) {
+  return {[score = std::move(score)](std::span<const RewardRequest> requests) {
             std::vector<RuleResult> out;
             for (const auto& request : requests)
-              out.push_back(Result<double>(judge(request)).map([](double reward) {
+              out.push_back(Result<double>(score(request)).map([](double reward) {
                 return Scored{reward, {}};
               }));
             return out;
@@ -143,7 +151,8 @@ struct RegexOptions {
   std::string pattern;
   bool full = false;
   static void each_field(auto& self, auto&& field) {
-    field("pattern", self.pattern), field("full", self.full);
+    field("pattern", self.pattern);
+    field("full", self.full);
   }
 };
 
@@ -155,7 +164,7 @@ Result<Rule> make_regex(const Json& options, const std::string& where) {
   auto compiled = engine::tokenizer::Regex::compile(read->pattern, cat(where, ".pattern"));
   if (!compiled) return fail(Errc::usage, compiled.error().what);
   const auto regex = std::make_shared<const engine::tokenizer::Regex>(std::move(*compiled));
-  return one_by_one([regex, full = read->full](const RewardRequest& s) -> Result<double> {
+  return score_each([regex, full = read->full](const RewardRequest& s) -> Result<double> {
     if (!valid_utf8(s.completion))
       return fail(Errc::bad_input, "the completion is not valid UTF-8");
     std::vector<engine::tokenizer::Range> found;
@@ -177,7 +186,7 @@ Result<Rule> make(const Json& options, const std::string& where) {
   if constexpr (requires { rule->validate(where); }) {
     RETURN_IF_ERROR(rule->validate(where));
   }
-  return one_by_one(std::move(*rule));
+  return score_each(std::move(*rule));
 }
 
 Result<Rule> make_command(const Json& options, const std::string& where) {
@@ -186,7 +195,7 @@ Result<Rule> make_command(const Json& options, const std::string& where) {
   RETURN_IF_ERROR(read->validate(where));
   const auto command = std::make_shared<Command>(std::move(*read), where);
   return Rule{
-      [command](std::span<const RewardRequest> requests) { return command->judge(requests); },
+      [command](std::span<const RewardRequest> requests) { return command->score(requests); },
       [command] { return command->start(); }};
 }
 
@@ -209,8 +218,8 @@ Result<Rule> make_rule(std::string_view name, const Json& options, const std::st
   }
   const std::string near = nearest(name, known);
   return fail(Errc::usage, cat(where, ": unknown rule ", quote(name),
-                               near.empty() ? "" : cat(", did you mean ", near, "?"), " Known are ",
-                               join(known, ", ")));
+                               near.empty() ? "" : cat(", did you mean ", near, "?"),
+                               " Known rules: ", join(known, ", ")));
 }
 
 }  // namespace troupe::actors::rules

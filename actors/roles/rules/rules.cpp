@@ -10,15 +10,17 @@ namespace troupe::actors::rules {
 namespace {
 
 // Beyond this no rule looks at a completion.
-constexpr std::size_t longest_completion = 16u << 20;
+constexpr std::size_t max_completion_bytes = 16u << 20;
 
 struct PartConfig {
   std::string name, label;
   double weight = 1;
   Json options;
   static void each_field(auto& self, auto&& field) {
-    field("name", self.name), field("label", self.label), field("weight", self.weight),
-        field("options", self.options);
+    field("name", self.name);
+    field("label", self.label);
+    field("weight", self.weight);
+    field("options", self.options);
   }
 };
 
@@ -74,27 +76,27 @@ void add(protocol::RewardResult& result, double& sum, const std::string& label, 
 
 }  // namespace
 
-std::vector<protocol::RewardResult> Rules::judge(
+std::vector<protocol::RewardResult> Rules::score(
     std::span<const protocol::RewardRequest> requests) const {
   std::vector<protocol::RewardResult> results(requests.size());
   std::vector<protocol::RewardRequest> short_enough;
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::size_t bytes = requests[i].completion.size();
-    if (bytes <= longest_completion)
-      short_enough.push_back(requests[i]), places.push_back(i);
+    if (bytes <= max_completion_bytes)
+      short_enough.push_back(requests[i]), indices.push_back(i);
     else
       results[i].failure = cat("the completion has ", bytes, " bytes, more than the ",
-                               longest_completion, " that rules read");
+                               max_completion_bytes, " that rules read");
   }
-  std::vector<double> sums(places.size());
+  std::vector<double> sums(indices.size());
   for (const auto& part : parts_) {
-    const auto scores = part.rule.judge(short_enough);
-    for (std::size_t i = 0; i < places.size(); ++i)
-      add(results[places[i]], sums[i], part.label, part.weight, scores[i]);
+    const auto scores = part.rule.score(short_enough);
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      add(results[indices[i]], sums[i], part.label, part.weight, scores[i]);
   }
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (results[places[i]].failure.empty()) results[places[i]].reward = sums[i];
+  for (std::size_t i = 0; i < indices.size(); ++i)
+    if (results[indices[i]].failure.empty()) results[indices[i]].reward = sums[i];
   return results;
 }
 

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "actors/roles/rules/math_number.h"
+
 namespace troupe::actors::rules {
 namespace {
 
@@ -51,7 +53,7 @@ TEST(MathAnswer, SpellingsThatMeanTheSameAreEqual) {
       {"123456789012345678901234567890", "123,456,789,012,345,678,901,234,567,890"},
   };
   for (const auto& [a, b] : same) {
-    EXPECT_TRUE(same_answer(a, b)) << a << " and " << b << "; normalised " << normalize_math(a)
+    EXPECT_TRUE(same_answer(a, b)) << a << " and " << b << "; normalized " << normalize_math(a)
                                    << " and " << normalize_math(b);
     EXPECT_TRUE(same_answer(b, a)) << b << " and " << a;
   }

@@ -9,14 +9,14 @@ Json json(std::string_view text) {
   return value_or_throw(parse_json(text, "test"));
 }
 
-protocol::RewardResult judge(std::string_view config, std::string completion, Json answer) {
+protocol::RewardResult score(std::string_view config, std::string completion, Json answer) {
   const auto rules = value_or_throw(Rules::from_json(json(config), "rewards"));
   const protocol::RewardRequest request{"", std::move(completion), std::move(answer)};
-  return rules.judge({&request, 1})[0];
+  return rules.score({&request, 1})[0];
 }
 
 double reward(std::string_view config, std::string completion, Json answer) {
-  const auto result = judge(config, std::move(completion), std::move(answer));
+  const auto result = score(config, std::move(completion), std::move(answer));
   EXPECT_TRUE(result.reward) << result.failure;
   return result.reward.value_or(-99);
 }
@@ -65,7 +65,7 @@ TEST(Rules, RegexFindsOrMatchesTheWhole) {
 }
 
 TEST(Rules, TheRewardIsTheWeightedSumOfItsParts) {
-  const auto result = judge(
+  const auto result = score(
       R"([{"name": "exact_match", "weight": 2}, {"name": "format", "weight": 0.5, "options": {"tags": ["a"]}},
                                  {"name": "length", "weight": 0.25, "label": "brief", "options": {"max": 3}}])",
       "<a>7</a>", "<a>7</a>");
@@ -77,25 +77,25 @@ TEST(Rules, TheRewardIsTheWeightedSumOfItsParts) {
 }
 
 TEST(Rules, AFailureIsNeverAScore) {
-  const auto no_answer = judge(R"([{"name": "format"}, {"name": "exact_match"}])", "x", nullptr);
+  const auto no_answer = score(R"([{"name": "format"}, {"name": "exact_match"}])", "x", nullptr);
   EXPECT_FALSE(no_answer.reward);
   EXPECT_EQ(no_answer.failure,
             "exact_match: the row's answer should be a text or a number, it is null");
   ASSERT_EQ(no_answer.parts.size(), 1u);
-  const auto not_a_number = judge(R"([{"name": "gsm8k"}])", "#### 1", "#### many");
+  const auto not_a_number = score(R"([{"name": "gsm8k"}])", "#### 1", "#### many");
   EXPECT_FALSE(not_a_number.reward);
   EXPECT_NE(not_a_number.failure.find("not a number"), std::string::npos);
   const auto not_text =
-      judge(R"([{"name": "regex", "options": {"pattern": "a"}}])", "\xff\xfe", nullptr);
+      score(R"([{"name": "regex", "options": {"pattern": "a"}}])", "\xff\xfe", nullptr);
   EXPECT_FALSE(not_text.reward);
   EXPECT_NE(not_text.failure.find("UTF-8"), std::string::npos);
   EXPECT_FALSE(
-      judge(R"([{"name": "length", "options": {"max": 3}}])", std::string(17u << 20, 'a'), nullptr)
+      score(R"([{"name": "length", "options": {"max": 3}}])", std::string(17u << 20, 'a'), nullptr)
           .reward);
 }
 
 TEST(Rules, APatternThatRunsAwayIsAFailure) {
-  const auto result = judge(R"([{"name": "regex", "options": {"pattern": "^(a|aa)+c"}}])",
+  const auto result = score(R"([{"name": "regex", "options": {"pattern": "^(a|aa)+c"}}])",
                             std::string(4000, 'a') + "bc", nullptr);
   EXPECT_FALSE(result.reward);
   EXPECT_NE(result.failure.find("regex: "), std::string::npos) << result.failure;

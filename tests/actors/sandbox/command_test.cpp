@@ -1,5 +1,5 @@
 // Reward programs that hang, fork, flood, crash and lie: each is contained, is one counted failure,
-// and the next request is judged.
+// and the next request is scored.
 #include "actors/roles/rules/command/command.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ protocol::RewardRequest about(std::string completion) {
 
 RuleResult ask(Command& command, std::string completion) {
   const auto request = about(std::move(completion));
-  return command.judge({&request, 1})[0];
+  return command.score({&request, 1})[0];
 }
 
 double reward(Command& command, std::string completion) {
@@ -160,7 +160,7 @@ TEST_P(Hostile, AnswersAnEarlierQuestion) {
   Command command(options("earlier_id"), "reward[0]");
   EXPECT_EQ(reward(command, "good"), 1);
   EXPECT_EQ(ask(command, "bad").error().what,
-            "malformed: the answer's id is 1, the question's is 2");
+            "malformed: the answer's id is 1, the request's is 2");
   EXPECT_EQ(reward(command, "good"), 1);
 }
 
@@ -220,11 +220,11 @@ TEST_P(Hostile, EndsAtOnceAndNeverAnswers) {
   const std::vector<protocol::RewardRequest> many(30, about("good"));
   for (int i = 10; i <= 11; ++i) {
     try {
-      command.judge(many);
+      command.score(many);
       FAIL() << "expected that it is given up";
     } catch (const Failure& failure) {
       EXPECT_THAT(failure.what(), HasSubstr(cat("failed ", i,
-                                                " times and never gave an answer; the last "
+                                                " times without ever answering; last "
                                                 "failure: crash: it ended with exit code 4")));
     }
     EXPECT_EQ(marked_processes(mark_), 0);
@@ -244,7 +244,7 @@ TEST_P(Hostile, StartsWhileOtherThreadsComeAndGo) {
   given.fresh = true;
   Command command(std::move(given), "reward[0]");
   const std::vector<protocol::RewardRequest> many(60, about("good"));
-  for (const auto& result : command.judge(many)) EXPECT_TRUE(result) << result.error().what;
+  for (const auto& result : command.score(many)) EXPECT_TRUE(result) << result.error().what;
 }
 
 TEST_P(Hostile, LastWordsAreToldAndNotTheMemoryOfItsParent) {
@@ -252,7 +252,8 @@ TEST_P(Hostile, LastWordsAreToldAndNotTheMemoryOfItsParent) {
   ASSERT_EQ(large.back(), 'x');
   Command command(options("exits_3"), "reward[0]");
   EXPECT_EQ(ask(command, "bad").error().what,
-            "crash: it ended with exit code 3 without an answer; its last words: \"cannot go on\"");
+            "crash: it ended with exit code 3 without an answer; its standard error ended with: "
+            "\"cannot go on\"");
 }
 
 TEST_P(Hostile, IsGoneWhenItsParentIsKilled) {

@@ -12,15 +12,15 @@ using testing::HasSubstr;
 
 TEST(RewardLine, AQuestionIsOneLineOfJson) {
   EXPECT_EQ(
-      question_line(7, {"2+2?", "it is\n\"4\"", Json("4")}),
+      encode_request(7, {"2+2?", "it is\n\"4\"", Json("4")}),
       "{\"id\":7,\"prompt\":\"2+2?\",\"completion\":\"it is\\n\\\"4\\\"\",\"answer\":\"4\"}\n");
-  EXPECT_EQ(question_line(1, {"", "", Json()}),
+  EXPECT_EQ(encode_request(1, {"", "", Json()}),
             "{\"id\":1,\"prompt\":\"\",\"completion\":\"\",\"answer\":null}\n");
 }
 
 TEST(RewardLine, ACompletionThatEndsInsideACharacterIsStillText) {
-  EXPECT_THAT(question_line(1, {"", "caf\xC3", Json()}), HasSubstr("\"caf\xEF\xBF\xBD\""));
-  EXPECT_THAT(question_line(1, {"",
+  EXPECT_THAT(encode_request(1, {"", "caf\xC3", Json()}), HasSubstr("\"caf\xEF\xBF\xBD\""));
+  EXPECT_THAT(encode_request(1, {"",
                                 "\xFF\xFE"
                                 "a",
                                 Json()}),
@@ -30,17 +30,17 @@ TEST(RewardLine, ACompletionThatEndsInsideACharacterIsStillText) {
 
 TEST(RewardLine, AnAnswerHasAnIdARewardAndPerhapsParts) {
   const auto answer = value_or_throw(
-      read_answer(R"({"parts": {"style": 0.5, "length": -1}, "reward": 2, "id": 3, "note": [1]})"));
+      parse_answer(R"({"parts": {"style": 0.5, "length": -1}, "reward": 2, "id": 3, "note": [1]})"));
   EXPECT_EQ(answer.id, 3);
   EXPECT_EQ(answer.scored.reward, 2);
   EXPECT_EQ(answer.scored.parts,
             (std::vector<std::pair<std::string, double>>{{"style", 0.5}, {"length", -1}}));
-  EXPECT_EQ(value_or_throw(read_answer("{\"id\":1,\"reward\":-1e6}\r")).scored.reward, -1e6);
+  EXPECT_EQ(value_or_throw(parse_answer("{\"id\":1,\"reward\":-1e6}\r")).scored.reward, -1e6);
 }
 
 TEST(RewardLine, WhatIsWrongIsNamed) {
   const auto why = [](std::string_view line) {
-    const auto answer = read_answer(line);
+    const auto answer = parse_answer(line);
     return answer ? "read" : answer.error().what;
   };
   EXPECT_EQ(why(R"({"id": 1, "reward": "1"})"),
@@ -59,12 +59,12 @@ TEST(RewardLine, WhatIsWrongIsNamed) {
 
 TEST(RewardLine, NewProcessesAreStartedEverMoreSlowly) {
   using std::chrono::milliseconds;
-  EXPECT_EQ(pause_after(0), milliseconds(0));
-  EXPECT_EQ(pause_after(2), milliseconds(0));
-  EXPECT_EQ(pause_after(3), milliseconds(10));
-  EXPECT_EQ(pause_after(5), milliseconds(40));
-  EXPECT_EQ(pause_after(10), milliseconds(200));
-  EXPECT_EQ(pause_after(1000000), milliseconds(200));
+  EXPECT_EQ(restart_delay(0), milliseconds(0));
+  EXPECT_EQ(restart_delay(2), milliseconds(0));
+  EXPECT_EQ(restart_delay(3), milliseconds(10));
+  EXPECT_EQ(restart_delay(5), milliseconds(40));
+  EXPECT_EQ(restart_delay(10), milliseconds(200));
+  EXPECT_EQ(restart_delay(1000000), milliseconds(200));
 }
 
 }  // namespace

@@ -59,9 +59,9 @@ TEST(Plan, FilesThatTheCommandNamesAreShownAndNothingElseOfTheirFolder) {
   std::filesystem::current_path(here);
   ASSERT_TRUE(plan) << plan.error().what;
   EXPECT_EQ(plan->run, (std::vector<std::string>{"sh", "-e", script.path()}));
-  EXPECT_THAT(plan->shown, Contains(Field(&Shown::to, "/new" + script.path())));
-  EXPECT_THAT(plan->shown, Not(Contains(Field(&Shown::to, "/new/tmp"))));
-  EXPECT_THAT(plan->shown, Not(Contains(Field(&Shown::to, "/new/etc"))));
+  EXPECT_THAT(plan->mounts, Contains(Field(&Mount::to, "/new" + script.path())));
+  EXPECT_THAT(plan->mounts, Not(Contains(Field(&Mount::to, "/new/tmp"))));
+  EXPECT_THAT(plan->mounts, Not(Contains(Field(&Mount::to, "/new/etc"))));
 }
 
 TEST(Plan, NothingOfOurEnvironmentIsHandedOn) {

@@ -20,11 +20,11 @@ Result<Rules> rules_of(std::string_view text) {
   return Rules::from_json(value_or_throw(parse_json(text, "test")), "reward");
 }
 
-std::vector<protocol::RewardResult> judge(std::string_view text,
+std::vector<protocol::RewardResult> score(std::string_view text,
                                           const std::vector<protocol::RewardRequest>& requests) {
   const auto rules = value_or_throw(rules_of(text));
   value_or_throw(rules.start());
-  return rules.judge(requests);
+  return rules.score(requests);
 }
 
 // One rule of the hostile program; `more` are further options.
@@ -46,7 +46,7 @@ TEST_F(Pool, AnswersKeepTheOrderOfTheRequestsWhoeverGivesThem) {
   for (int i = 0; i < 20; ++i) requests.push_back({"", cat("slow", i), Json()});
   for (const char* workers :
        {", \"workers\": 1", ", \"workers\": 3", ", \"workers\": 2, \"fresh\": true"}) {
-    const auto results = judge(cat("[", rule("none", workers), "]"), requests);
+    const auto results = score(cat("[", rule("none", workers), "]"), requests);
     for (int i = 0; i < 20; ++i)
       EXPECT_EQ(results[static_cast<std::size_t>(i)].reward, i) << workers;
   }
@@ -56,7 +56,7 @@ TEST_F(Pool, OneThatFailsDoesNotTouchItsNeighbours) {
   std::vector<protocol::RewardRequest> requests;
   for (int i = 0; i < 12; ++i)
     requests.push_back({"", i % 3 == 1 ? "bad" : cat("slow", i), Json()});
-  const auto results = judge(cat("[", rule("segfault", ", \"workers\": 2"), "]"), requests);
+  const auto results = score(cat("[", rule("segfault", ", \"workers\": 2"), "]"), requests);
   for (std::size_t i = 0; i < 12; ++i) {
     if (i % 3 == 1) {
       EXPECT_FALSE(results[i].reward);
@@ -71,7 +71,7 @@ TEST_F(Pool, OneThatFailsDoesNotTouchItsNeighbours) {
 
 TEST_F(Pool, ItsRewardIsWeightedAndItsPartsAreNamed) {
   const auto results =
-      judge(cat(R"([{"name": "exact_match", "weight": 2}, )", rule("with_parts"), "]"),
+      score(cat(R"([{"name": "exact_match", "weight": 2}, )", rule("with_parts"), "]"),
             {{"", "bad", "bad"}});
   EXPECT_EQ(results[0].reward, 2.5);
   EXPECT_THAT(results[0].parts, ElementsAre(Pair("exact_match", 1), Pair("command", 0.5),
@@ -79,7 +79,7 @@ TEST_F(Pool, ItsRewardIsWeightedAndItsPartsAreNamed) {
 }
 
 TEST_F(Pool, AFailureLeavesTheOtherPartsAndNoReward) {
-  const auto results = judge(cat(R"([{"name": "exact_match"}, )", rule("nan"), "]"),
+  const auto results = score(cat(R"([{"name": "exact_match"}, )", rule("nan"), "]"),
                              {{"", "bad", "bad"}, {"", "good", "bad"}});
   EXPECT_FALSE(results[0].reward);
   EXPECT_THAT(results[0].failure, HasSubstr("command: malformed: "));
@@ -88,7 +88,7 @@ TEST_F(Pool, AFailureLeavesTheOtherPartsAndNoReward) {
 }
 
 TEST_F(Pool, NoRequestsNeedNoAnswers) {
-  EXPECT_TRUE(judge(cat("[", rule("hang"), "]"), {}).empty());
+  EXPECT_TRUE(score(cat("[", rule("hang"), "]"), {}).empty());
 }
 
 TEST_F(Pool, AProgramThatCannotBeRunIsRefusedAtTheStart) {
@@ -124,7 +124,7 @@ const std::vector<protocol::RewardRequest> thanks{
     {"Hi?", "Thank you, 7.", "7"}, {"Hi?", "7", "7"}, {"Hi?", "thank you", "7"}};
 
 TEST_F(Pool, TheShellExampleOfTheDocumentationRuns) {
-  const auto results = judge(cat(R"([{"name": "command", "options": {"run": ["sh", ")", TROUPE_DOCS,
+  const auto results = score(cat(R"([{"name": "command", "options": {"run": ["sh", ")", TROUPE_DOCS,
                                  "/rewards/polite.sh\"]}}]"),
                              thanks);
   EXPECT_EQ(results[0].reward, 1) << results[0].failure;
@@ -135,7 +135,7 @@ TEST_F(Pool, TheShellExampleOfTheDocumentationRuns) {
 TEST_F(Pool, ThePythonExampleOfTheDocumentationRuns) {
   if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "SKIP: no /usr/bin/python3";
   const auto results =
-      judge(cat(R"([{"name": "command", "options": {"run": ["/usr/bin/python3", ")", TROUPE_DOCS,
+      score(cat(R"([{"name": "command", "options": {"run": ["/usr/bin/python3", ")", TROUPE_DOCS,
                 "/rewards/polite_and_right.py\"]}}]"),
             thanks);
   EXPECT_EQ(results[0].reward, 1.5) << results[0].failure;

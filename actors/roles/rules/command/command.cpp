@@ -12,12 +12,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A program that never answered is given up after so many failures: its mistake is not in a
-// completion.
-constexpr int most_failures = 10;
-// After so many reports of failures a run says no more of them.
-constexpr int most_reports = 100;
-// How often a wait is interrupted to weigh the processes.
+// A program that fails this often without ever answering is broken, whatever the completions.
+constexpr int max_failures = 10;
+// Maximum number of log lines about failures.
+constexpr int max_reports = 100;
+// Interval of the memory checks.
 constexpr std::chrono::milliseconds tick{50};
 
 }  // namespace
@@ -55,30 +54,30 @@ Result<> Command::start() {
   return {};
 }
 
-struct Command::Round {
+struct Command::Batch {
   std::span<const protocol::RewardRequest> requests;
   std::vector<RuleResult> results;
   std::size_t next = 0, done = 0;
-  Time weighed;
+  Time memory_checked;
 };
 
-std::vector<RuleResult> Command::judge(std::span<const protocol::RewardRequest> requests) {
+std::vector<RuleResult> Command::score(std::span<const protocol::RewardRequest> requests) {
   if (auto started = start(); !started) throw Failure(started.error());
-  Round round{requests,
-              std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not judged")), 0, 0,
+  Batch batch{requests,
+              std::vector<RuleResult>(requests.size(), fail(Errc::internal, "not scored")), 0, 0,
               Clock::now()};
   try {
-    while (round.done < requests.size()) {
-      ask_idle(round);
-      wait(round);
-      hear_busy(round);
+    while (batch.done < requests.size()) {
+      send_to_idle_workers(batch);
+      wait(batch);
+      poll_busy_workers(batch);
     }
   } catch (...) {
-    workers_.clear();  // those that are still at work have questions of a round that is over
+    workers_.clear();  // busy workers hold requests of the failed batch
     throw;
   }
-  report(round.results);
-  return std::move(round.results);
+  report(batch.results);
+  return std::move(batch.results);
 }
 
 void Command::report(const std::vector<RuleResult>& results) {
@@ -90,32 +89,32 @@ void Command::report(const std::vector<RuleResult>& results) {
     const FailureKind kind = result.error().kind;
     ++kinds[names_of(kind)[static_cast<std::size_t>(kind)]];
   }
-  if (kinds.empty() || reports_ == most_reports) return;
+  if (kinds.empty() || reports_ == max_reports) return;
   std::vector<std::string> counts;
   for (const auto& [kind, count] : kinds) counts.push_back(cat(count, " ", kind));
   const std::string more =
-      ++reports_ == most_reports ? " (further failures are counted, not logged)" : "";
+      ++reports_ == max_reports ? " (further failures are counted, not logged)" : "";
   log_warning(cat(where_, ": no reward for ", join(counts, ", "), " of ", results.size(),
-                  " requests; the first: ", *first, more));
+                  " completions; first failure: ", *first, more));
 }
 
-void Command::ask_idle(Round& round) {
+void Command::send_to_idle_workers(Batch& batch) {
   for (Worker& worker : workers_) {
     const auto now = Clock::now();
-    if (worker.busy() || round.next == round.requests.size() || now < worker.rested()) continue;
-    const std::size_t index = round.next++;
-    if (auto asked = worker.ask(index, round.requests[index], now); !asked)
-      settle(round, index, failure(asked.error().code, FailureKind::crash, asked.error().what));
+    if (worker.busy() || batch.next == batch.requests.size() || now < worker.next_start()) continue;
+    const std::size_t index = batch.next++;
+    if (auto asked = worker.ask(index, batch.requests[index], now); !asked)
+      record(batch, index, failure(asked.error().code, FailureKind::crash, asked.error().what));
   }
 }
 
-// Until one of the busy has something to say, one of the tired is rested, or the tick.
-void Command::wait(const Round& round) const {
+// Waits for output of a busy worker, for the restart delay of an idle one, or for the next tick.
+void Command::wait(const Batch& batch) const {
   std::vector<pollfd> watched;
   auto until = Clock::now() + tick;
   for (const Worker& worker : workers_) {
     if (!worker.busy()) {
-      if (round.next < round.requests.size()) until = std::min(until, worker.rested());
+      if (batch.next < batch.requests.size()) until = std::min(until, worker.next_start());
       continue;
     }
     for (const pollfd& one : worker.watched()) watched.push_back(one);
@@ -125,31 +124,31 @@ void Command::wait(const Round& round) const {
   ::poll(watched.data(), watched.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
 }
 
-void Command::hear_busy(Round& round) {
+void Command::poll_busy_workers(Batch& batch) {
   for (Worker& worker : workers_) {
     if (!worker.busy()) continue;
     const std::size_t index = worker.index();
-    if (auto result = worker.advance(Clock::now())) settle(round, index, std::move(*result));
+    if (auto result = worker.advance(Clock::now())) record(batch, index, std::move(*result));
   }
-  if (Clock::now() < round.weighed + tick) return;
-  const sandbox::Census census;
+  if (Clock::now() < batch.memory_checked + tick) return;
+  const sandbox::ProcessSnapshot processes;
   for (Worker& worker : workers_) {
     if (!worker.busy()) continue;
     const std::size_t index = worker.index();
-    if (auto result = worker.weigh(census, Clock::now())) settle(round, index, std::move(*result));
+    if (auto result = worker.check_memory(processes, Clock::now()))
+      record(batch, index, std::move(*result));
   }
-  round.weighed = Clock::now();
+  batch.memory_checked = Clock::now();
 }
 
-void Command::settle(Round& round, std::size_t index, RuleResult result) {
+void Command::record(Batch& batch, std::size_t index, RuleResult result) {
   if (result) has_answered_ = true;
-  if (!result && !has_answered_ && ++failures_ >= most_failures)
+  if (!result && !has_answered_ && ++failures_ >= max_failures)
     throw Failure(
-        {Errc::usage,
-         cat(where_, ": ", quote(join(options_.run, " "), 400), " failed ", failures_,
-             " times and never gave an answer; the last failure: ", result.error().what)});
-  round.results[index] = std::move(result);
-  ++round.done;
+        {Errc::usage, cat(where_, ": ", quote(join(options_.run, " "), 400), " failed ", failures_,
+                          " times without ever answering; last failure: ", result.error().what)});
+  batch.results[index] = std::move(result);
+  ++batch.done;
 }
 
 }  // namespace troupe::actors::rules

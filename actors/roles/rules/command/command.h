@@ -1,5 +1,5 @@
-// The rule `command`: rewards from a program of the user, in any language, contained and spoken to
-// over lines of JSON (docs/rewards.md).
+// Command: the rule `command`, rewards from a sandboxed user program in any language. It exchanges
+// JSON lines with the program (docs/rewards.md).
 #pragma once
 
 #include <optional>
@@ -14,27 +14,26 @@ namespace troupe::actors::rules {
 
 class Command {
  public:
-  /// `where` ("reward[1]") starts its messages. The options were validated.
+  /// `where` ("reward[1]") starts its messages. The options must be valid.
   Command(CommandOptions options, std::string where)
       : options_(std::move(options)), where_(std::move(where)) {}
   Command(const Command&) = delete;
 
-  /// Starts all workers. Errc::usage, not_found, unsupported, io: the program cannot be started
-  /// here, and what was tried.
+  /// Starts all workers. Errc::usage, not_found, unsupported or io when the program cannot be
+  /// started.
   Result<> start();
 
-  /// One result for each request, in their order. A request that gets no answer is an error
-  /// of its own; the others are not touched by it. Throws Failure when the program has failed many
-  /// times and never given one answer: nothing will come of such a run.
-  std::vector<RuleResult> judge(std::span<const protocol::RewardRequest> requests);
+  /// Returns one result per request, in order. A request without an answer is an error; others are
+  /// not affected. Throws Failure when the program failed many times without ever answering.
+  std::vector<RuleResult> score(std::span<const protocol::RewardRequest> requests);
 
  private:
-  struct Round;
-  void ask_idle(Round& round);
-  void wait(const Round& round) const;
-  void hear_busy(Round& round);
+  struct Batch;
+  void send_to_idle_workers(Batch& batch);
+  void wait(const Batch& batch) const;
+  void poll_busy_workers(Batch& batch);
   void report(const std::vector<RuleResult>& results);
-  void settle(Round& round, std::size_t index, RuleResult result);
+  void record(Batch& batch, std::size_t index, RuleResult result);
 
   CommandOptions options_;
   std::string where_;

@@ -7,10 +7,10 @@
 namespace troupe::actors::rules {
 namespace {
 
-constexpr std::size_t most_parts = 64, longest_name = 64;
+constexpr std::size_t max_parts = 64, max_name_bytes = 64;
 constexpr JsonLimits limits{.depth = 8, .bytes = std::size_t{16} << 20};
 
-// `text`, with U+FFFD for every byte that does not belong to a character.
+// Replaces every byte of `text` that is not part of a character by U+FFFD.
 std::string as_utf8(std::string_view text) {
   std::string out;
   for (std::size_t bad = 0; !valid_utf8(text, &bad); text.remove_prefix(bad + 1)) {
@@ -24,9 +24,8 @@ Result<double> finite(const Json& value, std::string_view name) {
   if (!value.is_number())
     return fail(Errc::bad_input,
                 cat(quote(name), " should be a number, it is ", quote(value.dump(), 40)));
-  if (!(std::abs(value.number()) <= largest_reward))
-    return fail(Errc::bad_input,
-                cat(quote(name), " is ", value.number(), ", beyond ", largest_reward));
+  if (!(std::abs(value.number()) <= max_reward))
+    return fail(Errc::bad_input, cat(quote(name), " is ", value.number(), ", beyond ", max_reward));
   return value.number();
 }
 
@@ -34,13 +33,13 @@ Result<> read_parts(const Json& parts, Scored& into) {
   if (!parts.is_object())
     return fail(Errc::bad_input,
                 cat("\"parts\" should be an object of numbers, it is ", parts.type_name()));
-  if (parts.object().size() > most_parts)
+  if (parts.object().size() > max_parts)
     return fail(Errc::bad_input, cat("\"parts\" has ", parts.object().size(), " members, at most ",
-                                     most_parts, " are read"));
+                                     max_parts, " are read"));
   for (const auto& [name, value] : parts.object()) {
-    if (name.empty() || name.size() > longest_name)
+    if (name.empty() || name.size() > max_name_bytes)
       return fail(Errc::bad_input,
-                  cat("a part's name should have 1 to ", longest_name, " bytes: ", quote(name)));
+                  cat("a part's name should have 1 to ", max_name_bytes, " bytes: ", quote(name)));
     const auto number = finite(value, name);
     RETURN_IF_ERROR(number);
     into.parts.emplace_back(name, *number);
@@ -50,16 +49,16 @@ Result<> read_parts(const Json& parts, Scored& into) {
 
 }  // namespace
 
-std::string question_line(std::uint64_t id, const protocol::RewardRequest& request) {
-  Json question;
-  question.set("id", id)
+std::string encode_request(std::uint64_t id, const protocol::RewardRequest& request) {
+  Json line;
+  line.set("id", id)
       .set("prompt", as_utf8(request.prompt))
       .set("completion", as_utf8(request.completion));
-  question.set("answer", request.answer);
-  return question.dump() + "\n";
+  line.set("answer", request.answer);
+  return line.dump() + "\n";
 }
 
-Result<Answer> read_answer(std::string_view line) {
+Result<Response> parse_answer(std::string_view line) {
   const auto json = parse_json(line, "its answer", limits);
   RETURN_IF_ERROR(json);
   if (!json->is_object())
@@ -68,7 +67,7 @@ Result<Answer> read_answer(std::string_view line) {
   if (id == nullptr || !id->is_integer())
     return fail(Errc::bad_input, "its answer has no \"id\" that is a whole number");
   if (reward == nullptr) return fail(Errc::bad_input, "its answer has no \"reward\"");
-  Answer answer{id->integer(), {}};
+  Response answer{id->integer(), {}};
   const auto number = finite(*reward, "reward");
   RETURN_IF_ERROR(number);
   answer.scored.reward = *number;

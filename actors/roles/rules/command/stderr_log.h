@@ -1,5 +1,5 @@
-// What a program says on its standard error: the first lines into the log, the last ones kept for
-// when it fails.
+// StderrLog: a program's standard error. Logs the first lines and keeps the last ones for error
+// messages.
 #pragma once
 
 #include <string>
@@ -7,17 +7,19 @@
 
 namespace troupe::actors::rules {
 
-class Words {
+class StderrLog {
  public:
-  /// `name` stands before each logged line. Of all that is ever added, `lines` lines of 1 KiB at
-  /// most are logged.
-  explicit Words(std::string name, int lines = 50) : name_(std::move(name)), left_(lines) {}
+  /// `name` precedes each logged line. At most `lines` lines of 1 KiB are ever logged.
+  explicit StderrLog(std::string name, int lines = 50) : name_(std::move(name)), left_(lines) {}
 
   void add(std::string_view text);
-  /// The last lines since begin(), cut to about 300 bytes, for a message; "" when there were none.
+  /// Returns the end of the output since begin(), at most about 300 bytes.
   std::string last() const;
-  /// A new process speaks.
-  void begin() { tail_.clear(), line_.clear(); }
+  /// Starts the output of a new process.
+  void begin() {
+    tail_.clear();
+    line_.clear();
+  }
 
  private:
   void log_line();

@@ -1,5 +1,5 @@
-// Worker: one process of a reward program, one question at a time. It is started when it is needed
-// and replaced when it misbehaved.
+// Worker: one process of a reward program, which handles one request at a time. It is started on
+// demand and restarted after a failure.
 #pragma once
 
 #include <poll.h>
@@ -14,7 +14,7 @@
 
 #include "actors/roles/rules/command/command_options.h"
 #include "actors/roles/rules/command/stderr_log.h"
-#include "actors/roles/rules/rules.h"
+#include "actors/roles/rules/rule.h"
 #include "actors/sandbox/process.h"
 #include "actors/sandbox/process_tree.h"
 
@@ -22,10 +22,9 @@ namespace troupe::actors::rules {
 
 using Time = std::chrono::steady_clock::time_point;
 
-/// How long to wait before the next start after so many failures in a row: nothing at first, then
-/// 10 ms doubling to 200 ms, so that a program that ends at once does not keep the machine busy
-/// with starting it.
-std::chrono::milliseconds pause_after(int failures);
+/// Delay before a restart after this many consecutive failures: none at first, then 10 ms doubling
+/// to 200 ms, so that a program that exits immediately does not occupy the machine.
+std::chrono::milliseconds restart_delay(int failures);
 
 using protocol::FailureKind;
 
@@ -35,32 +34,31 @@ tl::unexpected<RuleError> failure(Errc code, FailureKind kind, const std::string
 class Worker {
  public:
   Worker(const CommandOptions& options, const sandbox::Plan& plan, std::string name)
-      : options_(&options), plan_(&plan), words_(std::move(name)) {}
+      : options_(&options), plan_(&plan), stderr_log_(std::move(name)) {}
 
-  /// Errc::not_found, unsupported, io: Process::start's. A process that runs and is fit for another
-  /// question is kept.
+  /// Starts a process unless a reusable one runs. Errors of Process::start().
   Result<> start(Time now);
 
-  bool busy() const { return question_.has_value(); }
-  /// Not to be asked before.
-  Time rested() const { return rested_; }
-  /// A question for an idle worker. `index` is given back with the answer.
+  bool busy() const { return request_.has_value(); }
+  /// Earliest time of the next request.
+  Time next_start() const { return next_start_; }
+  /// Sends a request to an idle worker. index() identifies it until it completes.
   Result<> ask(std::size_t index, const protocol::RewardRequest& request, Time now);
-  std::size_t index() const { return question_->index; }
+  std::size_t index() const { return request_->index; }
 
-  /// What poll() should look at while it is busy, and until when at the latest.
+  /// Descriptors for poll() while busy, and the deadline of the request.
   std::array<pollfd, 4> watched() const;
-  Time deadline() const { return question_->deadline; }
+  Time deadline() const { return request_->deadline; }
 
-  /// Moves on after poll(): nothing, the answer, or why there is none (the process is then gone,
-  /// with all that it started). The text begins with the kind: "timeout", "crash", "malformed",
-  /// "flood", "memory".
+  /// Continues after poll(). Returns nullopt while the request is in progress, then its reward or
+  /// its failure; a failure has killed the process and its descendants. The message starts with the
+  /// kind: "timeout", "crash", "malformed", "flood", "memory".
   std::optional<RuleResult> advance(Time now);
-  /// The failure "memory" when it holds too much, with all that it started.
-  std::optional<RuleResult> weigh(const sandbox::Census& census, Time now);
+  /// Returns the failure "memory" when the process and its descendants exceed memory_mb.
+  std::optional<RuleResult> check_memory(const sandbox::ProcessSnapshot& processes, Time now);
 
  private:
-  struct Question {
+  struct Request {
     std::size_t index = 0;
     std::uint64_t id = 0;
     std::string line;
@@ -69,31 +67,29 @@ class Worker {
   };
 
   RuleResult failed(Errc code, FailureKind kind, const std::string& what, Time now);
-  std::optional<RuleResult> ended(Time now);
-  std::optional<RuleResult> look_at(std::size_t line_end, Time now);
-  std::optional<RuleResult> again(Time now);
+  std::optional<RuleResult> handle_exit(Time now);
+  std::optional<RuleResult> parse_response(std::size_t line_end, Time now);
+  std::optional<RuleResult> retry(Time now);
   void send();
   void read_output();
   void read_errors();
-  bool fit_for_more() const;
-  double patience() const {
-    return options_->timeout + (fresh_ ? options_->startup : 0);
-  }  ///< seconds
-  std::size_t longest_answer() const {
+  bool reusable() const;
+  double timeout_seconds() const { return options_->timeout + (fresh_ ? options_->startup : 0); }
+  std::size_t max_response_bytes() const {
     return static_cast<std::size_t>(options_->answer_kb) * 1024;
   }
 
   const CommandOptions* options_;
   const sandbox::Plan* plan_;
   std::optional<sandbox::Process> process_;
-  std::optional<Question> question_;
+  std::optional<Request> request_;
   std::uint64_t last_id_ = 0;
   bool fresh_ = false;  ///< the process has not answered yet
   int failures_ = 0;    ///< in a row
-  Time rested_{};
+  Time next_start_{};
   std::string output_;
-  bool output_open_ = false, errors_open_ = false, listens_ = false;
-  Words words_;
+  bool output_open_ = false, errors_open_ = false, accepts_input_ = false;
+  StderrLog stderr_log_;
 };
 
 }  // namespace troupe::actors::rules

@@ -1,0 +1,55 @@
+// Rule: one reward rule, created by name.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "actors/protocol/reward.h"
+#include "engine/base/error.h"
+#include "engine/base/json.h"
+
+namespace troupe::actors::rules {
+
+struct Scored {
+  double reward = 0;
+  std::vector<std::pair<std::string, double>> parts;  ///< further named values
+};
+
+/// Error of one completion, and what kind of failure it is.
+struct RuleError : Error {
+  RuleError(Error error, protocol::FailureKind of = protocol::FailureKind::other)
+      : Error(std::move(error)), kind(of) {}
+  protocol::FailureKind kind;
+};
+using RuleResult = tl::expected<Scored, RuleError>;
+
+/// Rewards completions: one result for each, in their order. One thread at a time.
+struct Rule {
+  std::function<std::vector<RuleResult>(std::span<const protocol::RewardRequest>)> score;
+  /// Prepares what the rule needs besides the text, such as processes. Empty when nothing is
+  /// needed.
+  std::function<Result<>()> start;
+};
+
+/// Creates a rule from its options (an object, or null for the defaults). Errc::usage; `where`
+/// starts the message. Rules and their options:
+///   - exact_match: 1 when the completion equals the answer; strip, collapse_spaces, ignore_case,
+///   tag
+///   - gsm8k: 1 when the number after "####" equals the answer's; flexible (accepts the last
+///   number),
+///     format_score (for a wrong number after the mark), tag
+///   - boxed: 1 when the last \boxed{} equals the answer; tolerance, format_score (for a wrong
+///   box), tag
+///   - format: 1 when the completion is <think>..</think> <answer>..</answer>; tags
+///   - regex: 1 when the pattern (Oniguruma syntax) is found; pattern, full (match the whole text)
+///   - length: 0, falling to -1 as the completion approaches `max`; unit, min, max, buffer
+///   - command: the reward of a user program (docs/rewards.md); run, timeout, workers, memory_mb,
+///   ...
+/// `tag`: score only the content of the last <tag>..</tag>, if there is one.
+Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where);
+
+}  // namespace troupe::actors::rules
