@@ -132,8 +132,7 @@ TEST_P(Zmq, AWrongKeyIsRefusedOnBothSidesOfTheHandshake) {
   star.hub_keys = new_keys();
   auto deceived = star.make_spoke("one", star.keys["one"]);
   deceived->open();
-  EXPECT_THAT(star.spoke_events.wait_for(2)[1].why,
-              testing::HasSubstr("that its key is correct"));
+  EXPECT_THAT(star.spoke_events.wait_for(2)[1].why, testing::HasSubstr("that its key is correct"));
   EXPECT_EQ(star.hub_events.size(), 0u);
 }
 
@@ -148,9 +147,8 @@ TEST_P(Zmq, ASpokeTalksToItsHubOnly) {
 
 TEST(ZmqOptions, KeysAndEndpointsThatAreNoneAreRefused) {
   EXPECT_EQ(Hub::bind({"hub", {}, {"x", "y"}, {}, {}}).error().code, Errc::usage);
-  EXPECT_EQ(
-      Hub::bind({"hub", {}, new_keys(), {{"short", "one"}}, {}}).error().what,
-      "the key of node 'one': expected a CURVE key of 40 Z85 characters, found 5 characters");
+  EXPECT_EQ(Hub::bind({"hub", {}, new_keys(), {{"short", "one"}}, {}}).error().what,
+            "the key of node 'one': expected a CURVE key of 40 Z85 characters, found 5 characters");
   const Error taken = Hub::bind({"hub", {"tcp://256.0.0.1:1"}, new_keys(), {}, {}}).error();
   EXPECT_EQ(taken.code, Errc::io);
   EXPECT_EQ(Spoke::create({"one", "hub", "pigeon://", new_keys(), new_keys().public_key, {}})

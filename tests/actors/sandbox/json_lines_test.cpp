@@ -21,16 +21,16 @@ TEST(RewardLine, AQuestionIsOneLineOfJson) {
 TEST(RewardLine, ACompletionThatEndsInsideACharacterIsStillText) {
   EXPECT_THAT(encode_request(1, {"", "caf\xC3", Json()}), HasSubstr("\"caf\xEF\xBF\xBD\""));
   EXPECT_THAT(encode_request(1, {"",
-                                "\xFF\xFE"
-                                "a",
-                                Json()}),
+                                 "\xFF\xFE"
+                                 "a",
+                                 Json()}),
               HasSubstr("\"\xEF\xBF\xBD\xEF\xBF\xBD"
                         "a\""));
 }
 
 TEST(RewardLine, AnAnswerHasAnIdARewardAndPerhapsParts) {
-  const auto answer = value_or_throw(
-      parse_answer(R"({"parts": {"style": 0.5, "length": -1}, "reward": 2, "id": 3, "note": [1]})"));
+  const auto answer = value_or_throw(parse_answer(
+      R"({"parts": {"style": 0.5, "length": -1}, "reward": 2, "id": 3, "note": [1]})"));
   EXPECT_EQ(answer.id, 3);
   EXPECT_EQ(answer.scored.reward, 2);
   EXPECT_EQ(answer.scored.parts,
