@@ -15,22 +15,21 @@ struct MarkedText {
     float weight = 1;
   };
   std::string text;
-  std::vector<Span> trained;  ///< rising, disjoint
-  bool add_special = false;   ///< text without a chat template: the tokenizer's own special tokens
-                              ///< (BOS) belong to it
-  bool append_end = false;    ///< the end token belongs behind it
+  std::vector<Span> trained;  ///< ascending, disjoint
+  bool add_special = false;   ///< plain text: add the tokenizer's special tokens (BOS)
+  bool append_end = false;    ///< append the end token
 };
 
 /// `prompt` (text, messages or null) followed by `completion`. Plain text: the completion is
-/// trained on. Messages: each assistant turn of the completion is, found by the template's
-/// `generation` blocks or by rendering the conversation prefix by prefix. A template that renders
-/// an answer otherwise than it announces it (another text after the generation prompt) is not used
-/// for the answer: the rendered prompt, the answer's own text and the end token are what generation
-/// will see. Errc::bad_input; Errc::unsupported: no chat template.
+/// trained on. Messages: each assistant message of the completion is trained on, located by the
+/// template's `generation` blocks or by rendering the conversation prefix by prefix. If the
+/// template renders the message differently from the generation prompt, the text is the rendered
+/// prompt, the content of the message and the end token, as generation sees them. Errc::bad_input;
+/// Errc::unsupported: no chat template.
 Result<MarkedText> mark_text(const Json& prompt, const Json& completion, const Json& tools,
                              const TextEncoder& encoder);
 
-/// Errc::unsupported in words when conversations come without a chat template.
+/// Errc::unsupported for conversations without a chat template.
 Result<RenderedChat> render(const Json& messages, bool add_generation_prompt, const Json& tools,
                             const TextEncoder& encoder);
 

@@ -67,7 +67,7 @@ struct Stmt {
     text,        ///< text
     print,       ///< expr
     if_,         ///< expr, body, otherwise (an elif is an if in otherwise)
-    for_,        ///< target, expr (what is gone through), condition, body, otherwise; recursive
+    for_,        ///< target, expr (the iterable), condition, body, otherwise; recursive
     set,         ///< target, expr
     set_block,   ///< target, filters (expr, may be null), body
     with,        ///< assignments, body

@@ -13,7 +13,7 @@
 namespace troupe::engine::jinja {
 namespace {
 
-constexpr int largest_precision = 1000;
+constexpr int max_precision = 1000;
 
 std::string pad(Runtime& runtime, const FieldStyle& style, const std::string& sign,
                 const std::string& body, char otherwise) {
@@ -117,7 +117,7 @@ std::string format_integer(Runtime& runtime, const FieldStyle& style, std::int64
   }
   const unsigned base = kind == 'x' || kind == 'X' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 10;
   std::string digits = digits_of(size, base, kind == 'X');
-  if (style.precision > largest_precision) raise("a precision that is too large");
+  if (style.precision > max_precision) raise("a precision that is too large");
   if (style.precision > static_cast<int>(digits.size()))
     digits.insert(0, static_cast<std::size_t>(style.precision) - digits.size(), '0');
   const std::string sign =
@@ -127,7 +127,7 @@ std::string format_integer(Runtime& runtime, const FieldStyle& style, std::int64
 }
 
 std::string format_real(Runtime& runtime, const FieldStyle& style, double value) {
-  if (style.precision > largest_precision) raise("a precision that is too large");
+  if (style.precision > max_precision) raise("a precision that is too large");
   const bool capital = style.kind == 'F' || style.kind == 'E' || style.kind == 'G';
   const std::string sign = sign_of(style, std::signbit(value) && !std::isnan(value));
   if (!std::isfinite(value)) {

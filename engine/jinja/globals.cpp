@@ -50,7 +50,7 @@ Dict dict_of(Runtime& runtime, Arguments& arguments) {
   return out;
 }
 
-/// cycler("a", "b"): next() goes round.
+/// cycler("a", "b"): next() cycles through them.
 class Cycler : public Object, public std::enable_shared_from_this<Cycler> {
  public:
   explicit Cycler(std::vector<Value> items) : items_(std::move(items)) {}

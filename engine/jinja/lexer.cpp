@@ -22,7 +22,7 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// \r\n and \r become \n; one newline at the very end goes.
+// \r\n and \r become \n; one newline at the very end is removed.
 std::string normal_newlines(const std::string& source) {
   std::string out;
   for (std::size_t i = 0; i < source.size(); ++i) {
@@ -162,7 +162,7 @@ class Lexer {
     if (!text.empty()) add(Kind::text, std::string(text));
   }
 
-  // After a tag of the kind that trim_blocks is about: one newline goes, or all space after a
+  // After a tag of the kind that trim_blocks is about: one newline is removed, or all space after a
   // minus, or nothing after a plus.
   void after_tag(char sign, bool trims) {
     const std::size_t from = at_;

@@ -99,8 +99,8 @@ class Value {
   bool truth() const;
   /// "str", "int", "dict": Python's name of the type.
   std::string type_name() const;
-  /// Levels of lists and dicts; bounded by max_value_depth, because values are gone through by
-  /// recursion.
+  /// Levels of lists and dicts; bounded by max_value_depth, because values are traversed
+  /// recursively.
   int depth() const;
   /// True when both are the very same object ("is" of Python).
   bool same(const Value& other) const;

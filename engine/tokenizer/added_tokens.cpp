@@ -88,7 +88,7 @@ TokenMatcher::TokenMatcher(std::vector<Entry> entries) : entries_(std::move(entr
   }
 }
 
-std::int32_t TokenMatcher::longest_at(std::string_view text, std::size_t at) const {
+std::int32_t TokenMatcher::longest_match_at(std::string_view text, std::size_t at) const {
   std::int32_t best = -1;
   for (ByteTrie::Node node = ByteTrie::root; at < text.size(); ++at) {
     node = trie_.step(node, static_cast<unsigned char>(text[at]));
@@ -113,7 +113,7 @@ void TokenMatcher::split(std::string_view text, bool keep_special_text,
   std::size_t from = 0;  // what comes before has its segment
   for (std::size_t at = 0; at < text.size();) {
     const std::int32_t found =
-        starts_[static_cast<unsigned char>(text[at])] ? longest_at(text, at) : -1;
+        starts_[static_cast<unsigned char>(text[at])] ? longest_match_at(text, at) : -1;
     if (found < 0) {
       ++at;
       continue;

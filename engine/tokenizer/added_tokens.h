@@ -46,7 +46,7 @@ class TokenMatcher {
   void split(std::string_view text, bool keep_special_text, std::vector<Segment>& out) const;
 
  private:
-  std::int32_t longest_at(std::string_view text, std::size_t at) const;
+  std::int32_t longest_match_at(std::string_view text, std::size_t at) const;
   bool accept(const AddedToken& token, std::string_view text, std::size_t begin,
               std::size_t end) const;
 

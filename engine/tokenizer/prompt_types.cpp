@@ -8,14 +8,14 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-enum class Bos { none, once, each_turn };
+enum class Bos { none, once, each_round };
 enum class End {
   none,
   token,
   once
 };  // behind an answer: nothing, the end token, or one end token behind the last answer
 
-/// The texts around what is said. {idx} in them is the number of the turn, from 0.
+/// The texts around each message. {idx} is the number of the round, counted from 0.
 struct Slots {
   std::string_view name;
   std::string_view default_system;
@@ -23,7 +23,7 @@ struct Slots {
   std::string_view before_system, after_system;
   std::string_view before_user, after_user;
   std::string_view before_answer, after_answer;
-  std::string_view separator;  // in front of every turn but the first
+  std::string_view separator;  // before every round except the first
   Bos bos = Bos::none;
   End end = End::none;
   bool system_in_user = false;  // within the first user's text
@@ -141,7 +141,7 @@ std::vector<Slots> family_types() {
        .after_system = "\n<</SYS>>\n\n",
        .before_user = "[INST] ",
        .after_user = " [/INST]",
-       .bos = Bos::each_turn,
+       .bos = Bos::each_round,
        .end = End::token,
        .system_in_user = true},
       {.name = "llama3",
@@ -182,7 +182,7 @@ const std::vector<Slots>& table() {
   return all;
 }
 
-// A text as the template language writes it, the number of the turn in the place of {idx}.
+// A string literal of the template language, with the number of the round in place of {idx}.
 std::string literal(std::string_view text) {
   std::string out = "'";
   for (; !text.empty(); text.remove_prefix(1)) {
@@ -200,7 +200,7 @@ std::string literal(std::string_view text) {
   return out + "'";
 }
 
-// What the model is told of its tools, and how it calls them (the documentation's default format).
+// The system text about tools and their call format (the default format of the documentation).
 constexpr std::string_view macros = R"({%- macro parameter(name, it, required) -%}
 {{ '  - ' ~ name ~ ' (' ~ it.type ~ (', required' if name in required else '') ~ '): ' ~ it.description }}
 {%- if it.enum %}{{ ', should be one of [' ~ it.enum | join(', ') ~ ']' }}{% endif %}
@@ -244,7 +244,7 @@ std::string head_of(const Slots& slots) {
                    "{%- endif -%}");
 }
 
-// An observation of a tool stands where a user's words do; qwen3 frames it.
+// The result of a tool has the position of a user message; qwen3 adds tags around it.
 std::string user_of(const Slots& slots) {
   std::string said = "ns.inside ~ m.content";
   if (slots.name == "qwen3")
@@ -253,7 +253,7 @@ std::string user_of(const Slots& slots) {
         "'\\n</tool_response>')";
   std::string out = "{%- if m.role in ['user', 'tool', 'observation'] -%}";
   out += cat("{%- if ns.turn -%}{{- ", literal(slots.separator), " }}{%- endif -%}");
-  out += cat("{{- ", slots.bos == Bos::each_turn ? "bos_token ~ " : "", literal(slots.before_user),
+  out += cat("{{- ", slots.bos == Bos::each_round ? "bos_token ~ " : "", literal(slots.before_user),
              " ~ ", said, " ~ ", literal(slots.after_user), " }}");
   return out + "{%- set ns.turn = ns.turn + 1 -%}{%- set ns.inside = '' -%}";
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view call = "function_call";
 
-// The role in Hugging Face's words; a turn that is a call of a tool is "function_call".
+// The role under Hugging Face's name; a message that calls a tool is "function_call".
 std::string role_name(const std::string& name, const Tags& tags) {
   constexpr std::array<std::pair<const char*, std::string_view>, 5> tagged = {
       {{"user_tag", "user"},
@@ -96,7 +96,7 @@ std::optional<Json::Array> call_entries(const Json& value) {
   return out;
 }
 
-// A turn whose text is a call says nothing else.
+// A message whose text is a call has no other content.
 void add_calls(Json& out, const Json& calls, bool instead_of_text) {
   auto entries = call_entries(calls);
   if (!entries) return;

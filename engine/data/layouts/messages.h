@@ -7,11 +7,11 @@ namespace troupe::engine::data {
 
 Json message(std::string_view role, std::string text);
 
-/// A list of messages, in Hugging Face's words (role, content), ShareGPT's (from, value; human,
-/// gpt, model, chatbot, bot, observation, function, function_call) or those of `tags`. Content in
-/// parts of type text is joined; calls of tools come into the form that templates read (tool_calls
-/// with arguments as objects), from OpenAI's texts and from ShareGPT's turns alike; other members
-/// stay. Errc::bad_input, without the place.
+/// Normalizes a list of messages with the names of Hugging Face (role, content), ShareGPT (from,
+/// value; human, gpt, model, chatbot, bot, observation, function, function_call) or `tags`. Content
+/// parts of type text are joined; tool calls of OpenAI's and ShareGPT's form are converted to
+/// tool_calls with arguments as objects; other members are kept. Errc::bad_input, without the
+/// location.
 Result<Json> to_messages(const Json& list, const Tags& tags);
 
 /// The `tools` column: a list, or its JSON text; null or empty gives null.

@@ -17,9 +17,9 @@ Sample split_texts(const std::string& chosen, const std::string& rejected) {
       std::mismatch(chosen.begin(), chosen.end(), rejected.begin(), rejected.end()).first -
       chosen.begin());
   constexpr std::string_view marker = "\n\nAssistant:";
-  const auto turn = std::string_view(chosen).substr(0, common).rfind(marker);
-  if (turn != std::string_view::npos) {
-    common = turn + marker.size();
+  const auto last = std::string_view(chosen).substr(0, common).rfind(marker);
+  if (last != std::string_view::npos) {
+    common = last + marker.size();
   } else {
     while (common > 0 && common < chosen.size() &&
            (static_cast<unsigned char>(chosen[common]) & 0xC0) == 0x80)

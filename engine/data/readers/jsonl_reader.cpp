@@ -6,7 +6,7 @@ namespace troupe::engine::data {
 
 namespace {
 
-// The parser counts lines from the start of the row; people count from the start of the file.
+// Converts the line number within the row to the line number within the file.
 std::string with_file_line(std::string message, std::int64_t row_line) {
   constexpr std::string_view mark = " at line ";
   const auto at = message.find(mark);

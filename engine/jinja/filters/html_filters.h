@@ -1,4 +1,4 @@
-// Filters that know of HTML and addresses.
+// Filters for HTML and URLs.
 #pragma once
 
 #include "engine/jinja/filters/filters.h"

@@ -56,8 +56,8 @@ Value absolute(Runtime&, const Value& value, Arguments&) {
   return value.integer() < 0 ? negate(value) : Value(value.integer());
 }
 
-// Digits of any script become ASCII's, white space around goes, single underscores between digits
-// too; nullopt: they stand elsewhere.
+// Digits of any script become ASCII's, white space at both ends is removed, single underscores
+// between digits too; nullopt: they stand elsewhere.
 std::optional<std::string> plain_number(const std::string& given) {
   const std::string text = strip_text(given, nullptr, true, true);
   std::string out;

@@ -35,7 +35,7 @@ class ConfigTokens {
     return {};
   }
 
-  // A token with a role: known ones become special, pieces of the model are looked for from now on,
+  // A token with a role: known ones become special, pieces of the model are matched from now on,
   // others are left out.
   void add_role(const Json& value) {
     const bool plain = value.is_string();

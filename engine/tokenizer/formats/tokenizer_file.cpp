@@ -119,7 +119,7 @@ class TokenizerFile {
     return {};
   }
 
-  // The slow classes of Llama and its like put the start token before a text unless told otherwise.
+  // The slow classes of Llama and similar models add the BOS token by default.
   static bool adds_bos(std::string_view name) {
     constexpr std::string_view known[] = {
         "LlamaTokenizer",     "CodeLlamaTokenizer", "GemmaTokenizer",  "InternLMTokenizer",

@@ -8,7 +8,7 @@ namespace troupe::engine::tokenizer {
 class WordLevel : public Model {
  public:
   /// "unk_token" may be absent from the vocabulary; then encode throws Failure (Errc::bad_input)
-  /// for words that are, too.
+  /// for unknown words.
   static Result<std::unique_ptr<Model>> from_json(const Json& model, std::string_view where);
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<Workspace> make_workspace() const override {

@@ -8,7 +8,7 @@
 namespace troupe::engine::tokenizer {
 namespace {
 
-/// Each character of which `is_match` holds is a match by itself.
+/// Each character for which `is_match` is true is a separate match.
 template <class IsMatch>
 class CharacterSplit : public PreTokenizer {
  public:

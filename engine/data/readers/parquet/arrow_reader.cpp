@@ -78,7 +78,7 @@ class Batches {
  private:
   explicit Batches(std::string path) : path_(std::move(path)) {}
   std::string path_;
-  std::shared_ptr<const MappedFile> file_;  // it and the pool outlive what lies in them
+  std::shared_ptr<const MappedFile> file_;  // outlives the batches, as the pool does
   std::unique_ptr<BoundedPool> pool_;
   std::shared_ptr<arrow::io::BufferReader> input_;
   std::shared_ptr<arrow::ipc::RecordBatchStreamReader> stream_;
