@@ -86,7 +86,7 @@ const std::vector<Case> cases = {
      "names"},
     {"IndexWithATensorTwice",
      index_text(R"({"weight_map":{"a":"a.safetensors","a":"b.safetensors"}})"), score_ids, 3,
-     "@/model.safetensors.index.json: not valid JSON at line 1, column 38: the key \"a\" stands "
+     "@/model.safetensors.index.json: not valid JSON at line 1, column 38: the key \"a\" occurs "
      "twice in one object"},
     {"IndexOfFiveThousandShards", index_text(many_shards(5000)), score_ids, 6,
      "@/model.safetensors.index.json: more than 4096 shards"},
