@@ -38,8 +38,7 @@ Outcome measure(const Options& options) {
       device->attention_backward(q, kv, layout, how, options.precision, out, lse, dout, dq, dk, dv);
     }
   });
-  return {work.attention / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio,
-          steps.peak_rss_mib};
+  return outcome_of(steps, work.attention, "GFLOP/s");
 }
 
 }  // namespace

@@ -155,8 +155,7 @@ Outcome measure(const Options& options) {
     say(troupe::cat("  ", three.of.name, " [", three.of.rows, ", ", three.of.columns,
                     "]: ", rate(0), ", ", rate(1), ", ", rate(2)));
   }
-  return {work.products / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio,
-          steps.peak_rss_mib};
+  return outcome_of(steps, work.products, "GFLOP/s");
 }
 
 }  // namespace

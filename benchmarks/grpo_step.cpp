@@ -120,8 +120,7 @@ Outcome measure(const Options& options) {
                   troupe::to_text(step.parts()[0], 3), " s, the reference ",
                   troupe::to_text(step.parts()[1], 3), " s, training ",
                   troupe::to_text(step.parts()[2], 3), " s"));
-  return {static_cast<double>(options.batch * new_tokens) / seconds_a_step, "new tokens/s",
-          steps.pairs.ceiling(), steps.ratio, steps.peak_rss_mib};
+  return outcome_of(steps, static_cast<double>(options.batch * new_tokens), "new tokens/s");
 }
 
 }  // namespace

@@ -25,8 +25,7 @@ Outcome measure(const Options& options) {
     device->head_backward(hidden, weight, targets, {}, options.precision, lse, dlogp, nullptr,
                           nullptr, dhidden, dweight);
   });
-  return {work.products / steps.pairs.time(), "GFLOP/s", steps.pairs.ceiling(), steps.ratio,
-          steps.peak_rss_mib};
+  return outcome_of(steps, work.products, "GFLOP/s");
 }
 
 }  // namespace

@@ -25,11 +25,8 @@ endif()
 # Unity builds compile the sources of one target together, in batches, so that headers are parsed once per batch. File-local names
 # are therefore distinct within a target. CMake keeps sources with COMPILE_OPTIONS of their own (kernels per instruction set) apart.
 set(troupe_plain_targets # whose file-local names still collide
-  troupe_algorithms troupe_algorithms_losses algorithms_advantages_test troupe_benchmark_support troupe_engine_checkpoint troupe_engine_models
-  troupe_engine_ops troupe_launch_cluster troupe_launch_config troupe_launch_journal troupe_launch_run
-  actors_runtime_test algorithms_advantage_test algorithms_loops_test algorithms_losses_test engine_checkpoint_test engine_data_test
-  engine_models_test engine_nn_test engine_ops_test engine_parallel_test engine_tokenizer_test hostile_test launch_test parity_test
-  system_test)
+  troupe_benchmark_support troupe_engine_ops troupe_launch_cluster troupe_launch_config troupe_launch_journal troupe_launch_run
+  hostile_test launch_test)
 function(troupe_unity target)
   if(target IN_LIST troupe_plain_targets)
     return()
@@ -50,17 +47,38 @@ function(troupe_library name)
   target_link_libraries(troupe_${name} PUBLIC troupe_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
 endfunction()
 
-# troupe_test(engine_nn SOURCES a_test.cpp LINKS troupe_engine_nn LABELS fast): one program a folder, one ctest test a case.
+# After the flags of the tree, which they change.
+add_library(troupe_test_flags INTERFACE)
+if(TROUPE_UNITY)
+  # A local variable may have the name of another file's helper; the build without unity keeps this warning.
+  target_compile_options(troupe_test_flags INTERFACE -Wno-shadow)
+endif()
+
+# troupe_test(engine_nn SOURCES a_test.cpp LINKS troupe_engine_nn LABELS golden): one program per folder and one ctest test per program,
+# or SHARDS of them that ctest runs side by side. TIMEOUT in seconds.
 function(troupe_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "TIMEOUT;SHARDS" "SOURCES;LINKS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
+    set(ARG_TIMEOUT 1800)
   endif()
   add_executable(${name}_test ${ARG_SOURCES})
   troupe_unity(${name}_test)
-  target_link_libraries(${name}_test PRIVATE troupe_flags ${ARG_LINKS} GTest::gtest GTest::gmock troupe_test_main)
+  # What a test computes itself is little: compiling it fast matters more. OPTIMIZED: its oracles have loops of their own.
+  if(NOT ARG_OPTIMIZED)
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O0>)
+  endif()
+  target_link_libraries(${name}_test PRIVATE troupe_flags ${ARG_LINKS} GTest::gtest GTest::gmock troupe_test_main troupe_test_flags)
   target_compile_definitions(${name}_test PRIVATE TROUPE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name}_test)
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+    return()
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}.${shard} COMMAND ${name}_test)
+    set_tests_properties(${name}.${shard} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()

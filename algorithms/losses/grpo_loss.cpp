@@ -18,13 +18,11 @@ namespace {
 
 using engine::data::Experience;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 void report_ratio(const Expr& log_ratio, const Experience& b, Report& report) {
   const Expr ratio = exp(detach(log_ratio));
   report.mean("ppo_kl", -log_ratio, b.mask);
   report.mean("ratio/mean", ratio, b.mask);
-  double least = infinity, greatest = -infinity;
+  double least = std::numeric_limits<double>::infinity(), greatest = -least;
   const auto values = ratio.values();
   for (std::size_t t = 0; t < values.size(); ++t)
     if (b.mask[t] != 0)

@@ -69,7 +69,10 @@ int run(const char* name, const Takes& takes, int count, char** words,
   line.set("value", rounded(outcome.value))
       .set("unit", outcome.unit)
       .set("ceiling", rounded(outcome.ceiling));
-  line.set("ratio", rounded(outcome.ratio)).set("peak_rss_mib", rounded(outcome.peak_rss_mib));
+  line.set("ratio", rounded(outcome.ratio));
+  if (outcome.peak > 0)
+    line.set("peak", rounded(outcome.peak)).set("peak_ratio", rounded(outcome.peak_ratio));
+  line.set("peak_rss_mib", rounded(outcome.peak_rss_mib));
   if (options->int8) line.set("weights", "int8");
   if (options->peer) add_peer(line, outcome);
   say(line.dump());

@@ -20,6 +20,8 @@ struct Outcome {
   std::function<PeerAnswer()> peer = {};
   double comparable = 0;  ///< what is held against the peer, where that is not `value` because the
                           ///< peer's work is another
+  double peak = 0;        ///< GFLOP/s of the processor's instructions; 0: the ceiling is memory
+  double peak_ratio = 0;  ///< operations done a second, over `peak`
 };
 
 /// VmHWM of this process. Read before a ceiling takes memory of its own.

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "benchmarks/support/ceiling.h"
+#include "benchmarks/support/peak.h"
 #include "engine/base/text.h"
 
 namespace troupe::benchmarks {
@@ -34,6 +35,14 @@ double calm_rate(ProductCeiling& ceiling) {
   return rate;
 }
 
+constexpr double max_peak_ratio = 1.05;
+
+std::string beyond_peak(const Steps& steps) {
+  return cat("the operations counted are ", to_text(steps.peak_ratio, 2),
+             " of what the processor's instructions can do (", to_text(steps.peak, 1),
+             " GFLOP/s), twice: the count or the clock is wrong");
+}
+
 void say_steps(const Steps& steps, const Work& work, const ProductCeiling& ceiling) {
   const double all = work.products + work.attention, causal = work.products + work.attention / 2;
   const bool halved = work.attention > 0;
@@ -46,6 +55,8 @@ void say_steps(const Steps& steps, const Work& work, const ProductCeiling& ceili
           ceiling.theirs() > 0 ? to_text(ceiling.theirs(), 1) : std::string("not here")));
   say(cat("share of the ceiling ", to_text(steps.ratio, 3),
           halved ? cat(", with attention halved ", to_text(steps.pairs.ratio(causal), 3)) : ""));
+  say(cat("share of the instruction peak, ", to_text(steps.peak, 1),
+          " GFLOP/s: ", to_text(steps.peak_ratio, 3)));
   say(cat("peak memory ", to_text(steps.peak_rss_mib, 0), " MiB"));
 }
 
@@ -53,7 +64,8 @@ void say_steps(const Steps& steps, const Work& work, const ProductCeiling& ceili
 
 Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work,
                  const std::function<void()>& step, const std::optional<Rival>& rival) {
-  step(), step();
+  step();
+  step();
   Steps out;
   out.peak_rss_mib = peak_rss_mib();
   if (rival)
@@ -61,21 +73,39 @@ Steps time_steps(engine::ops::Device& device, const Options& options, const Work
       return ask_peer(options, rival->mode, rival->unit, rival->amount);
     };
   ProductCeiling ceiling(device, options);
+  InstructionPeak peak(options);
+  bool peer_asked = false;
   const auto between = [&] {
-    if (!options.peer || !rival || !peer_has_room(out.peak_rss_mib)) return;
+    peak.measure();
+    if (peer_asked || !options.peer || !rival || !peer_has_room(out.peak_rss_mib)) return;
+    peer_asked = true;
     out.peer = [answer = out.peer()] { return answer; };
     step();
   };
-  out.pairs = in_pairs(
-      options.rounds, [&] { return calm_rate(ceiling); }, [&] { return seconds(step); }, between);
+  const auto rounds = [&] {
+    peak.measure();
+    out.pairs = in_pairs(
+        options.rounds, [&] { return calm_rate(ceiling); }, [&] { return seconds(step); }, between);
+    peak.measure();
+    out.peak = peak.best();
+    out.peak_ratio = (work.products + work.attention / 2) / out.pairs.time() / out.peak;
+    return out.peak_ratio <= max_peak_ratio;
+  };
+  if (!rounds() && !rounds()) throw Failure({Errc::internal, beyond_peak(out)});
   out.ratio = out.pairs.ratio(work.products + work.attention);
   say_steps(out, work, ceiling);
   return out;
 }
 
 Outcome outcome_of(const Steps& steps, double amount, const std::string& unit) {
-  return {amount / steps.pairs.time(), unit,      steps.pairs.ceiling(), steps.ratio,
-          steps.peak_rss_mib,          steps.peer};
+  return {.value = amount / steps.pairs.time(),
+          .unit = unit,
+          .ceiling = steps.pairs.ceiling(),
+          .ratio = steps.ratio,
+          .peak_rss_mib = steps.peak_rss_mib,
+          .peer = steps.peer,
+          .peak = steps.peak,
+          .peak_ratio = steps.peak_ratio};
 }
 
 }  // namespace troupe::benchmarks

@@ -31,11 +31,13 @@ struct Rival {
 
 /// Two steps that are not counted, then rounds of a ceiling and a step. The rival, where --peer was
 /// given, has its own between two halves of them, as a machine's rates move within minutes; after
-/// them where memory has no room for both.
+/// them where memory has no room for both. The instruction peak is the best of before, between and
+/// after. A share of it above 1.05 is measured once more; the second time it is a Failure.
 struct Steps {
   Pairs pairs{1};
   double peak_rss_mib = 0;
   double ratio = 0;
+  double peak = 0, peak_ratio = 0;  ///< the instruction peak in GFLOP/s, and the share of it
   std::function<PeerAnswer()> peer = {};
 };
 Steps time_steps(engine::ops::Device& device, const Options& options, const Work& work,

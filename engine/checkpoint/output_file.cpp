@@ -11,13 +11,10 @@
 #include "engine/base/text.h"
 
 namespace troupe::engine::checkpoint {
-namespace {
 
-tl::unexpected<Error> system_error(const std::string& path, std::string_view verb) {
-  return fail(Errc::io, cat(path, ": cannot ", verb, ": ", std::strerror(errno)));
+tl::unexpected<Error> system_error(const std::string& path, std::string_view verb, int code) {
+  return fail(Errc::io, cat(path, ": cannot ", verb, ": ", std::strerror(code)));
 }
-
-}  // namespace
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);

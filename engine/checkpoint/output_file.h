@@ -2,6 +2,7 @@
 // half-way.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -10,6 +11,10 @@
 #include "engine/base/error.h"
 
 namespace troupe::engine::checkpoint {
+
+/// Errc::io: "PATH: cannot VERB: REASON of `code`".
+tl::unexpected<Error> system_error(const std::string& path, std::string_view verb,
+                                   int code = errno);
 
 class OutputFile {
  public:

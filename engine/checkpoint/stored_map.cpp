@@ -29,18 +29,19 @@ bool holds(const nn::Parameter& parameter, const models::StoredTensor& tensor,
   return same && whole && rows.first + rows.count <= shape[0];
 }
 
-enum class Place { here, none, elsewhere };
+enum class RowsLocation { here, none, elsewhere };
 
 // Whether these parameters are what the tensor is made of. A tensor that is one of them under its
 // own name says nothing that the parameter does not say itself, and so may have another shape.
-Place place_of(const models::StoredTensor& tensor, const nn::Parameters& parameters) {
+RowsLocation place_of(const models::StoredTensor& tensor, const nn::Parameters& parameters) {
   for (const auto& rows : tensor.rows) {
     const nn::Parameter* parameter = parameters.find(rows.parameter);
-    if (parameter == nullptr) return Place::none;
+    if (parameter == nullptr) return RowsLocation::none;
     if (!holds(*parameter, tensor, rows))
-      return tensor.plain() && tensor.name == rows.parameter ? Place::none : Place::elsewhere;
+      return tensor.plain() && tensor.name == rows.parameter ? RowsLocation::none
+                                                             : RowsLocation::elsewhere;
   }
-  return Place::here;
+  return RowsLocation::here;
 }
 
 bool names_a_family(const Json& config) {
@@ -58,10 +59,10 @@ Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const s
     RETURN_IF_ERROR(spec);
     for (auto& tensor : models::stored_tensors(*spec)) {
       const auto place = place_of(tensor, parameters);
-      if (place == Place::elsewhere)
+      if (place == RowsLocation::elsewhere)
         return fail(Errc::bad_input,
                     cat(where, ": describes another model, by the shape of ", tensor.name));
-      if (place == Place::none) continue;
+      if (place == RowsLocation::none) continue;
       for (const auto& rows : tensor.rows) placed.insert(rows.parameter);
       out.push_back(std::move(tensor));
     }

@@ -27,11 +27,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view temporary_prefix = ".tmp-checkpoint-",
                            temporary_link_prefix = ".tmp-latest-";
 
-tl::unexpected<Error> system_error(const std::string& path, std::string_view verb,
-                                   int code = errno) {
-  return fail(Errc::io, cat(path, ": cannot ", verb, ": ", std::strerror(code)));
-}
-
 bool digits(std::string_view text) {
   return !text.empty() && text.size() <= 18 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });

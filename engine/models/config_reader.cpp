@@ -9,44 +9,44 @@
 namespace troupe::engine::models {
 namespace {
 
-using Name = std::string_view;
+using Key = std::string_view;
 
 // What some architecture reads from its config.json, and what leaves the numbers of the others as
 // they are.
-constexpr auto present = std::to_array<Name>({"quantization_config",
-                                              "num_experts",
-                                              "num_local_experts",
-                                              "n_routed_experts",
-                                              "attn_logit_softcapping",
-                                              "final_logit_softcapping",
-                                              "q_lora_rank",
-                                              "kv_lora_rank",
-                                              "query_pre_attn_scalar",
-                                              "attention_multiplier",
-                                              "no_rope_layers",
-                                              "rope_local_base_freq",
-                                              "sliding_window",
-                                              "layer_types",
-                                              "vision_config",
-                                              "text_config",
-                                              "audio_config",
-                                              "qk_norm_type",
-                                              "clip_qkv",
-                                              "attention_chunk_size",
-                                              "mup_scale",
-                                              "scale_emb",
-                                              "dual_chunk_attention_config"});
-constexpr auto off = std::to_array<Name>(
+constexpr auto present = std::to_array<Key>({"quantization_config",
+                                             "num_experts",
+                                             "num_local_experts",
+                                             "n_routed_experts",
+                                             "attn_logit_softcapping",
+                                             "final_logit_softcapping",
+                                             "q_lora_rank",
+                                             "kv_lora_rank",
+                                             "query_pre_attn_scalar",
+                                             "attention_multiplier",
+                                             "no_rope_layers",
+                                             "rope_local_base_freq",
+                                             "sliding_window",
+                                             "layer_types",
+                                             "vision_config",
+                                             "text_config",
+                                             "audio_config",
+                                             "qk_norm_type",
+                                             "clip_qkv",
+                                             "attention_chunk_size",
+                                             "mup_scale",
+                                             "scale_emb",
+                                             "dual_chunk_attention_config"});
+constexpr auto off = std::to_array<Key>(
     {"use_sliding_window", "rope_interleaved", "qk_layernorm", "use_qk_norm",
      "use_parallel_residual", "parallel_attn", "alibi", "apply_residual_connection_post_layernorm",
      "scale_attn_by_inverse_layer_idx", "add_cross_attention", "use_bidirectional_attention",
      "is_encoder_decoder", "attn_temperature_tuning"});
 constexpr auto one =
-    std::to_array<Name>({"partial_rotary_factor", "logits_scaling", "embedding_multiplier",
-                         "residual_multiplier", "rotary_pct", "logit_scale"});
+    std::to_array<Key>({"partial_rotary_factor", "logits_scaling", "embedding_multiplier",
+                        "residual_multiplier", "rotary_pct", "logit_scale"});
 constexpr auto zero =
-    std::to_array<Name>({"attention_dropout", "hidden_dropout", "residual_dropout",
-                         "embedding_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"});
+    std::to_array<Key>({"attention_dropout", "hidden_dropout", "residual_dropout",
+                        "embedding_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"});
 
 // A window that a switch turns off, and layers that all see everything, change nothing.
 bool idle(const Json& config, std::string_view key, const Json& value) {

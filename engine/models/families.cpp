@@ -1,14 +1,15 @@
 // The table of families, and what they share.
+#include "engine/models/families.h"
+
 #include <array>
 
 #include "engine/base/text.h"
-#include "engine/models/families.h"
 #include "engine/models/head_config.h"
 
 namespace troupe::engine::models {
 namespace {
 
-constexpr std::array table = {
+constexpr std::array family_table = {
     Family{"Llama", "llama", read_llama},
     Family{"Mistral", "mistral", read_mistral},
     Family{"Qwen2", "qwen2", read_qwen2},
@@ -35,14 +36,14 @@ std::string language_name(const Family& family) {
 
 std::string known_architectures() {
   std::vector<std::string> names;
-  for (const auto& family : table) names.push_back(language_name(family));
+  for (const auto& family : family_table) names.push_back(language_name(family));
   return join(names, ", ");
 }
 
 const Family* family_of(const Json& config, const std::string& architecture) {
   if (!architecture.empty()) return find_family(architecture);
   const Json* type = config.find("model_type");
-  for (const auto& family : table)
+  for (const auto& family : family_table)
     if (type && *type == Json(family.model_type)) return &family;
   return nullptr;
 }
@@ -50,11 +51,11 @@ const Family* family_of(const Json& config, const std::string& architecture) {
 }  // namespace
 
 std::span<const Family> families() {
-  return table;
+  return family_table;
 }
 
 const Family* find_family(std::string_view architecture) {
-  for (const auto& family : table) {
+  for (const auto& family : family_table) {
     if (architecture == language_name(family)) return &family;
     const std::string_view stem = family.score_stem ? family.score_stem : family.stem;
     if (architecture.starts_with(stem) && is_score_head(architecture.substr(stem.size())))

@@ -25,7 +25,7 @@ struct World {
   Node away{"away", scheduler, network};
 };
 
-Task<Result<int>> add(ActorRef<Add> adder, int a, int b, Duration deadline) {
+Task<Result<int>> add_before(ActorRef<Add> adder, int a, int b, Duration deadline) {
   auto adding = adder.ask(Add{{a, b}}, deadline);
   Result<int> sum = co_await adding.try_get();
   co_return sum;
@@ -41,7 +41,7 @@ TEST(Simulation, ALostRequestEndsInATimeoutThatNamesTheAsk) {
   auto adder = adder_away(world);
   world.network.set_filter(
       [](const transports::Frame& frame) { return frame.kind != transports::Kind::request; });
-  const Result<int> sum = run(world.home, add(adder, 1, 2, seconds(30)));
+  const Result<int> sum = run(world.home, add_before(adder, 1, 2, seconds(30)));
   EXPECT_EQ(sum.error().code, Errc::timeout);
   EXPECT_THAT(sum.error().what,
               HasSubstr("away/adder did not answer 'add' within 30 s (asked by home)"));
@@ -52,22 +52,22 @@ TEST(Simulation, ALostReplyEndsInATimeoutToo) {
   auto adder = adder_away(world);
   world.network.set_filter(
       [](const transports::Frame& frame) { return frame.kind == transports::Kind::request; });
-  EXPECT_EQ(run(world.home, add(adder, 1, 2, seconds(30))).error().code, Errc::timeout);
+  EXPECT_EQ(run(world.home, add_before(adder, 1, 2, seconds(30))).error().code, Errc::timeout);
 }
 
 TEST(Simulation, ADeadNodeEndsInATimeout) {
   World world(1);
   auto adder = adder_away(world);
-  EXPECT_EQ(run(world.home, add(adder, 1, 2, seconds(30))).value(), 3);
+  EXPECT_EQ(run(world.home, add_before(adder, 1, 2, seconds(30))).value(), 3);
   world.network.kill("away");
-  EXPECT_EQ(run(world.home, add(adder, 1, 2, seconds(30))).error().code, Errc::timeout);
+  EXPECT_EQ(run(world.home, add_before(adder, 1, 2, seconds(30))).error().code, Errc::timeout);
 }
 
 TEST(Simulation, RepeatedFramesAreHandledOnceAndAnsweredOnce) {
   World world(3, {.max_delay = milliseconds(5), .repeat = 1});
   auto adder = adder_away(world);
   for (int i = 0; i < 20; ++i)
-    EXPECT_EQ(run(world.home, add(adder, i, i, seconds(30))).value(), 2 * i);
+    EXPECT_EQ(run(world.home, add_before(adder, i, i, seconds(30))).value(), 2 * i);
   world.scheduler.advance(seconds(1));
   EXPECT_EQ(world.away.stats().duplicate_requests, 20u);
   EXPECT_EQ(world.home.stats().unexpected_answers, 20u);
@@ -80,7 +80,8 @@ std::string trace(std::uint64_t seed) {
       {.min_delay = milliseconds(1), .max_delay = milliseconds(50), .loss = 0.2, .repeat = 0.2});
   auto adder = adder_away(world);
   std::vector<std::shared_ptr<RunningTask<Result<int>>>> all;
-  for (int i = 0; i < 40; ++i) all.push_back(start(world.home, add(adder, i, 1000, seconds(2))));
+  for (int i = 0; i < 40; ++i)
+    all.push_back(start(world.home, add_before(adder, i, 1000, seconds(2))));
   world.scheduler.advance(seconds(3));
   std::string text;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -106,7 +107,8 @@ TEST(Simulation, ARestartedNodeIsNotTakenForItsPredecessor) {
   World world(5);
   auto adder = world.away.spawn("adder", Adder{});
   auto asks = [&](Node& node) {
-    return run(node, add(node.ref(adder.address(), Messages<Add>{}), 1, 2, seconds(5))).value();
+    return run(node, add_before(node.ref(adder.address(), Messages<Add>{}), 1, 2, seconds(5)))
+        .value();
   };
   for (int life = 0; life < 3; ++life) {
     Node guest("guest", world.scheduler, world.network);

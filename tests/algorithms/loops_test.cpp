@@ -22,7 +22,7 @@ Loader<SftExample> sft_rows() {
   for (int i = 0; i < 8; ++i) rows.examples.push_back({{i, i + 1, i + 2}, {0, 1, 1}});
   return {std::move(rows), three_a_step};
 }
-Loader<PairExample> pairs() {
+Loader<PairExample> loop_pairs() {
   engine::data::Dataset<PairExample> rows;
   for (int i = 0; i < 8; ++i)
     rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
@@ -132,7 +132,7 @@ TEST(Loops, DpoMayAskTheReferenceBeforehandOrAtEachStep) {
   std::vector<std::vector<std::string>> journals;
   for (const bool beforehand : {false, true}) {
     OneThread world;
-    auto data = pairs();
+    auto data = loop_pairs();
     DpoConfig config;
     config.precompute_reference = beforehand;
     world.run(dpo(world.stage.cluster, data, plan_of(9), config));

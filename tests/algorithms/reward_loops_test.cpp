@@ -36,7 +36,7 @@ struct FakeReward {
   }
 };
 
-struct World {
+struct RewardWorld {
   actors::VirtualScheduler scheduler;
   transports::Loopback transport;
   actors::Node node{"home", scheduler, transport};
@@ -53,7 +53,7 @@ Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
   return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};
 }
 
-Loader<PairExample> pairs() {
+Loader<PairExample> five_seeded_pairs() {
   engine::data::Dataset<PairExample> rows;
   for (int i = 0; i < 8; ++i)
     rows.examples.push_back({{{i, i + 1}, {0, 1}}, {{i, i + 2, 5}, {0, 1, 1}}});
@@ -67,8 +67,8 @@ Loader<StepExample> solutions() {
 }
 
 TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndJudgedOnHeldOutPairs) {
-  World world;
-  auto data = pairs();
+  RewardWorld world;
+  auto data = five_seeded_pairs();
   const PairExample better{{{1, 9}, {0, 1}}, {{1, 4}, {0, 1}}},
       worse{{{1, 2}, {0, 1}}, {{1, 6}, {0, 1}}};
   HeldOut held_out{.batches = {engine::data::to_scored_pairs({{&better}, {0}}),
@@ -86,7 +86,7 @@ TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndJudgedOnHeldOutPairs) {
 }
 
 TEST(RewardLoops, AProcessModelIsTrainedAndJudgedOnEveryStepOfHeldOutRows) {
-  World world;
+  RewardWorld world;
   auto data = solutions();
   const StepExample row{{1, 3, 0}, {-1, 0, 1}};
   world.run(prm(world.cluster, data, plan_of(3), PrmLoss{},
@@ -98,8 +98,8 @@ TEST(RewardLoops, AProcessModelIsTrainedAndJudgedOnEveryStepOfHeldOutRows) {
 }
 
 TEST(RewardLoops, GoOnWhereTheyStopped) {
-  World whole, first, second;
-  auto data = pairs(), before = pairs(), after = pairs();
+  RewardWorld whole, first, second;
+  auto data = five_seeded_pairs(), before = five_seeded_pairs(), after = five_seeded_pairs();
   whole.run(orm(whole.cluster, data, plan_of(6), OrmLoss{}));
   first.run(orm(first.cluster, before, plan_of(3), OrmLoss{}));
   ASSERT_THAT(first.saved, ElementsAre(StartsWith("3 ")));
@@ -111,7 +111,7 @@ TEST(RewardLoops, GoOnWhereTheyStopped) {
 }
 
 Sampled sampled_with(bool rules, bool models) {
-  World world;
+  RewardWorld world;
   auto rollout = world.node.spawn("rollout", FakeRollout{});
   world.cluster.rollouts = {rollout};
   if (rules) world.cluster.verifier = world.node.spawn("verifier", FakeVerifier{});

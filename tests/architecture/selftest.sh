@@ -8,12 +8,19 @@ fresh() {
   rm -rf "${tree:?}"/*
   mkdir -p "$tree"/{engine/{base,parallel,nn,models},transports,actors/runtime,algorithms,launch,tests,benchmarks}
   echo '#include "engine/base/a.h"' >"$tree/engine/nn/ok.cpp"
+  touch "$tree/engine/nn/ok.h"
+}
+lint() {  # lint SCRIPT, or a rule of structure.py
+  case $1 in
+    *.sh) bash "$here/$1" "$tree" ;;
+    *) python3 "$here/structure.py" "$1" "$tree" ;;
+  esac
 }
 expect() {  # expect LINT FILE LINE: the lint passes before the file says LINE, and names the file after
   fresh
-  bash "$here/$1" "$tree" >/dev/null || { echo "$1 refuses a tree without faults"; bad=1; }
+  lint "$1" >/dev/null || { echo "$1 refuses a tree without faults"; bad=1; }
   printf '%s\n' "$3" >"$tree/$2"
-  if bash "$here/$1" "$tree" >"$tree.out"; then
+  if lint "$1" >"$tree.out"; then
     echo "$1 lets pass in $2: $3"
     bad=1
   elif ! grep -q "$2" "$tree.out"; then
@@ -25,7 +32,7 @@ expect() {  # expect LINT FILE LINE: the lint passes before the file says LINE, 
 allow() {  # allow LINT FILE LINE: no fault
   fresh
   printf '%s\n' "$3" >"$tree/$2"
-  bash "$here/$1" "$tree" >/dev/null || { echo "$1 refuses in $2: $3"; bad=1; }
+  lint "$1" >/dev/null || { echo "$1 refuses in $2: $3"; bad=1; }
 }
 expect layering.sh engine/base/a.cpp '#include "actors/runtime/node.h"'
 expect layering.sh actors/a.h '#include "algorithms/sft.h"'
@@ -63,4 +70,42 @@ allow size.sh engine/nn/long.cpp "$(seq 500)"
 expect paths.sh actors/a.cpp 'open("../'"shared"'/data");'
 expect paths.sh actors/a.cpp 'open("/home/somebody/data");'
 allow paths.sh actors/a.cpp 'open("tests/data");'
+expect own-header actors/b.cpp 'int x;'
+allow own-header launch/main.cpp 'int main() {}'
+allow own-header tests/b.cpp 'int x;'
+expect commas actors/a.h 'void f() { a = 1, b = 2; }'
+expect commas actors/a.h 'void f() { if (x) a.set(1), b.set(2); }'
+expect commas actors/a.h 'int f() { return into = x, into; }'
+expect commas actors/a.h 'void f() { run([&] { ++a, ++b; }); }'
+allow commas actors/a.h 'void f() { int a = 1, b = 2; }'
+allow commas actors/a.h 'void f() { const std::map<int, int> a, b; use(a, b); }'
+allow commas actors/a.h 'void f() { for (int i = 0, j = 1; i < j; ++i, --j) use({i, j}); }'
+allow commas actors/a.h 'Foo::Foo(int x) : a_(x), b_{x} { use(a_, "1, 2;"); }'
+expect errors actors/a.h '  if (!x) return fail(x.error());'
+allow errors actors/a.h '  RETURN_IF_ERROR(x);'
+expect columns actors/a.h "// $(seq -s ' ' 40)"
+allow columns actors/a.h "const char* text = R\"($(seq -s ' ' 40))\";"
+expect functions actors/a.h 'void f(int a, int b, int c, int d, int e, int g, int h, int i, int j);'
+allow functions actors/a.h 'void f(std::map<int, int> a, int b, int c, int d, int e, int g, int h, int i);'
+expect functions actors/a.h "void f() {$(yes '
+  x();' | head -80)
+}"
+allow functions actors/a.h "namespace a {
+class B {$(yes '
+  void f() {
+    x();
+  }' | head -80)
+};
+}  // namespace a"
+expect friends actors/a.h "$(yes '  friend class A;' | head -7)"
+allow friends actors/a.h "$(yes '  friend class A;' | head -6)"
+fresh
+mkdir -p "$tree"/launch/{a,b,c,d,e}
+for folder in a b c d e; do
+  echo "#include \"launch/x.h\"" >"$tree/launch/$folder/x.h"
+  for other in a b c d e; do echo "#include \"launch/$other/x.h\"" >>"$tree/launch/$folder/x.h"; done
+done
+lint launch-ties >"$tree.out" && { echo "launch-ties lets ten pairs of folders pass"; bad=1; }
+grep -q 'launch/a <-> launch/b' "$tree.out" || { echo "launch-ties does not name launch/a and launch/b"; bad=1; }
+rm -f "$tree.out"
 exit $bad

@@ -16,29 +16,29 @@ namespace {
 
 using engine::data::Experience;
 
-struct Found {
+struct BatchResult {
   double loss = 0;
   std::vector<float> gradient;
   std::vector<float> logp;
 };
 
-struct Objective {
+struct BatchObjective {
   const char* title;
   engine::loss::AnyLoss loss;
   int unit;
 };
-void PrintTo(const Objective& objective, std::ostream* out) {
+void PrintTo(const BatchObjective& objective, std::ostream* out) {
   *out << objective.title;
 }
 
-class BatchParity : public testing::TestWithParam<Objective> {
+class BatchParity : public testing::TestWithParam<BatchObjective> {
  protected:
-  Found measure(std::uint64_t seed, const Experience& batch, std::int32_t micro_batch_tokens,
-                int threads = 1) {
+  BatchResult measure(std::uint64_t seed, const Experience& batch, std::int32_t micro_batch_tokens,
+                      int threads = 1) {
     const auto device = engine::ops::make_cpu_device({.threads = threads});
     engine::train::Trainer trainer(test::random_decoder(*device, seed, true),
                                    {.micro_batch_tokens = micro_batch_tokens});
-    Found found;
+    BatchResult found;
     found.logp = trainer.logprobs(batch, 1);
     found.loss = trainer.forward_backward(batch, GetParam().loss).loss;
     found.gradient = engine::ops::to_host(*device, trainer.model().parameters().grads());
@@ -57,7 +57,7 @@ class BatchParity : public testing::TestWithParam<Objective> {
     }
     return b;
   }
-  static void expect_near(const Found& a, const Found& b) {
+  static void expect_near(const BatchResult& a, const BatchResult& b) {
     EXPECT_NEAR(a.loss, b.loss, 1e-6 * std::max(1.0, std::abs(b.loss)));
     ASSERT_EQ(a.gradient.size(), b.gradient.size());
     std::vector<float> difference;
@@ -72,9 +72,9 @@ class BatchParity : public testing::TestWithParam<Objective> {
 TEST_P(BatchParity, TheSizeOfMicroBatchesChangesNothing) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     const Experience b = batch(seed);
-    const Found whole = measure(seed, b, 1 << 20);
+    const BatchResult whole = measure(seed, b, 1 << 20);
     for (const std::int32_t tokens : {1, 30, 70}) {
-      const Found parts = measure(seed, b, tokens);
+      const BatchResult parts = measure(seed, b, tokens);
       EXPECT_EQ(parts.logp, whole.logp) << "the numbers of a token never depend on its neighbours";
       expect_near(parts, whole);
     }
@@ -95,19 +95,19 @@ TEST_P(BatchParity, TheOrderOfSequencesChangesNothing) {
 TEST_P(BatchParity, TwoThreadsGiveTheBitsOfOne) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     const Experience b = batch(seed);
-    const Found one = measure(seed, b, 60, 1), two = measure(seed, b, 60, 2);
+    const BatchResult one = measure(seed, b, 60, 1), two = measure(seed, b, 60, 2);
     EXPECT_EQ(one.loss, two.loss);
     EXPECT_EQ(one.logp, two.logp);
     EXPECT_EQ(one.gradient, two.gradient);
   }
 }
 
-std::vector<Objective> objectives() {
+std::vector<BatchObjective> batch_objectives() {
   algorithms::GrpoLoss grpo;
   grpo.beta = 0.1, grpo.entropy_coef = 0.01;
   return {{"Sft", algorithms::SftLoss{}, 1}, {"Dpo", algorithms::DpoLoss{}, 2}, {"Grpo", grpo, 1}};
 }
-INSTANTIATE_TEST_SUITE_P(Losses, BatchParity, testing::ValuesIn(objectives()),
+INSTANTIATE_TEST_SUITE_P(Losses, BatchParity, testing::ValuesIn(batch_objectives()),
                          [](const auto& each) { return each.param.title; });
 
 }  // namespace

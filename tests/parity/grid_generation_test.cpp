@@ -18,15 +18,15 @@ using test::Grid;
 using test::GridModel;
 using test::Mesh;
 
-struct Case {
+struct TpCase {
   GridModel model;
   int tp;
 };
-std::string name_of(const Case& which) {
+std::string tp_name(const TpCase& which) {
   return cat(which.model.title, "Tp", which.tp);
 }
-void PrintTo(const Case& which, std::ostream* out) {
-  *out << name_of(which);
+void PrintTo(const TpCase& which, std::ostream* out) {
+  *out << tp_name(which);
 }
 
 std::vector<engine::generate::Request> requests(std::int64_t vocabulary, bool greedy) {
@@ -54,7 +54,7 @@ std::vector<Generation> generate(const GridModel& model, const Mesh& mesh, bool 
   return value_or_throw(generator.generate_all(requests(model.spec.vocabulary, greedy)));
 }
 
-std::vector<std::uint32_t> bits(const std::vector<float>& values) {
+std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
   std::vector<std::uint32_t> out;
   for (const float x : values) out.push_back(std::bit_cast<std::uint32_t>(x));
   return out;
@@ -76,7 +76,7 @@ void expect_same_tokens(const std::vector<Generation>& a, const std::vector<Gene
   }
 }
 
-class GridGeneration : public testing::TestWithParam<Case> {};
+class GridGeneration : public testing::TestWithParam<TpCase> {};
 
 TEST_P(GridGeneration, EveryRankDrawsTheTokensOfOne) {
   const auto& [model, tp] = GetParam();
@@ -113,7 +113,7 @@ TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
       const auto device = engine::ops::make_cpu_device({.threads = 1});
       Trainer trainer(test::grid_decoder(*device, model, 7, mesh, true),
                       {.precision = precision, .micro_batch_tokens = 40}, &mesh);
-      return std::pair(bits(trainer.logprobs(batch, 0.7)), bits(said));
+      return std::pair(bits_of(trainer.logprobs(batch, 0.7)), bits_of(said));
     });
     for (const auto& [trained, said] : ranks) {
       EXPECT_GT(said.size(), 100u);
@@ -122,14 +122,14 @@ TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
   }
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<TpCase> tp_cases() {
+  std::vector<TpCase> all;
   for (const auto& model : test::grid_models())
     for (int tp = 2; tp <= model.most_tp; tp *= 2) all.push_back({model, tp});
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Grids, GridGeneration, testing::ValuesIn(cases()),
-                         [](const auto& each) { return name_of(each.param); });
+INSTANTIATE_TEST_SUITE_P(Grids, GridGeneration, testing::ValuesIn(tp_cases()),
+                         [](const auto& each) { return tp_name(each.param); });
 
 }  // namespace
 }  // namespace troupe

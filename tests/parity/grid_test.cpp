@@ -34,15 +34,15 @@ struct Found {
   std::vector<double> norms;  // of three updates
 };
 
-struct Case {
+struct GridCase {
   GridModel model;
   Grid grid;
 };
-std::string name_of(const Case& which) {
+std::string grid_name(const GridCase& which) {
   return cat(which.model.title, "Dp", which.grid.dp, "Tp", which.grid.tp);
 }
-void PrintTo(const Case& which, std::ostream* out) {
-  *out << name_of(which);
+void PrintTo(const GridCase& which, std::ostream* out) {
+  *out << grid_name(which);
 }
 
 struct Objective {
@@ -109,7 +109,7 @@ void expect_same_answers(const Found& a, const Found& b) {
   EXPECT_EQ(a.norms, b.norms);
 }
 
-class GridParity : public testing::TestWithParam<Case> {};
+class GridParity : public testing::TestWithParam<GridCase> {};
 
 TEST_P(GridParity, AGroupTrainsWhatOneRankTrains) {
   const auto& [model, grid] = GetParam();
@@ -192,15 +192,15 @@ TEST(GridFailure, ARankThatEndsInTheMiddleEndsTheStepOfAll) {
     EXPECT_THAT(answer, testing::AllOf(HasSubstr("closed"), HasSubstr("out of memory")));
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<GridCase> grid_cases() {
+  std::vector<GridCase> all;
   for (const auto& model : test::grid_models())
     for (const Grid grid : {Grid{1, 2}, Grid{1, 4}, Grid{2, 1}, Grid{4, 1}, Grid{2, 2}, Grid{2, 4}})
       if (grid.tp <= model.most_tp) all.push_back({model, grid});
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Grids, GridParity, testing::ValuesIn(cases()),
-                         [](const auto& each) { return name_of(each.param); });
+INSTANTIATE_TEST_SUITE_P(Grids, GridParity, testing::ValuesIn(grid_cases()),
+                         [](const auto& each) { return grid_name(each.param); });
 
 TEST(Split, WhatCannotBeSplitIsRefusedWithWhatCan) {
   const auto answer = [](const GridModel& model, int tp) {

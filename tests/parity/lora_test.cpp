@@ -55,20 +55,20 @@ GridModel adapted(GridModel model, const LoraConfig& config) {
   return model;
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
+double lora_distance(const std::vector<float>& a, const std::vector<float>& b) {
   std::vector<float> difference;
   for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
   return std::sqrt(test::dot(difference, difference) / test::dot(b, b));
 }
 
-struct Found {
+struct LoraResult {
   double loss = 0;
   std::vector<float> gradient, logp, base_logp, weights;
   std::vector<double> norms;
 };
 
-Found measure(const GridModel& model, const Mesh& mesh, const engine::loss::AnyLoss& loss,
-              const Experience& batch, int micro_batch_tokens) {
+LoraResult measure_lora(const GridModel& model, const Mesh& mesh, const engine::loss::AnyLoss& loss,
+                        const Experience& batch, int micro_batch_tokens) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
   // at all.
@@ -76,7 +76,7 @@ Found measure(const GridModel& model, const Mesh& mesh, const engine::loss::AnyL
                   {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}, .seed = 9},
                   &mesh);
   auto& parameters = trainer.model().parameters();
-  Found found;
+  LoraResult found;
   found.logp = trainer.logprobs(batch, 1), found.base_logp = trainer.logprobs(batch, 1, true);
   for (int step = 0; step < 3; ++step) {
     const auto all = trainer.forward_backward(batch, loss);
@@ -94,14 +94,14 @@ Found measure(const GridModel& model, const Mesh& mesh, const engine::loss::AnyL
   return found;
 }
 
-void expect_near(const Found& a, const Found& b) {
+void expect_near_lora(const LoraResult& a, const LoraResult& b) {
   EXPECT_NEAR(a.loss, b.loss, 2e-6 * std::max(1.0, std::abs(b.loss)));
   ASSERT_EQ(a.gradient.size(), b.gradient.size());
   EXPECT_GT(test::dot(b.gradient, b.gradient), 1e-6) << "this batch shows nothing";
-  EXPECT_LT(distance(a.gradient, b.gradient), 1e-5);
-  EXPECT_LT(distance(a.logp, b.logp), 1e-6);
-  EXPECT_LT(distance(a.base_logp, b.base_logp), 1e-6);
-  EXPECT_LT(distance(a.weights, b.weights), 1e-5);
+  EXPECT_LT(lora_distance(a.gradient, b.gradient), 1e-5);
+  EXPECT_LT(lora_distance(a.logp, b.logp), 1e-6);
+  EXPECT_LT(lora_distance(a.base_logp, b.base_logp), 1e-6);
+  EXPECT_LT(lora_distance(a.weights, b.weights), 1e-5);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(a.norms[i], b.norms[i], 1e-5 * b.norms[i]);
 }
 
@@ -110,16 +110,16 @@ TEST(LoraParity, AGroupTrainsTheAdapterThatOneRankTrains) {
     for (const auto& config : {plain(), with_dropout(), with_magnitudes(), of_the_head()}) {
       const GridModel model = adapted(base, config);
       const Experience batch = test::grid_batch(5, 8, 1, model.spec.vocabulary);
-      const Found one = measure(model, Mesh(), algorithms::SftLoss{}, batch, 60);
-      EXPECT_GT(distance(one.logp, one.base_logp), 1e-3);
+      const LoraResult one = measure_lora(model, Mesh(), algorithms::SftLoss{}, batch, 60);
+      EXPECT_GT(lora_distance(one.logp, one.base_logp), 1e-3);
       for (const Grid grid : {Grid{1, 2}, Grid{2, 1}, Grid{2, 2}, Grid{1, 4}}) {
         if (grid.tp > model.most_tp) continue;
         SCOPED_TRACE(cat(model.title, " ", to_string(grid), " dropout ", config.dropout,
                          config.dora ? " dora " : " ", config.targets[0]));
-        for (const Found& rank : test::on_grid(grid, [&](const Mesh& mesh) {
-               return measure(model, mesh, algorithms::SftLoss{}, batch, 60);
+        for (const LoraResult& rank : test::on_grid(grid, [&](const Mesh& mesh) {
+               return measure_lora(model, mesh, algorithms::SftLoss{}, batch, 60);
              })) {
-          if (!rank.weights.empty()) expect_near(rank, one);
+          if (!rank.weights.empty()) expect_near_lora(rank, one);
           EXPECT_EQ(rank.loss > 0, true);
         }
       }
@@ -130,9 +130,9 @@ TEST(LoraParity, MicroBatchesChangeNothingWithDropoutToo) {
   for (const auto& config : {plain(), with_dropout()}) {
     const GridModel model = adapted(test::grid_models()[1], config);
     const Experience batch = test::grid_batch(5, 10, 2, model.spec.vocabulary);
-    const Found whole = measure(model, Mesh(), algorithms::DpoLoss{}, batch, 100000);
+    const LoraResult whole = measure_lora(model, Mesh(), algorithms::DpoLoss{}, batch, 100000);
     for (const int tokens : {1, 40})
-      expect_near(measure(model, Mesh(), algorithms::DpoLoss{}, batch, tokens), whole);
+      expect_near_lora(measure_lora(model, Mesh(), algorithms::DpoLoss{}, batch, tokens), whole);
   }
 }
 
@@ -179,7 +179,7 @@ TEST(Lora, AFreshAdapterWithMagnitudesAnswersAsItsBase) {
   const Experience batch = test::grid_batch(5, 6, 1, model.spec.vocabulary);
   Trainer trainer(test::grid_decoder(*device, model, 3, Mesh(), true), {});
   engine::adapter::start_adapter(trainer.model(), 4);
-  EXPECT_LT(distance(trainer.logprobs(batch, 1), trainer.logprobs(batch, 1, true)), 1e-6);
+  EXPECT_LT(lora_distance(trainer.logprobs(batch, 1), trainer.logprobs(batch, 1, true)), 1e-6);
 }
 
 struct SentAdapter : testing::Test {

@@ -116,17 +116,17 @@ TEST_P(Everywhere, ARunWritesTheSameBytesAndOneRanksLosses) {
   expect_same_as_threads("cluster");
 }
 
-INSTANTIATE_TEST_SUITE_P(Adapters, Everywhere,
-                         testing::Values(Row{"Sft", "sft", lora, ""},
-                                         Row{"Dora", "dpo", lora + "--set lora.dora=true", ""},
-                                         Row{"Kto", "kto", lora, ""},
-                                         Row{"Simpo", "simpo", lora, ""},
-                                         Row{"Cpo", "cpo", lora, ""}, Row{"Orpo", "orpo", lora, ""},
-                                         Row{"Orm", "orm", lora, ""}, Row{"Prm", "prm", lora, ""},
-                                         Row{"Grpo", "grpo", lora, rollouts},
-                                         Row{"GrpoInReplicas", "grpo", lora, rollouts, 2, 1},
-                                         Row{"Ppo", "ppo", lora, critic + rollouts}),
-                         [](const auto& each) { return std::string(each.param.title); });
+INSTANTIATE_TEST_SUITE_P(
+    Adapters, Everywhere,
+    testing::Values(Row{"Sft", "sft", lora_settings, ""},
+                    Row{"Dora", "dpo", lora_settings + "--set lora.dora=true", ""},
+                    Row{"Kto", "kto", lora_settings, ""}, Row{"Simpo", "simpo", lora_settings, ""},
+                    Row{"Cpo", "cpo", lora_settings, ""}, Row{"Orpo", "orpo", lora_settings, ""},
+                    Row{"Orm", "orm", lora_settings, ""}, Row{"Prm", "prm", lora_settings, ""},
+                    Row{"Grpo", "grpo", lora_settings, rollouts},
+                    Row{"GrpoInReplicas", "grpo", lora_settings, rollouts, 2, 1},
+                    Row{"Ppo", "ppo", lora_settings, critic + rollouts}),
+    [](const auto& each) { return std::string(each.param.title); });
 
 INSTANTIATE_TEST_SUITE_P(
     WholeModels, Everywhere,

@@ -9,14 +9,14 @@
 namespace troupe::test {
 namespace {
 
-struct Resumed {
+struct ResumedGrpo {
   const char *title, *more;
 };
-void PrintTo(const Resumed& run, std::ostream* out) {
+void PrintTo(const ResumedGrpo& run, std::ostream* out) {
   *out << run.title;
 }
 
-class GrpoResumed : public SystemRuns, public testing::WithParamInterface<Resumed> {};
+class GrpoResumed : public SystemRuns, public testing::WithParamInterface<ResumedGrpo> {};
 
 // A rollout step has two training steps.
 TEST_P(GrpoResumed, EndsInTheSameBytes) {
@@ -34,17 +34,19 @@ TEST_P(GrpoResumed, EndsInTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(
     Settings, GrpoResumed,
     testing::Values(
-        Resumed{"AdaptiveEntropy",
-                "--set grpo.entropy_schedule=adaptive --set grpo.entropy_target=1.2 --set "
-                "grpo.entropy_delta=0.05"},
-        Resumed{"DecoupledPpo",
-                "--set grpo.proximal=loglinear --set grpo.correction=token --set grpo.epochs=2"},
-        Resumed{"ClipCov",
-                "--set grpo.policy_loss=clip_cov --set grpo.cov_ratio=0.1 --set grpo.cov_low=0.01"},
-        Resumed{"RolloutsIn8BitsAndRounding",
-                "--set rollout.weights=int8 --set grpo.correction=token --set "
-                "train.stochastic_rounding=true"},
-        Resumed{"KlCov", "--set grpo.policy_loss=kl_cov --set grpo.cov_ratio=0.1"}),
+        ResumedGrpo{"AdaptiveEntropy",
+                    "--set grpo.entropy_schedule=adaptive --set grpo.entropy_target=1.2 --set "
+                    "grpo.entropy_delta=0.05"},
+        ResumedGrpo{
+            "DecoupledPpo",
+            "--set grpo.proximal=loglinear --set grpo.correction=token --set grpo.epochs=2"},
+        ResumedGrpo{
+            "ClipCov",
+            "--set grpo.policy_loss=clip_cov --set grpo.cov_ratio=0.1 --set grpo.cov_low=0.01"},
+        ResumedGrpo{"RolloutsIn8BitsAndRounding",
+                    "--set rollout.weights=int8 --set grpo.correction=token --set "
+                    "train.stochastic_rounding=true"},
+        ResumedGrpo{"KlCov", "--set grpo.policy_loss=kl_cov --set grpo.cov_ratio=0.1"}),
     [](const auto& each) { return std::string(each.param.title); });
 
 TEST_F(SystemRuns, TheEntropyBonusFollowsTheEntropy) {

@@ -13,14 +13,15 @@ const std::string held_out =
     "--set eval.path='" + launch::data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl") +
     "' ";
 
-struct Resumed {
+struct ResumedPreference {
   const char *title, *algorithm, *more;
 };
-void PrintTo(const Resumed& run, std::ostream* out) {
+void PrintTo(const ResumedPreference& run, std::ostream* out) {
   *out << run.title;
 }
 
-class PreferenceResumed : public SystemRuns, public testing::WithParamInterface<Resumed> {};
+class PreferenceResumed : public SystemRuns,
+                          public testing::WithParamInterface<ResumedPreference> {};
 
 // A run of six steps, and one of three that is resumed up to six.
 TEST_P(PreferenceResumed, EndsInTheBytesOfARunThatWasNeverInterrupted) {
@@ -46,13 +47,15 @@ TEST_P(PreferenceResumed, EndsInTheBytesOfARunThatWasNeverInterrupted) {
 INSTANTIATE_TEST_SUITE_P(
     Algorithms, PreferenceResumed,
     testing::Values(
-        Resumed{"Mixture", "dpo",
-                "--set 'dpo.loss=[sigmoid, bco_pair, sft]' --set 'dpo.loss_weights=[0.8, 0.2, 1]'"},
-        Resumed{"MovingReference", "dpo", "--set dpo.sync_every=2"},
-        Resumed{"Sorted", "dpo", "--set dpo.loss=aot"},
-        Resumed{"Weighted", "dpo", "--set dpo.weighting=true"}, Resumed{"Simpo", "simpo", ""},
-        Resumed{"Cpo", "cpo", ""}, Resumed{"Orpo", "orpo", ""},
-        Resumed{"Kto", "kto", "--set kto.sync_every=2"}),
+        ResumedPreference{
+            "Mixture", "dpo",
+            "--set 'dpo.loss=[sigmoid, bco_pair, sft]' --set 'dpo.loss_weights=[0.8, 0.2, 1]'"},
+        ResumedPreference{"MovingReference", "dpo", "--set dpo.sync_every=2"},
+        ResumedPreference{"Sorted", "dpo", "--set dpo.loss=aot"},
+        ResumedPreference{"Weighted", "dpo", "--set dpo.weighting=true"},
+        ResumedPreference{"Simpo", "simpo", ""}, ResumedPreference{"Cpo", "cpo", ""},
+        ResumedPreference{"Orpo", "orpo", ""},
+        ResumedPreference{"Kto", "kto", "--set kto.sync_every=2"}),
     [](const auto& each) { return std::string(each.param.title); });
 
 TEST_F(SystemRuns, AReferenceThatFollowsMovesAndIsSavedUnderThePolicysStep) {

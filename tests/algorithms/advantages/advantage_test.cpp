@@ -10,7 +10,7 @@
 namespace troupe::algorithms {
 namespace {
 
-const std::vector<double> rewards{0.2, 0.5, 0.9, 0.4};
+const std::vector<double> group_rewards{0.2, 0.5, 0.9, 0.4};
 const double nan_ = std::nan("");
 
 void expect_near(const std::vector<double>& found, const std::vector<double>& expected) {
@@ -20,18 +20,19 @@ void expect_near(const std::vector<double>& found, const std::vector<double>& ex
 }
 
 TEST(GroupAdvantages, HaveThePublishedValuesOfEachTool) {
-  expect_near(group_advantages(rewards, 4).values, {-1.0187032944, 0, 1.3582710592, -0.3395677648});
-  expect_near(group_advantages(rewards, 4, GroupScale::group, 1e-6).values,
+  expect_near(group_advantages(group_rewards, 4).values,
+              {-1.0187032944, 0, 1.3582710592, -0.3395677648});
+  expect_near(group_advantages(group_rewards, 4, GroupScale::group, 1e-6).values,
               {-1.0190458692, 0, 1.3587278256, -0.3396819564});
-  expect_near(group_advantages(rewards, 4, GroupScale::group, 1e-9).values,
+  expect_near(group_advantages(group_rewards, 4, GroupScale::group, 1e-9).values,
               {-1.0190493273, 0, 1.3587324364, -0.3396831091});
-  expect_near(group_advantages(rewards, 4, GroupScale::none).values, {-.3, 0, .4, -.1});
+  expect_near(group_advantages(group_rewards, 4, GroupScale::none).values, {-.3, 0, .4, -.1});
   expect_near(group_advantages(std::vector<double>{1, 0, 0, 0}, 4).values,
               {1.4997000600, -0.4999000200, -0.4999000200, -0.4999000200});
 }
 
 TEST(GroupAdvantages, LeaveOneOutHasThePublishedValues) {
-  expect_near(leave_one_out(rewards, 4).values, {-.4, 0, .5333333333, -.1333333333});
+  expect_near(leave_one_out(group_rewards, 4).values, {-.4, 0, .5333333333, -.1333333333});
 }
 
 TEST(GroupAdvantages, OfMindSpeedHaveItsPublishedValue) {
@@ -43,7 +44,7 @@ TEST(GroupAdvantages, OfMindSpeedHaveItsPublishedValue) {
 }
 
 TEST(GroupAdvantages, LeaveOneOutInMeanAndDeviationHasThePublishedValues) {
-  expect_near(leave_one_out_scaled(rewards, 4).values,
+  expect_near(leave_one_out_scaled(group_rewards, 4).values,
               {-1.5118521778, 0, 3.4914633868, -0.3796621172});
   // A sole winner leaves equal rewards behind: it stays as it is.
   expect_near(leave_one_out_scaled(std::vector<double>{1, 0, 0, 0}, 4).values,
@@ -53,7 +54,7 @@ TEST(GroupAdvantages, LeaveOneOutInMeanAndDeviationHasThePublishedValues) {
 }
 
 TEST(GroupAdvantages, PassAtKPraisesTheBestAlone) {
-  expect_near(pass_at_k(rewards, 4).values, {0, 0, 1.3587278256, 0});
+  expect_near(pass_at_k(group_rewards, 4).values, {0, 0, 1.3587278256, 0});
   expect_near(pass_at_k(std::vector<double>{1, 1, 0}, 3).values, {0, 0, 0});
   expect_near(pass_at_k(std::vector<double>{nan_, 1, nan_}, 3).values, {0, 0, 0});
 }
@@ -61,7 +62,7 @@ TEST(GroupAdvantages, PassAtKPraisesTheBestAlone) {
 TEST(GroupAdvantages, BaselinesOfTheOtherPapers) {
   const std::vector<double> lengths{10, 20, 30, 40}, two{1, 3, 2, 0}, greedy{2, nan_};
   const double weighed = (2.0 + 10 + 27 + 16) / 100;
-  expect_near(length_weighted_baseline(rewards, lengths, 4).values,
+  expect_near(length_weighted_baseline(group_rewards, lengths, 4).values,
               {.2 - weighed, .5 - weighed, .9 - weighed, .4 - weighed});
   expect_near(group_policy_gradient(std::vector<double>{1, 0, 0, 0}, 4).values, {3, -1, -1, -1});
   expect_near(relative_to_mean(std::vector<double>{1, 0, 0, 0, 0, 0, 0, 0}, 4).values,
@@ -128,8 +129,8 @@ TEST(GroupAdvantages, AGroupOfOneGivesZero) {
 }
 
 TEST(GroupAdvantages, AnIncompleteGroupIsABug) {
-  EXPECT_THROW(group_advantages(rewards, 3), Bug);
-  EXPECT_THROW(leave_one_out(rewards, 0), Bug);
+  EXPECT_THROW(group_advantages(group_rewards, 3), Bug);
+  EXPECT_THROW(leave_one_out(group_rewards, 0), Bug);
 }
 
 TEST(GroupAdvantages, SpreadOverTheTokensOfTheirSequence) {

@@ -24,10 +24,10 @@ std::vector<AnyLoss> catalog() {
   return losses;
 }
 
-struct Case {
+struct CatalogCase {
   Experience batch = ragged_batch();
   std::vector<double> logp, entropy;
-  Case() {
+  CatalogCase() {
     batch.count = 5, batch.scale = 2, batch.label = {1, 0, 1, 1, 0, 0};
     for (std::size_t t = 0; t < batch.tokens.size(); ++t) {
       logp.push_back(static_cast<double>(batch.old_logp[t]) + draw(4, t, -0.6, 0.6));
@@ -62,7 +62,7 @@ std::string title(const AnyLoss& loss) {
 }
 
 TEST(EveryLoss, HasTheSlopesOfFiniteDifferences) {
-  const Case c;
+  const CatalogCase c;
   for (const auto& loss : catalog()) {
     if (has_constants(loss)) continue;
     Report report;
@@ -87,7 +87,7 @@ TEST(EveryLoss, HasTheSlopesOfFiniteDifferences) {
 }
 
 TEST(EveryLoss, IsTheSumOverItsMicroBatches) {
-  const Case c;
+  const CatalogCase c;
   for (const auto& loss : catalog()) {
     if (loss.needs().whole_batch) continue;  // the trainer gives it the whole batch: tests/parity
     for (const std::int32_t budget : {1, 13, 20, 1000}) {
@@ -120,11 +120,11 @@ TEST(EveryLoss, IsTheSumOverItsMicroBatches) {
 }
 
 TEST(EveryLoss, DoesNotLookAtTokensThatAreNotTrainedOn) {
-  const Case c;
+  const CatalogCase c;
   for (const auto& loss : catalog()) {
     for (const double garbage : {1e4, -1e4, std::numeric_limits<double>::quiet_NaN(),
                                  -std::numeric_limits<double>::infinity()}) {
-      Case dirty;
+      CatalogCase dirty;
       for (std::size_t t = 0; t < c.logp.size(); ++t) {
         if (c.batch.mask[t] != 0) continue;
         dirty.logp[t] = garbage, dirty.entropy[t] = garbage;

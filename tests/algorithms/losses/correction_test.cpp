@@ -17,10 +17,10 @@ namespace {
 using namespace troupe::test;
 
 // One answer whose old - rollout is [.1, 0, -.1, 1].
-struct Published {
+struct PublishedCorrections {
   Experience b;
   std::vector<double> proximal;
-  Published() {
+  PublishedCorrections() {
     b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
     b.rollout_logp = {0, -1, -2, -.5f, -1.5f};
     const std::vector<double> difference{0, .1, 0, -.1, 1};
@@ -40,7 +40,7 @@ constexpr double low = 0.9048374180, high = 2.7182818285, first = 1.1051709181,
                  geometric = 1.2840254167;
 
 TEST(Correction, WeightsHaveThePublishedValues) {
-  const Published p;
+  const PublishedCorrections p;
   p.expect({.weight = Over::token, .high = 0}, {first, 1, low, high});
   p.expect({.weight = Over::token, .high = 2}, {first, 1, low, 2});
   p.expect({.weight = Over::sequence, .high = 0}, {high, high, high, high});
@@ -48,7 +48,7 @@ TEST(Correction, WeightsHaveThePublishedValues) {
 }
 
 TEST(Correction, AWeightOutOfItsBoundsIsCutOrZeroOrKept) {
-  const Published p;
+  const PublishedCorrections p;
   p.expect({.weight = Over::token, .outside = Outside::mask, .low = 0.95, .high = 2},
            {first, 1, 0, 0});
   p.expect({.weight = Over::token, .outside = Outside::truncate, .low = 0.95, .high = 2},
@@ -60,7 +60,7 @@ TEST(Correction, AWeightOutOfItsBoundsIsCutOrZeroOrKept) {
 }
 
 TEST(Correction, AFilterLeavesWholeSamplesOut) {
-  const Published p;
+  const PublishedCorrections p;
   p.expect({.filter = FilterOver::geometric, .filter_low = 0.5, .filter_high = 1.2}, {0, 0, 0, 0});
   p.expect({.filter = FilterOver::geometric, .filter_low = 0.5, .filter_high = 1.3}, {1, 1, 1, 1});
   p.expect({.weight = Over::token,
@@ -74,7 +74,7 @@ TEST(Correction, AFilterLeavesWholeSamplesOut) {
 // verl's rollout_rs: token_k2, seq_sum_k2, seq_mean_k2, seq_max_k2, and k3; the bound a little
 // above the distance, or below.
 TEST(Correction, AFilterByADistanceHasAnUpperBoundAlone) {
-  const Published p;
+  const PublishedCorrections p;
   const double k2 = 0.5, k3 = std::exp(1.0) - 2, others2 = 0.005 + 0.005,
                others3 = std::exp(.1) + std::exp(-.1) - 2;
   for (const auto& [by, last, others] :
@@ -98,7 +98,7 @@ TEST(Correction, AFilterByADistanceHasAnUpperBoundAlone) {
 }
 
 TEST(Correction, SaysHowFarApartTheTwoAre) {
-  const Published p;
+  const PublishedCorrections p;
   Report report;
   Correction{.weight = Over::token, .high = 2}(p.proximal, p.b.rollout_logp, p.b, report);
   const auto values = report.values();
@@ -119,7 +119,7 @@ TEST(Correction, NonsenseIsRefused) {
           .validate("grpo"));
   EXPECT_FALSE(Correction({.filter = FilterOver::sequence, .filter_low = 2, .filter_high = 2})
                    .validate("grpo"));
-  const Published p;
+  const PublishedCorrections p;
   Report report;
   EXPECT_THROW(Correction{.weight = Over::token}(p.proximal, {}, p.b, report), Bug);
 }

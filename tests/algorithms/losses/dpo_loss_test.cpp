@@ -12,14 +12,13 @@ namespace troupe::algorithms {
 namespace {
 
 using namespace troupe::test;
-using Kind = DpoLossKind;
 
 // lp_w [-10, -12.5], lp_l [-14, -11], ref_w [-11, -12], ref_l [-13, -11.5], answers of 8, 10 and
 // 12, 9 tokens; pairs interleaved.
-struct Published {
+struct PublishedDpo {
   Experience b;
   std::vector<double> logp;
-  Published() {
+  PublishedDpo() {
     const std::vector<std::size_t> lengths{8, 12, 10, 9};
     const std::vector<double> now{-10, -14, -12.5, -11};
     const std::vector<float> reference{-11, -13, -12, -11.5};
@@ -49,8 +48,8 @@ DpoLoss::Terms published_terms() {
 using Divergence = DpoDivergence;
 
 TEST(DpoLoss, HasThePublishedValues) {
-  const Published p;
-  const auto expect = [&](Kind kind, double smoothing, double first, double second) {
+  const PublishedDpo p;
+  const auto expect = [&](DpoLossKind kind, double smoothing, double first, double second) {
     Report report;
     const DpoLoss loss{.kind = {kind}, .label_smoothing = smoothing};
     ASSERT_TRUE(loss.validate());
@@ -60,26 +59,26 @@ TEST(DpoLoss, HasThePublishedValues) {
     EXPECT_NEAR(pairs[0], first, 1e-9) << name;
     EXPECT_NEAR(pairs[1], second, 1e-9) << name;
   };
-  expect(Kind::sigmoid, 0, 0.5981388694, 0.7443966601);
-  expect(Kind::hinge, 0, 0.8, 1.1);
-  expect(Kind::ipo, 0, 22.9600694444, 26.0666975309);
-  expect(Kind::ipo_sum, 0, 9.0, 36.0);
-  expect(Kind::exo_pair, 1e-3, 2.4220146207, 2.9350042708);
-  expect(Kind::nca_pair, 0, 1.3387933201, 1.4119192960);
-  expect(Kind::robust, 0.1, 0.5731388694, 0.7568966601);
-  expect(Kind::cdpo, 0.1, 0.6181388694, 0.7343966601);
-  expect(Kind::bco_pair, 0, 1.2887933201, 1.4369192960);
-  expect(Kind::sppo_hard, 0, 32.0, 60.5);
-  expect(Kind::aot, 0, 0.7443966601, 0.5981388694);
-  expect(Kind::aot_unpaired, 0, 0.6684596480, 0.6684596480);
-  expect(Kind::apo_zero, 0, 0.9500416250, 1.0249947930);
-  expect(Kind::apo_down, 0, 0.9751451902, 1.0124817910);
-  expect(Kind::discopop, 0, 0.8147631411, 0.7874020058);
-  expect(Kind::sigmoid_norm, 0, 0.6827847664, 0.6984388857);
+  expect(DpoLossKind::sigmoid, 0, 0.5981388694, 0.7443966601);
+  expect(DpoLossKind::hinge, 0, 0.8, 1.1);
+  expect(DpoLossKind::ipo, 0, 22.9600694444, 26.0666975309);
+  expect(DpoLossKind::ipo_sum, 0, 9.0, 36.0);
+  expect(DpoLossKind::exo_pair, 1e-3, 2.4220146207, 2.9350042708);
+  expect(DpoLossKind::nca_pair, 0, 1.3387933201, 1.4119192960);
+  expect(DpoLossKind::robust, 0.1, 0.5731388694, 0.7568966601);
+  expect(DpoLossKind::cdpo, 0.1, 0.6181388694, 0.7343966601);
+  expect(DpoLossKind::bco_pair, 0, 1.2887933201, 1.4369192960);
+  expect(DpoLossKind::sppo_hard, 0, 32.0, 60.5);
+  expect(DpoLossKind::aot, 0, 0.7443966601, 0.5981388694);
+  expect(DpoLossKind::aot_unpaired, 0, 0.6684596480, 0.6684596480);
+  expect(DpoLossKind::apo_zero, 0, 0.9500416250, 1.0249947930);
+  expect(DpoLossKind::apo_down, 0, 0.9751451902, 1.0124817910);
+  expect(DpoLossKind::discopop, 0, 0.8147631411, 0.7874020058);
+  expect(DpoLossKind::sigmoid_norm, 0, 0.6827847664, 0.6984388857);
 }
 
 TEST(DpoLoss, OfOtherDivergencesHasThePublishedValues) {
-  const Published p;
+  const PublishedDpo p;
   const auto expect = [&](Divergence divergence, double mean) {
     Report report;
     EXPECT_NEAR(p.loss(DpoLoss{.divergence = divergence}, report), mean, 1e-9)
@@ -103,40 +102,42 @@ TEST(DpoLoss, HasMindSpeedsUnitValues) {
   };
   const auto one = [](double x) { return engine::loss::Expr(std::vector<double>{x}); };
   const DpoLoss::Terms sums{{one(-10), one(-12)}, {one(-11), one(-11.5)}, {one(4), one(6)}};
-  EXPECT_NEAR(pair({.kind = {Kind::cdpo}}, sums), 0.6209570, 5e-8);
-  EXPECT_NEAR(pair({.kind = {Kind::cdpo}, .label_smoothing = 0.1}, sums), 0.6359570, 5e-8);
-  EXPECT_NEAR(pair({.kind = {Kind::hinge}}, sums), 0.85, 1e-12);
-  EXPECT_NEAR(pair({.kind = {Kind::ipo}}, sums), 21.7777778, 5e-8);
+  EXPECT_NEAR(pair({.kind = {DpoLossKind::cdpo}}, sums), 0.6209570, 5e-8);
+  EXPECT_NEAR(pair({.kind = {DpoLossKind::cdpo}, .label_smoothing = 0.1}, sums), 0.6359570, 5e-8);
+  EXPECT_NEAR(pair({.kind = {DpoLossKind::hinge}}, sums), 0.85, 1e-12);
+  EXPECT_NEAR(pair({.kind = {DpoLossKind::ipo}}, sums), 21.7777778, 5e-8);
 }
 
 // (1 - sigmoid(0.1 (c - max(0, mean r)))) / 2 + (1 - sigmoid(0.1 (max(0, mean c) - r))) / 2 with
 // mean c = 0.25, mean r = -0.25 -> 0.
 TEST(DpoLoss, OfKtoPairsTakesTheKlOfTheOtherHalf) {
   const auto s = [](double x) { return 1 / (1 + std::exp(-x)); };
-  const auto found = DpoLoss{}.per_pair(Kind::kto_pair, published_terms()).values();
+  const auto found = DpoLoss{}.per_pair(DpoLossKind::kto_pair, published_terms()).values();
   EXPECT_NEAR(found[0], 0.5 * (1 - s(0.1 * 1)) + 0.5 * (1 - s(0.1 * (0.25 + 1))), 1e-12);
   EXPECT_NEAR(found[1], 0.5 * (1 - s(0.1 * -0.5)) + 0.5 * (1 - s(0.1 * (0.25 - 0.5))), 1e-12);
 }
 
 TEST(DpoLoss, OfSeveralKindsIsTheirWeightedSum) {
-  Published p;
+  PublishedDpo p;
   set_nll_tokens(p.b);
   ASSERT_EQ(p.b.scale, 18);
   Report report;
   const double nll = (10 + 12.5) / 18;
-  const DpoLoss mpo{.kind = {Kind::sigmoid, Kind::bco_pair, Kind::sft}, .weights = {0.8, 0.2, 1}};
+  const DpoLoss mpo{.kind = {DpoLossKind::sigmoid, DpoLossKind::bco_pair, DpoLossKind::sft},
+                    .weights = {0.8, 0.2, 1}};
   EXPECT_NEAR(p.loss(mpo, report), 0.8 * 0.6712677647 + 0.2 * 1.3628563081 + nll, 1e-9);
   EXPECT_NEAR(report.values().at("nll_loss"), nll, 1e-12);
   // MindSpeed's pref_ftx: the mean over answers of each one's mean
-  const DpoLoss ftx{
-      .kind = {Kind::sigmoid, Kind::sft}, .weights = {1, 0.5}, .nll_mean = NllMean::answer};
+  const DpoLoss ftx{.kind = {DpoLossKind::sigmoid, DpoLossKind::sft},
+                    .weights = {1, 0.5},
+                    .nll_mean = NllMean::answer};
   EXPECT_NEAR(p.loss(ftx, report), 0.6712677647 + 0.5 * (10.0 / 8 + 12.5 / 10) / 2, 1e-9);
 }
 
 // The shorter answer of the first pair has 8 tokens; the rejected one has 12, the last of which
 // carries its whole log-probability.
 TEST(DpoLoss, DesensitizedToLengthWeighsTailsLess) {
-  const Published p;
+  const PublishedDpo p;
   Report report;
   const double first = 1 - 0.5 * -1,
                second = 0.5 * -0.5 -
@@ -149,7 +150,7 @@ TEST(DpoLoss, DesensitizedToLengthWeighsTailsLess) {
 // Every token's log sum p^2 is -0.4 in slopes_of for token 1: a pair weighs exp(mean over y_w of
 // (log p + 0.4) + the same of y_l).
 TEST(DpoLoss, WithWeightsOfThePolicyHasTheirLossAndSlopes) {
-  const Published p;
+  const PublishedDpo p;
   Report report;
   const double w0 = std::exp(-10.0 / 8 + 0.4 - 14.0 / 12 + 0.4),
                w1 = std::exp(-12.5 / 10 + 0.4 - 11.0 / 9 + 0.4);
@@ -164,7 +165,7 @@ TEST(DpoLoss, WithWeightsOfThePolicyHasTheirLossAndSlopes) {
 }
 
 TEST(DpoLoss, ReportsWhatTrlReports) {
-  const Published p;
+  const PublishedDpo p;
   Report report;
   p.loss(DpoLoss{}, report);
   const auto values = report.values();
@@ -181,33 +182,37 @@ TEST(DpoLoss, RefusesWhatItWouldNotUse) {
     return loss.validate() ? std::string() : loss.validate().error().what;
   };
   EXPECT_NE(message({.label_smoothing = 0.1}).find("cdpo or robust"), std::string::npos);
-  EXPECT_NE(message({.kind = {Kind::robust}, .label_smoothing = 0.5}), "");
-  EXPECT_NE(message({.kind = {Kind::exo_pair}}), "");
+  EXPECT_NE(message({.kind = {DpoLossKind::robust}, .label_smoothing = 0.5}), "");
+  EXPECT_NE(message({.kind = {DpoLossKind::exo_pair}}), "");
   EXPECT_NE(message({.beta = 0}), "");
-  EXPECT_NE(message({.kind = {Kind::discopop}, .discopop_tau = 0}), "");
+  EXPECT_NE(message({.kind = {DpoLossKind::discopop}, .discopop_tau = 0}), "");
   EXPECT_NE(message({.kind = {}}), "");
-  EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::sft}, .weights = {1}})
+  EXPECT_NE(message({.kind = {DpoLossKind::sigmoid, DpoLossKind::sft}, .weights = {1}})
                 .find("one for each of the 2 kinds"),
             std::string::npos);
-  EXPECT_NE(message({.kind = {Kind::sigmoid, Kind::sft}, .weights = {1, 0}}), "");
+  EXPECT_NE(message({.kind = {DpoLossKind::sigmoid, DpoLossKind::sft}, .weights = {1, 0}}), "");
   EXPECT_NE(message({.ld_alpha = 1.5}), "");
-  EXPECT_NE(
-      message({.kind = {Kind::sigmoid, Kind::bco_pair}, .divergence = Divergence::js_divergence})
-          .find("bco_pair"),
-      std::string::npos);
-  EXPECT_NE(message({.kind = {Kind::aot}, .weighting = true}).find("aot"), std::string::npos);
+  EXPECT_NE(message({.kind = {DpoLossKind::sigmoid, DpoLossKind::bco_pair},
+                     .divergence = Divergence::js_divergence})
+                .find("bco_pair"),
+            std::string::npos);
+  EXPECT_NE(message({.kind = {DpoLossKind::aot}, .weighting = true}).find("aot"),
+            std::string::npos);
 }
 
 TEST(DpoLoss, AsksForTheWholeBatchWhereItsPairsAreMixed) {
-  for (const Kind kind : {Kind::aot, Kind::aot_unpaired, Kind::kto_pair})
+  for (const DpoLossKind kind :
+       {DpoLossKind::aot, DpoLossKind::aot_unpaired, DpoLossKind::kto_pair})
     EXPECT_TRUE(DpoLoss{.kind = {kind}}.needs().whole_batch);
-  EXPECT_TRUE((DpoLoss{.kind = {Kind::sigmoid, Kind::sft}, .weighting = true}.needs().whole_batch));
-  EXPECT_FALSE((DpoLoss{.kind = {Kind::sigmoid, Kind::sft}}.needs().whole_batch));
+  EXPECT_TRUE((DpoLoss{.kind = {DpoLossKind::sigmoid, DpoLossKind::sft}, .weighting = true}
+                   .needs()
+                   .whole_batch));
+  EXPECT_FALSE((DpoLoss{.kind = {DpoLossKind::sigmoid, DpoLossKind::sft}}.needs().whole_batch));
   EXPECT_TRUE((DpoLoss{.weighting = true}.needs().collision));
 }
 
 TEST(DpoLoss, WithoutAReferenceIsABug) {
-  Published p;
+  PublishedDpo p;
   p.b.reference_logp.clear();
   Report report;
   EXPECT_THROW(p.loss(DpoLoss{}, report), Bug);

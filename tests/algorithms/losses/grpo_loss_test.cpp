@@ -13,7 +13,7 @@ namespace {
 
 using namespace troupe::test;
 
-struct Published : PublishedTokens {
+struct PublishedGrpo : PublishedTokens {
   double operator()(const GrpoLoss& loss) const {
     Report report;
     return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss;
@@ -34,22 +34,22 @@ struct Published : PublishedTokens {
 };
 
 TEST(GrpoLoss, ClipHasThePublishedValues) {
-  Published().expect({.surrogate = {.clip_high = 0.28}}, -0.2318482972, -0.3433462610,
-                     -0.1502139892);
+  PublishedGrpo().expect({.surrogate = {.clip_high = 0.28}}, -0.2318482972, -0.3433462610,
+                         -0.1502139892);
 }
 
 TEST(GrpoLoss, TwoSidedClipHasThePublishedValues) {
-  Published().expect({.surrogate = {.clip_high = 0.28, .delta = 1.4}}, -0.2395003553, -0.3499051680,
-                     -0.1530835110);
+  PublishedGrpo().expect({.surrogate = {.clip_high = 0.28, .delta = 1.4}}, -0.2395003553,
+                         -0.3499051680, -0.1530835110);
 }
 
 TEST(GrpoLoss, SequenceRatioHasThePublishedValues) {
-  Published().expect({.surrogate = {.clip_high = 0.28}, .ratio = RatioLevel::sequence},
-                     -0.2291811776, -0.3357709968, -0.1468998111);
+  PublishedGrpo().expect({.surrogate = {.clip_high = 0.28}, .ratio = RatioLevel::sequence},
+                         -0.2291811776, -0.3357709968, -0.1468998111);
 }
 
 TEST(GrpoLoss, K3HasThePublishedValues) {
-  Published p;
+  PublishedGrpo p;
   const auto difference =
       with_prompt_token({{.1, .2, -.2, .1}, {.1, -.1, .1}});  // log pi - log ref
   p.b.reference_logp.assign(p.b.tokens.size(), -1);
@@ -62,7 +62,7 @@ TEST(GrpoLoss, K3HasThePublishedValues) {
 }
 
 TEST(GrpoLoss, CountsClippedTokensOnTheSideWhereTheyAreClipped) {
-  Published p;
+  PublishedGrpo p;
   p.b.count = 7;
   Report report;
   slopes_of(GrpoLoss{.surrogate = {.clip_high = 0.28}}, p.logp, std::vector<double>(p.logp.size()),
@@ -76,7 +76,7 @@ TEST(GrpoLoss, CountsClippedTokensOnTheSideWhereTheyAreClipped) {
 }
 
 TEST(GrpoLoss, WithoutOldLogProbabilitiesTheRatioIsOneAndItsSlopeThatOfLogPi) {
-  Published p;
+  PublishedGrpo p;
   p.b.count = 7;
   p.b.old_logp.clear();
   Report report;
@@ -89,7 +89,7 @@ TEST(GrpoLoss, WithoutOldLogProbabilitiesTheRatioIsOneAndItsSlopeThatOfLogPi) {
 }
 
 TEST(GrpoLoss, TheRatioGivesTheKlTermItsUnbiasedSlopeAtRatioOne) {
-  Published p;
+  PublishedGrpo p;
   p.b.count = 7;
   p.b.reference_logp = p.b.old_logp;
   p.b.old_logp.clear();
@@ -105,7 +105,7 @@ TEST(GrpoLoss, TheRatioGivesTheKlTermItsUnbiasedSlopeAtRatioOne) {
 }
 
 TEST(GrpoLoss, TheProximalPolicyMayBeGuessedFromTheVersions) {
-  Published p;
+  PublishedGrpo p;
   p.b.count = 7;
   p.b.version = {3, 4};
   const GrpoLoss loss{.surrogate = {.clip_low = 1, .clip_high = 9},
@@ -129,7 +129,7 @@ TEST(GrpoLoss, TheProximalPolicyMayBeGuessedFromTheVersions) {
 }
 
 TEST(GrpoLoss, AWeightOfTheSampleMultipliesItsSurrogateAndNotItsKl) {
-  Published p;
+  PublishedGrpo p;
   p.b.count = 7;
   p.b.rollout_logp = p.b.old_logp;
   for (float& logp : p.b.rollout_logp) logp -= 0.5f;
@@ -143,7 +143,7 @@ TEST(GrpoLoss, AWeightOfTheSampleMultipliesItsSurrogateAndNotItsKl) {
 // What decides whether a sample of advantage 0 may stay out of an update (grpo_minibatches.cpp).
 TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
   for (std::size_t i = 0; i < names_of(SurrogateKind{}).size(); ++i) {
-    Published p;
+    PublishedGrpo p;
     p.b.count = 7;
     p.b.advantage.assign(p.b.tokens.size(), 0);
     const GrpoLoss loss{.surrogate = {.kind = static_cast<SurrogateKind>(i)}};
@@ -208,7 +208,7 @@ TEST(GrpoLoss, NonsenseIsRefused) {
 }
 
 TEST(GrpoLoss, AnUpdateThatTrainsNothingHasLossZero) {
-  Published p;
+  PublishedGrpo p;
   p.b.mask.assign(p.b.tokens.size(), 0);
   for (const auto aggregation : {Aggregation::sequence, Aggregation::token_local,
                                  Aggregation::token_global, Aggregation::constant}) {
@@ -218,7 +218,7 @@ TEST(GrpoLoss, AnUpdateThatTrainsNothingHasLossZero) {
 }
 
 TEST(GrpoLoss, WithoutAdvantagesOrReferenceIsABug) {
-  Published p;
+  PublishedGrpo p;
   p.b.count = 7;
   EXPECT_THROW(p(GrpoLoss{.beta = 0.1}), Bug);
   p.b.advantage.clear();

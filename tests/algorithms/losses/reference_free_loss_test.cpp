@@ -15,10 +15,10 @@ using namespace troupe::test;
 using engine::loss::sum;
 
 // lp_w [-10, -12.5], lp_l [-14, -11] of answers of 8, 10 and 12, 9 tokens; pairs interleaved.
-struct Published {
+struct PublishedReferenceFree {
   Experience b;
   std::vector<double> logp;
-  Published() {
+  PublishedReferenceFree() {
     const std::vector<std::size_t> lengths{8, 12, 10, 9};
     const std::vector<double> total{-10, -14, -12.5, -11};
     for (std::size_t n = 0; n < lengths.size(); ++n) {
@@ -40,7 +40,7 @@ Two averages() {
 }
 
 TEST(SimpoLoss, HasThePublishedValues) {
-  const Published p;
+  const PublishedReferenceFree p;
   Report report;
   EXPECT_NEAR(p.loss(SimpoLoss{.beta = 2, .gamma_beta_ratio = 0.25}, report), 1.0450278945, 1e-9);
   EXPECT_NEAR(p.loss(SimpoLoss{.beta = 0.1, .gamma_beta_ratio = 5}, report), 0.9775396219, 1e-9);
@@ -65,7 +65,7 @@ TEST(SimpoLoss, HasMindSpeedsUnitValues) {
 }
 
 TEST(SimpoLoss, BendsRewardsAsAlphaPoDoes) {
-  const Published p;
+  const PublishedReferenceFree p;
   Report report;
   const auto bent = [](double x) { return (1 - std::exp(-0.25 * x)) / 0.25; };
   const auto pair = [&](double w, double l) {
@@ -78,7 +78,7 @@ TEST(SimpoLoss, BendsRewardsAsAlphaPoDoes) {
 }
 
 TEST(SimpoLoss, HasNoLikelihoodTermUnlessAsked) {
-  const Published p;
+  const PublishedReferenceFree p;
   Report without, with;
   const double plain = p.loss(SimpoLoss{}, without);
   EXPECT_EQ(without.values().count("nll_loss"), 0u);
@@ -95,7 +95,7 @@ TEST(SimpoLoss, RefusesWhatItWouldNotUse) {
 }
 
 TEST(CpoLoss, HasThePublishedValues) {
-  const Published p;
+  const PublishedReferenceFree p;
   Report report;
   EXPECT_NEAR(p.loss(CpoLoss{.nll_weight = 0}, report), 0.6419861501, 1e-9);
   const auto pairs =
@@ -111,7 +111,7 @@ TEST(CpoLoss, SaysWhichOfItsKeysIsWrong) {
 }
 
 TEST(OrpoLoss, HasThePublishedValues) {
-  const Published p;
+  const PublishedReferenceFree p;
   Report report;
   const auto odds = log_odds(averages()).values();
   EXPECT_NEAR(odds[0], -0.1188531782, 1e-9);
@@ -123,14 +123,14 @@ TEST(OrpoLoss, HasThePublishedValues) {
 
 // The mask names the prompt's token too: it counts in the likelihood, not in the odds.
 TEST(OrpoLoss, KeepsPromptsOutOfTheOdds) {
-  const Published p;
-  Published with_prompt = p;
+  const PublishedReferenceFree p;
+  PublishedReferenceFree with_prompt = p;
   auto& b = with_prompt.b;
   b.answer = b.mask;
   for (const std::size_t n : {0u, 2u}) b.answer[static_cast<std::size_t>(b.offsets[n]) + 1] = 0;
   set_nll_tokens(b);
   Report report, expected;
-  Published shorter = p;
+  PublishedReferenceFree shorter = p;
   for (const std::size_t n : {0u, 2u})
     shorter.b.mask[static_cast<std::size_t>(b.offsets[n]) + 1] = 0;
   set_nll_tokens(shorter.b);

@@ -199,13 +199,13 @@ TEST(PrmLoss, RefusesNonsense) {
 }
 
 // The laws of catalog_test.cpp, for losses that read scores.
-struct Case {
+struct RewardCase {
   AnyLoss loss;
   Columns scores;
   Experience b;
 };
 
-std::vector<Case> cases() {
+std::vector<RewardCase> cases() {
   const LastTokens pairs({1.2, 0.4, -0.3, 0.5, 2, -3});
   Experience with_margins = pairs.b;
   with_margins.label = {0.5, 0, 0, 0, 1.5, 0};
@@ -219,7 +219,7 @@ std::vector<Case> cases() {
 }
 
 // Also the one that is rounded too coarsely for these finite differences.
-std::vector<Case> all_cases() {
+std::vector<RewardCase> all_cases() {
   auto out = cases();
   const Steps three(3);
   out.push_back({PrmLoss{.float32 = true}, three.scores, three.b});

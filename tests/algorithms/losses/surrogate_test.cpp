@@ -17,12 +17,12 @@ namespace {
 using namespace troupe::test;
 using Kind = SurrogateKind;
 
-struct Published {
+struct PublishedSurrogates {
   Experience b;
   std::vector<double> logp = with_prompt_token({{-1, -.5, -2, -.7}, {-.2, -1.5, -.9}});
   std::vector<double> old = with_prompt_token({{-1.2, -.5, -1.5, -.9}, {-.6, -1.2, -.9}});
   std::vector<double> advantage = with_prompt_token({{1, 1, 1, 1}, {-.5, -.5, -.5}});
-  Published() {
+  PublishedSurrogates() {
     b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
     b.append({1, 2, 3, 4}, {0, 1, 1, 1});
   }
@@ -49,10 +49,11 @@ struct Published {
 };
 
 TEST(Surrogate, ClipHasThePublishedValues) {
-  Published().expect({.clip_high = .28}, RatioLevel::token,
-                     {-0.2318482972, -0.3433462610, -1.2017119136, -0.1502139892});
-  const auto values =
-      Published().tokens({.clip_high = .28}, RatioLevel::token, Published().logp).values();
+  PublishedSurrogates().expect({.clip_high = .28}, RatioLevel::token,
+                               {-0.2318482972, -0.3433462610, -1.2017119136, -0.1502139892});
+  const auto values = PublishedSurrogates()
+                          .tokens({.clip_high = .28}, RatioLevel::token, PublishedSurrogates().logp)
+                          .values();
   const std::vector<double> expected{
       0, -1.2214027582, -1, -.6065306597, -1.2214027582, 0, .7459123488, .4, .5};
   for (const std::size_t t : {1, 2, 3, 4, 6, 7, 8})
@@ -60,30 +61,30 @@ TEST(Surrogate, ClipHasThePublishedValues) {
 }
 
 TEST(Surrogate, TwoSidedClipHasThePublishedValues) {
-  Published().expect({.clip_high = .28, .delta = 1.4}, RatioLevel::token,
-                     {-0.2395003553, -0.3499051680, -1.2246680880, -0.1530835110});
+  PublishedSurrogates().expect({.clip_high = .28, .delta = 1.4}, RatioLevel::token,
+                               {-0.2395003553, -0.3499051680, -1.2246680880, -0.1530835110});
 }
 
 TEST(Surrogate, CispoHasThePublishedValuesOfBothTools) {
-  Published().expect({.kind = Kind::cispo, .clip_high = 5}, RatioLevel::token,
-                     {0.2812147285, 0.3763785533, 1.3173249365, 0.1646656171});
-  Published().expect({.kind = Kind::cispo_band, .clip_high = .28}, RatioLevel::token,
-                     {0.3257147528, 0.4283406698, 1.4991923444, 0.1873990431});
+  PublishedSurrogates().expect({.kind = Kind::cispo, .clip_high = 5}, RatioLevel::token,
+                               {0.2812147285, 0.3763785533, 1.3173249365, 0.1646656171});
+  PublishedSurrogates().expect({.kind = Kind::cispo_band, .clip_high = .28}, RatioLevel::token,
+                               {0.3257147528, 0.4283406698, 1.4991923444, 0.1873990431});
 }
 
 TEST(Surrogate, SapoHasThePublishedValues) {
-  Published().expect({.kind = Kind::sapo}, RatioLevel::token,
-                     {-0.5117443841, -0.7262285842, -2.5418000445, -0.3177250056});
+  PublishedSurrogates().expect({.kind = Kind::sapo}, RatioLevel::token,
+                               {-0.5117443841, -0.7262285842, -2.5418000445, -0.3177250056});
 }
 
 TEST(Surrogate, GspoHasThePublishedValuesInBothForms) {
   for (const auto level : {RatioLevel::sequence, RatioLevel::sequence_token})
-    Published().expect({.clip_high = .28}, level,
-                       {-0.2291811776, -0.3357709968, -1.1751984889, -0.1468998111});
+    PublishedSurrogates().expect({.clip_high = .28}, level,
+                                 {-0.2291811776, -0.3357709968, -1.1751984889, -0.1468998111});
 }
 
 TEST(Surrogate, TheKlOfThePublishedInputsHasThePublishedValues) {
-  Published p;
+  PublishedSurrogates p;
   const Expr reference = with_prompt_token({{-1.1, -.7, -1.8, -.8}, {-.3, -1.4, -1}});
   p.expect(kl(KlEstimator::k3, Expr(p.logp) - reference),
            {0.0087003358, 0.0092363002, 0.0323270507, 0.0040408813});
@@ -105,7 +106,7 @@ TEST(Surrogate, DualClipBoundsTheLossOfABadTokenThatBecameLikely) {
 }
 
 TEST(Surrogate, GmpoTakesTheGeometricMeanOfClippedRatios) {
-  Published p;
+  PublishedSurrogates p;
   // Row 0 (A = 1): min(x, clip(x, -.2, .28)) of .2, 0, -.5, .2; row 1 (A = -.5): max(x, clip(x)) of
   // .4, -.3, 0.
   const double first = std::exp((.2 + 0 - .5 + .2) / 4), second = std::exp((.4 - .2 + 0) / 3);
@@ -116,7 +117,7 @@ TEST(Surrogate, GmpoTakesTheGeometricMeanOfClippedRatios) {
 }
 
 TEST(Surrogate, VespoWeighsAnAnswerByItsWholeRatio) {
-  Published p;
+  PublishedSurrogates p;
   const auto phi = [](double k, double lambda, double x) {
     return std::exp(lambda + k * x - lambda * std::exp(x));
   };
@@ -126,14 +127,14 @@ TEST(Surrogate, VespoWeighsAnAnswerByItsWholeRatio) {
 }
 
 TEST(Surrogate, DroIsSquareInTheLogRatio) {
-  Published p;
+  PublishedSurrogates p;
   EXPECT_NEAR(p.tokens({.kind = Kind::dro, .dro_beta = .1}, RatioLevel::token, p.logp).values()[1],
               -(-1 - .05 * .04), 1e-12);
 }
 
 // Probabilities moved by .067, 0, -.088, .090 (A = 1) and .27, -.078, 0 (A = -.5).
 TEST(Surrogate, DppoLeavesOutTokensWhoseProbabilityMovedTooFarOnTheSideOfTheAdvantage) {
-  Published p;
+  PublishedSurrogates p;
   const auto values = p.tokens({.kind = Kind::dppo_tv, .clip_low = .05, .clip_high = .08},
                                RatioLevel::token, p.logp)
                           .values();
@@ -149,7 +150,7 @@ TEST(Surrogate, DppoLeavesOutTokensWhoseProbabilityMovedTooFarOnTheSideOfTheAdva
 // Covariances about A = 2.5 / 7 and log pi = -6.8 / 7: -.018, .303, -.661, .174; -.661, .453,
 // -.061. The ratio of the .453 is clipped.
 TEST(Surrogate, ClipCovLeavesOutTokensOfAMiddlingCovarianceThatAreNotClipped) {
-  Published p;
+  PublishedSurrogates p;
   p.b.sample_id = {3, 8};
   const auto plain = p.tokens({.clip_high = .28}, RatioLevel::token, p.logp).values();
   const auto zeros = [&](double ratio, double low, double high) {
@@ -178,7 +179,7 @@ TEST(Surrogate, ClipCovLeavesOutTokensOfAMiddlingCovarianceThatAreNotClipped) {
 }
 
 TEST(Surrogate, KlCovHoldsTheTokensOfTheGreatestCovariance) {
-  Published p;
+  PublishedSurrogates p;
   p.b.sample_id = {3, 8};
   const auto values =
       p.tokens({.kind = Kind::kl_cov, .cov_ratio = .3, .cov_kl = 2}, RatioLevel::token, p.logp)
@@ -199,7 +200,7 @@ TEST(Surrogate, KlCovHoldsTheTokensOfTheGreatestCovariance) {
 // Where a weight is a constant, the slope by logp is minus that weight times the advantage.
 TEST(Surrogate, NoGradientFlowsThroughAConstantWeight) {
   for (const auto kind : {Kind::cispo, Kind::cispo_band, Kind::vespo}) {
-    Published p;
+    PublishedSurrogates p;
     const Surrogate surrogate{.kind = kind, .clip_high = kind == Kind::cispo ? 1.3 : .28};
     const Expr now = engine::loss::variable(p.logp);
     const auto losses = p.tokens(surrogate, RatioLevel::token, now);
@@ -211,7 +212,7 @@ TEST(Surrogate, NoGradientFlowsThroughAConstantWeight) {
 }
 
 TEST(Ratio, TheTwoSequenceFormsHaveTheSameSlopeWhereTheAdvantageIsThatOfTheWholeAnswer) {
-  Published p;
+  PublishedSurrogates p;
   const Expr now = engine::loss::variable(p.logp);
   std::vector<std::vector<double>> slopes;
   for (const auto level : {RatioLevel::sequence, RatioLevel::sequence_token}) {
@@ -224,7 +225,7 @@ TEST(Ratio, TheTwoSequenceFormsHaveTheSameSlopeWhereTheAdvantageIsThatOfTheWhole
 }
 
 TEST(Ratio, OfAWholeAnswerIsTheProductOverItsTokens) {
-  const Published p;
+  const PublishedSurrogates p;
   const auto x = log_ratio(RatioLevel::sequence_sum, p.logp, p.old, p.b, 0).values();
   EXPECT_NEAR(x[1], -.1, 1e-12);
   EXPECT_NEAR(x[8], .1, 1e-12);
@@ -233,7 +234,7 @@ TEST(Ratio, OfAWholeAnswerIsTheProductOverItsTokens) {
 }
 
 TEST(Averaging, SequencesWithoutATrainedTokenCountOrNot) {
-  Published p;
+  PublishedSurrogates p;
   p.b.append({1, 2}, {0, 0});
   for (const auto aggregation :
        {Aggregation::sequence, Aggregation::sequence_sum, Aggregation::constant}) {

@@ -15,8 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string data_folder = std::string(TROUPE_TEST_DATA) + "/models/";
-
 // Parameters under the names and shapes of a folder's own tensors.
 std::vector<nn::Parameters::Wanted> wanted_of(const std::string& folder) {
   std::vector<nn::Parameters::Wanted> out;

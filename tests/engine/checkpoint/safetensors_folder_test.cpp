@@ -13,8 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string data_folder = std::string(TROUPE_TEST_DATA) + "/models/";
-
 TEST(SafetensorsFolder, ShardsHoldTheRoundedValuesOfTheSingleFile) {
   const auto single = SafetensorsFolder::open(data_folder + "stories260k/hf");
   const auto shards = SafetensorsFolder::open(data_folder + "stories260k/hf-bf16-sharded");

@@ -17,8 +17,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string data_folder = std::string(TROUPE_TEST_DATA) + "/models/";
-
 // Files of the Rust library are the oracle: what it wrote, we write again byte for byte.
 TEST(SafetensorsWriter, WritesTheBytesOfTheRustLibrary) {
   for (const std::string name : {"digit-completion", "tinystories-656k"}) {

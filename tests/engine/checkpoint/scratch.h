@@ -17,6 +17,9 @@
 
 namespace troupe::engine::checkpoint {
 
+/// The folder of the models in tests/data.
+inline const std::string data_folder = std::string(TROUPE_TEST_DATA) + "/models/";
+
 class Scratch {
  public:
   Scratch() {

@@ -41,7 +41,7 @@ const std::string even_talk =
     {"role": "user", "content": "V"}, {"role": "assistant", "content": "B"}])";
 
 /// "text of the span*weight|..." of the conversation.
-std::string trained(const std::string& source, const std::string& messages) {
+std::string trained_text(const std::string& source, const std::string& messages) {
   const TemplateEncoder encoder(value_or_throw(tokenizer::ChatTemplate::parse(source, "test")));
   const auto marked =
       mark_text(Json(), value_or_throw(parse_json(messages, "test")), Json(), encoder);
@@ -56,16 +56,16 @@ std::string trained(const std::string& source, const std::string& messages) {
 constexpr const char* loop = "{% for m in messages %}<{{ m.role }}>";
 
 TEST(GenerationMask, TrainsOnTheBlocksAlone) {
-  EXPECT_EQ(trained(std::string(loop) + "{% if m.role == 'assistant' %}{% generation %}{{ "
-                                        "m.content }}!{% endgeneration %};{% else %}"
-                                        "{{ m.content }};{% endif %}{% endfor %}",
-                    talk),
+  EXPECT_EQ(trained_text(std::string(loop) + "{% if m.role == 'assistant' %}{% generation %}{{ "
+                                             "m.content }}!{% endgeneration %};{% else %}"
+                                             "{{ m.content }};{% endif %}{% endfor %}",
+                         talk),
             "A!*2|B!*1|");
 }
 
 TEST(GenerationMask, WithoutBlocksEachAnswerIsFoundByItsPlace) {
   EXPECT_EQ(
-      trained(
+      trained_text(
           std::string(loop) +
               "{{ m.content }};{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}",
           talk),
@@ -78,8 +78,8 @@ TEST(GenerationMask, TakesSeveralBlocksAnAnswerWhereWeightsDoNotDiffer) {
                             "generation %}{{ m.content }}"
                             "{% endgeneration %};{% else %}{{ m.content }};{% endif %}{% endfor %}"
                             "{% if add_generation_prompt %}<assistant>{% endif %}";
-  EXPECT_EQ(trained(apart, even_talk), "t*1|A*1|t*1|B*1|");
-  EXPECT_EQ(trained(apart, talk), "t:A;*2|t:B;*1|");
+  EXPECT_EQ(trained_text(apart, even_talk), "t*1|A*1|t*1|B*1|");
+  EXPECT_EQ(trained_text(apart, talk), "t:A;*2|t:B;*1|");
 }
 
 TEST(GenerationMask, PromptTypesTrainOnAnswersAndTheirEnds) {

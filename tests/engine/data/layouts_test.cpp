@@ -39,12 +39,12 @@ std::string normal(const std::string& json, LayoutOptions options) {
   return out;
 }
 
-struct Case {
+struct LayoutCase {
   const char* row;
   const char* expected;
 };
 
-void expect_all(const std::vector<Case>& cases, const LayoutOptions& options) {
+void expect_all(const std::vector<LayoutCase>& cases, const LayoutOptions& options) {
   for (const auto& [row, expected] : cases) EXPECT_EQ(normal(row, options), expected) << row;
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string normal(const std::string& messages, const Tags& tags = {}) {
+std::string normalised(const std::string& messages, const Tags& tags = {}) {
   const auto list = to_messages(value_or_throw(parse_json(messages, "a test")), tags);
   return list ? list->dump() : "!" + list.error().what;
 }
@@ -33,8 +33,8 @@ TEST(Messages, EveryNameOfARoleIsUnderstood) {
                                                         {"function", "tool"},
                                                         {"tool", "tool"},
                                                         {"ipython", "ipython"}}) {
-    EXPECT_EQ(normal("[{\"from\":\"" + name + "\",\"value\":\"x\"}]"), said(role, "x"));
-    EXPECT_EQ(normal("[{\"role\":\"" + name + "\",\"content\":\"x\"}]"), said(role, "x"));
+    EXPECT_EQ(normalised("[{\"from\":\"" + name + "\",\"value\":\"x\"}]"), said(role, "x"));
+    EXPECT_EQ(normalised("[{\"role\":\"" + name + "\",\"content\":\"x\"}]"), said(role, "x"));
   }
 }
 
@@ -43,13 +43,14 @@ TEST(Messages, TagsNameMembersAndRoles) {
                      {"user_tag", "client"},        {"assistant_tag", "expert"},
                      {"observation_tag", "result"}, {"function_tag", "act"}};
   EXPECT_EQ(
-      normal(
+      normalised(
           R"([{"speaker":"client","words":"a"},{"speaker":"expert","words":"b"},{"speaker":"result","words":"c"}])",
           tags),
       R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"tool","content":"c"}])");
-  EXPECT_THAT(normal(R"([{"speaker":"act","words":"{\"name\":\"f\",\"arguments\":{}}"}])", tags),
-              HasSubstr("tool_calls"));
-  EXPECT_THAT(normal(R"([{"from":"client","value":"a"}])", tags),
+  EXPECT_THAT(
+      normalised(R"([{"speaker":"act","words":"{\"name\":\"f\",\"arguments\":{}}"}])", tags),
+      HasSubstr("tool_calls"));
+  EXPECT_THAT(normalised(R"([{"from":"client","value":"a"}])", tags),
               HasSubstr("!message 1: expected a message"));
   EXPECT_EQ(check_tag_names({{"role_tg", "x"}}).error().code, Errc::usage);
   EXPECT_THAT(check_tag_names({{"role_tg", "x"}}).error().what,
@@ -61,36 +62,37 @@ TEST(Messages, CallsOfToolsComeIntoOneForm) {
       R"("tool_calls":[{"type":"function","function":{"name":"f","arguments":{"x":1}}}])";
   const std::string turn = R"([{"role":"assistant","content":"",)" + one + "}]";
   // ShareGPT's turn; OpenAI's with arguments as text; the older function_call; the calls as text.
+  EXPECT_EQ(normalised(
+                R"([{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{\"x\":1}}"}])"),
+            turn);
   EXPECT_EQ(
-      normal(R"([{"from":"function_call","value":"{\"name\":\"f\",\"arguments\":{\"x\":1}}"}])"),
-      turn);
-  EXPECT_EQ(
-      normal(
+      normalised(
           R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"x\":1}"}}]}])"),
       turn);
   EXPECT_EQ(
-      normal(
+      normalised(
           R"([{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"x\":1}"}}])"),
       turn);
   EXPECT_EQ(
-      normal(R"([{"role":"assistant","tool_calls":"[{\"name\":\"f\",\"arguments\":{\"x\":1}}]"}])"),
+      normalised(
+          R"([{"role":"assistant","tool_calls":"[{\"name\":\"f\",\"arguments\":{\"x\":1}}]"}])"),
       turn);
   // Several at once, with their ids; arguments that are no object stay.
   EXPECT_EQ(
-      normal(
+      normalised(
           R"([{"from":"function_call","value":"[{\"name\":\"f\",\"arguments\":\"go\"},{\"name\":\"g\",\"arguments\":{}}]"}])"),
       R"([{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":"go"}},)"
       R"({"type":"function","function":{"name":"g","arguments":{}}}]}])");
   EXPECT_THAT(
-      normal(
+      normalised(
           R"([{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"7","function":{"name":"f","arguments":{}}}]}])"),
       HasSubstr(R"("content":"Let me look.","tool_calls":[{"id":"7")"));
   // What is not a call stays what was said.
-  EXPECT_EQ(normal(R"([{"from":"function_call","value":"no call"}])"),
+  EXPECT_EQ(normalised(R"([{"from":"function_call","value":"no call"}])"),
             said("assistant", "no call"));
 }
 
-struct Case {
+struct MessagesCase {
   const char* row;
   const char* expected;
 };
@@ -113,7 +115,7 @@ std::string sample_text(const std::string& json, LayoutOptions options) {
 
 TEST(KtoRows, HaveALabelInEveryLayout) {
   for (
-      const auto& [row, expected] : std::vector<Case>{
+      const auto& [row, expected] : std::vector<MessagesCase>{
           {R"({"prompt":"p","completion":"c","kto_tag":true})",
            R"(prompt_completion "p" | "c" good)"},
           {R"({"prompt":"p","completion":"c","label":"False"})",
@@ -134,7 +136,7 @@ TEST(KtoRows, HaveALabelInEveryLayout) {
 
 TEST(StepRows, AreJudgedByLabelsByTheFirstMistakeOrByTheWrongSteps) {
   for (
-      const auto& [row, expected] : std::vector<Case>{
+      const auto& [row, expected] : std::vector<MessagesCase>{
           {R"({"prompt":"p","completions":["a","b"],"labels":[true,0]})", "steps \"p\" | null 1 0"},
           {R"({"input":"p","steps":["a","b","c"],"mistake_index":1})", "steps \"p\" | null 1 0 -1"},
           {R"({"problem":"p","steps":["a","b"],"mistake_index":null})", "steps \"p\" | null 1 1"},
@@ -147,7 +149,7 @@ TEST(StepRows, AreJudgedByLabelsByTheFirstMistakeOrByTheWrongSteps) {
       })
     EXPECT_EQ(sample_text(row, {.purpose = Purpose::steps}), expected) << row;
   for (
-      const auto& [row, words] : std::vector<Case>{
+      const auto& [row, words] : std::vector<MessagesCase>{
           {R"({"input":"p","steps":["a","b"],"mistake_index":2})", "from 0 to 1"},
           {R"({"question":"p","steps":["a"],"error_steps":[0]})", "from 1 to 1"},
           {R"({"question":{"problem":"p"},"label":{"steps":[{"completions":[],"chosen_completion":0}]}})",

@@ -23,7 +23,7 @@ Dataset<SftExample> mixed(const std::vector<SourceInfo>& parts) {
   return data;
 }
 
-std::vector<std::int32_t> take(Loader<SftExample>& loader, int batches) {
+std::vector<std::int32_t> first_ids(Loader<SftExample>& loader, int batches) {
   std::vector<std::int32_t> out;
   for (int b = 0; b < batches; ++b) {
     const auto batch = loader.next();
@@ -39,7 +39,7 @@ TEST(Mix, DrawsStayWithinOneOfTheWeights) {
       {.batch_size = 1});
   std::vector<double> drawn(3);
   for (int n = 1; n <= 900; ++n) {
-    const auto one = take(loader, 1)[0];
+    const auto one = first_ids(loader, 1)[0];
     drawn[one < 10 ? 0 : one < 60 ? 1 : 2] += 1;
     EXPECT_NEAR(drawn[0], n * 3 / 4.5, 1.01);
     EXPECT_NEAR(drawn[1], n * 1 / 4.5, 1.01);
@@ -51,7 +51,7 @@ TEST(Mix, EachSourceComesWholeBeforeItComesAgain) {
   Loader<SftExample> loader(mixed({{.size = 4, .weight = 1}, {.size = 6, .weight = 1}}),
                             {.batch_size = 12, .seed = 3});
   std::vector<std::int32_t> small;
-  for (const auto one : take(loader, 2))
+  for (const auto one : first_ids(loader, 2))
     if (one < 4) small.push_back(one);
   ASSERT_EQ(small.size(), 12u);
   for (std::size_t pass = 0; pass < 3; ++pass)
@@ -64,21 +64,21 @@ TEST(Mix, EachSourceComesWholeBeforeItComesAgain) {
 TEST(Mix, ASourceGivesNoMoreAfterItsEpochs) {
   Loader<SftExample> loader(
       mixed({{.size = 4, .weight = 5, .epochs = 2}, {.size = 6, .weight = 1}}), {.batch_size = 10});
-  const auto drawn = take(loader, 5);
+  const auto drawn = first_ids(loader, 5);
   EXPECT_EQ(std::count_if(drawn.begin(), drawn.end(), [](auto one) { return one < 4; }), 8);
   EXPECT_EQ(loader.batches(), 0);
   Loader<SftExample> ending(
       mixed({{.size = 4, .weight = 5, .epochs = 2}, {.size = 6, .weight = 1, .epochs = 1}}),
       {.batch_size = 10});
   EXPECT_EQ(ending.batches(), 2);
-  EXPECT_EQ(take(ending, 9).size(), 14u);
+  EXPECT_EQ(first_ids(ending, 9).size(), 14u);
 }
 
 TEST(Mix, AnEpochHasAsManyDrawsAsThereAreRows) {
   Loader<SftExample> loader(mixed({{.size = 4, .weight = 5}, {.size = 6, .weight = 1}}),
                             {.batch_size = 4, .epochs = 2});
   EXPECT_EQ(loader.batches(), 5);
-  EXPECT_EQ(take(loader, 99).size(), 20u);
+  EXPECT_EQ(first_ids(loader, 99).size(), 20u);
 }
 
 TEST(Mix, ResumedAnywhereGoesOnAsIfUndisturbed) {
@@ -86,13 +86,13 @@ TEST(Mix, ResumedAnywhereGoesOnAsIfUndisturbed) {
       {.size = 4, .weight = 2, .epochs = 3}, {.size = 6, .weight = 1}, {.size = 3, .weight = 0.3}};
   const LoaderOptions options{.batch_size = 3, .seed = 11};
   Loader<SftExample> whole(mixed(parts), options);
-  const auto expected = take(whole, 20);
+  const auto expected = first_ids(whole, 20);
   for (int stop = 0; stop <= 20; ++stop) {
     Loader<SftExample> before(mixed(parts), options), after(mixed(parts), options);
-    auto order = take(before, stop);
+    auto order = first_ids(before, stop);
     const auto restored = after.restore(value_or_throw(parse_json(before.state().dump(), "state")));
     ASSERT_TRUE(restored) << restored.error().what;
-    const auto rest = take(after, 20 - stop);
+    const auto rest = first_ids(after, 20 - stop);
     order.insert(order.end(), rest.begin(), rest.end());
     EXPECT_EQ(order, expected) << stop;
   }

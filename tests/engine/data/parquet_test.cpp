@@ -22,7 +22,7 @@ class Parquet : public ::testing::Test {
   }
 };
 
-std::vector<Json> read_all(const std::string& path) {
+std::vector<Json> read_rows(const std::string& path) {
   auto reader = value_or_throw(open_rows(path));
   std::vector<Json> rows;
   while (auto row = value_or_throw(reader->next())) rows.push_back(std::move(row->value));
@@ -30,8 +30,8 @@ std::vector<Json> read_all(const std::string& path) {
 }
 
 void expect_prompts(const std::string& parquet, const std::string& answers, std::size_t count) {
-  const auto rows = read_all(data_file("models/digit-completion/" + parquet)),
-             expected = read_all(data_file("models/digit-completion/" + answers));
+  const auto rows = read_rows(data_file("models/digit-completion/" + parquet)),
+             expected = read_rows(data_file("models/digit-completion/" + answers));
   ASSERT_EQ(rows.size(), count);
   ASSERT_EQ(expected.size(), count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -51,9 +51,9 @@ TEST_F(Parquet, DigitCompletionIsReadExactly) {
 // Written by pyarrow, expected values by Python's json: integers, nulls, dictionaries, lists of
 // structs, nested lists; three row groups.
 TEST_F(Parquet, EveryKindOfColumnBecomesItsJsonValue) {
-  const auto rows = read_all(data_file("datasets/parquet/kinds.parquet"));
+  const auto rows = read_rows(data_file("datasets/parquet/kinds.parquet"));
   ASSERT_EQ(rows.size(), 2500u);
-  for (const auto& expected : read_all(data_file("datasets/parquet/kinds_expected.jsonl"))) {
+  for (const auto& expected : read_rows(data_file("datasets/parquet/kinds_expected.jsonl"))) {
     const auto& row = rows[static_cast<std::size_t>(expected.find("row")->integer())];
     EXPECT_EQ(row.dump(), expected.find("value")->dump());
   }

@@ -21,7 +21,7 @@ Dataset<UnpairedExample> loaded(const std::string& rows, std::int64_t max_length
   return value_or_throw(load_unpaired(options, ByteEncoder()));
 }
 
-std::string refusal(const std::string& rows) {
+std::string refused_rows(const std::string& rows) {
   Scratch scratch;
   const auto data =
       load_unpaired(DataOptions{.paths = {scratch.write("rows.jsonl", rows)}}, ByteEncoder());
@@ -106,14 +106,14 @@ TEST(Unpaired, AnswersAreCutToTheMaximumLengthBehindWhateverPromptTheyStand) {
 
 TEST(Unpaired, RowsWithoutAUsableLabelAreNamedWithFileLineKeyExpectedAndFound) {
   const std::string good = R"({"prompt":"a","completion":"b","label":true})";
-  EXPECT_THAT(refusal(good + "\n" + R"({"prompt":"a","completion":"b","label":"good"})"),
+  EXPECT_THAT(refused_rows(good + "\n" + R"({"prompt":"a","completion":"b","label":"good"})"),
               AllOf(HasSubstr("rows.jsonl"), HasSubstr("2"), HasSubstr("\"label\""),
                     HasSubstr("true"), HasSubstr("\"good\"")));
-  EXPECT_THAT(refusal(good + "\n" + R"({"prompt":"a","completion":"b"})"),
+  EXPECT_THAT(refused_rows(good + "\n" + R"({"prompt":"a","completion":"b"})"),
               HasSubstr("found nothing"));
-  EXPECT_THAT(refusal(R"({"prompt":"a","completion":"b"})"),
+  EXPECT_THAT(refused_rows(R"({"prompt":"a","completion":"b"})"),
               HasSubstr("label or kto_tag (true: a good answer) with prompt, completion"));
-  EXPECT_THAT(refusal(R"({"input_ids":[5,6],"label":true})"), HasSubstr("no prompt"));
+  EXPECT_THAT(refused_rows(R"({"input_ids":[5,6],"label":true})"), HasSubstr("no prompt"));
 }
 
 }  // namespace

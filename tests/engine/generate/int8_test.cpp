@@ -13,7 +13,7 @@ namespace {
 
 using models::WeightsRead;
 
-std::vector<Request> requests(int count) {
+std::vector<Request> greedy_requests(int count) {
   std::vector<Request> out;
   for (int i = 0; i < count; ++i) {
     Request r{.id = static_cast<std::uint64_t>(i),
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, Int8Generation,
 TEST_P(Int8Generation, HasTheBitsOfAFullPassWhateverTheBatch) {
   for (const int count : {1, 3, 40}) {
     Generator from = generator(WeightsRead::int8);
-    const auto asked = requests(count);
+    const auto asked = greedy_requests(count);
     const auto drawn = value_or_throw(from.generate_all(asked));
     for (std::size_t i = 0; i < drawn.size(); ++i) {
       std::vector<std::int32_t> all = asked[i].prompt;
@@ -74,7 +74,7 @@ TEST_P(Int8Generation, HasTheBitsOfAFullPassWhateverTheBatch) {
 }
 
 TEST_P(Int8Generation, IsNearTheWeightsAsTheyAreAndNotTheSame) {
-  const auto asked = requests(20);
+  const auto asked = greedy_requests(20);
   Generator from = generator(WeightsRead::int8);
   double apart = 0, tokens = 0;
   for (const auto& g : value_or_throw(from.generate_all(asked))) {
@@ -89,7 +89,7 @@ TEST_P(Int8Generation, IsNearTheWeightsAsTheyAreAndNotTheSame) {
 }
 
 TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
-  const auto asked = requests(1);
+  const auto asked = greedy_requests(1);
   const auto before = test::trainer_logp(*model_, {1, 2, 3, 4}, 1, GetParam());
   {
     Generator from = generator(WeightsRead::int8);
@@ -111,7 +111,7 @@ TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
 }
 
 TEST_P(Int8Generation, OfBeamsReadsTheSameWeights) {
-  Request request = requests(1)[0];
+  Request request = greedy_requests(1)[0];
   request.params.greedy = true, request.params.beams.count = 3;
   const auto best = value_or_throw(
       beam_search(*model_, request, {.precision = GetParam(), .weights = WeightsRead::int8}));

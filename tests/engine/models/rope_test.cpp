@@ -20,7 +20,7 @@ struct Read {
   std::string problem;
 };
 
-Read read(std::string_view rope, int head_size = 8, RopeStyle style = {}) {
+Read read_rope(std::string_view rope, int head_size = 8, RopeStyle style = {}) {
   DecoderSpec spec;
   spec.head_size = head_size, spec.max_positions = 64;
   const Json config(Json::Object{{"rope_parameters", value_or_throw(parse_json(rope, "rope"))}});
@@ -31,7 +31,7 @@ Read read(std::string_view rope, int head_size = 8, RopeStyle style = {}) {
 }
 
 TEST(Rope, YarnMixesSlowedAndPlainPairs) {
-  const auto found = read(
+  const auto found = read_rope(
       R"({"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32,"rope_theta":100.0})");
   EXPECT_EQ(found.problem, "");
   // Pairs turn by 100^(-i/4); low = floor(8 ln(32 / (32 2 pi)) / (2 ln 100)) < 0, high = ceil(8
@@ -47,8 +47,9 @@ TEST(Rope, YarnMixesSlowedAndPlainPairs) {
 
 TEST(Rope, YarnTakesItsFactorFromTheFileOrFromMscales) {
   const auto factor = [](std::string_view more) {
-    return read(cat(R"({"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":32)",
-                    more, "}"))
+    return read_rope(
+               cat(R"({"rope_type":"yarn","factor":40.0,"original_max_position_embeddings":32)",
+                   more, "}"))
         .table.factor;
   };
   EXPECT_DOUBLE_EQ(factor(R"(,"attention_factor":0.5)"), 0.5);
@@ -58,7 +59,7 @@ TEST(Rope, YarnTakesItsFactorFromTheFileOrFromMscales) {
 }
 
 TEST(Rope, DynamicStretchesTheBaseOfLongerSequences) {
-  const auto found = read(R"({"rope_type":"dynamic","factor":2.0,"rope_theta":100.0})");
+  const auto found = read_rope(R"({"rope_type":"dynamic","factor":2.0,"rope_theta":100.0})");
   EXPECT_EQ(found.spec.max_positions, 128);
   EXPECT_EQ(found.table.set_of(64), 0);
   EXPECT_EQ(found.table.frequencies(0), found.table.inverse_frequencies);
@@ -71,7 +72,7 @@ TEST(Rope, DynamicStretchesTheBaseOfLongerSequences) {
 
 TEST(Rope, LongRopeHasTwoSets) {
   const auto found =
-      read(R"({"rope_type":"longrope","rope_theta":100.0,"original_max_position_embeddings":16,
+      read_rope(R"({"rope_type":"longrope","rope_theta":100.0,"original_max_position_embeddings":16,
                               "short_factor":[1,1,2,2],"long_factor":[2,4,8,16]})");
   EXPECT_EQ(found.problem, "");
   EXPECT_DOUBLE_EQ(found.table.frequencies(found.table.set_of(16))[2], 0.05);
@@ -82,8 +83,8 @@ TEST(Rope, LongRopeHasTwoSets) {
 }
 
 TEST(Rope, OnlySomeChannelsTurn) {
-  const auto found = read(R"({"rope_theta":100.0})", 8,
-                          {.partial = 0.5, .may_be_partial = true, .interleaved = true});
+  const auto found = read_rope(R"({"rope_theta":100.0})", 8,
+                               {.partial = 0.5, .may_be_partial = true, .interleaved = true});
   EXPECT_THAT(found.table.inverse_frequencies, testing::ElementsAre(1, 0.1, 0, 0));
   EXPECT_EQ(found.spec.head_order.turning, 4);
   EXPECT_TRUE(found.spec.head_order.interleaved);
@@ -91,17 +92,19 @@ TEST(Rope, OnlySomeChannelsTurn) {
 
 TEST(Rope, RefusesWhatItCannotRead) {
   EXPECT_THAT(
-      read(R"({"rope_type":"longrope","short_factor":[1,1],"long_factor":[1,1,1,1]})").problem,
+      read_rope(R"({"rope_type":"longrope","short_factor":[1,1],"long_factor":[1,1,1,1]})").problem,
       HasSubstr("\"short_factor\" must be a list of 4 numbers, found 2 values"));
   EXPECT_THAT(
-      read(R"({"rope_type":"longrope","long_factor":[1,1,1,0],"short_factor":[1,1,1,1]})").problem,
+      read_rope(R"({"rope_type":"longrope","long_factor":[1,1,1,0],"short_factor":[1,1,1,1]})")
+          .problem,
       HasSubstr("above 0"));
-  EXPECT_THAT(read(R"({"rope_type":"dynamic","factor":0.5})").problem, HasSubstr("at least 1"));
-  EXPECT_THAT(read(R"({"rope_type":"dynamic"})").problem, HasSubstr("\"factor\""));
-  EXPECT_THAT(read(R"({"factor":2.0})").problem, HasSubstr("no type"));
-  EXPECT_THAT(read(R"({"partial_rotary_factor":0.3})", 8, {.may_be_partial = true}).problem,
+  EXPECT_THAT(read_rope(R"({"rope_type":"dynamic","factor":0.5})").problem,
+              HasSubstr("at least 1"));
+  EXPECT_THAT(read_rope(R"({"rope_type":"dynamic"})").problem, HasSubstr("\"factor\""));
+  EXPECT_THAT(read_rope(R"({"factor":2.0})").problem, HasSubstr("no type"));
+  EXPECT_THAT(read_rope(R"({"partial_rotary_factor":0.3})", 8, {.may_be_partial = true}).problem,
               testing::IsEmpty());
-  EXPECT_THAT(read(R"({"partial_rotary_factor":0.4})", 8, {.may_be_partial = true}).problem,
+  EXPECT_THAT(read_rope(R"({"partial_rotary_factor":0.4})", 8, {.may_be_partial = true}).problem,
               HasSubstr("even number"));
 }
 

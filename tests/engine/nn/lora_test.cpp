@@ -11,7 +11,7 @@ namespace {
 
 using test::random_tensor;
 
-constexpr bool on = true;
+constexpr bool trained = true;
 
 // Frozen matrices w0, w1, ... of the given shapes, each with an adapter of rank 3.
 Parameters adapted(ops::Device& device, const std::vector<Shape>& shapes, bool magnitudes) {
@@ -31,11 +31,11 @@ Parameters adapted(ops::Device& device, const std::vector<Shape>& shapes, bool m
 Linear linear(Parameters& parameters, int index, double dropout = 0) {
   const auto i = static_cast<std::uint32_t>(index);
   Parameter* magnitude = parameters.find(cat("m", i));
-  return {
-      &parameters.at(cat("w", i)),
-      nullptr,
-      nullptr,
-      {&parameters.at(cat("a", i)), &parameters.at(cat("b", i)), magnitude, 1.5f, dropout, i, &on}};
+  return {&parameters.at(cat("w", i)),
+          nullptr,
+          nullptr,
+          {&parameters.at(cat("a", i)), &parameters.at(cat("b", i)), magnitude, 1.5f, dropout, i,
+           &trained}};
 }
 
 struct Wrapped {

@@ -45,16 +45,16 @@ class Int8 : public OnEveryDevice {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Int8, testing::ValuesIn(device_cases()), case_name);
 
-struct Sizes {
+struct Int8Sizes {
   int m, n, k;
 };
-const Sizes odd_sizes[] = {{1, 1, 1},     {1, 37, 130},  {2, 5, 7},      {3, 64, 33},
-                           {4, 9, 512},   {6, 96, 64},   {13, 70, 40},   {14, 33, 31},
-                           {31, 129, 65}, {50, 16, 300}, {100, 100, 90}, {2, 700, 1000}};
+const Int8Sizes odd_int8_sizes[] = {{1, 1, 1},     {1, 37, 130},  {2, 5, 7},      {3, 64, 33},
+                                    {4, 9, 512},   {6, 96, 64},   {13, 70, 40},   {14, 33, 31},
+                                    {31, 129, 65}, {50, 16, 300}, {100, 100, 90}, {2, 700, 1000}};
 
 TEST_P(Int8, ProductsAreThoseOfTheWholeNumbersTimesTheScales) {
   const bool fast = !GetParam().reference;  // the reference rounds once, at the end
-  for (const auto [m, n, k] : odd_sizes) {
+  for (const auto [m, n, k] : odd_int8_sizes) {
     const Floats a = random_floats(m * k, 1), b = random_floats(n * k, 2);
     const Whole whole = whole_of(b, n, k);
     Tensor numbers = filled({m, n}, 0);

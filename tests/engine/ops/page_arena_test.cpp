@@ -11,51 +11,54 @@
 namespace troupe::engine::ops {
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+constexpr std::size_t arena_mib = std::size_t{1} << 20;
 
 TEST(PageArena, FreeNeighboursServeALargerRange) {
   PageArena arena;
-  std::byte *a = arena.take(mib), *b = arena.take(2 * mib), *c = arena.take(mib);
-  arena.give_back(a, mib);
-  arena.give_back(c, mib);
-  arena.give_back(b, 2 * mib);
-  EXPECT_EQ(arena.warm(), 4 * mib);
-  EXPECT_EQ(arena.take(4 * mib), a);
+  std::byte *a = arena.take(arena_mib), *b = arena.take(2 * arena_mib), *c = arena.take(arena_mib);
+  arena.give_back(a, arena_mib);
+  arena.give_back(c, arena_mib);
+  arena.give_back(b, 2 * arena_mib);
+  EXPECT_EQ(arena.warm(), 4 * arena_mib);
+  EXPECT_EQ(arena.take(4 * arena_mib), a);
   EXPECT_EQ(arena.warm(), 0u);
-  arena.give_back(a, 4 * mib);
+  arena.give_back(a, 4 * arena_mib);
 }
 
 TEST(PageArena, ARangeLiesWhereTheFewestFreshPagesAreNeeded) {
   PageArena arena;
-  std::byte *small = arena.take(mib), *wall = arena.take(mib), *large = arena.take(3 * mib),
-            *other = arena.take(mib), *last = arena.take(mib);
-  arena.give_back(small, mib);
-  arena.give_back(large, 3 * mib);
-  arena.give_back(last, mib);
-  EXPECT_EQ(arena.take(mib), last) << "of those that fit exactly the one that was in use last";
-  EXPECT_EQ(arena.take(mib), small) << "a whole piece before a part of a larger one";
-  EXPECT_EQ(arena.take(2 * mib), large) << "pages that are there before fresh ones";
-  EXPECT_EQ(arena.warm(), mib);
-  arena.give_back(last, mib);
-  EXPECT_EQ(arena.take(2 * mib), last) << "some fresh pages behind what is there";
-  for (std::byte* one : {small, wall, other}) arena.give_back(one, mib);
-  for (std::byte* two : {large, last}) arena.give_back(two, 2 * mib);
+  std::byte *small = arena.take(arena_mib), *wall = arena.take(arena_mib),
+            *large = arena.take(3 * arena_mib), *other = arena.take(arena_mib),
+            *last = arena.take(arena_mib);
+  arena.give_back(small, arena_mib);
+  arena.give_back(large, 3 * arena_mib);
+  arena.give_back(last, arena_mib);
+  EXPECT_EQ(arena.take(arena_mib), last)
+      << "of those that fit exactly the one that was in use last";
+  EXPECT_EQ(arena.take(arena_mib), small) << "a whole piece before a part of a larger one";
+  EXPECT_EQ(arena.take(2 * arena_mib), large) << "pages that are there before fresh ones";
+  EXPECT_EQ(arena.warm(), arena_mib);
+  arena.give_back(last, arena_mib);
+  EXPECT_EQ(arena.take(2 * arena_mib), last) << "some fresh pages behind what is there";
+  for (std::byte* one : {small, wall, other}) arena.give_back(one, arena_mib);
+  for (std::byte* two : {large, last}) arena.give_back(two, 2 * arena_mib);
 }
 
 TEST(PageArena, WhatWasLongestUnusedGoesBackFirst) {
   PageArena arena;
-  std::byte *old = arena.take(2 * mib), *wall = arena.take(mib), *young = arena.take(2 * mib);
-  for (std::byte* range : {old, young}) std::memset(range, 7, 2 * mib);
-  arena.give_back(old, 2 * mib);
-  arena.give_back(young, 2 * mib);
-  arena.release(3 * mib);
-  EXPECT_EQ(arena.warm(), 3 * mib);
+  std::byte *old = arena.take(2 * arena_mib), *wall = arena.take(arena_mib),
+            *young = arena.take(2 * arena_mib);
+  for (std::byte* range : {old, young}) std::memset(range, 7, 2 * arena_mib);
+  arena.give_back(old, 2 * arena_mib);
+  arena.give_back(young, 2 * arena_mib);
+  arena.release(3 * arena_mib);
+  EXPECT_EQ(arena.warm(), 3 * arena_mib);
   EXPECT_EQ(old[0], std::byte{0}) << "a page that is fresh";
   EXPECT_EQ(young[0], std::byte{7});
   arena.release(0);
   EXPECT_EQ(arena.warm(), 0u);
   EXPECT_EQ(young[0], std::byte{0});
-  arena.give_back(wall, mib);
+  arena.give_back(wall, arena_mib);
 }
 
 struct Range {

@@ -26,7 +26,7 @@ class Told final : public Spans {
   std::size_t ended = 0;
 };
 
-std::span<std::byte> bytes(auto& values) {
+std::span<std::byte> bytes_of(auto& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
@@ -37,11 +37,11 @@ TEST(ProfiledCommunicator, TellsOfEveryCollectiveOfAGroupAndOfThoseSplitOff) {
     ASSERT_EQ(profiled->rank(), group.rank());
     ASSERT_EQ(profiled->size(), 2);
     std::vector<std::int32_t> mine{group.rank(), 7}, all(4), swapped(2);
-    profiled->all_gather(bytes(mine), bytes(all), "a gathering");
-    profiled->all_to_all(bytes(mine), bytes(swapped), "an exchange");
+    profiled->all_gather(bytes_of(mine), bytes_of(all), "a gathering");
+    profiled->all_to_all(bytes_of(mine), bytes_of(swapped), "an exchange");
     const auto half = profiled->split(0, -profiled->rank());
-    half->broadcast(bytes(mine), 0, "a broadcast");
-    half->broadcast_idle(bytes(mine), 1, "a long wait");
+    half->broadcast(bytes_of(mine), 0, "a broadcast");
+    half->broadcast_idle(bytes_of(mine), 1, "a long wait");
     EXPECT_THAT(all, testing::ElementsAre(0, 7, 1, 7));
     EXPECT_EQ(mine[0], 1);  // rank 0 of the half is rank 1
     EXPECT_THAT(told.lines,
@@ -49,7 +49,7 @@ TEST(ProfiledCommunicator, TellsOfEveryCollectiveOfAGroupAndOfThoseSplitOff) {
                                      "broadcast 8: a broadcast", "broadcast_idle 8: a long wait"));
     EXPECT_EQ(told.ended, 4u);
     told.on = false;
-    half->broadcast(bytes(mine), 0, "a broadcast that nobody hears of");
+    half->broadcast(bytes_of(mine), 0, "a broadcast that nobody hears of");
     EXPECT_EQ(told.lines.size(), 4u);
   });
 }

@@ -9,11 +9,10 @@
 
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
-
-const std::string data = TROUPE_TEST_DATA;
 
 /// The template that a row of renders.jsonl names.
 Result<ChatTemplate> named_template(const std::string& name) {

@@ -5,11 +5,10 @@
 
 #include "engine/base/json.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
-
-const std::string data = TROUPE_TEST_DATA;
 
 struct Case {
   const char* name;
@@ -17,12 +16,6 @@ struct Case {
 };
 
 class Encodings : public testing::TestWithParam<Case> {};
-
-std::vector<TokenId> ids_of(const Json& list) {
-  std::vector<TokenId> out;
-  for (const Json& id : list.array()) out.push_back(static_cast<TokenId>(id.integer()));
-  return out;
-}
 
 TEST_P(Encodings, AreThoseOfTheReferenceLibrary) {
   const Tokenizer tokenizer = value_or_throw(Tokenizer::load(data + "/" + GetParam().folder));

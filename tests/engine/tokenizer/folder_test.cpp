@@ -7,14 +7,13 @@
 
 #include "engine/base/json.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
 
 namespace fs = std::filesystem;
 using Ids = std::vector<TokenId>;
-
-const std::string data = TROUPE_TEST_DATA;
 
 class TokenizerFolder : public testing::Test {
  protected:

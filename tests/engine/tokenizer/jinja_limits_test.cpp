@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string shown(const std::string& source) {
+std::string rendered(const std::string& source) {
   const auto chat = ChatTemplate::parse(source, "t.jinja");
   if (!chat) return "error: " + chat.error().what;
   RenderInput input;
@@ -127,7 +127,7 @@ TEST(JinjaLimits, EveryHostileTemplateEndsSoonWithItsLine) {
   for (const auto& table : {endless(), large(), deep()})
     for (const auto& [source, part] : table) {
       const std::clock_t begin = std::clock();
-      const std::string said = shown("line one\n" + source);
+      const std::string said = rendered("line one\n" + source);
       const double spent = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
       EXPECT_TRUE(said.starts_with("error: t.jinja: line 2: "))
           << source.substr(0, 120) << " gave " << said.substr(0, 200);
@@ -140,26 +140,26 @@ TEST(JinjaLimits, EveryHostileTemplateEndsSoonWithItsLine) {
 TEST(JinjaLimits, FilesAndObjectsAreOutOfReach) {
   for (const std::string tag : {"include 'x'", "import 'x' as y", "from 'x' import y",
                                 "extends 'x'", "block b", "do x", "autoescape true"})
-    EXPECT_THAT(shown("a\n{% " + tag + " %}"),
+    EXPECT_THAT(rendered("a\n{% " + tag + " %}"),
                 HasSubstr("line 2: the tag {% " + tag.substr(0, tag.find(' ')) + " %}"))
         << tag;
   for (const std::string reach :
        {"''.__class__", "messages['__class__']", "''|attr('__class__')", "(''.format).__globals__",
         "{}.__init__", "namespace.__init__", "raise_exception.__globals__", "[].append",
         "{}.update", "'{0.__class__}'.format(1)"})
-    EXPECT_EQ(shown("{{ " + reach + " }}"), "") << reach;
-  EXPECT_THAT(shown("{{ ''.__class__.__mro__ }}"), HasSubstr("unsafe"));
-  EXPECT_THAT(shown("{{ [].append(1) }}"), HasSubstr("unsafe"));
-  EXPECT_THAT(shown("{{ [1]|random }}"), HasSubstr("no filter named"));
-  EXPECT_THAT(shown("{{ lipsum() }}"), HasSubstr("same each time"));
+    EXPECT_EQ(rendered("{{ " + reach + " }}"), "") << reach;
+  EXPECT_THAT(rendered("{{ ''.__class__.__mro__ }}"), HasSubstr("unsafe"));
+  EXPECT_THAT(rendered("{{ [].append(1) }}"), HasSubstr("unsafe"));
+  EXPECT_THAT(rendered("{{ [1]|random }}"), HasSubstr("no filter named"));
+  EXPECT_THAT(rendered("{{ lipsum() }}"), HasSubstr("same each time"));
 }
 
 TEST(JinjaLimits, AnErrorNamesTheLineOfTheInnermostStatement) {
   EXPECT_EQ(
-      shown(
+      rendered(
           "{% for i in [1] %}\n\n{% if i %}\n{{ raise_exception('no') }}\n{% endif %}{% endfor %}"),
       "error: t.jinja: line 4: no");
-  EXPECT_EQ(shown("{% macro m() %}\n{{ 1 // 0 }}\n{% endmacro %}\n\n{{ m() }}"),
+  EXPECT_EQ(rendered("{% macro m() %}\n{{ 1 // 0 }}\n{% endmacro %}\n\n{{ m() }}"),
             "error: t.jinja: line 2: division by zero");
 }
 

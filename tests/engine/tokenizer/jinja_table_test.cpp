@@ -27,7 +27,7 @@ Json member(const Json& object, std::string_view name) {
   return found ? *found : Json();
 }
 
-RenderInput input_of(const Json& conversation) {
+RenderInput render_input(const Json& conversation) {
   RenderInput input;
   input.messages = member(conversation, "messages");
   input.tools = member(conversation, "tools");
@@ -40,7 +40,7 @@ RenderInput input_of(const Json& conversation) {
 }
 
 /// The text, or "error" where the template is refused or refuses.
-std::string shown(const std::string& source, const RenderInput& input) {
+std::string rendered_row(const std::string& source, const RenderInput& input) {
   const auto chat = ChatTemplate::parse(source, "test");
   if (!chat) return "error";
   const auto rendered = chat->render(input);
@@ -51,11 +51,11 @@ std::string shown(const std::string& source, const RenderInput& input) {
 // for an error.
 TEST(JinjaTable, EveryTemplateOfTheTableIsRenderedAsJinja2RendersIt) {
   const auto rows = rows_of("language.jsonl");
-  const RenderInput input = input_of(rows.at(0));
+  const RenderInput input = render_input(rows.at(0));
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const Json* expected = rows[i].find("x");
     const std::string& source = rows[i].find("t")->string();
-    EXPECT_EQ(shown(source, input), expected ? expected->string() : "error") << source;
+    EXPECT_EQ(rendered_row(source, input), expected ? expected->string() : "error") << source;
   }
   EXPECT_GE(rows.size(), 150u);
 }
@@ -74,10 +74,10 @@ TEST(JinjaTable, StylesOfKnownFamiliesRenderToolsDocumentsReasoningAndParts) {
       ++styles;
       continue;
     }
-    RenderInput input = input_of(*conversations.find(rows[i].find("conversation")->string()));
+    RenderInput input = render_input(*conversations.find(rows[i].find("conversation")->string()));
     input.add_generation_prompt = rows[i].find("add_generation_prompt")->boolean();
     const Json* expected = rows[i].find("x");
-    EXPECT_EQ(shown(source, input), expected ? expected->string() : "error")
+    EXPECT_EQ(rendered_row(source, input), expected ? expected->string() : "error")
         << style << " " << rows[i].dump();
   }
   EXPECT_EQ(styles, 17u);

@@ -11,11 +11,10 @@
 
 #include "engine/base/text.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
-
-const std::string data = TROUPE_TEST_DATA;
 
 double thread_seconds() {
   std::timespec now{};

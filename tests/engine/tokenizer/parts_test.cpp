@@ -11,17 +11,10 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
-
-const std::string data = TROUPE_TEST_DATA;
-
-std::vector<TokenId> ids_of(const Json& list) {
-  std::vector<TokenId> out;
-  for (const Json& id : list.array()) out.push_back(static_cast<TokenId>(id.integer()));
-  return out;
-}
 
 /// Each row of `name` is a tokenizer.json, and what the library makes of some texts with it. The
 /// number of rows.

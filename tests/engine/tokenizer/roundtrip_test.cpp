@@ -7,11 +7,10 @@
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
-
-const std::string data = TROUPE_TEST_DATA;
 
 Tokenizer open(const std::string& folder) {
   return value_or_throw(Tokenizer::load(data + "/" + folder));

@@ -9,13 +9,13 @@
 #include "engine/base/json.h"
 #include "engine/tokenizer/formats/sentence_piece_file.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string data = TROUPE_TEST_DATA;
 const std::string models = data + "/tokenizers/sentencepiece/";
 
 /// A folder of its own with a tokenizer.model, which goes with the test.
@@ -37,13 +37,7 @@ class Folder {
   std::string path_;
 };
 
-std::vector<TokenId> ids_of(const Json& list) {
-  std::vector<TokenId> out;
-  for (const Json& id : list.array()) out.push_back(static_cast<TokenId>(id.integer()));
-  return out;
-}
-
-std::string streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+std::string streamed_ids(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   StreamDecoder stream(tokenizer, false);
   std::string out;
   for (const TokenId id : ids) out += stream.push(id);
@@ -67,7 +61,7 @@ TEST(SentencePiece, EncodesAndDecodesAsTheLibraryItself) {
         EXPECT_EQ(tokenizer.encode(text->string(), true), ids);
       }
       EXPECT_EQ(tokenizer.decode(ids, false), one.find("decoded")->string());
-      EXPECT_EQ(streamed(tokenizer, ids), one.find("decoded")->string());
+      EXPECT_EQ(streamed_ids(tokenizer, ids), one.find("decoded")->string());
     }
   }
   EXPECT_EQ(seen, 6);

@@ -9,11 +9,10 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
-
-const std::string data = TROUPE_TEST_DATA;
 
 constexpr const char* program = R"(
 import json, sys

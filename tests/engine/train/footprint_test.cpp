@@ -26,7 +26,7 @@ models::DecoderSpec small_model() {
   return spec;
 }
 
-data::Experience batch_of(int sequences, int length) {
+data::Experience uniform_batch(int sequences, int length) {
   data::Experience batch;
   for (int n = 0; n < sequences; ++n) {
     std::vector<std::int32_t> ids;
@@ -51,7 +51,7 @@ double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, s
   test::randomize(model->parameters(), 4, 0.1);
   Trainer trainer(std::move(model), {.micro_batch_tokens = tokens, .recomputed = recomputed}, mesh);
   for (int step = 0; step < 2; ++step) {
-    trainer.forward_backward(batch_of(2 * tokens / 64, 64), loss);
+    trainer.forward_backward(uniform_batch(2 * tokens / 64, 64), loss);
     value_or_throw(trainer.update(1e-3));
   }
   EXPECT_LE(device->memory().held, device->memory().peak + ops::BlockPool::slack);

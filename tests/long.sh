@@ -1,0 +1,60 @@
+#!/bin/bash
+# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...]
+#   plain   every source compiled alone (no unity build), in build/plain, and every test
+#   asan    every test under AddressSanitizer and UBSan
+#   tsan    every test under ThreadSanitizer
+#   fuzz    each fuzz target for five minutes
+#   kill    the tests that kill processes, ten times
+# Without arguments, all of them. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+exec </dev/null
+
+run_plain() {
+  mkdir -p build/plain
+  [[ -e build/plain/arrow-venv ]] || ln -s ../release/arrow-venv build/plain/arrow-venv
+  cmake --preset plain >&2
+  cmake --build --preset plain -j "$(nproc)" >&2
+  ctest --test-dir build/plain -j 2 --output-on-failure
+}
+run_asan() { tests/sanitize.sh asan all; }
+run_tsan() { tests/sanitize.sh tsan all; }
+run_fuzz() {
+  mkdir -p build/fuzz
+  [[ -e build/fuzz/arrow-venv ]] || ln -s ../release/arrow-venv build/fuzz/arrow-venv
+  cmake --preset fuzz >&2
+  cmake --build --preset fuzz -j "$(nproc)" >&2
+  tests/fuzz/run.sh 300
+}
+run_kill() {
+  build/release/tests/system_test --gtest_filter='*Killed*:*Interrupted*' --gtest_repeat=10 --gtest_break_on_failure --gtest_brief=1
+  build/release/tests/engine_checkpoint_test --gtest_filter='Crash*' --gtest_repeat=10 --gtest_brief=1
+}
+
+record() { # record PART SECONDS: replaces the part's line of tests/long.log
+  local log=tests/long.log commit
+  commit=$(git rev-parse HEAD)
+  [[ -z $(git status --porcelain --untracked-files=no) ]] || commit+=" with changes"
+  touch "$log"
+  { grep -v "^$1 " "$log" || true; } >"$log.new"
+  echo "$1 passed on $(date -u +%Y-%m-%d) at $commit in $2 s" >>"$log.new"
+  sort -o "$log" "$log.new"
+  rm "$log.new"
+}
+
+parts=("$@")
+((${#parts[@]})) || parts=(plain asan tsan fuzz kill)
+cmake/install_packages.sh with-clang
+cmake/fetch_arrow.sh build/release || true
+cmake --preset release >&2
+cmake --build --preset release -j "$(nproc)" >&2
+for part in "${parts[@]}"; do
+  case $part in
+    plain | asan | tsan | fuzz | kill) ;;
+    *) echo "tests/long.sh: no part is called $part; parts: plain asan tsan fuzz kill" >&2 && exit 2 ;;
+  esac
+  start=$SECONDS
+  "run_$part"
+  record "$part" $((SECONDS - start))
+  echo "part $part: $((SECONDS - start)) s" >&2
+done
