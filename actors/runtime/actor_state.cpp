@@ -8,10 +8,10 @@
 namespace troupe::actors {
 
 HandlerOutcome failed_handler(const std::string& who, const std::string& type) {
-  CaughtException ending = caught_exception();
-  if (ending.failure) return {fail(std::move(*ending.failure)), std::nullopt};
-  std::string words = cat(who, " died handling '", type, "': ", *ending.bug);
-  return {fail(Errc::internal, words), words};
+  CaughtException caught = caught_exception();
+  if (caught.failure) return {fail(std::move(*caught.failure)), std::nullopt};
+  std::string message = cat(who, " died handling '", type, "': ", *caught.bug);
+  return {fail(Errc::internal, message), message};
 }
 
 Error not_handled(const ActorState& actor, const std::string& who, const std::string& type) {

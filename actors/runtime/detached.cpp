@@ -5,17 +5,17 @@
 namespace troupe::actors {
 
 CaughtException caught_exception() {
-  CaughtException ending;
+  CaughtException caught;
   try {
     throw;
   } catch (const Failure& failure) {
-    ending.failure = failure.error();
+    caught.failure = failure.error();
   } catch (const std::exception& other) {
-    ending.bug = other.what();
+    caught.bug = other.what();
   } catch (...) {
-    ending.bug = "something that is not an exception was thrown";
+    caught.bug = "something that is not an exception was thrown";
   }
-  return ending;
+  return caught;
 }
 
 }  // namespace troupe::actors

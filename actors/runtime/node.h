@@ -17,7 +17,7 @@
 
 namespace troupe::actors {
 
-/// Where an actor's compute handlers run, and how much may wait for it.
+/// Executor and queue limits of an actor.
 struct Placement {
   /// Executor of the compute handlers. Actors on the same executor take turns; others run in
   /// parallel.

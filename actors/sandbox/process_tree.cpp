@@ -37,14 +37,14 @@ ProcessSnapshot::ProcessSnapshot() {
     const std::string text = read_proc_file((at->path() / "stat").string());
     const auto name_end = text.rfind(')');
     if (name_end == text.npos) continue;  // the process has ended
-    std::istringstream words(text.substr(name_end + 1));
+    std::istringstream fields(text.substr(name_end + 1));
     char state = 0;
     Entry entry{static_cast<pid_t>(std::stol(id)), 0, 0, 0};
-    words >> state >> entry.parent >> entry.group;
+    fields >> state >> entry.parent >> entry.group;
     std::string skipped;
-    for (int word = 3; word < 21; ++word) words >> skipped;
-    words >> entry.pages;
-    if (words && state != 'Z' && state != 'X') processes_.push_back(entry);
+    for (int field = 3; field < 21; ++field) fields >> skipped;
+    fields >> entry.pages;
+    if (fields && state != 'Z' && state != 'X') processes_.push_back(entry);
   }
 }
 
