@@ -34,8 +34,9 @@ Outcome measure(const Options& options) {
       0, 3e-9 * shape.attention(static_cast<double>(shape.sequence)) * static_cast<double>(tokens)};
   const Steps steps = time_steps(*device, options, work, [&] {
     for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
-      device->attention(q, kv, layout, how, options.precision, out, &lse);
-      device->attention_backward(q, kv, layout, how, options.precision, out, lse, dout, dq, dk, dv);
+      device->attention({q, kv, layout, how, options.precision}, out, &lse);
+      device->attention_backward({q, kv, layout, how, options.precision},
+                                 {out, lse, dout, dq, dk, dv});
     }
   });
   return outcome_of(steps, work.attention, "GFLOP/s");

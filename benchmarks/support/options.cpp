@@ -5,6 +5,7 @@
 
 #include "engine/base/processors.h"
 #include "engine/base/text.h"
+#include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::benchmarks {
 namespace {

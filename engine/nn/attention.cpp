@@ -58,7 +58,7 @@ Tensor Attention::forward(const Tensor& x, const Pass& pass, Saved& saved) const
   Tensor out = device.empty(queries.shape());
   Tensor lse =
       saved.keeps() ? device.empty({pass.layout.rows(), shape.heads}) : Tensor();  // [T, H]
-  device.attention(queries, store(keys, values, pass, layer), pass.layout, shape, pass.precision,
+  device.attention({queries, store(keys, values, pass, layer), pass.layout, shape, pass.precision},
                    out, saved.keeps() ? &lse : nullptr);
   const std::size_t mark = saved.mark();
   const Tensor computed = computed_rows(pass, out);
@@ -84,7 +84,8 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
   const Tensor values = saved.pop(), keys = saved.pop(), queries = saved.pop();
   if (again) {
     out = device.empty(queries.shape());
-    device.attention(queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision, out, &lse);
+    device.attention({queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision}, out,
+                     &lse);
     saved.restore([&] { return computed_rows(pass, out); });
   }
   Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
@@ -93,8 +94,8 @@ Tensor Attention::backward(const Tensor& dy, const Pass& pass, Saved& saved) con
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()),
          dv = device.empty(values.shape());
-  device.attention_backward(queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision, out,
-                            lse, dout, dq, dk, dv);
+  device.attention_backward({queries, {keys, values, 0, {}}, pass.layout, shape, pass.precision},
+                            {out, lse, dout, dq, dk, dv});
   turn(dq, dk, pass, true);
   dq = computed_rows(pass, dq);  // the others have none: nobody reads what they give
   dk = all_rows_backward(pass, dk), dv = all_rows_backward(pass, dv);

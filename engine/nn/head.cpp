@@ -85,9 +85,10 @@ TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> ta
   TokenScores scores = room_for(targets.size(), with_entropy);
   const ops::HeadAdapter adapter =
       lora ? ops::HeadAdapter{down(hidden, precision), lora.b->value, {}, {}} : ops::HeadAdapter();
-  device->head(hidden, weight->value, own, scaled(inv_temperature), precision, scores.logp,
-               scores.lse, with_entropy ? &scores.entropy : nullptr, lora ? &adapter : nullptr,
-               keep ? &scores.kept : nullptr);
+  device->head(
+      {hidden, weight->value, own, scaled(inv_temperature), precision, lora ? &adapter : nullptr},
+      {scores.logp, scores.lse, with_entropy ? &scores.entropy : nullptr,
+       keep ? &scores.kept : nullptr});
   combine(own, scores);
   return scores;
 }
@@ -99,10 +100,11 @@ Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> target
   const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
   Tensor dhidden = device->empty(hidden.shape());
   ops::HeadAdapter adapter = adapter_for(hidden, precision);
-  device->head_backward(hidden, weight->value, own, scaled(inv_temperature), precision, scores.lse,
-                        dlogp, dentropy ? &dentropy : nullptr, dentropy ? &scores.entropy : nullptr,
-                        dhidden, weight->grad, lora ? &adapter : nullptr, &scores.kept,
-                        weight->adds());
+  device->head_backward(
+      {hidden, weight->value, own, scaled(inv_temperature), precision, lora ? &adapter : nullptr},
+      {scores.lse, dentropy ? &scores.entropy : nullptr, &scores.kept},
+      {dlogp, dentropy ? &dentropy : nullptr},
+      {dhidden, weight->grad, lora ? &adapter : nullptr, weight->adds()});
   below_adapter(hidden, adapter, precision, dhidden);
   sum_over(tp, *device, dhidden, "gradients of the head");
   return dhidden;
@@ -119,10 +121,12 @@ Head::Through Head::through(const Tensor& hidden, std::span<const std::int32_t> 
   }
   Through out{room_for(targets.size(), with_entropy), device->empty(hidden.shape())};
   ops::HeadAdapter adapter = adapter_for(hidden, precision);
-  device->head_through(hidden, weight->value, targets, scaled(inv_temperature), precision, dlogp,
-                       dentropy ? &dentropy : nullptr, out.scores.logp, out.scores.lse,
-                       with_entropy ? &out.scores.entropy : nullptr, out.dhidden, weight->grad,
-                       lora ? &adapter : nullptr, weight->adds());
+  device->head_forward_backward(
+      {hidden, weight->value, targets, scaled(inv_temperature), precision,
+       lora ? &adapter : nullptr},
+      {dlogp, dentropy ? &dentropy : nullptr},
+      {out.scores.logp, out.scores.lse, with_entropy ? &out.scores.entropy : nullptr},
+      {out.dhidden, weight->grad, lora ? &adapter : nullptr, weight->adds()});
   below_adapter(hidden, adapter, precision, out.dhidden);
   return out;
 }

@@ -49,7 +49,7 @@ Tensor Mlp::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
     saved.restore([&] { return activated(g, u, pass); });
   }
   down.backward(dy, pass, saved, dh, false);
-  if (g && !done) pass.device.gated_backward(activation, g, u, dh, g, u);
+  if (g && !done) pass.device.gated_backward(activation, g, u, dh, g, u, nullptr);
   if (!g) {
     pass.device.activate_backward(activation, u, dh, dh);
     u = dh;

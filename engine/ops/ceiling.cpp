@@ -6,7 +6,7 @@
 namespace troupe::engine::ops {
 namespace {
 
-/// The shortest of three.
+/// Returns the shortest of three runs.
 template <class Call>
 double seconds_of(Device& device, const Call& call) {
   double best = 1e300;
@@ -26,7 +26,7 @@ Tensor filled(Device& device, Shape shape) {
   return x;
 }
 
-/// Of the largest square that does not take long.
+/// Returns the FLOP/s of the largest square product that does not take long.
 double product_rate(Device& device, Precision precision) {
   double rate = 0;
   for (const std::int64_t size : {256, 512, 1024, 2048}) {

@@ -1,4 +1,4 @@
-// What a device can do at best: the measure that a profile's operators are held against.
+// Ceiling: peak rates of a device, measured. A profile compares operators with them.
 #pragma once
 
 #include "engine/base/spans.h"
@@ -7,15 +7,15 @@
 namespace troupe::engine::ops {
 
 struct Ceiling {
-  double f32_flops = 0;   ///< of a square product, a second
-  double bf16_flops = 0;  ///< the same with inputs in bf16; 0: not measured
-  double read_bytes = 0;  ///< of a pass over more memory than caches hold, a second
+  double f32_flops = 0;   ///< FLOP/s of a square f32 product
+  double bf16_flops = 0;  ///< FLOP/s of a square bf16 product; 0: not measured
+  double read_bytes = 0;  ///< bytes/s of a pass over more memory than the caches hold
 
-  /// The shortest time in which the work could be done, in seconds.
+  /// Returns the shortest possible time for the work, in seconds.
   double seconds(const Work& work) const;
 };
 
-/// Takes a quarter of a second on an ordinary machine, and 128 MiB.
+/// Measures the rates. Takes about a quarter of a second and 128 MiB.
 Ceiling measure_ceiling(Device& device, bool bf16);
 
 }  // namespace troupe::engine::ops

@@ -6,14 +6,10 @@ void Device::grouped_gemm(std::span<GemmCall> calls) {
   for (GemmCall& call : calls) gemm(call.a, call.b, call.c, call.how);
 }
 
-void Device::head_through(const Tensor& hidden, const Tensor& weight,
-                          std::span<const std::int32_t> targets, const HeadScale& scale,
-                          Precision precision, const Tensor& dlogp, const Tensor* dentropy,
-                          Tensor& logp, Tensor& lse, Tensor* entropy, Tensor& dhidden,
-                          Tensor& dweight, HeadAdapter* adapter, bool accumulate) {
-  head(hidden, weight, targets, scale, precision, logp, lse, entropy, adapter);
-  head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy, entropy, dhidden,
-                dweight, adapter, nullptr, accumulate);
+void Device::head_forward_backward(const HeadInputs& in, const HeadUpstream& up,
+                                   const HeadOutputs& out, const HeadGradients& to) {
+  head(in, {out.logp, out.lse, out.entropy});
+  head_backward(in, {out.lse, out.entropy}, up, to);
 }
 
 std::vector<float> to_host(Device& device, const Tensor& from) {

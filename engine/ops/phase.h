@@ -1,4 +1,4 @@
-// Phases: what the operators of a device are for, told to whoever profiles it.
+// Phases of a profile: groups of operators of a device.
 #pragma once
 
 #include <string_view>
@@ -8,19 +8,18 @@
 
 namespace troupe::engine::ops {
 
-/// What a profiled device is besides a device. Others need not know of it.
-class TellsSpans {
+/// Interface of a profiled device that gives access to its spans.
+class SpanSource {
  public:
-  virtual ~TellsSpans() = default;
+  virtual ~SpanSource() = default;
   virtual Spans& spans() = 0;
 };
 
-/// call(), as a phase called `name` (a literal). Costs a look at the device's type where nobody
-/// profiles.
+/// Runs call() as a phase named `name` (a literal). Without profiling it costs one dynamic_cast.
 template <class Call>
 decltype(auto) in_phase(Device& device, std::string_view name, const Call& call) {
-  auto* const telling = dynamic_cast<TellsSpans*>(&device);
-  const ScopedSpan phase(telling ? &telling->spans() : nullptr, [&] {
+  auto* const source = dynamic_cast<SpanSource*>(&device);
+  const ScopedSpan phase(source ? &source->spans() : nullptr, [&] {
     return SpanStart{SpanKind::phase, name};
   });
   return call();

@@ -9,7 +9,8 @@
 namespace troupe::engine::ops {
 namespace {
 
-using Operands = std::initializer_list<const Tensor*>;  ///< each as often as it is read or written
+/// Operands of an operation, each as often as it is read or written.
+using Operands = std::initializer_list<const Tensor*>;
 
 double bytes_of(Operands operands) {
   double bytes = 0;
@@ -32,8 +33,8 @@ std::string shapes_of(Operands operands) {
 using Rows = std::span<const std::int32_t>;
 using In = const Tensor&;
 
-/// One statement a function: its name, its operands, its work where it multiplies, and the call.
-class ProfiledDevice final : public Device, public TellsSpans {
+/// Each function gives the name, the operands, the work of products, and the forwarded call.
+class ProfiledDevice final : public Device, public SpanSource {
  public:
   ProfiledDevice(std::shared_ptr<Device> inner, Spans& spans)
       : to_(std::move(inner)), spans_(spans) {}
@@ -146,22 +147,15 @@ class ProfiledDevice final : public Device, public TellsSpans {
     moved("rope", {&x, &x}, [&] { to_->rope(x, positions, cos, sin, heads, inverse); });
   }
 
-  void attention(In q, const KeyValues& kv, const Layout& layout, const AttentionShape& shape,
-                 Precision precision, Tensor& out, Tensor* lse) override {
+  void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) override {
     computed(
-        "attention", {&q, &kv.k, &kv.v, &out},
-        [&] { return attention_work(q, layout, shape, precision); },
-        [&] { to_->attention(q, kv, layout, shape, precision, out, lse); });
+        "attention", {&in.q, &in.kv.k, &in.kv.v, &out}, [&] { return attention_work(in); },
+        [&] { to_->attention(in, out, lse); });
   }
-  void attention_backward(In q, const KeyValues& kv, const Layout& layout,
-                          const AttentionShape& shape, Precision precision, In out, In lse, In dout,
-                          Tensor& dq, Tensor& dk, Tensor& dv) override {
+  void attention_backward(const AttentionInputs& in, const AttentionBackward& with) override {
     computed(
-        "attention_backward", {&q, &kv.k, &kv.v, &dout},
-        [&] { return attention_backward_work(q, layout, shape, precision); },
-        [&] {
-          to_->attention_backward(q, kv, layout, shape, precision, out, lse, dout, dq, dk, dv);
-        });
+        "attention_backward", {&in.q, &in.kv.k, &in.kv.v, &with.dout},
+        [&] { return attention_backward_work(in); }, [&] { to_->attention_backward(in, with); });
   }
 
   void gated(Activation activation, In gate, In up, Tensor& y) override {
@@ -180,42 +174,25 @@ class ProfiledDevice final : public Device, public TellsSpans {
           [&] { to_->activate_backward(activation, x, dy, dx); });
   }
 
-  void head(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision,
-            Tensor& logp, Tensor& lse, Tensor* entropy, const HeadAdapter* adapter,
-            Tensor* kept) override {
+  void head(const HeadInputs& in, const HeadOutputs& out) override {
     computed(
-        "head", {&hidden, &weight},
-        [&] { return head_work(hidden, weight, targets, precision, adapter); },
-        [&] {
-          to_->head(hidden, weight, targets, scale, precision, logp, lse, entropy, adapter, kept);
-        });
+        "head", {&in.hidden, &in.weight}, [&] { return head_work(in); },
+        [&] { to_->head(in, out); });
   }
-  void head_backward(In hidden, In weight, Rows targets, const HeadScale& scale,
-                     Precision precision, In lse, In dlogp, const Tensor* dentropy,
-                     const Tensor* entropy, Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
-                     const Tensor* kept, bool accumulate) override {
-    const bool has_kept = kept != nullptr && *kept;
+  void head_backward(const HeadInputs& in, const HeadSaved& saved, const HeadUpstream& up,
+                     const HeadGradients& to) override {
+    const bool has_logits = saved.kept != nullptr && *saved.kept;
     computed(
-        "head_backward", {&hidden, &weight},
-        [&] {
-          return head_backward_work(hidden, weight, targets, precision, dweight, adapter, has_kept);
-        },
-        [&] {
-          to_->head_backward(hidden, weight, targets, scale, precision, lse, dlogp, dentropy,
-                             entropy, dhidden, dweight, adapter, kept, accumulate);
-        });
+        "head_backward", {&in.hidden, &in.weight},
+        [&] { return head_backward_work(in, to.dweight, has_logits); },
+        [&] { to_->head_backward(in, saved, up, to); });
   }
-  void head_through(In hidden, In weight, Rows targets, const HeadScale& scale, Precision precision,
-                    In dlogp, const Tensor* dentropy, Tensor& logp, Tensor& lse, Tensor* entropy,
-                    Tensor& dhidden, Tensor& dweight, HeadAdapter* adapter,
-                    bool accumulate) override {
+  void head_forward_backward(const HeadInputs& in, const HeadUpstream& up, const HeadOutputs& out,
+                             const HeadGradients& to) override {
     computed(
-        "head_through", {&hidden, &weight},
-        [&] { return head_backward_work(hidden, weight, targets, precision, dweight, adapter); },
-        [&] {
-          to_->head_through(hidden, weight, targets, scale, precision, dlogp, dentropy, logp, lse,
-                            entropy, dhidden, dweight, adapter, accumulate);
-        });
+        "head_forward_backward", {&in.hidden, &in.weight},
+        [&] { return head_backward_work(in, to.dweight, false); },
+        [&] { to_->head_forward_backward(in, up, out, to); });
   }
   void scale_logits(Tensor& logits, const HeadScale& scale) override {
     moved("scale_logits", {&logits, &logits}, [&] { to_->scale_logits(logits, scale); });

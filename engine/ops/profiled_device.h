@@ -1,4 +1,4 @@
-// A device that tells a profiler of every operation, and leaves the doing to another.
+// ProfiledDevice: records every operation and forwards it to another device.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,9 @@
 
 namespace troupe::engine::ops {
 
-/// Every call goes to `inner` with the same arguments, as a span with its name, its work
-/// (engine/ops/work.h) and, where wanted, the shapes of its operands. Its results are inner's.
-/// `spans` outlives it. An operation of a device that answers before it is done is as long as its
-/// call.
+/// Forwards every call to `inner` and records a span with its name, its work (engine/ops/work.h)
+/// and, if enabled, the shapes of its operands. `spans` must outlive the device. For an
+/// asynchronous device the duration of a span is that of the call.
 std::unique_ptr<Device> make_profiled_device(std::shared_ptr<Device> inner, Spans& spans);
 
 }  // namespace troupe::engine::ops

@@ -12,13 +12,13 @@ double bytes_of(std::initializer_list<const Tensor*> operands) {
   return bytes;
 }
 
-/// Keys that all rows see together, and those that must be read for it.
-struct Keys {
+/// Number of keys that all rows see, and of keys that must be read.
+struct KeyCounts {
   double seen = 0, read = 0;
 };
 
-Keys keys_of(const Layout& layout, int window) {
-  Keys keys;
+KeyCounts count_keys(const Layout& layout, int window) {
+  KeyCounts keys;
   for (std::int32_t n = 0; n < layout.sequences(); ++n) {
     const auto begin = layout.offsets[static_cast<std::size_t>(n)],
                end = layout.offsets[static_cast<std::size_t>(n) + 1];
@@ -35,16 +35,15 @@ Keys keys_of(const Layout& layout, int window) {
   return keys;
 }
 
-/// `products`: of a query and a key, or as large; `queries`, `keys`: arrays like q, and like the
-/// keys that are read, that are moved.
-Work attention_with(double products, double queries, double keys, const Tensor& q,
-                    const Layout& layout, const AttentionShape& shape, Precision precision) {
-  const Keys found = keys_of(layout, shape.window);
-  const double size = shape.head_size;
-  return {
-      .flops = 2 * products * shape.heads * size * found.seen,
-      .bytes = queries * bytes_of({&q}) + keys * shape.kv_heads * size * sizeof(float) * found.read,
-      .bf16 = precision == Precision::bf16};
+/// `products`: products of the size of q k^T; `queries`, `keys`: tensors of the size of q, and of
+/// the keys that are read, that are moved.
+Work attention_with(double products, double queries, double keys, const AttentionInputs& in) {
+  const KeyCounts found = count_keys(in.layout, in.shape.window);
+  const double size = in.shape.head_size;
+  return {.flops = 2 * products * in.shape.heads * size * found.seen,
+          .bytes = queries * bytes_of({&in.q}) +
+                   keys * in.shape.kv_heads * size * sizeof(float) * found.read,
+          .bf16 = in.precision == Precision::bf16};
 }
 
 double rows_with_target(std::span<const std::int32_t> targets) {
@@ -52,7 +51,7 @@ double rows_with_target(std::span<const std::int32_t> targets) {
       std::ranges::count_if(targets, [](std::int32_t target) { return target != no_target; }));
 }
 
-/// Multiplications and additions of one product over the vocabulary.
+/// Floating-point operations of one product over the vocabulary.
 double one_product(const Tensor& weight, std::span<const std::int32_t> targets) {
   return 2 * rows_with_target(targets) * static_cast<double>(weight.count());
 }
@@ -74,36 +73,33 @@ Work gemms_work(std::span<const GemmCall> calls) {
   Work sum;
   for (const GemmCall& call : calls) {
     const Work one = gemm_work(call.a, call.b, call.c, call.how);
-    sum.flops += one.flops, sum.bytes += one.bytes, sum.bf16 = one.bf16;
+    sum.flops += one.flops;
+    sum.bytes += one.bytes;
+    sum.bf16 = one.bf16;
   }
   return sum;
 }
 
-Work attention_work(const Tensor& q, const Layout& layout, const AttentionShape& shape,
-                    Precision precision) {
-  return attention_with(2, 2, 2, q, layout, shape, precision);  // q, out; k, v
+Work attention_work(const AttentionInputs& in) {
+  return attention_with(2, 2, 2, in);  // q, out; k, v
 }
 
-Work attention_backward_work(const Tensor& q, const Layout& layout, const AttentionShape& shape,
-                             Precision precision) {
-  return attention_with(5, 4, 4, q, layout, shape, precision);  // q, out, dout, dq; k, v, dk, dv
+Work attention_backward_work(const AttentionInputs& in) {
+  return attention_with(5, 4, 4, in);  // q, out, dout, dq; k, v, dk, dv
 }
 
-Work head_work(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets,
-               Precision precision, const HeadAdapter* adapter) {
-  return {.flops = one_product(weight, targets) + adapter_product(adapter, targets),
-          .bytes = bytes_of({&hidden, &weight}),
-          .bf16 = precision == Precision::bf16};
+Work head_work(const HeadInputs& in) {
+  return {.flops = one_product(in.weight, in.targets) + adapter_product(in.adapter, in.targets),
+          .bytes = bytes_of({&in.hidden, &in.weight}),
+          .bf16 = in.precision == Precision::bf16};
 }
 
-Work head_backward_work(const Tensor& hidden, const Tensor& weight,
-                        std::span<const std::int32_t> targets, Precision precision,
-                        const Tensor& dweight, const HeadAdapter* adapter, bool has_logits) {
+Work head_backward_work(const HeadInputs& in, const Tensor& dweight, bool has_logits) {
   const double again = has_logits ? 0 : 1, products = again + (dweight ? 2 : 1);
-  return {.flops = products * one_product(weight, targets) +
-                   (again + 2) * adapter_product(adapter, targets),
-          .bytes = 2 * bytes_of({&hidden}) + bytes_of({&weight}) + 2 * bytes_of({&dweight}),
-          .bf16 = precision == Precision::bf16};
+  return {.flops = products * one_product(in.weight, in.targets) +
+                   (again + 2) * adapter_product(in.adapter, in.targets),
+          .bytes = 2 * bytes_of({&in.hidden}) + bytes_of({&in.weight}) + 2 * bytes_of({&dweight}),
+          .bf16 = in.precision == Precision::bf16};
 }
 
 }  // namespace troupe::engine::ops

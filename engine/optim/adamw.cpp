@@ -93,7 +93,7 @@ void AdamW::round_weights(std::uint64_t seed) {
     const std::int64_t pitch = whole.rank() == 2 ? whole[1] : 1,
                        first = shard.whole() ? 0 : shard.begin * (shard.axis == 0 ? pitch : 1);
     parameters_.device().round_to_bf16(
-        parameter.value, {.key = key, .stream = stream++, .first = first, .pitch = pitch});
+        parameter.value, {.key = key, .stream = stream++, .first = first, .ld = pitch});
   }
 }
 

@@ -1,4 +1,5 @@
 #include "engine/train/footprint.h"
+#include "engine/ops/cpu/cpu_options.h"
 
 #include <algorithm>
 
@@ -67,20 +68,20 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
   const std::int64_t group =
       std::max({of.inner * (spec.gated ? 2 : 1), of.queries + 2 * of.keys, widest});
   const auto joined = [&](std::int64_t rows) {
-    return rows * (rows * group <= ops::most_packed_words ? group : widest);
+    return rows * (rows * group <= ops::max_packed_elements ? group : widest);
   };
   const std::int64_t left = joined(tokens), right = std::max(joined(of.hidden), tokens * widest);
   if (spec.labels > 0) return left + right;
   const ops::CpuOptions options;
-  const std::int64_t columns = std::min(of.vocabulary, ops::head_columns),
-                     below = std::min(of.vocabulary * of.hidden, ops::head_weight_words);
-  const std::int64_t rows = std::min(tokens, ops::head_rows(of.vocabulary, options.head_logits));
+  const std::int64_t columns = std::min(of.vocabulary, ops::lm_head_columns),
+                     below = std::min(of.vocabulary * of.hidden, ops::lm_head_weight_elements);
+  const std::int64_t rows = std::min(tokens, ops::lm_head_rows(of.vocabulary, options.max_logits));
   const bool once =
       slopes_known &&
       of.vocabulary ==
           spec.vocabulary;  // ranks with parts of it have a softmax between the two ways
   const std::int64_t logits =
-      once ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.kept_logits);
+      once ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.max_kept_logits);
   return left + right + (rows + of.hidden) * columns + below + 4 * tokens * of.hidden + logits;
 }
 

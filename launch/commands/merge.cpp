@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/save_parameters.h"
+#include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::launch {
 namespace checkpoint = engine::checkpoint;

@@ -3,6 +3,7 @@
 #include "engine/adapter/peft_file.h"
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/json_lines.h"
 #include "launch/run/settings.h"
 

@@ -2,6 +2,7 @@
 
 #include "actors/group/sharded.h"
 #include "engine/base/text.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "launch/run/algorithm_run.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/rank_resources.h"

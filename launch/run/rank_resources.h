@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/processors.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/device.h"
 #include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"

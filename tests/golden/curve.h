@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/golden.h"
 

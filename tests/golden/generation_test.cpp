@@ -11,6 +11,7 @@
 #include "engine/generate/beam_search.h"
 #include "engine/generate/generation_config.h"
 #include "engine/generate/sampler.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/golden.h"
 
 namespace troupe::engine::generate {

@@ -10,6 +10,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/generate/generator.h"
 #include "engine/models/storage.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/golden/dense_models.h"
 #include "tests/support/golden.h"

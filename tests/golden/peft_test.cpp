@@ -9,6 +9,7 @@
 #include "engine/adapter/peft_file.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/golden.h"
 

@@ -11,6 +11,7 @@
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/save_parameters.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/golden/dense_models.h"
 #include "tests/support/golden.h"

@@ -7,6 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/checkpoint/load_decoder.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/train/scoring.h"
 

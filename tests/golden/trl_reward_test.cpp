@@ -2,6 +2,7 @@
 // models, whose score heads are given by a formula.
 #include "algorithms/losses/orm_loss.h"
 #include "algorithms/losses/prm_loss.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/golden/scored.h"
 
 namespace troupe::algorithms {

@@ -8,6 +8,7 @@
 #include "algorithms/losses/dpo_loss.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/losses/sft_loss.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/random_decoder.h"
 

@@ -15,6 +15,7 @@
 #include "algorithms/losses/pairs.h"
 #include "algorithms/losses/sft_loss.h"
 #include "engine/nn/gradients.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/algorithms/losses/policy_family.h"
 #include "tests/algorithms/losses/preference_family.h"

@@ -5,6 +5,7 @@
 
 #include "actors/roles/scorer.h"
 #include "actors/roles/weights.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe {

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/write_checkpoint.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/support/grid_decoder.h"

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "engine/generate/generator.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 

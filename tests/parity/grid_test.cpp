@@ -12,6 +12,7 @@
 #include "algorithms/losses/sft_loss.h"
 #include "engine/models/split.h"
 #include "engine/nn/gradients.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/partition.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"

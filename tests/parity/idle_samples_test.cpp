@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/rollout/grpo_minibatches.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/random_decoder.h"
 

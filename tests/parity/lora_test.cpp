@@ -12,6 +12,7 @@
 #include "engine/adapter/init_adapter.h"
 #include "engine/adapter/lora_config.h"
 #include "engine/nn/gradients.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 

@@ -9,6 +9,7 @@
 #include "actors/roles/trainer.h"
 #include "algorithms/catalog.h"
 #include "algorithms/losses/grpo_loss.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/random_decoder.h"
 
 namespace troupe {

@@ -7,6 +7,7 @@
 #include "actors/roles/scorer.h"
 #include "actors/roles/trainer.h"
 #include "actors/roles/weights.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe {

@@ -5,6 +5,7 @@
 
 #include "actors/roles/rollout.h"
 #include "actors/roles/weights.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/random_decoder.h"
 
 namespace troupe {

@@ -1,11 +1,40 @@
 #include "engine/ops/cpu/host_device.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <vector>
 
-#include "engine/ops/cpu/access.h"
+#include "engine/base/random.h"
+#include "engine/ops/cpu/host_buffer.h"
+#include "engine/ops/cpu/shapes.h"
 
-namespace troupe::engine::ops {
+namespace troupe::engine::ops::cpu {
+namespace {
+
+/// Rounds up with the probability of the truncated bits. The largest values stay finite, and values
+/// that are bf16 already are unchanged.
+float rounded(float value, std::uint32_t random_bits) {
+  if (!std::isfinite(value)) return value;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const float up = std::bit_cast<float>((bits + random_bits) & 0xffff0000U);
+  return std::isfinite(up) ? up : std::bit_cast<float>(bits & 0xffff0000U);
+}
+
+/// Eight elements share a block of random words, half a word each.
+void round_run(float* x, std::int64_t count, std::uint64_t number, const StochasticRounding& how) {
+  std::array<std::uint32_t, 4> words{};
+  for (std::int64_t i = 0; i < count; ++i, ++number) {
+    if (i == 0 || number % 8 == 0)
+      words = philox({low_word(number / 8), high_word(number / 8), how.stream, 0x5eedU},
+                     {low_word(how.key), high_word(how.key)});
+    x[i] = rounded(x[i], words[number % 8 / 2] >> (number % 2 * 16) & 0xffffU);
+  }
+}
+
+}  // namespace
 
 Tensor HostDevice::empty(Shape shape, DType type) {
   std::int64_t count = 1;
@@ -29,7 +58,7 @@ void HostDevice::upload(Tensor& to, std::span<const float> values) {
 }
 
 void HostDevice::upload_from(Tensor& to, const Source& source) {
-  source(0, {out(to), static_cast<std::size_t>(to.count())});
+  source(0, {mutable_data(to), static_cast<std::size_t>(to.count())});
 }
 
 void HostDevice::download(const Tensor& from, std::span<float> values) {
@@ -47,13 +76,13 @@ void HostDevice::download(const Tensor& from, std::span<float> values) {
 
 void HostDevice::visit_rows(const Tensor& from, const RowVisitor& visit) {
   const std::int64_t width = width_of(from);
-  const float* values = in(from);
+  const float* values = data(from);
   for (std::int64_t row = 0; row < rows_of(from); ++row)
     visit(row, {values + row * width, static_cast<std::size_t>(width)});
 }
 
 void HostDevice::fill(Tensor& x, float value) {
-  std::fill_n(out(x), x.count(), value);
+  std::fill_n(mutable_data(x), x.count(), value);
 }
 
 void HostDevice::copy(const Tensor& from, Tensor& to) {
@@ -65,8 +94,8 @@ void HostDevice::copy(const Tensor& from, Tensor& to) {
 void HostDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
   const std::int64_t width = width_of(from);
   check_moved_rows("gather_rows", to, rows, from);
-  const float* source = in(from);
-  float* target = out(to);
+  const float* source = data(from);
+  float* target = mutable_data(to);
   for (const std::int32_t row : rows) {
     if (row < 0) {
       std::fill_n(target, width, 0.0F);
@@ -80,8 +109,8 @@ void HostDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> r
 void HostDevice::scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
   const std::int64_t width = width_of(from);
   check_moved_rows("scatter_rows", from, rows, to);
-  const float* source = in(from);
-  float* target = out(to);
+  const float* source = data(from);
+  float* target = mutable_data(to);
   for (const std::int32_t row : rows) {
     if (row >= 0) std::copy_n(source, width, target + row * width);
     source += width;
@@ -92,8 +121,8 @@ void HostDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32
                                   Tensor& table) {
   const std::int64_t width = width_of(from);
   check_moved_rows("scatter_add_rows", from, rows, table);
-  const float* source = in(from);
-  float* target = out(table);
+  const float* source = data(from);
+  float* target = mutable_data(table);
   for (const std::int32_t row : rows) {
     if (row >= 0) {
       float* sum = target + row * width;
@@ -103,4 +132,73 @@ void HostDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32
   }
 }
 
-}  // namespace troupe::engine::ops
+void HostDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
+  check(how.probability >= 0 && how.probability < 1, "dropout: a probability in [0, 1)");
+  check(rows_of(x) == static_cast<std::int64_t>(how.rows.size()) && x.count() == y.count(),
+        "dropout: x, y [T, F], one id per row");
+  const auto bound = static_cast<std::uint64_t>(how.probability * 0x1.0p32);
+  const auto factor = static_cast<float>(1 / (1 - how.probability));
+  const std::int64_t width = width_of(x);
+  for (std::int64_t t = 0; t < rows_of(x); ++t) {
+    const std::uint64_t row = how.rows[static_cast<std::size_t>(t)];
+    const float* source = data(x) + t * width;
+    float* target = mutable_data(y) + t * width;
+    std::array<std::uint32_t, 4> words{};
+    for (std::int64_t i = 0; i < width; ++i) {
+      const auto column = static_cast<std::uint64_t>(how.first_column + i);
+      if (i == 0 || column % 4 == 0)
+        words = philox({low_word(column / 4), low_word(row), high_word(row), how.stream},
+                       {low_word(how.key), high_word(how.key)});
+      target[i] = words[column % 4] < bound ? 0.0F : source[i] * factor;
+    }
+  }
+}
+
+void HostDevice::scale_columns(Tensor& x, const Tensor& factors) {
+  const std::int64_t width = factors.count();
+  check(width_of(x) == width, "scale_columns: x [T, F], factors [F]");
+  const float* factor = data(factors);
+  for (std::int64_t t = 0; t < rows_of(x); ++t) {
+    float* row = mutable_data(x) + t * width;
+    for (std::int64_t i = 0; i < width; ++i) row[i] *= factor[i];
+  }
+}
+
+void HostDevice::column_dots(const Tensor& a, const Tensor& b, Tensor& sums) {
+  const std::int64_t width = sums.count();
+  check(width_of(a) == width && a.count() == b.count(), "column_dots: a, b [T, F], sums [F]");
+  std::vector<double> exact(data(sums), data(sums) + width);
+  for (std::int64_t t = 0; t < rows_of(a); ++t) {
+    const float *left = data(a) + t * width, *right = data(b) + t * width;
+    for (std::int64_t i = 0; i < width; ++i)
+      exact[static_cast<std::size_t>(i)] += double{left[i]} * double{right[i]};
+  }
+  std::transform(exact.begin(), exact.end(), mutable_data(sums),
+                 [](double sum) { return static_cast<float>(sum); });
+}
+
+void HostDevice::row_squares(const Tensor& x, Tensor& sums) {
+  check(sums.count() == rows_of(x), "row_squares: x [T, F], sums [T]");
+  const std::int64_t width = width_of(x);
+  for (std::int64_t t = 0; t < rows_of(x); ++t) {
+    double sum = 0;
+    for (const float* at = data(x) + t * width; at != data(x) + (t + 1) * width; ++at)
+      sum += double{*at} * double{*at};
+    mutable_data(sums)[t] = static_cast<float>(sum);
+  }
+}
+
+void HostDevice::round_to_bf16(Tensor& x, const StochasticRounding& how) {
+  round_rows(x, how, 0, rows_of(x));
+}
+
+void HostDevice::round_rows(Tensor& x, const StochasticRounding& how, std::int64_t begin,
+                            std::int64_t end) {
+  const std::int64_t width = width_of(x);
+  float* values = mutable_data(x);
+  for (std::int64_t row = begin; row < end; ++row)
+    round_run(values + row * width, width, static_cast<std::uint64_t>(how.first + row * how.ld),
+              how);
+}
+
+}  // namespace troupe::engine::ops::cpu

@@ -1,14 +1,11 @@
-// What the operands of an operation must satisfy, checked once for both CPU devices; and AdamW's
-// scalars.
+#include "engine/ops/cpu/shapes.h"
+
 #include <algorithm>
-#include <cmath>
 
 #include "engine/base/text.h"
-#include "engine/ops/cpu/access.h"
-#include "engine/ops/cpu/host_device.h"
-#include "engine/ops/cpu/kernels.h"
+#include "engine/ops/cpu/host_buffer.h"
 
-namespace troupe::engine::ops {
+namespace troupe::engine::ops::cpu {
 
 void check_moved_rows(std::string_view operation, const Tensor& each,
                       std::span<const std::int32_t> rows, const Tensor& table) {
@@ -27,9 +24,9 @@ GemmSizes gemm_sizes(const Tensor& a, const Tensor& b, const Tensor& c, Gemm how
   check(a.shape()[how.transpose_a ? 1 : 0] == sizes.m, "gemm: rows of A and C differ");
   if (is_packed(b)) {
     check(how.transpose_b && how.precision == Precision::bf16,
-          "gemm: a packed weight is for products x W^T in bf16");
+          "gemm: a packed weight requires transpose_b and bf16");
     check(!how.accumulate || b.dtype() == DType::bf16_packed,
-          "gemm: a product with a weight in int8 does not accumulate");
+          "gemm: a product with an int8 weight cannot accumulate");
     return sizes;
   }
   check(b.shape()[how.transpose_b ? 0 : 1] == sizes.n, "gemm: columns of B and C differ");
@@ -55,6 +52,25 @@ void check_layer_norm(const Tensor& gain, const Tensor& bias, const Tensor& mean
         "layer_norm: mean [T], bias [D]");
 }
 
+void check_rope(const Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos,
+                const Tensor& sin, int heads) {
+  const std::int64_t width = width_of(x), half = heads > 0 ? width / heads / 2 : 0;
+  check(heads > 0 && half * 2 * heads == width &&
+            rows_of(x) == static_cast<std::int64_t>(positions.size()),
+        "rope: x [T, heads*K]");
+  check(width_of(cos) == half && width_of(sin) == half && rows_of(cos) == rows_of(sin),
+        "rope: cos, sin [P, K/2]");
+  for (const std::int32_t position : positions)
+    check(position >= 0 && position < rows_of(cos), "rope: a position beyond the table");
+}
+
+void check_gated_backward(const Tensor& gate, const Tensor& up, const Tensor& dy,
+                          const Tensor& dgate, const Tensor& dup, const Tensor* y) {
+  check(gate.count() == up.count() && gate.count() == dy.count() && gate.count() == dgate.count() &&
+            gate.count() == dup.count() && (y == nullptr || gate.count() == y->count()),
+        "gated_backward: operands differ in size");
+}
+
 namespace {
 
 void check_pages(const KeyValues& kv, std::size_t n, std::int64_t keys) {
@@ -68,18 +84,24 @@ void check_pages(const KeyValues& kv, std::size_t n, std::int64_t keys) {
   }
 }
 
-}  // namespace
+void check_sequence_keys(const KeyValues& kv, const Layout& layout, std::size_t n) {
+  const std::int32_t begin = layout.offsets[n], end = layout.offsets[n + 1];
+  check(begin <= end, "attention: offsets decrease");
+  std::int64_t keys = 0;
+  for (std::int32_t t = begin; t < end; ++t) {
+    const std::int32_t position = layout.positions[static_cast<std::size_t>(t)];
+    check(position >= 0, "attention: a negative position");
+    if (position >= keys) keys = std::int64_t{position} + 1;
+  }
+  if (kv.page_size > 0) {
+    check_pages(kv, n, keys);
+  } else {
+    check(keys <= end - begin && end <= rows_of(kv.k),
+          "attention: a row sees keys beyond its sequence");
+  }
+}
 
-void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout,
-                     const AttentionShape& shape) {
-  check(shape.kv_heads > 0 && shape.head_size > 0 && shape.heads > 0 &&
-            shape.heads % shape.kv_heads == 0,
-        "attention: heads");
-  check(shape.window >= 0 && shape.softcap >= 0, "attention: window and softcap");
-  check(shape.slopes.empty() || static_cast<int>(shape.slopes.size()) == shape.heads,
-        "attention: one slope a head");
-  check(rows_of(q) == layout.rows() && q.count() == rows_of(q) * shape.heads * shape.head_size,
-        "attention: q is not [T, H*K]");
+void check_keys(const KeyValues& kv, const Layout& layout, const AttentionShape& shape) {
   const std::int64_t width = std::int64_t{shape.kv_heads} * shape.head_size;
   check(width_of(kv.k) == width && width_of(kv.v) == width && rows_of(kv.k) == rows_of(kv.v),
         "attention: k, v are not [rows, G*K]");
@@ -89,22 +111,33 @@ void check_attention(const Tensor& q, const KeyValues& kv, const Layout& layout,
   check(kv.page_size >= 0, "attention: page size");
   check(kv.page_size == 0 || static_cast<std::int32_t>(kv.pages.size()) >= layout.sequences(),
         "attention: a sequence has no page list");
-  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
-    const std::int32_t begin = layout.offsets[n], end = layout.offsets[n + 1];
-    check(begin <= end, "attention: offsets decrease");
-    std::int64_t keys = 0;
-    for (std::int32_t t = begin; t < end; ++t) {
-      const std::int32_t position = layout.positions[static_cast<std::size_t>(t)];
-      check(position >= 0, "attention: a negative position");
-      if (position >= keys) keys = std::int64_t{position} + 1;
-    }
-    if (kv.page_size > 0) {
-      check_pages(kv, n, keys);
-    } else {
-      check(keys <= end - begin && end <= rows_of(kv.k),
-            "attention: a row sees keys beyond its sequence");
-    }
-  }
+  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) check_sequence_keys(kv, layout, n);
+}
+
+}  // namespace
+
+void check_attention(const AttentionInputs& in, const Tensor& out, const Tensor* lse) {
+  const auto& [q, kv, layout, shape, precision] = in;
+  check(shape.kv_heads > 0 && shape.head_size > 0 && shape.heads > 0 &&
+            shape.heads % shape.kv_heads == 0,
+        "attention: heads");
+  check(shape.window >= 0 && shape.softcap >= 0, "attention: window and softcap");
+  check(shape.alibi_slopes.empty() || static_cast<int>(shape.alibi_slopes.size()) == shape.heads,
+        "attention: one ALiBi slope per head");
+  check(rows_of(q) == layout.rows() && q.count() == rows_of(q) * shape.heads * shape.head_size,
+        "attention: q is not [T, H*K]");
+  check_keys(kv, layout, shape);
+  check(out.count() == q.count() && (lse == nullptr || lse->count() == rows_of(q) * shape.heads),
+        "attention: out [T, H*K], lse [T, H]");
+}
+
+void check_attention_backward(const AttentionInputs& in, const AttentionBackward& with) {
+  check_attention(in, with.out, &with.lse);
+  check(in.kv.page_size == 0, "attention_backward: keys and values in pages");
+  check(with.dout.count() == in.q.count() && with.dq.count() == in.q.count(),
+        "attention_backward: dout, dq [T, H*K]");
+  check(with.dk.count() == in.kv.k.count() && with.dv.count() == in.kv.v.count(),
+        "attention_backward: dk, dv differ from k, v in size");
 }
 
 void check_targets(std::span<const std::int32_t> targets, std::int64_t rows,
@@ -115,47 +148,36 @@ void check_targets(std::span<const std::int32_t> targets, std::int64_t rows,
           "head: a target outside the vocabulary");
 }
 
-void check_head(const Tensor& hidden, const Tensor& weight, std::span<const std::int32_t> targets) {
+void check_head(const HeadInputs& in) {
+  const auto& [hidden, weight, targets, scale, precision, adapter] = in;
   check(hidden.shape().rank() == 2 && weight.shape().rank() == 2 &&
             hidden.shape()[1] == weight.shape()[1],
         "head: hidden [T, D], weight [V, D]");
   check_targets(targets, hidden.shape()[0], weight.shape()[0]);
+  if (adapter == nullptr) return;
+  check(rows_of(adapter->down) == rows_of(hidden) && rows_of(adapter->up) == rows_of(weight) &&
+            width_of(adapter->down) == width_of(adapter->up),
+        "head: the adapter is not [T, R], [V, R]");
 }
 
-void check_head_scores(std::span<const std::int32_t> targets, const Tensor& logp, const Tensor& lse,
-                       const Tensor* entropy) {
-  const auto count = static_cast<std::int64_t>(targets.size());
-  check(logp.count() == count && lse.count() == count &&
-            (entropy == nullptr || entropy->count() == count),
+void check_head_outputs(const HeadInputs& in, const HeadOutputs& out) {
+  const auto count = static_cast<std::int64_t>(in.targets.size());
+  check(out.logp.count() == count && out.lse.count() == count &&
+            (out.entropy == nullptr || out.entropy->count() == count),
         "head: logp, lse, entropy [T]");
 }
 
-void check_head_gradients(const Tensor& hidden, const Tensor& weight,
-                          std::span<const std::int32_t> targets, const Tensor& dlogp,
-                          const Tensor* dentropy, const Tensor* entropy, const Tensor& dhidden,
-                          const Tensor& dweight) {
-  const auto count = static_cast<std::int64_t>(targets.size());
-  check(dlogp.count() == count, "head: dlogp [T]");
-  check(dentropy == nullptr ||
-            (entropy != nullptr && entropy->count() == count && dentropy->count() == count),
+void check_head_gradients(const HeadInputs& in, const HeadUpstream& up, const Tensor* entropy,
+                          const HeadGradients& to) {
+  const auto count = static_cast<std::int64_t>(in.targets.size());
+  check(up.dlogp.count() == count, "head: dlogp [T]");
+  check(up.dentropy == nullptr ||
+            (entropy != nullptr && entropy->count() == count && up.dentropy->count() == count),
         "head: entropy [T]");
-  check(dhidden.count() == hidden.count() && (!dweight || dweight.count() == weight.count()),
+  check(to.dhidden.count() == in.hidden.count() &&
+            (!to.dweight || to.dweight.count() == in.weight.count()),
         "head: gradients");
+  check((to.adapter == nullptr) == (in.adapter == nullptr), "head: gradients of the adapter");
 }
 
-AdamWScalars::AdamWScalars(const AdamW& how) {
-  check(how.step >= 1, "adamw: steps count from 1");
-  const double correction1 = 1 - std::pow(how.beta1, static_cast<double>(how.step));
-  const double correction2 = 1 - std::pow(how.beta2, static_cast<double>(how.step));
-  decay = static_cast<float>(1 - how.learning_rate * how.weight_decay);
-  one_minus_beta1 = static_cast<float>(1 - how.beta1);
-  beta2 = static_cast<float>(how.beta2);
-  one_minus_beta2 = static_cast<float>(1 - how.beta2);
-  sqrt_correction2 = static_cast<float>(std::sqrt(correction2));
-  eps = static_cast<float>(how.eps);
-  step_size = static_cast<float>(how.learning_rate / correction1);
-  grad_scale = how.grad_scale;
-  clear_gradients = how.clear_gradients;
-}
-
-}  // namespace troupe::engine::ops
+}  // namespace troupe::engine::ops::cpu

@@ -11,6 +11,7 @@
 #include "engine/generate/generation_config.h"
 #include "engine/generate/kv_cache.h"
 #include "engine/models/storage.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "launch/commands/info/tokenizer.h"
 #include "launch/commands/memory.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/data/layouts/steps.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/data/byte_encoder.h"
 #include "tests/support/random_decoder.h"
 

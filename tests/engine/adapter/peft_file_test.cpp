@@ -10,6 +10,7 @@
 #include "engine/adapter/peft_file.h"
 #include "engine/base/file.h"
 #include "engine/checkpoint/safetensors_writer.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe::engine::adapter {

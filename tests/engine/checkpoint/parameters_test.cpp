@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/save_parameters.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/checkpoint/scratch.h"
 
 namespace troupe::engine::checkpoint {

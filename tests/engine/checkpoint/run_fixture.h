@@ -12,6 +12,7 @@
 #include "engine/checkpoint/read_checkpoint.h"
 #include "engine/checkpoint/save_parameters.h"
 #include "engine/checkpoint/write_checkpoint.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/checkpoint/scratch.h"
 
 namespace troupe::engine::checkpoint {

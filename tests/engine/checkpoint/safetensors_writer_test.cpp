@@ -10,6 +10,7 @@
 #include "engine/checkpoint/load_parameters.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/save_parameters.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/checkpoint/scratch.h"
 
 namespace troupe::engine::checkpoint {

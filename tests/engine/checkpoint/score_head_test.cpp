@@ -8,6 +8,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/save_parameters.h"
 #include "engine/models/head_config.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/checkpoint/scratch.h"
 
 namespace troupe::engine::checkpoint {

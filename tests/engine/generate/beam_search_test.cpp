@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
 
 namespace troupe::engine::generate {

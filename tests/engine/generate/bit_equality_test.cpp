@@ -11,6 +11,7 @@
 
 #include "engine/generate/generator.h"
 #include "engine/generate/sampler.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/temperature.h"
 #include "tests/engine/generate/tiny_model.h"
 #include "tests/support/grid_decoder.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/generate/generator.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
 
 namespace troupe::engine::generate {

@@ -3,6 +3,7 @@
 
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/generate/generator.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe::engine::generate {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/base/check.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
 
 namespace troupe::engine::generate {

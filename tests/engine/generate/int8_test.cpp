@@ -6,6 +6,7 @@
 
 #include "engine/generate/beam_search.h"
 #include "engine/generate/generator.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
 
 namespace troupe::engine::generate {

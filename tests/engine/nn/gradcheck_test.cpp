@@ -5,6 +5,7 @@
 #include "engine/nn/head.h"
 #include "engine/nn/mlp.h"
 #include "engine/nn/norm.h"
+#include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::engine::nn {
 namespace {
@@ -250,7 +251,7 @@ TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
   own.shape.softcap = 0.5f;
   test::gradcheck(own, parameters, x, pass);
   own.rotary = nullptr;
-  own.shape.slopes = {0.5f, 0.25f, 0.125f, 0.0625f};
+  own.shape.alibi_slopes = {0.5f, 0.25f, 0.125f, 0.0625f};
   test::gradcheck(own, parameters, x, pass);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/base/text.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/gradcheck.h"
 
 namespace troupe::engine::nn {

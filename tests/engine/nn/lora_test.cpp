@@ -3,6 +3,7 @@
 #include "engine/nn/attention.h"
 #include "engine/nn/gradients.h"
 #include "engine/nn/mlp.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/optim/adamw.h"
 #include "tests/support/gradcheck.h"
 

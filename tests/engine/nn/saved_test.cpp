@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::nn {

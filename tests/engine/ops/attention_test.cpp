@@ -1,6 +1,7 @@
 // Attention on every device and in both precisions: against its formula, its slope, and bit for bit
 // across pages, batches and partial passes.
-#include "engine/ops/cpu/access.h"
+#include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/cpu/host_buffer.h"
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -45,7 +46,7 @@ double bound(Precision precision, double f32, double bf16) {
 
 Floats as_operands(Floats x, Precision precision) {
   if (precision == Precision::bf16)
-    for (float& value : x) value = from_bf16(to_bf16(value));
+    for (float& value : x) value = cpu::from_bf16(cpu::to_bf16(value));
   return x;
 }
 
@@ -81,7 +82,7 @@ class Attention : public OnEveryDevice {
   }
   Floats forward(const Inputs& x, const AttentionShape& shape, Precision precision) {
     Tensor out = filled({x.rows, x.q_width}, 9), lse = filled({x.rows, shape.heads}, 9);
-    device().attention(put({x.rows, x.q_width}, x.q), contiguous(x), x.layout, shape, precision,
+    device().attention({put({x.rows, x.q_width}, x.q), contiguous(x), x.layout, shape, precision},
                        out, &lse);
     return get(out);
   }
@@ -96,8 +97,8 @@ class Attention : public OnEveryDevice {
     Tensor out = on.empty({x.rows, x.q_width}), lse = on.empty({x.rows, shape.heads});
     Tensor dq = on.empty({x.rows, x.q_width}), dk = on.empty({x.rows, x.kv_width}),
            dv = on.empty({x.rows, x.kv_width});
-    on.attention(q, kv, x.layout, shape, precision, out, &lse);
-    on.attention_backward(q, kv, x.layout, shape, precision, out, lse, dout, dq, dk, dv);
+    on.attention({q, kv, x.layout, shape, precision}, out, &lse);
+    on.attention_backward({q, kv, x.layout, shape, precision}, {out, lse, dout, dq, dk, dv});
     return {to_host(on, dq), to_host(on, dk), to_host(on, dv), to_host(on, out), to_host(on, lse)};
   }
 };
@@ -195,7 +196,7 @@ void Attention::expect_bits_through_pages(const Case& of, Precision precision) {
     const KeyValues kv{put({count * page_size, x.kv_width}, k),
                        put({count * page_size, x.kv_width}, v), page_size, pages};
     Tensor out = filled({x.rows, x.q_width}, 9);
-    device().attention(put({x.rows, x.q_width}, x.q), kv, x.layout, of.shape, precision, out,
+    device().attention({put({x.rows, x.q_width}, x.q), kv, x.layout, of.shape, precision}, out,
                        nullptr);
     EXPECT_TRUE(same_bits(get(out), expected)) << "pages of " << page_size;
   }
@@ -232,7 +233,7 @@ void Attention::expect_bits_of_last_rows(const Case& of, Precision precision) {
     kv.page_size = 1;
     kv.pages = pages;
     Tensor out = filled({tail.rows(), x.q_width}, 9);
-    device().attention(put({tail.rows(), x.q_width}, q), kv, tail, of.shape, precision, out,
+    device().attention({put({tail.rows(), x.q_width}, q), kv, tail, of.shape, precision}, out,
                        nullptr);
     EXPECT_TRUE(same_bits(get(out), wanted)) << last;
   }
@@ -307,8 +308,9 @@ TEST_P(Attention, NeverReadsKeysOutsideTheWindow) {  // their values would show
       kv.page_size = 1;
       kv.pages = pages;
       Tensor out = filled({1, x.q_width}, 9);
-      device().attention(put({1, x.q_width}, slice(x.q, 299 * x.q_width, 300 * x.q_width)), kv,
-                         last, of.shape, precision, out, nullptr);
+      device().attention({put({1, x.q_width}, slice(x.q, 299 * x.q_width, 300 * x.q_width)), kv,
+                          last, of.shape, precision},
+                         out, nullptr);
       EXPECT_TRUE(same_bits(get(out), slice(expected, 299 * x.q_width, 300 * x.q_width))) << window;
     }
   }
@@ -321,7 +323,7 @@ TEST_P(Attention, BeyondItsKeysIsABug) {
   wrong.positions[0] = 4;
   Tensor out = filled({4, 4}, 0);
   for (const Precision precision : precisions)
-    EXPECT_THROW(device().attention(put({4, 4}, x.q), contiguous(x), wrong, of.shape, precision,
+    EXPECT_THROW(device().attention({put({4, 4}, x.q), contiguous(x), wrong, of.shape, precision},
                                     out, nullptr),
                  std::logic_error);
 }

@@ -1,5 +1,5 @@
 // The pool of a device's memory: what is used again, what is held, and what goes back.
-#include "engine/ops/cpu/block_pool.h"
+#include "engine/ops/cpu/memory/block_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,10 @@
 
 #include "engine/base/error.h"
 #include "engine/base/random.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/device.h"
 
-namespace troupe::engine::ops {
+namespace troupe::engine::ops::cpu {
 namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
@@ -113,11 +114,11 @@ TEST(BlockPool, PagesWaitForTheNextStepWhileSmallBlocksTakeTurns) {
 
 TEST(BlockPool, AVeryLargeBlockGoesBackAtOnce) {
   BlockPool pool(true);
-  const auto block = pool.take(BlockPool::largest_kept + 1);
-  EXPECT_EQ(pool.use().held, BlockPool::largest_kept + 1);
+  const auto block = pool.take(BlockPool::max_kept + 1);
+  EXPECT_EQ(pool.use().held, BlockPool::max_kept + 1);
   pool.give_back(block);
   EXPECT_EQ(pool.use().held, 0u);
-  EXPECT_EQ(pool.use().peak, BlockPool::largest_kept + 1);
+  EXPECT_EQ(pool.use().peak, BlockPool::max_kept + 1);
 }
 
 TEST(BlockPool, WithoutReuseItHoldsWhatIsInUse) {
@@ -160,4 +161,4 @@ TEST(BlockPool, ATensorMayOutliveItsDevice) {
 }
 
 }  // namespace
-}  // namespace troupe::engine::ops
+}  // namespace troupe::engine::ops::cpu

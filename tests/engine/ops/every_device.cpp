@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/random.h"
+#include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::engine::ops {
 

@@ -63,7 +63,7 @@ struct Round {
 
   void rounding() {
     Tensor x = random({301, 207}, 9);
-    on.round_to_bf16(x, {.key = 3, .stream = 1, .first = 0, .pitch = 207});
+    on.round_to_bf16(x, {.key = 3, .stream = 1, .first = 0, .ld = 207});
     keep("rounded by chance", x);
   }
 
@@ -83,8 +83,8 @@ struct Round {
                  dy = random({count, width}, 3);
     Tensor y = on.empty({count, width}), inverse = on.empty({count}), dx = on.empty({count, width}),
            dgain = random({width}, 4);
-    on.rms_norm(x, gain, 1e-6F, y, inverse);
-    on.rms_norm_backward(x, gain, inverse, dy, dx, dgain);
+    on.rms_norm(x, gain, 1e-6F, y, inverse, 0);
+    on.rms_norm_backward(x, gain, inverse, dy, dx, dgain, 0);
     keep("rms_norm", y);
     keep("rms_norm dx", dx);
     keep("rms_norm dgain", dgain);
@@ -142,8 +142,8 @@ struct Round {
     const KeyValues kv{random({300, 80}, 3), random({300, 80}, 4), 0, {}};
     Tensor out = on.empty({300, 240}), lse = on.empty({300, 6}), dq = on.empty({300, 240}),
            dk = on.empty({300, 80}), dv = on.empty({300, 80});
-    on.attention(q, kv, layout, shape, precision, out, &lse);
-    on.attention_backward(q, kv, layout, shape, precision, out, lse, dout, dq, dk, dv);
+    on.attention({q, kv, layout, shape, precision}, out, &lse);
+    on.attention_backward({q, kv, layout, shape, precision}, {out, lse, dout, dq, dk, dv});
     keep(name, out);
     keep(name + " lse", lse);
     keep(name + " dq", dq);
@@ -160,9 +160,9 @@ struct Round {
     Tensor logp = on.empty({count}), lse = on.empty({count}), entropy = on.empty({count}),
            dhidden = on.empty({count, width});
     Tensor dweight = random({vocabulary, width}, 5);
-    on.head(hidden, weight, targets, scale, Precision::f32, logp, lse, &entropy);
-    on.head_backward(hidden, weight, targets, scale, Precision::f32, lse, up, &up, &entropy,
-                     dhidden, dweight);
+    on.head({hidden, weight, targets, scale, Precision::f32}, {logp, lse, &entropy});
+    on.head_backward({hidden, weight, targets, scale, Precision::f32}, {lse, &entropy}, {up, &up},
+                     {dhidden, dweight});
     keep(name + " logp", logp);
     keep(name + " lse", lse);
     keep(name + " entropy", entropy);

@@ -1,13 +1,13 @@
 // What the kernels of each instruction set promise beyond what a device shows: exp, tanh, and
 // products with strides.
-#include "engine/ops/cpu/kernels.h"
+#include "engine/ops/cpu/kernels/kernels.h"
 
 #include <cmath>
 
 #include "engine/base/error.h"
 #include "tests/engine/ops/every_device.h"
 
-namespace troupe::engine::ops {
+namespace troupe::engine::ops::cpu {
 namespace {
 
 class KernelsOf : public testing::TestWithParam<const char*> {
@@ -88,12 +88,12 @@ TEST_P(KernelsOf, ProductsIntoPartOfAMatrixLeaveTheRestAlone) {
   constexpr std::int64_t m = 15, n = 21, k = 35, wide = 50;
   const Floats a = random_floats(m * k, 1), b = random_floats(n * wide, 2),
                straight = random_floats(k * wide, 3);
-  Floats scratch(product_scratch);
+  Floats scratch(gemm_scratch);
   for (const bool dot : {true, false}) {
     Floats c(m * wide, 7);
-    const Product p{
+    const GemmArgs p{
         m, n, k, a.data(), k, 1, dot ? b.data() : straight.data(), wide, c.data() + 9, wide, false};
-    dot ? kernels_->dot_product(p, scratch.data()) : kernels_->outer_product(p, scratch.data());
+    dot ? kernels_->gemm_nt(p, scratch.data()) : kernels_->gemm_nn(p, scratch.data());
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < wide; ++j) {
         const float got = c[static_cast<std::size_t>(i * wide + j)];
@@ -114,4 +114,4 @@ TEST_P(KernelsOf, ProductsIntoPartOfAMatrixLeaveTheRestAlone) {
 }
 
 }  // namespace
-}  // namespace troupe::engine::ops
+}  // namespace troupe::engine::ops::cpu

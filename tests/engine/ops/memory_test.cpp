@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "engine/base/error.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/ops/every_device.h"
 
 namespace troupe::engine::ops {

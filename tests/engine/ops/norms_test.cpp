@@ -125,7 +125,7 @@ TEST_P(Norms, OfShapesThatDoNotFitAreABug) {
   Tensor y = filled({2, 3}, 0), mean = filled({2}, 0), inverse = filled({2}, 0);
   EXPECT_THROW(device().layer_norm(x, wrong, {}, 1e-5F, y, mean, inverse), std::logic_error);
   EXPECT_THROW(device().layer_norm(x, gain, wrong, 1e-5F, y, mean, inverse), std::logic_error);
-  EXPECT_THROW(device().rms_norm(x, wrong, 1e-5F, y, inverse), std::logic_error);
+  EXPECT_THROW(device().rms_norm(x, wrong, 1e-5F, y, inverse, 0), std::logic_error);
 }
 
 }  // namespace

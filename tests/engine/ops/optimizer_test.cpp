@@ -94,14 +94,14 @@ TEST_P(Optimizer, AllFiniteFindsWhatIsNot) {
   }
 }
 
-constexpr StochasticRounding by_chance{.key = 5, .stream = 2, .first = 0, .pitch = 300};
+constexpr StochasticRounding by_chance{.key = 5, .stream = 2, .first = 0, .ld = 300};
 
 TEST_P(Optimizer, RoundingByChanceGivesTheNeighboursInBf16AndKeepsTheMean) {
   const int count = 20'000;
   const float low = 1, step = 0x1p-7F, value = low + 0.3F * step;
   Tensor x = filled({count / 100, 100}, value);
   StochasticRounding how = by_chance;
-  how.pitch = 100;
+  how.ld = 100;
   device().round_to_bf16(x, how);
   double ups = 0;
   for (const float found : get(x)) {
@@ -150,7 +150,7 @@ TEST_P(Optimizer, AnElementsChanceIsOfItsPlaceInTheWholeAlone) {
   device().round_to_bf16(part, how);
   EXPECT_TRUE(same_bits(get(part), expected));
   Tensor vector = put({columns}, slice(start, 0, columns));
-  how = by_chance, how.pitch = 1;
+  how = by_chance, how.ld = 1;
   device().round_to_bf16(vector, how);
   EXPECT_TRUE(same_bits(get(vector), slice(all, 0, columns)));
   how = by_chance, how.first = 101, how.key = 6;

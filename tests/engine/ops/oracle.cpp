@@ -112,8 +112,9 @@ Doubles attention(const Doubles& q, const Doubles& k, const Doubles& v, const La
         double total = 0;
         const int last = begin + layout.positions[static_cast<std::size_t>(t)];
         const int first = shape.window == 0 ? begin : std::max(begin, last + 1 - shape.window);
-        const double slope =
-            shape.slopes.empty() ? 0 : double{shape.slopes[static_cast<std::size_t>(h)]};
+        const double slope = shape.alibi_slopes.empty()
+                                 ? 0
+                                 : double{shape.alibi_slopes[static_cast<std::size_t>(h)]};
         for (int j = first; j <= last; ++j) {
           double score = 0;
           for (int i = 0; i < size; ++i)

@@ -1,5 +1,5 @@
 // Ranges of pages: which are given out, how neighbours join, and what goes back to the system.
-#include "engine/ops/cpu/page_arena.h"
+#include "engine/ops/cpu/memory/page_arena.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "engine/base/random.h"
 
-namespace troupe::engine::ops {
+namespace troupe::engine::ops::cpu {
 namespace {
 
 constexpr std::size_t arena_mib = std::size_t{1} << 20;
@@ -93,4 +93,4 @@ TEST(PageArena, RangesInUseKeepTheirValuesWhateverHappensAroundThem) {
 }
 
 }  // namespace
-}  // namespace troupe::engine::ops
+}  // namespace troupe::engine::ops::cpu

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/ops/ceiling.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/phase.h"
 #include "engine/ops/work.h"
 #include "tests/engine/ops/every_result.h"
@@ -128,19 +129,20 @@ TEST(Work, OfAttentionCountsTheKeysThatAreSeen) {
   const Tensor q = device->empty({5, 6});  // two heads of size 3
   const Layout layout{{0, 3, 5}, {0, 1, 2, 0, 1}};
   AttentionShape shape{.heads = 2, .kv_heads = 1, .head_size = 3};
-  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).flops,
+  const KeyValues kv;
+  EXPECT_EQ(attention_work({q, kv, layout, shape, Precision::f32}).flops,
             4 * 2 * 3 * (1 + 2 + 3 + 1 + 2));
-  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).bytes, 4 * (2 * 30 + 2 * 3 * 5));
-  EXPECT_EQ(attention_backward_work(q, layout, shape, Precision::f32).flops, 10 * 2 * 3 * 9);
-  EXPECT_FALSE(attention_work(q, layout, shape, Precision::f32).bf16);
-  EXPECT_TRUE(attention_work(q, layout, shape, Precision::bf16).bf16);
-  EXPECT_TRUE(attention_backward_work(q, layout, shape, Precision::bf16).bf16);
+  EXPECT_EQ(attention_work({q, kv, layout, shape, Precision::f32}).bytes, 4 * (2 * 30 + 2 * 3 * 5));
+  EXPECT_EQ(attention_backward_work({q, kv, layout, shape, Precision::f32}).flops, 10 * 2 * 3 * 9);
+  EXPECT_FALSE(attention_work({q, kv, layout, shape, Precision::f32}).bf16);
+  EXPECT_TRUE(attention_work({q, kv, layout, shape, Precision::bf16}).bf16);
+  EXPECT_TRUE(attention_backward_work({q, kv, layout, shape, Precision::bf16}).bf16);
   shape.window = 2;
-  EXPECT_EQ(attention_work(q, layout, shape, Precision::f32).flops,
+  EXPECT_EQ(attention_work({q, kv, layout, shape, Precision::f32}).flops,
             4 * 2 * 3 * (1 + 2 + 2 + 1 + 2));
   const Layout late{{0, 1}, {9}};  // one row of a cache
   shape.window = 0;
-  EXPECT_EQ(attention_work(q.rows(0, 1), late, shape, Precision::f32).bytes,
+  EXPECT_EQ(attention_work({q.rows(0, 1), kv, late, shape, Precision::f32}).bytes,
             4 * (2 * 6 + 2 * 3 * 10));
 }
 
@@ -148,13 +150,14 @@ TEST(Work, OfTheHeadCountsRowsWithATarget) {
   const auto device = make_reference_device();
   const Tensor hidden = device->empty({3, 4}), weight = device->empty({10, 4});
   const Rows targets{1, no_target, target_elsewhere};
-  EXPECT_EQ(head_work(hidden, weight, targets, Precision::f32, nullptr).flops, 2 * 2 * 10 * 4);
-  EXPECT_EQ(head_backward_work(hidden, weight, targets, Precision::f32, weight, nullptr).flops,
+  EXPECT_EQ(head_work({hidden, weight, targets, {}, Precision::f32}).flops, 2 * 2 * 10 * 4);
+  EXPECT_EQ(head_backward_work({hidden, weight, targets, {}, Precision::f32}, weight, false).flops,
             3 * 2 * 2 * 10 * 4);
-  EXPECT_EQ(head_backward_work(hidden, weight, targets, Precision::f32, Tensor(), nullptr).flops,
-            2 * 2 * 2 * 10 * 4);
+  EXPECT_EQ(
+      head_backward_work({hidden, weight, targets, {}, Precision::f32}, Tensor(), false).flops,
+      2 * 2 * 2 * 10 * 4);
   const HeadAdapter adapter{device->empty({3, 2}), device->empty({10, 2}), {}, {}};
-  EXPECT_EQ(head_work(hidden, weight, targets, Precision::f32, &adapter).flops,
+  EXPECT_EQ(head_work({hidden, weight, targets, {}, Precision::f32, &adapter}).flops,
             2 * 2 * 10 * 4 + 2 * 2 * 10 * 2);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/random.h"
+#include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::engine::optim {
 namespace {

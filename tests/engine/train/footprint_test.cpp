@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/losses/sft_loss.h"
-#include "engine/ops/cpu/block_pool.h"
+#include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/cpu/memory/block_pool.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 #include "tests/support/random_decoder.h"
@@ -54,7 +55,7 @@ double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, s
     trainer.forward_backward(uniform_batch(2 * tokens / 64, 64), loss);
     value_or_throw(trainer.update(1e-3));
   }
-  EXPECT_LE(device->memory().held, device->memory().peak + ops::BlockPool::slack);
+  EXPECT_LE(device->memory().held, device->memory().peak + ops::cpu::BlockPool::slack);
   return static_cast<double>(device->memory().peak - before);
 }
 

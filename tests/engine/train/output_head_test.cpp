@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/scoring.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/losses/sft_loss.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/footprint.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "algorithms/losses/sft_loss.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/random_decoder.h"
 
 namespace troupe::engine::train {

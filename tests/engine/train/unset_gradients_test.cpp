@@ -6,6 +6,7 @@
 
 #include "algorithms/losses/sft_loss.h"
 #include "engine/nn/embedding.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/nn/gradients.h"
+#include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 

@@ -1,5 +1,6 @@
 // Tensors without a gradient are named, at the two steps at which they are looked for.
 #include "engine/train/zero_gradients.h"
+#include "engine/ops/cpu/cpu_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,38 @@
+#include "engine/ops/cpu/attention/kv_runs.h"
+
+namespace troupe::engine::ops::cpu {
+
+KeyRange keys_at(std::int64_t position, int window) {
+  return {window == 0 ? 0 : std::max<std::int64_t>(0, position + 1 - window), position + 1};
+}
+
+KeyRange keys_seen(const Layout& layout, std::int64_t begin, std::int64_t end, int window) {
+  const auto [least, most] =
+      std::minmax_element(layout.positions.begin() + begin, layout.positions.begin() + end);
+  return {keys_at(*least, window).first, std::int64_t{*most} + 1};
+}
+
+KvRuns::KvRuns(const KeyValues& kv, const Layout& layout, int window) {
+  for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
+    first_.push_back(runs_.size());
+    if (layout.offsets[n] < layout.offsets[n + 1])
+      append(kv, layout, n, keys_seen(layout, layout.offsets[n], layout.offsets[n + 1], window));
+  }
+  first_.push_back(runs_.size());
+}
+
+void KvRuns::append(const KeyValues& kv, const Layout& layout, std::size_t n, KeyRange keys) {
+  if (kv.page_size == 0) return runs_.push_back({0, keys.end, layout.offsets[n]});
+  const auto& pages = kv.pages[n];
+  const std::int64_t size = kv.page_size;
+  for (std::int64_t key = keys.first / size * size; key < keys.end; key += runs_.back().keys) {
+    const auto first = static_cast<std::size_t>(key / size);
+    std::size_t last = first + 1;
+    while (static_cast<std::int64_t>(last) * size < keys.end && pages[last] == pages[last - 1] + 1)
+      ++last;
+    runs_.push_back({key, std::min(keys.end - key, static_cast<std::int64_t>(last - first) * size),
+                     pages[first] * size});
+  }
+}
+
+}  // namespace troupe::engine::ops::cpu

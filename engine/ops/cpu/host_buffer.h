@@ -1,0 +1,66 @@
+// Host memory of a Tensor, for the devices of engine/ops/cpu only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/base/check.h"
+#include "engine/ops/cpu/memory/block_pool.h"
+#include "engine/tensor/tensor.h"
+
+namespace troupe::engine::ops::cpu {
+
+/// Buffer in a block of a device's pool. It may outlive the device. Failure(full) if the machine
+/// has no memory.
+class HostBuffer final : public Buffer {
+ public:
+  HostBuffer(std::size_t bytes, std::shared_ptr<BlockPool> pool)
+      : Buffer(bytes), pool_(std::move(pool)), block_(pool_->take(bytes)) {}
+  ~HostBuffer() override { pool_->give_back(block_); }
+  std::byte* data() const { return block_.data; }
+
+ private:
+  std::shared_ptr<BlockPool> pool_;
+  BlockPool::Block block_;
+};
+
+inline std::byte* raw(const Tensor& x) {
+  check(static_cast<bool>(x), "an operand is absent");
+  const auto* buffer = dynamic_cast<const HostBuffer*>(x.buffer().get());
+  check(buffer != nullptr, "an operand lives on another device");
+  return buffer->data() + x.offset_bytes();
+}
+
+inline const float* data(const Tensor& x) {
+  check(x.dtype() == DType::f32, "an operand is not f32");
+  return reinterpret_cast<const float*>(raw(x));
+}
+inline float* mutable_data(Tensor& x) {
+  check(x.dtype() == DType::f32, "a result is not f32");
+  return reinterpret_cast<float*>(raw(x));
+}
+
+inline std::int64_t rows_of(const Tensor& x) {
+  return x.shape().rank() == 0 ? 1 : x.shape()[0];
+}
+/// Number of elements of one row.
+inline std::int64_t width_of(const Tensor& x) {
+  return x.shape().stride();
+}
+
+inline bool is_packed(const Tensor& x) {
+  return x.dtype() == DType::bf16_packed || x.dtype() == DType::int8_packed;
+}
+
+/// Rounds to the nearest bf16, ties to even. NaN stays NaN.
+inline std::uint16_t to_bf16(float value) {
+  const auto bits = __builtin_bit_cast(std::uint32_t, value);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+inline float from_bf16(std::uint16_t bits) {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+}
+
+}  // namespace troupe::engine::ops::cpu

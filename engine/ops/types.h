@@ -1,0 +1,187 @@
+// Argument and option types of Device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/tensor/tensor.h"
+
+namespace troupe::engine::ops {
+
+/// Rounding of the inputs of a product. Sums are always f32.
+enum class Precision : std::uint8_t { f32, bf16 };
+
+/// Options of C = op(A) op(B), or C += op(A) op(B) with `accumulate`. op() transposes if the flag
+/// is set. Each element of C is one sum in a fixed order.
+struct Gemm {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;
+  Precision precision = Precision::f32;
+};
+
+/// One product of Device::grouped_gemm().
+struct GemmCall {
+  Tensor a, b, c;
+  Gemm how;
+};
+
+/// Division of the rows of a batch into sequences.
+struct Layout {
+  std::vector<std::int32_t> offsets;  ///< [N+1] sequence n is rows offsets[n] .. offsets[n+1]
+  /// [T] position of each row in its sequence; without a cache 0, 1, 2, ...
+  std::vector<std::int32_t> positions;
+  std::int32_t rows() const { return offsets.empty() ? 0 : offsets.back(); }
+  std::int32_t sequences() const { return static_cast<std::int32_t>(offsets.size()) - 1; }
+};
+
+/// Keys and values that a batch attends to. Without pages, key j of sequence n is row offsets[n] +
+/// j of `k` (training); with pages it is row pages[n][j / page_size] * page_size + j % page_size of
+/// a cache (generation). Row t sees keys 0 .. positions[t], or the last of them if the attention
+/// has a window.
+struct KeyValues {
+  Tensor k, v;                                       ///< [rows, G*K]
+  int page_size = 0;                                 ///< 0: no pages
+  std::span<const std::vector<std::int32_t>> pages;  ///< [N] page numbers of each sequence
+};
+
+struct AttentionShape {
+  int heads = 1;      ///< H
+  int kv_heads = 1;   ///< G, divides H: grouped-query attention (Ainslie et al. 2023)
+  int head_size = 1;  ///< K
+  float scale = 1;    ///< multiplies q.k, usually 1/sqrt(K)
+  /// Scores become softcap * tanh(score / softcap) (Gemma 2); 0: no cap.
+  float softcap = 0;
+  /// A row at position p sees keys p - window + 1 .. p (Beltagy et al. 2020); 0: all up to p.
+  int window = 0;
+  /// [H] or empty: slope * (j - p) is added to the score of key j (ALiBi, Press et al. 2021).
+  std::vector<float> alibi_slopes = {};
+};
+
+/// Operands of attention. q [T, H*K].
+struct AttentionInputs {
+  const Tensor& q;
+  const KeyValues& kv;
+  const Layout& layout;
+  const AttentionShape& shape;
+  Precision precision = Precision::f32;
+};
+
+/// Operands of the backward pass of attention. out, dout, dq [T, H*K], lse [T, H], dk, dv [T, G*K].
+struct AttentionBackward {
+  const Tensor &out, &lse, &dout;
+  Tensor &dq, &dk, &dv;  ///< assigned
+};
+
+/// silu(x) = x / (1 + exp(-x)); gelu(x) = x Phi(x), Phi the normal distribution (Hendrycks & Gimpel
+/// 2016), exactly or by its tanh formula.
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh };
+
+/// One decoupled AdamW update (Loshchilov & Hutter 2019, alg. 2), as torch.optim.AdamW computes it.
+struct AdamW {
+  double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  std::int64_t step = 1;         ///< counts from 1: bias correction
+  float grad_scale = 1;          ///< gradients are multiplied by this first (clipping)
+  bool clear_gradients = false;  ///< zero the gradients after use
+};
+
+/// Scaling of the products of the LM head before its softmax: z = cap(logit_scale * product) *
+/// inv_temperature with cap(x) = softcap * tanh(x / softcap), or x if softcap is 0.
+struct HeadScale {
+  float inv_temperature = 1;
+  float logit_scale = 1;
+  float softcap = 0;
+  bool changes_logits() const { return logit_scale != 1 || softcap != 0; }
+};
+
+/// Special targets of the LM head. Rows of no_target are skipped: logp, lse, entropy and gradients
+/// are 0. target_elsewhere marks a target in another rank's part of the vocabulary: lse, entropy
+/// and the softmax term of the gradients are those over this weight; logp is 0, and the gradients
+/// lack the term of the target.
+inline constexpr std::int32_t no_target = -1, target_elsewhere = -2;
+
+/// Dropout mask (Srivastava et al. 2014). Whether element (row, column) is dropped depends only on
+/// `key`, `stream`, the id of its row and its column, not on the batch, micro-batch or part of a
+/// matrix that contains it.
+struct Dropout {
+  double probability = 0;               ///< probability that an element is dropped, below 1
+  std::uint64_t key = 0;                ///< random key of the run and the update
+  std::uint32_t stream = 0;             ///< random stream of the module
+  std::span<const std::uint64_t> rows;  ///< [T] row ids
+  std::int64_t first_column = 0;        ///< index of column 0 in the whole matrix
+};
+
+/// Stochastic rounding (Gupta et al. 2015, arXiv:1502.02551). Element (i, j) of a matrix, or i of a
+/// vector with j = 0, has index first + i * ld + j. Its random number depends only on `key`,
+/// `stream` and that index.
+struct StochasticRounding {
+  std::uint64_t key = 0;     ///< random key of the run and the update
+  std::uint32_t stream = 0;  ///< random stream of the parameter
+  std::int64_t first = 0, ld = 0;
+};
+
+/// Low-rank adapter of the LM head: the product is weight.hidden + up.down.
+struct HeadAdapter {
+  Tensor down;        ///< [T, R]
+  Tensor up;          ///< [V, R]
+  Tensor ddown, dup;  ///< gradients: [T, R] assigned, [V, R] accumulated
+};
+
+/// Operands of the LM head: hidden [T, D], weight [V, D], one target per row.
+struct HeadInputs {
+  const Tensor &hidden, &weight;
+  std::span<const std::int32_t> targets;
+  HeadScale scale;
+  Precision precision = Precision::f32;
+  const HeadAdapter* adapter = nullptr;  ///< nullptr: none
+};
+
+/// Results of the LM head, [T] each.
+struct HeadOutputs {
+  Tensor &logp, &lse;
+  Tensor* entropy = nullptr;  ///< nullptr: not computed
+  /// Receives the logits of the first rows for head_backward(), in the device's own format, or
+  /// becomes absent; nullptr: none are kept.
+  Tensor* kept = nullptr;
+};
+
+/// Upstream gradients of the LM head, [T] each.
+struct HeadUpstream {
+  const Tensor& dlogp;
+  const Tensor* dentropy = nullptr;
+};
+
+/// Results of the forward pass that the backward pass reads, over the whole vocabulary even if the
+/// weight is a part of it.
+struct HeadSaved {
+  const Tensor& lse;
+  const Tensor* entropy = nullptr;  ///< required with dentropy
+  const Tensor* kept = nullptr;     ///< HeadOutputs::kept; nullptr or absent: logits are recomputed
+};
+
+/// Gradients of the LM head. dhidden [T, D] is assigned, without the part of the adapter.
+struct HeadGradients {
+  Tensor& dhidden;
+  Tensor& dweight;                 ///< [V, D]; absent: the weight is frozen
+  HeadAdapter* adapter = nullptr;  ///< receives ddown and dup
+  bool accumulate = true;          ///< add to dweight; false: assign it
+};
+
+/// Writes the elements of a flattened tensor from `begin` on. Called for parts in any order, from
+/// several threads at once. Must not throw.
+using Source = std::function<void(std::int64_t begin, std::span<float> into)>;
+
+/// Reads row `row` of a matrix. Called for rows in any order, from several threads at once. Must
+/// not throw.
+using RowVisitor = std::function<void(std::int64_t row, std::span<const float> values)>;
+
+/// Memory of a device, in bytes.
+struct MemoryUse {
+  std::size_t now = 0;   ///< in use by tensors and scratch memory
+  std::size_t peak = 0;  ///< maximum of `now`
+  std::size_t held = 0;  ///< allocated from the system: `now` plus free memory kept for reuse
+};
+
+}  // namespace troupe::engine::ops
