@@ -49,7 +49,7 @@ TEST_F(GeneratorTest, EndsAtMaxNewTokens) {
   EXPECT_EQ(g.logp.size(), 8U);
   EXPECT_EQ(g.finish, FinishReason::length);
   EXPECT_EQ(g.prompt_tokens, 5);
-  EXPECT_STREQ(to_string(g.finish), "length");
+  EXPECT_EQ(to_string(g.finish), "length");
 }
 
 TEST_F(GeneratorTest, EndsWhereTheModelHasNoMorePositions) {
