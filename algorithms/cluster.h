@@ -1,5 +1,4 @@
-// Cluster: the actors that an algorithm speaks to, whether they live in this process or in groups
-// of processes.
+// Cluster: the actors of a run, in this process or in groups of processes.
 #pragma once
 
 #include <chrono>
@@ -23,13 +22,12 @@ using PolicyRef = actors::ActorRef<protocol::TrainStep, protocol::Logprobs, prot
 using RolloutRef =
     actors::ActorRef<protocol::Generate, protocol::PrepareWeights, protocol::CommitWeights>;
 using CriticRef = actors::ActorRef<protocol::TrainStep, protocol::Score, protocol::Save>;
-using FollowerRef =
+using SyncedReferenceRef =
     actors::ActorRef<protocol::PrepareWeights, protocol::MixWeights, protocol::Save>;
 /// A verifier (rules) or reward models.
 using RewardRef = actors::ActorRef<protocol::ComputeRewards>;
 
-/// The model that an algorithm compares with: an actor of its own, or the policy, asked for its
-/// base without the adapter.
+/// The reference model: an actor of its own, or the base of the policy, without its adapter.
 class ReferenceRef {
  public:
   template <actors::Message... Ms>
@@ -42,13 +40,13 @@ class ReferenceRef {
   }
 
   actors::Reply<std::vector<float>> ask(protocol::Logprobs message,
-                                        std::chrono::steady_clock::duration patience) const {
+                                        std::chrono::steady_clock::duration timeout) const {
     message.base = base_;
-    return ref_.ask(std::move(message), patience);
+    return ref_.ask(std::move(message), timeout);
   }
   actors::Reply<void> ask(protocol::Release message,
-                          std::chrono::steady_clock::duration patience) const {
-    return ref_.ask(std::move(message), patience);
+                          std::chrono::steady_clock::duration timeout) const {
+    return ref_.ask(std::move(message), timeout);
   }
   const auto& asker() const { return ref_.asker(); }
   const auto& address() const { return ref_.address(); }
@@ -60,21 +58,21 @@ class ReferenceRef {
 
 struct Cluster {
   PolicyRef policy;
-  std::optional<ReferenceRef> reference;  ///< only when the algorithm's loss needs one
-  std::vector<RolloutRef> rollouts;       ///< equals: any of them may draw any sample
-  std::optional<RewardRef> verifier;
+  std::optional<ReferenceRef> reference;  ///< if the loss needs one
+  std::vector<RolloutRef> rollouts;       ///< interchangeable: any of them may generate any sample
+  std::optional<RewardRef> verifier;      ///< rules
   Journal& journal;
-  const actors::Stop& stop;  ///< asked between steps: save and leave
-  /// Into how many requests a rollout's share of a batch is cut, so that the reference scores one
-  /// while the rollout draws the next. 1 where they share an engine. Changes no result.
-  std::size_t pieces = 1;
-  /// How long an answer may take: an hour of work for one message is a model too large for its
-  /// machine, or a worker that hangs.
-  std::chrono::steady_clock::duration patience = std::chrono::hours(1);
-  std::optional<RewardRef> reward;  ///< reward models; beside the verifier, or instead of it
-  std::optional<CriticRef> critic;  ///< only where advantages come from one; saved with the policy
-  std::optional<FollowerRef>
-      follower;  ///< the reference, where it follows the policy (TR-DPO); saved with the policy
+  const actors::Stop& stop;  ///< checked after every step
+  /// Chunks that a rollout's share of a batch is split into, so that the reference scores one while
+  /// the rollout generates the next. 1 where they share an engine. Does not change results.
+  std::size_t chunks_per_rollout = 1;
+  /// Time limit of a reply. A message that takes an hour means a model too large for its machine,
+  /// or a worker that hangs.
+  std::chrono::steady_clock::duration timeout = std::chrono::hours(1);
+  std::optional<RewardRef> reward;  ///< reward models, besides the verifier or instead of it
+  std::optional<CriticRef> critic;  ///< PPO; saved with the policy
+  /// The reference, where it is synchronized with the policy (TR-DPO); saved with the policy.
+  std::optional<SyncedReferenceRef> synced_reference;
 };
 
 }  // namespace troupe::algorithms

@@ -13,7 +13,7 @@
 
 namespace troupe::algorithms {
 
-/// Which groups a round is made of (rollout/dynamic_sampling.h).
+/// Selection of the groups of a batch (rollout/dynamic_sampling.h).
 struct DynamicSampling {
   bool on = false;
   std::int64_t max_refills = 10;  ///< 0: no limit
@@ -36,21 +36,19 @@ struct DynamicSampling {
   }
 };
 
-struct GrpoConfig : DrawConfig {
+struct GrpoConfig : RolloutOptions {
   GrpoConfig() { group = 8; }
   int epochs = 1;  ///< passes over each batch of samples
-  int minibatches =
-      1;  ///< optimizer steps a pass; the loader hands out minibatches * train.batch_size prompts
+  /// Optimizer steps per pass; the loader returns minibatches * train.batch_size prompts.
+  int minibatches = 1;
   double constant_length =
       0;              ///< Aggregation::constant: the length that replaces each sample's own
   Counting counting;  ///< of sequences without a trained token
   Shaping shaping;
   AdvantageConfig advantage;
   DynamicSampling dynamic;
-  /// Of loss.entropy_coef. A run that goes on under an adaptive controller begins with the last
-  /// coefficient and bonus.
-  EntropyControl entropy;
-  double entropy_bonus = 0;  ///< adaptive: what the next update's bonus is multiplied by
+  EntropyControl entropy;    ///< of loss.entropy_coef
+  double entropy_bonus = 0;  ///< adaptive: coefficient of the next update's entropy bonus
   GrpoLoss loss;             ///< its version, where it reads one, is set step by step
 
   std::string reference;               ///< model directory, for whoever loads the reference
@@ -77,13 +75,24 @@ struct GrpoConfig : DrawConfig {
     field("epochs", self.epochs, Range{1, 1000}, "passes over each batch of samples");
     field("minibatches", self.minibatches, Range{1, 1 << 20},
           "optimizer steps per pass, each of train.batch_size prompts");
-    DrawConfig::each_field(self, field);
+    RolloutOptions::each_field(self, field);
   }
 
-  /// Samples are compared with the reference.
+  /// True when the reference scores the samples.
   bool compares() const { return loss.beta != 0 || advantage.reward_beta != 0; }
   double allowed_length() const { return static_cast<double>(sampling.max_new_tokens); }
 };
+
+/// Controller state in a checkpoint.
+struct GrpoState {
+  double entropy_coef = 0, entropy_bonus = 0;
+  static void each_field(auto& self, auto&& field) {
+    field("entropy_coef", self.entropy_coef);
+    field("entropy_bonus", self.entropy_bonus);
+  }
+};
+/// Continues adaptive controllers from the algorithm state of a checkpoint (null: a new run).
+Result<> resume(GrpoConfig& config, const Json& state);
 
 /// Needs c.rollouts and c.verifier; c.reference when config.compares().
 Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,

@@ -7,20 +7,21 @@
 
 namespace troupe::algorithms {
 
-Tally::Tally(const engine::loss::LossSpec& loss)
+EvalMetrics::EvalMetrics(const engine::loss::LossSpec& loss)
     : loss_(value_or_throw(engine::loss::make_loss(losses(), loss))) {
   check(!loss_.needs().collision && !(loss_.needs().scores && loss_.needs().logp),
-        "Tally: a loss that reads more than one thing");
+        "EvalMetrics: a loss that reads more than one thing");
 }
 
-void Tally::add(const engine::data::Experience& batch, const std::vector<float>& logp) {
+void EvalMetrics::add(const engine::data::Experience& batch, const std::vector<float>& logp) {
   sum_ += engine::loss::evaluate(loss_, {logp, {}, {}, {}}, batch, report_).loss * batch.count;
   count_ += batch.count;
 }
 
-void Tally::add_scores(const engine::data::Experience& batch, const std::vector<float>& scores) {
+void EvalMetrics::add_scores(const engine::data::Experience& batch,
+                             const std::vector<float>& scores) {
   const std::size_t tokens = batch.tokens.size();
-  check(tokens > 0 && scores.size() % tokens == 0, "Tally: [T, C] scores are needed");
+  check(tokens > 0 && scores.size() % tokens == 0, "EvalMetrics: [T, C] scores are needed");
   std::vector<std::vector<float>> columns(scores.size() / tokens);
   for (std::size_t i = 0; i < scores.size(); ++i) columns[i % columns.size()].push_back(scores[i]);
   sum_ += engine::loss::evaluate(loss_, {{}, {}, {}, std::move(columns)}, batch, report_).loss *
@@ -28,7 +29,7 @@ void Tally::add_scores(const engine::data::Experience& batch, const std::vector<
   count_ += batch.count;
 }
 
-Metrics Tally::metrics() const {
+Metrics EvalMetrics::metrics() const {
   Metrics out{{"eval/loss", count_ == 0 ? 0 : sum_ / count_}};
   for (const auto& [name, value] : report_.values()) out.emplace_back("eval/" + name, value);
   return out;
@@ -41,10 +42,12 @@ Calibration calibration(std::span<const double> margins, int bins) {
     out.bins.push_back({0.5 + 0.5 * i / bins, 0.5 + 0.5 * (i + 1) / bins});
   for (const double margin : margins) {
     const double confidence = 1 / (1 + std::exp(-std::abs(margin)));
-    const auto place = static_cast<std::size_t>(
+    const auto index = static_cast<std::size_t>(
         std::min(static_cast<double>(bins) - 1, std::floor((confidence - 0.5) * 2 * bins)));
-    ConfidenceBin& bin = out.bins[place];
-    ++bin.pairs, bin.confidence += confidence, bin.accuracy += margin > 0;
+    ConfidenceBin& bin = out.bins[index];
+    ++bin.pairs;
+    bin.confidence += confidence;
+    bin.accuracy += margin > 0;
     out.accuracy += margin > 0;
   }
   const auto all = static_cast<double>(margins.size());
@@ -52,7 +55,8 @@ Calibration calibration(std::span<const double> margins, int bins) {
   for (ConfidenceBin& bin : out.bins) {
     if (bin.pairs == 0) continue;
     const auto count = static_cast<double>(bin.pairs);
-    bin.confidence /= count, bin.accuracy /= count;
+    bin.confidence /= count;
+    bin.accuracy /= count;
     out.error += count / all * std::abs(bin.accuracy - bin.confidence);
   }
   return out;

@@ -1,33 +1,32 @@
-// Held-out data: what the policy is judged by, and never trained on.
+// Held-out data: batches for evaluation that are never trained on.
 #pragma once
 
 #include <span>
 #include <vector>
+
 #include "algorithms/cluster.h"
 #include "engine/loss/loss.h"
 
 namespace troupe::algorithms {
 
 struct HeldOut {
-  std::vector<engine::data::Experience> batches;  ///< their loss is taken batch by batch
-  std::int64_t every = 0;  ///< steps between two looks; 0: only after the last step
-  /// After step `step` of `steps`.
+  std::vector<engine::data::Experience> batches;  ///< evaluated one by one
+  std::int64_t every = 0;  ///< steps between evaluations; 0: only after the last step
+  /// True when an evaluation is due after step `step` of `steps`.
   bool due(std::int64_t step, std::int64_t steps) const {
     return !batches.empty() && (step == steps || (every > 0 && step % every == 0));
   }
 };
 
-/// The loss and the metrics of batches, without a gradient: from log-probabilities or scores that
-/// the policy was asked for.
-class Tally {
+/// Loss and metrics of batches without a gradient, from the policy's log-probabilities or scores.
+class EvalMetrics {
  public:
-  /// A name that the catalog has; the loss reads log-probabilities alone, or scores alone.
-  explicit Tally(const engine::loss::LossSpec& loss);
+  /// `loss` is in the catalog and reads log-probabilities only, or scores only.
+  explicit EvalMetrics(const engine::loss::LossSpec& loss);
   void add(const engine::data::Experience& batch, const std::vector<float>& logp);
-  /// `scores` [T, C] by token, as protocol::Score is answered.
+  /// `scores` [T, C]: the reply to protocol::Score.
   void add_scores(const engine::data::Experience& batch, const std::vector<float>& scores);
-  /// "eval/loss", the mean over all that the batches count, and "eval/NAME" of what the loss
-  /// reports.
+  /// "eval/loss", the mean over what the batches count, and "eval/NAME" for each statistic.
   Metrics metrics() const;
 
  private:
@@ -36,8 +35,7 @@ class Tally {
   double sum_ = 0, count_ = 0;
 };
 
-// Calibration: whether a reward model is right as often as it says it is.
-/// Pairs of which the model is about equally sure.
+/// Pairs with a similar confidence of the reward model.
 struct ConfidenceBin {
   double low = 0, high = 0;  ///< of the confidence
   std::size_t pairs = 0;
@@ -51,10 +49,10 @@ struct Calibration {
   std::vector<ConfidenceBin> bins;
 };
 
-/// Of margins s_w - s_l. Under the Bradley-Terry model the answer with the higher score is the
-/// better one with probability sigmoid(|margin|): the confidence, from 0.5 to 1, which is cut into
-/// `bins` bins of equal width (Naeini et al. 2015; Guo et al. 2017, arXiv:1706.04599, eq. 3). A
-/// margin of 0 counts as wrong.
+/// Calibration of a reward model from its margins s_w - s_l. Under the Bradley-Terry model the
+/// answer with the higher score is the better one with probability sigmoid(|margin|): the
+/// confidence, from 0.5 to 1, which is cut into `bins` bins of equal width (Naeini et al. 2015; Guo
+/// et al. 2017, arXiv:1706.04599, eq. 3). A margin of 0 counts as wrong.
 Calibration calibration(std::span<const double> margins, int bins);
 
 }  // namespace troupe::algorithms

@@ -12,13 +12,13 @@ using Answers = engine::data::Loader<engine::data::UnpairedExample>;
 // `scale`.
 Task<void> compare(Cluster& c, Experience& batch, const Experience& mismatched) {
   protocol::Logprobs matched{batch, 1.0};
-  auto scoring = c.reference->ask(std::move(matched), c.patience);
+  auto scoring = c.reference->ask(std::move(matched), c.timeout);
   if (mismatched.sequences() == 0) {
     batch.scale = 0;
   } else {
     protocol::Logprobs theirs{mismatched, 1.0}, ours{mismatched, 1.0};
-    auto scoring_reference = c.reference->ask(std::move(theirs), c.patience);
-    auto scoring_policy = c.policy.ask(std::move(ours), c.patience);
+    auto scoring_reference = c.reference->ask(std::move(theirs), c.timeout);
+    auto scoring_policy = c.policy.ask(std::move(ours), c.timeout);
     const auto reference = co_await scoring_reference.get();
     const auto policy = co_await scoring_policy.get();
     batch.scale = mismatched_kl(mismatched, policy, reference);
@@ -38,19 +38,20 @@ void add_margin(Metrics& metrics, const std::string& prefix) {
     metrics.emplace_back(prefix + "rewards/margins", good->second - bad->second);
 }
 
-Task<Metrics> judge(Cluster& c, HeldOutAnswers& held_out, const engine::loss::LossSpec& loss) {
-  c.journal.status("judging held-out answers");
-  Tally tally(loss);
+Task<Metrics> evaluate_answers(Cluster& c, HeldOutAnswers& held_out,
+                               const engine::loss::LossSpec& loss) {
+  c.journal.status("evaluating held-out answers");
+  EvalMetrics eval(loss);
   for (std::size_t i = 0; i < held_out.matched.batches.size(); ++i) {
     auto& batch = held_out.matched.batches[i];
     auto comparing = compare(c, batch, held_out.mismatched[i]);
     co_await comparing;
     protocol::Logprobs message{batch, 1.0};
-    auto scoring = c.policy.ask(std::move(message), c.patience);
+    auto scoring = c.policy.ask(std::move(message), c.timeout);
     const auto logp = co_await scoring.get();
-    tally.add(batch, logp);
+    eval.add(batch, logp);
   }
-  auto metrics = tally.metrics();
+  auto metrics = eval.metrics();
   add_margin(metrics, "eval/");
   co_return metrics;
 }
@@ -72,11 +73,11 @@ Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAn
     auto metrics = co_await updating;
     add_margin(metrics, "");
     if (held_out.matched.due(step, plan.steps)) {
-      auto judging = judge(c, held_out, loss);
-      const auto judged = co_await judging;
-      metrics.insert(metrics.end(), judged.begin(), judged.end());
+      auto evaluating = evaluate_answers(c, held_out, loss);
+      const auto eval = co_await evaluating;
+      metrics.insert(metrics.end(), eval.begin(), eval.end());
     }
-    auto ending = close_step(c, plan, step, std::move(metrics), config.following, data.state());
+    auto ending = finish_step(c, plan, step, std::move(metrics), config.following, data.state());
     const bool more = co_await ending;
     if (!more) break;
   }

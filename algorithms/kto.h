@@ -12,14 +12,14 @@ namespace troupe::algorithms {
 
 struct KtoConfig {
   KtoLoss loss;
-  std::int64_t max_length = 0;  ///< tokens of a sequence, a mismatched one too; 0: no limit
-  Following following = {};     ///< of the reference
-  std::string reference = {};   ///< model directory, for whoever loads the reference
+  std::int64_t max_length = 0;   ///< tokens of a sequence, a mismatched one too; 0: no limit
+  ReferenceSync following = {};  ///< of the reference
+  std::string reference = {};    ///< model directory, for whoever loads the reference
 
   static void each_field(auto& self, auto&& field) {
     KtoLoss::each_field(self.loss, field);
     field("reference", self.reference, reference_doc);
-    Following::each_field(self.following, field);
+    ReferenceSync::each_field(self.following, field);
   }
 };
 
@@ -29,8 +29,8 @@ struct HeldOutAnswers {
   std::vector<engine::data::Experience> mismatched;  ///< as many
 };
 
-/// Needs c.reference; c.follower where the reference follows. The KL term is measured on the whole
-/// batch before its update.
+/// Needs c.reference; c.synced_reference where the reference follows. The KL term is measured on
+/// the whole batch before its update.
 Task<void> kto(Cluster& c, engine::data::Loader<engine::data::UnpairedExample>& data, Plan plan,
                KtoConfig config, HeldOutAnswers held_out = HeldOutAnswers());
 

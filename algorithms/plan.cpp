@@ -10,19 +10,19 @@ bool due(const Plan& plan, std::int64_t previous, std::int64_t step) {
   return plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
 }
 
-Task<void> save(Cluster& cluster, std::int64_t step, Json state) {
-  if (cluster.critic) {  // first: a policy's checkpoint says that the whole step is there
-    protocol::Save judge{step, state};
-    auto saving_judge = cluster.critic->ask(std::move(judge), cluster.patience);
-    co_await saving_judge.get();
+Task<void> save(Cluster& cluster, std::int64_t step, protocol::RunState state) {
+  if (cluster.critic) {  // first: a policy's checkpoint marks the whole step as complete
+    protocol::Save critic{step, state};
+    auto saving_critic = cluster.critic->ask(std::move(critic), cluster.timeout);
+    co_await saving_critic.get();
   }
-  if (cluster.follower) {
+  if (cluster.synced_reference) {
     protocol::Save reference{step, {}};
-    auto saving_reference = cluster.follower->ask(std::move(reference), cluster.patience);
+    auto saving_reference = cluster.synced_reference->ask(std::move(reference), cluster.timeout);
     co_await saving_reference.get();
   }
-  protocol::Save message{step, std::move(state)};
-  auto saving = cluster.policy.ask(std::move(message), cluster.patience);
+  protocol::Save policy{step, std::move(state)};
+  auto saving = cluster.policy.ask(std::move(policy), cluster.timeout);
   const auto path = co_await saving.get();
   log_info(cat("step ", step, ": saved ", path));
 }
@@ -30,7 +30,7 @@ Task<void> save(Cluster& cluster, std::int64_t step, Json state) {
 }  // namespace
 
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
-                    Json state) {
+                    protocol::RunState state) {
   const bool last = step >= plan.steps, stopping = cluster.stop.requested();
   if (last || stopping || due(plan, previous, step)) {
     auto saving = save(cluster, step, std::move(state));
@@ -40,18 +40,18 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
 }
 
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
-                     Json state) {
+                     protocol::RunState state) {
   if (step == plan.done || due(plan, previous, step)) co_return;
   auto saving = save(cluster, step, std::move(state));
   co_await saving;
 }
 
-Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step,
-                     engine::data::Experience batch, engine::loss::LossSpec loss) {
+Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,
+                                     engine::data::Experience batch, engine::loss::LossSpec loss) {
   protocol::TrainStep message{std::move(batch), std::move(loss), plan.rate(step)};
-  auto training = cluster.policy.ask(std::move(message), cluster.patience);
+  auto training = cluster.policy.ask(std::move(message), cluster.timeout);
   const auto stats = co_await training.get();
-  co_return metrics_of(stats);
+  co_return stats;
 }
 
 Metrics metrics_of(const protocol::StepStats& stats) {
@@ -61,6 +61,13 @@ Metrics metrics_of(const protocol::StepStats& stats) {
                   {"tokens", stats.tokens}};
   metrics.insert(metrics.end(), stats.metrics.begin(), stats.metrics.end());
   return metrics;
+}
+
+Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step,
+                     engine::data::Experience batch, engine::loss::LossSpec loss) {
+  auto training = train_step(cluster, plan, step, std::move(batch), std::move(loss));
+  const auto stats = co_await training;
+  co_return metrics_of(stats);
 }
 
 }  // namespace troupe::algorithms

@@ -1,4 +1,4 @@
-// Plan: how long a run is, at which rate it learns, when it saves; and the end of a step, which is
+// Plan: length, learning rate and checkpoints of a run; and the start and end of a step, which are
 // the same for every algorithm.
 #pragma once
 
@@ -10,9 +10,9 @@
 namespace troupe::algorithms {
 
 struct Plan {
-  std::int64_t steps = 0;       ///< optimizer steps of the whole run
-  std::int64_t done = 0;        ///< those of the checkpoint that the run goes on from
-  std::int64_t save_every = 0;  ///< 0: only the last
+  std::int64_t steps = 0;       ///< optimizer steps of the run
+  std::int64_t done = 0;        ///< steps of the checkpoint that the run resumes from
+  std::int64_t save_every = 0;  ///< 0: only after the last step
   double learning_rate = 0;
   engine::optim::Schedule schedule;
 
@@ -20,22 +20,26 @@ struct Plan {
   double rate(std::int64_t step) const { return learning_rate * schedule(step - 1); }
 };
 
-/// After step `step`: saves when it is due, last, or a stop was requested, with what the algorithm
-/// needs to go on from here. `previous` is the last step that was checked before (step - 1, unless
-/// several steps share one batch of samples). False when the run is to end here.
+/// Ends step `step`: saves when a checkpoint is due, at the last step, and when a stop was
+/// requested, with the `state` that a resumed run continues from. `previous` is the last step for
+/// which this was called (step - 1, unless several steps share one rollout step). False when the
+/// run ends here.
 Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
-                    Json state);
+                    protocol::RunState state);
 
-/// For a run whose prompts end before its steps do: saves step `step`, unless end_step has saved
-/// it. `previous` as there.
+/// Ends a run whose prompts are used up early: saves step `step`, unless end_step has saved it.
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
-                     Json state);
+                     protocol::RunState state);
 
-/// Trains on the batch at the rate of this step: the numbers to write down.
+/// Trains the policy on the batch at the learning rate of this step.
+Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,
+                                     engine::data::Experience batch, engine::loss::LossSpec loss);
+
+/// Metrics of every training step, then those of the loss.
+Metrics metrics_of(const protocol::StepStats& stats);
+
+/// train_step(), returning metrics_of().
 Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step,
                      engine::data::Experience batch, engine::loss::LossSpec loss);
-
-/// The numbers that every training step reports, then the loss's own.
-Metrics metrics_of(const protocol::StepStats& stats);
 
 }  // namespace troupe::algorithms

@@ -1,132 +1,140 @@
 // Proximal Policy Optimization with a critic (Schulman et al. 2017, arXiv:1707.06347; for language
-// models Ziegler et al. 2019, arXiv:1909.08593): sample answers, judge them or their steps, ask the
-// critic what each state was worth, prefer tokens that did better. One step is one optimizer update
-// of policy and critic, at the same time; epochs * minibatches updates share one round of samples.
+// models Ziegler et al. 2019, arXiv:1909.08593): sample answers, reward them or their steps,
+// evaluate every state with the critic, prefer tokens that did better. One step is one optimizer
+// update of policy and critic, at the same time; epochs * minibatches updates share the samples of
+// a rollout step.
 #include "algorithms/ppo.h"
 
 #include <optional>
 
 #include "algorithms/rollout/ppo_minibatches.h"
 #include "algorithms/rollout/sampling.h"
-#include "algorithms/weight_sync.h"
 #include "engine/base/text.h"
 
 namespace troupe::algorithms {
 namespace {
 
-using engine::loss::ReadAt;
-
-// One optimizer update of each; in the rounds of the critic's warm-up of the critic alone.
-struct Learners {
+// Settings of one rollout step's updates. During its warmup only the critic is trained.
+struct PpoUpdates {
   Cluster& c;
   const Plan& plan;
   const CriticPlan& critic;
   const PpoConfig& config;
   PpoLoss policy_loss;
-  bool warming_up;
+  bool warmup;
 };
 
 PpoLoss policy_loss(const PpoConfig& config) {
   PpoLoss loss = config.policy;
   loss.kl_coef = config.kl_place == KlPlace::loss ? config.kl_coef : 0;
-  loss.kl = config.kl, loss.kl_clamp = config.kl_clamp,
+  loss.kl = config.kl;
+  loss.kl_clamp = config.kl_clamp;
   loss.temperature = config.sampling.temperature;
   return loss;
 }
 
-// The variance over a round's updates of the mean ratio, n - 1, as TRL has it.
-struct Ratios {
+// The variance (n - 1, as in TRL) of the mean ratio over the updates of a rollout step.
+struct RatioVariance {
   double count = 0, mean = 0, squares = 0;
-  void take(Metrics& metrics) {
-    for (const auto& [name, value] : metrics) {
-      if (name != "val/ratio") continue;
-      count += 1;
-      const double away = value - mean;
-      mean += away / count, squares += away * (value - mean);
-    }
+  void add(std::optional<double> ratio) {
+    if (!ratio) return;
+    count += 1;
+    const double delta = *ratio - mean;
+    mean += delta / count;
+    squares += delta * (*ratio - mean);
+  }
+  void report(Metrics& metrics) const {
     if (count > 1) metrics.emplace_back("val/ratio_var", squares / (count - 1));
   }
 };
 
-// consumes: one update · asks: critic and policy at once · produces: what is to be written down of
-// the step
-Task<Metrics> learn(const Learners& l, std::int64_t step, PpoUpdate update) {
-  const double rate = l.critic.learning_rate * l.critic.schedule(step - 1);
-  protocol::TrainStep for_critic{std::move(update.critic), spec_of(l.config.value), rate};
-  auto judging_better = l.c.critic->ask(std::move(for_critic), l.c.patience);
-  std::optional<actors::Reply<protocol::StepStats>> acting_better;
-  if (!l.warming_up) {
-    protocol::TrainStep for_policy{std::move(update.policy), spec_of(l.policy_loss),
-                                   l.plan.rate(step)};
-    acting_better = l.c.policy.ask(std::move(for_policy), l.c.patience);
+// One update of critic and policy, at the same time. Adds the metrics of both.
+Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
+                 RatioVariance& ratios, Metrics& metrics) {
+  const double rate = u.critic.learning_rate * u.critic.schedule(step - 1);
+  protocol::TrainStep for_critic{std::move(minibatch.critic), spec_of(u.config.value), rate};
+  auto critic_reply = u.c.critic->ask(std::move(for_critic), u.c.timeout);
+  std::optional<actors::Reply<protocol::StepStats>> policy_reply;
+  if (!u.warmup) {
+    protocol::TrainStep for_policy{std::move(minibatch.policy), spec_of(u.policy_loss),
+                                   u.plan.rate(step)};
+    policy_reply = u.c.policy.ask(std::move(for_policy), u.c.timeout);
   }
-  const auto critic = co_await judging_better.get();
+  const auto critic = co_await critic_reply.get();
   protocol::StepStats policy = critic;
-  if (acting_better) policy = co_await acting_better->get();
-  Metrics metrics = metrics_of(policy);
-  if (acting_better) metrics.insert(metrics.end(), critic.metrics.begin(), critic.metrics.end());
+  if (policy_reply) policy = co_await policy_reply->get();
+  metrics = metrics_of(policy);
+  if (policy_reply) metrics.insert(metrics.end(), critic.metrics.begin(), critic.metrics.end());
   metrics.emplace_back("critic/vf_loss", critic.loss);
   metrics.emplace_back("critic/grad_norm", critic.grad_norm);
   metrics.emplace_back("critic/lr", critic.learning_rate);
-  co_return metrics;
+  ratios.add(policy.ratio);
+  ratios.report(metrics);
 }
 
-// consumes: prompts · asks: rollouts, verifier and reference, then the critic · produces: samples
-// with advantages and returns
-Task<Sampled> experience(Cluster& c, const PromptBatch& prompts, const PpoConfig& config) {
-  auto sampling = sample_and_judge(c, prompts, config, config.kl_coef != 0);
-  auto sampled = co_await sampling;
-  accept(sampled, std::move(sampled.verdicts));
-  Metrics apart;
+// Samples of one rollout step with advantages and returns.
+Task<RolloutBatch> sample_experience(Cluster& c, const PromptBatch& prompts,
+                                     const PpoConfig& config) {
+  auto sampling = sample_rollouts(c, prompts, config, config.kl_coef != 0);
+  auto samples = co_await sampling;
+  apply_rewards(samples);
+  Metrics mismatch;
   if (config.recompute_old) {
-    auto asking = recompute_old(c, sampled.batch, config.sampling.temperature);
-    co_await asking;
-    apart = mismatch_metrics(sampled.batch);
-    sampled.batch.rollout_logp.clear();  // the loss has no correction that would read it
+    auto recomputing = recompute_old_logp(c, samples.batch, config.sampling.temperature);
+    co_await recomputing;
+    mismatch = mismatch_metrics(samples.batch);
+    samples.batch.rollout_logp.clear();  // PpoLoss has no correction that would read it
   }
-  protocol::Score states{states_of(sampled.batch), ReadAt::token, {}};
-  auto valuing = c.critic->ask(std::move(states), c.patience);
-  const auto judged = co_await valuing.get();
-  settle(sampled, judged, config.kl_coef, config);
-  sampled.metrics.insert(sampled.metrics.end(), apart.begin(), apart.end());
-  co_return sampled;
+  protocol::Score message{critic_inputs(samples.batch), engine::loss::ReadAt::token, {}};
+  auto reply = c.critic->ask(std::move(message), c.timeout);
+  const auto values = co_await reply.get();
+  compute_advantages(samples, values, config.kl_coef, config);
+  samples.metrics.insert(samples.metrics.end(), mismatch.begin(), mismatch.end());
+  co_return samples;
 }
 
 }  // namespace
 
+Result<> resume(PpoConfig& config, const Json& state) {
+  if (config.control.schedule != KlSchedule::adaptive || state.is_null()) return {};
+  const auto saved = fields_from_json<PpoState>(state, "algorithm state");
+  RETURN_IF_ERROR(saved);
+  config.kl_coef = saved->kl_coef;
+  return {};
+}
+
 Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
                CriticPlan critic, PpoConfig config) {
-  const std::int64_t a_round = std::int64_t{config.epochs} * config.minibatches;
+  const std::int64_t updates_per_rollout = std::int64_t{config.epochs} * config.minibatches;
   for (std::int64_t step = plan.done; step < plan.steps;) {
     const auto prompts = data.next();
     if (!prompts) break;
-    const std::int64_t before = step, round = before / a_round;
-    auto refreshing = refresh_rollouts(c);
-    co_await refreshing;
-    c.journal.status(cat("step ", step + 1, ": drawing ",
+    const std::int64_t before = step, rollout_step = before / updates_per_rollout;
+    auto syncing = sync_weights(c);
+    co_await syncing;
+    c.journal.status(cat("step ", step + 1, ": generating ",
                          prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
-    auto gathering = experience(c, *prompts, config);
-    const auto sampled = co_await gathering;
-    show(c.journal, step + 1, *prompts, sampled, config.shown);
+    auto sampling = sample_experience(c, *prompts, config);
+    const auto samples = co_await sampling;
+    log_completions(c.journal, step + 1, samples, config.logged_completions);
 
-    const Learners learners{
-        c, plan, critic, config, policy_loss(config), round < config.critic_warmup};
-    Ratios ratios;
-    auto updates = updates_of(sampled, config, static_cast<std::uint64_t>(round));
-    for (auto& update : updates) {
+    const PpoUpdates updates{
+        c, plan, critic, config, policy_loss(config), rollout_step < config.critic_warmup};
+    RatioVariance ratios;
+    auto batches = minibatches(samples, config, static_cast<std::uint64_t>(rollout_step));
+    for (auto& minibatch : batches) {
       if (step == plan.steps) break;
       ++step;
-      auto learning = learn(learners, step, std::move(update));
-      auto metrics = co_await learning;
-      ratios.take(metrics);
-      metrics.insert(metrics.end(), sampled.metrics.begin(), sampled.metrics.end());
+      Metrics metrics;
+      auto training = train(updates, step, std::move(minibatch), ratios, metrics);
+      co_await training;
+      metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
       c.journal.record(step, metrics);
     }
-    const auto samples = static_cast<double>(sampled.drawn.size());
-    config.kl_coef = config.control.next(config.kl_coef, mean_kl(sampled.batch, config), samples);
-    Json place = data.state();
-    place.set("kl_coef", config.kl_coef);
-    auto ending = end_step(c, plan, before, step, place);
+    const auto count = static_cast<double>(samples.completions.size());
+    config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples.batch, config), count);
+    protocol::RunState state{data.state(), fields_to_json(PpoState{config.kl_coef})};
+    auto ending = end_step(c, plan, before, step, std::move(state));
     const bool more = co_await ending;
     if (!more) break;
   }

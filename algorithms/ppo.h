@@ -13,25 +13,24 @@
 
 namespace troupe::algorithms {
 
-/// What a sample that was cut at max_new_tokens would still have earned: nothing (TRL, verl,
-/// OpenRLHF, MindSpeed), or what the critic says of the state it was cut in (AReaL).
+/// Value after a sample truncated at max_new_tokens: 0 (TRL, verl, OpenRLHF, MindSpeed), or the
+/// critic's value of its last state (AReaL).
 enum class Bootstrap { zero, value };
 constexpr std::array<std::string_view, 2> names_of(Bootstrap) {
   return {"zero", "value"};
 }
 
-/// Where the distance to the reference is paid for: token by token in the reward, or in the
-/// policy's loss.
+/// Place of the KL penalty: the reward of each token, or the policy's loss.
 enum class KlPlace { reward, loss };
 constexpr std::array<std::string_view, 2> names_of(KlPlace) {
   return {"reward", "loss"};
 }
 
 /// Defaults are TRL's.
-struct PpoConfig : DrawConfig {
-  int epochs = 4;  ///< passes over each round of samples
-  int minibatches =
-      1;  ///< optimizer steps a pass; the loader hands out minibatches * train.batch_size prompts
+struct PpoConfig : RolloutOptions {
+  int epochs = 4;  ///< passes over each batch of samples
+  /// Optimizer steps per pass; the loader returns minibatches * train.batch_size prompts.
+  int minibatches = 1;
   GaeOptions gae;
   Bootstrap truncated = Bootstrap::zero;
   bool whiten_advantages = true, whiten_rewards = false;  ///< rewards keep their mean
@@ -41,10 +40,9 @@ struct PpoConfig : DrawConfig {
   ScorePlace place = ScorePlace::last;
   Credit credit = Credit::sum;  ///< of process rewards
   double credit_temperature = 0.1;
-  double step_baseline = 0;  ///< taken from every process reward: what a step of no merit would get
+  double step_baseline = 0;  ///< subtracted from every process reward
 
-  double kl_coef = 0.05;  ///< 0: no reference is asked. A run that goes on under an adaptive
-                          ///< controller begins with the last one's
+  double kl_coef = 0.05;  ///< 0: the reference is not used
   KlPlace kl_place = KlPlace::reward;
   KlEstimator kl = KlEstimator::k1;
   KlClamp kl_clamp = KlClamp::none;
@@ -52,7 +50,7 @@ struct PpoConfig : DrawConfig {
 
   PpoLoss policy;  ///< its KL term is set from the fields above
   ValueLoss value;
-  int critic_warmup = 0;  ///< rounds in which the critic alone is trained
+  int critic_warmup = 0;  ///< rollout steps in which only the critic is trained
   std::string reference;  ///< model directory, for whoever loads the reference
 
   static void each_field(auto& self, auto&& field) {
@@ -64,7 +62,7 @@ struct PpoConfig : DrawConfig {
     field("truncated", self.truncated,
           "value after a sample truncated at rollout.max_new_tokens: zero (TRL, verl, OpenRLHF), "
           "or the critic's estimate (AReaL)");
-    DrawConfig::each_field(self, field);
+    RolloutOptions::each_field(self, field);
     field("whiten_advantages", self.whiten_advantages,
           "normalize advantages to mean 0 and standard deviation 1 over the batch");
     field("whiten_rewards", self.whiten_rewards,
@@ -94,11 +92,19 @@ struct PpoConfig : DrawConfig {
   }
 };
 
-/// How fast the critic learns; it takes as many steps as the run has.
+/// Learning rate of the critic, which takes as many steps as the run has.
 struct CriticPlan {
   double learning_rate = 0;
   engine::optim::Schedule schedule;
 };
+
+/// Controller state in a checkpoint.
+struct PpoState {
+  double kl_coef = 0;
+  static void each_field(auto& self, auto&& field) { field("kl_coef", self.kl_coef); }
+};
+/// Continues an adaptive controller from the algorithm state of a checkpoint (null: a new run).
+Result<> resume(PpoConfig& config, const Json& state);
 
 /// Needs c.rollouts, c.critic, and c.verifier or c.reward or both; c.reference when config.kl_coef
 /// is not 0.

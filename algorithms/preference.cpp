@@ -16,7 +16,7 @@ using Batch = engine::data::Batch<engine::data::PairExample>;
 template <class Ref>
 Task<std::vector<float>> score(Cluster& c, Ref model, const Experience& batch) {
   protocol::Logprobs message{batch, 1.0};
-  auto scoring = model.ask(std::move(message), c.patience);
+  auto scoring = model.ask(std::move(message), c.timeout);
   auto logp = co_await scoring.get();
   co_return logp;
 }
@@ -49,29 +49,30 @@ Task<void> score_held_out(Cluster& c, std::vector<Experience>& batches, bool aga
   }
 }
 
-Task<Metrics> judge(Cluster& c, std::vector<Experience>& batches, const PairTraining& training) {
-  c.journal.status("judging held-out pairs");
+Task<Metrics> evaluate_pairs(Cluster& c, std::vector<Experience>& batches,
+                             const PairTraining& training) {
+  c.journal.status("evaluating held-out pairs");
   if (training.reference) {
     auto scoring = score_held_out(c, batches, training.following.every > 0);
     co_await scoring;
   }
-  Tally tally(training.held_out_loss);
+  EvalMetrics eval(training.held_out_loss);
   for (const auto& batch : batches) {
     auto scoring = score(c, c.policy, batch);
     const auto logp = co_await scoring;
-    tally.add(batch, logp);
+    eval.add(batch, logp);
   }
-  co_return tally.metrics();
+  co_return eval.metrics();
 }
 
-Task<std::vector<std::vector<float>>> score_ahead(Cluster& c, const Pairs& data,
-                                                  std::vector<Experience>& held_out) {
+Task<std::vector<std::vector<float>>> precompute_reference_logp(Cluster& c, const Pairs& data,
+                                                                std::vector<Experience>& held_out) {
   auto scoring_held_out = score_held_out(c, held_out, false);
   co_await scoring_held_out;
   auto scoring = score_all(c, data);
   auto scored = co_await scoring;
   protocol::Release done;
-  auto releasing = c.reference->ask(std::move(done), c.patience);
+  auto releasing = c.reference->ask(std::move(done), c.timeout);
   co_await releasing.get();
   co_return scored;
 }
@@ -96,7 +97,7 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
         "a reference that moves cannot be scored ahead");
   std::vector<std::vector<float>> scored;
   if (training.precompute_reference) {
-    auto scoring = score_ahead(c, data, held_out.batches);
+    auto scoring = precompute_reference_logp(c, data, held_out.batches);
     scored = co_await scoring;
   }
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
@@ -115,11 +116,11 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
     auto updating = update(c, plan, step, std::move(batch), training.loss);
     auto metrics = co_await updating;
     if (held_out.due(step, plan.steps)) {
-      auto judging = judge(c, held_out.batches, training);
-      const auto judged = co_await judging;
-      metrics.insert(metrics.end(), judged.begin(), judged.end());
+      auto evaluating = evaluate_pairs(c, held_out.batches, training);
+      const auto eval = co_await evaluating;
+      metrics.insert(metrics.end(), eval.begin(), eval.end());
     }
-    auto ending = close_step(c, plan, step, std::move(metrics), training.following, data.state());
+    auto ending = finish_step(c, plan, step, std::move(metrics), training.following, data.state());
     const bool more = co_await ending;
     if (!more) break;
   }

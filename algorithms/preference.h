@@ -18,8 +18,8 @@ struct PairTraining {
   engine::loss::LossSpec held_out_loss;  ///< of held-out pairs; it reads log-probabilities only
   bool reference = false;                ///< the losses compare with c.reference
   bool precompute_reference =
-      false;            ///< score every pair once before the first step, then let the reference go
-  Following following;  ///< of the reference; needs c.follower
+      false;  ///< score every pair once before the first step, then let the reference go
+  ReferenceSync following;  ///< of the reference; needs c.synced_reference
   bool nll_on_prompt =
       false;  ///< the mask names the chosen sequences' prompts too, Experience::answer the answers
 };
@@ -50,8 +50,8 @@ struct DpoConfig {
   DpoLoss loss;
   bool precompute_reference =
       false;  ///< score every pair once before the first step, then let the reference go
-  Following following = {};    ///< of the reference (TR-DPO); not with precompute_reference
-  std::string reference = {};  ///< model directory, for whoever loads the reference
+  ReferenceSync following = {};  ///< of the reference (TR-DPO); not with precompute_reference
+  std::string reference = {};    ///< model directory, for whoever loads the reference
 
   static void each_field(auto& self, auto&& field) {
     DpoLoss::each_field(self.loss, field);
@@ -59,12 +59,12 @@ struct DpoConfig {
     field("precompute_reference", self.precompute_reference,
           "compute the reference log-probabilities of all pairs before the first step, then free "
           "the reference model");
-    Following::each_field(self.following, field);
+    ReferenceSync::each_field(self.following, field);
   }
 };
 
-/// Needs c.reference; c.follower where the reference follows. Held-out pairs are not weighted:
-/// WPO's weights are about training on data that the policy did not write.
+/// Needs c.reference; c.synced_reference where the reference follows. Held-out pairs are not
+/// weighted: WPO's weights are about training on data that the policy did not write.
 Task<void> dpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
                DpoConfig config, HeldOut held_out = HeldOut());
 

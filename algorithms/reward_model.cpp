@@ -2,17 +2,17 @@
 
 namespace troupe::algorithms {
 
-Task<Metrics> judge_scores(Cluster& c, const std::vector<engine::data::Experience>& batches,
-                           const engine::loss::AnyLoss& loss) {
-  c.journal.status("judging held-out rows");
-  Tally tally(loss.spec());
+Task<Metrics> evaluate_scores(Cluster& c, const std::vector<engine::data::Experience>& batches,
+                              const engine::loss::AnyLoss& loss) {
+  c.journal.status("evaluating held-out rows");
+  EvalMetrics eval(loss.spec());
   for (const auto& batch : batches) {
     protocol::Score message{batch, loss.needs().scores_at, loss.needs().candidates};
-    auto scoring = c.policy.ask(std::move(message), c.patience);
+    auto scoring = c.policy.ask(std::move(message), c.timeout);
     const auto scores = co_await scoring.get();
-    tally.add_scores(batch, scores);
+    eval.add_scores(batch, scores);
   }
-  co_return tally.metrics();
+  co_return eval.metrics();
 }
 
 Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,

@@ -11,8 +11,8 @@
 namespace troupe::algorithms {
 
 /// The loss and the metrics of held-out batches ("eval/..."), by a loss that reads scores.
-Task<Metrics> judge_scores(Cluster& c, const std::vector<engine::data::Experience>& batches,
-                           const engine::loss::AnyLoss& loss);
+Task<Metrics> evaluate_scores(Cluster& c, const std::vector<engine::data::Experience>& batches,
+                              const engine::loss::AnyLoss& loss);
 
 /// Each step: an update on the next rows, as `batch_of` makes them a batch, and a look at the
 /// held-out batches where one is due.
@@ -26,11 +26,11 @@ Task<void> train_on_scores(Cluster& c, engine::data::Loader<T>& data, Plan plan,
     auto updating = update(c, plan, step, batch_of(*rows), loss.spec());
     auto metrics = co_await updating;
     if (held_out.due(step, plan.steps)) {
-      auto judging = judge_scores(c, held_out.batches, loss);
-      const auto judged = co_await judging;
-      metrics.insert(metrics.end(), judged.begin(), judged.end());
+      auto evaluating = evaluate_scores(c, held_out.batches, loss);
+      const auto eval = co_await evaluating;
+      metrics.insert(metrics.end(), eval.begin(), eval.end());
     }
-    auto ending = close_step(c, plan, step, std::move(metrics), {}, data.state());
+    auto ending = finish_step(c, plan, step, std::move(metrics), {}, data.state());
     const bool more = co_await ending;
     if (!more) break;
   }
@@ -94,7 +94,7 @@ struct PrmConfig {
 };
 
 /// c.policy is the reward model: one with a score head of as many labels as there are classes, or,
-/// for placeholders, a language model. Held-out batches judge every step.
+/// for placeholders, a language model. Held-out batches evaluate every step.
 Task<void> prm(Cluster& c, engine::data::Loader<engine::data::StepExample>& data, Plan plan,
                PrmLoss loss, HeldOut held_out = HeldOut());
 

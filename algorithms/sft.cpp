@@ -5,18 +5,17 @@
 namespace troupe::algorithms {
 namespace {
 
-// consumes: held-out rows · asks: the policy for log-probabilities · produces: their loss and
-// metrics
-Task<Metrics> judge(Cluster& c, const HeldOut& held_out, const SftLoss& loss) {
-  c.journal.status("judging held-out rows");
-  Tally tally(spec_of(loss));
+// Loss and metrics of the held-out rows.
+Task<Metrics> evaluate_rows(Cluster& c, const HeldOut& held_out, const SftLoss& loss) {
+  c.journal.status("evaluating held-out rows");
+  EvalMetrics eval(spec_of(loss));
   for (const auto& batch : held_out.batches) {
     protocol::Logprobs message{batch, 1.0};
-    auto scoring = c.policy.ask(std::move(message), c.patience);
+    auto scoring = c.policy.ask(std::move(message), c.timeout);
     const auto logp = co_await scoring.get();
-    tally.add(batch, logp);
+    eval.add(batch, logp);
   }
-  co_return tally.metrics();
+  co_return eval.metrics();
 }
 
 }  // namespace
@@ -29,11 +28,11 @@ Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data,
     auto updating = update(c, plan, step, engine::data::to_experience(*rows), spec_of(loss));
     auto metrics = co_await updating;
     if (held_out.due(step, plan.steps)) {
-      auto judging = judge(c, held_out, loss);
-      const auto judged = co_await judging;
-      metrics.insert(metrics.end(), judged.begin(), judged.end());
+      auto evaluating = evaluate_rows(c, held_out, loss);
+      const auto eval = co_await evaluating;
+      metrics.insert(metrics.end(), eval.begin(), eval.end());
     }
-    auto ending = close_step(c, plan, step, std::move(metrics), {}, data.state());
+    auto ending = finish_step(c, plan, step, std::move(metrics), {}, data.state());
     const bool more = co_await ending;
     if (!more) break;
   }

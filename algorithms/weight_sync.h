@@ -1,5 +1,5 @@
-// The verb that brings new weights to the rollouts, for every algorithm that samples from what it
-// trains.
+// Weight synchronization: from the policy to the rollouts, and to a reference that is updated
+// during training.
 #pragma once
 
 #include "algorithms/cluster.h"
@@ -8,21 +8,21 @@
 
 namespace troupe::algorithms {
 
-/// Throws Failure (Errc::corrupt, naming `who`) unless `logp`, what somebody makes of the probe
-/// with these weights, is what the policy does.
-void expect_agreement(const protocol::Weights& weights, const std::vector<float>& logp,
-                      const transports::Address& who);
+/// Throws Failure (Errc::corrupt, naming `who`) unless `logp`, the receiver's log-probabilities of
+/// the probe, agrees with the policy's.
+void check_probe(const protocol::Weights& weights, const std::vector<float>& logp,
+                 const transports::Address& who);
 
-/// The policy's weights of now to every rollout, in two phases: each first takes them in beside its
-/// own, checks their sums and says what the probe's tokens mean to it; when all agree with the
-/// policy, each swaps. When one does not (Errc::corrupt, with its name), none has changed.
-Task<void> refresh_rollouts(Cluster& c);
+/// Sends the policy's current weights to every rollout, in two phases: each rollout first loads
+/// them beside its own, verifies their checksums and scores the probe; when all agree with the
+/// policy, each switches. When one does not (Errc::corrupt, with its name), none has changed.
+Task<void> sync_weights(Cluster& c);
 
 // A reference that follows the policy at a distance: TR-DPO (Gorbatovski et al. 2024,
 // arXiv:2404.09656, eq. 5).
 constexpr const char* reference_doc = "reference model directory; empty: the initial weights";
 
-struct Following {
+struct ReferenceSync {
   std::int64_t every = 0;  ///< steps between two moves; 0: the reference stays what it is
   double share = 0.6;      ///< of the policy in the reference's new weights
   static void each_field(auto& self, auto&& field) {
@@ -35,15 +35,14 @@ struct Following {
   bool due(std::int64_t step) const { return every > 0 && step % every == 0; }
 };
 
-/// reference <- share * policy + (1 - share) * reference, in two phases: the follower takes the
-/// policy's weights in beside its own, checks their sums and says what the probe's tokens mean to
-/// it; when that agrees with the policy, it mixes. Needs c.follower. Errc::corrupt when it does not
-/// agree; the reference has then not moved.
-Task<void> follow_policy(Cluster& c, double share);
+/// reference <- share * policy + (1 - share) * reference, in two phases as in sync_weights(). Needs
+/// c.synced_reference. Errc::corrupt when the probe does not agree; the reference is then
+/// unchanged.
+Task<void> sync_reference(Cluster& c, double share);
 
-/// A step whose update is done: writes it down, moves the reference when that is due, and ends it
-/// as end_step does.
-Task<bool> close_step(Cluster& c, const Plan& plan, std::int64_t step, Metrics metrics,
-                      Following following, Json state);
+/// Finishes a step after its update: records the metrics, synchronizes the reference if that is
+/// due, and ends the step as end_step() does. `data`: the loader's state.
+Task<bool> finish_step(Cluster& c, const Plan& plan, std::int64_t step, Metrics metrics,
+                       ReferenceSync sync, Json data);
 
 }  // namespace troupe::algorithms

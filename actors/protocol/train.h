@@ -1,8 +1,9 @@
-// What is asked of a trained model: update, score, publish, save.
+// Messages that models answer: train, score, publish and replace weights, save.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,22 +16,24 @@
 
 namespace troupe::actors::protocol {
 
-/// The outcome of one optimizer step.
+/// Statistics of one optimizer step.
 struct StepStats {
   double loss = 0;
   double grad_norm = 0;  ///< global norm before clipping
   double learning_rate = 0;
-  double tokens = 0;          ///< tokens that went through the network
-  std::uint64_t version = 0;  ///< of the weights after the step
-  std::vector<std::pair<std::string, double>>
-      metrics;  ///< the loss's own report, averaged over the batch
+  double tokens = 0;                                    ///< tokens of the batch
+  std::uint64_t version = 0;                            ///< of the weights after the step
+  std::vector<std::pair<std::string, double>> metrics;  ///< of the loss, averaged over the batch
+  std::optional<double> entropy;                        ///< mean over the trained tokens, in nats
+  std::optional<double> ratio;  ///< mean of pi / pi_old over the trained tokens
 };
 inline auto fields(StepStats& s) {
-  return std::tie(s.loss, s.grad_norm, s.learning_rate, s.tokens, s.version, s.metrics);
+  return std::tie(s.loss, s.grad_norm, s.learning_rate, s.tokens, s.version, s.metrics, s.entropy,
+                  s.ratio);
 }
 
-/// One forward and backward pass over the batch (in micro-batches) and one optimizer step. A step
-/// whose gradient is not finite is refused (Errc::bad_input), the weights stay.
+/// One forward and backward pass over the batch (in micro-batches) and one optimizer step. A
+/// gradient that is not finite is an error (Errc::bad_input); the weights stay unchanged.
 struct TrainStep {
   using Reply = StepStats;
   static constexpr std::string_view name = "train_step";
@@ -42,22 +45,20 @@ inline auto fields(TrainStep& m) {
   return std::tie(m.batch, m.loss, m.learning_rate);
 }
 
-/// log p of every token under the asked model's weights: [T], 0 where the mask is 0.
+/// log p of every token: [T], 0 where the mask is 0.
 struct Logprobs {
   using Reply = std::vector<float>;
   static constexpr std::string_view name = "logprobs";
   engine::data::Experience batch;
   double temperature = 1;
-  bool base = false;  ///< under those of its base without the adapter, which is the model that
-                      ///< training began from
+  bool base = false;  ///< without the adapter: log p of the model that training started from
 };
 inline auto fields(Logprobs& m) {
   return std::tie(m.batch, m.temperature, m.base);
 }
 
-/// What the asked model's score head says of every token that the mask names, or, where
-/// `candidates` are given, their log-probabilities under its language head: [T * C], the columns of
-/// one token next to each other; 0 where the mask is 0. What critics and reward models answer.
+/// Outputs of the score head at every token with a mask of 1, or the log-probabilities of
+/// `candidates` under the language head if there are any: [T, C], row-major; 0 where the mask is 0.
 struct Score {
   using Reply = std::vector<float>;
   static constexpr std::string_view name = "score";
@@ -69,8 +70,7 @@ inline auto fields(Score& m) {
   return std::tie(m.batch, m.at, m.candidates);
 }
 
-/// The asked model is not needed any more: its memory is freed, later questions are refused
-/// (Errc::closed).
+/// Frees the memory of a model that is no longer needed; later requests fail with Errc::closed.
 struct Release {
   using Reply = void;
   static constexpr std::string_view name = "release";
@@ -79,32 +79,40 @@ inline auto fields(Release&) {
   return std::tie();
 }
 
+/// State of a run besides the models and optimizers.
+struct RunState {
+  Json data;       ///< position in the data: engine::data::Loader::state()
+  Json algorithm;  ///< of adaptive controllers, an object, or null
+};
+inline auto fields(RunState& s) {
+  return std::tie(s.data, s.algorithm);
+}
+
 /// Writes OUTPUT/checkpoint-STEP (weights, optimizer, `state`) and points `latest` at it. The reply
 /// is its path.
 struct Save {
   using Reply = std::string;
   static constexpr std::string_view name = "save";
   std::int64_t step = 0;
-  Json state;  ///< what the algorithm needs to go on: the loader's place, counters
+  RunState state;
 };
 inline auto fields(Save& m) {
   return std::tie(m.step, m.state);
 }
 
-/// A few tokens and what a model thinks of them: two models that agree on it hold the same weights,
-/// in the same places.
+/// A few tokens and their log-probabilities: two models that agree on them hold the same weights in
+/// the same layout.
 struct Probe {
   std::vector<std::int32_t> tokens;
-  std::vector<float> logp;  ///< [tokens.size()], the first is 0; of a model with a score head its
-                            ///< scores, [tokens.size() * labels]
+  /// [tokens], the first is 0; of a model with a score head its scores, [tokens, labels].
+  std::vector<float> logp;
 };
 inline auto fields(Probe& p) {
   return std::tie(p.tokens, p.logp);
 }
 
-/// The weights of one version: every logical tensor that is trained (all of them, or an adapter's
-/// over a base that the receiver has, too), flat, in the order of models::parameter_list. Shared,
-/// never changed.
+/// Weights of one version: every trained logical tensor (all of them, or an adapter's over a base
+/// that the receiver has too), flat, in the order of models::parameter_list. Shared and immutable.
 struct Weights {
   std::uint64_t version = 0;
   SharedArray<float> values;
@@ -123,9 +131,9 @@ inline auto fields(Publish&) {
   return std::tie();
 }
 
-/// Takes weights in beside the present ones, which stay in use. Refused: another number of values
-/// than the model has (Errc::bad_input), a version older than the present one (bad_input), a tensor
-/// that does not have its checksum (corrupt). The reply is the probe's logp.
+/// Loads weights beside the current ones, which stay in use. The reply is the logp of the probe.
+/// Errors: a number of values other than the model's (Errc::bad_input), a version older than the
+/// current one (bad_input), a tensor with a wrong checksum (corrupt).
 struct PrepareWeights {
   using Reply = std::vector<float>;
   static constexpr std::string_view name = "prepare_weights";
@@ -135,7 +143,7 @@ inline auto fields(PrepareWeights& m) {
   return std::tie(m.weights);
 }
 
-/// Puts the prepared weights to use, between tokens. Errc::bad_input when this version was not
+/// Switches to the prepared weights, between tokens. Errc::bad_input when this version was not
 /// prepared.
 struct CommitWeights {
   using Reply = void;
@@ -146,8 +154,8 @@ inline auto fields(CommitWeights& m) {
   return std::tie(m.version);
 }
 
-/// A model that follows another (TR-DPO's reference): its weights become share * the prepared ones
-/// + (1 - share) * its own. Errc::bad_input when this version was not prepared; mixing uses it up.
+/// Mixes the prepared weights into the current ones (TR-DPO's reference): share * prepared +
+/// (1 - share) * current. Errc::bad_input when this version was not prepared.
 struct MixWeights {
   using Reply = void;
   static constexpr std::string_view name = "mix_weights";

@@ -28,6 +28,8 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
                             static_cast<double>(found.tokens),
                             trainer_->version(),
                             {}};
+  stats.entropy = found.report.find(engine::loss::entropy_statistic);
+  stats.ratio = found.report.find(engine::loss::ratio_statistic);
   for (const auto& [name, value] : found.report.values()) stats.metrics.emplace_back(name, value);
   return stats;
 }
@@ -35,8 +37,8 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
 std::vector<float> Trainer::on(protocol::Logprobs message) {
   if (message.base && !trainer_->model().spec().lora)
     throw Failure({Errc::bad_input,
-                   "only a model with an adapter still has its base; this one was asked for it, "
-                   "and is trained whole"});
+                   "log-probabilities of the base need a model with an adapter; this one is "
+                   "trained whole"});
   return trainer_->logprobs(message.batch, message.temperature, message.base);
 }
 

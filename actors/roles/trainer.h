@@ -12,7 +12,7 @@
 namespace troupe::actors::roles {
 
 /// Makes checkpoint `step` durable and returns its path. Every rank of a group calls it.
-using Saver = std::function<Result<std::string>(std::int64_t step, const Json& state,
+using Saver = std::function<Result<std::string>(std::int64_t step, const protocol::RunState& state,
                                                 engine::train::Trainer& trainer)>;
 
 class Trainer {
@@ -29,8 +29,7 @@ class Trainer {
   std::vector<float> on(protocol::Score message);
   protocol::Weights on(protocol::Publish);
   Result<std::string> on(protocol::Save message);
-  void on(protocol::Release) {
-  }  ///< who asks for its base alone needs that no more: there is no second copy to free
+  void on(protocol::Release) {}  ///< the base is part of the trained model: nothing to free
 
  private:
   std::unique_ptr<engine::train::Trainer> trainer_;

@@ -45,16 +45,16 @@ std::vector<double> token_rewards(const Experience& b, const std::vector<double>
   return out;
 }
 
-Advantages by_sample(const Experience& b, int group, const Judged& judged,
+Advantages by_sample(const Experience& b, int group, const RewardInputs& inputs,
                      const AdvantageConfig& config) {
-  const auto& rewards = judged.rewards;
+  const auto& rewards = inputs.rewards;
   switch (config.estimator) {
     case Estimator::rloo:
       return leave_one_out(rewards, group);
     case Estimator::loo_scaled:
       return leave_one_out_scaled(rewards, group, config.eps);
     case Estimator::remax:
-      return against_baseline(rewards, judged.baselines, group);
+      return against_baseline(rewards, inputs.baselines, group);
     case Estimator::pass_at_k:
       return pass_at_k(rewards, group, config.eps);
     case Estimator::opo:
@@ -70,7 +70,7 @@ Advantages by_sample(const Experience& b, int group, const Judged& judged,
   if (config.parts.empty()) return group_advantages(rewards, group, config.scale, config.eps);
   std::vector<double> weights;
   for (const auto& [rule, weight] : config.parts) weights.push_back(weight);
-  return normalise_then_sum(rewards, judged.parts, weights, group, config.eps);
+  return normalise_then_sum(rewards, inputs.parts, weights, group, config.eps);
 }
 
 std::vector<double> normalised_samples(std::vector<double> values,
@@ -92,27 +92,27 @@ std::vector<double> token_kl(const Experience& b, KlEstimator estimator, KlClamp
   return kl(estimator, engine::loss::Expr(x), clamp).values();
 }
 
-Advantages estimate(Experience& b, int group, Judged judged, const AdvantageConfig& config) {
-  check(judged.rewards.size() + 1 == b.offsets.size(), "estimate: one reward per sample is needed");
+Advantages estimate(Experience& b, int group, RewardInputs inputs, const AdvantageConfig& config) {
+  check(inputs.rewards.size() + 1 == b.offsets.size(), "estimate: one reward per sample is needed");
   const bool by_token = config.estimator == Estimator::reinforce_pp;
   std::vector<double> kl;
   if (config.reward_beta != 0) kl = token_kl(b, config.reward_kl, config.reward_kl_clamp);
   std::vector<double> tokens;  // [T]
   if (by_token) {
-    const auto rewards = token_rewards(b, judged.rewards, kl, config.reward_beta);
-    for (std::size_t n = 0; n < judged.rewards.size(); ++n) {
+    const auto rewards = token_rewards(b, inputs.rewards, kl, config.reward_beta);
+    for (std::size_t n = 0; n < inputs.rewards.size(); ++n) {
       const auto returns =
           returns_to_go(of_sequence(rewards, b, n), of_sequence(b.mask, b, n), config.gamma);
       tokens.insert(tokens.end(), returns.begin(), returns.end());
     }
   }
-  for (std::size_t n = 0; n < judged.rewards.size() && !kl.empty(); ++n) {
+  for (std::size_t n = 0; n < inputs.rewards.size() && !kl.empty(); ++n) {
     const auto share = of_sequence(kl, b, n);
-    judged.rewards[n] -= config.reward_beta * std::accumulate(share.begin(), share.end(), 0.0);
+    inputs.rewards[n] -= config.reward_beta * std::accumulate(share.begin(), share.end(), 0.0);
   }
-  Advantages found = by_sample(b, group, judged, config);
+  Advantages found = by_sample(b, group, inputs, config);
   if (config.normalise == Normalise::samples)
-    found.values = normalised_samples(found.values, judged.rewards, config.eps);
+    found.values = normalised_samples(found.values, inputs.rewards, config.eps);
   if (!by_token)
     for (std::size_t n = 0; n < found.values.size(); ++n)
       tokens.resize(static_cast<std::size_t>(b.offsets[n + 1]), found.values[n]);

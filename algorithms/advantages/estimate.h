@@ -75,9 +75,9 @@ struct AdvantageConfig {
   }
 };
 
-/// What is known of the samples besides the batch.
-struct Judged {
-  std::vector<double> rewards;             ///< [N] shaped; not-a-number where one failed
+/// Rewards of the samples of a batch.
+struct RewardInputs {
+  std::vector<double> rewards;             ///< [N] shaped; NaN where one failed
   std::vector<std::vector<double>> parts;  ///< [K][N] of AdvantageConfig::parts
   std::vector<double> baselines;           ///< [N / group] of the greedy answers; remax only
 };
@@ -88,7 +88,7 @@ std::vector<double> token_kl(const engine::data::Experience& b, KlEstimator esti
                              KlClamp clamp);
 
 /// Fills b.advantage. The statistics tell of the rewards as they came out of the KL term.
-Advantages estimate(engine::data::Experience& b, int group, Judged judged,
+Advantages estimate(engine::data::Experience& b, int group, RewardInputs inputs,
                     const AdvantageConfig& config);
 
 }  // namespace troupe::algorithms

@@ -5,7 +5,7 @@
 namespace troupe::algorithms {
 
 Gae gae(std::span<const double> rewards, std::span<const double> values,
-        std::span<const float> mask, const GaeOptions& options, const Beyond& beyond) {
+        std::span<const float> mask, const GaeOptions& options, const AfterEnd& beyond) {
   const std::size_t length = rewards.size();
   check(values.size() == length && mask.size() == length,
         "gae: one reward, value and weight per token is needed");

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 2> names_of(Untrained) {
 }
 
 /// What lies behind the last token.
-struct Beyond {
+struct AfterEnd {
   double value = 0;   ///< of the state after it: 0 where the episode ended; a critic's estimate
                       ///< bootstraps a sequence that was cut
   double reward = 0;  ///< given for that state, one step after the last token's (TRL's and
@@ -54,6 +54,6 @@ struct GaeOptions {
 /// rewards, values, mask: [L], indexed by token; V_t is the value of the state that token t was
 /// chosen in.
 Gae gae(std::span<const double> rewards, std::span<const double> values,
-        std::span<const float> mask, const GaeOptions& options, const Beyond& beyond = {});
+        std::span<const float> mask, const GaeOptions& options, const AfterEnd& beyond = {});
 
 }  // namespace troupe::algorithms

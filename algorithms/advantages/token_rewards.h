@@ -1,5 +1,4 @@
-// From what a judge said of a sample to a reward for each of its tokens. Pure functions, in
-// float64.
+// From the rewards of a sample to a reward for each of its tokens. Pure functions, in float64.
 #pragma once
 
 #include <array>

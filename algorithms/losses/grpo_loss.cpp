@@ -134,7 +134,7 @@ Expr GrpoLoss::operator()(const TokenStats& now, const Experience& b, Report& re
     loss = loss + beta * penalty;
   }
   if (entropy_coef != 0) loss = loss - entropy_coef * where(b.mask, now.entropy, 0.0);
-  if (!now.entropy.empty()) report.mean("entropy", now.entropy, b.mask);
+  if (!now.entropy.empty()) report.mean(entropy_statistic, now.entropy, b.mask);
   report_ratio(log_rho, b, report);
   return averaged(aggregation, loss, b);
 }

@@ -43,7 +43,7 @@ Expr PpoLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   report.mean("loss/policy_avg", loss, b.mask);
   report.mean("policy/approxkl_avg", square(change) / 2.0, b.mask);
   report.mean("actor/ppo_kl", -change, b.mask);
-  report.mean("val/ratio", exp(change), b.mask);
+  report.mean(ratio_statistic, exp(change), b.mask);
   if (kl_coef != 0) {
     const Expr penalty =
         algorithms::kl(kl, where(b.mask, now.logp - b.reference_logp, 0.0), kl_clamp);

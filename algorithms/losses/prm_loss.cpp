@@ -15,8 +15,8 @@ static_assert(Loss<PrmLoss>);
 
 namespace {
 
-// [T] 1 where a token is judged.
-std::vector<double> judged(const engine::data::Experience& b) {
+// [T] 1 where a token has a class.
+std::vector<double> labeled(const engine::data::Experience& b) {
   std::vector<double> out(b.tokens.size());
   for (std::size_t t = 0; t < out.size(); ++t) out[t] = b.mask[t] != 0 && b.classes[t] >= 0 ? 1 : 0;
   return out;
@@ -82,8 +82,8 @@ Expr PrmLoss::operator()(const TokenStats& now, const engine::data::Experience& 
                          Report& report) const {
   check(now.scores.size() >= 2, "PrmLoss: scores of two classes or more are needed");
   check(b.classes.size() == b.tokens.size(), "PrmLoss: classes are missing");
-  const std::vector<double> judged_tokens = judged(b);
-  const Expr weight = judged_tokens;
+  const std::vector<double> labeled_tokens = labeled(b);
+  const Expr weight = labeled_tokens;
   std::vector<Expr> scores;
   for (const Expr& column : now.scores) scores.push_back(where(weight, column, 0.0));
   Expr right = 0.0, greatest = detach(scores[0]), normaliser = 0.0;
@@ -93,7 +93,7 @@ Expr PrmLoss::operator()(const TokenStats& now, const engine::data::Experience& 
     normaliser = normaliser + exp(scores[c] - greatest);
   }
   report.mean("accuracy", 1.0 - (greatest > detach(right)), weight);
-  if (float32) return float32_cross_entropy(scores, judged_tokens, b);
+  if (float32) return float32_cross_entropy(scores, labeled_tokens, b);
   // The candidates' numbers are log-probabilities over the whole vocabulary already.
   const Expr log_p = whole_vocabulary ? right : right - greatest - log(normaliser);
   return -sum(where(weight, log_p, 0.0)) / b.count;

@@ -1,5 +1,4 @@
-// The arithmetic of a PPO round as pure functions: from samples, verdicts and values to the updates
-// of policy and critic.
+// From the samples of a rollout step to PPO's minibatches. Pure functions, without actors.
 #pragma once
 
 #include <vector>
@@ -8,27 +7,26 @@
 
 namespace troupe::algorithms {
 
-/// The same samples with a mask that names the states that a critic is to judge: the one before
-/// each trained token, and the one after a sample's last. Read at the token itself (ReadAt::token).
-engine::data::Experience states_of(const engine::data::Experience& batch);
+/// The same samples with a mask of the states that the critic evaluates: the state before each
+/// trained token, and the state after a sample's last. Read at the token itself (ReadAt::token).
+engine::data::Experience critic_inputs(const engine::data::Experience& batch);
 
-/// Rewards, advantages and returns of a round whose verdicts were accepted. `judged` [T]: the
-/// critic's values of states_of(batch). `kl_coef`: of this round. Fills value, advantage, returns
-/// and the metrics objective/* (TRL) and critic/* (verl).
-void settle(Sampled& sampled, const std::vector<float>& judged, double kl_coef,
-            const PpoConfig& config);
+/// Fills value, advantage, returns and the metrics objective/* (TRL) and critic/* (verl) of samples
+/// whose rewards were applied. `critic_values` [T]: the critic's values of critic_inputs(batch).
+void compute_advantages(RolloutBatch& samples, const std::vector<float>& critic_values,
+                        double kl_coef, const PpoConfig& config);
 
-/// Nats per sample between policy and reference, as the estimator has them: what an adaptive
-/// controller looks at.
+/// Mean KL estimate per sample between policy and reference, in nats: the input of an adaptive
+/// controller.
 double mean_kl(const engine::data::Experience& batch, const PpoConfig& config);
 
-struct PpoUpdate {
+struct PpoMinibatch {
   engine::data::Experience policy, critic;
 };
 
-/// epochs * minibatches updates. Every epoch deals the samples anew, by `round` and the sampling
-/// seed alone.
-std::vector<PpoUpdate> updates_of(const Sampled& sampled, const PpoConfig& config,
-                                  std::uint64_t round);
+/// epochs * minibatches updates. Every epoch permutes the samples anew, by `rollout_step` and the
+/// sampling seed alone.
+std::vector<PpoMinibatch> minibatches(const RolloutBatch& samples, const PpoConfig& config,
+                                      std::uint64_t rollout_step);
 
 }  // namespace troupe::algorithms

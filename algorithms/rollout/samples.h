@@ -1,5 +1,5 @@
-// Samples: from prompts to draws, and from what was drawn to a batch. Pure functions: no actor in
-// sight.
+// Samples: from prompts to requests, and from completions to a batch. Pure functions, without
+// actors.
 #pragma once
 
 #include <string>
@@ -13,16 +13,15 @@ namespace troupe::algorithms {
 
 using PromptBatch = engine::data::Batch<engine::data::PromptRow>;
 
-/// What an algorithm that learns from its own samples says of drawing them.
-struct DrawConfig {
-  int group = 1;                ///< samples a prompt
-  bool mask_truncated = false;  ///< samples cut at max_new_tokens are not trained on
+/// Settings of sampling that all algorithms with rollouts share.
+struct RolloutOptions {
+  int group = 1;                ///< samples per prompt
+  bool mask_truncated = false;  ///< samples truncated at max_new_tokens are not trained on
   engine::generate::SamplingParams sampling;
-  /// old_logp is asked of the policy; what the rollouts said becomes rollout_logp, for a
-  /// correction. Always where rollouts draw from other weights than the policy's, as a copy in 8
-  /// bits is.
+  /// The policy computes old_logp; the rollouts' values become rollout_logp, for a correction.
+  /// Always set where rollouts sample from other weights than the policy's, such as an int8 copy.
   bool recompute_old = false;
-  int shown = 4;  ///< samples a step that the journal gets to see
+  int logged_completions = 4;  ///< samples per step that the journal receives
 
   static void each_field(auto& self, auto&& field) {
     field("mask_truncated", self.mask_truncated,
@@ -30,54 +29,61 @@ struct DrawConfig {
   }
 };
 
-/// Samples in the order of their prompts, `group` to each, with what became of them.
-struct Sampled {
-  engine::data::Experience batch;
-  std::vector<protocol::Completion> drawn;       ///< [N]
-  std::vector<protocol::RewardResult> verdicts;  ///< [N]
-  Metrics metrics;                               ///< of the whole round
+/// Counts of dynamic sampling: all groups that were sampled for a batch, kept or not.
+struct SamplingStats {
+  std::int64_t groups = 0;   ///< sampled groups
+  std::int64_t refills = 0;  ///< prompt batches beyond the first
+  std::int64_t rewards = 0;  ///< samples with a reward
+  double reward_sum = 0;     ///< over these samples
 };
 
-/// It ran into the length allowed.
-bool truncated(const protocol::Completion& drawn);
+/// The samples of one rollout step, in the order of their prompts, `group` to each.
+struct RolloutBatch {
+  PromptBatch prompts;
+  engine::data::Experience batch;                 ///< N sequences: prompt and completion
+  std::vector<protocol::Completion> completions;  ///< [N]
+  std::vector<protocol::RewardResult> rewards;    ///< [N]
+  Metrics metrics;                                ///< of the whole batch
+  SamplingStats stats;
+};
 
-/// group draws a prompt. The sample id is the prompt's own id times group plus the place in the
+/// True for a completion that reached the length limit.
+bool truncated(const protocol::Completion& completion);
+
+/// `group` requests per prompt. The sample id is the prompt's id times group plus the index in the
 /// group: the same after a restart.
-std::vector<protocol::SampleRequest> draws_for(const PromptBatch& prompts, int group);
-/// At most `parts` runs of nearly equal length, in order; none is empty.
-std::vector<std::vector<protocol::SampleRequest>> split_draws(
-    std::vector<protocol::SampleRequest> draws, std::size_t parts);
+std::vector<protocol::SampleRequest> sample_requests(const PromptBatch& prompts, int group);
+/// At most `parts` consecutive ranges of nearly equal length; none is empty.
+std::vector<std::vector<protocol::SampleRequest>> split_requests(
+    std::vector<protocol::SampleRequest> requests, std::size_t parts);
 
-/// Prompt and completion of every sample as one sequence; the completion is trained on, unless it
-/// was cut and cuts are masked. `drawn` are the samples from `first` on of those that draws_for()
-/// asked for.
-engine::data::Experience assemble(const PromptBatch& prompts,
-                                  const std::vector<protocol::Completion>& drawn, std::size_t first,
-                                  const DrawConfig& config);
+/// Prompt and completion of every sample as one sequence. The mask selects the completion, or
+/// nothing where a truncated one is masked. `completions` answer the requests from `first` on.
+engine::data::Experience pack_samples(const PromptBatch& prompts,
+                                      const std::vector<protocol::Completion>& completions,
+                                      std::size_t first, const RolloutOptions& options);
 /// One request for each of `completions`, for rules and reward models alike.
 std::vector<protocol::RewardRequest> reward_requests(
     const PromptBatch& prompts, const std::vector<protocol::Completion>& completions,
-    std::size_t first, const DrawConfig& config);
+    std::size_t first, const RolloutOptions& options);
 
-/// Writes the verdicts down: the rewards as a column, not-a-number where one failed; such a sample
-/// is not trained on.
-void accept(Sampled& sampled, std::vector<protocol::RewardResult> verdicts);
+/// Fills batch.reward, NaN where a reward failed; such a sample is not trained on.
+void apply_rewards(RolloutBatch& samples);
 
 double trained_tokens(const engine::data::Experience& batch);
-/// Names as TRL logs them: completions/{mean,min,max}_length, the same of terminated ones,
+/// Names as in TRL: completions/{mean,min,max}_length, the same of terminated completions,
 /// completions/clipped_ratio.
-Metrics length_metrics(const Sampled& sampled);
-/// rewards/RULE/{mean,std}; rewards/failed/KIND, how many samples a reward program failed at in a
-/// way of docs/rewards.md (timeout, crash, malformed, flood, memory), where there were any.
-Metrics part_metrics(const Sampled& sampled);
+Metrics length_metrics(const RolloutBatch& samples);
+/// rewards/RULE/{mean,std}; rewards/failed/KIND, the number of samples with a failure of that kind
+/// (docs/rewards.md), where there are any.
+Metrics reward_part_metrics(const RolloutBatch& samples);
 
-/// How far apart old_logp and rollout_logp are over the trained tokens, as a correction reports it
+/// Difference of old_logp and rollout_logp over the trained tokens, as a correction reports it
 /// (losses/correction.h): sampling/sampling_logp_difference/{mean,max},
 /// sampling/importance_sampling_ratio/{min,mean,max}. Nothing without a trained token.
 Metrics mismatch_metrics(const engine::data::Experience& batch);
 
-/// The first `count` samples, for a person to read.
-void show(Journal& journal, std::int64_t step, const PromptBatch& prompts, const Sampled& sampled,
-          int count);
+/// Writes the first `count` samples to the journal.
+void log_completions(Journal& journal, std::int64_t step, const RolloutBatch& samples, int count);
 
 }  // namespace troupe::algorithms

@@ -4,132 +4,125 @@
 #include <deque>
 #include <optional>
 
-#include "actors/roles/reward_reading.h"
+#include "actors/roles/reward_scoring.h"
 #include "actors/runtime/when_all.h"
 #include "engine/base/check.h"
 
 namespace troupe::algorithms {
 namespace {
 
-// A run of the round's draws, from prompt to judgement. What stands here when all is done does not
-// depend on who drew it, or when.
-struct Piece {
-  std::size_t first;  ///< of its samples among all
-  std::vector<protocol::SampleRequest> draws;
-  std::vector<protocol::Completion> drawn;
-  std::optional<actors::Reply<std::vector<protocol::RewardResult>>> judging,
-      rating;  ///< by rules, and by models
-  std::optional<actors::Reply<std::vector<float>>>
-      scoring;  ///< by the reference; where it is asked
+// A consecutive range of the samples, from requests to rewards. Its content does not depend on
+// which rollout generated it, or when.
+struct Chunk {
+  std::size_t first = 0;  ///< index of its first sample
+  std::vector<protocol::SampleRequest> requests;
+  std::vector<protocol::Completion> completions;
+  engine::data::Experience batch;
+  std::optional<actors::Reply<std::vector<protocol::RewardResult>>> rule_rewards, model_rewards;
+  std::optional<actors::Reply<std::vector<float>>> reference_logp;
 };
 
-struct Round {
+struct RolloutStep {
   const PromptBatch& prompts;
-  const DrawConfig& config;
-  bool compare;  ///< the reference is asked too
-  std::vector<Piece> pieces;
-  std::size_t next = 0;  ///< the first piece that no rollout was asked for
+  const RolloutOptions& options;
+  bool with_reference;
+  std::vector<Chunk> chunks;
+  std::size_t next = 0;  ///< first chunk that no rollout was asked for
 };
 
-Round round_of(const PromptBatch& prompts, const DrawConfig& config, bool compare,
-               std::size_t parts) {
-  Round round{prompts, config, compare, {}, 0};
+RolloutStep plan_step(const PromptBatch& prompts, const RolloutOptions& options,
+                      bool with_reference, std::size_t chunks) {
+  RolloutStep step{prompts, options, with_reference, {}, 0};
   std::size_t first = 0;
-  for (auto& draws : split_draws(draws_for(prompts, config.group), parts)) {
-    const std::size_t count = draws.size();
-    round.pieces.push_back({first, std::move(draws), {}, {}, {}, {}});
+  for (auto& requests : split_requests(sample_requests(prompts, options.group), chunks)) {
+    const std::size_t count = requests.size();
+    step.chunks.push_back({.first = first, .requests = std::move(requests)});
     first += count;
   }
-  return round;
+  return step;
 }
 
-// Verifier, reward models and reference get a piece as soon as it is drawn; their answers are
-// awaited later.
-void ask_what_it_is_worth(Cluster& c, const Round& round, Piece& piece) {
-  check(c.verifier || c.reward, "a round of samples: nobody is there to judge them");
-  if (c.verifier) {
-    protocol::ComputeRewards question{
-        reward_requests(round.prompts, piece.drawn, piece.first, round.config)};
-    piece.judging = c.verifier->ask(std::move(question), c.patience);
-  }
-  if (c.reward) {
-    protocol::ComputeRewards question{
-        reward_requests(round.prompts, piece.drawn, piece.first, round.config)};
-    piece.rating = c.reward->ask(std::move(question), c.patience);
-  }
-  if (!round.compare) return;
-  protocol::Logprobs message{assemble(round.prompts, piece.drawn, piece.first, round.config),
-                             round.config.sampling.temperature};
-  piece.scoring = c.reference->ask(std::move(message), c.patience);
+// Sends a finished chunk to verifier, reward models and reference; their replies are awaited
+// later.
+void request_rewards(Cluster& c, const RolloutStep& step, Chunk& chunk) {
+  check(c.verifier || c.reward, "sampling: a verifier or a reward model is needed");
+  const auto message = [&] {
+    return protocol::ComputeRewards{
+        reward_requests(step.prompts, chunk.completions, chunk.first, step.options)};
+  };
+  if (c.verifier) chunk.rule_rewards = c.verifier->ask(message(), c.timeout);
+  if (c.reward) chunk.model_rewards = c.reward->ask(message(), c.timeout);
+  chunk.batch = pack_samples(step.prompts, chunk.completions, chunk.first, step.options);
+  if (!step.with_reference) return;
+  protocol::Logprobs logprobs{chunk.batch, step.options.sampling.temperature};
+  chunk.reference_logp = c.reference->ask(std::move(logprobs), c.timeout);
 }
 
-// Of rules and models together.
-Task<std::vector<protocol::RewardResult>> verdicts_of(Piece& piece) {
-  std::vector<protocol::RewardResult> verdicts;
-  if (piece.judging) verdicts = co_await piece.judging->get();
-  if (!piece.rating) co_return verdicts;
-  auto rated = co_await piece.rating->get();
-  if (!piece.judging) co_return rated;
-  check(rated.size() == verdicts.size(),
-        "a round of samples: verifier and reward models judged another number of them");
-  for (std::size_t n = 0; n < rated.size(); ++n) actors::roles::add(rated[n], verdicts[n]);
-  co_return verdicts;
+// Results of rules and models, added up.
+Task<std::vector<protocol::RewardResult>> rewards_of(Chunk& chunk) {
+  std::vector<protocol::RewardResult> rules;
+  if (chunk.rule_rewards) rules = co_await chunk.rule_rewards->get();
+  if (!chunk.model_rewards) co_return rules;
+  auto models = co_await chunk.model_rewards->get();
+  if (!chunk.rule_rewards) co_return models;
+  check(models.size() == rules.size(),
+        "sampling: verifier and reward models returned different numbers of rewards");
+  for (std::size_t n = 0; n < models.size(); ++n) actors::roles::add(models[n], rules[n]);
+  co_return rules;
 }
 
-// A rollout that is ahead of the others draws more of the pieces; where it has several, the next
-// waits in its mailbox already.
-Task<void> keep_busy(Cluster& c, const RolloutRef& rollout, Round& round) {
-  std::deque<std::pair<Piece*, actors::Reply<std::vector<protocol::Completion>>>> asked;
-  const std::size_t at_once = std::min<std::size_t>(2, c.pieces);
+// Keeps one rollout supplied: the next chunk waits in its mailbox. A faster rollout generates more
+// of the chunks.
+Task<void> rollout_worker(Cluster& c, const RolloutRef& rollout, RolloutStep& step) {
+  std::deque<std::pair<Chunk*, actors::Reply<std::vector<protocol::Completion>>>> requested;
+  const std::size_t in_flight = std::min<std::size_t>(2, c.chunks_per_rollout);
   for (;;) {
-    while (asked.size() < at_once && round.next < round.pieces.size()) {
-      Piece& piece = round.pieces[round.next++];
-      protocol::Generate message{std::move(piece.draws), round.config.sampling};
-      asked.emplace_back(&piece, rollout.ask(std::move(message), c.patience));
+    while (requested.size() < in_flight && step.next < step.chunks.size()) {
+      Chunk& chunk = step.chunks[step.next++];
+      protocol::Generate message{std::move(chunk.requests), step.options.sampling};
+      requested.emplace_back(&chunk, rollout.ask(std::move(message), c.timeout));
     }
-    if (asked.empty()) co_return;
-    auto [piece, drawing] = std::move(asked.front());
-    asked.pop_front();
-    piece->drawn = co_await drawing.get();
-    ask_what_it_is_worth(c, round, *piece);
+    if (requested.empty()) co_return;
+    auto [chunk, reply] = std::move(requested.front());
+    requested.pop_front();
+    chunk->completions = co_await reply.get();
+    request_rewards(c, step, *chunk);
   }
+}
+
+// Appends a chunk whose replies may still be under way.
+Task<void> collect(Chunk& chunk, RolloutBatch& samples) {
+  if (chunk.reference_logp) chunk.batch.reference_logp = co_await chunk.reference_logp->get();
+  samples.batch.append(chunk.batch);
+  std::ranges::move(chunk.completions, std::back_inserter(samples.completions));
+  auto awaiting = rewards_of(chunk);
+  auto rewards = co_await awaiting;
+  std::ranges::move(rewards, std::back_inserter(samples.rewards));
 }
 
 }  // namespace
 
-// consumes: prompts · asks: every rollout at once, then verifier and reference for each piece as it
-// comes, while the rollouts draw others · produces: judged samples in the order of the prompts
-Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const DrawConfig& config,
-                               bool compare) {
-  Round round = round_of(prompts, config, compare, c.rollouts.size() * c.pieces);
-  std::vector<Task<void>> at_work;
-  for (const auto& rollout : c.rollouts) at_work.push_back(keep_busy(c, rollout, round));
-  auto drawing = actors::when_all(std::move(at_work));
-  co_await drawing;
-  Sampled sampled;
-  std::vector<float> reference_logp;
-  std::vector<protocol::RewardResult> verdicts;
-  for (Piece& piece : round.pieces) {
-    std::move(piece.drawn.begin(), piece.drawn.end(), std::back_inserter(sampled.drawn));
-    if (piece.scoring) {
-      const auto logp = co_await piece.scoring->get();
-      reference_logp.insert(reference_logp.end(), logp.begin(), logp.end());
-    }
-    auto judging = verdicts_of(piece);
-    auto judged = co_await judging;
-    std::move(judged.begin(), judged.end(), std::back_inserter(verdicts));
+Task<RolloutBatch> sample_rollouts(Cluster& c, const PromptBatch& prompts,
+                                   const RolloutOptions& options, bool with_reference) {
+  RolloutStep step =
+      plan_step(prompts, options, with_reference, c.rollouts.size() * c.chunks_per_rollout);
+  std::vector<Task<void>> workers;
+  for (const auto& rollout : c.rollouts) workers.push_back(rollout_worker(c, rollout, step));
+  auto generating = actors::when_all(std::move(workers));
+  co_await generating;
+  RolloutBatch samples{.prompts = prompts};
+  for (Chunk& chunk : step.chunks) {
+    auto collecting = collect(chunk, samples);
+    co_await collecting;
   }
-  sampled.batch = assemble(prompts, sampled.drawn, 0, config);
-  sampled.batch.reference_logp = std::move(reference_logp);
-  sampled.verdicts = std::move(verdicts);
-  co_return sampled;
+  co_return samples;
 }
 
-Task<void> recompute_old(Cluster& c, engine::data::Experience& batch, double temperature) {
+Task<void> recompute_old_logp(Cluster& c, engine::data::Experience& batch, double temperature) {
   batch.rollout_logp = batch.old_logp;
   protocol::Logprobs message{batch, temperature};
-  auto scoring = c.policy.ask(std::move(message), c.patience);
-  batch.old_logp = co_await scoring.get();
+  auto logprobs = c.policy.ask(std::move(message), c.timeout);
+  batch.old_logp = co_await logprobs.get();
 }
 
 }  // namespace troupe::algorithms

@@ -1,18 +1,18 @@
-// A round of samples: drawn by the rollouts, judged and compared while they draw on.
+// Sampling: the rollouts generate, and each chunk is rewarded and compared while they continue.
 #pragma once
 
 #include "algorithms/rollout/samples.h"
 
 namespace troupe::algorithms {
 
-/// Needs c.rollouts, and c.verifier or c.reward or both; with `compare` c.reference, whose
-/// log-probabilities then stand in the batch. What comes back does not depend on who drew what, or
-/// when; its verdicts are still to be accepted (samples.h).
-Task<Sampled> sample_and_judge(Cluster& c, const PromptBatch& prompts, const DrawConfig& config,
-                               bool compare);
+/// Samples of `prompts` with their rewards; `with_reference` adds the log-probabilities of
+/// c.reference. Needs c.rollouts, and c.verifier or c.reward or both. The result does not depend on
+/// which rollout generated which sample, or when. apply_rewards() is left to the caller.
+Task<RolloutBatch> sample_rollouts(Cluster& c, const PromptBatch& prompts,
+                                   const RolloutOptions& options, bool with_reference);
 
-/// Asks the policy for the old_logp of a round whose rollouts drew from other weights; what these
-/// said becomes rollout_logp.
-Task<void> recompute_old(Cluster& c, engine::data::Experience& batch, double temperature);
+/// Moves old_logp to rollout_logp and asks the policy for old_logp: for rollouts that sampled from
+/// other weights.
+Task<void> recompute_old_logp(Cluster& c, engine::data::Experience& batch, double temperature);
 
 }  // namespace troupe::algorithms

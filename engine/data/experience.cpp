@@ -63,6 +63,17 @@ void Experience::append(const std::vector<std::int32_t>& ids, const std::vector<
   offsets.push_back(offsets.back() + static_cast<std::int32_t>(ids.size()));
 }
 
+void Experience::append(const Experience& other) {
+  const auto agree = [&](auto column) {
+    check(sequences() == 0 || (this->*column).empty() == (other.*column).empty() ||
+              other.sequences() == 0,
+          "Experience::append: batches with different columns");
+  };
+  each_token_column(agree);
+  each_sequence_column(agree);
+  for (std::size_t n = 0; n + 1 < other.offsets.size(); ++n) copy_sequence(other, n, *this);
+}
+
 Experience Experience::slice(std::int32_t begin, std::int32_t end) const {
   check(0 <= begin && begin <= end && end <= sequences(), "Experience::slice: outside the batch");
   Experience out = with_constants_of(*this);

@@ -52,6 +52,9 @@ struct Experience {
 
   /// Appends one sequence; `weights` as long as `ids`.
   void append(const std::vector<std::int32_t>& ids, const std::vector<float>& weights);
+  /// Appends all sequences of `other`, whose columns must be those of this batch; an empty batch
+  /// takes any. `unit`, `count` and `scale` stay.
+  void append(const Experience& other);
   /// Sequences [begin, end) with all their columns; `count` and `scale` are those of the whole
   /// batch.
   Experience slice(std::int32_t begin, std::int32_t end) const;

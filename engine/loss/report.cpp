@@ -80,6 +80,12 @@ void Report::merge(const Report& other) {
   for (const auto& [name, statistic] : other.statistics_) add(name, statistic);
 }
 
+std::optional<double> Report::find(const std::string& name) const {
+  const auto found = statistics_.find(name);
+  if (found == statistics_.end()) return std::nullopt;
+  return found->second.value();
+}
+
 std::map<std::string, double> Report::values() const {
   std::map<std::string, double> out;
   for (const auto& [name, statistic] : statistics_) out.emplace(name, statistic.value());

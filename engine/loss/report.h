@@ -3,12 +3,17 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "engine/base/json.h"
 #include "engine/loss/tape.h"
 
 namespace troupe::engine::loss {
+
+/// Names of the statistics that controllers read.
+inline constexpr char entropy_statistic[] = "entropy";
+inline constexpr char ratio_statistic[] = "val/ratio";
 
 struct Statistic {
   enum class Kind { mean, least, greatest };
@@ -32,6 +37,7 @@ class Report {
 
   void merge(const Report& other);
   bool empty() const { return statistics_.empty(); }
+  std::optional<double> find(const std::string& name) const;
   const std::map<std::string, Statistic>& statistics() const { return statistics_; }
   /// What a person sees: one number per name.
   std::map<std::string, double> values() const;

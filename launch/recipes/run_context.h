@@ -21,6 +21,12 @@ class RunContext {
   virtual const engine::data::TextEncoder& text() const = 0;
   /// State of the algorithm in the checkpoint that the run resumes from; null at the start.
   virtual const Json& saved_state() const = 0;
+  /// State of the algorithm's controllers in it; null where there is none.
+  Json algorithm_state() const {
+    const Json* algorithm = saved_state().is_null() ? nullptr : saved_state().find("algorithm");
+    const Json* state = algorithm ? algorithm->find("state") : nullptr;
+    return state ? *state : Json();
+  }
   virtual engine::data::DataOptions data_options() const = 0;
   /// Options for batches of `batches_of` times train.batch_size rows.
   virtual engine::data::LoaderOptions loader_options(std::int64_t batches_of) const = 0;

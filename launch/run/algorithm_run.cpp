@@ -64,7 +64,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
   if (roles.critic.needed) cluster.critic = placement_->actor<Role::critic>();
   if (roles.reward.needed) cluster.reward = placement_->actor<Role::reward>();
   if (roles.reference_follows)
-    cluster.follower.emplace(cluster.reference->asker(), cluster.reference->address());
+    cluster.synced_reference.emplace(cluster.reference->asker(), cluster.reference->address());
   return cluster;
 }
 

@@ -29,11 +29,15 @@ constexpr std::string_view reference_folder = "reference";
 roles::Saver trainer_saver(const RunConfig& config, const std::string& source,
                            std::shared_ptr<const checkpoint::DirectoryLock> output,
                            const engine::parallel::Mesh* mesh) {
-  return [config, source, output = std::move(output), mesh](std::int64_t step, const Json& state,
+  return [config, source, output = std::move(output), mesh](std::int64_t step,
+                                                            const actors::protocol::RunState& state,
                                                             engine::train::Trainer& trainer) {
     Json whole = Json::Object{};
-    whole.set("algorithm", config.algorithm);
-    whole.set("data", state);
+    Json algorithm = Json::Object{};
+    algorithm.set("name", config.algorithm);
+    algorithm.set("state", state.algorithm);
+    whole.set("algorithm", std::move(algorithm));
+    whole.set("data", state.data);
     if (trainer.optimizer().steps() != step)
       whole.set("updates", static_cast<double>(trainer.optimizer().steps()));
     auto& optimizer = trainer.optimizer();
@@ -109,16 +113,16 @@ roles::Normalization saved_normalization(const OutcomeItem& item) {
   return {*mean, *deviation, item.clip};
 }
 
-roles::Reading reading_of(const OutcomeItem& item, const engine::models::DecoderSpec&,
-                          const std::shared_ptr<const TextModel>&) {
+roles::RewardScoring reading_of(const OutcomeItem& item, const engine::models::DecoderSpec&,
+                                const std::shared_ptr<const TextModel>&) {
   if (item.normalize == OutcomeItem::Normalize::saved)
-    return roles::OutcomeReading{saved_normalization(item)};
-  return roles::OutcomeReading{{item.mean, item.std, item.clip}};
+    return roles::OutcomeScoring{saved_normalization(item)};
+  return roles::OutcomeScoring{{item.mean, item.std, item.clip}};
 }
 
-roles::Reading reading_of(const ProcessItem& item, const engine::models::DecoderSpec& spec,
-                          const std::shared_ptr<const TextModel>& policy) {
-  roles::ProcessReading out{
+roles::RewardScoring reading_of(const ProcessItem& item, const engine::models::DecoderSpec& spec,
+                                const std::shared_ptr<const TextModel>& policy) {
+  roles::ProcessScoring out{
       .aggregation = item.aggregation, .separator = item.separator, .right = item.right};
   const auto text = value_or_throw(TextModel::load(item.path, "", spec));
   const bool placeholder = item.kind == ProcessItem::Kind::placeholder;

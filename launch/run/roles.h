@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "actors/roles/reward.h"
+#include "actors/roles/reward_models.h"
 #include "actors/roles/rollout.h"
 #include "actors/roles/scorer.h"
 #include "actors/roles/trainer.h"

@@ -49,11 +49,12 @@ Session::Session(const RunConfig& config)
   done_ = found.step;
   state_ = std::move(found.state);
   const Json* algorithm = state_.find("algorithm");
-  if (!algorithm || *algorithm != Json(config_.algorithm))
+  const Json* name = algorithm && algorithm->is_object() ? algorithm->find("name") : nullptr;
+  if (!name || *name != Json(config_.algorithm))
     throw Failure(
-        {Errc::usage, cat(resume_from_, " was written by algorithm ",
-                          algorithm ? algorithm->dump() : "null", ", but this run uses ",
-                          quote(config_.algorithm), ": choose another output directory")});
+        {Errc::usage, cat(resume_from_, " was written by algorithm ", name ? name->dump() : "null",
+                          ", but this run uses ", quote(config_.algorithm),
+                          ": choose another output directory")});
   log_info(cat("resuming from ", resume_from_));
 }
 

@@ -54,7 +54,9 @@ struct FakePolicy {
             {{}, {static_cast<float>(weight)}}};
   }
   std::string on(protocol::Save m) {
-    saved->push_back(cat(m.step, ' ', m.state.dump()));
+    Json state = m.state.data;
+    if (!m.state.algorithm.is_null()) state.set("algorithm", m.state.algorithm);
+    saved->push_back(cat(m.step, ' ', state.dump()));
     return cat("checkpoint-", m.step);
   }
 };

@@ -27,20 +27,20 @@ struct Marker {
   int right_of = 3;   ///< an answer whose number is divisible by it is right; 0: none is
   int unsolved = -1;  ///< after so many messages every answer is right; -1: never
   std::vector<protocol::RewardResult> on(protocol::ComputeRewards m) {
-    std::vector<protocol::RewardResult> verdicts;
+    std::vector<protocol::RewardResult> results;
     if (unsolved == 0) right_of = 1;
     --unsolved;
     for (const auto& s : m.requests) {
       const bool right = right_of > 0 && std::stoi(s.completion) % right_of == 0;
-      verdicts.push_back({right ? 1.0 : 0.0, {{"right", right ? 1.0 : 0.0}}, ""});
+      results.push_back({right ? 1.0 : 0.0, {{"right", right ? 1.0 : 0.0}}, ""});
     }
-    return verdicts;
+    return results;
   }
 };
 
 GrpoConfig pairs_of_answers() {
   GrpoConfig config;
-  config.group = 2, config.sampling.max_new_tokens = 8, config.shown = 0;
+  config.group = 2, config.sampling.max_new_tokens = 8, config.logged_completions = 0;
   return config;
 }
 
@@ -105,7 +105,7 @@ TEST(DynamicSampling, WithoutAnyDifferenceIsRefusedInWords) {
     EXPECT_EQ(failure.error().code, Errc::bad_input);
     EXPECT_THAT(
         failure.error().what,
-        HasSubstr("of 9 groups of 2 samples, 2 refills included, not one has different rewards"));
+        HasSubstr("none of 9 groups of 2 samples, including 2 refills, has different rewards"));
   }
 }
 
@@ -132,23 +132,23 @@ TEST(DynamicSampling, MakesDoWithFewerGroupsWhenItMayNotRefillFurther) {
   EXPECT_THAT(lines[0], HasSubstr(" reward=0.5 "));
 }
 
-std::vector<protocol::RewardResult> verdicts_of(const std::vector<double>& rewards) {
+std::vector<protocol::RewardResult> results_of(const std::vector<double>& rewards) {
   std::vector<protocol::RewardResult> out;
   for (const double reward : rewards) out.push_back({reward, {{"part", 1 - reward / 2}}, ""});
   return out;
 }
 
 TEST(DynamicSampling, KeepsGroupsWhoseRewardsDifferWithinTheBounds) {
-  EXPECT_TRUE(worth_keeping(verdicts_of({0, 1}), {}));
-  EXPECT_FALSE(worth_keeping(verdicts_of({1, 1}), {}));
-  EXPECT_FALSE(worth_keeping(verdicts_of({}), {}));
-  EXPECT_TRUE(worth_keeping(verdicts_of({0.5, 1}), {.bounds = {0, 1}}));
-  EXPECT_FALSE(worth_keeping(verdicts_of({0.5, 1}), {.bounds = {0.75, 1}}));
-  EXPECT_FALSE(worth_keeping(verdicts_of({0, 2}), {.metric = "other"}));
-  EXPECT_TRUE(worth_keeping(verdicts_of({0, 2}), {.bounds = {0.2, 0.8}, .metric = "part"}));
-  auto failed = verdicts_of({0, 1});
+  EXPECT_TRUE(has_reward_differences(results_of({0, 1}), {}));
+  EXPECT_FALSE(has_reward_differences(results_of({1, 1}), {}));
+  EXPECT_FALSE(has_reward_differences(results_of({}), {}));
+  EXPECT_TRUE(has_reward_differences(results_of({0.5, 1}), {.bounds = {0, 1}}));
+  EXPECT_FALSE(has_reward_differences(results_of({0.5, 1}), {.bounds = {0.75, 1}}));
+  EXPECT_FALSE(has_reward_differences(results_of({0, 2}), {.metric = "other"}));
+  EXPECT_TRUE(has_reward_differences(results_of({0, 2}), {.bounds = {0.2, 0.8}, .metric = "part"}));
+  auto failed = results_of({0, 1});
   failed[0].reward.reset();
-  EXPECT_FALSE(worth_keeping(failed, {}));
+  EXPECT_FALSE(has_reward_differences(failed, {}));
 }
 
 TEST(ReMax, ComparesEachAnswerWithTheGreedyOne) {

@@ -1,4 +1,4 @@
-// The watch speaks when a known failure shows, once, and in words.
+// The monitor speaks when a known failure shows, once, and in words.
 #include "algorithms/health.h"
 
 #include <gmock/gmock.h>
@@ -13,45 +13,46 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<std::string> watch_over(Watch& watch, const std::string& metric,
-                                    const std::vector<double>& values, std::int64_t first = 1) {
+std::vector<std::string> check_steps(HealthMonitor& monitor, const std::string& metric,
+                                     const std::vector<double>& values, std::int64_t first = 1) {
   std::vector<std::string> all;
   for (const double value : values)
-    for (auto& warning : watch.look(first++, {{metric, value}})) all.push_back(std::move(warning));
+    for (auto& warning : monitor.check(first++, {{metric, value}}))
+      all.push_back(std::move(warning));
   return all;
 }
 
-TEST(Watch, SaysThatEntropyCollapsed) {
-  Watch watch;
-  EXPECT_THAT(watch_over(watch, "entropy", {2, 1.8, 1.5, 1.2, 1.1, 0.9, 0.5, 0.21, 0.19, 0.18}),
+TEST(HealthMonitor, SaysThatEntropyCollapsed) {
+  HealthMonitor monitor;
+  EXPECT_THAT(check_steps(monitor, "entropy", {2, 1.8, 1.5, 1.2, 1.1, 0.9, 0.5, 0.21, 0.19, 0.18}),
               IsEmpty());
-  EXPECT_THAT(watch_over(watch, "entropy", {0.17}, 11),
-              ElementsAre(HasSubstr("step 11: entropy is 0.17, below 0.1 times the 2")));
-  EXPECT_THAT(watch_over(watch, "entropy", {0.16, 0.15, 0.1}, 12), IsEmpty())
+  EXPECT_THAT(check_steps(monitor, "entropy", {0.17}, 11),
+              ElementsAre(HasSubstr("step 11: entropy is 0.17, below 0.1 times its initial 2")));
+  EXPECT_THAT(check_steps(monitor, "entropy", {0.16, 0.15, 0.1}, 12), IsEmpty())
       << "it was said already";
 }
 
-TEST(Watch, SpeaksAgainWhenItComesBack) {
-  Watch watch;
-  EXPECT_EQ(watch_over(watch, "kl", {0.1, 2, 3, 4, 5, 0.1, 2, 2, 2}).size(), 2u);
-  EXPECT_THAT(watch_over(watch, "kl", {0.1, 2, 3, 0.5, 4, 5}), IsEmpty())
+TEST(HealthMonitor, SpeaksAgainWhenItComesBack) {
+  HealthMonitor monitor;
+  EXPECT_EQ(check_steps(monitor, "kl", {0.1, 2, 3, 4, 5, 0.1, 2, 2, 2}).size(), 2u);
+  EXPECT_THAT(check_steps(monitor, "kl", {0.1, 2, 3, 0.5, 4, 5}), IsEmpty())
       << "never three steps in a row";
 }
 
-TEST(Watch, SaysThatGroupsAreAllEqualThatTokensAreClippedAndThatNothingIsLearned) {
-  Watch watch;
-  EXPECT_EQ(watch_over(watch, "frac_reward_zero_std", std::vector<double>(10, 0.95)).size(), 1u);
-  EXPECT_EQ(watch_over(watch, "clip_ratio/region_mean", {0.6, 0.7, 0.8}).size(), 1u);
-  EXPECT_EQ(watch_over(watch, "grad_norm", {0, 0, 0}).size(), 1u);
-  EXPECT_THAT(watch_over(watch, "grad_norm", {1e-9, 1e-9, 1e-9}), IsEmpty());
+TEST(HealthMonitor, SaysThatGroupsAreAllEqualThatTokensAreClippedAndThatNothingIsLearned) {
+  HealthMonitor monitor;
+  EXPECT_EQ(check_steps(monitor, "frac_reward_zero_std", std::vector<double>(10, 0.95)).size(), 1u);
+  EXPECT_EQ(check_steps(monitor, "clip_ratio/region_mean", {0.6, 0.7, 0.8}).size(), 1u);
+  EXPECT_EQ(check_steps(monitor, "grad_norm", {0, 0, 0}).size(), 1u);
+  EXPECT_THAT(check_steps(monitor, "grad_norm", {1e-9, 1e-9, 1e-9}), IsEmpty());
 }
 
-TEST(Watch, EverySignHasAMeaningAndABoundThatCanBeReached) {
+TEST(HealthMonitor, EveryRuleHasAdviceAndABoundThatCanBeReached) {
   std::set<std::string_view> metrics;
-  for (const Sign& sign : signs_of_trouble()) {
-    EXPECT_TRUE(metrics.insert(sign.metric).second) << sign.metric;
-    EXPECT_GE(sign.steps, 1);
-    EXPECT_GT(sign.meaning.size(), 20u) << sign.metric;
+  for (const HealthRule& rule : health_rules()) {
+    EXPECT_TRUE(metrics.insert(rule.metric).second) << rule.metric;
+    EXPECT_GE(rule.steps, 1);
+    EXPECT_GT(rule.advice.size(), 20u) << rule.metric;
   }
 }
 

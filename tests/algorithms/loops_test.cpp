@@ -39,7 +39,7 @@ std::vector<std::string> grpo_over_threads(int rollouts, std::size_t pieces = 1)
   actors::ThreadScheduler scheduler;
   transports::Loopback transport;
   Stage stage(scheduler, transport, rollouts);
-  stage.cluster.pieces = pieces;
+  stage.cluster.chunks_per_rollout = pieces;
   auto data = prompts();
   actors::run(stage.home, grpo(stage.cluster, data, plan_of(6), grpo_config()));
   return stage.journal.lines;

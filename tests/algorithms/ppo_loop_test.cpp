@@ -38,7 +38,7 @@ Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_c
   Stage stage(scheduler, transport, rollouts);
   stage.cluster.critic =
       stage.home.spawn("critic", FakeCritic{{&stage.saved}}, {.executor = "critic"});
-  stage.cluster.pieces = pieces;
+  stage.cluster.chunks_per_rollout = pieces;
   auto data = prompts();
   actors::run(stage.home, ppo(stage.cluster, data, plan, critic_plan(), config));
   return {stage.journal.lines, stage.saved};

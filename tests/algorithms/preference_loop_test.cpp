@@ -72,7 +72,7 @@ FakeFollower& follow(OneThread& world) {
   FakeFollower& there = *follower;
   const auto ref = world.stage.home.spawn("follower", std::move(follower));
   world.stage.cluster.reference = ref;
-  world.stage.cluster.follower = ref;
+  world.stage.cluster.synced_reference = ref;
   return there;
 }
 
@@ -143,7 +143,8 @@ TEST(PreferenceLoops, AReferenceThatCannotBeTheSameModelDoesNotMove) {
     std::vector<float> on(protocol::PrepareWeights) { return {7}; }
   };
   OneThread world;
-  world.stage.cluster.follower = world.stage.home.spawn("stranger", Stranger{{&world.stage.saved}});
+  world.stage.cluster.synced_reference =
+      world.stage.home.spawn("stranger", Stranger{{&world.stage.saved}});
   auto data = pairs();
   EXPECT_THROW(world.run(dpo(world.stage.cluster, data, plan_of(2),
                              {.loss = {}, .following = {.every = 1}})),

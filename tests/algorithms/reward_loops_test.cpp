@@ -25,14 +25,14 @@ using testing::StartsWith;
 struct FakeReward {
   using Handled = actors::Messages<protocol::ComputeRewards>;
   std::vector<protocol::RewardResult> on(protocol::ComputeRewards m) {
-    std::vector<protocol::RewardResult> verdicts;
+    std::vector<protocol::RewardResult> results;
     for (const auto& sample : m.requests)
-      verdicts.push_back({static_cast<double>(sample.completion_ids.front()),
-                          {{"model", 1}},
-                          "",
-                          {{0, 0.5}},
-                          0.5});
-    return verdicts;
+      results.push_back({static_cast<double>(sample.completion_ids.front()),
+                         {{"model", 1}},
+                         "",
+                         {{0, 0.5}},
+                         0.5});
+    return results;
   }
 };
 
@@ -110,7 +110,7 @@ TEST(RewardLoops, GoOnWhereTheyStopped) {
   EXPECT_EQ(second.saved.back(), whole.saved.back()) << "the same place in the data";
 }
 
-Sampled sampled_with(bool rules, bool models) {
+RolloutBatch rollouts_with(bool rules, bool models) {
   RewardWorld world;
   auto rollout = world.node.spawn("rollout", FakeRollout{});
   world.cluster.rollouts = {rollout};
@@ -118,9 +118,9 @@ Sampled sampled_with(bool rules, bool models) {
   if (models) world.cluster.reward = world.node.spawn("reward", FakeReward{});
   const engine::data::PromptRow prompt{{4, 9}, "prompt", Json(), Json()};
   const PromptBatch prompts{{&prompt}, {0}};
-  DrawConfig config;
+  RolloutOptions config;
   config.group = 2;
-  Sampled out;
+  RolloutBatch out;
   const auto round = [&]() -> Task<void> {
     protocol::Weights weights{
         1, std::make_shared<const std::vector<float>>(1, 1.0f), {}, {{}, {1.0f}}};
@@ -130,7 +130,7 @@ Sampled sampled_with(bool rules, bool models) {
     protocol::CommitWeights commit{1};
     auto committing = rollout.ask(std::move(commit));
     co_await committing.get();
-    auto sampling = sample_and_judge(world.cluster, prompts, config, false);
+    auto sampling = sample_rollouts(world.cluster, prompts, config, false);
     out = co_await sampling;
   };
   world.run(round());
@@ -138,9 +138,9 @@ Sampled sampled_with(bool rules, bool models) {
 }
 
 TEST(RewardLoops, ModelsRewardBesideRulesOrInsteadOfThem) {
-  const auto by_rules = sampled_with(true, false).verdicts,
-             by_models = sampled_with(false, true).verdicts,
-             by_both = sampled_with(true, true).verdicts;
+  const auto by_rules = rollouts_with(true, false).rewards,
+             by_models = rollouts_with(false, true).rewards,
+             by_both = rollouts_with(true, true).rewards;
   ASSERT_EQ(by_both.size(), 2u);
   for (std::size_t n = 0; n < by_both.size(); ++n) {
     EXPECT_EQ(*by_both[n].reward, *by_rules[n].reward + *by_models[n].reward);

@@ -41,15 +41,15 @@ class GoldenPpo : public GoldenCurve {
         .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0, .max_grad_norm = 0};
     return {std::move(model), options};
   }
-  Sampled sampled(const Json::Array& sequences) const {
+  RolloutBatch samples_of(const Json::Array& sequences) const {
     const auto prompt = static_cast<std::ptrdiff_t>(curve_->file.find("prompt_tokens")->number());
-    Sampled out;
+    RolloutBatch out;
     for (const Json& sequence : sequences) {
       const auto ids = numbers<std::int32_t>(sequence);
       std::vector<float> mask(ids.size(), 1.0f);
       std::fill_n(mask.begin(), prompt, 0.0f);
       out.batch.append(ids, mask);
-      out.drawn.push_back(
+      out.completions.push_back(
           {0, {ids.begin() + prompt, ids.end()}, {}, "", protocol::FinishReason::length, 0});
     }
     return out;
@@ -97,16 +97,16 @@ TEST_P(GoldenPpo, EveryUpdateIsReproduced) {
       value_or_throw(engine::checkpoint::load_decoder(device, model_folder, false));
   const auto& rounds = curve_->run.find("sequences")->array();
   for (std::size_t step = 0; step < rounds.size(); ++step) {
-    Sampled round = sampled(rounds[step].array());
+    RolloutBatch round = samples_of(rounds[step].array());
     round.batch.old_logp = policy.logprobs(round.batch, config.sampling.temperature);
     round.batch.reference_logp = engine::train::logprobs(
         *reference, round.batch, {.temperature = config.sampling.temperature});
-    for (const double score : scores(*judge, round.batch))
-      round.verdicts.push_back({score, {}, ""});
-    settle(round, critic.scores(states_of(round.batch), engine::loss::ReadAt::token, {}),
-           config.kl_coef, config);
+    for (const double score : scores(*judge, round.batch)) round.rewards.push_back({score, {}, ""});
+    compute_advantages(round,
+                       critic.scores(critic_inputs(round.batch), engine::loss::ReadAt::token, {}),
+                       config.kl_coef, config);
     std::vector<Log> epochs;
-    for (const auto& update : updates_of(round, config, step)) {
+    for (const auto& update : minibatches(round, config, step)) {
       const auto valued = critic.forward_backward(update.critic, config.value);
       const auto acted = policy.forward_backward(update.policy, config.policy);
       value_or_throw(critic.update(curve_->hyper("learning_rate")));

@@ -10,17 +10,17 @@ namespace troupe::algorithms {
 namespace {
 
 // Four prompts of two samples; the second and the last pair have equal rewards.
-Sampled round_of(std::uint64_t seed) {
-  Sampled sampled;
-  sampled.batch = test::random_batch(seed, 8, 25, test::random_spec(seed).vocabulary);
-  sampled.drawn.resize(8);
+RolloutBatch samples_of(std::uint64_t seed) {
+  RolloutBatch samples;
+  samples.batch = test::random_batch(seed, 8, 25, test::random_spec(seed).vocabulary);
+  samples.completions.resize(8);
   const std::vector<float> advantages{1, -1, 0, 0, 0.5, -0.5, 0, 0};
   for (std::size_t n = 0; n < 8; ++n)
-    for (auto t = sampled.batch.offsets[n]; t < sampled.batch.offsets[n + 1]; ++t) {
-      sampled.batch.advantage.push_back(advantages[n]);
-      sampled.batch.old_logp.push_back(-2);
+    for (auto t = samples.batch.offsets[n]; t < samples.batch.offsets[n + 1]; ++t) {
+      samples.batch.advantage.push_back(advantages[n]);
+      samples.batch.old_logp.push_back(-2);
     }
-  return sampled;
+  return samples;
 }
 
 std::vector<float> gradient_of(std::uint64_t seed, const engine::data::Experience& update,
@@ -33,13 +33,13 @@ std::vector<float> gradient_of(std::uint64_t seed, const engine::data::Experienc
 
 TEST(IdleSamples, AreLeftOutAndNoBitOfTheGradientKnows) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    const Sampled sampled = round_of(seed);
+    const RolloutBatch samples = samples_of(seed);
     GrpoConfig config;
     config.group = 2;
-    const auto updates = updates_of(sampled, config);
+    const auto updates = minibatches(samples, config);
     ASSERT_EQ(updates.size(), 1u);
     EXPECT_LE(updates[0].sequences(), 4);
-    auto whole = sampled.batch;
+    auto whole = samples.batch;
     whole.count = updates[0].count, whole.scale = updates[0].scale;
     EXPECT_EQ(gradient_of(seed, updates[0], config.loss), gradient_of(seed, whole, config.loss))
         << "seed " << seed;
@@ -47,20 +47,20 @@ TEST(IdleSamples, AreLeftOutAndNoBitOfTheGradientKnows) {
 }
 
 TEST(IdleSamples, StayWhereTheLossHasAnotherTerm) {
-  const Sampled sampled = round_of(3);
+  const RolloutBatch samples = samples_of(3);
   GrpoConfig with_kl, with_entropy;
   with_kl.group = with_entropy.group = 2;
   with_kl.loss.beta = 0.1, with_entropy.loss.entropy_coef = 0.1;
-  EXPECT_EQ(updates_of(sampled, with_kl)[0].sequences(), 8);
-  EXPECT_EQ(updates_of(sampled, with_entropy)[0].sequences(), 8);
+  EXPECT_EQ(minibatches(samples, with_kl)[0].sequences(), 8);
+  EXPECT_EQ(minibatches(samples, with_entropy)[0].sequences(), 8);
 }
 
 TEST(IdleSamples, AnUpdateOfNothingIsStillAnUpdate) {
-  Sampled sampled = round_of(2);
-  std::fill(sampled.batch.advantage.begin(), sampled.batch.advantage.end(), 0.0f);
+  RolloutBatch samples = samples_of(2);
+  std::fill(samples.batch.advantage.begin(), samples.batch.advantage.end(), 0.0f);
   GrpoConfig config;
   config.group = 2;
-  const auto updates = updates_of(sampled, config);
+  const auto updates = minibatches(samples, config);
   ASSERT_EQ(updates.size(), 1u);
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   engine::train::Trainer trainer(test::random_decoder(*device, 2, true), {});

@@ -26,16 +26,9 @@ std::string reference(const RunConfig& config) {
   return config.grpo.reference;
 }
 
-// Where the controller of the entropy bonus had brought it.
-void resume_entropy(const Json* place, algorithms::GrpoConfig& settings) {
-  if (!settings.entropy.adaptive() || place == nullptr) return;
-  if (const Json* coef = place->find("entropy_coef")) settings.loss.entropy_coef = coef->number();
-  if (const Json* bonus = place->find("entropy_bonus")) settings.entropy_bonus = bonus->number();
-}
-
 int run(RunContext& context) {
   auto settings = value_or_throw(grpo_settings(context.config()));
-  resume_entropy(context.saved_state().find("data"), settings);
+  value_or_throw(algorithms::resume(settings, context.algorithm_state()));
   auto data = context.loader<engine::data::PromptRow>(context.data_options(), settings.minibatches);
   auto actors = context.cluster();
   const auto plan =

@@ -139,10 +139,7 @@ Result<algorithms::PpoLoss> policy_loss(const PpoConfig& p) {
 int run(RunContext& context) {
   auto settings = value_or_throw(ppo_settings(context.config()));
   auto data = context.loader<engine::data::PromptRow>(context.data_options(), settings.minibatches);
-  const Json* place = context.saved_state().find("data");
-  if (settings.control.schedule == algorithms::KlSchedule::adaptive && place != nullptr &&
-      place->find("kl_coef") != nullptr)
-    settings.kl_coef = place->find("kl_coef")->number();  // where the controller had brought it
+  value_or_throw(algorithms::resume(settings, context.algorithm_state()));
   auto actors = context.cluster();
   const auto plan =
       context.begin(data.batches(), std::int64_t{settings.epochs} * settings.minibatches);

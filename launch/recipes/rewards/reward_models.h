@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/roles/reward_reading.h"
+#include "actors/roles/reward_scoring.h"
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 

@@ -21,8 +21,8 @@ inline std::vector<engine::loss::AnyLoss> value_family() {
   return {ValueLoss{}, ValueLoss{.clip = 0, .coef = 0.1}, ValueLoss{.clip = 0.5, .huber = 0.3}};
 }
 
-/// Judged by a score head of two labels, in float64 and rounded as torch does, and by the language
-/// head at two tokens.
+/// RewardInputs by a score head of two labels, in float64 and rounded as torch does, and by the
+/// language head at two tokens.
 inline std::vector<engine::loss::AnyLoss> prm_family() {
   using algorithms::PrmLoss;
   return {PrmLoss{}, PrmLoss{.float32 = true}, PrmLoss{.reward_tokens = {5, 11}},

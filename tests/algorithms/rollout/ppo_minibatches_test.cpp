@@ -1,5 +1,5 @@
-// The arithmetic of a PPO round: what a judge, a process reward, a reference and a critic said
-// becomes advantages and returns.
+// The arithmetic of a PPO rollout step: rewards, process rewards, reference and
+// critic become advantages and returns.
 #include "algorithms/rollout/ppo_minibatches.h"
 
 #include <gtest/gtest.h>
@@ -13,33 +13,33 @@ namespace {
 
 /// Two samples of prompts of two tokens: one of three tokens that ended, one of two that was cut.
 /// max_new_tokens is 4.
-struct Round {
-  Sampled sampled;
-  std::vector<float> judged;
+struct Fixture {
+  RolloutBatch samples;
+  std::vector<float> values;
   PpoConfig config;
 
-  Round() {
+  Fixture() {
     config.kl_coef = 0, config.whiten_advantages = false, config.sampling.max_new_tokens = 4;
     add({5, 6, 7}, protocol::FinishReason::stop, 1.0),
         add({8, 9}, protocol::FinishReason::length, -1.0);
-    judged = {0, .125f, .25f, .5f, .75f, 0, .5f, .25f, 1};  // of the state after each token
+    values = {0, .125f, .25f, .5f, .75f, 0, .5f, .25f, 1};  // of the state after each token
   }
   void add(std::vector<std::int32_t> ids, protocol::FinishReason finish, double reward) {
     std::vector<std::int32_t> all{1, 2};
     all.insert(all.end(), ids.begin(), ids.end());
     std::vector<float> mask(all.size(), 1);
     mask[0] = mask[1] = 0;
-    sampled.batch.append(all, mask);
-    sampled.batch.old_logp.resize(sampled.batch.tokens.size(), -1);
-    sampled.drawn.push_back({sampled.drawn.size(), std::move(ids), {}, "", finish, 0});
-    sampled.verdicts.push_back({reward, {}, ""});
+    samples.batch.append(all, mask);
+    samples.batch.old_logp.resize(samples.batch.tokens.size(), -1);
+    samples.completions.push_back({samples.completions.size(), std::move(ids), {}, "", finish, 0});
+    samples.rewards.push_back({reward, {}, ""});
   }
-  Sampled& settle(double kl_coef = 0) {
-    algorithms::settle(sampled, judged, kl_coef, config);
-    return sampled;
+  RolloutBatch& compute_advantages(double kl_coef = 0) {
+    algorithms::compute_advantages(samples, values, kl_coef, config);
+    return samples;
   }
   double metric(const std::string& name) const {
-    for (const auto& [key, value] : sampled.metrics)
+    for (const auto& [key, value] : samples.metrics)
       if (key == name) return value;
     ADD_FAILURE() << name << " is not reported";
     return std::nan("");
@@ -52,10 +52,10 @@ std::vector<float> slice(const std::vector<float>& column, std::size_t begin, st
 }
 
 // With lambda 1 and gamma 1 a return is what is still to come, whatever the critic thinks.
-TEST(PpoBatch, AScoreIsTheReturnOfEveryTokenOfItsSample) {
-  Round r;
+TEST(PpoMinibatches, AScoreIsTheReturnOfEveryTokenOfItsSample) {
+  Fixture r;
   r.config.gae.lambda = 1;
-  const auto& b = r.settle().batch;
+  const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{1, 1, 1}));
   EXPECT_EQ(slice(b.returns, 7, 9), (std::vector<float>{-1, -1}));
   EXPECT_EQ(slice(b.value, 2, 5), (std::vector<float>{.125f, .25f, .5f}))
@@ -63,37 +63,38 @@ TEST(PpoBatch, AScoreIsTheReturnOfEveryTokenOfItsSample) {
   EXPECT_EQ(slice(b.advantage, 7, 9), (std::vector<float>{-1.5f, -1.25f}));
 }
 
-TEST(PpoBatch, StepsPayWhereTheyEndAndTheScoreIsWhatIsLeft) {
-  Round r;
+TEST(PpoMinibatches, StepsPayWhereTheyEndAndTheScoreIsWhatIsLeft) {
+  Fixture r;
   r.config.gae.lambda = 1;
-  r.sampled.verdicts[0] = {
+  r.samples.rewards[0] = {
       0.5, {}, "", {{0, .25}, {1, -.75}}, -0.5};  // outcome 1, steps -0.5 together
-  const auto& b = r.settle().batch;
+  const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.5f, .25f, 1}));
   EXPECT_DOUBLE_EQ(r.metric("critic/score/max"), 0.5);
 }
 
-TEST(PpoBatch, ABaselineIsTakenFromEveryStep) {
-  Round r;
+TEST(PpoMinibatches, ABaselineIsTakenFromEveryStep) {
+  Fixture r;
   r.config.gae.lambda = 1, r.config.step_baseline = .5;
-  r.sampled.verdicts[0] = {1, {}, "", {{0, 1}, {2, .25}}, 0};
-  EXPECT_EQ(slice(r.settle().batch.returns, 2, 5), (std::vector<float>{1.25f, .75f, .75f}));
+  r.samples.rewards[0] = {1, {}, "", {{0, 1}, {2, .25}}, 0};
+  EXPECT_EQ(slice(r.compute_advantages().batch.returns, 2, 5),
+            (std::vector<float>{1.25f, .75f, .75f}));
 }
 
-TEST(PpoBatch, UnderTheMinFormOnlyTheWorstStepPays) {
-  Round r;
+TEST(PpoMinibatches, UnderTheMinFormOnlyTheWorstStepPays) {
+  Fixture r;
   r.config.gae.lambda = 1, r.config.credit = Credit::min, r.config.credit_temperature = 1e-3;
-  r.sampled.verdicts[0] = {.25, {}, "", {{0, .75}, {1, .25}, {2, .5}}, .25};
-  const auto& b = r.settle().batch;
+  r.samples.rewards[0] = {.25, {}, "", {{0, .75}, {1, .25}, {2, .5}}, .25};
+  const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.25f, .25f, 0}))
       << "nothing is earned or lost after the worst step";
 }
 
-TEST(PpoBatch, TheDistanceToTheReferenceIsPaidForTokenByToken) {
-  Round r;
+TEST(PpoMinibatches, TheDistanceToTheReferenceIsPaidForTokenByToken) {
+  Fixture r;
   r.config.gae.lambda = 1, r.config.kl_coef = .5;
-  r.sampled.batch.reference_logp = {0, 0, -2, -1, -1, 0, 0, -1, -3};  // k1: 1, 0, 0 and 0, 2
-  const auto& b = r.settle(.5).batch;
+  r.samples.batch.reference_logp = {0, 0, -2, -1, -1, 0, 0, -1, -3};  // k1: 1, 0, 0 and 0, 2
+  const auto& b = r.compute_advantages(.5).batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.5f, 1, 1}));
   EXPECT_EQ(slice(b.returns, 7, 9), (std::vector<float>{-2, -2}));
   EXPECT_DOUBLE_EQ(r.metric("objective/kl"), 1.5);
@@ -102,71 +103,71 @@ TEST(PpoBatch, TheDistanceToTheReferenceIsPaidForTokenByToken) {
   EXPECT_DOUBLE_EQ(mean_kl(b, r.config), 1.5);
 }
 
-TEST(PpoBatch, InTheLossTheDistanceIsNoReward) {
-  Round r;
+TEST(PpoMinibatches, InTheLossTheDistanceIsNoReward) {
+  Fixture r;
   r.config.gae.lambda = 1, r.config.kl_coef = .5, r.config.kl_place = KlPlace::loss;
-  r.sampled.batch.reference_logp = {0, 0, -2, -1, -1, 0, 0, -1, -3};
-  EXPECT_EQ(slice(r.settle(.5).batch.returns, 2, 5), (std::vector<float>{1, 1, 1}));
+  r.samples.batch.reference_logp = {0, 0, -2, -1, -1, 0, 0, -1, -3};
+  EXPECT_EQ(slice(r.compute_advantages(.5).batch.returns, 2, 5), (std::vector<float>{1, 1, 1}));
   EXPECT_DOUBLE_EQ(r.metric("objective/non_score_reward"), 0);
 }
 
-TEST(PpoBatch, ACutSampleMayBootstrapFromTheCritic) {
-  Round r;
+TEST(PpoMinibatches, ACutSampleMayBootstrapFromTheCritic) {
+  Fixture r;
   r.config.gae.lambda = 1, r.config.truncated = Bootstrap::value;
-  const auto& b = r.settle().batch;
+  const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{1, 1, 1})) << "this one ended by itself";
   EXPECT_EQ(slice(b.returns, 7, 9), (std::vector<float>{0, 0}))
       << "score -1 and the value 1 of the state behind the cut";
 }
 
-TEST(PpoBatch, AScoreBehindTheEndIsOneStepLaterWhereThereIsRoom) {
-  Round r;
+TEST(PpoMinibatches, AScoreBehindTheEndIsOneStepLaterWhereThereIsRoom) {
+  Fixture r;
   r.config.gae.lambda = 0, r.config.gae.gamma = .5, r.config.place = ScorePlace::after_end;
-  const auto& b = r.settle().batch;
+  const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.125f, .25f, .375f}))
       << "the last token looks at the state behind the end";
   EXPECT_EQ(b.returns[8], -1) << "a cut sample has no state behind its end";
 }
 
-TEST(PpoBatch, AMissingEndIsPunished) {
-  Round r;
+TEST(PpoMinibatches, AMissingEndIsPunished) {
+  Fixture r;
   r.config.score.missing_eos_penalty = 2;
-  r.settle();
+  r.compute_advantages();
   EXPECT_DOUBLE_EQ(r.metric("objective/scores"), (1 - 3) / 2.0);
   EXPECT_DOUBLE_EQ(r.metric("val/num_eos_tokens"), 1);
 }
 
-TEST(PpoBatch, AFailedRewardIsCountedAndTeachesNothing) {
-  Round r;
-  auto verdicts = r.sampled.verdicts;
-  verdicts[1] = {std::nullopt, {}, "the judge died"};
-  accept(r.sampled, verdicts);
-  const auto& b = r.settle().batch;
+TEST(PpoMinibatches, AFailedRewardIsCountedAndNotTrainedOn) {
+  Fixture r;
+  r.samples.rewards[1] = {std::nullopt, {}, "the reward program died"};
+  apply_rewards(r.samples);
+  const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(trained_tokens(b), 3);
   EXPECT_DOUBLE_EQ(r.metric("rewards/failed"), 1);
   EXPECT_DOUBLE_EQ(r.metric("reward"), 1);
 }
 
-TEST(PpoBatch, FailuresOfRewardProgramsAreCountedByTheirKind) {
-  Round r;
-  auto verdicts = r.sampled.verdicts;
-  verdicts[0] = {std::nullopt, {}, "manners: timeout: no answer after 5 s"};
-  verdicts[1] = {
-      std::nullopt,
-      {},
-      "manners: timeout: no answer after 5 s; tests: crash: it exited with 3 without an answer"};
-  accept(r.sampled, verdicts);
-  const auto found = part_metrics(r.sampled);
+TEST(PpoMinibatches, FailuresOfRewardProgramsAreCountedByTheirKind) {
+  Fixture r;
+  using protocol::FailureKind;
+  r.samples.rewards[0] = {.reward = std::nullopt,
+                          .failure = "manners: timeout: no answer after 5 s",
+                          .failure_kinds = {FailureKind::timeout}};
+  r.samples.rewards[1] = {.reward = std::nullopt,
+                          .failure = "manners: timeout: ...; tests: crash: ...",
+                          .failure_kinds = {FailureKind::timeout, FailureKind::crash}};
+  apply_rewards(r.samples);
+  const auto found = reward_part_metrics(r.samples);
   const std::map<std::string, double> counts(found.begin(), found.end());
   EXPECT_EQ(counts.at("rewards/failed/timeout"), 2);
   EXPECT_EQ(counts.at("rewards/failed/crash"), 1);
   EXPECT_FALSE(counts.contains("rewards/failed/flood"));
 }
 
-TEST(PpoBatch, WhitenedAdvantagesHaveNoMeanAndReturnsAreLeftAsTheyAre) {
-  Round plain, white;
+TEST(PpoMinibatches, WhitenedAdvantagesHaveNoMeanAndReturnsAreLeftAsTheyAre) {
+  Fixture plain, white;
   white.config.whiten_advantages = true;
-  const auto &raw = plain.settle().batch, &b = white.settle().batch;
+  const auto &raw = plain.compute_advantages().batch, &b = white.compute_advantages().batch;
   EXPECT_EQ(raw.returns, b.returns);
   double sum = 0;
   for (std::size_t t = 0; t < b.tokens.size(); ++t)
@@ -174,20 +175,22 @@ TEST(PpoBatch, WhitenedAdvantagesHaveNoMeanAndReturnsAreLeftAsTheyAre) {
   EXPECT_NEAR(sum, 0, 1e-6);
 }
 
-TEST(PpoBatch, TheCriticIsAskedForEveryStateThatATokenWasChosenInAndForTheLast) {
-  const Round r;
-  EXPECT_EQ(states_of(r.sampled.batch).mask, (std::vector<float>{0, 1, 1, 1, 1, 0, 1, 1, 1}));
+TEST(PpoMinibatches, TheCriticIsAskedForEveryStateThatATokenWasChosenInAndForTheLast) {
+  const Fixture r;
+  EXPECT_EQ(critic_inputs(r.samples.batch).mask, (std::vector<float>{0, 1, 1, 1, 1, 0, 1, 1, 1}));
 }
 
-TEST(PpoBatch, EveryEpochTrainsOnEverySampleOnceInAnotherOrder) {
-  Round r;
+TEST(PpoMinibatches, EveryEpochTrainsOnEverySampleOnceInAnotherOrder) {
+  Fixture r;
   for (int i = 0; i < 6; ++i) r.add({5, 6}, protocol::FinishReason::stop, i);
-  r.judged.resize(r.sampled.batch.tokens.size(), 0);
-  for (std::size_t n = 0; n < r.sampled.drawn.size(); ++n) r.sampled.batch.sample_id.push_back(n);
-  r.settle();
+  r.values.resize(r.samples.batch.tokens.size(), 0);
+  for (std::size_t n = 0; n < r.samples.completions.size(); ++n)
+    r.samples.batch.sample_id.push_back(n);
+  r.compute_advantages();
   r.config.epochs = 3, r.config.minibatches = 2;
-  const auto updates = updates_of(r.sampled, r.config, 4),
-             again = updates_of(r.sampled, r.config, 4), other = updates_of(r.sampled, r.config, 5);
+  const auto updates = minibatches(r.samples, r.config, 4),
+             again = minibatches(r.samples, r.config, 4),
+             other = minibatches(r.samples, r.config, 5);
   ASSERT_EQ(updates.size(), 6u);
   std::map<std::uint64_t, int> seen;
   bool moved = false;

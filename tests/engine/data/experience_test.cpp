@@ -113,6 +113,18 @@ TEST(Experience, ASelectionHasAllColumnsOfItsSequences) {
   EXPECT_EQ(chosen.scale, 3);
 }
 
+TEST(Experience, AnAppendedBatchKeepsAllColumnsOfBoth) {
+  Experience b = full();
+  Experience joined = b.slice(0, 1);
+  joined.append(b.slice(1, 3));
+  ASSERT_TRUE(valid(joined));
+  for (std::size_t n = 0; n < 3; ++n) expect_same(b, n, joined, n);
+  Experience first;
+  first.append(b);
+  for (std::size_t n = 0; n < 3; ++n) expect_same(b, n, first, n);
+  EXPECT_THROW(joined.append(bare()), Bug) << "columns are missing";
+}
+
 TEST(Experience, ASliceHasAllColumnsOfItsSequences) {
   Experience b = full(), end = b.slice(1, 3), none = b.slice(1, 1);
   ASSERT_TRUE(valid(end));

@@ -1,5 +1,5 @@
 // How the numbers of a reward model become rewards: of a whole sample (outcome), or of the steps of
-// a solution (process). Pure functions; the model itself is in reward.h.
+// a solution (process). Pure functions; the model itself is in reward_models.h.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct Normalization {
 
 /// An outcome reward model: the score at a sample's last token, whether that is an end token or
 /// where it was cut.
-struct OutcomeReading {
+struct OutcomeScoring {
   Normalization normalization;
 };
 
@@ -41,7 +41,7 @@ double aggregate(Aggregation how, const std::vector<double>& steps);
 /// A process reward model: the probability of a right step at each step's end. The completion's
 /// text is cut at the separators (steps of white space alone are none) and tokenized as the model
 /// was trained: prompt, then each step and its end, every piece alone.
-struct ProcessReading {
+struct ProcessScoring {
   Aggregation aggregation = Aggregation::min;
   std::string separator = "\n";  ///< ends a step of the completion
   std::int32_t right = 1;        ///< the class of a right step
@@ -53,10 +53,10 @@ struct ProcessReading {
   engine::generate::TextDecoder decode;  ///< ids to text, as the samples' texts were made
 };
 
-using Reading = std::variant<OutcomeReading, ProcessReading>;
+using RewardScoring = std::variant<OutcomeScoring, ProcessScoring>;
 
 /// Errc::usage: a step_end that is no token, or one without the placeholder.
-Result<> check_reading(const Reading& reading);
+Result<> validate_scoring(const RewardScoring& scoring);
 
 /// The steps of a completion: their texts, and the index into its tokens of the one that each
 /// step's last character stands in.
@@ -64,27 +64,28 @@ struct Steps {
   std::vector<std::string> texts;
   std::vector<std::int32_t> ends;
 };
-Steps steps_of(const protocol::RewardRequest& sample, const ProcessReading& reading);
+Steps split_steps(const protocol::RewardRequest& sample, const ProcessScoring& scoring);
 
 /// What a model is to read: the mask is 1 where a score is wanted, in the order of samples and
 /// their steps.
-struct Question {
+struct ScoringBatch {
   engine::data::Experience batch;
   std::vector<std::vector<std::int32_t>>
       ends;  ///< [samples][steps] of process rewards: indices into the completions' tokens
   std::vector<std::string>
       failures;  ///< [samples] why one cannot be asked about (its text is no tokens); else empty
 };
-Question question_of(const std::vector<protocol::RewardRequest>& samples, const Reading& reading);
+ScoringBatch scoring_batch(const std::vector<protocol::RewardRequest>& samples,
+                           const RewardScoring& scoring);
 
-/// `scores` [T, C], as engine::train::scores gives them for the question -> the model's part of
-/// each sample's verdict. A score that is not finite is a failure.
-std::vector<protocol::RewardResult> verdicts_of(const Question& question,
-                                                const std::vector<float>& scores,
-                                                const Reading& reading, const std::string& label,
-                                                double weight);
+/// `scores` [T, C], as engine::train::scores gives them for the query -> the model's part of
+/// each sample's result. A score that is not finite is a failure.
+std::vector<protocol::RewardResult> reward_results(const ScoringBatch& query,
+                                                   const std::vector<float>& scores,
+                                                   const RewardScoring& scoring,
+                                                   const std::string& label, double weight);
 
-/// Adds another judge's verdict on the same sample: rewards add up, and fail together.
-void add(const protocol::RewardResult& more, protocol::RewardResult& verdict);
+/// Adds another judge's result on the same sample: rewards add up, and fail together.
+void add(const protocol::RewardResult& more, protocol::RewardResult& result);
 
 }  // namespace troupe::actors::roles

@@ -1,6 +1,6 @@
 // Reward models as actors: where their scores are read, what becomes of them, and which models and
 // samples are refused.
-#include "actors/roles/reward.h"
+#include "actors/roles/reward_models.h"
 
 #include <gmock/gmock.h>
 
@@ -36,69 +36,69 @@ std::string text_of(std::span<const std::int32_t> ids) {
   return out;
 }
 
-ProcessReading by_lines() {
-  ProcessReading reading;
-  reading.encoder = std::make_shared<ByteEncoder>();
-  reading.decode = text_of;
-  return reading;
+ProcessScoring by_lines() {
+  ProcessScoring scoring;
+  scoring.encoder = std::make_shared<ByteEncoder>();
+  scoring.decode = text_of;
+  return scoring;
 }
 
-ProcessReading by_placeholders() {
-  ProcessReading reading = by_lines();
-  reading.tokens = value_or_throw(engine::data::find_step_tokens("k", {"+", "-"}, ByteEncoder()));
-  reading.step_end = " k\n", reading.right = 0;
-  return reading;
+ProcessScoring by_placeholders() {
+  ProcessScoring scoring = by_lines();
+  scoring.tokens = value_or_throw(engine::data::find_step_tokens("k", {"+", "-"}, ByteEncoder()));
+  scoring.step_end = " k\n", scoring.right = 0;
+  return scoring;
 }
 
-// The judged tokens of the question's sequence n, as text up to each.
-std::vector<std::string> judged(const Question& question, std::size_t n) {
+// The judged tokens of the query's sequence n, as text up to each.
+std::vector<std::string> judged(const ScoringBatch& query, std::size_t n) {
   std::vector<std::string> out;
   std::vector<std::int32_t> ids;
-  for (auto t = static_cast<std::size_t>(question.batch.offsets[n]);
-       t < static_cast<std::size_t>(question.batch.offsets[n + 1]); ++t) {
-    ids.push_back(question.batch.tokens[t]);
-    if (question.batch.mask[t] != 0) out.push_back(engine::data::text_of_ids(ids));
+  for (auto t = static_cast<std::size_t>(query.batch.offsets[n]);
+       t < static_cast<std::size_t>(query.batch.offsets[n + 1]); ++t) {
+    ids.push_back(query.batch.tokens[t]);
+    if (query.batch.mask[t] != 0) out.push_back(engine::data::text_of_ids(ids));
   }
   return out;
 }
 
-TEST(RewardReading, AnOutcomeIsReadAtTheLastToken) {
-  const auto question = question_of({sample("q", "yes"), sample("qq", "")}, OutcomeReading{});
-  EXPECT_THAT(judged(question, 0), ElementsAre("qyes<eos>"));
-  EXPECT_THAT(judged(question, 1), ElementsAre("qq<eos>"));
+TEST(RewardScoring, AnOutcomeIsReadAtTheLastToken) {
+  const auto query = scoring_batch({sample("q", "yes"), sample("qq", "")}, OutcomeScoring{});
+  EXPECT_THAT(judged(query, 0), ElementsAre("qyes<eos>"));
+  EXPECT_THAT(judged(query, 1), ElementsAre("qq<eos>"));
   const std::vector<float> scores{9, 9, 9, 9, 2, 9, 9, -1};
-  const auto results = verdicts_of(
-      question, scores, OutcomeReading{{.mean = 1, .deviation = 0.5, .clip = 3}}, "model", 2);
+  const auto results = reward_results(
+      query, scores, OutcomeScoring{{.mean = 1, .deviation = 0.5, .clip = 3}}, "model", 2);
   EXPECT_EQ(results[0].reward, 2 * 2.0);
   EXPECT_EQ(results[1].reward, 2 * -3.0) << "(-1 - 1) / 0.5, clipped";
   EXPECT_THAT(results[1].parts, ElementsAre(std::pair<std::string, double>("model", -3)));
 }
 
-TEST(RewardReading, StepsAreJudgedWhereTheModelWasTrainedToJudgeThem) {
-  const auto question = question_of({sample("q:", "one\n\ntwo")}, by_lines());
-  EXPECT_THAT(judged(question, 0), ElementsAre("q:one\n", "q:one\ntwo\n"));
-  EXPECT_THAT(question.ends[0], ElementsAre(3, 7))
+TEST(RewardScoring, StepsAreJudgedWhereTheModelWasTrainedToJudgeThem) {
+  const auto query = scoring_batch({sample("q:", "one\n\ntwo")}, by_lines());
+  EXPECT_THAT(judged(query, 0), ElementsAre("q:one\n", "q:one\ntwo\n"));
+  EXPECT_THAT(query.ends[0], ElementsAre(3, 7))
       << "the tokens of the completion that end the steps";
-  EXPECT_THAT(judged(question_of({sample("q:", "one\ntwo")}, by_placeholders()), 0),
+  EXPECT_THAT(judged(scoring_batch({sample("q:", "one\ntwo")}, by_placeholders()), 0),
               ElementsAre("q:one k", "q:one k\ntwo k"));
 }
 
-TEST(RewardReading, AStepThatEndsInsideATokenEndsWithIt) {
-  auto reading = by_lines();
-  reading.separator = "a";
-  EXPECT_THAT(steps_of(sample("q", "1ab2"), reading).ends, ElementsAre(1, 2))
+TEST(RewardScoring, AStepThatEndsInsideATokenEndsWithIt) {
+  auto scoring = by_lines();
+  scoring.separator = "a";
+  EXPECT_THAT(split_steps(sample("q", "1ab2"), scoring).ends, ElementsAre(1, 2))
       << "\"ab\" is one token";
 }
 
-TEST(RewardReading, ProbabilitiesOfRightStepsAreTakenTogether) {
-  auto reading = by_lines();
-  const auto question = question_of({sample("q:", "one\ntwo")}, reading);
-  std::vector<float> scores(2 * question.batch.tokens.size(), 0.0f);  // [T, 2]
-  scores[2 * 5 + 1] = static_cast<float>(std::log(3.0));              // p = 3/4 behind "one\n"
-  scores[2 * 9 + 0] = static_cast<float>(std::log(4.0));              // p = 1/5 behind "two\n"
+TEST(RewardScoring, ProbabilitiesOfRightStepsAreTakenTogether) {
+  auto scoring = by_lines();
+  const auto query = scoring_batch({sample("q:", "one\ntwo")}, scoring);
+  std::vector<float> scores(2 * query.batch.tokens.size(), 0.0f);  // [T, 2]
+  scores[2 * 5 + 1] = static_cast<float>(std::log(3.0));           // p = 3/4 behind "one\n"
+  scores[2 * 9 + 0] = static_cast<float>(std::log(4.0));           // p = 1/5 behind "two\n"
   const auto with = [&](Aggregation how) {
-    reading.aggregation = how;
-    return verdicts_of(question, scores, reading, "steps", 10).front();
+    scoring.aggregation = how;
+    return reward_results(query, scores, scoring, "steps", 10).front();
   };
   EXPECT_NEAR(*with(Aggregation::min).reward, 2, 1e-5);
   EXPECT_NEAR(*with(Aggregation::last).reward, 2, 1e-5);
@@ -112,33 +112,33 @@ TEST(RewardReading, ProbabilitiesOfRightStepsAreTakenTogether) {
   EXPECT_EQ(product.steps[1].end, 6);
 }
 
-TEST(RewardReading, ACompletionWithoutAStepIsWorthNothing) {
-  const auto question = question_of({sample("q", " \n")}, by_lines());
+TEST(RewardScoring, ACompletionWithoutAStepIsWorthNothing) {
+  const auto query = scoring_batch({sample("q", " \n")}, by_lines());
   const auto result =
-      verdicts_of(question, std::vector<float>(2, 1.0f), by_lines(), "steps", 1).front();
+      reward_results(query, std::vector<float>(2, 1.0f), by_lines(), "steps", 1).front();
   EXPECT_EQ(result.reward, 0);
   EXPECT_TRUE(result.steps.empty());
 }
 
-TEST(RewardReading, AScoreThatIsNoNumberIsAFailureAndNotAReward) {
-  const auto question = question_of({sample("q", "a")}, OutcomeReading{});
+TEST(RewardScoring, AScoreThatIsNoNumberIsAFailureAndNotAReward) {
+  const auto query = scoring_batch({sample("q", "a")}, OutcomeScoring{});
   const std::vector<float> scores{0, 0, std::nanf("")};
-  const auto result = verdicts_of(question, scores, OutcomeReading{}, "model", 1).front();
+  const auto result = reward_results(query, scores, OutcomeScoring{}, "model", 1).front();
   EXPECT_FALSE(result.reward);
   EXPECT_THAT(result.failure, HasSubstr("model: the model's score is not a finite number"));
 }
 
-TEST(RewardReading, AStepEndWithoutItsPlaceholderIsRefused) {
-  auto reading = by_placeholders();
-  EXPECT_TRUE(check_reading(reading));
-  reading.step_end = "\n";
-  EXPECT_THAT(check_reading(reading).error().what, HasSubstr("expected the placeholder \"k\""));
+TEST(RewardScoring, AStepEndWithoutItsPlaceholderIsRefused) {
+  auto scoring = by_placeholders();
+  EXPECT_TRUE(validate_scoring(scoring));
+  scoring.step_end = "\n";
+  EXPECT_THAT(validate_scoring(scoring).error().what, HasSubstr("expected the placeholder \"k\""));
   auto lines = by_lines();
   lines.separator.clear();
-  EXPECT_FALSE(check_reading(lines));
+  EXPECT_FALSE(validate_scoring(lines));
 }
 
-TEST(RewardReading, ResultsOfSeveralModelsAddUpAndFailTogether) {
+TEST(RewardScoring, ResultsOfSeveralModelsAddUpAndFailTogether) {
   protocol::RewardResult one{
       .reward = 1, .parts = {{"a", 1}}, .failure = "", .steps = {{4, 1}}, .from_steps = 0.5};
   const protocol::RewardResult two{
@@ -165,7 +165,7 @@ std::vector<protocol::RewardResult> rewards_of(engine::ops::Device& device,
                                                std::vector<RewardRequest> samples,
                                                std::int32_t micro_batch_tokens) {
   std::vector<RewardPart> parts;
-  parts.push_back({"outcome", 1, scoring_model(device, 1), OutcomeReading{}});
+  parts.push_back({"outcome", 1, scoring_model(device, 1), OutcomeScoring{}});
   parts.push_back({"process", 0.5, scoring_model(device, 2), by_lines()});
   parts.push_back({"placeholder", 2, scoring_model(device, 0), by_placeholders()});
   auto models = value_or_throw(
@@ -195,19 +195,19 @@ TEST(RewardModels, JudgeEachSampleAsIfItWereAlone) {
 
 TEST(RewardModels, AModelWithTheWrongHeadIsRefusedByName) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  const auto refused = [&](int labels, Reading reading) {
+  const auto refused = [&](int labels, RewardScoring scoring) {
     std::vector<RewardPart> parts;
-    parts.push_back({"judge", 1, scoring_model(*device, labels), std::move(reading)});
+    parts.push_back({"judge", 1, scoring_model(*device, labels), std::move(scoring)});
     const auto made = RewardModels::create(std::move(parts), {});
     return made ? std::string() : made.error().what;
   };
-  EXPECT_THAT(refused(0, OutcomeReading{}),
+  EXPECT_THAT(refused(0, OutcomeScoring{}),
               testing::AllOf(HasSubstr("judge"), HasSubstr("found a language model")));
-  EXPECT_THAT(refused(2, OutcomeReading{}), HasSubstr("score head of 2 labels"));
+  EXPECT_THAT(refused(2, OutcomeScoring{}), HasSubstr("score head of 2 labels"));
   EXPECT_THAT(refused(1, by_lines()), HasSubstr("--algorithm prm"));
   EXPECT_THAT(refused(2, by_placeholders()),
               HasSubstr("language model that was trained at placeholders"));
-  EXPECT_EQ(refused(1, OutcomeReading{}), "");
+  EXPECT_EQ(refused(1, OutcomeScoring{}), "");
 }
 
 }  // namespace

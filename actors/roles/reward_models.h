@@ -1,12 +1,12 @@
 // RewardModels: judges samples by trained models, each an outcome or a process reward model
-// (reward_reading.h).
+// (reward_scoring.h).
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "actors/roles/reward_reading.h"
+#include "actors/roles/reward_scoring.h"
 #include "actors/runtime/message.h"
 #include "engine/parallel/grid.h"
 #include "engine/train/scoring.h"
@@ -18,13 +18,13 @@ struct RewardPart {
   std::string label;
   double weight = 1;
   std::unique_ptr<engine::models::Decoder> model;
-  Reading reading;
+  RewardScoring scoring;
 };
 
 class RewardModels {
  public:
   using Handled = Messages<protocol::ComputeRewards>;
-  /// Errc::usage where a model cannot say what its reading wants of it: an outcome needs a score
+  /// Errc::usage where a model cannot say what its scoring wants of it: an outcome needs a score
   /// head of one label, a process one of two or more, or a language head for placeholders. `mesh`
   /// (nullptr: one rank) outlives this; the models were made with its tp.
   static Result<RewardModels> create(std::vector<RewardPart> parts,

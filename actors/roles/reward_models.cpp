@@ -1,4 +1,4 @@
-#include "actors/roles/reward.h"
+#include "actors/roles/reward_models.h"
 
 #include "engine/base/text.h"
 
@@ -13,7 +13,7 @@ Result<> check_head(const RewardPart& part) {
                     labels == 0 ? "a language model"
                                 : cat("a model with a score head of ", labels, " labels")));
   };
-  const auto* process = std::get_if<ProcessReading>(&part.reading);
+  const auto* process = std::get_if<ProcessScoring>(&part.scoring);
   if (!process && labels != 1)
     return wrong(
         "an outcome reward model, whose score head has one label (train one with --algorithm orm)");
@@ -32,7 +32,7 @@ Result<RewardModels> RewardModels::create(std::vector<RewardPart> parts,
                                           const engine::parallel::Mesh* mesh) {
   for (const RewardPart& part : parts) {
     RETURN_IF_ERROR(check_head(part));
-    if (auto good = check_reading(part.reading); !good)
+    if (auto good = validate_scoring(part.scoring); !good)
       return fail(good.error().code, cat("reward ", quote(part.label), ": ", good.error().what));
   }
   return RewardModels(std::move(parts), options, mesh);
@@ -42,14 +42,13 @@ Result<std::vector<protocol::RewardResult>> RewardModels::on(protocol::ComputeRe
   std::vector<protocol::RewardResult> all;
   if (message.requests.empty()) return all;
   for (const RewardPart& part : parts_) {
-    const auto question = question_of(message.requests, part.reading);
-    const auto* process = std::get_if<ProcessReading>(&part.reading);
+    const auto query = scoring_batch(message.requests, part.scoring);
+    const auto* process = std::get_if<ProcessScoring>(&part.scoring);
     const auto candidates =
         process && process->tokens ? process->tokens->reward_ids : std::vector<std::int32_t>{};
-    const auto scores =
-        engine::train::scores(*part.model, question.batch, engine::loss::ReadAt::token, candidates,
-                              options_, mesh_ ? &mesh_->dp() : nullptr);
-    auto judged = verdicts_of(question, scores, part.reading, part.label, part.weight);
+    const auto scores = engine::train::scores(*part.model, query.batch, engine::loss::ReadAt::token,
+                                              candidates, options_, mesh_ ? &mesh_->dp() : nullptr);
+    auto judged = reward_results(query, scores, part.scoring, part.label, part.weight);
     if (all.empty()) {
       all = std::move(judged);
     } else {
