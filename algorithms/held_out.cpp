@@ -14,7 +14,8 @@ EvalMetrics::EvalMetrics(const engine::loss::LossSpec& loss)
 }
 
 void EvalMetrics::add(const engine::data::Experience& batch, const std::vector<float>& logp) {
-  sum_ += engine::loss::evaluate(loss_, {logp, {}, {}, {}}, batch, report_).loss * batch.count;
+  sum_ +=
+      engine::loss::value_and_grads(loss_, {logp, {}, {}, {}}, batch, report_).loss * batch.count;
   count_ += batch.count;
 }
 
@@ -24,8 +25,9 @@ void EvalMetrics::add_scores(const engine::data::Experience& batch,
   check(tokens > 0 && scores.size() % tokens == 0, "EvalMetrics: [T, C] scores are needed");
   std::vector<std::vector<float>> columns(scores.size() / tokens);
   for (std::size_t i = 0; i < scores.size(); ++i) columns[i % columns.size()].push_back(scores[i]);
-  sum_ += engine::loss::evaluate(loss_, {{}, {}, {}, std::move(columns)}, batch, report_).loss *
-          batch.count;
+  sum_ +=
+      engine::loss::value_and_grads(loss_, {{}, {}, {}, std::move(columns)}, batch, report_).loss *
+      batch.count;
   count_ += batch.count;
 }
 

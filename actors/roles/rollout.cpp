@@ -70,8 +70,9 @@ Result<std::vector<protocol::Completion>> together(engine::parallel::Communicato
 
 Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message) {
   if (!mesh_ || mesh_->grid().dp == 1) return draw(std::move(message));
-  const auto share = engine::parallel::even_range(
-      static_cast<std::int64_t>(message.requests.size()), mesh_->place().dp, mesh_->grid().dp);
+  const auto share =
+      engine::parallel::even_range(static_cast<std::int64_t>(message.requests.size()),
+                                   mesh_->coordinates().dp, mesh_->grid().dp);
   message.requests =
       std::vector(message.requests.begin() + share.begin, message.requests.begin() + share.end);
   // A logit that is not finite throws; the other replicas must hear of it, or they would wait for

@@ -53,7 +53,7 @@ protocol::Weights publish(engine::train::Trainer& trainer, const engine::paralle
                                        : trainer.logprobs(probe, 1);
   auto values = mesh ? engine::nn::gather_logical(parameters, *mesh)
                      : engine::ops::to_host(parameters.device(), parameters.values());
-  if (mesh && !mesh->leads()) return weights;
+  if (mesh && !mesh->is_root()) return weights;
   weights.values = std::make_shared<const std::vector<float>>(std::move(values));
   for_each_tensor(spec, *weights.values, [&](const std::string&, std::span<const float> tensor) {
     weights.checksums.push_back(engine::checkpoint::checksum(tensor));

@@ -121,9 +121,9 @@ std::vector<double> Correction::operator()(const std::vector<double>& proximal,
       out[t] = outside == Outside::mask ? 0 : std::clamp(w, low, most);
     if (filter != FilterOver::none && !passed[t]) out[t] = 0, filtered += 1;
     count += 1, apart += std::abs(difference[t]), sum += out[t], beyond += inside ? 0 : 1;
-    report.greatest("sampling/sampling_logp_difference/max", std::abs(difference[t]));
-    report.least("sampling/importance_sampling_ratio/min", out[t]);
-    report.greatest("sampling/importance_sampling_ratio/max", out[t]);
+    report.max("sampling/sampling_logp_difference/max", std::abs(difference[t]));
+    report.min("sampling/importance_sampling_ratio/min", out[t]);
+    report.max("sampling/importance_sampling_ratio/max", out[t]);
   }
   report.mean("sampling/sampling_logp_difference/mean", apart, count);
   report.mean("sampling/importance_sampling_ratio/mean", sum, count);

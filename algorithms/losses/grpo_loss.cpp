@@ -28,8 +28,8 @@ void report_ratio(const Expr& log_ratio, const Experience& b, Report& report) {
     if (b.mask[t] != 0)
       least = std::min(least, values[t]), greatest = std::max(greatest, values[t]);
   if (least > greatest) return;
-  report.least("ratio/min", least);
-  report.greatest("ratio/max", greatest);
+  report.min("ratio/min", least);
+  report.max("ratio/max", greatest);
 }
 
 const std::vector<float>& behaviour_of(const Experience& b) {

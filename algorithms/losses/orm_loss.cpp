@@ -32,7 +32,7 @@ Expr OrmLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   report.mean("margin", won - lost);
   report.mean("mean_reward", score);
   for (const double value : score.values())
-    report.least("min_reward", value), report.greatest("max_reward", value);
+    report.min("min_reward", value), report.max("max_reward", value);
   return sum(softplus(lost - won + margin) + center * square(won + lost)) / b.count;
 }
 

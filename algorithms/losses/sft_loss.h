@@ -24,7 +24,9 @@ struct SftLoss {
   static constexpr std::string_view name = "sft";
   SftLossKind kind = SftLossKind::nll;
 
-  engine::loss::Needs needs() const { return {.constant_slopes = kind == SftLossKind::nll}; }
+  engine::loss::Needs needs() const {
+    return {.grad_is_input_independent = kind == SftLossKind::nll};
+  }
   static void each_field(auto& self, auto&& field) {
     field("loss", self.kind,
           "token loss: nll, the negative log-likelihood; dft, weighted by the token's own "

@@ -18,7 +18,7 @@ GeneratorConfig config_of(const Options& options, std::int64_t& begun) {
       static_cast<std::int32_t>(std::max(pages, options.shape.sequence / config.page_size + 2));
   config.max_sequences = static_cast<std::int32_t>(options.batch);
   config.precision = options.precision;
-  if (options.int8) config.weights = engine::models::WeightsRead::int8;
+  if (options.int8) config.weights = engine::models::WeightFormat::int8;
   config.on_token = [&begun](const engine::generate::TokenEvent& event) {
     begun += event.index == 0;
   };

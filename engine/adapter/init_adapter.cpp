@@ -16,8 +16,8 @@ std::uint64_t stream_of(const std::string& name) {  // FNV-1a
   return hash;
 }
 
-// This rank's part of a matrix [R, D] whose element (r, d) is draw r * D + d.
-std::vector<float> drawn(const nn::Parameter& a, std::uint64_t seed) {
+// This rank's part of a matrix [R, D] whose element (r, d) is random number r * D + d.
+std::vector<float> uniform_matrix(const nn::Parameter& a, std::uint64_t seed) {
   const Shape whole = a.logical_shape();
   const std::int64_t first = a.shard.axis == 1 ? a.shard.begin : 0, columns = a.value.shape()[1];
   const double bound = 1 / std::sqrt(static_cast<double>(whole[1]));
@@ -32,12 +32,12 @@ std::vector<float> drawn(const nn::Parameter& a, std::uint64_t seed) {
   return values;
 }
 
-// The norms of the rows of the base's matrix, of which the ranks of `tp` may have columns.
+// Norms of the rows of the base's matrix, whose columns may be split over `tp`.
 std::vector<float> row_norms(ops::Device& device, const nn::Parameter& weight,
                              parallel::Communicator* tp) {
   Tensor squares = device.empty({weight.value.shape()[0]});
   device.row_squares(weight.value, squares);
-  if (weight.shard.axis == 1) nn::sum_over(tp, device, squares, weight.name);
+  if (weight.shard.axis == 1) nn::all_reduce(tp, device, squares, weight.name);
   auto values = ops::to_host(device, squares);
   for (float& value : values) value = std::sqrt(value);
   return values;
@@ -45,12 +45,12 @@ std::vector<float> row_norms(ops::Device& device, const nn::Parameter& weight,
 
 }  // namespace
 
-void start_adapter(models::Decoder& model, std::uint64_t seed) {
-  check(model.spec().lora.has_value(), "start_adapter: a model without an adapter");
+void init_adapter(models::Decoder& model, std::uint64_t seed) {
+  check(model.spec().lora.has_value(), "init_adapter: a model without an adapter");
   nn::Parameters& parameters = model.parameters();
   for (const auto& target : model.spec().lora->targets) {
     nn::Parameter& a = parameters.at(cat(target.module, models::lora_a));
-    parameters.device().upload(a.value, drawn(a, seed));
+    parameters.device().upload(a.value, uniform_matrix(a, seed));
     parameters.device().fill(parameters.at(cat(target.module, models::lora_b)).value, 0);
     if (nn::Parameter* magnitude = parameters.find(cat(target.module, models::lora_magnitude)))
       parameters.device().upload(

@@ -7,9 +7,9 @@
 
 namespace troupe::engine::adapter {
 
-/// As PEFT starts one: A uniform in +-1/sqrt(inputs), B zero, magnitudes the norms of the base's
-/// rows. The model answers as its base does. Depends on seed, name and place of an element alone,
-/// not on the grid. Collective over the model's tp.
-void start_adapter(models::Decoder& model, std::uint64_t seed);
+/// Initializes the adapter as PEFT does: A uniform in +-1/sqrt(inputs), B zero, magnitudes the
+/// norms of the base's rows; the model's outputs equal those of its base. An element depends only
+/// on seed, name and position, not on the grid. Collective over the model's tp.
+void init_adapter(models::Decoder& model, std::uint64_t seed);
 
 }  // namespace troupe::engine::adapter

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view all_linear = "all-linear", head = "lm_head";
 constexpr std::int64_t largest_rank = 1 << 16;
 
-// "model.layers.12.mlp.up_proj" gives 12; -1: not of a layer.
+// Index of the layer: 12 for "model.layers.12.mlp.up_proj"; -1: outside the layers.
 std::int64_t layer_of(const std::string& module) {
   constexpr std::string_view prefix = "model.layers.";
   if (!module.starts_with(prefix)) return -1;
@@ -27,13 +27,13 @@ Result<std::vector<std::string>> targeted(const LoraConfig& config, const models
              unwanted = patterns_of(config.exclude, where + "exclude");
   RETURN_IF_ERROR(wanted);
   RETURN_IF_ERROR(unwanted);
-  const auto fits = [](const ModulePattern& pattern, const std::string& module) {
-    return pattern.text() == all_linear ? module != head : pattern.fits(module);
+  const auto matches = [](const ModulePattern& pattern, const std::string& module) {
+    return pattern.text() == all_linear ? module != head : pattern.matches(module);
   };
   std::vector<std::string> out;
   for (const auto& module : modules) {
-    const auto meant = [&](const ModulePattern& pattern) { return fits(pattern, module); };
-    if (std::ranges::none_of(*wanted, meant) || std::ranges::any_of(*unwanted, meant)) continue;
+    const auto selects = [&](const ModulePattern& pattern) { return matches(pattern, module); };
+    if (std::ranges::none_of(*wanted, selects) || std::ranges::any_of(*unwanted, selects)) continue;
     if (config.layers.empty() ||
         std::ranges::find(config.layers, layer_of(module)) != config.layers.end())
       out.push_back(module);
@@ -41,7 +41,7 @@ Result<std::vector<std::string>> targeted(const LoraConfig& config, const models
   std::vector<std::string> ends;
   for (const auto& module : modules) ends.push_back(module.substr(module.rfind('.') + 1));
   for (const auto& pattern : *wanted)
-    if (std::ranges::none_of(modules, [&](const auto& module) { return fits(pattern, module); }))
+    if (std::ranges::none_of(modules, [&](const auto& module) { return matches(pattern, module); }))
       return fail(
           Errc::usage,
           cat(where, "targets: no linear layer of this model is named ", quote(pattern.text()),
@@ -57,21 +57,19 @@ Result<std::vector<std::string>> targeted(const LoraConfig& config, const models
       return fail(Errc::usage, cat(where, "layers: this model has layers 0 to ", spec.layers - 1,
                                    ", found ", layer));
   if (out.empty())
-    return fail(
-        Errc::usage,
-        cat(where,
-            "targets: every layer that is named is excluded, too: there is nothing to adapt"));
+    return fail(Errc::usage,
+                cat(where, "targets: every target is also excluded; there is nothing to adapt"));
   return out;
 }
 
-// The value of the first pattern that fits, as PEFT's get_pattern_key chooses it.
+// The value of the first pattern that matches, as in PEFT's get_pattern_key.
 template <class T>
 Result<T> patterned(const std::vector<std::pair<std::string, T>>& patterns,
                     const std::string& module, T fallback, const std::string& where) {
   for (const auto& [text, value] : patterns) {
     const auto pattern = ModulePattern::create(text, where);
     RETURN_IF_ERROR(pattern);
-    if (pattern->fits_end(module)) return value;
+    if (pattern->matches_suffix(module)) return value;
   }
   return fallback;
 }
@@ -94,8 +92,8 @@ Result<std::vector<std::string>> saved_modules(const LoraConfig& config,
   return out;
 }
 
-// Products with it must stay numbers in 32 bits.
-bool scales(double alpha) {
+// Products with it must stay finite in f32.
+bool is_valid_alpha(double alpha) {
   return alpha != 0 && std::abs(alpha) <= 1e30;
 }
 
@@ -111,23 +109,23 @@ Result<> check_numbers(const LoraConfig& config, const std::string& where) {
     return fail(Errc::usage,
                 cat(where, "rank must be from 1 to ", largest_rank, ", found ", config.rank));
   for (const auto& [name, alpha] : config.alpha_pattern)
-    if (!scales(alpha))
+    if (!is_valid_alpha(alpha))
       return fail(Errc::usage, cat(where, "alpha_pattern: the alpha of ", quote(name),
                                    " must not be 0 or beyond 1e30, found ", alpha));
-  if (!scales(config.alpha))
+  if (!is_valid_alpha(config.alpha))
     return fail(
         Errc::usage,
-        cat(where, "alpha must not be 0 (the adapter would do nothing) or beyond 1e30, found ",
+        cat(where, "alpha must not be 0 (the adapter would have no effect) or beyond 1e30, found ",
             config.alpha));
   return {};
 }
 
-// PEFT's files name the base's modules: an adapter of one that this family fuses, names or turns
-// otherwise would load as another.
+// PEFT's files use the base's module names: adapters of modules that this family fuses, renames or
+// transposes are rejected, since they would load as adapters of other modules.
 Result<> check_stored(const std::vector<std::string>& modules, models::DecoderSpec spec,
                       const std::string& where) {
   constexpr std::string_view first_layer = "model.layers.0.";
-  spec.layers = 1;  // all are stored alike
+  spec.layers = 1;  // all layers are stored alike
   for (const auto& tensor : models::stored_tensors(spec))
     for (const auto& rows : tensor.rows) {
       if (tensor.rows.size() == 1 && !tensor.transposed && tensor.name == rows.parameter)
@@ -137,9 +135,10 @@ Result<> check_stored(const std::vector<std::string>& modules, models::DecoderSp
       const auto meant = std::ranges::find_if(
           modules, [&](const std::string& name) { return name.ends_with(module); });
       if (meant != modules.end())
-        return fail(Errc::unsupported, cat(where, "targets: ", spec.architecture, " stores ",
-                                           *meant, " in another form, as ", tensor.name,
-                                           "; an adapter of it is not supported, leave it out"));
+        return fail(Errc::unsupported,
+                    cat(where, "targets: ", spec.architecture, " stores ", *meant,
+                        " in another layout, as ", tensor.name,
+                        "; adapters of it are not supported, remove the target"));
     }
   return {};
 }
@@ -157,8 +156,8 @@ std::vector<std::string> linear_modules(const models::DecoderSpec& spec) {
   return out;
 }
 
-Result<models::LoraSpec> settle(const LoraConfig& config, const models::DecoderSpec& spec,
-                                const std::string& where) {
+Result<models::LoraSpec> resolve_targets(const LoraConfig& config, const models::DecoderSpec& spec,
+                                         const std::string& where) {
   RETURN_IF_ERROR(check_numbers(config, where));
   auto saved = saved_modules(config, spec, where);
   RETURN_IF_ERROR(saved);

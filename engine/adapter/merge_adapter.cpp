@@ -14,17 +14,17 @@ using checkpoint::SafetensorsFile;
 Result<Tensor> read(ops::Device& device, const SafetensorsFile& file, const std::string& name,
                     const models::DecoderSpec& spec) {
   const auto* stored = file.find(name);
-  check(stored != nullptr, "merge_adapter: a tensor that read_adapter did not see");
+  check(stored != nullptr, "merge_adapter: a tensor that read_adapter did not check");
   std::vector<float> values(static_cast<std::size_t>(stored->count()));
   RETURN_IF_ERROR(file.read_f32(name, values));
   RETURN_IF_ERROR(checkpoint::check_finite(values, file.path(), name));
   const Shape shape = stored->shape.size() == 1 ? Shape{stored->shape[0]}
                                                 : Shape{stored->shape[0], stored->shape[1]};
   return ops::from_host(device, shape,
-                        from_file(stored_form(name, shape, spec), std::move(values)));
+                        from_file(stored_layout(name, shape, spec), std::move(values)));
 }
 
-// Each row of `weight` gets the length that `magnitudes` says.
+// Scales each row of `weight` to the norm in `magnitudes`.
 void scale_rows(ops::Device& device, Tensor& weight, const Tensor& magnitudes) {
   const std::int64_t rows = weight.shape()[0], width = weight.shape()[1];
   Tensor squares = device.empty({rows});
@@ -52,7 +52,8 @@ Result<> merge_module(ops::Device& device, const SafetensorsFile& file,
   }
   auto a = read(device, file, cat(module, models::lora_a), spec),
        b = read(device, file, cat(module, models::lora_b), spec);
-  if (!a || !b) return fail((a ? b : a).error());
+  RETURN_IF_ERROR(a);
+  RETURN_IF_ERROR(b);
   device.scale(*b, static_cast<float>(target.scale));
   device.gemm(*b, *a, weight, {.accumulate = true});
   if (!dora) return {};
@@ -66,7 +67,7 @@ Result<> merge_module(ops::Device& device, const SafetensorsFile& file,
 
 Result<> merge_adapter(models::Decoder& base, const std::string& folder) {
   check(!base.spec().lora && base.tp() == nullptr,
-        "merge_adapter: into a whole model without an adapter");
+        "merge_adapter: expected a whole model without an adapter");
   const auto spec = read_adapter(folder, base.spec());
   RETURN_IF_ERROR(spec);
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
@@ -76,7 +77,7 @@ Result<> merge_adapter(models::Decoder& base, const std::string& folder) {
     if (weight == nullptr)
       return fail(Errc::unsupported, cat(folder, ": an adapter of ", target.module,
                                          " cannot be merged into this model: its output head is "
-                                         "its embedding, and that would change, too"));
+                                         "tied to its embedding, which would change too"));
     RETURN_IF_ERROR(
         merge_module(base.device(), *file, target, spec->lora.dora, base.spec(), weight->value));
   }

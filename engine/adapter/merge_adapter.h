@@ -8,9 +8,8 @@
 
 namespace troupe::engine::adapter {
 
-/// Adds the adapter of `folder` into the weights of its base, a whole model without one. Errc as
-/// read_adapter, load_adapter; unsupported: an adapter of the output head of a model whose head is
-/// the embedding.
+/// Adds the adapter in `folder` to the weights of its base, a whole model without an adapter.
+/// Errors of read_adapter and load_adapter; Errc::unsupported for an adapter of a tied output head.
 Result<> merge_adapter(models::Decoder& base, const std::string& folder);
 
 }  // namespace troupe::engine::adapter

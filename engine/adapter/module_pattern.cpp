@@ -36,19 +36,19 @@ Result<ModulePattern> ModulePattern::create(const std::string& text, const std::
   return pattern;
 }
 
-bool ModulePattern::fits(const std::string& module) const {
+bool ModulePattern::matches(const std::string& module) const {
   if (!regex_) return end_of(module, text_);
   std::vector<tokenizer::Range> found;
   regex_->find_all(module, found);
   return !found.empty();
 }
 
-bool ModulePattern::fits_end(const std::string& module) const {
-  if (fits(module)) return true;
+bool ModulePattern::matches_suffix(const std::string& module) const {
+  if (matches(module)) return true;
   if (!regex_) return false;
   for (std::size_t dot = module.find('.'); dot != std::string::npos;
        dot = module.find('.', dot + 1))
-    if (fits(module.substr(dot + 1))) return true;
+    if (matches(module.substr(dot + 1))) return true;
   return false;
 }
 

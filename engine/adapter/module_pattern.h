@@ -1,4 +1,4 @@
-// Whether a module's name is meant by a name, the end of one, or a regular expression: PEFT's rules
+// ModulePattern: a module's name, the end of one, or a regular expression, matched by PEFT's rules
 // (peft/tuners/tuners_utils.py).
 #pragma once
 
@@ -19,10 +19,12 @@ class ModulePattern {
   static bool is_plain(std::string_view text);
 
   const std::string& text() const { return text_; }
-  /// The name itself, or its end after a dot; of a regular expression, the whole name.
-  bool fits(const std::string& module) const;
-  /// For rank_pattern and alpha_pattern a regular expression, too, may fit an end after a dot.
-  bool fits_end(const std::string& module) const;
+  /// Whether the pattern is the name or its end after a dot; a regular expression must match the
+  /// whole name.
+  bool matches(const std::string& module) const;
+  /// Like matches(), but a regular expression may also match an end after a dot (rank_pattern,
+  /// alpha_pattern).
+  bool matches_suffix(const std::string& module) const;
 
  private:
   std::string text_;

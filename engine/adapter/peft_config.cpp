@@ -10,41 +10,40 @@
 namespace troupe::engine::adapter {
 namespace {
 
-// Members that say nothing about the numbers of an adapter that is stored.
-constexpr std::array harmless = {"auto_mapping",
-                                 "base_model_name_or_path",
-                                 "revision",
-                                 "peft_version",
-                                 "task_type",
-                                 "inference_mode",
-                                 "megatron_core",
-                                 "loftq_config",
-                                 "qalora_group_size",
-                                 "runtime_config",
-                                 "lora_ga_config",
-                                 "corda_config",
-                                 "eva_config",
-                                 "layers_pattern",
-                                 "ensure_weight_tying",
-                                 "use_qalora_group",
-                                 "arrow_config"};
+// Members that do not affect the results of a stored adapter.
+constexpr std::array ignored = {"auto_mapping",
+                                "base_model_name_or_path",
+                                "revision",
+                                "peft_version",
+                                "task_type",
+                                "inference_mode",
+                                "megatron_core",
+                                "loftq_config",
+                                "qalora_group_size",
+                                "runtime_config",
+                                "lora_ga_config",
+                                "corda_config",
+                                "eva_config",
+                                "layers_pattern",
+                                "ensure_weight_tying",
+                                "use_qalora_group",
+                                "arrow_config"};
 // Members that this file reads.
-constexpr std::array ours = {"peft_type",
-                             "r",
-                             "lora_alpha",
-                             "lora_dropout",
-                             "use_rslora",
-                             "use_dora",
-                             "target_modules",
-                             "exclude_modules",
-                             "rank_pattern",
-                             "alpha_pattern",
-                             "modules_to_save",
-                             "layers_to_transform",
-                             "bias",
-                             "init_lora_weights"};
-// Ways to start an adapter that change the base's weights, too: the stored adapter is one of
-// another base.
+constexpr std::array supported = {"peft_type",
+                                  "r",
+                                  "lora_alpha",
+                                  "lora_dropout",
+                                  "use_rslora",
+                                  "use_dora",
+                                  "target_modules",
+                                  "exclude_modules",
+                                  "rank_pattern",
+                                  "alpha_pattern",
+                                  "modules_to_save",
+                                  "layers_to_transform",
+                                  "bias",
+                                  "init_lora_weights"};
+// Initializations that also change the base's weights: the stored adapter belongs to another base.
 constexpr std::array other_base = {"pissa", "olora", "corda", "loftq", "lora_ga"};
 
 bool is_off(const Json& value) {
@@ -52,29 +51,29 @@ bool is_off(const Json& value) {
          (value.is_object() && value.object().empty());
 }
 
-tl::unexpected<Error> refuse(const std::string& where, std::string_view key, const Json& value) {
+tl::unexpected<Error> reject(const std::string& where, std::string_view key, const Json& value) {
   return fail(Errc::unsupported, cat(where, ": \"", key, "\": ", quote(value.dump(), 60),
-                                     " would change the numbers, and is not supported"));
+                                     " is not supported and would change the results"));
 }
 
 Result<> check_members(const Json& config, const std::string& where) {
   for (const auto& [key, value] : config.object()) {
     const auto is = [&](std::string_view name) { return key == name; };
-    if (std::ranges::any_of(harmless, is) || std::ranges::any_of(ours, is) || is_off(value))
+    if (std::ranges::any_of(ignored, is) || std::ranges::any_of(supported, is) || is_off(value))
       continue;
-    return refuse(where, key, value);
+    return reject(where, key, value);
   }
   if (const Json* type = config.find("peft_type"); !type || *type != Json("LORA"))
     return fail(Errc::unsupported, cat(where, ": \"peft_type\" must be \"LORA\", found ",
                                        type ? quote(type->dump(), 40) : "nothing"));
   if (const Json* bias = config.find("bias"); bias && *bias != Json("none"))
-    return refuse(where, "bias", *bias);
+    return reject(where, "bias", *bias);
   if (const Json* start = config.find("init_lora_weights"); start && start->is_string())
     for (const char* name : other_base)
       if (start->string().starts_with(name))
         return fail(Errc::unsupported,
                     cat(where, ": \"init_lora_weights\": ", quote(start->string()),
-                        " changed the base's weights, too; convert the adapter in PEFT "
+                        " also changed the base's weights; convert the adapter in PEFT "
                         "(path_initial_model_for_weight_conversion) first"));
   return {};
 }
@@ -88,7 +87,7 @@ Result<ModuleNames> names_of(const Json& config, std::string_view key, const std
     if (text == "all-linear") return ModuleNames{text};
     return ModuleNames{ModulePattern::is_plain(text)
                            ? cat("(?:", text, ")")
-                           : text};  // PEFT matches it with the whole name
+                           : text};  // PEFT matches it against the whole name
   }
   if (!value->is_array())
     return fail(Errc::bad_input,
@@ -136,7 +135,7 @@ Result<std::vector<std::int64_t>> layers_of(const Json& config, const std::strin
   if (const Json* pattern = config.find("layers_pattern"); pattern && !is_off(*pattern) &&
                                                            *pattern != Json("layers") &&
                                                            *pattern != Json(Json::Array{"layers"}))
-    return refuse(where, "layers_pattern", *pattern);
+    return reject(where, "layers_pattern", *pattern);
   return out;
 }
 
@@ -151,7 +150,7 @@ Json sorted(const std::set<std::string>& names) {
   return Json(std::move(out));
 }
 
-// The names' ends, when they name these modules and no others; the whole names otherwise.
+// The ends of the names, where they select these modules and no others; otherwise whole names.
 std::set<std::string> shortest_names(const models::LoraSpec& lora,
                                      const models::DecoderSpec& spec) {
   std::set<std::string> ends, whole;
@@ -191,16 +190,24 @@ Result<LoraConfig> read_peft_config(const Json& config, const std::string& where
   RETURN_IF_ERROR(alphas);
   RETURN_IF_ERROR(layers);
   RETURN_IF_ERROR(rank);
-  if (!alpha || !dropout) return fail((alpha ? dropout : alpha).error());
-  if (!rslora || !dora) return fail((rslora ? dora : rslora).error());
+  RETURN_IF_ERROR(alpha);
+  RETURN_IF_ERROR(dropout);
+  RETURN_IF_ERROR(rslora);
+  RETURN_IF_ERROR(dora);
   if (*rank < 1 || *rank > (1 << 16))
     return fail(Errc::bad_input,
                 cat(where, ": \"r\" must be from 1 to ", 1 << 16, ", found ", *rank));
-  out.targets = std::move(*targets), out.exclude = std::move(*exclude),
-  out.saved = std::move(*saved), out.layers = std::move(*layers);
-  out.rank_pattern = std::move(*ranks), out.alpha_pattern = std::move(*alphas);
-  out.rank = static_cast<int>(*rank), out.alpha = *alpha, out.dropout = *dropout,
-  out.rslora = *rslora, out.dora = *dora;
+  out.targets = std::move(*targets);
+  out.exclude = std::move(*exclude);
+  out.saved = std::move(*saved);
+  out.layers = std::move(*layers);
+  out.rank_pattern = std::move(*ranks);
+  out.alpha_pattern = std::move(*alphas);
+  out.rank = static_cast<int>(*rank);
+  out.alpha = *alpha;
+  out.dropout = *dropout;
+  out.rslora = *rslora;
+  out.dora = *dora;
   return out;
 }
 

@@ -8,11 +8,11 @@
 
 namespace troupe::engine::adapter {
 
-/// adapter_config.json. Refuses, by name, what would change the numbers and is not supported.
+/// Reads adapter_config.json. Rejects unsupported settings that would change the results, by name.
 /// Errc::bad_input, unsupported.
 Result<LoraConfig> read_peft_config(const Json& config, const std::string& where);
 
-/// adapter_config.json for an adapter of this model, as PEFT reads it. `base` goes into
+/// Returns the adapter_config.json of an adapter of this model. `base`: the value of
 /// base_model_name_or_path.
 Json to_peft_config(const LoraConfig& config, const models::DecoderSpec& spec,
                     const std::string& base);

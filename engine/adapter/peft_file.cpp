@@ -25,8 +25,8 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
   return out;
 }
 
-// "base_model.model.lm_head.base_layer.weight" gives "lm_head.weight": PEFT stores the base's
-// matrix beside the adapter of an output head.
+// The name of the parameter. "base_model.model.lm_head.base_layer.weight" gives "lm_head.weight":
+// PEFT stores the base's matrix beside the adapter of an output head.
 std::string name_of(const StoredTensor& tensor) {
   std::string name = tensor.name.substr(prefix.size());
   if (const auto at = name.find(base_layer); at != std::string::npos)
@@ -34,7 +34,7 @@ std::string name_of(const StoredTensor& tensor) {
   return name;
 }
 
-// What the file must hold, and what it may: a copy of a frozen weight.
+// Checks that the file has all trained tensors and, besides, only copies of frozen weights.
 Result<> check_tensors(const SafetensorsFile& file, const models::DecoderSpec& spec) {
   std::unordered_map<std::string, const StoredTensor*> stored;
   for (const auto& tensor : file.tensors()) {
@@ -43,7 +43,7 @@ Result<> check_tensors(const SafetensorsFile& file, const models::DecoderSpec& s
                                      quote(prefix), ", found ", quote(tensor.name)));
     if (!stored.emplace(name_of(tensor), &tensor).second)
       return fail(Errc::corrupt,
-                  cat(file.path(), ": tensor ", quote(tensor.name), " stands there twice"));
+                  cat(file.path(), ": tensor ", quote(tensor.name), " is there twice"));
   }
   for (const auto& wanted : models::parameter_list(spec)) {
     const auto found = stored.find(wanted.name);
@@ -64,26 +64,25 @@ Result<> check_tensors(const SafetensorsFile& file, const models::DecoderSpec& s
   if (stored.empty()) return {};
   const auto& [name, tensor] =
       *std::ranges::min_element(stored, {}, [](const auto& each) { return each.first; });
-  return fail(
-      Errc::corrupt,
-      cat(file.path(), ": neither adapter_config.json nor the base model has a place for tensor ",
-          quote(tensor->name), " ", checkpoint::shape_text(tensor->shape)));
+  return fail(Errc::corrupt,
+              cat(file.path(), ": adapter_config.json and the base model do not describe tensor ",
+                  quote(tensor->name), " ", checkpoint::shape_text(tensor->shape)));
 }
 
 }  // namespace
 
-models::StoredTensor stored_form(const std::string& name, const Shape& shape,
-                                 const models::DecoderSpec& spec) {
+models::StoredTensor stored_layout(const std::string& name, const Shape& shape,
+                                   const models::DecoderSpec& spec) {
   const auto ends =
-      [&](std::string_view projection) {  // A has the base's columns, which nobody reorders
+      [&](std::string_view projection) {  // A has the base's columns, which are not reordered
         return name.ends_with(cat(projection, models::lora_b)) ||
                name.ends_with(cat(projection, models::lora_magnitude));
       };
-  const bool turns = ends(".self_attn.q_proj") || ends(".self_attn.k_proj");
+  const bool rotated = ends(".self_attn.q_proj") || ends(".self_attn.k_proj");
   const bool vector = shape.rank() == 1;
   return {name,
           false,
-          {{name, 0, shape[0], turns ? spec.head_order : models::HeadOrder{}}},
+          {{name, 0, shape[0], rotated ? spec.head_order : models::HeadOrder{}}},
           vector ? 1 : shape[1],
           vector};
 }
@@ -91,13 +90,14 @@ models::StoredTensor stored_form(const std::string& name, const Shape& shape,
 std::vector<float> from_file(const models::StoredTensor& form, std::vector<float> values) {
   if (form.plain()) return values;
   std::vector<float> out(values.size());
-  models::unpack(form, values.data(), form.name, out.data());
+  models::extract_parameter(form, values.data(), form.name, out.data());
   return out;
 }
 
 std::vector<float> to_file(const models::StoredTensor& form, std::vector<float> values) {
-  return form.plain() ? values
-                      : models::pack(form, [&](const std::string&) { return values.data(); });
+  return form.plain()
+             ? values
+             : models::assemble_stored(form, [&](const std::string&) { return values.data(); });
 }
 
 bool is_adapter(const std::string& folder) {
@@ -111,7 +111,7 @@ Result<AdapterSpec> read_adapter(const std::string& folder, const models::Decode
   RETURN_IF_ERROR(json);
   auto config = read_peft_config(*json, where);
   RETURN_IF_ERROR(config);
-  auto lora = settle(*config, base, cat(where, ": "));
+  auto lora = resolve_targets(*config, base, cat(where, ": "));
   RETURN_IF_ERROR(lora);
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
   if (!file && file.error().code == Errc::not_found &&
@@ -136,7 +136,7 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
   std::vector<float> values;
   for (const auto& tensor : file->tensors()) {
     nn::Parameter& parameter = parameters.at(name_of(tensor));
-    const auto form = stored_form(parameter.name, parameter.logical_shape(), model.spec());
+    const auto form = stored_layout(parameter.name, parameter.logical_shape(), model.spec());
     values.resize(
         static_cast<std::size_t>(form.plain() ? parameter.value.count() : tensor.count()));
     auto read = form.plain() ? file->read_part(tensor.name, parameter.shard, values)
@@ -146,7 +146,7 @@ Result<> load_adapter(const std::string& folder, models::Decoder& model) {
     if (!form.plain()) {
       const auto whole = from_file(form, std::move(values));
       values.resize(static_cast<std::size_t>(parameter.value.count()));
-      nn::take_part(whole, parameter, values);
+      nn::copy_shard(whole, parameter, values);
     }
     if (parameter.trainable)
       parameters.device().upload(parameter.value, values);
@@ -162,19 +162,19 @@ Result<> save_adapter(const std::string& folder, nn::LogicalTensors& tensors,
                       const LoraConfig& config, const models::DecoderSpec& spec,
                       const std::string& base) {
   std::vector<checkpoint::SafetensorsWriter::Plan> plans;
-  std::unordered_map<std::string, std::size_t> places;
+  std::unordered_map<std::string, std::size_t> indices;
   const auto& all = tensors.parameters().all();
   for (std::size_t i = 0; i < all.size(); ++i) {
     plans.push_back(
         {cat(prefix, all[i].name), checkpoint::StoredType::f32, sizes_of(all[i].logical_shape())});
-    places.emplace(plans.back().name, i);
+    indices.emplace(plans.back().name, i);
   }
   auto writer = checkpoint::SafetensorsWriter::create(cat(folder, "/", weights_file), plans);
   RETURN_IF_ERROR(writer);
   for (const auto& tensor : writer->tensors()) {
-    const std::size_t place = places.at(tensor.name);
-    const auto form = stored_form(all[place].name, all[place].logical_shape(), spec);
-    RETURN_IF_ERROR(writer->write(tensor.name, to_file(form, tensors.read(0, place))));
+    const std::size_t index = indices.at(tensor.name);
+    const auto form = stored_layout(all[index].name, all[index].logical_shape(), spec);
+    RETURN_IF_ERROR(writer->write(tensor.name, to_file(form, tensors.read(0, index))));
   }
   RETURN_IF_ERROR(writer->finish());
   const Json json = to_peft_config(config, spec, base);

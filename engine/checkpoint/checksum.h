@@ -1,4 +1,4 @@
-// Checksums of tensors on their way between processes.
+// Checksums of tensors that are sent between processes.
 #pragma once
 
 #include <cstdint>

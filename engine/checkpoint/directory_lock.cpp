@@ -15,7 +15,7 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-// The number that the owner left in the file; what is no number is not repeated.
+// The process id in the lock file; other content is not shown.
 std::string owner_of(int fd) {
   std::array<char, 24> text{};
   const auto count = ::pread(fd, text.data(), text.size(), 0);
@@ -29,7 +29,7 @@ std::string owner_of(int fd) {
 
 }  // namespace
 
-Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
+Result<DirectoryLock> DirectoryLock::acquire(const std::string& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return fail(Errc::io, cat(directory, ": cannot create: ", failed.message()));

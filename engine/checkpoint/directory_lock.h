@@ -1,5 +1,5 @@
-// One run per output directory: an exclusive lock that the kernel drops when its process ends,
-// however it ends.
+// DirectoryLock: an exclusive lock on an output directory. The kernel releases it when the process
+// ends, however it ends.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace troupe::engine::checkpoint {
 
 class DirectoryLock {
  public:
-  /// Creates the directory when it is not there, and takes its lock. Errc::usage, naming the
-  /// process that has it; Errc::io.
-  static Result<DirectoryLock> take(const std::string& directory);
-  /// In a child of the process that has taken the lock, and which takes its children with it when
-  /// it ends: they may write too.
-  static DirectoryLock held_by_launch(const std::string& directory) {
+  /// Creates the directory if necessary and acquires its lock. Errc::usage, naming the process that
+  /// holds it; Errc::io.
+  static Result<DirectoryLock> acquire(const std::string& directory);
+  /// The lock in a child of the process that acquired it, which terminates its children when it
+  /// ends.
+  static DirectoryLock inherited(const std::string& directory) {
     return DirectoryLock(directory, -1);
   }
   DirectoryLock(DirectoryLock&& other) noexcept;

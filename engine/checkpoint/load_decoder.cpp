@@ -36,22 +36,22 @@ Result<> add_end_tokens(const std::string& path, models::DecoderSpec& spec) {
   return {};
 }
 
-// A config.json that asks for more than the files hold must not make us allocate it.
+// Checks the parameter count of config.json against the files before memory is allocated.
 Result<> check_size(const std::string& folder, const models::DecoderSpec& spec) {
   const auto weights = SafetensorsFolder::open(folder);
   RETURN_IF_ERROR(weights);
   std::int64_t stored = 0;
-  for (const auto& place : weights->all()) stored += place.tensor->count();
+  for (const auto& location : weights->all()) stored += location.tensor->count();
   if (spec.parameter_count() <= stored) return {};
   return fail(Errc::corrupt, cat(folder, ": config.json describes ", spec.parameter_count(),
                                  " parameters, the weight files hold ", stored,
-                                 "; one of them belongs to another model"));
+                                 "; they do not belong to the same model"));
 }
 
 // Box and Muller 1958.
-double normal(std::uint64_t seed, std::uint64_t place) {
-  const double radius = std::sqrt(-2 * std::log(1 - uniform(seed, 0, 2 * place)));
-  return radius * std::cos(2 * std::numbers::pi * uniform(seed, 0, 2 * place + 1));
+double normal(std::uint64_t seed, std::uint64_t index) {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform(seed, 0, 2 * index)));
+  return radius * std::cos(2 * std::numbers::pi * uniform(seed, 0, 2 * index + 1));
 }
 
 }  // namespace
@@ -75,11 +75,11 @@ Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
   return load_decoder(device, folder, std::move(*spec), with_gradients, tp);
 }
 
-void draw_score_head(models::Decoder& model, double deviation, std::uint64_t seed) {
+void init_score_head(models::Decoder& model, double std_dev, std::uint64_t seed) {
   const nn::ScoreHead& head = model.score();
   std::vector<float> values;
   for (std::int64_t i = 0; i < head.weight->value.count(); ++i)
-    values.push_back(static_cast<float>(deviation * normal(seed, static_cast<std::uint64_t>(i))));
+    values.push_back(static_cast<float>(std_dev * normal(seed, static_cast<std::uint64_t>(i))));
   model.device().upload(head.weight->value, values);
   if (head.bias) model.device().fill(head.bias->value, 0);
 }
@@ -95,7 +95,7 @@ Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
   const LoadOptions options{.tied = spec.tied,
                             .fresh_score = spec.labels > 0 && stored->labels == 0};
   auto model = std::make_unique<models::Decoder>(device, std::move(spec), with_gradients, tp);
-  if (options.fresh_score) draw_score_head(*model, 0, 0);
+  if (options.fresh_score) init_score_head(*model, 0, 0);
   RETURN_IF_ERROR(load_parameters(folder, model->parameters(), options));
   return model;
 }

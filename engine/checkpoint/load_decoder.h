@@ -1,5 +1,5 @@
-// A model folder in the Hugging Face layout (config.json, weights, generation_config.json) to a
-// Decoder that is ready to run.
+// Loading a Decoder from a model folder in the Hugging Face layout (config.json, weights,
+// generation_config.json).
 #pragma once
 
 #include <memory>
@@ -10,28 +10,27 @@
 
 namespace troupe::engine::checkpoint {
 
-/// config.json, with the end tokens of generation_config.json added to its own. No weights are
-/// touched.
+/// Reads config.json and adds the end tokens of generation_config.json. Does not read weights.
 Result<models::DecoderSpec> read_folder_spec(const std::string& folder);
 
-/// Sizes are compared with the weight files before anything is allocated. With `tp`, this rank's
-/// part of the model. Errc::not_found, io, corrupt, bad_input, unsupported; usage, when the model
+/// Loads a model, with `tp` this rank's part of it. Compares sizes with the weight files before it
+/// allocates memory. Errc::not_found, io, corrupt, bad_input, unsupported; usage when the model
 /// cannot be split so.
 Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
                                                       const std::string& folder,
                                                       bool with_gradients,
                                                       parallel::Communicator* tp = nullptr);
-/// The same with a spec that read_folder_spec gave and that may have an adapter now, whose values
-/// are then undefined, or, where the folder has a language model, labels (score_bias): a score head
-/// of zeros then takes the place of the language head, to begin a critic or a reward model from a
+/// Loads a model with a modified spec of read_folder_spec. An adapter may be added, whose values
+/// are undefined. Where the folder has a language model, labels (and score_bias) may be set: a
+/// score head of zeros then replaces the language head, to start a critic or reward model from a
 /// policy.
 Result<std::unique_ptr<models::Decoder>> load_decoder(ops::Device& device,
                                                       const std::string& folder,
                                                       models::DecoderSpec spec, bool with_gradients,
                                                       parallel::Communicator* tp = nullptr);
 
-/// The weights of a score head from a normal distribution around 0, the bias 0. transformers'
-/// deviation is 0.02 (initializer_range). The same on every rank.
-void draw_score_head(models::Decoder& model, double deviation, std::uint64_t seed);
+/// Initializes the weights of a score head from a normal distribution with mean 0, the bias with 0;
+/// equal on every rank. transformers' standard deviation is 0.02 (initializer_range).
+void init_score_head(models::Decoder& model, double std_dev, std::uint64_t seed);
 
 }  // namespace troupe::engine::checkpoint

@@ -14,16 +14,16 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-using Place = SafetensorsFolder::Place;
+using Location = SafetensorsFolder::Location;
 
-/// A tensor of the files, where it lies.
+/// A tensor of the files and its location.
 struct Found {
   models::StoredTensor tensor;
-  Place place;
+  Location location;
 };
 
-/// Reads parameters from the tensors that hold them. Of a tensor that holds several, or in another
-/// order, the values are kept until another one is read.
+/// Reads parameters from the tensors that hold them. Caches the values of the last tensor that
+/// holds several parameters or another order.
 class Reader {
  public:
   Reader(ops::Device& device, bool allow_nonfinite)
@@ -31,41 +31,41 @@ class Reader {
 
   /// This rank's part of the parameter.
   Result<> read(nn::Parameter& parameter, const std::vector<const Found*>& from) {
-    if (from.size() == 1 && from[0]->tensor.plain()) return read_plain(parameter, from[0]->place);
+    if (from.size() == 1 && from[0]->tensor.plain())
+      return read_plain(parameter, from[0]->location);
     whole_.resize(static_cast<std::size_t>(parameter.logical_shape().count()));
     for (const Found* found : from) {
       RETURN_IF_ERROR(keep(*found));
-      models::unpack(found->tensor, kept_values_.data(), parameter.name, whole_.data());
+      models::extract_parameter(found->tensor, kept_values_.data(), parameter.name, whole_.data());
     }
     part_.resize(static_cast<std::size_t>(parameter.value.count()));
-    nn::take_part(whole_, parameter, part_);
+    nn::copy_shard(whole_, parameter, part_);
     device_.upload(parameter.value, part_);
     return {};
   }
 
  private:
-  /// Converted on the device's threads from the file's pages to where the values belong: nothing
-  /// lies anywhere between.
-  Result<> read_plain(nn::Parameter& parameter, const Place& place) {
+  /// Converts the file's pages directly into device memory, on the device's threads.
+  Result<> read_plain(nn::Parameter& parameter, const Location& location) {
     const auto stored =
-        place.file->floats(place.tensor->name, parameter.shard, parameter.value.count());
+        location.file->floats(location.tensor->name, parameter.shard, parameter.value.count());
     RETURN_IF_ERROR(stored);
     device_.upload_from(parameter.value, [&](std::int64_t begin, std::span<float> into) {
       stored->read(begin, into);
     });
     if (allow_nonfinite_ || device_.all_finite(parameter.value)) return {};
-    return finite(ops::to_host(device_, parameter.value), place);
+    return finite(ops::to_host(device_, parameter.value), location);
   }
-  Result<> finite(std::span<const float> values, const Place& place) const {
+  Result<> finite(std::span<const float> values, const Location& location) const {
     return allow_nonfinite_ ? Result<>()
-                            : check_finite(values, place.file->path(), place.tensor->name);
+                            : check_finite(values, location.file->path(), location.tensor->name);
   }
   Result<> keep(const Found& found) {
     if (kept_ == &found) return {};
     kept_ = nullptr;
-    kept_values_.resize(static_cast<std::size_t>(found.place.tensor->count()));
-    RETURN_IF_ERROR(found.place.file->read_f32(found.place.tensor->name, kept_values_));
-    RETURN_IF_ERROR(finite(kept_values_, found.place));
+    kept_values_.resize(static_cast<std::size_t>(found.location.tensor->count()));
+    RETURN_IF_ERROR(found.location.file->read_f32(found.location.tensor->name, kept_values_));
+    RETURN_IF_ERROR(finite(kept_values_, found.location));
     kept_ = &found;
     return {};
   }
@@ -80,7 +80,7 @@ bool wanted(const nn::Parameter& parameter, const LoadOptions& options) {
   return !parameter.adapter && !(options.fresh_score && parameter.name.starts_with("score."));
 }
 
-/// Where the tensors lie that hold the wanted parameters.
+/// Locates the tensors that hold the wanted parameters.
 Result<std::vector<Found>> find_all(const std::string& folder, const SafetensorsFolder& weights,
                                     const nn::Parameters& parameters, const LoadOptions& options) {
   auto stored = stored_in(folder, parameters, options.tied);
@@ -88,10 +88,10 @@ Result<std::vector<Found>> find_all(const std::string& folder, const Safetensors
   std::vector<Found> all;
   for (auto& tensor : *stored) {
     if (!wanted(*parameters.find(tensor.rows.front().parameter), options)) continue;
-    const auto place = locate(weights, tensor.name, options.tied);
-    if (!place) return missing(folder, weights, tensor.name);
-    RETURN_IF_ERROR(check_shape(*place, tensor.name, tensor.shape()));
-    all.push_back({std::move(tensor), *place});
+    const auto location = locate(weights, tensor.name, options.tied);
+    if (!location) return missing(folder, weights, tensor.name);
+    RETURN_IF_ERROR(check_shape(*location, tensor.name, tensor.shape()));
+    all.push_back({std::move(tensor), *location});
   }
   return all;
 }
@@ -101,13 +101,13 @@ Result<std::vector<Found>> find_all(const std::string& folder, const Safetensors
 Result<> load_parameters(const std::string& folder, nn::Parameters& into, LoadOptions options) {
   auto weights = SafetensorsFolder::open(folder);
   RETURN_IF_ERROR(weights);
-  // Names and shapes first: a mistake in config.json is told before gigabytes are read.
+  // Names and shapes first: report a wrong config.json before reading gigabytes.
   const auto all = find_all(folder, *weights, into, options);
   RETURN_IF_ERROR(all);
   std::unordered_set<const StoredTensor*> used;
   std::unordered_map<std::string, std::vector<const Found*>> holders;
   for (const Found& found : *all) {
-    used.insert(found.place.tensor);
+    used.insert(found.location.tensor);
     for (const auto& rows : found.tensor.rows) {
       auto& list = holders[rows.parameter];
       if (list.empty() || list.back() != &found) list.push_back(&found);

@@ -22,11 +22,14 @@ constexpr std::size_t manifest_bytes = 16u << 20;
 std::string hex(const XXH128_canonical_t& sum) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out;
-  for (const unsigned char byte : sum.digest) out += digits[byte >> 4], out += digits[byte & 15];
+  for (const unsigned char byte : sum.digest) {
+    out += digits[byte >> 4];
+    out += digits[byte & 15];
+  }
   return out;
 }
 
-// Inside the folder, whatever the manifest says: one or two plain names.
+// Whether the path stays inside the folder: one or two plain names.
 bool plain_path(std::string_view path) {
   if (path.empty() || path.size() > 512 || path.front() == '/' ||
       std::count(path.begin(), path.end(), '/') > 1)
@@ -78,8 +81,7 @@ Result<Manifest> parse(const std::string& text, const std::string& where) {
       return fail(Errc::corrupt, cat(where, ": ", quote(*path), " is not a file of this folder"));
     manifest.files.push_back({*path, static_cast<std::uint64_t>(*bytes), *sum});
   }
-  // One text for one manifest: a byte that changed without changing the meaning (a space, an added
-  // key) is still damage.
+  // The text must be exactly what to_text() writes: changed spaces or added keys are damage too.
   if (to_text(manifest) != text)
     return fail(Errc::corrupt, cat(where, ": not as troupe writes it"));
   return manifest;
@@ -149,11 +151,10 @@ Result<Manifest> verify_checkpoint(const std::string& folder) {
   for (const auto& path : *present) {
     const bool listed = std::any_of(manifest->files.begin(), manifest->files.end(),
                                     [&](const auto& file) { return file.path == path; });
-    // A reader's notes do no harm; weights or settings that nobody checked would be loaded.
+    // Other files are harmless; unverified weights or settings would be loaded.
     if (!listed && path != manifest_file &&
         (path.find(".safetensors") != std::string::npos || path.ends_with(".json")))
-      return fail(Errc::corrupt,
-                  cat(folder, "/", quote(path), ": a file that ", where, " does not know"));
+      return fail(Errc::corrupt, cat(folder, "/", quote(path), ": not listed in ", where));
   }
   return manifest;
 }

@@ -37,7 +37,7 @@ OutputFile::~OutputFile() {
 }
 
 Result<> OutputFile::write(std::span<const std::byte> bytes) {
-  check(fd_ >= 0, "OutputFile: written after finish");
+  check(fd_ >= 0, "OutputFile: write after finish");
   while (!bytes.empty()) {
     const auto count = ::write(fd_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;

@@ -1,5 +1,5 @@
-// A new file that is written piece by piece, made durable, and removed again when it is abandoned
-// half-way.
+// OutputFile: a new file that is written incrementally, made durable, and removed if it is not
+// finished.
 #pragma once
 
 #include <cerrno>
@@ -18,7 +18,7 @@ tl::unexpected<Error> system_error(const std::string& path, std::string_view ver
 
 class OutputFile {
  public:
-  /// Errc::io; a file that is there already is never overwritten.
+  /// Errc::io; existing files are never overwritten.
   static Result<OutputFile> create(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
@@ -28,7 +28,7 @@ class OutputFile {
   const std::string& path() const { return path_; }
   Result<> write(std::span<const std::byte> bytes);
   Result<> write(std::string_view text);
-  /// fsync and close. The new name itself is durable after sync_directory of the folder.
+  /// Calls fsync and close. The name itself is durable after sync_directory of the folder.
   Result<> finish();
 
  private:
@@ -37,7 +37,7 @@ class OutputFile {
   int fd_ = -1;
 };
 
-/// Writes a new file whole and durable (but for its name, see OutputFile::finish).
+/// Writes a new file durably (except for its name, see OutputFile::finish).
 Result<> write_new_file(const std::string& path, std::string_view content);
 
 }  // namespace troupe::engine::checkpoint

@@ -20,8 +20,8 @@ std::string name_of(std::int64_t step) {
   return cat("checkpoint-", step);
 }
 
-// Whole, and of the step that its name says: a folder renamed or copied over another is not taken
-// for it.
+// Checks that the checkpoint is complete and has the step of its name (a folder may have been
+// renamed).
 Result<> usable(const std::string& path, std::int64_t step) {
   const auto manifest = verify_checkpoint(path);
   RETURN_IF_ERROR(manifest);
@@ -33,8 +33,8 @@ Result<> usable(const std::string& path, std::int64_t step) {
   return {};
 }
 
-// Where to look, in this order: the checkpoint that `latest` names, then the others from the
-// highest step down.
+// Steps to try, in order: the checkpoint that `latest` names, then the others from the highest step
+// down.
 Result<std::vector<std::int64_t>> candidates(const std::string& output) {
   std::vector<std::int64_t> steps;
   std::error_code failed;
@@ -44,8 +44,7 @@ Result<std::vector<std::int64_t>> candidates(const std::string& output) {
   if (failed) return fail(Errc::io, cat(output, ": cannot list: ", failed.message()));
   std::sort(steps.rbegin(), steps.rend());
   const auto target = fs::read_symlink(cat(output, "/latest"), failed);
-  if (failed)
-    return steps;  // no link yet: a run was killed between its first checkpoint and the link
+  if (failed) return steps;  // no link: a run was killed after its first checkpoint
   const auto linked = step_of_name(target.string());
   if (!linked) return steps;
   steps.erase(std::remove(steps.begin(), steps.end(), *linked), steps.end());
@@ -90,14 +89,14 @@ Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output) {
     if (whole) {
       for (const auto& what : damage)
         found.warnings.push_back(
-            cat("a checkpoint is damaged: ", what, "; continuing from ", found.path, " instead"));
+            cat("a checkpoint is damaged: ", what, "; resuming from ", found.path, " instead"));
       return found;
     }
     damage.push_back(whole.error().what);
   }
   return fail(Errc::corrupt,
               cat(output, ": no checkpoint can be used: ", join(damage, "; "),
-                  ". Restore one from a copy, or choose another output directory to start anew"));
+                  ". Restore one from a backup, or choose another output directory to start over"));
 }
 
 Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,

@@ -15,12 +15,12 @@
 namespace troupe::engine::checkpoint {
 
 static_assert(std::endian::native == std::endian::little,
-              "safetensors are little-endian, and so must this machine be");
+              "safetensors files are little-endian; this machine must be too");
 
 namespace {
 
-// Elements may lie at odd addresses (the header's length is anything), so they are copied out, in
-// blocks that a compiler makes vectors of.
+// Elements may be unaligned (the header has any length): copies them in blocks that the compiler
+// can vectorize.
 template <class Stored, class Convert, class T>
 void convert(std::span<const std::byte> bytes, std::span<T> into, Convert widen) {
   constexpr std::size_t block = 16;
@@ -48,24 +48,27 @@ bool decode_floats(StoredType type, std::span<const std::byte> bytes, std::span<
   switch (type) {
     case StoredType::f32:
       if (std::is_same_v<T, float> && !into.empty())
-        return std::memcpy(into.data(), bytes.data(), into.size_bytes()), true;
-      return convert<float>(bytes, into, [](float x) { return static_cast<T>(x); }), true;
+        std::memcpy(into.data(), bytes.data(), into.size_bytes());
+      else
+        convert<float>(bytes, into, [](float x) { return static_cast<T>(x); });
+      return true;
     case StoredType::f64:
-      return convert<double>(bytes, into, [](double x) { return static_cast<T>(x); }), true;
+      convert<double>(bytes, into, [](double x) { return static_cast<T>(x); });
+      return true;
     case StoredType::bf16:
-      return convert<std::uint16_t>(
-                 bytes, into, [](std::uint16_t x) { return static_cast<T>(bf16_to_float(x)); }),
-             true;
+      convert<std::uint16_t>(bytes, into,
+                             [](std::uint16_t x) { return static_cast<T>(bf16_to_float(x)); });
+      return true;
     case StoredType::f16:
-      return convert<std::uint16_t>(
-                 bytes, into, [](std::uint16_t x) { return static_cast<T>(f16_to_float(x)); }),
-             true;
+      convert<std::uint16_t>(bytes, into,
+                             [](std::uint16_t x) { return static_cast<T>(f16_to_float(x)); });
+      return true;
     default:
       return false;
   }
 }
 
-// False, too, when a value does not fit T.
+// Also false when a value does not fit T.
 template <class T>
 bool decode_integers(StoredType type, std::span<const std::byte> bytes, std::span<T> into) {
   bool fits = true;
@@ -76,16 +79,21 @@ bool decode_integers(StoredType type, std::span<const std::byte> bytes, std::spa
   };
   switch (type) {
     case StoredType::i64:
-      return convert<std::int64_t>(bytes, into, narrow), fits;
+      convert<std::int64_t>(bytes, into, narrow);
+      return fits;
     case StoredType::i32:
-      return convert<std::int32_t>(bytes, into, narrow), fits;
+      convert<std::int32_t>(bytes, into, narrow);
+      return fits;
     case StoredType::i16:
-      return convert<std::int16_t>(bytes, into, narrow), fits;
+      convert<std::int16_t>(bytes, into, narrow);
+      return fits;
     case StoredType::i8:
-      return convert<std::int8_t>(bytes, into, narrow), fits;
+      convert<std::int8_t>(bytes, into, narrow);
+      return fits;
     case StoredType::u8:
     case StoredType::boolean:
-      return convert<std::uint8_t>(bytes, into, narrow), fits;
+      convert<std::uint8_t>(bytes, into, narrow);
+      return fits;
     default:
       return false;
   }
@@ -114,8 +122,8 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string& path, Safetenso
 }
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {
-  const auto place = index_.find(name);
-  return place == index_.end() ? nullptr : &header_.tensors[place->second];
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &header_.tensors[found->second];
 }
 
 const std::string* SafetensorsFile::metadata(std::string_view key) const {
@@ -154,20 +162,21 @@ Result<StoredFloats> SafetensorsFile::floats(std::string_view name, const parall
   const auto where = [&] { return cat(path_, ": tensor ", quote(name), ": expected "); };
   const auto& shape = tensor->shape;
   const auto axis = static_cast<std::size_t>(part.axis);
-  StoredFloats out;
-  out.type_ = tensor->type, out.bytes_ = bytes(*tensor);
+  StoredFloats::Region region;
   bool fits = true;
   if (part.whole()) {
-    out.rows_ = 1, out.length_ = tensor->count();
+    region.rows = 1;
+    region.length = tensor->count();
   } else {
     fits = axis < shape.size() && shape.size() <= 2 && shape[axis] == part.full &&
            0 <= part.begin && part.begin <= part.end && part.end <= part.full;
     const std::int64_t columns = shape.size() == 2 ? shape[1] : 1, wanted = part.end - part.begin;
-    out.rows_ = axis == 0 ? 1 : shape.empty() ? 0 : shape[0];
-    out.width_ = axis == 0 ? 0 : columns,
-    out.first_ = axis == 0 ? part.begin * columns : part.begin;
-    out.length_ = axis == 0 ? wanted * columns : wanted;
+    region.rows = axis == 0 ? 1 : shape.empty() ? 0 : shape[0];
+    region.width = axis == 0 ? 0 : columns;
+    region.first = axis == 0 ? part.begin * columns : part.begin;
+    region.length = axis == 0 ? wanted * columns : wanted;
   }
+  const StoredFloats out(tensor->type, bytes(*tensor), region);
   if (!fits || out.count() != count)
     return fail(Errc::bad_input,
                 cat(where(), count, " elements", range_text(part), ", found ", shape_text(shape)));
@@ -178,17 +187,16 @@ Result<StoredFloats> SafetensorsFile::floats(std::string_view name, const parall
 }
 
 void StoredFloats::read(std::int64_t begin, std::span<float> into) const {
-  check(0 <= begin && begin + std::ssize(into) <= count(),
-        "StoredFloats: values that are not there");
+  check(0 <= begin && begin + std::ssize(into) <= count(), "StoredFloats: range out of bounds");
+  const auto& [rows, width, first, length] = region_;
   const std::size_t size = bits_of(type_) / 8;
   while (!into.empty()) {
-    const std::int64_t row = begin / length_, column = begin % length_;
-    const std::size_t run = std::min(static_cast<std::size_t>(length_ - column), into.size());
-    decode_floats(
-        type_,
-        bytes_.subspan(static_cast<std::size_t>(row * width_ + first_ + column) * size, run * size),
-        into.first(run));
-    into = into.subspan(run), begin += static_cast<std::int64_t>(run);
+    const std::int64_t row = begin / length, column = begin % length;
+    const std::size_t run = std::min(static_cast<std::size_t>(length - column), into.size());
+    const auto offset = static_cast<std::size_t>(row * width + first + column) * size;
+    decode_floats(type_, bytes_.subspan(offset, run * size), into.first(run));
+    into = into.subspan(run);
+    begin += static_cast<std::int64_t>(run);
   }
 }
 

@@ -20,26 +20,31 @@
 
 namespace troupe::engine::checkpoint {
 
-/// Floats of a tensor, or of the rows or columns of it that a shard names: where they lie was
-/// checked, and so was their type. It ends with its file.
+/// Floats of a tensor, or of the rows or columns of a shard; location and type are validated. Valid
+/// while its SafetensorsFile exists.
 class StoredFloats {
  public:
-  std::int64_t count() const { return rows_ * length_; }
-  /// Those from `begin` on, flattened, converted as SafetensorsFile::read_f32 says; from any number
-  /// of threads at once.
+  /// Columns [first, first + length) of each of `rows` consecutive rows of `width` elements.
+  struct Region {
+    std::int64_t rows = 0, width = 0, first = 0, length = 0;
+  };
+  /// `bytes`: those of the whole tensor, which has a floating-point type.
+  StoredFloats(StoredType type, std::span<const std::byte> bytes, const Region& region)
+      : type_(type), bytes_(bytes), region_(region) {}
+
+  std::int64_t count() const { return region_.rows * region_.length; }
+  /// Reads the elements from `begin` on, flattened, converted as in SafetensorsFile::read_f32.
+  /// Thread-safe.
   void read(std::int64_t begin, std::span<float> into) const;
 
  private:
-  friend class SafetensorsFile;
-  StoredType type_ = StoredType::f32;
-  std::span<const std::byte> bytes_;  ///< of the whole tensor
-  // As rows of `width_` elements, of which columns [first_, first_ + length_) are wanted from each
-  // of `rows_`: rows lie end to end.
-  std::int64_t rows_ = 0, width_ = 0, first_ = 0, length_ = 0;
+  StoredType type_;
+  std::span<const std::byte> bytes_;
+  Region region_;
 };
 
-/// An open file: a read-only map. A file that another process cuts short while it is mapped ends
-/// this process (SIGBUS); checkpoints are never changed in place by troupe.
+/// An open file, mapped read-only. Truncating a mapped file terminates this process (SIGBUS);
+/// troupe never changes checkpoints in place.
 class SafetensorsFile {
  public:
   /// Errc::not_found, io, corrupt, unsupported.
@@ -50,7 +55,7 @@ class SafetensorsFile {
   const std::vector<std::pair<std::string, std::string>>& metadata() const {
     return header_.metadata;
   }
-  /// nullptr when there is none of that name.
+  /// The tensor of that name, or nullptr.
   const StoredTensor* find(std::string_view name) const;
   /// The value of a metadata key, or nullptr.
   const std::string* metadata(std::string_view key) const;
@@ -58,10 +63,9 @@ class SafetensorsFile {
   /// The bytes of a tensor of this file, little-endian, row-major.
   std::span<const std::byte> bytes(const StoredTensor& tensor) const;
 
-  // The values of a tensor, converted: exactly where the target holds them, rounded to nearest
-  // otherwise (F64 to float). `into` must have the tensor's count. Errc::not_found, bad_input
-  // (another count), unsupported (a type that is not a number of the wanted kind, or an integer
-  // that does not fit).
+  // Read the values of a tensor, converted: exactly where the target can represent them, rounded to
+  // nearest otherwise (F64 to float). `into` must have the tensor's count. Errc::not_found,
+  // bad_input (another count), unsupported (another kind of type, or an integer that does not fit).
   Result<> read_f32(std::string_view name,
                     std::span<float> into) const;  ///< from F32, BF16, F16, F64
   Result<> read_f64(std::string_view name,
@@ -69,8 +73,8 @@ class SafetensorsFile {
   Result<> read_i64(std::string_view name,
                     std::span<std::int64_t> into) const;  ///< from I64, I32, I16, I8, U8, BOOL
   Result<> read_i32(std::string_view name, std::span<std::int32_t> into) const;  ///< from the same
-  /// The rows or columns that `part` names, which must have `count` elements; nothing else of the
-  /// tensor is touched. Errors of read_f32; Errc::bad_input, too, when the tensor has no such part.
+  /// The rows or columns of `part`, which must have `count` elements; reads nothing else. Errors of
+  /// read_f32; Errc::bad_input also when the tensor has no such part.
   Result<StoredFloats> floats(std::string_view name, const parallel::Shard& part,
                               std::int64_t count) const;
   Result<> read_part(std::string_view name, const parallel::Shard& part,
@@ -84,8 +88,8 @@ class SafetensorsFile {
   std::string path_;
   MappedFile file_;
   SafetensorsHeader header_;
-  std::unordered_map<std::string_view, std::size_t>
-      index_;  // keys view the names inside header_.tensors, whose storage never moves
+  // Keys view the names inside header_.tensors, whose storage never moves.
+  std::unordered_map<std::string_view, std::size_t> index_;
 };
 
 /// Errc::corrupt, naming file, tensor, element and value, when one of `values` is NaN or infinite.

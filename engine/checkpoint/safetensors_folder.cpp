@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t index_bytes = 64u << 20;
 constexpr std::size_t shard_limit = 4096;
 
-// A plain name cannot leave the folder, whatever the index says.
+// A plain name cannot refer to files outside the folder.
 bool plain_name(std::string_view name) {
   const auto good = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' ||
@@ -47,13 +47,13 @@ Result<ShardsOfIndex> read_index(const std::string& path) {
   return shards;
 }
 
-// The shard and the index must tell the same story in both directions.
+// The shard and the index must list the same tensors.
 Result<> check_listed(const SafetensorsFile& file, std::vector<std::string>& listed,
                       const std::string& index) {
   for (const auto& name : listed)
     if (!file.find(name))
       return fail(Errc::corrupt, cat(file.path(), ": no tensor ", quote(name), ", which ", index,
-                                     " says is here"));
+                                     " says is in this file"));
   std::sort(listed.begin(), listed.end());
   for (const auto& tensor : file.tensors())
     if (!std::binary_search(listed.begin(), listed.end(), tensor.name))
@@ -101,14 +101,14 @@ Result<SafetensorsFolder> SafetensorsFolder::open_shards(const std::string& fold
   return out;
 }
 
-std::optional<SafetensorsFolder::Place> SafetensorsFolder::find(std::string_view name) const {
+std::optional<SafetensorsFolder::Location> SafetensorsFolder::find(std::string_view name) const {
   for (const auto& file : files_)
-    if (const StoredTensor* tensor = file.find(name)) return Place{&file, tensor};
+    if (const StoredTensor* tensor = file.find(name)) return Location{&file, tensor};
   return std::nullopt;
 }
 
-std::vector<SafetensorsFolder::Place> SafetensorsFolder::all() const {
-  std::vector<Place> out;
+std::vector<SafetensorsFolder::Location> SafetensorsFolder::all() const {
+  std::vector<Location> out;
   for (const auto& file : files_)
     for (const auto& tensor : file.tensors()) out.push_back({&file, &tensor});
   return out;

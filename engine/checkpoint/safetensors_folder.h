@@ -1,5 +1,5 @@
-// The weights of a model folder in the Hugging Face layout: model.safetensors, or the shards that
-// model.safetensors.index.json names. No other file of the folder is ever opened.
+// The weights of a model folder in the Hugging Face layout: model.safetensors, or the shards listed
+// in model.safetensors.index.json. No other file of the folder is opened.
 #pragma once
 
 #include <optional>
@@ -18,20 +18,19 @@ inline constexpr std::string_view index_file = "model.safetensors.index.json";
 
 class SafetensorsFolder {
  public:
-  /// Opens the folder's weights; the single file wins when both are there, as in transformers. A
-  /// shard's name must be a plain file name ending in ".safetensors"; every listed tensor must be
-  /// in its shard and every tensor of a shard must be listed. Errc::not_found, io, corrupt,
-  /// unsupported.
+  /// Opens the folder's weights; the single file takes precedence, as in transformers. A shard's
+  /// name must be a plain file name ending in ".safetensors"; index and shards must list the same
+  /// tensors. Errc::not_found, io, corrupt, unsupported.
   static Result<SafetensorsFolder> open(const std::string& folder);
 
-  struct Place {
+  struct Location {
     const SafetensorsFile* file;
     const StoredTensor* tensor;
   };
-  /// Where a tensor lies, if there is one of that name.
-  std::optional<Place> find(std::string_view name) const;
+  /// Location of the tensor of that name, if any.
+  std::optional<Location> find(std::string_view name) const;
   /// All tensors, shard by shard.
-  std::vector<Place> all() const;
+  std::vector<Location> all() const;
   /// The value of a metadata key in any shard, or nullptr.
   const std::string* metadata(std::string_view key) const;
   const std::vector<SafetensorsFile>& files() const { return files_; }

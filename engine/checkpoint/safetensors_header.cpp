@@ -51,8 +51,8 @@ Result<std::string_view> header_text(std::span<const std::byte> file, const std:
   return text;
 }
 
-// Counts the header's JSON values before the parser builds them: 16 MiB of "[0,0,0..." would become
-// half a gigabyte.
+// Counts the header's JSON values before they are parsed: 16 MiB of "[0,0,0..." would use half a
+// gigabyte.
 Result<> bound_values(std::string_view text, const std::string& path, std::size_t limit) {
   std::size_t values = 1;
   bool inside = false;
@@ -73,7 +73,7 @@ Result<> bound_values(std::string_view text, const std::string& path, std::size_
   return {};
 }
 
-// dump() has escaped what is not printable; only the length is left to bound.
+// dump() escapes unprintable characters; only the length remains to be limited.
 std::string short_text(const Json& value) {
   const std::string text = value.dump();
   return text.size() <= 24 ? text : quote(text, 24);
@@ -95,8 +95,7 @@ Result<std::vector<std::int64_t>> non_negative(const Json* list, std::string_vie
   return out;
 }
 
-// Bytes that the type and shape need, or nothing when the product does not fit 63 bits or is not
-// whole bytes.
+// Number of bytes of the type and shape. An error where it exceeds 63 bits or is not whole.
 Result<std::size_t> bytes_needed(const StoredTensor& tensor, const std::string& path) {
   std::int64_t bits = bits_of(tensor.type);
   for (const auto size : tensor.shape)
@@ -136,7 +135,7 @@ Result<StoredTensor> parse_tensor(const std::string& name, const Json& value,
   if (offsets->size() != 2)
     return corrupt(path, name,
                    cat("\"data_offsets\" must be two numbers, found ", offsets->size()));
-  tensor.begin = static_cast<std::size_t>((*offsets)[0]),
+  tensor.begin = static_cast<std::size_t>((*offsets)[0]);
   tensor.end = static_cast<std::size_t>((*offsets)[1]);
   if (tensor.end < tensor.begin)
     return corrupt(path, name, cat("ends at ", tensor.end, ", before it begins at ", tensor.begin));
@@ -162,8 +161,8 @@ Result<> parse_metadata(const Json& value, const std::string& path, SafetensorsH
   return {};
 }
 
-// Sorted by place, each tensor must begin where the one before ended, and the last must end with
-// the file: no byte is unaccounted for.
+// In the order of their offsets, each tensor must begin where the previous one ends, and the last
+// must end with the file.
 Result<> check_coverage(SafetensorsHeader& header, std::size_t data_bytes,
                         const std::string& path) {
   std::sort(header.tensors.begin(), header.tensors.end(),
@@ -211,7 +210,7 @@ Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> fi
   const auto text = header_text(file, path, limits);
   RETURN_IF_ERROR(text);
   RETURN_IF_ERROR(bound_values(*text, path, limits.values));
-  // Three levels: the file, a tensor, its shape. Deeper text is no header.
+  // Three levels: the file, a tensor, its shape.
   const auto json = parse_json(*text, path, {.depth = 3, .bytes = limits.header_bytes});
   if (!json) return fail(Errc::corrupt, json.error().what);
 

@@ -10,7 +10,7 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-std::vector<StoredTensor> laid_out(const std::vector<SafetensorsWriter::Plan>& plans) {
+std::vector<StoredTensor> lay_out(const std::vector<SafetensorsWriter::Plan>& plans) {
   std::vector<StoredTensor> tensors;
   for (const auto& plan : plans) tensors.push_back({plan.name, plan.type, plan.shape, 0, 0});
   std::sort(tensors.begin(), tensors.end(), [](const StoredTensor& a, const StoredTensor& b) {
@@ -18,8 +18,7 @@ std::vector<StoredTensor> laid_out(const std::vector<SafetensorsWriter::Plan>& p
   });
   std::size_t at = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    check(i == 0 || tensors[i].name != tensors[i - 1].name,
-          "SafetensorsWriter: a name stands twice");
+    check(i == 0 || tensors[i].name != tensors[i - 1].name, "SafetensorsWriter: duplicate name");
     tensors[i].begin = at;
     at += static_cast<std::size_t>(tensors[i].count()) * bits_of(tensors[i].type) / 8;
     tensors[i].end = at;
@@ -56,7 +55,7 @@ std::string header(const std::vector<StoredTensor>& tensors,
 Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
                                                     const std::vector<Plan>& plans,
                                                     const Metadata& metadata) {
-  auto tensors = laid_out(plans);
+  auto tensors = lay_out(plans);
   auto file = OutputFile::create(path);
   RETURN_IF_ERROR(file);
   RETURN_IF_ERROR(file->write(header(tensors, metadata)));

@@ -1,4 +1,4 @@
-// Writes safetensors files tensor by tensor, byte for byte as the Rust library does
+// SafetensorsWriter: writes safetensors files tensor by tensor, with the bytes of the Rust library
 // (safetensors/src/tensor.rs, `prepare`): wider types first, then by name; header padded with
 // spaces to eight bytes. Equal tensors give equal bytes.
 #pragma once
@@ -28,14 +28,14 @@ class SafetensorsWriter {
   static Result<SafetensorsWriter> create(const std::string& path, const std::vector<Plan>& plans,
                                           const Metadata& metadata = {{"format", "pt"}});
 
-  /// The tensors in the order in which they must be written.
+  /// The tensors, in the order in which they must be written.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  /// The next tensor's values, [count], rounded to nearest even where its type is BF16 or F16; F32
-  /// keeps every bit. Errc::io.
+  /// Writes the next tensor's values, [count], rounded to nearest even for BF16 and F16. Errc::io.
   Result<> write(std::string_view name, std::span<const float> values);
-  /// The next tensor's bytes as they are.
+  /// Writes the next tensor's bytes unchanged.
   Result<> write_bytes(std::string_view name, std::span<const std::byte> bytes);
-  /// Durable and closed; every tensor must have been written. Without it the file is removed.
+  /// Makes the file durable and closes it; every tensor must have been written. Without this call
+  /// the file is removed.
   Result<> finish();
 
  private:

@@ -29,7 +29,7 @@ constexpr std::string_view companions[] = {"generation_config.json",
                                            "vocab.txt"};
 
 using Tensors = std::vector<models::StoredTensor>;
-using Shard = std::vector<std::size_t>;  // places in Tensors
+using Shard = std::vector<std::size_t>;  // indices into Tensors
 
 std::size_t bytes_of(const models::StoredTensor& tensor, StoredType type) {
   return static_cast<std::size_t>(tensor.row_count() * tensor.columns) * bits_of(type) / 8;
@@ -40,15 +40,17 @@ std::vector<Shard> split(const Tensors& stored, const SaveOptions& options) {
   std::size_t filled = 0;
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const std::size_t bytes = bytes_of(stored[i], options.type);
-    if (!shards.back().empty() && filled + bytes > options.shard_bytes)
-      shards.emplace_back(), filled = 0;
+    if (!shards.back().empty() && filled + bytes > options.shard_bytes) {
+      shards.emplace_back();
+      filled = 0;
+    }
     shards.back().push_back(i);
     filled += bytes;
   }
   return shards;
 }
 
-// The values of a stored tensor, from the parameters that it holds.
+// Values of a stored tensor, from the parameters that it holds.
 std::vector<float> values_of(const models::StoredTensor& stored, nn::LogicalTensors& tensors) {
   const auto& all = tensors.parameters().all();
   const auto read = [&](const std::string& name) {
@@ -56,7 +58,7 @@ std::vector<float> values_of(const models::StoredTensor& stored, nn::LogicalTens
   };
   if (stored.plain()) return read(stored.rows.front().parameter);
   std::unordered_map<std::string, std::vector<float>> parts;
-  return models::pack(stored, [&](const std::string& name) {
+  return models::assemble_stored(stored, [&](const std::string& name) {
     auto& part = parts[name];
     if (part.empty()) part = read(name);
     return part.data();
@@ -73,9 +75,9 @@ Result<> write_shard(const std::string& path, const Tensors& stored, const Shard
                      nn::LogicalTensors& tensors, StoredType type) {
   std::vector<SafetensorsWriter::Plan> plans;
   std::unordered_map<std::string_view, std::size_t> by_name;
-  for (const auto place : shard) {
-    plans.push_back({stored[place].name, type, stored[place].shape()});
-    by_name.emplace(stored[place].name, place);
+  for (const auto index : shard) {
+    plans.push_back({stored[index].name, type, stored[index].shape()});
+    by_name.emplace(stored[index].name, index);
   }
   auto writer = SafetensorsWriter::create(path, plans);
   RETURN_IF_ERROR(writer);
@@ -94,8 +96,10 @@ Result<> write_weights(const std::string& folder, const Tensors& stored,
   std::size_t total = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shard_name(i + 1, shards.size());
-    for (const auto place : shards[i])
-      map.emplace_back(stored[place].name, name), total += bytes_of(stored[place], options.type);
+    for (const auto index : shards[i]) {
+      map.emplace_back(stored[index].name, name);
+      total += bytes_of(stored[index], options.type);
+    }
     RETURN_IF_ERROR(write_shard(cat(folder, "/", name), stored, shards[i], tensors, options.type));
   }
   std::sort(map.begin(), map.end());
@@ -107,8 +111,8 @@ Result<> write_weights(const std::string& folder, const Tensors& stored,
   return write_new_file(cat(folder, "/", index_file), index.dump(2) + "\n");
 }
 
-// What is stored must be what config.json says, or another tool would load it in another precision
-// or untie it.
+// The config.json must match the stored weights, or other tools would load them in another
+// precision or untie them.
 Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& options) {
   auto config = read_json(cat(options.source, "/config.json"));
   if (!config) return config;
@@ -118,10 +122,9 @@ Result<Json> config_of(const nn::Parameters& parameters, const SaveOptions& opti
   const char* dtype = options.type == StoredType::f32    ? "float32"
                       : options.type == StoredType::bf16 ? "bfloat16"
                                                          : "float16";
-  const bool modern =
-      config->find("dtype") != nullptr;  // transformers 5 writes "dtype", 4 wrote "torch_dtype"
-  if (modern) config->set("dtype", dtype);
-  if (!modern || config->find("torch_dtype")) config->set("torch_dtype", dtype);
+  const bool has_dtype = config->find("dtype") != nullptr;  // transformers 5; 4 has "torch_dtype"
+  if (has_dtype) config->set("dtype", dtype);
+  if (!has_dtype || config->find("torch_dtype")) config->set("torch_dtype", dtype);
   config->set("tie_word_embeddings", options.tied);
   if (const nn::Parameter* score = parameters.find("score.weight"))
     models::write_head(*config, static_cast<int>(score->logical_shape()[0]),

@@ -13,24 +13,22 @@
 namespace troupe::engine::checkpoint {
 
 struct SaveOptions {
-  /// The model folder that the weights started from: its config.json (with dtype and
-  /// tie_word_embeddings brought up to date), generation_config.json and tokenizer files are
-  /// copied. Empty: weights only.
+  /// Model folder that the weights started from: config.json (with dtype and tie_word_embeddings
+  /// updated), generation_config.json and tokenizer files are copied. Empty: weights only.
   std::string source;
-  bool tied = false;                  ///< the head is the embedding, and is not stored
+  bool tied = false;                  ///< the head is tied to the embedding and not stored
   StoredType type = StoredType::f32;  ///< f32 keeps every bit; bf16, f16 round
-  std::size_t shard_bytes =
-      5000000000;  ///< a larger model becomes several files and an index, as transformers does
+  /// A larger model is split into several files with an index, as in transformers.
+  std::size_t shard_bytes = 5000000000;
 };
 
-/// Writes the parameters into the existing folder `folder`, as the source's family stores them, in
-/// the layout that transformers and others load. An adapter's are left out. Equal parameters and
-/// sources give equal bytes. Files are durable; existing ones are never overwritten. Errc::io,
-/// bad_input.
+/// Writes the parameters, without those of adapters, into the existing folder `folder`, in the
+/// layout of the source's family. Equal parameters and sources give equal bytes. Files are durable;
+/// existing ones are never overwritten. Errc::io, bad_input.
 Result<> save_parameters(const std::string& folder, const nn::Parameters& parameters,
                          const SaveOptions& options);
-/// The same for parameters that several ranks hold in parts; arena 0 of `tensors` are the values.
-/// The other ranks serve().
+/// Overload for parameters that are split over several ranks; arena 0 of `tensors` holds the
+/// values. The other ranks call serve().
 Result<> save_parameters(const std::string& folder, nn::LogicalTensors& tensors,
                          const SaveOptions& options);
 

@@ -9,7 +9,7 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-models::StoredTensor as_it_is(const nn::Parameter& parameter) {
+models::StoredTensor unchanged(const nn::Parameter& parameter) {
   const Shape shape = parameter.logical_shape();
   const bool vector = shape.rank() < 2;
   const std::int64_t rows = shape.rank() == 0 ? 1 : shape[0];
@@ -29,19 +29,18 @@ bool holds(const nn::Parameter& parameter, const models::StoredTensor& tensor,
   return same && whole && rows.first + rows.count <= shape[0];
 }
 
-enum class RowsLocation { here, none, elsewhere };
+enum class Match { here, none, elsewhere };
 
-// Whether these parameters are what the tensor is made of. A tensor that is one of them under its
-// own name says nothing that the parameter does not say itself, and so may have another shape.
-RowsLocation place_of(const models::StoredTensor& tensor, const nn::Parameters& parameters) {
+// Whether the tensor consists of these parameters. A tensor that is one parameter under its own
+// name may have another shape.
+Match match_of(const models::StoredTensor& tensor, const nn::Parameters& parameters) {
   for (const auto& rows : tensor.rows) {
     const nn::Parameter* parameter = parameters.find(rows.parameter);
-    if (parameter == nullptr) return RowsLocation::none;
+    if (parameter == nullptr) return Match::none;
     if (!holds(*parameter, tensor, rows))
-      return tensor.plain() && tensor.name == rows.parameter ? RowsLocation::none
-                                                             : RowsLocation::elsewhere;
+      return tensor.plain() && tensor.name == rows.parameter ? Match::none : Match::elsewhere;
   }
-  return RowsLocation::here;
+  return Match::here;
 }
 
 bool names_a_family(const Json& config) {
@@ -58,17 +57,17 @@ Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const s
     const auto spec = models::read_spec(config, where);
     RETURN_IF_ERROR(spec);
     for (auto& tensor : models::stored_tensors(*spec)) {
-      const auto place = place_of(tensor, parameters);
-      if (place == RowsLocation::elsewhere)
-        return fail(Errc::bad_input,
-                    cat(where, ": describes another model, by the shape of ", tensor.name));
-      if (place == RowsLocation::none) continue;
+      const auto match = match_of(tensor, parameters);
+      if (match == Match::elsewhere)
+        return fail(Errc::bad_input, cat(where, ": describes another model: the shape of ",
+                                         tensor.name, " differs"));
+      if (match == Match::none) continue;
       for (const auto& rows : tensor.rows) placed.insert(rows.parameter);
       out.push_back(std::move(tensor));
     }
   }
   for (const auto& parameter : parameters.all())
-    if (!parameter.adapter && !placed.contains(parameter.name)) out.push_back(as_it_is(parameter));
+    if (!parameter.adapter && !placed.contains(parameter.name)) out.push_back(unchanged(parameter));
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Which tensors the files of a model folder have for the parameters of a model.
+// Tensors in the files of a model folder for the parameters of a model.
 #pragma once
 
 #include <string>
@@ -11,14 +11,13 @@
 
 namespace troupe::engine::checkpoint {
 
-/// As the family of `config` stores them; `where` is its path. A parameter that the config does not
-/// describe, as any where it names no family or is null, is stored as it is under its own name.
-/// Adapters are left out. What read_spec gives; Errc::bad_input.
+/// The tensors in the layout of the family of `config`; `where` is its path. Parameters that the
+/// config does not describe (all, where it is null or names no family) are stored unchanged under
+/// their own names. Adapters are omitted. Errors of read_spec; Errc::bad_input.
 Result<std::vector<models::StoredTensor>> stored_map(const Json& config, const std::string& where,
                                                      const nn::Parameters& parameters);
 
-/// The same for a folder with or without a config.json, whose model is tied or not, whatever the
-/// file says.
+/// stored_map() for a folder with or without a config.json; `tied` overrides the file.
 Result<std::vector<models::StoredTensor>> stored_in(const std::string& folder,
                                                     const nn::Parameters& parameters, bool tied);
 

@@ -8,8 +8,8 @@
 
 namespace troupe::engine::checkpoint {
 
-/// A type as files spell it. Only f32, f16, bf16, f64 and i32 are ever converted; the others are
-/// known by their size.
+/// An element type. Only floating-point types and integers are converted; of the others only the
+/// size is used.
 enum class StoredType : std::uint8_t {
   boolean,
   f4,
@@ -35,7 +35,7 @@ enum class StoredType : std::uint8_t {
   u64,
 };
 
-/// "F32", "BF16", ...
+/// Name in the header: "F32", "BF16", ...
 std::string_view to_string(StoredType type);
 /// The type that a header's "dtype" names.
 std::optional<StoredType> stored_type(std::string_view name);

@@ -9,9 +9,9 @@
 namespace troupe::engine::checkpoint {
 namespace {
 
-using Place = SafetensorsFolder::Place;
+using Location = SafetensorsFolder::Location;
 
-// The names under which decoder families store the two ends of a tied model.
+// Names of the embedding and the head in the files of decoder families.
 constexpr std::string_view embedding_names[] = {
     "model.embed_tokens.weight", "transformer.wte.weight", "transformer.word_embeddings.weight",
     "model.tok_embeddings.weight"};
@@ -21,7 +21,7 @@ constexpr std::string_view base_prefixes[] = {"model.", "transformer."};
 // exporters.
 constexpr std::string_view score_names[] = {"score.", "classifier."};
 
-// Files of a base model leave the prefix out: "wte.weight".
+// Files of a base model omit the prefix: "wte.weight".
 std::string_view bare(std::string_view name) {
   for (const auto prefix : base_prefixes)
     if (name.starts_with(prefix)) return name.substr(prefix.size());
@@ -44,16 +44,16 @@ bool is_recomputed(std::string_view name) {
          name.ends_with(".attn.bias");
 }
 
-std::optional<Place> first_of(const SafetensorsFolder& folder,
-                              std::span<const std::string_view> names) {
+std::optional<Location> first_of(const SafetensorsFolder& folder,
+                                 std::span<const std::string_view> names) {
   for (const auto name : names) {
-    if (auto place = folder.find(name)) return place;
-    if (auto place = folder.find(bare(name))) return place;
+    if (auto location = folder.find(name)) return location;
+    if (auto location = folder.find(bare(name))) return location;
   }
   return std::nullopt;
 }
 
-bool equal_tensors(const Place& a, const Place& b) {
+bool equal_tensors(const Location& a, const Location& b) {
   const auto left = a.file->bytes(*a.tensor), right = b.file->bytes(*b.tensor);
   return a.tensor->type == b.tensor->type && a.tensor->shape == b.tensor->shape &&
          left.size() == right.size() &&
@@ -62,34 +62,35 @@ bool equal_tensors(const Place& a, const Place& b) {
 
 }  // namespace
 
-std::optional<Place> locate(const SafetensorsFolder& folder, const std::string& name, bool tied) {
-  if (auto place = folder.find(name)) return place;
+std::optional<Location> locate(const SafetensorsFolder& folder, const std::string& name,
+                               bool tied) {
+  if (auto location = folder.find(name)) return location;
   if (const std::string* stored =
           folder.metadata(name))  // safetensors' save_model does so for shared tensors
-    if (auto place = folder.find(*stored)) return place;
-  if (auto place = folder.find(bare(name))) return place;
+    if (auto location = folder.find(*stored)) return location;
+  if (auto location = folder.find(bare(name))) return location;
   for (const auto score : score_names)
     if (name.starts_with(score))
       for (const auto other : score_names)
-        if (auto place = folder.find(cat(other, std::string_view(name).substr(score.size()))))
-          return place;
+        if (auto location = folder.find(cat(other, std::string_view(name).substr(score.size()))))
+          return location;
   if (tied && is_embedding(name)) return first_of(folder, head_names);
   if (tied && is_head(name)) return first_of(folder, embedding_names);
   return std::nullopt;
 }
 
-Result<> check_shape(const Place& place, const std::string& name,
+Result<> check_shape(const Location& location, const std::string& name,
                      std::vector<std::int64_t> expected) {
-  if (place.tensor->shape == expected) return {};
+  if (location.tensor->shape == expected) return {};
   return fail(Errc::corrupt,
-              cat(place.file->path(), ": tensor \"", name, "\": expected ", shape_text(expected),
-                  " (from config.json), found ", shape_text(place.tensor->shape)));
+              cat(location.file->path(), ": tensor \"", name, "\": expected ", shape_text(expected),
+                  " (from config.json), found ", shape_text(location.tensor->shape)));
 }
 
 tl::unexpected<Error> missing(const std::string& folder, const SafetensorsFolder& weights,
                               const std::string& name) {
   std::vector<std::string> stored;
-  for (const auto& place : weights.all()) stored.push_back(place.tensor->name);
+  for (const auto& location : weights.all()) stored.push_back(location.tensor->name);
   const std::string near = nearest(name, stored);
   return fail(Errc::corrupt,
               cat(folder, ": expected tensor \"", name, "\" (", stored.size(), " tensors found)",
@@ -98,24 +99,23 @@ tl::unexpected<Error> missing(const std::string& folder, const SafetensorsFolder
 
 Result<> check_unused(const SafetensorsFolder& weights,
                       const std::unordered_set<const StoredTensor*>& used, bool tied, bool scores) {
-  for (const auto& place : weights.all()) {
-    const std::string& name = place.tensor->name;
-    if (used.contains(place.tensor) || is_recomputed(name)) continue;
+  for (const auto& location : weights.all()) {
+    const std::string& name = location.tensor->name;
+    if (used.contains(location.tensor) || is_recomputed(name)) continue;
     if (scores && is_head(name)) continue;
     if (tied && (is_head(name) || is_embedding(name))) {
       const bool equal = std::ranges::any_of(used, [&](const StoredTensor* other) {
         return (is_head(other->name) || is_embedding(other->name)) &&
-               equal_tensors(place, *weights.find(other->name));
+               equal_tensors(location, *weights.find(other->name));
       });
       if (equal) continue;
-      return fail(Errc::corrupt,
-                  cat(place.file->path(), ": tensor \"", name,
-                      "\" differs from the embedding, but config.json says that ",
-                      "they are one (tie_word_embeddings); set it to false to load both"));
+      return fail(Errc::corrupt, cat(location.file->path(), ": tensor \"", name,
+                                     "\" differs from the embedding, but config.json ties them "
+                                     "(tie_word_embeddings); set it to false to load both"));
     }
     return fail(Errc::corrupt,
-                cat(place.file->path(), ": the model has no place for tensor ", quote(name), " ",
-                    shape_text(place.tensor->shape), "; config.json describes another model"));
+                cat(location.file->path(), ": unexpected tensor ", quote(name), " ",
+                    shape_text(location.tensor->shape), "; config.json describes another model"));
   }
   return {};
 }

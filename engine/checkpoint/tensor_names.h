@@ -1,5 +1,5 @@
-// Finding tensors in the weights of a model folder, also under the other names that files in the
-// wild have for them, and refusing those that the model has no place for.
+// Locating tensors in the weights of a model folder under their alternative names, and rejecting
+// unexpected ones.
 #pragma once
 
 #include <optional>
@@ -12,23 +12,24 @@
 
 namespace troupe::engine::checkpoint {
 
-/// Where a tensor lies: under its name, the name that __metadata__ gives for it, the name without
-/// the base model's prefix ("transformer."), for a score head "classifier" or "score", and in a
-/// tied model the name of the other end.
-std::optional<SafetensorsFolder::Place> locate(const SafetensorsFolder& folder,
-                                               const std::string& name, bool tied);
+/// Locates a tensor by its name, its alias in __metadata__, its name without the base model's
+/// prefix
+/// ("transformer."), for a score head "classifier" or "score", and in a tied model the name of the
+/// other tied tensor.
+std::optional<SafetensorsFolder::Location> locate(const SafetensorsFolder& folder,
+                                                  const std::string& name, bool tied);
 
 /// Errc::corrupt when the file's shape is not the expected one.
-Result<> check_shape(const SafetensorsFolder::Place& place, const std::string& name,
+Result<> check_shape(const SafetensorsFolder::Location& location, const std::string& name,
                      std::vector<std::int64_t> expected);
 
-/// Errc::corrupt for a tensor that is not there, with the nearest name.
+/// Errc::corrupt for a missing tensor, with the nearest name.
 tl::unexpected<Error> missing(const std::string& folder, const SafetensorsFolder& weights,
                               const std::string& name);
 
-/// A tensor nobody asked for is a sign that config.json describes another model: Errc::corrupt.
-/// Buffers that transformers recomputes, the other end of a tied model if it is equal, and the
-/// language head of a model that `scores` may be there.
+/// Errc::corrupt for unexpected tensors: config.json describes another model. Allowed are buffers
+/// that transformers recomputes, an equal copy of a tied tensor and, with `scores`, a language
+/// head.
 Result<> check_unused(const SafetensorsFolder& weights,
                       const std::unordered_set<const StoredTensor*>& used, bool tied, bool scores);
 

@@ -19,14 +19,14 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
 
 Result<> load_arena(const SafetensorsFile& file, std::string_view prefix,
                     const nn::Parameters& parameters, const Tensor& arena) {
-  check(arena.count() == parameters.count(), "training tensors: an arena of another model");
+  check(arena.count() == parameters.count(), "training tensors: arena of another model");
   std::int64_t at = 0;
   for (const auto& parameter : parameters.all()) {
     const std::string name = cat(prefix, parameter.name);
     const StoredTensor* stored = file.find(name);
     if (!stored)
       return fail(Errc::not_found, cat(file.path(), ": no tensor ", quote(name),
-                                       "; this checkpoint cannot be continued from"));
+                                       "; this checkpoint cannot be resumed"));
     const Shape shape = parameter.logical_shape();
     if (stored->shape != sizes_of(shape))
       return fail(Errc::corrupt, cat(file.path(), ": tensor ", quote(name), ": expected ",
@@ -46,21 +46,24 @@ Result<> load_arena(const SafetensorsFile& file, std::string_view prefix,
 Result<> save_training_tensors(const std::string& path, nn::LogicalTensors& tensors,
                                bool with_moments, bool with_master) {
   std::vector<SafetensorsWriter::Plan> plans;
-  std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> places;  // arena, parameter
+  std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> sources;  // arena, parameter
   const auto plan = [&](std::string_view prefix, std::size_t arena) {
     const auto& all = tensors.parameters().all();
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::string name = cat(prefix, all[i].name);
       plans.push_back({name, StoredType::f32, sizes_of(all[i].logical_shape())});
-      places.emplace(name, std::pair(arena, i));
+      sources.emplace(name, std::pair(arena, i));
     }
   };
-  if (with_moments) plan("exp_avg.", exp_avg_arena), plan("exp_avg_sq.", exp_avg_sq_arena);
+  if (with_moments) {
+    plan("exp_avg.", exp_avg_arena);
+    plan("exp_avg_sq.", exp_avg_sq_arena);
+  }
   if (with_master) plan("master.", weights_arena);
   auto writer = SafetensorsWriter::create(path, plans);
   RETURN_IF_ERROR(writer);
   for (const auto& tensor : writer->tensors()) {
-    const auto [arena, parameter] = places.at(tensor.name);
+    const auto [arena, parameter] = sources.at(tensor.name);
     RETURN_IF_ERROR(writer->write(tensor.name, tensors.read(arena, parameter)));
   }
   return writer->finish();

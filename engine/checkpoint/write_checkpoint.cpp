@@ -32,9 +32,8 @@ bool digits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// ".tmp-checkpoint-STEP-PID" or ".tmp-latest-PID", exactly: nothing else of the folder is ever
-// removed.
-bool our_temporary(std::string_view name) {
+// Matches exactly ".tmp-checkpoint-STEP-PID" and ".tmp-latest-PID": nothing else is ever removed.
+bool is_temporary(std::string_view name) {
   if (name.starts_with(temporary_link_prefix))
     return digits(name.substr(temporary_link_prefix.size()));
   if (!name.starts_with(temporary_prefix)) return false;
@@ -44,9 +43,8 @@ bool our_temporary(std::string_view name) {
          digits(name.substr(dash + 1));
 }
 
-// A checkpoint of the same step is replaced by letting the two change places in one step where the
-// file system can do that, and by two renames where it cannot (then a kill in between leaves the
-// checkpoints before).
+// Replaces a checkpoint of the same step by an atomic exchange where the file system supports it,
+// otherwise by two renames (a kill between them leaves the earlier checkpoints).
 Result<> publish(const std::string& temporary, const std::string& path, const std::string& aside) {
   if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
   if (errno != ENOTEMPTY && errno != EEXIST) return system_error(path, "publish");
@@ -71,8 +69,8 @@ class Protocol {
     if (written) written = step("publish", [&] { return publish(temporary_, path_, aside); });
     if (written) written = step("sync output", [&] { return sync_directory(output_); });
     std::error_code ignored;
-    fs::remove_all(temporary_,
-                   ignored);  // after an error the half-written one, after an exchange the old one
+    // After an error: the incomplete folder; after an exchange: the old checkpoint.
+    fs::remove_all(temporary_, ignored);
     fs::remove_all(aside, ignored);
     if (written) written = swing();
     if (written) written = prune();
@@ -91,14 +89,13 @@ class Protocol {
     return cat(output_, "/", temporary_prefix, step, "-", ::getpid());
   }
 
-  // The lock says that no other run is alive here, so every temporary of our pattern is a dead
-  // run's.
+  // The lock guarantees that no other run is active here: temporary names belong to dead runs.
   Result<> sweep() {
     return step("sweep", [&]() -> Result<> {
       std::error_code failed;
       for (fs::directory_iterator at(output_, failed), end; !failed && at != end;
            at.increment(failed))
-        if (our_temporary(at->path().filename().string())) fs::remove_all(at->path(), failed);
+        if (is_temporary(at->path().filename().string())) fs::remove_all(at->path(), failed);
       if (failed) return fail(Errc::io, cat(output_, ": cannot sweep: ", failed.message()));
       return {};
     });
@@ -157,8 +154,8 @@ class Protocol {
     return done ? step("sync latest", [&] { return sync_directory(output_); }) : done;
   }
 
-  // A checkpoint leaves under a temporary name first, so that one that is half removed is never
-  // taken for a damaged one.
+  // Renames a checkpoint to a temporary name before it is removed, so that a partly removed one is
+  // never mistaken for a damaged one.
   Result<> prune() {
     if (options_.keep_last == 0) return {};
     std::vector<std::int64_t> older;
@@ -200,7 +197,10 @@ nn::LogicalTensors tensors_of(const Snapshot& snapshot, parallel::Communicator* 
   check(static_cast<bool>(snapshot.exp_avg) == static_cast<bool>(snapshot.exp_avg_sq),
         "write_checkpoint: one moment without the other");
   std::vector<Tensor> arenas{snapshot.parameters.values()};  // in the order of CheckpointArena
-  if (snapshot.exp_avg) arenas.push_back(snapshot.exp_avg), arenas.push_back(snapshot.exp_avg_sq);
+  if (snapshot.exp_avg) {
+    arenas.push_back(snapshot.exp_avg);
+    arenas.push_back(snapshot.exp_avg_sq);
+  }
   return {snapshot.parameters, std::move(arenas), tp};
 }
 
@@ -212,9 +212,9 @@ Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot
   return Protocol(output, snapshot, tensors, options).run();
 }
 
-// Rank 0's result to everybody. Files take long to write, so nobody waits at a deadline.
-Result<std::string> shared(parallel::Communicator& world, Result<std::string> result) {
-  constexpr std::string_view what = "the end of the writing of a checkpoint";
+// Broadcasts rank 0's result. Writing may take long, so the wait has no timeout.
+Result<std::string> broadcast_result(parallel::Communicator& world, Result<std::string> result) {
+  constexpr std::string_view what = "the result of write_checkpoint";
   constexpr std::int64_t written = -1;
   std::string text = result ? *result : result.error().what;
   std::array<std::int64_t, 2> header{
@@ -236,19 +236,19 @@ Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot
 
 Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output,
                                      const Snapshot& snapshot, const WriteOptions& options) {
-  check(mesh.leads() == (output != nullptr),
-        "write_checkpoint: rank 0 has the lock of the output, and nobody else");
+  check(mesh.is_root() == (output != nullptr),
+        "write_checkpoint: only rank 0 holds the lock of the output");
   Result<std::string> result;
-  if (mesh.place().dp == 0) {  // the other replicas have the same weights
+  if (mesh.coordinates().dp == 0) {  // the other replicas have the same weights
     auto tensors = tensors_of(snapshot, &mesh.tp());
-    if (mesh.leads()) {
+    if (mesh.is_root()) {
       result = write_checkpoint(*output, snapshot, tensors, options);
       tensors.finish();
     } else {
       tensors.serve();
     }
   }
-  return mesh.grid().ranks() == 1 ? result : shared(mesh.world(), std::move(result));
+  return mesh.grid().ranks() == 1 ? result : broadcast_result(mesh.world(), std::move(result));
 }
 
 }  // namespace troupe::engine::checkpoint

@@ -1,7 +1,7 @@
-// Checkpoints of a training run. OUTPUT/checkpoint-STEP/ is a model folder that any other tool
-// loads; its training/ folder holds the optimizer's moments, state.json and manifest.json.
-// OUTPUT/latest is a relative link to the newest. No times, no paths: equal runs give equal bytes.
-// After a kill at any moment the newest checkpoint or the one before is there, whole.
+// Writing checkpoints of a training run. OUTPUT/checkpoint-STEP/ is a model folder that other tools
+// can load; its training/ folder has the optimizer's moments, state.json and manifest.json.
+// OUTPUT/latest is a relative link to the newest. Files contain no times or paths: equal runs give
+// equal bytes. After a kill at any moment, the newest checkpoint or the one before it is complete.
 #pragma once
 
 #include <cstdint>
@@ -18,40 +18,35 @@
 
 namespace troupe::engine::checkpoint {
 
-/// Writes the weights of a checkpoint into its folder, from the values of the parameters.
+/// Writes the weights of a checkpoint into its folder.
 using ModelWriter = std::function<Result<>(const std::string& folder, nn::LogicalTensors& tensors)>;
 
-/// What a checkpoint is made of.
+/// Content of a checkpoint.
 struct Snapshot {
   std::int64_t step = 0;
   const nn::Parameters& parameters;
   SaveOptions model;
-  Tensor exp_avg,
-      exp_avg_sq;  ///< AdamW's moments, [parameters.count()] each, or both absent on every rank
-  Json state;      ///< whatever else the run needs to continue: loader position, seeds, hash of the
-                   ///< configuration
-  ModelWriter write_model;  ///< of an adapter, whose parameters are those that are trained; absent:
-                            ///< a model folder is written
+  /// AdamW's moments, [parameters.count()] each, or both absent on every rank.
+  Tensor exp_avg, exp_avg_sq;
+  Json state;  ///< other state of the run: loader position, seeds, hash of the configuration
+  ModelWriter write_model;  ///< writes an adapter; absent: a model folder is written
 };
 
 struct WriteOptions {
-  int keep_last =
-      0;  ///< older checkpoints beyond this many are removed; 0 keeps all, else at least 2
-  /// For tests: called before each step of the protocol with its name; an error makes that step
-  /// fail.
+  int keep_last = 0;  ///< number of newest checkpoints to keep, at least 2; 0 keeps all
+  /// For tests: called with the name of each step before it runs; an error makes the step fail.
   std::function<Result<>(std::string_view step)> before;
 };
 
-/// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it; returns the checkpoint's path.
-/// Everything goes into a temporary folder first and is made durable there; then one rename
-/// publishes it. Temporary folders that killed runs left are swept. On an error (a full disk) the
-/// temporary folder is removed and earlier checkpoints are as they were. A checkpoint of the same
-/// step is replaced.
+/// Writes OUTPUT/checkpoint-STEP and points OUTPUT/latest at it; returns the checkpoint's path. All
+/// files are written durably to a temporary folder, which one rename publishes. Removes temporary
+/// folders of killed runs. On an error (a full disk) the temporary folder is removed and earlier
+/// checkpoints stay. Replaces a checkpoint of the same step.
 Result<std::string> write_checkpoint(const DirectoryLock& output, const Snapshot& snapshot,
                                      const WriteOptions& options = {});
-/// The same checkpoint, byte for byte, of a model that a group holds in parts. Collective: rank 0,
-/// which has the output's lock, writes; the others (`output` nullptr) hand it their parts, tensor
-/// by tensor. All get its result. Only rank 0 needs step, state and options.
+/// Overload for a model that is split over a group; writes equal bytes. Collective: rank 0, which
+/// holds the output's lock, writes; the others (`output` nullptr) send it their parts, tensor by
+/// tensor. All return its result. Only rank 0 needs step, state and options.
 Result<std::string> write_checkpoint(const parallel::Mesh& mesh, const DirectoryLock* output,
                                      const Snapshot& snapshot, const WriteOptions& options = {});
 

@@ -47,7 +47,7 @@ void copy_sequence(const Experience& from, std::size_t n, Experience& to) {
 
 Experience with_constants_of(const Experience& from) {
   Experience to;
-  to.unit = from.unit;
+  to.sequences_per_group = from.sequences_per_group;
   to.count = from.count;
   to.scale = from.scale;
   return to;
@@ -113,8 +113,8 @@ std::vector<std::int32_t> micro_batches(const Experience& batch, std::int32_t to
   const auto size = [&](std::int32_t a, std::int32_t b) {
     return batch.offsets[static_cast<std::size_t>(b)] - batch.offsets[static_cast<std::size_t>(a)];
   };
-  for (std::int32_t n = 0; n < batch.sequences(); n += batch.unit) {
-    if (n > bounds.back() && size(bounds.back(), n + batch.unit) > token_budget)
+  for (std::int32_t n = 0; n < batch.sequences(); n += batch.sequences_per_group) {
+    if (n > bounds.back() && size(bounds.back(), n + batch.sequences_per_group) > token_budget)
       bounds.push_back(n);
   }
   if (batch.sequences() > 0) bounds.push_back(batch.sequences());

@@ -41,7 +41,7 @@ struct Experience {
   std::vector<std::uint64_t> version;    ///< oldest weight version that sampled a token of it
   std::vector<std::uint64_t> number;     ///< index in the whole batch: random stream of dropout
 
-  int unit = 1;  ///< sequences that must stay in one micro-batch: 1, 2 for pairs
+  int sequences_per_group = 1;  ///< sequences that stay in one micro-batch; 2 for pairs
   /// Denominator of the loss (tokens, sequences or pairs) of the *global* batch: the same for any
   /// split into micro-batches or ranks.
   double count = 0;
@@ -68,11 +68,11 @@ struct Experience {
 inline auto fields(Experience& e) {
   return std::tie(e.offsets, e.tokens, e.mask, e.answer, e.old_logp, e.rollout_logp,
                   e.reference_logp, e.advantage, e.value, e.returns, e.classes, e.reward, e.label,
-                  e.sample_id, e.version, e.number, e.unit, e.count, e.scale);
+                  e.sample_id, e.version, e.number, e.sequences_per_group, e.count, e.scale);
 }
 
 /// Splits a batch into consecutive ranges of whole units with at most `token_budget` tokens each (a
-/// longer unit is a range of its own). Returns boundaries in sequences: {0, ..., N}.
+/// longer group is a range of its own). Returns boundaries in sequences: {0, ..., N}.
 std::vector<std::int32_t> micro_batches(const Experience& batch, std::int32_t token_budget);
 
 }  // namespace troupe::engine::data

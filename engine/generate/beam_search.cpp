@@ -15,12 +15,12 @@
 namespace troupe::engine::generate {
 
 namespace {
-constexpr std::int64_t most_cache_bytes = std::int64_t{8} << 30;
+constexpr std::int64_t max_cache_bytes = std::int64_t{8} << 30;
 constexpr std::size_t default_chunk = 512;  // tokens of a prompt in one forward pass
 
 struct Beam {
   std::vector<std::int32_t> tokens;  // prompt and output
-  std::vector<float> logp;           // of the output
+  std::vector<float> logp;           // [output]
   double score = 0;
   std::vector<std::int32_t> pages;
 };
@@ -35,7 +35,7 @@ std::vector<double> log_softmax(std::span<const float> logits) {
   return out;
 }
 
-void renormalise(Row& row) {
+void renormalize(LogitsRow& row) {
   const std::vector<double> p = probabilities(row);
   for (std::size_t i = 0; i < p.size(); ++i)
     row.score[static_cast<std::size_t>(row.kept[i])] = std::log(p[i]);
@@ -49,7 +49,7 @@ class Search {
         packed_(decoder, config.precision, config.weights),
         request_(request),
         config_(config),
-        ends_(ends_of(request.params, config.eos_ids)),
+        ends_(end_tokens(request.params, config.eos_ids)),
         limit_(limit),
         selection_(request.params.beams, limit - request.prompt.size()),
         pool_(pages),
@@ -60,17 +60,17 @@ class Search {
   }
 
   std::vector<Generation> run() {
-    Tensor last = read_prompt();
+    Tensor last = forward_prompt();
     for (;;) {
       const Tensor logits =
           decoder_.head().logits(last, config_.precision, packed_.in_use());  // [R, V/tp]
       const std::vector<Continuation> best = continuations(logits);
       collect(best, logits);
-      const std::vector<Continuation> running = selection_.going_on(best);
+      const std::vector<Continuation> running = selection_.continuing(best);
       fork(running, model_logp(logits, running));
-      if (!selection_.undecided(best, running, beams_.front().logp.size()))
+      if (!selection_.may_improve(best, running, beams_.front().logp.size()))
         return selection_.take_returned();
-      last = read_last_tokens();
+      last = forward_last_tokens();
     }
   }
 
@@ -82,7 +82,8 @@ class Search {
     return std::binary_search(ends_.begin(), ends_.end(), token);
   }
 
-  /// [rows, D] after tokens first .. first + count of each beam, whose pages are there.
+  /// Hidden states [rows, D] of tokens first .. first + count of each beam; the pages are
+  /// allocated.
   Tensor forward(std::span<const Beam> beams, std::size_t first, std::size_t count) {
     std::vector<std::int32_t> tokens;
     ops::Layout layout;
@@ -98,14 +99,15 @@ class Search {
       layout.offsets.push_back(static_cast<std::int32_t>(tokens.size()));
       pages.push_back(beam.pages);
     }
-    const nn::Pass pass{decoder_.device(), layout, config_.precision, &cache_, pages, nullptr,
-                        lengths,           {},     packed_.in_use()};
+    const nn::ForwardContext pass{decoder_.device(), layout, config_.precision,
+                                  &cache_,           pages,  nullptr,
+                                  lengths,           {},     packed_.in_use()};
     nn::Saved nothing = nn::Saved::nothing();
     return decoder_.forward(tokens, pass, nothing);
   }
 
-  /// The prompt once, for all beams. [1, D]
-  Tensor read_prompt() {
+  /// Computes the prompt once for all beams. [1, D]
+  Tensor forward_prompt() {
     Beam first;
     first.tokens = request_.prompt;
     const std::size_t length = first.tokens.size(),
@@ -114,8 +116,8 @@ class Search {
     std::size_t chunk = config_.tokens_per_step > 0
                             ? static_cast<std::size_t>(config_.tokens_per_step)
                             : default_chunk;
-    if (decoder_.spec().keys_change())
-      chunk = length;  // a row's keys depend on how long its sequence is
+    if (decoder_.spec().keys_depend_on_length())
+      chunk = length;  // keys depend on the length of the sequence
     Tensor last;
     for (std::size_t i = 0; i < length; i += chunk) {
       const std::size_t count = std::min(chunk, length - i);
@@ -124,24 +126,25 @@ class Search {
     }
     beams_.assign(static_cast<std::size_t>(request_.params.beams.count), first);
     for (std::size_t b = 1; b < beams_.size(); ++b) {
-      beams_[b].score = beam_ban;  // all beams are equal yet: one of them is enough
+      beams_[b].score = beam_ban;  // the beams are still equal: only one may continue
       for (const std::int32_t held : beams_[b].pages) pool_.share(held);
     }
     return last;
   }
 
-  /// [R, D]
-  Tensor read_last_tokens() {
+  /// Computes the last token of each beam. [R, D]
+  Tensor forward_last_tokens() {
     const std::size_t position = beams_.front().tokens.size() - 1,
-                      place = position / static_cast<std::size_t>(config_.page_size);
-    if (decoder_.spec().keys_change_at(std::ssize(beams_.front().tokens))) return read_all_tokens();
+                      page_index = position / static_cast<std::size_t>(config_.page_size);
+    if (decoder_.spec().keys_change_at(std::ssize(beams_.front().tokens)))
+      return forward_all_tokens();
     std::vector<PageCopy> copies;
     for (Beam& beam : beams_) {
-      if (place == beam.pages.size()) {
+      if (page_index == beam.pages.size()) {
         beam.pages.push_back(pool_.take());
-      } else if (const std::int32_t shared = beam.pages[place]; pool_.holders(shared) > 1) {
-        beam.pages[place] = pool_.take();
-        copies.push_back({shared, beam.pages[place]});
+      } else if (const std::int32_t shared = beam.pages[page_index]; pool_.holders(shared) > 1) {
+        beam.pages[page_index] = pool_.take();
+        copies.push_back({shared, beam.pages[page_index]});
         pool_.release(shared);
       }
     }
@@ -149,8 +152,8 @@ class Search {
     return forward(beams_, position, 1);
   }
 
-  /// The same where all keys have changed: every beam from its beginning.
-  Tensor read_all_tokens() {
+  /// Recomputes every beam from its first token, where all keys have changed.
+  Tensor forward_all_tokens() {
     const std::size_t length = beams_.front().tokens.size(),
                       page = static_cast<std::size_t>(config_.page_size);
     for (Beam& beam : beams_) {
@@ -168,16 +171,16 @@ class Search {
     return last;
   }
 
-  /// At the first step one row stands for all beams.
+  /// Row of the logits of a beam. In the first step all beams share one row.
   std::int32_t row_of(std::size_t beam, const Tensor& logits) const {
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(static_cast<std::int64_t>(beam), logits.shape()[0] - 1));
   }
 
-  /// The best over all beams, best first.
+  /// The best continuations over all beams, best first.
   std::vector<Continuation> continuations(const Tensor& logits) {
     const std::vector<float> host =
-        decoder_.head().whole(logits);  // [R, V], the same on every rank
+        decoder_.head().gather_logits(logits);  // [R, V], the same on every rank
     const auto width = static_cast<std::size_t>(decoder_.spec().vocabulary);
     const std::size_t wanted = selection_.wanted(ends_.size());
     std::vector<Continuation> all;
@@ -185,16 +188,16 @@ class Search {
       const Beam& beam = beams_[b];
       const auto z =
           std::span(host).subspan(static_cast<std::size_t>(row_of(b, logits)) * width, width);
-      refuse_not_finite(z, request_, beam.tokens.size());
-      Row row = penalise(log_softmax(z),
-                         {request_.params, beam.tokens, request_.prompt.size(), ends_, limit_});
-      if (request_.params.beams.renormalize && !row.kept.empty()) renormalise(row);
+      require_finite_logits(z, request_, beam.tokens.size());
+      LogitsRow row = apply_penalties(
+          log_softmax(z), {request_.params, beam.tokens, request_.prompt.size(), ends_, limit_});
+      if (request_.params.beams.renormalize && !row.kept.empty()) renormalize(row);
       add_best(row, b, beam.score, wanted, all);
     }
     if (all.empty())
-      throw Failure(Error{
-          Errc::usage,
-          "beam search: the rules together ban every token of every beam; loosen one of them"});
+      throw Failure(
+          Error{Errc::usage,
+                "beam search: every token of every beam is banned; relax the penalties and bans"});
     keep_best(all, wanted);
     for (Continuation& each : all) each.ends = ends(each);
     return all;
@@ -213,7 +216,8 @@ class Search {
     return !stops.empty() && find_stop(output_with(next), stops, config_.decode).found();
   }
 
-  /// log p of each continuation's token as the model has it: the bits that the trainer computes.
+  /// Log-probability of each continuation's token under the model: the bits that the trainer
+  /// computes.
   std::vector<float> model_logp(const Tensor& logits, std::span<const Continuation> next) const {
     ops::Device& device = decoder_.device();
     std::vector<std::int32_t> rows, targets;
@@ -226,7 +230,7 @@ class Search {
     return ops::to_host(device, decoder_.head().scores(own, targets, 1.0F).logp);
   }
 
-  /// Hands what ended to the selection.
+  /// Passes ended continuations to the selection.
   void collect(const std::vector<Continuation>& best, const Tensor& logits) {
     std::vector<Continuation> ended;
     for (std::size_t i = 0; i < best.size(); ++i) {
@@ -236,7 +240,8 @@ class Search {
     const std::vector<float> logp = model_logp(logits, ended);
     for (std::size_t i = 0; i < ended.size(); ++i) {
       Generation done;
-      done.id = request_.id, done.sample_id = request_.sample_id;
+      done.id = request_.id;
+      done.sample_id = request_.sample_id;
       done.prompt_tokens = static_cast<std::int32_t>(request_.prompt.size());
       done.ids = output_with(ended[i]);
       done.logp = beams_[ended[i].parent].logp;
@@ -289,8 +294,8 @@ class Search {
   std::vector<Beam> beams_;  // best first
 };
 
-/// Pages that the beams can hold at one time: the prompt's whole pages together, the rest each, and
-/// one on its way. Nothing is shared where keys change with the length.
+/// Maximum number of pages in use: the prompt's full pages once, the rest per beam, and one during
+/// a copy. Nothing is shared where keys depend on the length.
 std::int64_t pages_needed(const Request& request, std::int64_t limit, std::int64_t page_size,
                           bool keys_change) {
   const std::int64_t shared = keys_change ? 0 : std::ssize(request.prompt) / page_size,
@@ -304,24 +309,25 @@ Result<std::vector<Generation>> beam_search(models::Decoder& decoder, const Requ
                                             const GeneratorConfig& config) {
   const models::DecoderSpec& spec = decoder.spec();
   check(config.page_size >= 1 && config.page_size <= 4096, "beam_search: page_size");
-  RETURN_IF_ERROR(check_request(request, spec, static_cast<bool>(config.decode)));
+  RETURN_IF_ERROR(validate_request(request, spec, static_cast<bool>(config.decode)));
   if (!request.params.is_greedy())
-    return fail(Errc::usage, "beam search does not draw: set greedy");
+    return fail(Errc::usage, "beam search does not sample: set greedy");
   const std::int64_t limit = std::min(
       std::ssize(request.prompt) + std::int64_t{request.params.max_new_tokens}, spec.max_positions);
-  for (std::int64_t length = std::ssize(request.prompt) + 1; spec.keys_change() && length < limit;
-       ++length)
+  for (std::int64_t length = std::ssize(request.prompt) + 1;
+       spec.keys_depend_on_length() && length < limit; ++length)
     if (spec.keys_change_at(length))
       return fail(
           Errc::unsupported,
           cat("request ", request.id, ": the rotary positions of this model change at ", length,
-              " tokens, and a beam search cannot go over that; lower max_new_tokens"));
-  const std::int64_t needed = pages_needed(request, limit, config.page_size, spec.keys_change());
+              " tokens, and beam search cannot cross this length; lower max_new_tokens"));
+  const std::int64_t needed =
+      pages_needed(request, limit, config.page_size, spec.keys_depend_on_length());
   const std::int64_t page_bytes =
       std::max<std::int64_t>(config.page_size * cached_token_bytes(spec), 1);
   const std::int64_t most = config.pages > 0 ? config.pages
-                                             : std::min(most_cache_bytes / page_bytes,
-                                                        most_cached_tokens / config.page_size);
+                                             : std::min(max_cache_bytes / page_bytes,
+                                                        max_cached_tokens / config.page_size);
   if (needed > most) {
     return fail(Errc::full,
                 cat("request ", request.id, ": ", request.params.beams.count, " beams of ", limit,

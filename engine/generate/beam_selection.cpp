@@ -14,7 +14,7 @@ bool is_better(const Continuation& a, const Continuation& b) {
 
 }  // namespace
 
-void add_best(const Row& row, std::size_t parent, double score, std::size_t wanted,
+void add_best(const LogitsRow& row, std::size_t parent, double score, std::size_t wanted,
               std::vector<Continuation>& to) {
   std::vector<Continuation> all;
   all.reserve(row.kept.size());
@@ -35,7 +35,7 @@ std::size_t BeamSelection::wanted(std::size_t ends) const {
   return std::max<std::size_t>(2, 1 + ends) * static_cast<std::size_t>(beams_.count);
 }
 
-std::vector<Continuation> BeamSelection::going_on(std::span<const Continuation> best) const {
+std::vector<Continuation> BeamSelection::continuing(std::span<const Continuation> best) const {
   std::vector<Continuation> running(best.begin(), best.end());
   for (Continuation& each : running) each.score += each.ends ? beam_ban : 0;
   std::stable_sort(running.begin(), running.end(),
@@ -44,33 +44,34 @@ std::vector<Continuation> BeamSelection::going_on(std::span<const Continuation> 
   return running;
 }
 
-bool BeamSelection::may_return(std::span<const Continuation> best, std::size_t place) const {
-  return best[place].ends && place < static_cast<std::size_t>(beams_.count);
+bool BeamSelection::may_return(std::span<const Continuation> best, std::size_t index) const {
+  return best[index].ends && index < static_cast<std::size_t>(beams_.count);
 }
 
-double BeamSelection::normalised(double sum, std::size_t length) const {
+double BeamSelection::normalized_score(double sum, std::size_t length) const {
   return sum / std::pow(static_cast<double>(length), beams_.length_penalty);
 }
 
 void BeamSelection::end(Generation sequence, double sum) {
-  sequence.score = normalised(sum, sequence.ids.size());
-  if (sequence.score <= beam_ban) return;  // below the empty places that transformers begins with
-  const auto place =
+  sequence.score = normalized_score(sum, sequence.ids.size());
+  if (sequence.score <= beam_ban) return;  // below transformers' initial placeholders
+  const auto position =
       std::upper_bound(ended_.begin(), ended_.end(), sequence.score,
                        [](double score, const Generation& other) { return score > other.score; });
-  ended_.insert(place, std::move(sequence));
+  ended_.insert(position, std::move(sequence));
   ended_.resize(std::min(ended_.size(), static_cast<std::size_t>(beams_.count)));
 }
 
-bool BeamSelection::undecided(std::span<const Continuation> best,
-                              std::span<const Continuation> running, std::size_t length) const {
+bool BeamSelection::may_improve(std::span<const Continuation> best,
+                                std::span<const Continuation> running, std::size_t length) const {
   const bool full = ended_.size() == static_cast<std::size_t>(beams_.count);
   if (full && beams_.early_stopping == EarlyStopping::yes) return false;
   if (std::ranges::all_of(best, &Continuation::ends)) return false;
-  // With "never" a longer sequence may still win where length is rewarded; otherwise the best beam
-  // is judged as if it ended now.
-  const bool hopes = beams_.early_stopping == EarlyStopping::never && beams_.length_penalty > 0;
-  return normalised(running.front().score, hopes ? room_ : length) >
+  // With "never" a longer sequence may still be better where length is rewarded; otherwise the best
+  // beam is scored as if it ended now.
+  const bool reward_length =
+      beams_.early_stopping == EarlyStopping::never && beams_.length_penalty > 0;
+  return normalized_score(running.front().score, reward_length ? max_tokens_ : length) >
          (full ? ended_.back().score : beam_ban);
 }
 

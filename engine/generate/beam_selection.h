@@ -1,6 +1,6 @@
-// BeamSelection: which continuations of a beam search go on, which end, and when to stop. Pure
-// bookkeeping: it knows no model. Rules of transformers' beam search for one prompt
-// (generation/utils.py, _beam_search), in f64; ties to the better beam, then the lower id.
+// BeamSelection: which continuations of a beam search continue, which end, and when to stop,
+// without a model. Rules of transformers' beam search for one prompt (generation/utils.py,
+// _beam_search), in f64; ties go to the better beam, then to the lower id.
 #pragma once
 
 #include <cstdint>
@@ -12,53 +12,54 @@
 
 namespace troupe::engine::generate {
 
-/// What a beam that must not win weighs: all but one at the start, and those that ended but are
-/// needed to fill the row.
+/// Score of a beam that must not be selected: all but one in the first step, and ended ones that
+/// only fill the list.
 inline constexpr double beam_ban = -1e9;
 
-/// A beam and one token more.
+/// A beam extended by one token.
 struct Continuation {
-  std::size_t parent = 0;  ///< place of the beam
+  std::size_t parent = 0;  ///< index of the beam
   std::int32_t token = 0;
-  double score = 0;  ///< sum of penalised log-probabilities
+  double score = 0;  ///< sum of log-probabilities after penalties
   bool ends = false;
 };
 
-/// Appends the `wanted` best continuations of a beam that has `score` so far; `row` is penalised
-/// log-probabilities.
-void add_best(const Row& row, std::size_t parent, double score, std::size_t wanted,
+/// Appends the `wanted` best continuations of a beam with `score`; `row`: its log-probabilities
+/// after penalties.
+void add_best(const LogitsRow& row, std::size_t parent, double score, std::size_t wanted,
               std::vector<Continuation>& to);
-/// Sorts them, best first, and keeps `wanted`.
+/// Sorts, best first, and keeps `wanted`.
 void keep_best(std::vector<Continuation>& all, std::size_t wanted);
 
 class BeamSelection {
  public:
-  /// `room`: tokens that an output may have.
-  BeamSelection(const Beams& beams, std::size_t room) : beams_(beams), room_(room) {}
+  /// `max_tokens`: maximum length of an output.
+  BeamSelection(const Beams& beams, std::size_t max_tokens)
+      : beams_(beams), max_tokens_(max_tokens) {}
 
-  /// Continuations to look at in a step: enough that some go on when the best all end. `ends`: how
-  /// many tokens end an output.
+  /// Number of continuations to consider per step: enough that some continue when the best all end.
+  /// `ends`: number of end tokens.
   std::size_t wanted(std::size_t ends) const;
-  /// Of continuations, best first, those that go on, best first. One that ended is among them only
-  /// when there are too few others.
-  std::vector<Continuation> going_on(std::span<const Continuation> best) const;
-  /// Whether the continuation at this place may be returned: it ended, and is among the best as
-  /// many as there are beams.
-  bool may_return(std::span<const Continuation> best, std::size_t place) const;
-  /// Takes an ended sequence, whose ids are complete; `sum` is its continuation's score. The best
-  /// ones stay.
+  /// The continuations that continue, best first. An ended one is among them only when there are
+  /// too few others.
+  std::vector<Continuation> continuing(std::span<const Continuation> best) const;
+  /// Whether the continuation at this index may be returned: it ended and is among the best
+  /// num_beams.
+  bool may_return(std::span<const Continuation> best, std::size_t index) const;
+  /// Adds an ended sequence with complete ids; `sum`: the score of its continuation. Keeps the
+  /// best.
   void end(Generation sequence, double sum);
-  /// Whether another step may change the answer. `length`: tokens of the outputs now.
-  bool undecided(std::span<const Continuation> best, std::span<const Continuation> running,
-                 std::size_t length) const;
-  /// The best num_return_sequences, best first.
+  /// Whether another step can change the result. `length`: current length of the outputs.
+  bool may_improve(std::span<const Continuation> best, std::span<const Continuation> running,
+                   std::size_t length) const;
+  /// Returns the best num_return_sequences, best first.
   std::vector<Generation> take_returned();
 
  private:
-  double normalised(double sum, std::size_t length) const;
+  double normalized_score(double sum, std::size_t length) const;
 
   Beams beams_;
-  std::size_t room_;
+  std::size_t max_tokens_;
   std::vector<Generation> ended_;  // best first, at most beams_.count
 };
 

@@ -10,38 +10,38 @@ namespace troupe::engine::generate {
 
 namespace {
 
-/// Members that say nothing about which tokens come out here: of the cache, of padding, of what
-/// transformers returns, of ways to the same tokens with fewer passes.
-constexpr std::array<std::string_view, 30> harmless = {"_from_model_config",
-                                                       "_commit_hash",
-                                                       "transformers_version",
-                                                       "bos_token_id",
-                                                       "pad_token_id",
-                                                       "decoder_start_token_id",
-                                                       "use_cache",
-                                                       "cache_implementation",
-                                                       "cache_config",
-                                                       "max_cache_len",
-                                                       "return_dict_in_generate",
-                                                       "output_scores",
-                                                       "output_logits",
-                                                       "output_attentions",
-                                                       "output_hidden_states",
-                                                       "remove_invalid_values",
-                                                       "low_memory",
-                                                       "is_assistant",
-                                                       "num_assistant_tokens",
-                                                       "num_assistant_tokens_schedule",
-                                                       "assistant_confidence_threshold",
-                                                       "assistant_lookbehind",
-                                                       "target_lookbehind",
-                                                       "max_matching_ngram_size",
-                                                       "prompt_lookup_num_tokens",
-                                                       "use_mtp",
-                                                       "compile_config",
-                                                       "disable_compile",
-                                                       "prefill_chunk_size",
-                                                       "continuous_batching_config"};
+/// Members without effect on the generated tokens: cache, padding, return values, speculative
+/// decoding.
+constexpr std::array<std::string_view, 30> ignored_members = {"_from_model_config",
+                                                              "_commit_hash",
+                                                              "transformers_version",
+                                                              "bos_token_id",
+                                                              "pad_token_id",
+                                                              "decoder_start_token_id",
+                                                              "use_cache",
+                                                              "cache_implementation",
+                                                              "cache_config",
+                                                              "max_cache_len",
+                                                              "return_dict_in_generate",
+                                                              "output_scores",
+                                                              "output_logits",
+                                                              "output_attentions",
+                                                              "output_hidden_states",
+                                                              "remove_invalid_values",
+                                                              "low_memory",
+                                                              "is_assistant",
+                                                              "num_assistant_tokens",
+                                                              "num_assistant_tokens_schedule",
+                                                              "assistant_confidence_threshold",
+                                                              "assistant_lookbehind",
+                                                              "target_lookbehind",
+                                                              "max_matching_ngram_size",
+                                                              "prompt_lookup_num_tokens",
+                                                              "use_mtp",
+                                                              "compile_config",
+                                                              "disable_compile",
+                                                              "prefill_chunk_size",
+                                                              "continuous_batching_config"};
 
 /// Settings of transformers that troupe does not have.
 constexpr std::array<std::string_view, 12> unsupported = {"guidance_scale",
@@ -62,7 +62,7 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view key)
   return std::find(list.begin(), list.end(), key) != list.end();
 }
 
-/// Values that switch a setting off.
+/// Values that disable a setting.
 bool is_neutral(const Json& value) {
   return (value.is_bool() && !value.boolean()) ||
          (value.is_number() && (value.number() == 0 || value.number() == 1)) ||
@@ -70,15 +70,15 @@ bool is_neutral(const Json& value) {
          (value.is_string() && value.string().empty());
 }
 
-/// Members that are no SamplingParams, through the reader of those that are.
+/// Reads members that are not SamplingParams, with the reader of a similar one.
 Result<bool> read_length_or_end(std::string_view key, const Json& value, GenerationConfig& config) {
   const auto read = [&](std::string_view alike, auto SamplingParams::*from,
                         auto& to) -> Result<bool> {
-    SamplingParams room;
-    if (auto done = read_setting(alike, value, room); !done) {
+    SamplingParams scratch;
+    if (auto done = read_sampling_param(alike, value, scratch); !done) {
       return fail(done.error().code, cat(key, done.error().what.substr(alike.size())));
     }
-    to = room.*from;
+    to = scratch.*from;
     return true;
   };
   if (key == "max_length")
@@ -93,16 +93,16 @@ Result<bool> read_length_or_end(std::string_view key, const Json& value, Generat
 Result<> read_member(const std::string& key, const Json& value, GenerationConfig& config) {
   if (value.is_null()) return {};
   for (const auto& known :
-       {read_setting(key, value, config.params), read_length_or_end(key, value, config)}) {
+       {read_sampling_param(key, value, config.params), read_length_or_end(key, value, config)}) {
     RETURN_IF_ERROR(known);
     if (*known) return {};
   }
-  if (contains(harmless, key) || is_neutral(value)) return {};
+  if (contains(ignored_members, key) || is_neutral(value)) return {};
   if (contains(unsupported, key)) {
     return fail(Errc::unsupported,
                 cat(key, " is ", value.is_number() ? value.dump() : quote(value.dump(), 60),
-                    "; troupe does not have it, and without it other tokens would come out; take "
-                    "it out of the file"));
+                    "; troupe does not support it, and without it the output would differ; remove "
+                    "it from the file"));
   }
   config.ignored.push_back(key);
   return {};

@@ -1,5 +1,4 @@
-// generation_config.json of a Hugging Face folder: what tools draw with unless they are told
-// otherwise, and end tokens.
+// generation_config.json of a Hugging Face folder: default sampling parameters and end tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +11,22 @@
 namespace troupe::engine::generate {
 
 struct GenerationConfig {
-  /// Settings of the file; greedy unless do_sample is true; max_new_tokens is 0 where it has none.
-  /// Settings that it lacks are neutral, but for transformers' top_k of 50 where do_sample is true.
+  /// Settings of the file; greedy unless do_sample is true; max_new_tokens is 0 where absent.
+  /// Absent settings are neutral, except transformers' top_k of 50 where do_sample is true.
   SamplingParams params;
-  std::int32_t max_length = 0, min_length = 0;  ///< of prompt and output together; 0: not there.
-                                                ///< max_new_tokens, min_new_tokens win
-  std::vector<std::int32_t> eos_ids;            ///< eos_token_id, one or a list
-  std::vector<std::string>
-      ignored;  ///< members that transformers does not know either, or that bound its time alone
+  /// Lengths of prompt and output; 0: absent. max_new_tokens and min_new_tokens take precedence.
+  std::int32_t max_length = 0, min_length = 0;
+  std::vector<std::int32_t> eos_ids;  ///< eos_token_id, one or a list
+  std::vector<std::string> ignored;   ///< unknown members
 };
 
 /// Reads the file's content. `where` is its path, for messages. Errc::bad_input for values of the
-/// wrong type; unsupported, by name, for settings that are on, would change the output, and that
-/// troupe does not have (guidance_scale, ...).
+/// wrong type; unsupported for active settings that troupe does not have and that would change the
+/// output (guidance_scale, ...).
 Result<GenerationConfig> read_generation_config(const Json& file, const std::string& where);
 
-/// Turns lengths of prompt and output together into lengths of the output; where neither is set, at
-/// most `otherwise` tokens. Errc::usage when the prompt alone is as long as max_length.
+/// Converts max_length and min_length to limits of the output for a prompt; `otherwise`: the
+/// default of max_new_tokens. Errc::usage when the prompt has max_length tokens or more.
 Result<SamplingParams> for_prompt(SamplingParams params, const GenerationConfig& config,
                                   std::size_t prompt_length, std::int32_t otherwise);
 

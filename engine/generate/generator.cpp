@@ -1,42 +1,63 @@
 #include "engine/generate/generator.h"
 
 #include <algorithm>
+#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/text.h"
-#include "engine/generate/generator_impl.h"
+#include "engine/generate/batch_sampler.h"
 #include "engine/generate/kv_cache.h"
+#include "engine/generate/scheduler.h"
+#include "engine/generate/stop_strings.h"
 #include "engine/generate/validate_request.h"
+#include "engine/ops/phase.h"
+#include "engine/ops/temperature.h"
 
 namespace troupe::engine::generate {
 
 namespace {
 
-constexpr std::int64_t most_rows_per_step = 1 << 20;
+constexpr std::int64_t max_rows_per_step = 1 << 20;
 
-/// Fills in the sizes that are 0, or refuses.
+/// An unfinished request.
+struct SequenceState {
+  Request request;
+  std::vector<std::int32_t> tokens;      // prompt and output
+  std::vector<std::int32_t> end_tokens;  // end and stop tokens
+  std::int32_t limit = 0;                // maximum tokens of prompt and output
+  Generation result;
+};
+
+/// Unfinished requests with the same prompt; they share its pages.
+struct PromptGroup {
+  std::uint64_t number = 0;
+  std::size_t users = 0;
+};
+
+/// Fills in the sizes that are 0 and validates the others.
 Result<SchedulerConfig> sizes_of(const GeneratorConfig& config, const models::DecoderSpec& spec) {
   if (config.page_size < 1 || config.page_size > 4096) {
     return fail(Errc::usage,
                 cat("generator: page_size is ", config.page_size, "; allowed: 1 to 4096 tokens"));
   }
-  if (config.max_sequences < 1 || config.max_sequences > most_rows_per_step / 2) {
+  if (config.max_sequences < 1 || config.max_sequences > max_rows_per_step / 2) {
     return fail(Errc::usage, cat("generator: max_sequences is ", config.max_sequences,
-                                 "; allowed: 1 to ", most_rows_per_step / 2));
+                                 "; allowed: 1 to ", max_rows_per_step / 2));
   }
   const std::int32_t rows =
       config.tokens_per_step == 0 ? config.max_sequences + 512 : config.tokens_per_step;
-  if (rows < config.max_sequences || rows > most_rows_per_step) {
+  if (rows < config.max_sequences || rows > max_rows_per_step) {
     return fail(Errc::usage,
                 cat("generator: tokens_per_step is ", rows, "; allowed: max_sequences (",
-                    config.max_sequences, ") to ", most_rows_per_step));
+                    config.max_sequences, ") to ", max_rows_per_step));
   }
   const std::int64_t pages = cache_pages(config, spec);
-  if (pages < 1 || pages > most_cached_tokens / config.page_size) {
+  if (pages < 1 || pages > max_cached_tokens / config.page_size) {
     return fail(Errc::usage,
                 cat("generator: ", pages, " pages of ", config.page_size, " tokens; allowed: 1 to ",
-                    most_cached_tokens / config.page_size, " pages of that size"));
+                    max_cached_tokens / config.page_size, " pages of that size"));
   }
   return SchedulerConfig{config.page_size, static_cast<std::int32_t>(pages), config.max_sequences,
                          rows};
@@ -49,6 +70,32 @@ std::int64_t cache_pages(const GeneratorConfig& config, const models::DecoderSpe
              ? default_pages(spec, config.page_size, config.max_sequences, config.longest)
              : config.pages;
 }
+
+struct Generator::Impl {
+  models::Decoder& decoder;
+  GeneratorConfig config;
+  Scheduler scheduler;
+  nn::KvCache cache;
+  models::PackedWeights packed;
+  bool weights_are_new = true;                               // and not packed yet
+  std::map<std::uint64_t, SequenceState> sequences;          // by order of arrival
+  std::unordered_map<std::uint64_t, std::uint64_t> numbers;  // request id -> order of arrival
+  std::map<std::vector<std::int32_t>, PromptGroup> groups;
+  std::vector<Generation> finished;
+  std::uint64_t arrivals = 0, group_numbers = 0, version = 0;
+  GeneratorStats stats;
+
+  Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes);
+  Result<> validate(const Request& request) const;
+  void add(Request request);
+  void end(std::uint64_t sequence, FinishReason reason);
+  void cancel_all();
+
+  void step();
+  Tensor forward(const Plan& plan);
+  std::vector<RowToSample> rows_to_sample(const Plan& plan) const;
+  void append(const SampledToken& sampled);
+};
 
 Generator::Impl::Impl(models::Decoder& model, GeneratorConfig how, SchedulerConfig sizes)
     : decoder(model),
@@ -72,20 +119,20 @@ Result<Generator> Generator::create(models::Decoder& decoder, GeneratorConfig co
   return Generator(std::make_unique<Impl>(decoder, std::move(config), *sizes));
 }
 
-Result<> Generator::Impl::refuse(const Request& request) const {
+Result<> Generator::Impl::validate(const Request& request) const {
   const std::string where = cat("request ", request.id, ": ");
-  if (names.contains(request.id))
+  if (numbers.contains(request.id))
     return fail(Errc::usage, where + "another unfinished request has this id");
   if (request.params.beams.count > 1)
-    return fail(Errc::usage, where + "num_beams is above 1, which is beam_search's to answer");
-  RETURN_IF_ERROR(check_request(request, decoder.spec(), static_cast<bool>(config.decode)));
+    return fail(Errc::usage, where + "num_beams is above 1; call beam_search()");
+  RETURN_IF_ERROR(validate_request(request, decoder.spec(), static_cast<bool>(config.decode)));
   const auto longest =
       std::min(static_cast<std::int64_t>(request.prompt.size()) + request.params.max_new_tokens,
                decoder.spec().max_positions);
   if (const std::int32_t pages = scheduler.pages_for(longest); pages > config.pages) {
     return fail(Errc::full, cat(where, longest, " tokens of prompt and output need ", pages,
-                                " pages of the cache, which has ", config.pages, " of ",
-                                config.page_size, " tokens; give it more or lower max_new_tokens"));
+                                " pages of ", config.page_size, " tokens, but the cache has ",
+                                config.pages, "; enlarge it or lower max_new_tokens"));
   }
   return {};
 }
@@ -93,71 +140,156 @@ Result<> Generator::Impl::refuse(const Request& request) const {
 void Generator::Impl::add(Request request) {
   const std::uint64_t number = ++arrivals;
   PromptGroup& group = groups[request.prompt];
-  // Keys that depend on how long a sequence has become are nobody else's.
-  if (group.users++ == 0 || decoder.spec().keys_change()) group.number = ++group_numbers;
+  // Keys that depend on the length of their sequence cannot be shared.
+  if (group.users++ == 0 || decoder.spec().keys_depend_on_length()) group.number = ++group_numbers;
   const auto length = static_cast<std::int32_t>(request.prompt.size());
-  Live fresh;
+  SequenceState fresh;
   fresh.limit = static_cast<std::int32_t>(
       std::min(std::int64_t{length} + request.params.max_new_tokens, decoder.spec().max_positions));
   fresh.tokens = request.prompt;
-  fresh.ends = ends_of(request.params, config.eos_ids);
+  fresh.end_tokens = end_tokens(request.params, config.eos_ids);
   fresh.result.id = request.id;
   fresh.result.sample_id = request.sample_id;
   fresh.result.prompt_tokens = length;
   scheduler.add(number, length, fresh.limit, group.number);
-  names.emplace(request.id, number);
+  numbers.emplace(request.id, number);
   fresh.request = std::move(request);
-  live.emplace(number, std::move(fresh));
+  sequences.emplace(number, std::move(fresh));
 }
 
 void Generator::Impl::end(std::uint64_t sequence, FinishReason reason) {
-  const auto place = live.find(sequence);
-  Live& done = place->second;
+  const auto found = sequences.find(sequence);
+  SequenceState& done = found->second;
   done.result.finish = reason;
   if (config.decode && done.result.stop_string.empty())
     done.result.text = config.decode(done.result.ids);
   scheduler.finish(sequence);
   if (const auto group = groups.find(done.request.prompt); --group->second.users == 0)
     groups.erase(group);
-  names.erase(done.request.id);
+  numbers.erase(done.request.id);
   finished.push_back(std::move(done.result));
-  live.erase(place);
+  sequences.erase(found);
 }
 
-void Generator::Impl::forget_all() {
-  while (!live.empty()) end(live.begin()->first, FinishReason::cancelled);
+void Generator::Impl::cancel_all() {
+  while (!sequences.empty()) end(sequences.begin()->first, FinishReason::cancelled);
   finished.clear();
 }
 
+void Generator::Impl::step() {
+  if (std::exchange(weights_are_new, false)) packed.refresh();
+  const Plan plan = scheduler.plan();
+  copy_pages(decoder.device(), cache, plan.copies);
+  const Tensor hidden = forward(plan);  // [T, D]
+  const BatchSampler sampler(decoder, config.precision, packed.in_use());
+  std::vector<SampledToken> sampled = sampler.sample(rows_to_sample(plan), hidden);
+  std::ranges::sort(sampled, {}, &SampledToken::sequence);
+  ++stats.steps;
+  stats.rows += plan.rows;
+  stats.sampled += std::ssize(sampled);
+  stats.preemptions += std::ssize(plan.preempted);
+  stats.shared_pages += plan.shared_pages;
+  stats.copied_pages += std::ssize(plan.copies);
+  for (const SampledToken& each : sampled) {
+    if (sequences.contains(each.sequence)) append(each);  // a callback may have cancelled it
+  }
+}
+
+std::vector<RowToSample> Generator::Impl::rows_to_sample(const Plan& plan) const {
+  std::vector<RowToSample> rows;
+  std::int32_t end_row = 0;
+  for (const Work& work : plan.work) {
+    end_row += work.count;
+    if (!work.samples) continue;
+    const SequenceState& state = sequences.at(work.sequence);
+    const SamplingParams& params = state.request.params;
+    rows.push_back({work.sequence, &state.request, state.tokens, state.end_tokens, state.limit,
+                    end_row - 1,
+                    ops::inverse_temperature(params.is_greedy() ? 0 : params.temperature)});
+  }
+  return rows;
+}
+
+Tensor Generator::Impl::forward(const Plan& plan) {
+  std::vector<std::int32_t> tokens;  // [T]
+  ops::Layout layout;
+  layout.offsets.push_back(0);
+  std::vector<std::vector<std::int32_t>> pages;
+  std::vector<std::int32_t> lengths;
+  for (const Work& work : plan.work) {
+    const auto& known = sequences.at(work.sequence).tokens;
+    lengths.push_back(static_cast<std::int32_t>(known.size()));
+    tokens.insert(tokens.end(), known.begin() + work.first,
+                  known.begin() + work.first + work.count);
+    for (std::int32_t i = 0; i < work.count; ++i) layout.positions.push_back(work.first + i);
+    layout.offsets.push_back(layout.offsets.back() + work.count);
+    pages.push_back(work.pages);
+  }
+  const nn::ForwardContext pass{decoder.device(), layout, config.precision, &cache, pages, nullptr,
+                                lengths,          {},     packed.in_use()};
+  nn::Saved nothing = nn::Saved::nothing();
+  return ops::in_phase(decoder.device(), "forward",
+                       [&] { return decoder.forward(tokens, pass, nothing); });
+}
+
+void Generator::Impl::append(const SampledToken& sampled) {
+  const std::uint64_t sequence = sampled.sequence;
+  SequenceState& state = sequences.at(sequence);
+  Generation& result = state.result;
+  state.tokens.push_back(sampled.id);
+  result.ids.push_back(sampled.id);
+  result.logp.push_back(sampled.logp);
+  result.sampling_logp.push_back(sampled.sampling_logp);
+  result.versions.push_back(version);
+  if (state.request.params.top_logprobs > 0) result.top.push_back(sampled.top);
+  scheduler.append(sequence);
+  if (config.on_token) {
+    const auto index = static_cast<std::int32_t>(result.ids.size()) - 1;
+    config.on_token({result.id, index, sampled.id, sampled.logp});
+    if (!sequences.contains(sequence)) return;
+  }
+  if (std::ranges::find(state.end_tokens, sampled.id) != state.end_tokens.end())
+    return end(sequence, FinishReason::stop);
+  if (StopMatch match = find_stop(result.ids, state.request.params.stop_strings, config.decode);
+      match.found()) {
+    result.stop_string = std::move(match.stop);
+    result.text = std::move(match.text);
+    return end(sequence, FinishReason::stop);
+  }
+  if (std::ssize(state.tokens) >= state.limit) return end(sequence, FinishReason::length);
+  if (decoder.spec().keys_change_at(std::ssize(state.tokens))) scheduler.recompute(sequence);
+}
+
 Result<> Generator::submit(Request request) {
-  RETURN_IF_ERROR(impl_->refuse(request));
+  RETURN_IF_ERROR(impl_->validate(request));
   impl_->add(std::move(request));
   return {};
 }
 
 std::vector<Generation> Generator::step() {
   try {
-    if (!impl_->live.empty()) impl_->step();
+    if (!impl_->sequences.empty())
+      ops::in_phase(impl_->decoder.device(), "generate", [&] { impl_->step(); });
   } catch (...) {
-    impl_->scheduler.drop_cache();  // the plan half done is void; no token was appended, so the
-                                    // step can be taken again
+    // The plan was not completed and no token was appended: the step can be repeated.
+    impl_->scheduler.drop_cache();
     throw;
   }
   return std::exchange(impl_->finished, {});
 }
 
 bool Generator::cancel(std::uint64_t id) {
-  const auto name = impl_->names.find(id);
-  if (name == impl_->names.end()) return false;
+  const auto name = impl_->numbers.find(id);
+  if (name == impl_->numbers.end()) return false;
   impl_->end(name->second, FinishReason::cancelled);
   return true;
 }
 
 bool Generator::idle() const {
-  return impl_->live.empty() && impl_->finished.empty();
+  return impl_->sequences.empty() && impl_->finished.empty();
 }
 std::size_t Generator::unfinished() const {
-  return impl_->live.size();
+  return impl_->sequences.size();
 }
 const GeneratorStats& Generator::stats() const {
   return impl_->stats;
@@ -165,21 +297,21 @@ const GeneratorStats& Generator::stats() const {
 
 Result<std::vector<Generation>> Generator::generate_all(std::vector<Request> requests) {
   check(idle(), "generate_all: other requests are pending");
-  std::unordered_map<std::uint64_t, std::size_t> place;
+  std::unordered_map<std::uint64_t, std::size_t> index_of;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    place[requests[i].id] = i;
+    index_of[requests[i].id] = i;
     if (auto ok = submit(std::move(requests[i])); !ok) {
-      impl_->forget_all();
+      impl_->cancel_all();
       return fail(ok);
     }
   }
   std::vector<Generation> results(requests.size());
   try {
     while (!idle()) {
-      for (Generation& done : step()) results[place.at(done.id)] = std::move(done);
+      for (Generation& done : step()) results[index_of.at(done.id)] = std::move(done);
     }
   } catch (...) {
-    impl_->forget_all();
+    impl_->cancel_all();
     throw;
   }
   return results;

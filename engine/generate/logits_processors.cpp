@@ -11,7 +11,7 @@
 
 namespace troupe::engine::generate {
 
-std::vector<double> probabilities(const Row& row) {
+std::vector<double> probabilities(const LogitsRow& row) {
   double top = -std::numeric_limits<double>::infinity();
   for (const std::int32_t id : row.kept) top = std::max(top, row.score[id]);
   std::vector<double> p(row.kept.size());
@@ -27,12 +27,12 @@ namespace {
 
 using Tokens = std::span<const std::int32_t>;
 
-void ban(Row& row, const std::set<std::int32_t>& ids) {
+void ban(LogitsRow& row, const std::set<std::int32_t>& ids) {
   if (ids.empty()) return;
   std::erase_if(row.kept, [&](std::int32_t id) { return ids.contains(id); });
 }
 
-void penalise_seen(Row& row, Tokens seen, double penalty) {
+void penalize_seen(LogitsRow& row, Tokens seen, double penalty) {
   if (penalty == 1) return;
   for (const std::int32_t id : std::set<std::int32_t>(seen.begin(), seen.end())) {
     double& z = row.score[id];
@@ -40,8 +40,8 @@ void penalise_seen(Row& row, Tokens seen, double penalty) {
   }
 }
 
-/// With which token would the end of `tokens` be an n-gram that already stands in `text`?
-void ban_repeats(Row& row, Tokens text, Tokens tokens, int size) {
+/// Bans the tokens that would complete an n-gram of `text` at the end of `tokens`.
+void ban_repeats(LogitsRow& row, Tokens text, Tokens tokens, int size) {
   const auto n = static_cast<std::size_t>(size);
   if (n == 0 || tokens.size() + 1 < n) return;
   const auto tail = tokens.last(n - 1);
@@ -53,16 +53,16 @@ void ban_repeats(Row& row, Tokens text, Tokens tokens, int size) {
   ban(row, banned);
 }
 
-void prompt_repetition(Row& row, const Context& context) {
-  penalise_seen(row, context.tokens.first(context.prompt_length),
-                1 / context.params.words.prompt_repetition_penalty);
+void prompt_repetition(LogitsRow& row, const ProcessorContext& context) {
+  penalize_seen(row, context.tokens.first(context.prompt_length),
+                1 / context.params.token_rules.prompt_repetition_penalty);
 }
 
-void repetition(Row& row, const Context& context) {
-  penalise_seen(row, context.tokens, context.params.repetition_penalty);
+void repetition(LogitsRow& row, const ProcessorContext& context) {
+  penalize_seen(row, context.tokens, context.params.repetition_penalty);
 }
 
-void frequency_and_presence(Row& row, const Context& context) {
+void frequency_and_presence(LogitsRow& row, const ProcessorContext& context) {
   const auto& [frequency, presence] =
       std::pair(context.params.frequency_penalty, context.params.presence_penalty);
   if (frequency == 0 && presence == 0) return;
@@ -71,16 +71,16 @@ void frequency_and_presence(Row& row, const Context& context) {
   for (const auto& [id, count] : counts) row.score[id] -= frequency * count + presence;
 }
 
-void no_repeat_ngram(Row& row, const Context& context) {
+void no_repeat_ngram(LogitsRow& row, const ProcessorContext& context) {
   ban_repeats(row, context.tokens, context.tokens, context.params.no_repeat_ngram);
 }
 
-void prompt_no_repeat_ngram(Row& row, const Context& context) {
+void prompt_no_repeat_ngram(LogitsRow& row, const ProcessorContext& context) {
   ban_repeats(row, context.tokens.first(context.prompt_length), context.tokens,
-              context.params.words.prompt_no_repeat_ngram);
+              context.params.token_rules.prompt_no_repeat_ngram);
 }
 
-void min_new_tokens(Row& row, const Context& context) {
+void min_new_tokens(LogitsRow& row, const ProcessorContext& context) {
   if (context.tokens.size() - context.prompt_length >=
       static_cast<std::size_t>(context.params.min_new_tokens))
     return;
@@ -89,76 +89,75 @@ void min_new_tokens(Row& row, const Context& context) {
 
 // ---- biased, banned, suppressed and forced tokens ----
 
-/// The last of `word` would complete it now.
-bool would_end(const std::vector<std::int32_t>& word, const Context& context) {
-  const std::size_t before = word.size() - 1;
+/// Whether the next token may be the last of `ids`: its other tokens are the latest ones.
+bool would_end(const std::vector<std::int32_t>& ids, const ProcessorContext& context) {
+  const std::size_t before = ids.size() - 1;
   return before <= context.tokens.size() &&
-         std::equal(word.begin(), word.end() - 1, context.tokens.last(before).begin());
+         std::equal(ids.begin(), ids.end() - 1, context.tokens.last(before).begin());
 }
 
-/// One of these, each as likely as the others; what was banned before may come back, as in
-/// transformers.
-void force(Row& row, const std::vector<std::int32_t>& ids) {
+/// Keeps exactly these tokens, with equal scores, even if they were banned, as in transformers.
+void force(LogitsRow& row, const std::vector<std::int32_t>& ids) {
   row.kept = ids;
   std::sort(row.kept.begin(), row.kept.end());
   row.kept.erase(std::unique(row.kept.begin(), row.kept.end()), row.kept.end());
   for (const std::int32_t id : row.kept) row.score[id] = 0;
 }
 
-void sequence_bias(Row& row, const Context& context) {
-  for (const WordBias& each : context.params.words.sequence_bias) {
+void sequence_bias(LogitsRow& row, const ProcessorContext& context) {
+  for (const SequenceBias& each : context.params.token_rules.sequence_bias) {
     if (would_end(each.ids, context)) row.score[each.ids.back()] += each.bias;
   }
 }
 
-void bad_words(Row& row, const Context& context) {
+void bad_words(LogitsRow& row, const ProcessorContext& context) {
   std::set<std::int32_t> banned;
-  for (const auto& word : context.params.words.bad_words) {
+  for (const auto& ids : context.params.token_rules.bad_words) {
     const bool end =
-        word.size() == 1 && std::ranges::find(context.ends, word.back()) != context.ends.end();
-    if (!end && would_end(word, context)) banned.insert(word.back());
+        ids.size() == 1 && std::ranges::find(context.ends, ids.back()) != context.ends.end();
+    if (!end && would_end(ids, context)) banned.insert(ids.back());
   }
   ban(row, banned);
 }
 
-void forced_first(Row& row, const Context& context) {
-  if (context.tokens.size() == 1 && !context.params.words.forced_first.empty())
-    force(row, context.params.words.forced_first);
+void forced_first(LogitsRow& row, const ProcessorContext& context) {
+  if (context.tokens.size() == 1 && !context.params.token_rules.forced_first.empty())
+    force(row, context.params.token_rules.forced_first);
 }
 
-void forced_last(Row& row, const Context& context) {
-  if (context.tokens.size() + 1 == context.limit && !context.params.words.forced_last.empty())
-    force(row, context.params.words.forced_last);
+void forced_last(LogitsRow& row, const ProcessorContext& context) {
+  if (context.tokens.size() + 1 == context.limit && !context.params.token_rules.forced_last.empty())
+    force(row, context.params.token_rules.forced_last);
 }
 
-void length_decay(Row& row, const Context& context) {
-  const WordRules& words = context.params.words;
+void length_decay(LogitsRow& row, const ProcessorContext& context) {
+  const TokenRules& rules = context.params.token_rules;
   const auto length = static_cast<double>(context.tokens.size() - context.prompt_length);
-  if (words.decay_factor == 1 || length <= words.decay_start) return;
-  const double growth = std::pow(words.decay_factor, length - words.decay_start) - 1;
+  if (rules.decay_factor == 1 || length <= rules.decay_start) return;
+  const double growth = std::pow(rules.decay_factor, length - rules.decay_start) - 1;
   for (const std::int32_t id : std::set<std::int32_t>(context.ends.begin(), context.ends.end())) {
     row.score[id] += std::abs(row.score[id]) * growth;
   }
 }
 
-void suppress(Row& row, const Context& context) {
-  const auto& ids = context.params.words.suppress_tokens;
+void suppress(LogitsRow& row, const ProcessorContext& context) {
+  const auto& ids = context.params.token_rules.suppress_tokens;
   ban(row, {ids.begin(), ids.end()});
 }
 
-void begin_suppress(Row& row, const Context& context) {
-  const WordRules& words = context.params.words;
-  // A forced first token is not what an output begins with: the one after it is.
-  const bool forced = context.prompt_length == 1 && !words.forced_first.empty();
+void begin_suppress(LogitsRow& row, const ProcessorContext& context) {
+  const TokenRules& rules = context.params.token_rules;
+  // A forced first token does not count as the beginning of the output.
+  const bool forced = context.prompt_length == 1 && !rules.forced_first.empty();
   if (context.tokens.size() != context.prompt_length + (forced ? 1 : 0)) return;
-  ban(row, {words.begin_suppress_tokens.begin(), words.begin_suppress_tokens.end()});
+  ban(row, {rules.begin_suppress_tokens.begin(), rules.begin_suppress_tokens.end()});
 }
 
 // ---- filters: at least one token is always kept ----
 
-/// Keeps the ids whose place i in row.kept passes.
+/// Keeps the ids at the indices i of row.kept for which passes(i).
 template <class Passes>
-void keep_where(Row& row, Passes passes) {
+void keep_where(LogitsRow& row, Passes passes) {
   std::size_t to = 0;
   for (std::size_t i = 0; i < row.kept.size(); ++i) {
     if (passes(i)) row.kept[to++] = row.kept[i];
@@ -166,32 +165,31 @@ void keep_where(Row& row, Passes passes) {
   row.kept.resize(to);
 }
 
-/// Sorts places by falling weight; equals stay in their order, so that it never depends on the
-/// library's sort.
-void sort_by_falling(std::vector<std::size_t>& places, const std::vector<double>& weight) {
-  std::stable_sort(places.begin(), places.end(),
+/// Sorts indices by descending weight, stably, so that the order does not depend on the library.
+void sort_descending(std::vector<std::size_t>& indices, const std::vector<double>& weight) {
+  std::stable_sort(indices.begin(), indices.end(),
                    [&](std::size_t a, std::size_t b) { return weight[a] > weight[b]; });
 }
 
-/// In nats.
+/// Entropy in nats.
 double entropy(const std::vector<double>& p) {
   double sum = 0;
   for (const double x : p) sum -= x > 0 ? x * std::log(x) : 0;
   return sum;
 }
 
-/// Keeps what has at least this probability, and the most likely.
-void keep_above(Row& row, const std::vector<double>& p, double least) {
-  const double most = *std::max_element(p.begin(), p.end());
-  keep_where(row, [&](std::size_t i) { return p[i] >= least || p[i] == most; });
+/// Keeps tokens with at least this probability, and the most likely one.
+void keep_above(LogitsRow& row, const std::vector<double>& p, double minimum) {
+  const double highest = *std::max_element(p.begin(), p.end());
+  keep_where(row, [&](std::size_t i) { return p[i] >= minimum || p[i] == highest; });
 }
 
-void temperature(Row& row, const Context& context) {
+void temperature(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.temperature == 1) return;
   for (const std::int32_t id : row.kept) row.score[id] /= context.params.temperature;
 }
 
-void top_h(Row& row, const Context& context) {
+void top_h(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.top_h <= 0) return;
   constexpr std::size_t considered = 100;  // transformers' top_n
   std::vector<double> scores;
@@ -199,10 +197,10 @@ void top_h(Row& row, const Context& context) {
   for (const std::int32_t id : row.kept) scores.push_back(row.score[id]);
   std::vector<std::size_t> order(row.kept.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  sort_by_falling(order, scores);
+  sort_descending(order, scores);
   order.resize(std::min(order.size(), considered));
-  Row top{row.score, {}};
-  for (const std::size_t place : order) top.kept.push_back(row.kept[place]);
+  LogitsRow top{row.score, {}};
+  for (const std::size_t index : order) top.kept.push_back(row.kept[index]);
   const std::vector<double> p = probabilities(top);
   const double wanted = context.params.top_h * entropy(p);
   std::size_t count = 0;  // the first always stays
@@ -215,7 +213,7 @@ void top_h(Row& row, const Context& context) {
   row.kept = std::move(top.kept);
 }
 
-void top_k(Row& row, const Context& context) {
+void top_k(LogitsRow& row, const ProcessorContext& context) {
   const auto k = static_cast<std::size_t>(context.params.top_k);
   if (k == 0 || k >= row.kept.size()) return;
   std::vector<double> scores;
@@ -223,17 +221,17 @@ void top_k(Row& row, const Context& context) {
   for (const std::int32_t id : row.kept) scores.push_back(row.score[id]);
   std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(k - 1),
                    scores.end(), std::greater<>());
-  const double least = scores[k - 1];
-  keep_where(row, [&](std::size_t i) { return row.score[row.kept[i]] >= least; });
+  const double threshold = scores[k - 1];
+  keep_where(row, [&](std::size_t i) { return row.score[row.kept[i]] >= threshold; });
 }
 
-void top_p(Row& row, const Context& context) {
+void top_p(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.top_p >= 1) return;
   const double droppable = 1 - context.params.top_p;
   const std::vector<double> p = probabilities(row);
-  // transformers drops, from the least likely up, while the dropped mass is at most 1 - top_p; the
-  // most likely token always stays. Tokens so rare that all of them together stay below that mass
-  // need no sorting: of a large vocabulary that is nearly everything.
+  // As in transformers: drop tokens from the least likely up while the dropped mass is at most
+  // 1 - top_p, but never the most likely one. Tokens so rare that their total stays below that mass
+  // need no sorting: in a large vocabulary, nearly all.
   const double rare = 0.5 * droppable / static_cast<double>(p.size());
   std::vector<char> drop(p.size(), 0);
   std::vector<std::size_t> candidates;
@@ -246,7 +244,7 @@ void top_p(Row& row, const Context& context) {
       candidates.push_back(i);
     }
   }
-  sort_by_falling(candidates, p);
+  sort_descending(candidates, p);
   for (std::size_t i = candidates.size(); i-- > 1;) {
     mass += p[candidates[i]];
     if (mass > droppable) break;
@@ -255,37 +253,37 @@ void top_p(Row& row, const Context& context) {
   keep_where(row, [&](std::size_t i) { return !drop[i]; });
 }
 
-void min_p(Row& row, const Context& context) {
+void min_p(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.min_p <= 0) return;
   const std::vector<double> p = probabilities(row);
-  const double least = context.params.min_p * *std::max_element(p.begin(), p.end());
-  keep_where(row, [&](std::size_t i) { return p[i] >= least; });
+  const double threshold = context.params.min_p * *std::max_element(p.begin(), p.end());
+  keep_where(row, [&](std::size_t i) { return p[i] >= threshold; });
 }
 
-void typical(Row& row, const Context& context) {
+void typical(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.typical_p >= 1) return;
   const std::vector<double> p = probabilities(row);
   const double surprise = entropy(p);
   std::vector<double> closeness(
-      p.size());  // the nearer a token's surprise is to the entropy, the larger
+      p.size());  // larger where a token's surprisal is nearer to the entropy
   for (std::size_t i = 0; i < p.size(); ++i) closeness[i] = -std::abs(-std::log(p[i]) - surprise);
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  sort_by_falling(order, closeness);
+  sort_descending(order, closeness);
   std::size_t last = 0;  // the token with which the mass reaches typical_p
   for (double mass = p[order[0]]; mass < context.params.typical_p && last + 1 < order.size();
        mass += p[order[last]])
     ++last;
-  const double least = closeness[order[last]];
-  keep_where(row, [&](std::size_t i) { return closeness[i] >= least; });
+  const double threshold = closeness[order[last]];
+  keep_where(row, [&](std::size_t i) { return closeness[i] >= threshold; });
 }
 
-void epsilon(Row& row, const Context& context) {
+void epsilon(LogitsRow& row, const ProcessorContext& context) {
   if (context.params.epsilon_cutoff > 0)
     keep_above(row, probabilities(row), context.params.epsilon_cutoff);
 }
 
-void eta(Row& row, const Context& context) {
+void eta(LogitsRow& row, const ProcessorContext& context) {
   const double cutoff = context.params.eta_cutoff;
   if (cutoff <= 0) return;
   const std::vector<double> p = probabilities(row);
@@ -294,20 +292,20 @@ void eta(Row& row, const Context& context) {
 
 }  // namespace
 
-std::span<const Step> penalties() {
-  static constexpr std::array<Step, 13> chain = {sequence_bias,   prompt_repetition,
-                                                 repetition,      frequency_and_presence,
-                                                 no_repeat_ngram, prompt_no_repeat_ngram,
-                                                 bad_words,       min_new_tokens,
-                                                 forced_first,    forced_last,
-                                                 length_decay,    suppress,
-                                                 begin_suppress};
+std::span<const LogitsProcessor> penalties() {
+  static constexpr std::array<LogitsProcessor, 13> chain = {sequence_bias,   prompt_repetition,
+                                                            repetition,      frequency_and_presence,
+                                                            no_repeat_ngram, prompt_no_repeat_ngram,
+                                                            bad_words,       min_new_tokens,
+                                                            forced_first,    forced_last,
+                                                            length_decay,    suppress,
+                                                            begin_suppress};
   return chain;
 }
 
-std::span<const Step> filters() {
-  static constexpr std::array<Step, 8> chain = {temperature, top_h,   top_k,   top_p,
-                                                min_p,       typical, epsilon, eta};
+std::span<const LogitsProcessor> filters() {
+  static constexpr std::array<LogitsProcessor, 8> chain = {temperature, top_h,   top_k,   top_p,
+                                                           min_p,       typical, epsilon, eta};
   return chain;
 }
 

@@ -13,30 +13,31 @@
 
 namespace troupe::engine::generate {
 
-/// What a step may look at beside the logits.
-struct Context {
+/// Input of a logits processor besides the logits.
+struct ProcessorContext {
   const SamplingParams& params;
   std::span<const std::int32_t> tokens;  ///< prompt and output so far
   std::size_t prompt_length = 0;         ///< tokens[prompt_length..] were generated
   std::span<const std::int32_t> ends;    ///< end and stop tokens, banned before min_new_tokens
-  std::size_t limit =
-      0;  ///< tokens of prompt and output at most; 0: not known, and nothing is forced as the last
+  std::size_t limit = 0;  ///< maximum tokens of prompt and output; 0: unknown, no forced last token
 };
 
-/// A row of logits on its way through the chain. `kept` only shrinks, stays in rising order, and
-/// never becomes empty in a filter.
-struct Row {
+/// A row of logits during processing. `kept` only shrinks, stays in ascending order, and never
+/// becomes empty in a filter.
+struct LogitsRow {
   std::vector<double> score;       ///< [V]
-  std::vector<std::int32_t> kept;  ///< ids that may still be drawn
+  std::vector<std::int32_t> kept;  ///< ids that may still be sampled
 };
 
-/// One rule. A new rule is one function and one line in penalties() or filters().
-using Step = void (*)(Row&, const Context&);
-std::span<const Step> penalties();  ///< for greedy and for sampled decoding, and for beams: bias,
-                                    ///< repetition, bans, forced tokens
-std::span<const Step> filters();    ///< for sampled decoding: what is too unlikely
+/// A processor. A new one is one function and one line in penalties() or filters().
+using LogitsProcessor = void (*)(LogitsRow&, const ProcessorContext&);
+/// Bias, repetition penalties, bans and forced tokens; for greedy decoding, sampling and beam
+/// search.
+std::span<const LogitsProcessor> penalties();
+/// Filters of unlikely tokens; for sampling only.
+std::span<const LogitsProcessor> filters();
 
 /// Probabilities of row.kept, in its order; they add up to 1.
-std::vector<double> probabilities(const Row& row);
+std::vector<double> probabilities(const LogitsRow& row);
 
 }  // namespace troupe::engine::generate

@@ -1,5 +1,4 @@
-// PagePool: which pages of the key/value cache are free, and how many sequences hold each of the
-// others.
+// PagePool: the free pages of the KV cache, and the number of holders of each other page.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +9,11 @@ namespace troupe::engine::generate {
 class PagePool {
  public:
   explicit PagePool(std::int32_t pages);
-  /// A free page, held once; the lowest number, so that runs repeat. A Bug when none is free.
+  /// Takes the free page with the lowest number, for reproducible runs. A Bug when none is free.
   std::int32_t take();
-  /// One more holder. A page with several holders is never written.
+  /// Adds a holder. A page with several holders is never written.
   void share(std::int32_t page);
-  /// One holder less; the last one frees it.
+  /// Removes a holder; the last one frees the page.
   void release(std::int32_t page);
   std::int32_t free_pages() const { return static_cast<std::int32_t>(free_.size()); }
   std::int32_t pages() const { return static_cast<std::int32_t>(holders_.size()); }

@@ -13,74 +13,73 @@ namespace troupe::engine::generate {
 namespace {
 
 template <class Value>
-Row run_chain(std::span<const Value> logits, const Context& context) {
-  Row row = penalise({logits.begin(), logits.end()}, context);
+LogitsRow run_chain(std::span<const Value> logits, const ProcessorContext& context) {
+  LogitsRow row = apply_penalties({logits.begin(), logits.end()}, context);
   if (row.kept.empty()) {
-    throw Failure(
-        Error{Errc::usage, cat("generate: the rules (min_new_tokens, no_repeat_ngram_size, "
-                               "bad_words_ids, suppress_tokens, forced "
-                               "tokens) together ban every token of the vocabulary at position ",
-                               context.tokens.size(), "; loosen one of them")});
+    throw Failure(Error{Errc::usage,
+                        cat("generate: penalties and bans (min_new_tokens, no_repeat_ngram_size, "
+                            "bad_words_ids, suppress_tokens, forced "
+                            "tokens) ban every token of the vocabulary at position ",
+                            context.tokens.size(), "; relax one of them")});
   }
   if (!context.params.is_greedy()) {
-    for (const Step step : filters()) step(row, context);
+    for (const LogitsProcessor step : filters()) step(row, context);
   }
   return row;
 }
 
 }  // namespace
 
-Row penalise(std::vector<double> scores, const Context& context) {
-  Row row;
+LogitsRow apply_penalties(std::vector<double> scores, const ProcessorContext& context) {
+  LogitsRow row;
   row.score = std::move(scores);
   row.kept.resize(row.score.size());
   std::iota(row.kept.begin(), row.kept.end(), 0);
-  for (const Step step : penalties()) step(row, context);
+  for (const LogitsProcessor step : penalties()) step(row, context);
   return row;
 }
 
-Row process(std::span<const float> logits, const Context& context) {
+LogitsRow apply_processors(std::span<const float> logits, const ProcessorContext& context) {
   return run_chain(logits, context);
 }
-Row process(std::span<const double> logits, const Context& context) {
+LogitsRow apply_processors(std::span<const double> logits, const ProcessorContext& context) {
   return run_chain(logits, context);
 }
 
-Distribution normalise(const Row& row) {
+Distribution normalize(const LogitsRow& row) {
   return {row.kept, probabilities(row)};
 }
 
-std::int32_t draw(const Distribution& distribution, double u) {
-  check(!distribution.ids.empty(), "draw: no token is left");
+std::int32_t sample(const Distribution& distribution, double u) {
+  check(!distribution.ids.empty(), "sample: no token is left");
   double sum = 0;
   for (std::size_t i = 0; i < distribution.ids.size(); ++i) {
     sum += distribution.probabilities[i];
     if (u < sum) return distribution.ids[i];
   }
-  // Rounding may leave the sum a little below 1: the last token that has any probability takes the
-  // rest.
+  // Rounding may leave the sum slightly below 1: return the last token with nonzero probability.
   std::size_t last = distribution.ids.size() - 1;
   while (last > 0 && distribution.probabilities[last] == 0) --last;
   return distribution.ids[last];
 }
 
-std::int32_t argmax(const Row& row) {
+std::int32_t argmax(const LogitsRow& row) {
   check(!row.kept.empty(), "argmax: no token is left");
   return *std::max_element(row.kept.begin(), row.kept.end(), [&](std::int32_t a, std::int32_t b) {
     return row.score[a] < row.score[b];
   });
 }
 
-std::int32_t choose(std::span<const float> logits, const Context& context,
-                    std::uint64_t sample_id) {
+std::int32_t sample_token(std::span<const float> logits, const ProcessorContext& context,
+                          std::uint64_t sample_id) {
   const SamplingParams& params = context.params;
-  const bool plain = is_plain(params);
-  if (params.is_greedy()) return plain ? argmax(logits) : argmax(process(logits, context));
+  const bool plain = has_no_processors(params);
+  if (params.is_greedy()) return plain ? argmax(logits) : argmax(apply_processors(logits, context));
   const double u = uniform(params.seed, sample_id, context.tokens.size());
   if (plain) {
-    if (const auto token = quick_draw(logits, params.temperature, u)) return *token;
+    if (const auto token = fast_sample(logits, params.temperature, u)) return *token;
   }
-  return draw(normalise(process(logits, context)), u);
+  return sample(normalize(apply_processors(logits, context)), u);
 }
 
 }  // namespace troupe::engine::generate

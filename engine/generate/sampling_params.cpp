@@ -10,11 +10,11 @@ namespace troupe::engine::generate {
 
 namespace {
 
-constexpr std::size_t most_stop_strings = 64, longest_stop_string = 1024, most_stop_tokens = 1024;
-constexpr std::size_t most_words = 1 << 16, longest_word = 1024;
-constexpr int most_logprobs = 1000, most_beams = 64;
+constexpr std::size_t max_stop_strings = 64, max_stop_string_bytes = 1024, max_stop_tokens = 1024;
+constexpr std::size_t max_token_lists = 1 << 16, max_token_list_length = 1024;
+constexpr int max_logprobs = 1000, max_beams = 64;
 
-/// A number's setting, its value, the values allowed in words, and whether it is one of them.
+/// A setting, its value, whether it is valid, and a description of the valid values.
 struct Rule {
   const char* name;
   double value;
@@ -59,7 +59,7 @@ Result<> validate_numbers(const SamplingParams& p) {
       {"min_new_tokens", static_cast<double>(p.min_new_tokens),
        p.min_new_tokens >= 0 && p.min_new_tokens <= p.max_new_tokens, "0 to max_new_tokens"},
       {"top_logprobs", static_cast<double>(p.top_logprobs),
-       p.top_logprobs >= 0 && p.top_logprobs <= most_logprobs, "0 to 1000"},
+       p.top_logprobs >= 0 && p.top_logprobs <= max_logprobs, "0 to 1000"},
   };
   return all_of(rules);
 }
@@ -67,7 +67,7 @@ Result<> validate_numbers(const SamplingParams& p) {
 Result<> validate_beams(const SamplingParams& p) {
   const Beams& b = p.beams;
   const Rule rules[] = {
-      {"num_beams", static_cast<double>(b.count), b.count >= 1 && b.count <= most_beams,
+      {"num_beams", static_cast<double>(b.count), b.count >= 1 && b.count <= max_beams,
        "1 (no beam search) to 64"},
       {"length_penalty", b.length_penalty, b.length_penalty >= -100 && b.length_penalty <= 100,
        "-100 to 100"},
@@ -76,22 +76,22 @@ Result<> validate_beams(const SamplingParams& p) {
   };
   if (auto ok = all_of(rules); !ok || b.count == 1) return ok;
   if (!p.is_greedy()) {
-    return fail(
-        Errc::usage,
-        cat("num_beams is ", b.count,
-            ", and tokens are to be drawn (do_sample, or a temperature or filter): beams are "
-            "searched, not drawn; choose one of them"));
+    return fail(Errc::usage,
+                cat("num_beams is ", b.count,
+                    ", but sampling is enabled (do_sample, or a temperature or filter); use one of "
+                    "them"));
   }
   if (p.top_logprobs > 0)
-    return fail(Errc::usage, cat("num_beams is ", b.count,
-                                 ": beam search reports no top_logprobs; leave it out"));
+    return fail(Errc::usage,
+                cat("num_beams is ", b.count, ": beam search reports no top_logprobs; remove it"));
   return {};
 }
 
 Result<> validate_ids(const char* name, const std::vector<std::int32_t>& ids,
                       std::int64_t vocabulary) {
-  if (ids.size() > most_words)
-    return fail(Errc::usage, cat(name, ": ", ids.size(), " ids; allowed: at most ", most_words));
+  if (ids.size() > max_token_lists)
+    return fail(Errc::usage,
+                cat(name, ": ", ids.size(), " ids; allowed: at most ", max_token_lists));
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= vocabulary) {
       return fail(Errc::usage, cat(name, ": ", id, " is not a token of this model; allowed: 0 to ",
@@ -101,16 +101,16 @@ Result<> validate_ids(const char* name, const std::vector<std::int32_t>& ids,
   return {};
 }
 
-Result<> validate_word(const char* name, const std::vector<std::int32_t>& word,
-                       std::int64_t vocabulary) {
-  if (word.empty() || word.size() > longest_word) {
-    return fail(Errc::usage,
-                cat(name, ": a list of ", word.size(), " ids; allowed: 1 to ", longest_word));
+Result<> validate_token_list(const char* name, const std::vector<std::int32_t>& ids,
+                             std::int64_t vocabulary) {
+  if (ids.empty() || ids.size() > max_token_list_length) {
+    return fail(Errc::usage, cat(name, ": a list of ", ids.size(), " ids; allowed: 1 to ",
+                                 max_token_list_length));
   }
-  return validate_ids(name, word, vocabulary);
+  return validate_ids(name, ids, vocabulary);
 }
 
-Result<> validate_words(const WordRules& w, std::int64_t vocabulary) {
+Result<> validate_token_rules(const TokenRules& w, std::int64_t vocabulary) {
   const Rule rules[] = {
       {"encoder_repetition_penalty", w.prompt_repetition_penalty,
        w.prompt_repetition_penalty >= 1e-3 && w.prompt_repetition_penalty <= 1e3,
@@ -121,10 +121,10 @@ Result<> validate_words(const WordRules& w, std::int64_t vocabulary) {
        w.decay_factor > 0 && w.decay_factor <= 1e3, "a factor above 0, at most 1000"},
       {"exponential_decay_length_penalty", static_cast<double>(w.decay_start), w.decay_start >= 0,
        "to start after 0 tokens or more"},
-      {"bad_words_ids", static_cast<double>(w.bad_words.size()), w.bad_words.size() <= most_words,
-       "at most 65536 lists"},
+      {"bad_words_ids", static_cast<double>(w.bad_words.size()),
+       w.bad_words.size() <= max_token_lists, "at most 65536 lists"},
       {"sequence_bias", static_cast<double>(w.sequence_bias.size()),
-       w.sequence_bias.size() <= most_words, "at most 65536 lists"},
+       w.sequence_bias.size() <= max_token_lists, "at most 65536 lists"},
   };
   RETURN_IF_ERROR(all_of(rules));
   using Named = std::pair<const char*, const std::vector<std::int32_t>*>;
@@ -134,11 +134,11 @@ Result<> validate_words(const WordRules& w, std::int64_t vocabulary) {
                                   Named{"forced_eos_token_id", &w.forced_last}}) {
     RETURN_IF_ERROR(validate_ids(name, *ids, vocabulary));
   }
-  for (const auto& word : w.bad_words) {
-    RETURN_IF_ERROR(validate_word("bad_words_ids", word, vocabulary));
+  for (const auto& ids : w.bad_words) {
+    RETURN_IF_ERROR(validate_token_list("bad_words_ids", ids, vocabulary));
   }
-  for (const WordBias& each : w.sequence_bias) {
-    RETURN_IF_ERROR(validate_word("sequence_bias", each.ids, vocabulary));
+  for (const SequenceBias& each : w.sequence_bias) {
+    RETURN_IF_ERROR(validate_token_list("sequence_bias", each.ids, vocabulary));
     const Rule bias[] = {
         {"sequence_bias", each.bias, each.bias >= -1e6 && each.bias <= 1e6, "-1000000 to 1000000"}};
     RETURN_IF_ERROR(all_of(bias));
@@ -147,21 +147,21 @@ Result<> validate_words(const WordRules& w, std::int64_t vocabulary) {
 }
 
 Result<> validate_stops(const SamplingParams& p, std::int64_t vocabulary) {
-  if (p.stop_strings.size() > most_stop_strings) {
+  if (p.stop_strings.size() > max_stop_strings) {
     return fail(Errc::usage, cat("stop: ", p.stop_strings.size(), " strings; allowed: at most ",
-                                 most_stop_strings));
+                                 max_stop_strings));
   }
   for (const std::string& stop : p.stop_strings) {
     if (stop.empty())
       return fail(Errc::usage, "stop: an empty string would end every output at once; remove it");
-    if (stop.size() > longest_stop_string) {
+    if (stop.size() > max_stop_string_bytes) {
       return fail(Errc::usage, cat("stop: ", quote(stop), " has ", stop.size(),
-                                   " bytes; allowed: at most ", longest_stop_string));
+                                   " bytes; allowed: at most ", max_stop_string_bytes));
     }
   }
-  if (p.stop_tokens.size() > most_stop_tokens) {
+  if (p.stop_tokens.size() > max_stop_tokens) {
     return fail(Errc::usage, cat("stop_tokens: ", p.stop_tokens.size(), " ids; allowed: at most ",
-                                 most_stop_tokens));
+                                 max_stop_tokens));
   }
   return validate_ids("stop_tokens", p.stop_tokens, vocabulary);
 }
@@ -171,7 +171,7 @@ Result<> validate_stops(const SamplingParams& p, std::int64_t vocabulary) {
 Result<> validate(const SamplingParams& params, std::int64_t vocabulary) {
   RETURN_IF_ERROR(validate_numbers(params));
   RETURN_IF_ERROR(validate_beams(params));
-  RETURN_IF_ERROR(validate_words(params.words, vocabulary));
+  RETURN_IF_ERROR(validate_token_rules(params.token_rules, vocabulary));
   return validate_stops(params, vocabulary);
 }
 

@@ -13,26 +13,26 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-/// do_sample: the opposite of greedy.
-struct Drawn {
+/// do_sample: the negation of greedy.
+struct DoSample {
   bool* greedy;
 };
-/// An object from ids in decimal to what is added to their logits.
+/// An object from ids in decimal to biases of their logits.
 struct LogitBias {
-  std::vector<WordBias>* to;
+  std::vector<SequenceBias>* to;
 };
 struct Decay {
   std::int32_t* start;
   double* factor;
 };
-using Slot = std::variant<double*, std::int32_t*, std::int64_t*, std::uint64_t*, bool*, Drawn,
+using Slot = std::variant<double*, std::int32_t*, std::int64_t*, std::uint64_t*, bool*, DoSample,
                           EarlyStopping*, Ids*, std::vector<Ids>*, std::vector<std::string>*,
-                          std::vector<WordBias>*, LogitBias, Decay>;
+                          std::vector<SequenceBias>*, LogitBias, Decay>;
 
 struct Setting {
   std::string_view key;
   Slot (*slot)(SamplingParams&);
-  bool draws = false;
+  bool requires_sampling = false;
 };
 
 constexpr Setting settings[] = {
@@ -49,28 +49,29 @@ constexpr Setting settings[] = {
     {"frequency_penalty", [](SamplingParams& p) -> Slot { return &p.frequency_penalty; }},
     {"no_repeat_ngram_size", [](SamplingParams& p) -> Slot { return &p.no_repeat_ngram; }},
     {"encoder_repetition_penalty",
-     [](SamplingParams& p) -> Slot { return &p.words.prompt_repetition_penalty; }},
+     [](SamplingParams& p) -> Slot { return &p.token_rules.prompt_repetition_penalty; }},
     {"encoder_no_repeat_ngram_size",
-     [](SamplingParams& p) -> Slot { return &p.words.prompt_no_repeat_ngram; }},
+     [](SamplingParams& p) -> Slot { return &p.token_rules.prompt_no_repeat_ngram; }},
     {"max_new_tokens", [](SamplingParams& p) -> Slot { return &p.max_new_tokens; }},
     {"min_new_tokens", [](SamplingParams& p) -> Slot { return &p.min_new_tokens; }},
-    {"do_sample", [](SamplingParams& p) -> Slot { return Drawn{&p.greedy}; }},
+    {"do_sample", [](SamplingParams& p) -> Slot { return DoSample{&p.greedy}; }},
     {"num_beams", [](SamplingParams& p) -> Slot { return &p.beams.count; }},
     {"length_penalty", [](SamplingParams& p) -> Slot { return &p.beams.length_penalty; }},
     {"early_stopping", [](SamplingParams& p) -> Slot { return &p.beams.early_stopping; }},
     {"num_return_sequences", [](SamplingParams& p) -> Slot { return &p.beams.returned; }},
     {"renormalize_logits", [](SamplingParams& p) -> Slot { return &p.beams.renormalize; }},
-    {"bad_words_ids", [](SamplingParams& p) -> Slot { return &p.words.bad_words; }},
-    {"sequence_bias", [](SamplingParams& p) -> Slot { return &p.words.sequence_bias; }},
-    {"logit_bias", [](SamplingParams& p) -> Slot { return LogitBias{&p.words.sequence_bias}; }},
-    {"suppress_tokens", [](SamplingParams& p) -> Slot { return &p.words.suppress_tokens; }},
+    {"bad_words_ids", [](SamplingParams& p) -> Slot { return &p.token_rules.bad_words; }},
+    {"sequence_bias", [](SamplingParams& p) -> Slot { return &p.token_rules.sequence_bias; }},
+    {"logit_bias",
+     [](SamplingParams& p) -> Slot { return LogitBias{&p.token_rules.sequence_bias}; }},
+    {"suppress_tokens", [](SamplingParams& p) -> Slot { return &p.token_rules.suppress_tokens; }},
     {"begin_suppress_tokens",
-     [](SamplingParams& p) -> Slot { return &p.words.begin_suppress_tokens; }},
-    {"forced_bos_token_id", [](SamplingParams& p) -> Slot { return &p.words.forced_first; }},
-    {"forced_eos_token_id", [](SamplingParams& p) -> Slot { return &p.words.forced_last; }},
+     [](SamplingParams& p) -> Slot { return &p.token_rules.begin_suppress_tokens; }},
+    {"forced_bos_token_id", [](SamplingParams& p) -> Slot { return &p.token_rules.forced_first; }},
+    {"forced_eos_token_id", [](SamplingParams& p) -> Slot { return &p.token_rules.forced_last; }},
     {"exponential_decay_length_penalty",
      [](SamplingParams& p) -> Slot {
-       return Decay{&p.words.decay_start, &p.words.decay_factor};
+       return Decay{&p.token_rules.decay_start, &p.token_rules.decay_factor};
      }},
     {"stop", [](SamplingParams& p) -> Slot { return &p.stop_strings; }},
     {"stop_strings", [](SamplingParams& p) -> Slot { return &p.stop_strings; }},
@@ -81,11 +82,11 @@ constexpr Setting settings[] = {
 };
 
 const Setting* find_setting(std::string_view key) {
-  const auto* place = std::ranges::find(settings, key, &Setting::key);
-  return place == std::end(settings) ? nullptr : place;
+  const auto* found = std::ranges::find(settings, key, &Setting::key);
+  return found == std::end(settings) ? nullptr : found;
 }
 
-/// Turns a value into what a slot points to. Each overload says what it expected.
+/// Converts a value to the type of a slot.
 struct Reader {
   std::string_view key;
   const Json& value;
@@ -118,10 +119,10 @@ struct Reader {
     *to = value.boolean();
     return {};
   }
-  Result<> operator()(Drawn to) const {
-    bool drawn = false;
-    RETURN_IF_ERROR((*this)(&drawn));
-    *to.greedy = !drawn;
+  Result<> operator()(DoSample to) const {
+    bool do_sample = false;
+    RETURN_IF_ERROR((*this)(&do_sample));
+    *to.greedy = !do_sample;
     return {};
   }
   Result<> operator()(EarlyStopping* to) const {
@@ -152,18 +153,18 @@ struct Reader {
     return {};
   }
   Result<> operator()(std::vector<std::string>* to) const { return list(*to, items()); }
-  Result<> operator()(WordBias* to) const {
+  Result<> operator()(SequenceBias* to) const {
     if (!value.is_array() || value.array().size() != 2) return wrong("a list of pairs [ids, bias]");
     RETURN_IF_ERROR(at(value.array()[0])(&to->ids));
     return at(value.array()[1])(&to->bias);
   }
-  Result<> operator()(std::vector<WordBias>* to) const {
+  Result<> operator()(std::vector<SequenceBias>* to) const {
     if (!value.is_array()) return wrong("a list of pairs [ids, bias]");
     return list(*to, value.array());
   }
   Result<> operator()(LogitBias to) const {
     if (!value.is_object()) return wrong("an object from ids to numbers");
-    std::vector<WordBias> all;
+    std::vector<SequenceBias> all;
     for (const auto& [name, bias] : value.object()) {
       std::int32_t id = 0;
       const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
@@ -185,7 +186,7 @@ struct Reader {
 
 }  // namespace
 
-Result<bool> read_setting(std::string_view key, const Json& value, SamplingParams& params) {
+Result<bool> read_sampling_param(std::string_view key, const Json& value, SamplingParams& params) {
   const Setting* setting = find_setting(key);
   if (!setting) return false;
   if (value.is_null()) return true;
@@ -193,9 +194,9 @@ Result<bool> read_setting(std::string_view key, const Json& value, SamplingParam
   return true;
 }
 
-bool asks_to_draw(std::string_view key) {
+bool requires_sampling(std::string_view key) {
   const Setting* setting = find_setting(key);
-  return setting && setting->draws;
+  return setting && setting->requires_sampling;
 }
 
 }  // namespace troupe::engine::generate

@@ -1,5 +1,4 @@
-// Settings by the names that transformers and the OpenAI API have for them, from JSON into
-// SamplingParams.
+// Reading SamplingParams from JSON, by the names of transformers and the OpenAI API.
 #pragma once
 
 #include <string_view>
@@ -9,9 +8,9 @@
 
 namespace troupe::engine::generate {
 
-/// Stores a setting. True: `key` is one that SamplingParams has; a null value then leaves it as it
-/// was. False: it is not. Values of the wrong type, and integers that do not fit, are
-/// Errc::bad_input; validate() judges the rest.
+/// Sets the parameter `key`; null leaves it unchanged. False: SamplingParams has no such parameter.
+/// Values of the wrong type and integers out of range are Errc::bad_input; validate() checks the
+/// rest.
 ///
 /// Known: temperature, top_k, top_p, min_p, typical_p, epsilon_cutoff, eta_cutoff, top_h,
 /// repetition_penalty, presence_penalty, frequency_penalty, no_repeat_ngram_size,
@@ -21,9 +20,9 @@ namespace troupe::engine::generate {
 /// logit_bias ({"id": bias}), suppress_tokens, begin_suppress_tokens, forced_bos_token_id,
 /// forced_eos_token_id, exponential_decay_length_penalty ([start, factor]), stop or stop_strings (a
 /// text or a list), stop_token_ids, ignore_eos, top_logprobs, seed.
-Result<bool> read_setting(std::string_view key, const Json& value, SamplingParams& params);
+Result<bool> read_sampling_param(std::string_view key, const Json& value, SamplingParams& params);
 
-/// Settings that mean something only where tokens are drawn.
-bool asks_to_draw(std::string_view key);
+/// Whether the parameter has an effect only when sampling.
+bool requires_sampling(std::string_view key);
 
 }  // namespace troupe::engine::generate

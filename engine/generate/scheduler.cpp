@@ -14,17 +14,18 @@ Scheduler::Scheduler(SchedulerConfig config) : config_(config), pool_(config.pag
 }
 
 std::int32_t Scheduler::pages_for(std::int64_t tokens) const {
-  // The last token is sampled and never fed.
+  // The last token is sampled and never computed.
   const std::int64_t fed = std::max<std::int64_t>(tokens - 1, 1);
   return static_cast<std::int32_t>((fed + config_.page_size - 1) / config_.page_size);
 }
 
 void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
                     std::uint64_t prompt_group) {
-  check(sequences_.empty() || sequences_.back().number < sequence, "Scheduler: numbers must rise");
+  check(sequences_.empty() || sequences_.back().number < sequence,
+        "Scheduler: numbers must increase");
   check(prompt_length >= 1 && max_length > prompt_length,
-        "Scheduler: a sequence has a prompt and room for a token");
-  check(pages_for(max_length) <= config_.pages, "Scheduler: a sequence that the cache cannot hold");
+        "Scheduler: expected a prompt and space for a token");
+  check(pages_for(max_length) <= config_.pages, "Scheduler: the cache cannot hold the sequence");
   sequences_.push_back({.number = sequence,
                         .group = prompt_group,
                         .prompt_length = prompt_length,
@@ -33,11 +34,11 @@ void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int
 }
 
 Scheduler::Sequence& Scheduler::at(std::uint64_t number) {
-  const auto place =
+  const auto found =
       std::lower_bound(sequences_.begin(), sequences_.end(), number,
                        [](const Sequence& s, std::uint64_t wanted) { return s.number < wanted; });
-  check(place != sequences_.end() && place->number == number, "Scheduler: no such sequence");
-  return *place;
+  check(found != sequences_.end() && found->number == number, "Scheduler: no such sequence");
+  return *found;
 }
 
 std::size_t Scheduler::running() const {
@@ -51,7 +52,7 @@ Plan Scheduler::plan() {
   plan_decodes(plan);
   plan_prefills(plan);
   if (plan.preempted.empty()) admit(plan);
-  check(sequences_.empty() || !plan.work.empty(), "Scheduler: sequences, but no work");
+  check(sequences_.empty() || !plan.work.empty(), "Scheduler: no work for the sequences");
   return plan;
 }
 
@@ -67,8 +68,8 @@ void Scheduler::plan_prefills(Plan& plan) {
   }
 }
 
-/// A page for the next token. Preempts from the youngest on; false when that hits the sequence
-/// itself.
+/// Allocates a page for the next token. Preempts the youngest sequences; false when that includes
+/// the sequence itself.
 bool Scheduler::grow(Sequence& sequence, Plan& plan) {
   const auto needed = static_cast<std::size_t>((sequence.length - 1) / config_.page_size) + 1;
   while (sequence.pages.size() < needed) {
@@ -76,8 +77,7 @@ bool Scheduler::grow(Sequence& sequence, Plan& plan) {
       sequence.pages.push_back(pool_.take());
       continue;
     }
-    // Decodes are planned oldest first, so the youngest running sequence has no work in this plan
-    // yet.
+    // Decodes are planned oldest first: the youngest running sequence has no work in this plan yet.
     const auto youngest = std::find_if(sequences_.rbegin(), sequences_.rend(),
                                        [](const Sequence& s) { return s.running; });
     check(!youngest->planned(), "Scheduler: a planned sequence is preempted");
@@ -95,8 +95,8 @@ void Scheduler::admit(Plan& plan) {
         plan.rows >= config_.tokens_per_step)
       return;
     if (s.running) continue;
-    // Who waits for a shared prompt holds a place: otherwise other prompts take it, and the shared
-    // pages are gone by its turn.
+    // A sequence that waits for a shared prompt counts as running: otherwise other prompts take its
+    // slot, and the shared pages are gone when it is admitted.
     if (!leader_is_busy(s) && !admit_one(s, count == 0, plan)) return;
     ++count;
   }
@@ -107,8 +107,8 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
   const std::int32_t whole = share.tokens / config_.page_size,
                      rest = share.tokens % config_.page_size;
   const std::int32_t needed = (sequence.length - 1) / config_.page_size + 1 - whole;
-  // A few pages stay free while others run: who is admitted into the last page is preempted at
-  // once.
+  // Keep a few pages free while others run: a sequence admitted into the last page would be
+  // preempted at once.
   const std::int32_t reserve = alone ? 0 : config_.pages / 64;
   if (needed + reserve > pool_.free_pages()) return false;
   for (std::int32_t i = 0; i < whole; ++i) {
@@ -116,8 +116,8 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
     pool_.share(sequence.pages.back());
   }
   for (std::int32_t i = 0; i < needed; ++i) sequence.pages.push_back(pool_.take());
-  // Both write to the page that the shared part ends in, and at once: so it is copied now, and no
-  // page with two holders is ever written.
+  // Both sequences write to the page in which the shared part ends: copy it now, so that no page
+  // with two holders is ever written.
   if (rest > 0) plan.copies.push_back({share.donor->pages[whole], sequence.pages[whole]});
   plan.shared_pages += whole;
   sequence.ready = sequence.cached = share.tokens;
@@ -126,8 +126,8 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
   return true;
 }
 
-/// The longest part of the same prompt that lies in pages before this step. The last known token is
-/// always fed: its logits are wanted.
+/// Finds the longest cached part of the same prompt. The last known token is always computed: its
+/// logits are needed.
 Scheduler::Share Scheduler::find_share(const Sequence& sequence) const {
   Share best;
   for (const Sequence& s : sequences_) {
@@ -138,7 +138,7 @@ Scheduler::Share Scheduler::find_share(const Sequence& sequence) const {
   return best;
 }
 
-/// Another sequence is computing the prompt right now: waiting for it saves computing it twice.
+/// Whether another sequence is computing the prompt: waiting avoids computing it twice.
 bool Scheduler::leader_is_busy(const Sequence& sequence) const {
   const std::int32_t wanted = std::min(sequence.prompt_length, sequence.length - 1);
   bool busy = false;
@@ -162,7 +162,7 @@ void Scheduler::take_work(Sequence& sequence, Plan& plan) {
 void Scheduler::append(std::uint64_t sequence) {
   Sequence& s = at(sequence);
   check(!s.running || s.pending() == 0,
-        "Scheduler: a token is appended to a sequence that was not computed to its end");
+        "Scheduler: append to a sequence that is not fully computed");
   ++s.length;
 }
 

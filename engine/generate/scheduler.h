@@ -1,11 +1,11 @@
-// Scheduler: which tokens of which sequences the next forward pass takes, and in which pages their
-// keys and values lie. Pure bookkeeping over lengths: it knows no model, no token and no clock, and
-// the same calls always give the same plans.
+// Scheduler: plans which tokens of which sequences the next forward pass computes, and the pages of
+// their keys and values. It works on lengths only, without model, tokens or clock: equal calls give
+// equal plans.
 //
-// Order of arrival is rank. A step first takes the next token of every running sequence whose
-// prompt is done, then chunks of prompts, then admits waiting sequences. When no page is left the
-// youngest running sequence gives up its pages and is computed again later (Kwon et al. 2023,
-// sec. 4.5, recomputation).
+// Priority is the order of arrival. A step first takes the next token of every running sequence
+// whose prompt is computed, then chunks of prompts, then admits waiting sequences. When no page is
+// free, the youngest running sequence is preempted and recomputed later (Kwon et al. 2023,
+// sec. 4.5).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace troupe::engine::generate {
 
 struct SchedulerConfig {
-  int page_size = 16;                  ///< tokens a page
-  std::int32_t pages = 1024;           ///< in the cache
-  std::int32_t max_sequences = 64;     ///< running at the same time
+  int page_size = 16;                  ///< tokens per page
+  std::int32_t pages = 1024;           ///< pages in the cache
+  std::int32_t max_sequences = 64;     ///< sequences running at the same time
   std::int32_t tokens_per_step = 512;  ///< at least max_sequences
 };
 
@@ -27,11 +27,11 @@ struct SchedulerConfig {
 struct Work {
   std::uint64_t sequence = 0;
   std::int32_t first = 0, count = 0;
-  bool samples = false;  ///< the last row is the sequence's last token: a new one follows from it
-  std::vector<std::int32_t> pages;  ///< page table, enough for the rows
+  bool samples = false;  ///< the last row is the sequence's last token: the next one is sampled
+  std::vector<std::int32_t> pages;  ///< page table
 };
 
-/// Keys and values to copy, in all layers, before the pass.
+/// A page to copy, in all layers, before the pass.
 struct PageCopy {
   std::int32_t from = 0, to = 0;
 };
@@ -47,22 +47,22 @@ class Scheduler {
  public:
   explicit Scheduler(SchedulerConfig config);
 
-  /// Pages that a sequence of `tokens` tokens needs when the last of them is not fed any more.
+  /// Pages of a sequence of `tokens` tokens, the last of which is not computed.
   std::int32_t pages_for(std::int64_t tokens) const;
-  /// Queues a sequence; numbers must rise. Sequences of the same `prompt_group` have the same
-  /// prompt. A sequence that could grow beyond the whole cache is a Bug: ask pages_for(prompt + new
-  /// tokens) first.
+  /// Queues a sequence; numbers must increase. Sequences of the same `prompt_group` have the same
+  /// prompt. A sequence that could exceed the cache is a Bug: check pages_for(prompt + new tokens)
+  /// first.
   void add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
            std::uint64_t prompt_group);
-  /// The next step. Empty only when there is no sequence. What it lists counts as computed.
+  /// Plans the next step; empty only without sequences. Planned rows count as computed.
   Plan plan();
-  /// After a plan, for each work that samples: the sequence has one token more ...
+  /// Appends a token to a sequence; called after plan() for each Work that samples ...
   void append(std::uint64_t sequence);
-  /// ... or is done (also: cancelled, at any time). Its pages are free.
+  /// ... or ends it. May be called at any time to cancel. Frees its pages.
   void finish(std::uint64_t sequence);
-  /// Its keys and values are void: it waits again, and is computed from its first token on.
+  /// Drops the keys and values of a sequence: it waits and is recomputed from its first token.
   void recompute(std::uint64_t sequence);
-  /// Drops all cached keys and values (the weights changed): everything running waits again.
+  /// Drops all keys and values (the weights changed): all running sequences wait again.
   void drop_cache();
 
   std::int32_t free_pages() const { return pool_.free_pages(); }
@@ -73,8 +73,8 @@ class Scheduler {
   struct Sequence {
     std::uint64_t number = 0, group = 0;
     std::int32_t prompt_length = 0, length = 0;
-    std::int32_t ready = 0, cached = 0;  // tokens whose keys and values are in the pages before and
-                                         // after the plan being made
+    // Tokens whose keys and values are cached before and after the current plan.
+    std::int32_t ready = 0, cached = 0;
     bool running = false;
     std::vector<std::int32_t> pages;
     std::int32_t pending() const { return length - cached; }

@@ -13,8 +13,8 @@ namespace troupe::engine::generate {
 
 namespace {
 
-// GCC and clang vectors, which every processor can follow; passes in single precision are as wide
-// as its own.
+// Vector extensions of GCC and clang, supported on every processor; single-precision kernels use
+// the native width.
 struct Narrow {
   using Floats = float __attribute__((vector_size(16)));
 };
@@ -27,7 +27,7 @@ struct Widest {
 using Doubles = double __attribute__((vector_size(64)));
 using Integers = std::int64_t __attribute__((vector_size(64)));
 
-constexpr std::size_t stride = 4;  // vectors at a time, as each waits for itself
+constexpr std::size_t stride = 4;  // independent vectors, to hide latency
 
 template <class Width>
 [[gnu::always_inline]] inline float largest(const float* logits) {
@@ -63,12 +63,12 @@ template <class Width>
 
 /// 2^x is 2^n e^(f ln 2) with n = round(x) and the series of e up to its ninth power, as |f| <=
 /// 1/2.
-[[gnu::always_inline]] inline double weigh(const float* logits, double scale, double base,
-                                           double* weights) {
+[[gnu::always_inline]] inline double exp2_weights(const float* logits, double scale, double base,
+                                                  double* weights) {
   using Floats = Wide::Floats;
   constexpr std::size_t lanes = 8;
   constexpr double magic =
-      0x1.8p52;  // adding it rounds to a whole number, which then stands in the last bits
+      0x1.8p52;  // adding it rounds to an integer, which is then in the low bits
   constexpr double series[] = {1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24,
                                1.0 / 6,     0.5,        1,         1};
   Doubles sum{};
@@ -95,7 +95,8 @@ template <class Width>
 }
 
 template <class Width>
-constexpr RowPasses passes_of{largest<Width>, all_finite<Width>, weigh, nullptr};
+constexpr SimdSoftmax portable_simd_softmax{largest<Width>, all_finite<Width>, exp2_weights,
+                                            nullptr};
 
 #if defined(__x86_64__)
 
@@ -108,7 +109,7 @@ struct Avx2 {
   }
   [[gnu::target("avx2,fma")]] static double weights(const float* logits, double scale, double base,
                                                     double* to) {
-    return weigh(logits, scale, base, to);
+    return exp2_weights(logits, scale, base, to);
   }
 };
 
@@ -121,12 +122,12 @@ struct Avx512 {
   }
   [[gnu::target("avx512f,avx512dq")]] static double weights(const float* logits, double scale,
                                                             double base, double* to) {
-    return weigh(logits, scale, base, to);
+    return exp2_weights(logits, scale, base, to);
   }
-  /// weigh() of sixteen in f32, with the series up to its seventh power (5e-9). z * scale - n is
-  /// rounded once, to 2^-25, and what `scale` lacks of the double is added: f is right to 3e-8, and
-  /// 2^f, rounded a few times more, to 1.4e-7 of itself.
-  [[gnu::always_inline, gnu::target("avx512f,avx512dq")]] static inline __m512 rough(
+  /// exp2_weights() of sixteen in f32, with the series up to its seventh power (5e-9). z * scale -
+  /// n is rounded once, to 2^-25, and what `scale` lacks of the double is added: f is right to
+  /// 3e-8, and 2^f, rounded a few times more, to 1.4e-7 of itself.
+  [[gnu::always_inline, gnu::target("avx512f,avx512dq")]] static inline __m512 approximate_exp2(
       const float* logits, __m512 scale, __m512 rest, __m512 base, __m512 least) {
     constexpr double ln2 = std::numbers::ln2;
     constexpr double series[] = {ln2 * ln2 * ln2 * ln2 * ln2 * ln2 / 720,
@@ -147,8 +148,8 @@ struct Avx512 {
     return _mm512_scalef_ps(p, _mm512_sub_ps(n, base));
   }
   /// Four at a time are added up in f32 (1.2e-7), the rest in f64.
-  [[gnu::target("avx512f,avx512dq")]] static double rough_sum(const float* logits, double scale,
-                                                              double base) {
+  [[gnu::target("avx512f,avx512dq")]] static double approximate_sum(const float* logits,
+                                                                    double scale, double base) {
     const auto near = static_cast<float>(scale);
     const __m512 first = _mm512_set1_ps(near),
                  rest = _mm512_set1_ps(static_cast<float>(scale - double{near}));
@@ -157,10 +158,10 @@ struct Avx512 {
         _mm512_set1_ps(static_cast<float>((base - 300) / scale));  // so that f stays small
     __m512d sums = _mm512_setzero_pd();
     for (std::size_t i = 0; i < row_block; i += 64) {
-      const __m512 a = rough(logits + i, first, rest, from, least),
-                   b = rough(logits + i + 16, first, rest, from, least);
-      const __m512 c = rough(logits + i + 32, first, rest, from, least),
-                   d = rough(logits + i + 48, first, rest, from, least);
+      const __m512 a = approximate_exp2(logits + i, first, rest, from, least),
+                   b = approximate_exp2(logits + i + 16, first, rest, from, least);
+      const __m512 c = approximate_exp2(logits + i + 32, first, rest, from, least),
+                   d = approximate_exp2(logits + i + 48, first, rest, from, least);
       const __m512 four = _mm512_add_ps(_mm512_add_ps(a, b), _mm512_add_ps(c, d));
       sums = _mm512_add_pd(sums, _mm512_cvtps_pd(_mm512_castps512_ps256(four)));
       sums = _mm512_add_pd(sums, _mm512_cvtps_pd(_mm512_extractf32x8_ps(four, 1)));
@@ -169,26 +170,28 @@ struct Avx512 {
   }
 };
 
-const RowPasses& best_passes() {
-  static constexpr RowPasses avx2{Avx2::largest_of, Avx2::finite, Avx2::weights, nullptr};
-  static constexpr RowPasses avx512{Avx512::largest_of, Avx512::finite, Avx512::weights,
-                                    Avx512::rough_sum};
+const SimdSoftmax& best_simd_softmax() {
+  static constexpr SimdSoftmax avx2{Avx2::largest_of, Avx2::finite, Avx2::weights, nullptr};
+  static constexpr SimdSoftmax avx512{Avx512::largest_of, Avx512::finite, Avx512::weights,
+                                      Avx512::approximate_sum};
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return avx512;
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? avx2 : passes_of<Narrow>;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+             ? avx2
+             : portable_simd_softmax<Narrow>;
 }
 
 #else
 
-const RowPasses& best_passes() {
-  return passes_of<Narrow>;
+const SimdSoftmax& best_simd_softmax() {
+  return portable_simd_softmax<Narrow>;
 }
 
 #endif
 
 }  // namespace
 
-const RowPasses& row_passes() {
-  static const RowPasses& best = best_passes();
+const SimdSoftmax& simd_softmax() {
+  static const SimdSoftmax& best = best_simd_softmax();
   return best;
 }
 

@@ -25,9 +25,9 @@ StopMatch find_stop(std::span<const std::int32_t> ids, const std::vector<std::st
   if (stops.empty()) return {};
   std::size_t longest = 0;
   for (const std::string& stop : stops) longest = std::max(longest, stop.size());
-  // The new token may have ended a string that began `longest` bytes before it. A tail decodes like
-  // the end of the whole but for its first characters (a space that decoders strip, half a
-  // character), hence the margin; and tokens without text lengthen it.
+  // The new token may complete a string that began `longest` bytes before it. The text of a tail
+  // equals the end of the whole text except for its first characters (a stripped space, a partial
+  // character), hence the margin. Tokens without text extend the tail.
   constexpr std::size_t margin = 64;
   for (std::size_t tail = longest + margin; tail < ids.size(); tail *= 2) {
     const std::string text = decode(ids.last(tail));

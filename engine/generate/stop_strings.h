@@ -1,4 +1,4 @@
-// StopMatcher: has the text of a growing output reached a stop string?
+// Stop strings: detection in the text of a growing output.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace troupe::engine::generate {
 
 struct StopMatch {
-  std::string stop;    ///< the string found; the earliest in the text, the first listed among those
-  std::size_t at = 0;  ///< where it begins in the text
-  std::string text;    ///< decoded ids before it
+  std::string stop;    ///< the earliest match in the text; the first in the list among equals
+  std::size_t at = 0;  ///< its offset in the text
+  std::string text;    ///< the text before it
   bool found() const { return !stop.empty(); }
 };
 
-/// Looks at the text of `ids`, whose last one is new. Decodes only a tail of them unless a stop
-/// string shows up there.
+/// Searches the text of `ids`, whose last one is new. Decodes only a tail unless a stop string
+/// occurs there.
 StopMatch find_stop(std::span<const std::int32_t> ids, const std::vector<std::string>& stops,
                     const TextDecoder& decode);
 

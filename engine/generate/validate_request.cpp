@@ -5,7 +5,7 @@
 
 namespace troupe::engine::generate {
 
-Result<> check_request(const Request& request, const models::DecoderSpec& spec, bool has_text) {
+Result<> validate_request(const Request& request, const models::DecoderSpec& spec, bool has_text) {
   const std::string where = cat("request ", request.id, ": ");
   if (auto ok = validate(request.params, spec.vocabulary); !ok)
     return fail(ok.error().code, where + ok.error().what);
@@ -21,8 +21,8 @@ Result<> check_request(const Request& request, const models::DecoderSpec& spec, 
         where + "the prompt is empty; it must have at least one token (a BOS token will do)");
   if (length >= spec.max_positions) {
     return fail(Errc::bad_input,
-                cat(where, "the prompt has ", length, " tokens, and the model has room for ",
-                    spec.max_positions, " of prompt and output together; shorten it"));
+                cat(where, "the prompt has ", length, " tokens, but the model is limited to ",
+                    spec.max_positions, " tokens of prompt and output; shorten it"));
   }
   for (const std::int32_t id : request.prompt) {
     if (id < 0 || id >= spec.vocabulary) {
@@ -34,15 +34,16 @@ Result<> check_request(const Request& request, const models::DecoderSpec& spec, 
   return {};
 }
 
-std::vector<std::int32_t> ends_of(const SamplingParams& params,
-                                  const std::vector<std::int32_t>& eos_ids) {
+std::vector<std::int32_t> end_tokens(const SamplingParams& params,
+                                     const std::vector<std::int32_t>& eos_ids) {
   std::vector<std::int32_t> ends = params.stop_tokens;
   if (!params.ignore_eos) ends.insert(ends.end(), eos_ids.begin(), eos_ids.end());
   return ends;
 }
 
-void refuse_not_finite(std::span<const float> row, const Request& request, std::size_t position) {
-  const std::int64_t bad = first_not_finite(row);
+void require_finite_logits(std::span<const float> row, const Request& request,
+                           std::size_t position) {
+  const std::int64_t bad = first_nonfinite(row);
   if (bad < 0) return;
   throw Failure(Error{
       Errc::bad_input,

@@ -1,4 +1,4 @@
-// What a request must be to be answered at all, by the generator or by a beam search.
+// Validation of requests, for the generator and for beam search.
 #pragma once
 
 #include <span>
@@ -8,17 +8,17 @@
 
 namespace troupe::engine::generate {
 
-/// Refuses params that validate() refuses, stop strings without a decoder of text, an empty prompt
-/// or one that leaves no room before max_positions, ids outside the vocabulary. Errc::usage,
-/// bad_input.
-Result<> check_request(const Request& request, const models::DecoderSpec& spec, bool has_text);
+/// Errc::usage or bad_input for invalid params (validate()), stop strings without a TextDecoder, an
+/// empty prompt or one of max_positions tokens or more, ids outside the vocabulary.
+Result<> validate_request(const Request& request, const models::DecoderSpec& spec, bool has_text);
 
-/// Tokens that end an output.
-std::vector<std::int32_t> ends_of(const SamplingParams& params,
-                                  const std::vector<std::int32_t>& eos_ids);
+/// Tokens that end an output: stop_tokens and, unless ignore_eos, eos_ids.
+std::vector<std::int32_t> end_tokens(const SamplingParams& params,
+                                     const std::vector<std::int32_t>& eos_ids);
 
-/// Failure(bad_input) where a logit of `row` is not finite; `position` is the place of the token
-/// that was to follow.
-void refuse_not_finite(std::span<const float> row, const Request& request, std::size_t position);
+/// Throws Failure(bad_input) when a logit of `row` is not finite; `position`: index of the next
+/// token in its sequence, for the message.
+void require_finite_logits(std::span<const float> row, const Request& request,
+                           std::size_t position);
 
 }  // namespace troupe::engine::generate

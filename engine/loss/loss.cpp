@@ -10,7 +10,7 @@ namespace {
 
 Expr leaf(std::span<const float> column, const data::Experience& batch) {
   if (column.empty() && batch.token_count() > 0) return {};
-  check(column.size() == batch.tokens.size(), "evaluate: one number per token is needed");
+  check(column.size() == batch.tokens.size(), "value_and_grads: expected one number per token");
   return variable({column.begin(), column.end()});
 }
 
@@ -20,7 +20,7 @@ std::vector<float> to_float(const std::vector<double>& values) {
   return out;
 }
 
-// A loss that only reports an entropy costs no backward pass through it.
+// A loss that only reports the entropy needs no backward pass through it.
 std::vector<float> unless_zero(const std::vector<double>& values) {
   const bool zero = std::all_of(values.begin(), values.end(), [](double v) { return v == 0; });
   return zero ? std::vector<float>{} : to_float(values);
@@ -39,12 +39,11 @@ Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec) {
                                join(known, ", ")));
 }
 
-Evaluation evaluate(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch,
-                    Report& report) {
-  check(batch.count > 0,
-        "evaluate: the batch does not say what the loss averages over (Experience::count)");
+ValueAndGrads value_and_grads(const AnyLoss& loss, const Outputs& outputs,
+                              const data::Experience& batch, Report& report) {
+  check(batch.count > 0, "value_and_grads: the batch has no denominator (Experience::count)");
   check(!outputs.logp.empty() || !loss.needs().logp || batch.token_count() == 0,
-        "evaluate: log-probabilities are missing");
+        "value_and_grads: log-probabilities are missing");
   TokenStats now{leaf(outputs.logp, batch), leaf(outputs.entropy, batch), {}, {}};
   if (!outputs.collision.empty()) now.collision = detach(leaf(outputs.collision, batch));
   for (const auto& column : outputs.scores) now.scores.push_back(leaf(column, batch));
@@ -54,12 +53,12 @@ Evaluation evaluate(const AnyLoss& loss, const Outputs& outputs, const data::Exp
   for (const Expr& each : {now.logp, now.entropy})
     if (!each.empty()) leaves.push_back(each);
   leaves.insert(leaves.end(), now.scores.begin(), now.scores.end());
-  const auto slopes = gradients(scalar, leaves);
-  Evaluation out{scalar.value(), {}, {}, {}};
+  const auto grads = gradients(scalar, leaves);
+  ValueAndGrads out{scalar.value(), {}, {}, {}};
   std::size_t next = 0;
-  if (!now.logp.empty()) out.dlogp = to_float(slopes[next++]);
-  if (!now.entropy.empty()) out.dentropy = unless_zero(slopes[next++]);
-  while (next < slopes.size()) out.dscores.push_back(to_float(slopes[next++]));
+  if (!now.logp.empty()) out.dlogp = to_float(grads[next++]);
+  if (!now.entropy.empty()) out.dentropy = unless_zero(grads[next++]);
+  while (next < grads.size()) out.dscores.push_back(to_float(grads[next++]));
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Loss: what a trainer needs to know of an objective. A loss is a plain struct that reads like its
-// paper's equation.
+// Loss: the interface of an objective. A loss is a plain struct that reads like its paper's
+// equation.
 #pragma once
 
 #include <array>
@@ -21,60 +21,56 @@
 
 namespace troupe::engine::loss {
 
-/// What the model's heads say about each token, [T], indexed as an Experience is. What the loss did
-/// not ask for is an empty Expr. The first token of a sequence has no log-probability: 0, and mask
-/// 0.
+/// Outputs of the model's heads per token, [T], indexed like an Experience. Outputs that the loss
+/// does not need are empty. The first token of a sequence has no log-probability: 0, and mask 0.
 struct TokenStats {
   Expr logp, entropy;
-  Expr collision;  ///< log of the sum over the vocabulary of p^2; a constant: no gradient flows
-                   ///< through it
-  std::vector<Expr> scores;  ///< one [T] a column: the score head's labels, or the candidates'
-                             ///< logits up to a constant of the token
+  Expr collision;            ///< log of the sum of p^2 over the vocabulary; detached
+  std::vector<Expr> scores;  ///< one [T] per label of the score head or per candidate (its logit up
+                             ///< to a constant of the token)
 };
 
-/// Where a token's scores are read.
+/// Hidden state at which a token's scores are read.
 enum class ReadAt {
-  before,  ///< the hidden state before the token, as its log-probability is: a critic's value of
-           ///< the state that the token was chosen in
-  token,   ///< the token's own hidden state: a reward model's judgement of everything up to it
+  before,  ///< that before the token, as for its log-probability: a critic's value of the state in
+           ///< which the token was sampled
+  token,   ///< that of the token: a reward model's score of everything up to it
 };
 constexpr std::array<std::string_view, 2> names_of(ReadAt) {
   return {"before", "token"};
 }
 
-/// What must be there before a loss can be computed.
+/// Inputs that a loss requires.
 struct Needs {
-  bool logp = true;      ///< log-probabilities of the tokens; false where only scores are read
-  bool entropy = false;  ///< of the model's distribution at each token
+  bool logp = true;      ///< log-probabilities of the tokens
+  bool entropy = false;  ///< entropy of the model's distribution at each token
   bool collision = false;
-  bool scores = false;  ///< of the model's score head, or of `candidates`
+  bool scores = false;  ///< scores of the score head, or of `candidates`
   ReadAt scores_at = ReadAt::token;
-  std::vector<std::int32_t> candidates;  ///< token ids whose log-probabilities under the language
-                                         ///< head are the scores (empty: the score head)
-  bool reference = false;                ///< Experience::reference_logp
-  double temperature =
-      1;  ///< log-probabilities and entropies are those of softmax(logits / temperature)
-  /// The loss of a sequence depends on the others of the batch (a quantile, a sort, a mean that is
-  /// subtracted): the trainer evaluates it once, on everything, before it goes back through the
-  /// micro-batches.
+  /// Token ids whose log-probabilities under the language head are the scores; empty: score head.
+  std::vector<std::int32_t> candidates;
+  bool reference = false;  ///< Experience::reference_logp
+  double temperature = 1;  ///< of the softmax for log-probabilities and entropies
+  /// The loss of a sequence depends on the other sequences of the batch (a quantile, a sort, a
+  /// subtracted mean): the trainer evaluates it once on the whole batch before the backward passes
+  /// of the micro-batches.
   bool whole_batch = false;
-  /// The derivatives depend on the batch alone, not on what the model says (a negative
-  /// log-likelihood): they may be asked for beforehand, with zeros for outputs, and the model's
-  /// head is gone through once, forward and back.
-  bool constant_slopes = false;
+  /// The gradients depend only on the batch, not on the model's outputs (negative log-likelihood):
+  /// they can be computed beforehand, with zeros for outputs, and the language head runs forward
+  /// and backward in one pass.
+  bool grad_is_input_independent = false;
 };
 
-/// Asked before anything else of a loss: clang would go in circles over whether a thing that is
-/// none can be copied.
+/// Checked first: otherwise clang recurses on std::copyable for types that are not losses.
 template <class L>
 concept Named = requires {
   { L::name } -> std::convertible_to<std::string_view>;
 };
 
-/// A loss returns a scalar to be minimised. Whatever it divides by (b.count, b.scale) is a constant
-/// counted on the global batch, so that the losses and the gradients of micro-batches add up to
-/// those of the whole. Its metrics go into `report`. Optionally: `Needs needs() const` (default:
-/// nothing) and `Result<> validate() const` (default: every setting is fine).
+/// A loss returns a scalar to minimize. Its denominators (b.count, b.scale) are constants of the
+/// global batch, so that losses and gradients of micro-batches add up to those of the whole.
+/// Metrics go into `report`. Optional members: `Needs needs() const` and `Result<> validate()
+/// const`.
 template <class L>
 concept Loss = Named<L> && std::copyable<L> && std::default_initializable<L> &&
     requires(const L& loss, const TokenStats& now, const data::Experience& b, Report& report) {
@@ -82,7 +78,7 @@ concept Loss = Named<L> && std::copyable<L> && std::default_initializable<L> &&
   { fields_to_json(loss) } -> std::same_as<Json>;
 };
 
-/// A loss by name and settings: how it travels between processes.
+/// A loss by name and settings, for messages between processes.
 struct LossSpec {
   std::string name;
   Json fields;
@@ -97,7 +93,7 @@ LossSpec spec_of(const L& loss) {
   return {std::string(L::name), fields_to_json(loss)};
 }
 
-/// Any loss, by value.
+/// A type-erased loss.
 class AnyLoss {
  public:
   template <class L>
@@ -120,8 +116,8 @@ class AnyLoss {
 using LossFactory = std::function<Result<AnyLoss>(const Json& fields)>;
 using LossTable = std::map<std::string, LossFactory, std::less<>>;
 
-/// One line of a table: `table.insert(entry<DpoLoss>())`. Absent fields keep their defaults;
-/// nonsense is refused (Errc::usage).
+/// Entry of a table: `table.insert(entry<DpoLoss>())`. Absent fields keep their defaults; invalid
+/// settings are Errc::usage.
 template <Loss L>
 LossTable::value_type entry() {
   return {std::string(L::name), [](const Json& fields) -> Result<AnyLoss> {
@@ -134,26 +130,27 @@ LossTable::value_type entry() {
           }};
 }
 
-/// The loss that a spec names. Errc::usage, with the nearest known name, when the table has none
-/// such.
+/// Creates the loss that a spec names. Errc::usage for an unknown name, with the nearest known one.
 Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec);
 
-/// What the model gave for a micro-batch: [T] each; empty where the loss does not need it.
+/// Outputs of the model for a micro-batch: [T] each; empty where the loss does not need them.
 struct Outputs {
   std::span<const float> logp, entropy, collision;
   std::vector<std::vector<float>> scores;
 };
 
-/// A loss on one micro-batch: its share of the global batch's loss, and its derivatives by each
-/// output: [T], or empty when the output is absent or (entropy) the loss does not depend on it.
-struct Evaluation {
+/// Value of a loss on one micro-batch (its part of the global batch's loss) and its gradients by
+/// each output: [T], or empty where the output is absent or (entropy) the loss does not depend on
+/// it.
+struct ValueAndGrads {
   double loss = 0;
   std::vector<float> dlogp, dentropy;
   std::vector<std::vector<float>> dscores;
 };
 
-/// Computes in float64. A token with mask 0 may carry anything. Metrics are added to `report`.
-Evaluation evaluate(const AnyLoss& loss, const Outputs& outputs, const data::Experience& batch,
-                    Report& report);
+/// Evaluates a loss and its gradients in float64. Values at tokens with mask 0 are ignored. Adds
+/// metrics to `report`.
+ValueAndGrads value_and_grads(const AnyLoss& loss, const Outputs& outputs,
+                              const data::Experience& batch, Report& report);
 
 }  // namespace troupe::engine::loss

@@ -11,9 +11,9 @@
 namespace troupe::engine::loss {
 namespace {
 
-constexpr std::array<std::string_view, 3> kind_names{"mean", "least", "greatest"};
+constexpr std::array<std::string_view, 3> kind_names{"mean", "min", "max"};
 
-// Infinite and not-a-number statistics must survive the wire, which has no such numbers.
+// JSON has no infinity and no NaN; they are sent as strings.
 Json number_json(double x) {
   return x == x && x - x == 0 ? Json(x) : Json(to_text(x));
 }
@@ -50,11 +50,11 @@ void Report::add(const std::string& name, Statistic statistic) {
   const auto [place, first] = statistics_.try_emplace(name, statistic);
   if (first) return;
   Statistic& old = place->second;
-  check(old.kind == statistic.kind, "Report: one name, two kinds of statistic");
+  check(old.kind == statistic.kind, "Report: one name has two kinds of statistic");
   old.count += statistic.count;
   if (old.kind == Statistic::Kind::mean) old.sum += statistic.sum;
-  if (old.kind == Statistic::Kind::least) old.sum = std::min(old.sum, statistic.sum);
-  if (old.kind == Statistic::Kind::greatest) old.sum = std::max(old.sum, statistic.sum);
+  if (old.kind == Statistic::Kind::min) old.sum = std::min(old.sum, statistic.sum);
+  if (old.kind == Statistic::Kind::max) old.sum = std::max(old.sum, statistic.sum);
 }
 
 void Report::mean(const std::string& name, double sum, double count) {
@@ -69,11 +69,11 @@ void Report::mean(const std::string& name, const Expr& x) {
   mean(name, sum(x).value(), static_cast<double>(x.size()));
 }
 
-void Report::least(const std::string& name, double value) {
-  add(name, {Statistic::Kind::least, value, 1});
+void Report::min(const std::string& name, double value) {
+  add(name, {Statistic::Kind::min, value, 1});
 }
-void Report::greatest(const std::string& name, double value) {
-  add(name, {Statistic::Kind::greatest, value, 1});
+void Report::max(const std::string& name, double value) {
+  add(name, {Statistic::Kind::max, value, 1});
 }
 
 void Report::merge(const Report& other) {

@@ -1,5 +1,4 @@
-// Report: named statistics that a loss leaves behind, so kept that no split of the batch can change
-// what is shown.
+// Report: named statistics of a loss, stored so that no split of the batch changes their values.
 #pragma once
 
 #include <map>
@@ -16,33 +15,32 @@ inline constexpr char entropy_statistic[] = "entropy";
 inline constexpr char ratio_statistic[] = "val/ratio";
 
 struct Statistic {
-  enum class Kind { mean, least, greatest };
+  enum class Kind { mean, min, max };
   Kind kind = Kind::mean;
-  double sum = 0, count = 0;  ///< of a mean; least and greatest keep their number in `sum`
-  double value() const;       ///< a mean of nothing is 0
+  double sum = 0, count = 0;  ///< min and max store their value in `sum`
+  double value() const;       ///< an empty mean is 0
 };
 
-/// Means travel as (sum, count): merged over micro-batches and ranks they are means over the whole
+/// Means are stored as (sum, count): merged over micro-batches and ranks, they are means over the
 /// global batch.
 class Report {
  public:
   void mean(const std::string& name, double sum, double count);
-  /// The mean of x, each element weighing as `weight` says ([T] with a mask); elements of weight 0
-  /// may be NaN.
+  /// Mean of x with weights (a mask); elements of weight 0 may be NaN.
   void mean(const std::string& name, const Expr& x, const Expr& weight);
-  /// The mean of all elements of x.
+  /// Mean of all elements of x.
   void mean(const std::string& name, const Expr& x);
-  void least(const std::string& name, double value);
-  void greatest(const std::string& name, double value);
+  void min(const std::string& name, double value);
+  void max(const std::string& name, double value);
 
   void merge(const Report& other);
   bool empty() const { return statistics_.empty(); }
   std::optional<double> find(const std::string& name) const;
   const std::map<std::string, Statistic>& statistics() const { return statistics_; }
-  /// What a person sees: one number per name.
+  /// One number per name, for display.
   std::map<std::string, double> values() const;
 
-  /// For the wire: {"kl": ["mean", 1.5, 12]}.
+  /// Serialization: {"kl": ["mean", 1.5, 12]}.
   Json to_json() const;
   static Result<Report> from_json(const Json& json);
 

@@ -20,24 +20,24 @@ struct Node {
   bool scalar = false;
   bool tracked = false;  ///< depends on a variable
   std::vector<std::shared_ptr<const Node>> inputs;
-  /// Given d L / d value, returns d L / d inputs[i], in the input's own shape. Called for tracked
-  /// inputs only.
-  std::function<Array(std::size_t i, const Array& upstream)> pull;
+  /// Vector-Jacobian product: given d L / d value, returns d L / d inputs[i], in the shape of the
+  /// input. Called for tracked inputs only.
+  std::function<Array(std::size_t i, const Array& upstream)> vjp;
 };
 
 namespace {
 
-using Pull = std::function<Array(std::size_t, const Array&)>;
+using Vjp = std::function<Array(std::size_t, const Array&)>;
 
 // A node over `inputs`; without a tracked input it is a constant and drops them.
-Expr make(Array value, bool scalar, std::vector<Expr> inputs, Pull pull) {
+Expr make(Array value, bool scalar, std::vector<Expr> inputs, Vjp vjp) {
   auto node = std::make_shared<Node>();
   node->value = std::move(value);
   node->scalar = scalar;
   for (const auto& input : inputs) node->tracked = node->tracked || input.node().tracked;
   if (node->tracked) {
     for (const auto& input : inputs) node->inputs.push_back(input.shared());
-    node->pull = std::move(pull);
+    node->vjp = std::move(vjp);
   }
   return Expr(std::shared_ptr<const Node>(std::move(node)));
 }
@@ -58,32 +58,32 @@ Array one(double value) {
   return Array::Constant(1, value);
 }
 
-// The operand at the result's length.
+// Broadcasts the operand to the result's length.
 Array wide(const Node& node, Eigen::Index size) {
   return node.scalar ? Array::Constant(size, node.value[0]) : node.value;
 }
 
-// A gradient of the result's length, brought back to the operand's shape.
+// Reduces a gradient of the result's length to the operand's shape.
 Array narrow(const Node& node, Array gradient) {
   return node.scalar ? one(gradient.sum()) : std::move(gradient);
 }
 
 Eigen::Index common_size(const Expr& a, const Expr& b) {
   if (a.scalar()) return b.node().value.size();
-  check(b.scalar() || a.size() == b.size(), "loss tape: arrays of different lengths are combined");
+  check(b.scalar() || a.size() == b.size(), "loss tape: arrays of different lengths");
   return a.node().value.size();
 }
 
-// value(a, b), and slope(i, a, b): the derivative by operand i.
-template <class Value, class Slope>
-Expr binary(const Expr& a, const Expr& b, Value value, Slope slope) {
+// value(a, b), and derivative(i, a, b): the derivative by operand i.
+template <class Value, class Derivative>
+Expr binary(const Expr& a, const Expr& b, Value value, Derivative derivative) {
   const auto size = common_size(a, b);
-  const auto pull = [a, b, size, slope](std::size_t i, const Array& upstream) {
+  const auto vjp = [a, b, size, derivative](std::size_t i, const Array& upstream) {
     return narrow(i == 0 ? a.node() : b.node(),
-                  upstream * slope(i, wide(a.node(), size), wide(b.node(), size)));
+                  upstream * derivative(i, wide(a.node(), size), wide(b.node(), size)));
   };
   return make(value(wide(a.node(), size), wide(b.node(), size)), a.scalar() && b.scalar(), {a, b},
-              pull);
+              vjp);
 }
 
 void visit(const Node& node, std::unordered_set<const Node*>& seen,
@@ -104,7 +104,7 @@ Expr::Expr(const std::vector<double>& values) : Expr(constant(to_array(values), 
 
 const Node& Expr::node() const {
   check(node_ != nullptr,
-        "loss tape: a quantity that the loss reads is not there (entropy or value not asked for?)");
+        "loss tape: the loss reads an absent input (entropy or scores missing in Needs?)");
   return *node_;
 }
 
@@ -142,7 +142,7 @@ std::vector<std::vector<double>> gradients(const Expr& scalar, std::span<const E
     for (std::size_t i = 0; i < (*node)->inputs.size(); ++i) {
       const Node& input = *(*node)->inputs[i];
       if (!input.tracked) continue;
-      Array flow = (*node)->pull(i, upstream.at(*node));
+      Array flow = (*node)->vjp(i, upstream.at(*node));
       const auto [place, first] = upstream.try_emplace(&input, flow);
       if (!first) place->second += flow;
     }
@@ -192,8 +192,8 @@ Expr operator-(const Expr& x) {
 
 namespace {
 
-// The share of a tie's gradient is PyTorch's: half each.
-Array less_share(const Array& x, const Array& y) {
+// The gradient of a tie is PyTorch's: half each.
+Array less_weight(const Array& x, const Array& y) {
   return (x < y).select(Array::Ones(x.size()),
                         (x == y).select(Array::Constant(x.size(), 0.5), Array::Zero(x.size())));
 }
@@ -219,7 +219,7 @@ Expr min(const Expr& a, const Expr& b) {
       a, b,
       [](const Array& x, const Array& y) -> Array { return (x.isNaN() || x < y).select(x, y); },
       [](std::size_t i, const Array& x, const Array& y) -> Array {
-        return i == 0 ? less_share(x, y) : less_share(y, x);
+        return i == 0 ? less_weight(x, y) : less_weight(y, x);
       });
 }
 
@@ -230,17 +230,17 @@ Expr max(const Expr& a, const Expr& b) {
 // ---- functions of one array, element by element, and sums ----
 namespace {
 
-// value(x), and slope(x, y) with y = value(x).
-template <class Value, class Slope>
-Expr unary(const Expr& x, Value value, Slope slope) {
+// value(x), and derivative(x, y) with y = value(x).
+template <class Value, class Derivative>
+Expr unary(const Expr& x, Value value, Derivative derivative) {
   Array y = x.node().value.unaryExpr(value);
-  const auto pull = [x, y, slope](std::size_t, const Array& upstream) -> Array {
-    return upstream * x.node().value.binaryExpr(y, slope);
+  const auto vjp = [x, y, derivative](std::size_t, const Array& upstream) -> Array {
+    return upstream * x.node().value.binaryExpr(y, derivative);
   };
-  return make(y, x.scalar(), {x}, pull);
+  return make(y, x.scalar(), {x}, vjp);
 }
 
-// Both branches keep the argument of exp at or below 0.
+// In both branches the argument of exp is <= 0.
 double sigmoid_of(double x) {
   const double e = std::exp(-std::abs(x));
   return x >= 0 ? 1 / (1 + e) : e / (1 + e);
@@ -321,18 +321,18 @@ Expr where(const Expr& condition, const Expr& yes, const Expr& no) {
     check(e.scalar() || e.node().value.size() == size, "where: arrays of different lengths");
     return e.scalar() ? Array::Constant(size, e.value()) : e.node().value;
   };
-  const auto pull = [mask, yes, no](std::size_t i, const Array& upstream) -> Array {
+  const auto vjp = [mask, yes, no](std::size_t i, const Array& upstream) -> Array {
     const Array taken = i == 0 ? Array((mask != 0).select(upstream, 0.0))
                                : Array((mask != 0).select(Array::Zero(mask.size()), upstream));
     return (i == 0 ? yes : no).scalar() ? Array::Constant(1, taken.sum()) : taken;
   };
   return make((mask != 0).select(wide(yes), wide(no)),
-              condition.scalar() && yes.scalar() && no.scalar(), {yes, no}, pull);
+              condition.scalar() && yes.scalar() && no.scalar(), {yes, no}, vjp);
 }
 
 Expr sum(const Expr& x) {
   const auto size = x.node().value.size();
-  // One after the other: the order of a sum must not depend on how Eigen was compiled.
+  // Sequentially: the order of the sum must not depend on how Eigen was compiled.
   double total = 0;
   for (const double v : x.node().value) total += v;
   return make(Array::Constant(1, total), true, {x},
@@ -350,7 +350,7 @@ Expr mean(const Expr& x) {
 namespace {
 
 std::vector<std::int32_t> every_second(const Expr& x, std::int32_t first) {
-  check(x.size() % 2 == 0, "chosen/rejected: the number of sequences is odd");
+  check(x.size() % 2 == 0, "chosen/rejected: odd number of sequences");
   std::vector<std::int32_t> index;
   for (auto n = first; n < static_cast<std::int32_t>(x.size()); n += 2) index.push_back(n);
   return index;
@@ -367,7 +367,7 @@ Array sums(const Array& x, const std::vector<std::int32_t>& offsets) {
 
 Array spread_out(const Array& x, const std::vector<std::int32_t>& offsets) {
   check(static_cast<Eigen::Index>(offsets.size()) == x.size() + 1,
-        "spread: one number per sequence is needed");
+        "spread: expected one number per sequence");
   Array out(offsets.back());
   for (std::size_t n = 0; n + 1 < offsets.size(); ++n)
     for (auto t = offsets[n]; t < offsets[n + 1]; ++t) out[t] = x[static_cast<Eigen::Index>(n)];
@@ -397,16 +397,16 @@ Expr gather(const Expr& x, const std::vector<std::int32_t>& index) {
   const Array& from = x.node().value;
   Array out(static_cast<Eigen::Index>(index.size()));
   for (std::size_t i = 0; i < index.size(); ++i) {
-    check(0 <= index[i] && index[i] < from.size(), "gather: an index outside the array");
+    check(0 <= index[i] && index[i] < from.size(), "gather: index out of range");
     out[static_cast<Eigen::Index>(i)] = from[index[i]];
   }
-  const auto pull = [index, size = from.size()](std::size_t, const Array& upstream) -> Array {
+  const auto vjp = [index, size = from.size()](std::size_t, const Array& upstream) -> Array {
     Array back = Array::Zero(size);
     for (std::size_t i = 0; i < index.size(); ++i)
       back[index[i]] += upstream[static_cast<Eigen::Index>(i)];
     return back;
   };
-  return make(std::move(out), false, {x}, pull);
+  return make(std::move(out), false, {x}, vjp);
 }
 
 Expr chosen(const Expr& x) {

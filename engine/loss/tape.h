@@ -1,7 +1,7 @@
-// The loss tape: reverse-mode differentiation over small host arrays in float64. Losses, and only
-// losses, are written in it. It never sees a device, a communicator or a weight: [T] arrays come in
-// (log-probabilities, entropies, values), one scalar and its gradients go out. Sub-gradients at
-// kinks are PyTorch's, so that curves can be compared step by step.
+// The loss tape: reverse-mode automatic differentiation over small host arrays in float64, for
+// losses only. It has no device, communicator or weights: inputs are [T] arrays (log-probabilities,
+// entropies, values), outputs one scalar and its gradients. Subgradients at kinks are PyTorch's, so
+// that loss curves can be compared step by step.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ namespace troupe::engine::loss {
 struct Node;
 
 /// A handle to a node of the tape: an array [T] (tokens), [N] (sequences), [N/2] (pairs), or a
-/// scalar. Cheap to copy. Numbers and columns of an Experience convert to constants, so `now.logp -
-/// b.old_logp` is written as in the paper. Arrays combine with arrays of the same length and with
-/// scalars; anything else is a Bug.
+/// scalar. Cheap to copy. Numbers and columns of an Experience convert to constants, so that
+/// `now.logp - b.old_logp` reads as in the paper. Arrays combine with arrays of the same length and
+/// with scalars; anything else is a Bug.
 class Expr {
  public:
   Expr() = default;
@@ -30,8 +30,8 @@ class Expr {
   bool empty() const { return node_ == nullptr; }
   bool scalar() const;
   std::size_t size() const;
-  double value() const;                ///< of a scalar
-  std::vector<double> values() const;  ///< of an array (a scalar gives one number)
+  double value() const;                ///< value of a scalar
+  std::vector<double> values() const;  ///< values of an array; one for a scalar
   const Node& node() const;
   const std::shared_ptr<const Node>& shared() const { return node_; }
 
@@ -39,9 +39,9 @@ class Expr {
   std::shared_ptr<const Node> node_;
 };
 
-/// A leaf that gradients are wanted of.
+/// A leaf with gradients.
 Expr variable(const std::vector<double>& values);
-/// d scalar / d v for each of `variables` (zeros where it does not depend on one).
+/// d scalar / d v for each v of `variables`; zeros where scalar does not depend on v.
 std::vector<std::vector<double>> gradients(const Expr& scalar, std::span<const Expr> variables);
 
 Expr operator+(const Expr& a, const Expr& b);
@@ -49,11 +49,11 @@ Expr operator-(const Expr& a, const Expr& b);
 Expr operator*(const Expr& a, const Expr& b);
 Expr operator/(const Expr& a, const Expr& b);
 Expr operator-(const Expr& x);
-/// 1 where true, else 0: constants, for masks and for metrics.
+/// 1 where true, else 0; constants, for masks and metrics.
 Expr operator<(const Expr& a, const Expr& b);
 Expr operator>(const Expr& a, const Expr& b);
-Expr min(const Expr& a,
-         const Expr& b);  ///< element by element; a tie gives each half of the gradient
+/// Elementwise; a tie gives each operand half of the gradient.
+Expr min(const Expr& a, const Expr& b);
 Expr max(const Expr& a, const Expr& b);
 
 Expr exp(const Expr& x);
@@ -65,33 +65,32 @@ Expr sigmoid(const Expr& x);
 Expr log_sigmoid(const Expr& x);  ///< stable: no overflow, no log of 0
 Expr softplus(const Expr& x);     ///< log(1 + e^x), stable
 Expr log1mexp(const Expr& x);     ///< log(1 - e^x) for x < 0, stable at both ends
-/// x held within [low, high]; the gradient passes where low <= x <= high. Infinite bounds are
-/// allowed.
+/// x clamped to [low, high]; the gradient passes where low <= x <= high. Bounds may be infinite.
 Expr clip(const Expr& x, double low, double high);
-/// The value of x without its history (stop-gradient).
+/// The value of x without gradient (stop-gradient).
 Expr detach(const Expr& x);
-/// `yes` where condition != 0, else `no`. What is not chosen contributes nothing to value or
-/// gradient, not even NaN.
+/// `yes` where condition != 0, else `no`. Elements not selected do not affect value or gradient,
+/// not even NaN.
 Expr where(const Expr& condition, const Expr& yes, const Expr& no);
 
 Expr sum(const Expr& x);
-Expr mean(const Expr& x);  ///< of the array at hand: not for a loss, whose micro-batches would each
-                           ///< divide by their own length
+/// Mean of this array. Not for losses: micro-batches would divide by their own lengths.
+Expr mean(const Expr& x);
 
 /// out[n] = sum of x over sequence n; offsets [N+1], x [T].
 Expr sum_by_sequence(const Expr& x, const std::vector<std::int32_t>& offsets);
-/// out[n] = sum of x * mask over sequence n / max(1, sum of mask): a sequence without a trained
-/// token counts 0, as in TRL.
+/// out[n] = sum of x * mask over sequence n / max(1, sum of mask): 0 for a sequence without trained
+/// tokens, as in TRL.
 Expr mean_by_sequence(const Expr& x, const std::vector<float>& mask,
                       const std::vector<std::int32_t>& offsets);
-/// [N] -> [T]: each token gets its sequence's number.
+/// [N] -> [T]: broadcasts each sequence's value to its tokens.
 Expr spread(const Expr& x, const std::vector<std::int32_t>& offsets);
-/// [N] -> [N/2]: the sequences 2k, and 2k+1.
+/// [N] -> [N/2]: the sequences 2k (chosen) and 2k+1 (rejected).
 Expr chosen(const Expr& x);
 Expr rejected(const Expr& x);
-/// out[i] = x[index[i]]; an index may repeat or be left out.
+/// out[i] = x[index[i]]; indices may repeat.
 Expr gather(const Expr& x, const std::vector<std::int32_t>& index);
-/// Ascending; gradients follow the permutation.
+/// Sorts in ascending order; gradients follow the permutation.
 Expr sorted(const Expr& x);
 
 }  // namespace troupe::engine::loss

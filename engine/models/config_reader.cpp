@@ -11,8 +11,8 @@ namespace {
 
 using Key = std::string_view;
 
-// What some architecture reads from its config.json, and what leaves the numbers of the others as
-// they are.
+// Fields that some architecture reads, and the values with which they have no effect: absent,
+// false, 1, 0.
 constexpr auto present = std::to_array<Key>({"quantization_config",
                                              "num_experts",
                                              "num_local_experts",
@@ -48,8 +48,8 @@ constexpr auto zero =
     std::to_array<Key>({"attention_dropout", "hidden_dropout", "residual_dropout",
                         "embedding_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"});
 
-// A window that a switch turns off, and layers that all see everything, change nothing.
-bool idle(const Json& config, std::string_view key, const Json& value) {
+// A disabled window, and layers that all have full attention, have no effect.
+bool has_no_effect(const Json& config, std::string_view key, const Json& value) {
   if (key == "sliding_window") {
     const Json* used = config.find("use_sliding_window");
     return used != nullptr && *used == Json(false);
@@ -172,29 +172,31 @@ std::vector<std::string> ConfigReader::layer_types(std::int64_t layers) {
   return types;
 }
 
-void ConfigReader::refuse(std::string_view key, const Json& value) {
-  fail(Errc::unsupported, cat("\"", key, "\": ", quote(value.dump(), 40),
-                              " would change the numbers, and this family does not have it"));
+void ConfigReader::reject(std::string_view key, const Json& value) {
+  fail(Errc::unsupported,
+       cat("\"", key, "\": ", quote(value.dump(), 40),
+           " is not supported for this architecture and would change the results"));
 }
 
-void ConfigReader::refuse_flag(std::string_view key) {
-  if (const Json* value = find(key); value && *value == Json(true)) refuse(key, *value);
+void ConfigReader::reject_flag(std::string_view key) {
+  if (const Json* value = find(key); value && *value == Json(true)) reject(key, *value);
 }
 
-void ConfigReader::refuse_foreign(const Keys& known) {
-  const auto foreign = [&](std::string_view key) {
+void ConfigReader::reject_unsupported(const Keys& known) {
+  const auto unknown = [&](std::string_view key) {
     return std::ranges::find(known, key) == known.end() ? find(key) : nullptr;
   };
   for (const auto key : present)
-    if (const Json* value = foreign(key); value && !idle(config_, key, *value)) refuse(key, *value);
+    if (const Json* value = unknown(key); value && !has_no_effect(config_, key, *value))
+      reject(key, *value);
   for (const auto key : off)
-    if (foreign(key)) refuse_flag(key);
+    if (unknown(key)) reject_flag(key);
   for (const auto key : one)
-    if (const Json* value = foreign(key); value && *value != Json(1) && *value != Json(1.0))
-      refuse(key, *value);
+    if (const Json* value = unknown(key); value && *value != Json(1) && *value != Json(1.0))
+      reject(key, *value);
   for (const auto key : zero)
-    if (const Json* value = foreign(key); value && *value != Json(0) && *value != Json(0.0))
-      refuse(key, *value);
+    if (const Json* value = unknown(key); value && *value != Json(0) && *value != Json(0.0))
+      reject(key, *value);
 }
 
 }  // namespace troupe::engine::models

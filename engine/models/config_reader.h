@@ -1,5 +1,5 @@
-// ConfigReader: members of a config.json with checks. The first mistake is kept, and what is read
-// after it is harmless, so that a family reads as a list of its fields.
+// ConfigReader: checked access to the members of a config.json. It records the first error and
+// returns valid defaults afterwards, so that a family reads as a list of its fields.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace troupe::engine::models {
 
 class ConfigReader {
  public:
-  /// Names of one field; the first that stands there (and is not null) is read.
+  /// Alternative names of one field; the first that is present and not null is read.
   using Keys = std::vector<std::string_view>;
 
   /// `where` is the file's path, for messages. Both must outlive this.
@@ -25,34 +25,34 @@ class ConfigReader {
   /// The member, or nullptr when it is absent or null.
   const Json* find(std::string_view key) const;
 
-  // Absent gives the fallback, or an error when there is none; outside the bounds is an error.
+  // An absent field gives the fallback, or an error without one; a value out of bounds is an error.
   std::int64_t size(const Keys& keys, std::int64_t low, std::int64_t high,
                     std::optional<std::int64_t> fallback = {});
   double number(const Keys& keys, std::optional<double> fallback = {});    ///< finite
   double positive(const Keys& keys, std::optional<double> fallback = {});  ///< finite, above 0
   bool flag(std::string_view key, bool fallback);
   std::string text(const Keys& keys, std::string_view fallback);
-  /// One id or a list of them, below `vocabulary`; -1 stands for none.
+  /// One id or a list of ids below `vocabulary`; -1: none.
   std::vector<std::int32_t> token_ids(std::string_view key, std::int64_t vocabulary);
-  /// As many strings as there are layers, or empty when absent.
+  /// One string per layer, or empty when absent.
   std::vector<std::string> layer_types(std::int64_t layers);
 
-  /// Refuses, by name, fields that would change the numbers and that the family of this file does
-  /// not have. `known`: those that it has.
-  void refuse_foreign(const Keys& known);
-  /// Refuses a field by name where it is true.
-  void refuse_flag(std::string_view key);
+  /// Rejects fields that would change the results and that the family does not support, except
+  /// `known`. Errc::unsupported, naming the field.
+  void reject_unsupported(const Keys& known);
+  /// Rejects a field that is true.
+  void reject_flag(std::string_view key);
 
-  void fail(Errc code, std::string what);  ///< `where` is put in front
+  void fail(Errc code, std::string what);  ///< prefixes `where`
   bool failed() const { return error_.has_value(); }
   Result<> result() const;
 
-  /// The same checks on an object inside this one.
+  /// A reader of an object inside this one.
   ConfigReader inside(const Json& object) const { return ConfigReader(object, where_); }
-  void take(const ConfigReader& inner);  ///< its mistake, if it has one
+  void take(const ConfigReader& inner);  ///< records its error, if it has one
 
  private:
-  void refuse(std::string_view key, const Json& value);
+  void reject(std::string_view key, const Json& value);
   const Json* first(const Keys& keys, std::string_view& key) const;
 
   const Json& config_;

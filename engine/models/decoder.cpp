@@ -15,15 +15,15 @@
 namespace troupe::engine::models {
 namespace {
 
-/// A part of a layer with the norms around it; one that is not there lets x through.
+/// A sublayer with the norms around it; an absent norm is the identity.
 template <nn::Module M>
-using Part = nn::Residual<nn::Normed<nn::Chain<M, nn::Norm>>>;
-using InTurn = nn::Chain<Part<nn::Attention>, Part<nn::Mlp>>;
-using SideBySide = nn::Residual<nn::Normed<nn::Sum<nn::Attention, nn::Mlp>>>;
-using Block = nn::Recompute<nn::Either<InTurn, SideBySide>>;
+using Sublayer = nn::Residual<nn::Normed<nn::Chain<M, nn::Norm>>>;
+using SequentialLayer = nn::Chain<Sublayer<nn::Attention>, Sublayer<nn::Mlp>>;
+using ParallelLayer = nn::Residual<nn::Normed<nn::Sum<nn::Attention, nn::Mlp>>>;
+using Block = nn::Recompute<nn::Either<SequentialLayer, ParallelLayer>>;
 static_assert(nn::Module<Block>);
 
-parallel::Communicator* several(parallel::Communicator* group) {
+parallel::Communicator* unless_single(parallel::Communicator* group) {
   return group != nullptr && group->size() > 1 ? group : nullptr;
 }
 
@@ -32,8 +32,8 @@ Split split_over(parallel::Communicator* tp, const DecoderSpec& spec) {
   return split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
 }
 
-// The slope of each head (Press et al. 2021): powers of 2^(-8/n) for the n = 2^k heads below; the
-// others take every second power of twice as many.
+// ALiBi slope of each head (Press et al. 2021): powers of 2^(-8/n) for the first n = 2^k heads; the
+// others take every second power for 2n heads.
 std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads) {
   std::vector<float> slopes;
   if (!spec.alibi) return slopes;
@@ -46,8 +46,8 @@ std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads) 
   return slopes;
 }
 
-/// Makes the modules of a decoder, each on its parameters and with its adapter, if it has one.
-struct Maker {
+/// Builds the modules of a decoder from its parameters, with their adapters.
+struct ModuleBuilder {
   nn::Parameters& parameters;
   const DecoderSpec& spec;
   const Split& split;
@@ -59,7 +59,7 @@ struct Maker {
   nn::Linear linear(const std::string& name, parallel::Communicator* group = nullptr) const {
     return {parameters.find(name + ".weight"), parameters.find(name + ".bias"), group, lora(name)};
   }
-  nn::Norm norm(const std::string& name) const {  // without a weight of that name: none
+  nn::Norm norm(const std::string& name) const {  // the identity without a weight of that name
     return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps),
             spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms,
             parameters.find(name + ".bias"), static_cast<float>(spec.norm_offset)};
@@ -76,7 +76,7 @@ struct Maker {
   Block block(int index) const;
 };
 
-nn::Lora Maker::lora(const std::string& name) const {
+nn::Lora ModuleBuilder::lora(const std::string& name) const {
   if (!spec.lora) return {};
   const auto& targets = spec.lora->targets;
   const auto found =
@@ -91,8 +91,8 @@ nn::Lora Maker::lora(const std::string& name) const {
           &adapter_on};
 }
 
-nn::Attention Maker::attention(const std::string& layer, int index) const {
-  const LayerSpec own = spec.layer_at(index);
+nn::Attention ModuleBuilder::attention(const std::string& layer, int index) const {
+  const LayerSpec layer_spec = spec.layer_at(index);
   const double scale = spec.attention_scale != 0
                            ? spec.attention_scale
                            : 1 / std::sqrt(static_cast<double>(spec.head_size));
@@ -101,27 +101,28 @@ nn::Attention Maker::attention(const std::string& layer, int index) const {
                                   spec.head_size,
                                   static_cast<float>(scale),
                                   static_cast<float>(spec.attention_softcap),
-                                  own.window,
+                                  layer_spec.window,
                                   alibi_slopes(spec, split.heads)};
-  const bool turns = own.rotary >= 0 && static_cast<std::size_t>(own.rotary) < rotary.size();
+  const bool rotates =
+      layer_spec.rotary >= 0 && static_cast<std::size_t>(layer_spec.rotary) < rotary.size();
   return {linear(layer + "self_attn.q_proj"),
           linear(layer + "self_attn.k_proj"),
           linear(layer + "self_attn.v_proj"),
           linear(layer + "self_attn.o_proj", tp),
           shape,
-          turns ? &rotary[static_cast<std::size_t>(own.rotary)] : nullptr,
+          rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
           index,
           rms_norm(layer + "self_attn.q_norm"),
           rms_norm(layer + "self_attn.k_norm")};
 }
 
-Block Maker::block(int index) const {
+Block ModuleBuilder::block(int index) const {
   const std::string layer = cat("model.layers.", index, ".");
   const auto multiplier = static_cast<float>(spec.residual_multiplier);
   const nn::Norm first = norm(layer + "input_layernorm");
-  if (spec.norm_place == NormPlace::shared)
-    return {{SideBySide{{first, {attention(layer, index), mlp(layer)}}, multiplier}}};
-  return {{InTurn{
+  if (spec.norm_placement == NormPlacement::shared)
+    return {{ParallelLayer{{first, {attention(layer, index), mlp(layer)}}, multiplier}}};
+  return {{SequentialLayer{
       {{first, {attention(layer, index), norm(layer + "post_self_attn_layernorm")}}, multiplier},
       {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}},
        multiplier}}}};
@@ -129,7 +130,7 @@ Block Maker::block(int index) const {
 
 }  // namespace
 
-struct Decoder::Parts {
+struct Decoder::Impl {
   DecoderSpec spec;
   parallel::Communicator* tp;
   Split split;
@@ -142,124 +143,115 @@ struct Decoder::Parts {
   nn::ScoreHead score;
   bool adapter_on = true;
 
-  Parts(ops::Device& device, DecoderSpec wanted, bool with_gradients, parallel::Communicator* group)
+  Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, parallel::Communicator* group)
       : spec(std::move(wanted)),
-        tp(several(group)),
+        tp(unless_single(group)),
         split(split_over(tp, spec)),
         parameters(device, parameter_list(spec, split), with_gradients) {
     for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
-    const Maker maker{parameters, spec, split, tp, rotary, adapter_on};
+    const ModuleBuilder build{parameters, spec, split, tp, rotary, adapter_on};
     nn::Parameter& table = parameters.at("model.embed_tokens.weight");
     embedding = {&table, tp, static_cast<float>(spec.embedding_multiplier),
-                 parameters.find("model.embed_positions.weight"), maker.norm("model.embed_norm")};
-    for (int i = 0; i < spec.layers; ++i) blocks.push_back(maker.block(i));
-    norm = maker.norm("model.norm");
+                 parameters.find("model.embed_positions.weight"), build.norm("model.embed_norm")};
+    for (int i = 0; i < spec.layers; ++i) blocks.push_back(build.block(i));
+    norm = build.norm("model.norm");
     if (spec.labels > 0)
       score = {&device, &parameters.at("score.weight"), parameters.find("score.bias")};
     else
       head = {&device,
               spec.tied ? &table : &parameters.at("lm_head.weight"),
               tp,
-              maker.lora("lm_head"),
+              build.lora("lm_head"),
               static_cast<float>(spec.logit_scale),
               static_cast<float>(spec.logit_softcap)};
   }
 
-  /// The tables of positions have what the pass asks for.
-  void reserve(const nn::Pass& pass) {
-    const auto& places = pass.layout.positions;
-    if (places.empty()) return;
-    const std::int64_t last = *std::ranges::max_element(places);
+  /// Extends the position tables to the positions of a pass.
+  void reserve(const nn::ForwardContext& pass) {
+    const auto& positions = pass.layout.positions;
+    if (positions.empty()) return;
+    const std::int64_t last = *std::ranges::max_element(positions);
     if (spec.learned_positions > 0 && last >= spec.learned_positions)
       throw Failure(Error{Errc::bad_input,
-                          cat("a sequence of ", last + 1, " tokens; the model has learned ",
-                              spec.learned_positions, " positions and knows no more; shorten it")});
+                          cat("a sequence has ", last + 1, " tokens, but the model has only ",
+                              spec.learned_positions, " learned positions; shorten it")});
     for (auto& table : rotary) table.reserve(pass);
   }
 };
 
 Decoder::Decoder(ops::Device& device, DecoderSpec spec, bool with_gradients,
                  parallel::Communicator* tp)
-    : parts_(std::make_unique<Parts>(device, std::move(spec), with_gradients, tp)) {
+    : impl_(std::make_unique<Impl>(device, std::move(spec), with_gradients, tp)) {
 }
 Decoder::~Decoder() = default;
 Decoder::Decoder(Decoder&&) noexcept = default;
 
 const DecoderSpec& Decoder::spec() const {
-  return parts_->spec;
+  return impl_->spec;
 }
-void Decoder::use_adapter(bool on) {
-  parts_->adapter_on = on;
+void Decoder::set_adapter_enabled(bool on) {
+  impl_->adapter_on = on;
 }
 nn::Parameters& Decoder::parameters() {
-  return parts_->parameters;
+  return impl_->parameters;
 }
 const nn::Parameters& Decoder::parameters() const {
-  return parts_->parameters;
+  return impl_->parameters;
 }
 ops::Device& Decoder::device() const {
-  return parts_->parameters.device();
+  return impl_->parameters.device();
 }
 parallel::Communicator* Decoder::tp() const {
-  return parts_->tp;
+  return impl_->tp;
 }
 
 const nn::Head& Decoder::head() const {
-  check(parts_->spec.labels == 0, "Decoder::head: this model scores and has no language head");
-  return parts_->head;
+  check(impl_->spec.labels == 0, "Decoder::head: the model has a score head, not a language head");
+  return impl_->head;
 }
 
 std::vector<nn::Parameter*> Decoder::weights() {
   std::vector<nn::Parameter*> out;
   for (auto& parameter : parameters().all()) {
     const bool multiplies =
-        parameter.name.starts_with("model.layers.") || &parameter == parts_->head.weight;
+        parameter.name.starts_with("model.layers.") || &parameter == impl_->head.weight;
     if (multiplies && parameter.value.shape().rank() == 2 && !parameter.adapter)
       out.push_back(&parameter);
   }
   return out;
 }
 
-void PackedWeights::refresh() {
-  if (!in_use()) return;
-  for (auto* weight : model_->weights())
-    model_->device().pack(weight->value, type_, weight->packed);
-}
-PackedWeights::~PackedWeights() {
-  if (!in_use()) return;
-  for (auto* weight : model_->weights()) weight->packed = {};
-}
-
 const nn::ScoreHead& Decoder::score() const {
-  check(parts_->spec.labels > 0, "Decoder::score: this is a language model and has no score head");
-  return parts_->score;
+  check(impl_->spec.labels > 0, "Decoder::score: the model has a language head, not a score head");
+  return impl_->score;
 }
 
-Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::Pass& pass,
+Tensor Decoder::forward(std::span<const std::int32_t> tokens, const nn::ForwardContext& pass,
                         nn::Saved& saved) {
   check(static_cast<std::int32_t>(tokens.size()) == pass.layout.rows(),
         "Decoder::forward: tokens and layout disagree");
-  parts_->reserve(pass);
-  Tensor x = nn::computed_rows(pass, parts_->embedding.forward(tokens, pass, saved));  // [U, D]
-  for (const auto& block : parts_->blocks) x = block.forward(x, pass, saved);
-  return nn::all_rows(pass, parts_->norm.forward(x, pass, saved));
+  impl_->reserve(pass);
+  Tensor x = nn::unique_rows(pass, impl_->embedding.forward(tokens, pass, saved));  // [U, D]
+  for (const auto& block : impl_->blocks) x = block.forward(x, pass, saved);
+  return nn::expand_rows(pass, impl_->norm.forward(x, pass, saved));
 }
 
 void Decoder::backward(std::span<const std::int32_t> tokens, const Tensor& dhidden,
-                       const nn::Pass& pass, nn::Saved& saved) {
-  parts_->reserve(pass);  // another forward pass may have come between
-  Tensor dx = parts_->norm.backward(nn::all_rows_backward(pass, dhidden), pass, saved);
-  for (auto block = parts_->blocks.rbegin(); block != parts_->blocks.rend(); ++block)
+                       const nn::ForwardContext& pass, nn::Saved& saved) {
+  impl_->reserve(pass);  // another forward pass may have replaced the tables
+  Tensor dx = impl_->norm.backward(nn::expand_rows_backward(pass, dhidden), pass, saved);
+  for (auto block = impl_->blocks.rbegin(); block != impl_->blocks.rend(); ++block)
     dx = block->backward(dx, pass, saved);
-  parts_->embedding.backward(tokens, nn::computed_rows_backward(pass, dx), pass, saved);
+  impl_->embedding.backward(tokens, nn::unique_rows_backward(pass, dx), pass, saved);
 }
 
 nn::KvCache Decoder::make_cache(std::int32_t pages, int page_size) const {
   nn::KvCache cache;
-  cache.page_size = page_size, cache.pages = pages;
+  cache.page_size = page_size;
+  cache.pages = pages;
   const std::int64_t rows = std::int64_t{pages} * page_size,
-                     columns = parts_->split.kv_heads.size() * parts_->spec.head_size;
-  for (std::int64_t i = 0; i < parts_->spec.layers; ++i) {
+                     columns = impl_->split.kv_heads.size() * impl_->spec.head_size;
+  for (std::int64_t i = 0; i < impl_->spec.layers; ++i) {
     cache.k.push_back(device().empty({rows, columns}));
     cache.v.push_back(device().empty({rows, columns}));
   }

@@ -27,72 +27,46 @@ class Decoder {
   ~Decoder();
   Decoder(Decoder&&) noexcept;
 
-  /// Of the whole model.
+  /// Spec of the whole model.
   const DecoderSpec& spec() const;
-  /// nullptr when the whole model is here.
+  /// nullptr when this rank has the whole model.
   parallel::Communicator* tp() const;
-  /// Whether the model answers with its adapter, as it does at first, or as its base alone does.
-  void use_adapter(bool on);
+  /// Enables or disables the adapter; initially it is enabled.
+  void set_adapter_enabled(bool on);
   nn::Parameters& parameters();
   const nn::Parameters& parameters() const;
   ops::Device& device() const;
 
-  /// Hidden states [T, D] after the final norm. With pass.cache, keys and values of the T rows are
-  /// written to the cache first, and row t attends to cached positions 0 .. layout.positions[t].
-  Tensor forward(std::span<const std::int32_t> tokens, const nn::Pass& pass, nn::Saved& saved);
-  /// Adds into every gradient; pops what forward pushed. `dhidden` as forward's result.
-  void backward(std::span<const std::int32_t> tokens, const Tensor& dhidden, const nn::Pass& pass,
-                nn::Saved& saved);
+  /// Hidden states [T, D] after the final norm. Where there is a cache, keys and values of the T
+  /// rows are written to it first, and row t attends to cached positions 0 .. layout.positions[t].
+  Tensor forward(std::span<const std::int32_t> tokens, const nn::ForwardContext& pass,
+                 nn::Saved& saved);
+  /// Adds into the gradients; pops what forward pushed. dhidden [T, D].
+  void backward(std::span<const std::int32_t> tokens, const Tensor& dhidden,
+                const nn::ForwardContext& pass, nn::Saved& saved);
 
-  /// The matrices that forward() and a language head multiply by, adapters aside.
+  /// Matrices of the GEMMs of forward() and the language head, without those of adapters.
   std::vector<nn::Parameter*> weights();
-  /// Log-probabilities from hidden states. Its weight is the embedding when tied. Of a language
-  /// model only: spec().labels is 0.
+  /// The language head; its weight is the embedding when tied. Requires spec().labels == 0.
   const nn::Head& head() const;
-  /// Scores from hidden states. Only where spec().labels is more than 0.
+  /// The score head. Requires spec().labels > 0.
   const nn::ScoreHead& score() const;
 
-  /// An empty cache of `pages` pages for this rank's part of the model.
+  /// Allocates a KV cache of `pages` pages for this rank's part of the model.
   nn::KvCache make_cache(std::int32_t pages, int page_size = 16) const;
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
-/// What generation makes of the weights. In 8 bits a token has a probability near that of the
-/// weights as they are, not the same.
-enum class WeightsRead : std::uint8_t { as_they_are, int8 };
-
-/// Where products are in bf16, or weights are read in 8 bits: for as long as this lives the weights
-/// of a model are there once more, as those products want them (ops::Device::pack): a half or a
-/// quarter of the bytes, which generation reads. Elsewhere it does nothing.
-class PackedWeights {
+/// Disables the adapter for its lifetime (PEFT's disable_adapter).
+class AdapterDisabled {
  public:
-  PackedWeights(Decoder& model, ops::Precision precision,
-                WeightsRead read = WeightsRead::as_they_are)
-      : model_(precision == ops::Precision::bf16 || read == WeightsRead::int8 ? &model : nullptr),
-        type_(read == WeightsRead::int8 ? DType::int8_packed : DType::bf16_packed) {}
-  ~PackedWeights();
-  PackedWeights(const PackedWeights&) = delete;
-  PackedWeights& operator=(const PackedWeights&) = delete;
-  /// Packs them. To be called before the first pass, and whenever the weights have changed.
-  void refresh();
-  /// Whether passes are to ask for them (nn::Pass::packed).
-  bool in_use() const { return model_ != nullptr; }
-
- private:
-  Decoder* model_;
-  DType type_;
-};
-
-/// For as long as this lives the model answers without its adapter.
-class BaseAlone {
- public:
-  explicit BaseAlone(Decoder& model) : model_(model) { model_.use_adapter(false); }
-  ~BaseAlone() { model_.use_adapter(true); }
-  BaseAlone(const BaseAlone&) = delete;
-  BaseAlone& operator=(const BaseAlone&) = delete;
+  explicit AdapterDisabled(Decoder& model) : model_(model) { model_.set_adapter_enabled(false); }
+  ~AdapterDisabled() { model_.set_adapter_enabled(true); }
+  AdapterDisabled(const AdapterDisabled&) = delete;
+  AdapterDisabled& operator=(const AdapterDisabled&) = delete;
 
  private:
   Decoder& model_;

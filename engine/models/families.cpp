@@ -1,4 +1,3 @@
-// The table of families, and what they share.
 #include "engine/models/families.h"
 
 #include <array>
@@ -103,18 +102,18 @@ void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
   spec.kv_heads = static_cast<int>(kv_heads);
   if (heads % kv_heads)
     in.fail(Errc::bad_input, cat("num_attention_heads ", heads,
-                                 " is no multiple of num_key_value_heads ", kv_heads));
+                                 " is not a multiple of num_key_value_heads ", kv_heads));
   const bool divided = names.default_head_size == 0;
   if (divided && !in.find("head_dim") && spec.width % heads)
     in.fail(Errc::bad_input,
-            cat("hidden_size ", spec.width, " is no multiple of num_attention_heads ", heads,
+            cat("hidden_size ", spec.width, " is not a multiple of num_attention_heads ", heads,
                 ", and there is no head_dim"));
   spec.head_size = static_cast<int>(
       in.size({"head_dim"}, 2, 1024, divided ? spec.width / heads : names.default_head_size));
   if (spec.head_size < 2 || spec.head_size % 2)
     in.fail(Errc::bad_input,
             cat("the head size must be even for rotary positions, found ", spec.head_size));
-  spec.head_size = std::max(spec.head_size, 2);  // what reads on counts on a pair of channels
+  spec.head_size = std::max(spec.head_size, 2);  // later readers expect a pair of channels
   spec.norm_eps = in.number(names.eps, names.default_eps);
   if (!(spec.norm_eps >= 0 && spec.norm_eps < 1))
     in.fail(Errc::bad_input,
@@ -149,14 +148,15 @@ void read_windows(ConfigReader& in, DecoderSpec& spec, std::int64_t window,
         types.empty() ? slides(static_cast<std::int64_t>(i), arg) : types[i] == "sliding_attention";
     if (here && window == 0)
       in.fail(Errc::bad_input,
-              "\"layer_types\" has sliding_attention, but \"sliding_window\" is not there");
+              "\"layer_types\" has sliding_attention, but there is no \"sliding_window\"");
     if (here) spec.layer[i].window = static_cast<int>(window);
   }
 }
 
 void read_window(ConfigReader& in, DecoderSpec& spec, std::int64_t absent) {
-  const bool there = in.config().find("sliding_window") != nullptr;  // null says that there is none
-  const std::int64_t window = in.size({"sliding_window"}, 1, 1 << 28, there ? 0 : absent);
+  // null means no window
+  const bool present = in.config().find("sliding_window") != nullptr;
+  const std::int64_t window = in.size({"sliding_window"}, 1, 1 << 28, present ? 0 : absent);
   if (window > 0)
     spec.layer.assign(static_cast<std::size_t>(spec.layers), {.window = static_cast<int>(window)});
 }

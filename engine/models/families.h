@@ -1,4 +1,4 @@
-// What a family file offers, and the readers of config.json that families share.
+// Model families: the table, and the readers of config.json that families share.
 #pragma once
 
 #include <span>
@@ -9,19 +9,18 @@
 
 namespace troupe::engine::models {
 
-/// One row of the table in families.cpp. A new family is one file with functions of these forms,
-/// and one row.
+/// One row of the table in families.cpp. A new family is one file with functions of these types and
+/// one row.
 struct Family {
   const char* stem;        ///< "Llama" of "LlamaForCausalLM" in config.json's "architectures"
   const char* model_type;  ///< as in "model_type", for files without "architectures"
   void (*read)(ConfigReader& in, DecoderSpec& spec);
-  Storage (*storage)() = nullptr;        ///< nullptr: under the names of Llama
-  const char* language = "ForCausalLM";  ///< what follows the stem in the name of a language model
-  const char* score_stem =
-      nullptr;  ///< the stem where the model has a score head, if it is another
+  Storage (*storage)() = nullptr;        ///< nullptr: stored as Llama
+  const char* language = "ForCausalLM";  ///< suffix of the stem for a language model
+  const char* score_stem = nullptr;      ///< stem for a score head, where it differs
 };
 
-/// All of them, in the order of the documentation.
+/// All families, in the order of the documentation.
 std::span<const Family> families();
 /// The family of an architecture with a language or a score head, or nullptr.
 const Family* find_family(std::string_view architecture);
@@ -54,31 +53,29 @@ Storage store_bloom();
 Storage store_gpt2();
 Storage store_internlm2();
 
-/// How a family spells the sizes that all have, and what stands for those that are absent (0: none,
-/// the size must be there).
+/// Names of the sizes in a family's config.json, and their defaults (0: the field is required).
 struct SizeNames {
   ConfigReader::Keys width = {"hidden_size"}, layers = {"num_hidden_layers"},
                      heads = {"num_attention_heads"}, inner = {"intermediate_size"},
                      positions = {"max_position_embeddings"}, eps = {"rms_norm_eps"};
-  std::int64_t default_positions = 2048, default_head_size = 0,
-               inner_of_width = 0;  ///< the last: inner is that many widths when absent
+  std::int64_t default_positions = 2048, default_head_size = 0;
+  std::int64_t inner_of_width = 0;  ///< default inner width as a multiple of the width
   double default_eps = 1e-6;
-  bool tied = false;  ///< what an absent tie_word_embeddings means
+  bool tied = false;  ///< default of tie_word_embeddings
 };
 
-/// Vocabulary, width, layers, heads, head size, inner width, positions, epsilon, token ids, tied or
-/// not.
+/// Reads vocabulary, width, layers, heads, head size, inner width, positions, epsilon, token ids
+/// and tie_word_embeddings.
 void read_sizes(ConfigReader& in, DecoderSpec& spec, const SizeNames& names = {});
-/// The activation under the first of `keys`, in transformers' words: silu, gelu, gelu_pytorch_tanh,
-/// ...
+/// Reads the activation from the first of `keys`, by transformers' name: silu, gelu,
+/// gelu_pytorch_tanh, ...
 ops::Activation read_activation(ConfigReader& in, const ConfigReader::Keys& keys,
                                 std::string_view fallback);
-/// Layers of "sliding_attention" see a window of `window` keys: those that "layer_types" names or,
-/// where it is absent, those with slides(layer).
+/// Sets a window of `window` keys for the layers that "layer_types" names "sliding_attention" or,
+/// where it is absent, those with slides(layer, arg).
 void read_windows(ConfigReader& in, DecoderSpec& spec, std::int64_t window,
                   bool (*slides)(std::int64_t layer, std::int64_t arg), std::int64_t arg);
-/// The same window for every layer, from "sliding_window"; `absent` stands for one that is not
-/// there at all, 0: none.
+/// Sets the window of every layer from "sliding_window"; `absent` is its default, 0: none.
 void read_window(ConfigReader& in, DecoderSpec& spec, std::int64_t absent = 0);
 
 }  // namespace troupe::engine::models

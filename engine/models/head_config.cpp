@@ -9,9 +9,9 @@
 namespace troupe::engine::models {
 namespace {
 
-constexpr std::string_view of_sequences = "ForSequenceClassification",
-                           of_tokens = "ForTokenClassification";
-constexpr std::int64_t most_labels = 1 << 16;
+constexpr std::string_view sequence_suffix = "ForSequenceClassification",
+                           token_suffix = "ForTokenClassification";
+constexpr std::int64_t max_labels = 1 << 16;
 
 Result<> check_problem(const Json& config, const std::string& where) {
   constexpr std::array known = {"regression", "single_label_classification",
@@ -36,16 +36,16 @@ Result<std::int64_t> read_labels(const Json& config, const std::string& where) {
                                      names->type_name()));
   const auto count = named ? static_cast<std::int64_t>(names->object().size()) : 2;
   ConfigReader in(config, where);
-  const std::int64_t said = in.size({"num_labels"}, 1, most_labels, count);
+  const std::int64_t labels = in.size({"num_labels"}, 1, max_labels, count);
   RETURN_IF_ERROR(in.result());
-  if (named && count != said)
-    return fail(Errc::bad_input, cat(where, ": \"num_labels\" is ", said,
-                                     ", but \"id2label\" names ", count, "; take one of them out"));
-  if (said > most_labels)
+  if (named && count != labels)
+    return fail(Errc::bad_input, cat(where, ": \"num_labels\" is ", labels,
+                                     ", but \"id2label\" names ", count, "; remove one of them"));
+  if (labels > max_labels)
     return fail(Errc::bad_input,
-                cat(where, ": \"id2label\" may name ", most_labels, " labels, found ", said));
-  if (said < 1) return fail(Errc::bad_input, cat(where, ": \"id2label\" names no label"));
-  return said;
+                cat(where, ": \"id2label\" may name ", max_labels, " labels, found ", labels));
+  if (labels < 1) return fail(Errc::bad_input, cat(where, ": \"id2label\" names no label"));
+  return labels;
 }
 
 }  // namespace
@@ -58,30 +58,30 @@ std::string architecture_of(const Json& config) {
 }
 
 bool is_score_head(std::string_view suffix) {
-  return suffix == of_sequences || suffix == of_tokens;
+  return suffix == sequence_suffix || suffix == token_suffix;
 }
 
 Result<> read_head(const Json& config, const std::string& where, DecoderSpec& spec) {
   const std::string architecture = architecture_of(config);
-  if (!architecture.ends_with(of_sequences) && !architecture.ends_with(of_tokens)) return {};
+  if (!architecture.ends_with(sequence_suffix) && !architecture.ends_with(token_suffix)) return {};
   RETURN_IF_ERROR(check_problem(config, where));
   const auto labels = read_labels(config, where);
   RETURN_IF_ERROR(labels);
   spec.labels = static_cast<int>(*labels);
-  spec.score_bias = architecture.ends_with(of_tokens);
+  spec.score_bias = architecture.ends_with(token_suffix);
   spec.architecture = architecture;
   return {};
 }
 
 void write_head(Json& config, int labels, bool bias) {
   std::string name = architecture_of(config);
-  if (name.empty())  // old files have their model_type only
+  if (name.empty())  // old files have only a model_type
     if (const auto spec = read_spec(config, "config.json")) name = spec->architecture;
   const Family* family = find_family(name);
   const std::string stem = family == nullptr    ? name
                            : family->score_stem ? family->score_stem
                                                 : family->stem;
-  config.set("architectures", Json::Array{cat(stem, bias ? of_tokens : of_sequences)});
+  config.set("architectures", Json::Array{cat(stem, bias ? token_suffix : sequence_suffix)});
   const auto has = [&](std::string_view key) {
     const Json* names = config.find(key);
     return names && names->is_object() &&
@@ -97,7 +97,7 @@ void write_head(Json& config, int labels, bool bias) {
     config.set("label2id", std::move(numbers));
   }
   config.set("num_labels", labels);
-  // transformers refuses a single label with one class.
+  // transformers rejects single_label_classification with one class.
   const Json* problem = config.find("problem_type");
   if (labels == 1 && problem && *problem == Json("single_label_classification"))
     config.set("problem_type", "regression");

@@ -1,7 +1,6 @@
-// What stands on a decoder, in the words of config.json: a language head (*ForCausalLM), or scores
-// of a sequence or of every token
-// (*ForSequenceClassification, *ForTokenClassification), whose linear layer transformers calls
-// "score".
+// The head of a decoder in config.json: a language head (*ForCausalLM), or a score head for
+// sequences or for tokens (*ForSequenceClassification, *ForTokenClassification), whose linear layer
+// transformers calls "score".
 #pragma once
 
 #include <string>
@@ -13,17 +12,15 @@ namespace troupe::engine::models {
 
 /// The first of "architectures", or "".
 std::string architecture_of(const Json& config);
-/// Whether this follows a family's stem in the name of a model with a score head:
-/// "ForSequenceClassification", "ForTokenClassification".
+/// Whether `suffix` names a score head: "ForSequenceClassification" or "ForTokenClassification".
 bool is_score_head(std::string_view suffix);
 
-/// Sets labels and score_bias of a spec from "architectures", "id2label" and "num_labels" (2 when
-/// neither is there, as in transformers). "problem_type" says how transformers would train the
-/// head, and changes no score. Errc::bad_input.
+/// Sets labels and score_bias of a spec from "architectures", "id2label" and "num_labels" (default
+/// 2, as in transformers). "problem_type" is validated; it does not affect scores. Errc::bad_input.
 Result<> read_head(const Json& config, const std::string& where, DecoderSpec& spec);
 
-/// Makes a config.json say that the model has a score head: with a bias, one of tokens, else one of
-/// sequences. Names of labels stay where there are as many as that.
+/// Sets the architecture of a config.json to one with a score head: for tokens with `bias`, for
+/// sequences without. Keeps the names of the labels where their number matches.
 void write_head(Json& config, int labels, bool bias);
 
 }  // namespace troupe::engine::models

@@ -8,19 +8,17 @@
 
 namespace troupe::engine::models {
 
-std::vector<nn::Parameters::Wanted> lora_tensors(const LoraTarget& target,
-                                                 const nn::Parameters::Wanted& base, bool dora,
-                                                 bool first_rank) {
+std::vector<nn::ParameterSpec> lora_tensors(const LoraTarget& target, const nn::ParameterSpec& base,
+                                            bool dora, bool first_rank) {
   const std::int64_t rank = target.rank, out = base.shape[0], in = base.shape[1];
   parallel::Shard whole{.first = first_rank}, rows = whole, shared = whole, columns = whole;
-  if (base.shard.axis ==
-      0) {  // every rank has all of A, and the gradient of it from its own outputs: they are summed
+  if (base.shard.axis == 0) {  // A is replicated; its gradient is summed over the ranks
     rows = base.shard;
     shared = {0, 0, rank, rank, true, first_rank};
   } else if (base.shard.axis == 1) {
     columns = base.shard;
   }
-  std::vector<nn::Parameters::Wanted> list{
+  std::vector<nn::ParameterSpec> list{
       {cat(target.module, lora_a), Shape{rank, in}, base.shard.axis == 0 ? shared : columns, true,
        true},
       {cat(target.module, lora_b), Shape{out, rank}, rows, true, true}};
@@ -28,7 +26,7 @@ std::vector<nn::Parameters::Wanted> lora_tensors(const LoraTarget& target,
   return list;
 }
 
-void add_lora(const DecoderSpec& spec, std::vector<nn::Parameters::Wanted>& list, bool first_rank) {
+void add_lora(const DecoderSpec& spec, std::vector<nn::ParameterSpec>& list, bool first_rank) {
   if (!spec.lora) return;
   const auto saved = [&](const std::string& name) {
     return std::ranges::any_of(spec.lora->saved, [&](const std::string& module) {
@@ -45,8 +43,7 @@ void add_lora(const DecoderSpec& spec, std::vector<nn::Parameters::Wanted>& list
     if (base == list.end() && spec.tied && target.module == "lm_head")
       base = named("model.embed_tokens.weight");
     check(base != list.end(), cat("add_lora: no module ", target.module));
-    for (auto& wanted :
-         lora_tensors(target, nn::Parameters::Wanted(*base), spec.lora->dora, first_rank))
+    for (auto& wanted : lora_tensors(target, nn::ParameterSpec(*base), spec.lora->dora, first_rank))
       list.push_back(std::move(wanted));
   }
 }

@@ -1,5 +1,5 @@
-// LoraSpec: which linear layers of a decoder have an adapter, and of what kind. What a user or an
-// adapter_config.json asks for (engine/adapter/lora_config.h), settled for one model.
+// LoraSpec: the adapters of a decoder's linear layers: a LoraConfig (engine/adapter/lora_config.h)
+// resolved for one model.
 #pragma once
 
 #include <string>
@@ -20,23 +20,21 @@ struct LoraTarget {
 
 struct LoraSpec {
   std::vector<LoraTarget> targets;  ///< in the order of the model's weights
-  bool dora = false;                ///< each has a magnitude vector
-  double dropout = 0;               ///< in training passes, of what goes into A
-  std::vector<std::string> saved;   ///< modules that are trained whole beside the adapter: "score"
+  bool dora = false;                ///< adapters have magnitude vectors
+  double dropout = 0;               ///< probability, on the input of A, in training passes
+  std::vector<std::string> saved;   ///< modules trained in full beside the adapter: "score"
 };
 
-// The names of an adapter's tensors, as PEFT stores them but for its prefix "base_model.model.".
+// Names of an adapter's tensors as PEFT stores them, without its prefix "base_model.model.".
 inline constexpr std::string_view lora_a = ".lora_A.weight", lora_b = ".lora_B.weight",
                                   lora_magnitude = ".lora_magnitude_vector";
 
-/// The adapter's tensors for one weight [F, D] of the base, of which this rank holds the part
-/// `base.shard`: A [R, D], B [F, R] and, with DoRA, the magnitudes [F], split as the weight is.
-std::vector<nn::Parameters::Wanted> lora_tensors(const LoraTarget& target,
-                                                 const nn::Parameters::Wanted& base, bool dora,
-                                                 bool first_rank);
+/// The adapter's tensors for one weight [F, D] of the base, sharded as `base.shard`: A [R, D],
+/// B [F, R] and, with DoRA, the magnitudes [F].
+std::vector<nn::ParameterSpec> lora_tensors(const LoraTarget& target, const nn::ParameterSpec& base,
+                                            bool dora, bool first_rank);
 
-/// Freezes what the adapter leaves as it is, and puts the adapter's tensors behind: what
-/// parameter_list() of a model with one gives.
-void add_lora(const DecoderSpec& spec, std::vector<nn::Parameters::Wanted>& list, bool first_rank);
+/// Freezes the base in the list of parameters and appends the adapter's tensors.
+void add_lora(const DecoderSpec& spec, std::vector<nn::ParameterSpec>& list, bool first_rank);
 
 }  // namespace troupe::engine::models

@@ -9,15 +9,15 @@
 namespace troupe::engine::models {
 namespace {
 
-constexpr double most_positions = 268435456;
+constexpr double max_positions_limit = 268435456;
 
-/// One table being read: `in` has the object with the type's fields.
+/// Reads the scaling of one table; `in` has the object with the fields of its type.
 struct Scaling {
   ConfigReader& in;
   DecoderSpec& spec;
   nn::RotarySpec& table;
   double theta;
-  int turning;  ///< channels
+  int rotary_dim;  ///< rotated channels of a head
 
   double original() {
     return in.positive({"original_max_position_embeddings"},
@@ -28,16 +28,16 @@ struct Scaling {
     if (value < 1) in.fail(Errc::bad_input, cat("\"", key, "\" must be at least 1, found ", value));
     return std::max(value, 1.0);
   }
-  void make_room(double positions) {
-    spec.max_positions = std::max(spec.max_positions,
-                                  static_cast<std::int64_t>(std::min(positions, most_positions)));
+  void extend_positions(double positions) {
+    spec.max_positions = std::max(
+        spec.max_positions, static_cast<std::int64_t>(std::min(positions, max_positions_limit)));
   }
   void linear();
   void dynamic();
   void yarn();
   void longrope();
   void llama3();
-  std::vector<double> stretched(std::string_view key);
+  std::vector<double> rescaled(std::string_view key);
 };
 
 void Scaling::linear() {
@@ -46,30 +46,35 @@ void Scaling::linear() {
 }
 
 void Scaling::dynamic() {
-  if (turning < 4)
-    in.fail(Errc::unsupported, "rope type \"dynamic\" needs at least 4 channels that turn");
-  table.stretch = at_least_one("factor");
-  table.trained = spec.max_positions;
-  make_room(table.stretch * static_cast<double>(spec.max_positions));
+  if (rotary_dim < 4)
+    in.fail(Errc::unsupported, "rope type \"dynamic\" needs at least 4 rotated channels");
+  table.ntk_factor = at_least_one("factor");
+  table.original_length = spec.max_positions;
+  extend_positions(table.ntk_factor * static_cast<double>(spec.max_positions));
 }
 
-// Fast pairs stay, slow ones turn factor times slower, and those between are mixed (transformers
-// modeling_rope_utils, yarn).
+// High frequencies stay, low ones are divided by the factor, and those between are interpolated
+// (transformers modeling_rope_utils, yarn).
 void Scaling::yarn() {
   const double before = original();
   const double factor = in.find("factor")
                             ? at_least_one("factor")
                             : std::max(1.0, static_cast<double>(spec.max_positions) / before);
-  if (in.find("original_max_position_embeddings")) make_room(before * factor);
+  if (in.find("original_max_position_embeddings")) extend_positions(before * factor);
   const double fast = in.positive({"beta_fast"}, 32), slow = in.positive({"beta_slow"}, 1);
   const auto pair_of = [&](double rotations) {
-    return turning * std::log(before / (rotations * 2 * std::numbers::pi)) / (2 * std::log(theta));
+    return rotary_dim * std::log(before / (rotations * 2 * std::numbers::pi)) /
+           (2 * std::log(theta));
   };
   double low = pair_of(fast), high = pair_of(slow);
-  if (in.flag("truncate", true)) low = std::floor(low), high = std::ceil(high);
-  low = std::max(low, 0.0), high = std::min(high, turning - 1.0);
+  if (in.flag("truncate", true)) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, rotary_dim - 1.0);
   if (low == high) high += 0.001;
-  for (int i = 0; i < turning / 2; ++i) {
+  for (int i = 0; i < rotary_dim / 2; ++i) {
     const double share = std::clamp((i - low) / (high - low), 0.0, 1.0);
     double& frequency = table.inverse_frequencies[static_cast<std::size_t>(i)];
     frequency = frequency / factor * share + frequency * (1 - share);
@@ -80,10 +85,10 @@ void Scaling::yarn() {
       in.number({"attention_factor"}, own != 0 && all != 0 ? scale(own) / scale(all) : scale(1));
 }
 
-std::vector<double> Scaling::stretched(std::string_view key) {
+std::vector<double> Scaling::rescaled(std::string_view key) {
   std::vector<double> out = table.inverse_frequencies;
   const Json* list = in.find(key);
-  const auto pairs = static_cast<std::size_t>(turning / 2);
+  const auto pairs = static_cast<std::size_t>(rotary_dim / 2);
   if (!list || !list->is_array() || list->array().size() != pairs) {
     in.fail(Errc::bad_input, cat("\"", key, "\" must be a list of ", pairs, " numbers, found ",
                                  list && list->is_array() ? cat(list->array().size(), " values")
@@ -102,20 +107,20 @@ std::vector<double> Scaling::stretched(std::string_view key) {
   return out;
 }
 
-// Two sets of frequencies: that of sequences up to the original length, and that of longer ones.
+// Two sets of frequencies: for sequences up to the original length, and for longer ones.
 void Scaling::longrope() {
   const double before = original();
   const double factor = in.find("factor") ? in.positive({"factor"})
                                           : static_cast<double>(spec.max_positions) / before;
-  table.longer = stretched("long_factor");
-  table.inverse_frequencies = stretched("short_factor");
-  table.trained = static_cast<std::int64_t>(std::min(before, most_positions));
+  table.long_inverse_frequencies = rescaled("long_factor");
+  table.inverse_frequencies = rescaled("short_factor");
+  table.original_length = static_cast<std::int64_t>(std::min(before, max_positions_limit));
   table.factor = in.number({"attention_factor"},
                            factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(before)));
 }
 
-// Frequencies below `low` turn factor times slower, above `high` stay, between them mix
-// (transformers modeling_rope_utils, llama3).
+// Frequencies below `low` are divided by the factor, above `high` stay, between them are
+// interpolated (transformers modeling_rope_utils, llama3).
 void Scaling::llama3() {
   const double factor = in.positive({"factor"}), low = in.positive({"low_freq_factor"}),
                high = in.positive({"high_freq_factor"}),
@@ -153,31 +158,32 @@ std::string type_of(ConfigReader& in) {
                                                   : type;  // as the first Phi-3 files call it
 }
 
-// Numbers that are fine one by one may still have no sensible table: a theta of 1 with yarn, a
-// factor beyond doubles.
+// Values that are valid one by one may still give no valid table: a theta of 1 with yarn, a factor
+// beyond the range of double.
 void check_table(ConfigReader& in, const nn::RotarySpec& table) {
   const auto sane = [](double frequency) { return std::isfinite(frequency); };
   if (std::ranges::all_of(table.inverse_frequencies, sane) &&
-      std::ranges::all_of(table.longer, sane) && std::isfinite(table.factor) &&
-      std::isfinite(table.stretch))
+      std::ranges::all_of(table.long_inverse_frequencies, sane) && std::isfinite(table.factor) &&
+      std::isfinite(table.ntk_factor))
     return;
-  in.fail(Errc::bad_input, "the rope parameters together give frequencies that are not numbers");
+  in.fail(Errc::bad_input, "the rope parameters give frequencies that are not finite");
 }
 
-// How many channels of a head turn.
-int turning_of(ConfigReader& in, const DecoderSpec& spec, const RopeStyle& style) {
+// Number of rotated channels of a head.
+int rotary_dim_of(ConfigReader& in, const DecoderSpec& spec, const RopeStyle& style) {
   const double share = in.positive({"partial_rotary_factor"}, style.partial);
   if (share != 1 && !style.may_be_partial)
-    in.fail(Errc::unsupported, cat("\"partial_rotary_factor\": ", share,
-                                   " would change the numbers, and this family does not have it"));
-  const int turning = static_cast<int>(std::min(share, 1.0) * spec.head_size);
-  if (share > 1 || turning < 2 || turning % 2)
+    in.fail(Errc::unsupported,
+            cat("\"partial_rotary_factor\": ", share,
+                " is not supported for this architecture and would change the results"));
+  const int rotary_dim = static_cast<int>(std::min(share, 1.0) * spec.head_size);
+  if (share > 1 || rotary_dim < 2 || rotary_dim % 2)
     in.fail(Errc::bad_input, cat("\"partial_rotary_factor\" must leave an even number of the ",
                                  spec.head_size, " channels, found ", share));
-  return std::max(turning, 2);
+  return std::max(rotary_dim, 2);
 }
 
-// Both layouts become one object: that of version 5.
+// Converts both layouts to that of version 5.
 Json parameters_of(ConfigReader& in) {
   const Json* parameters = in.find("rope_parameters");
   const char* name = parameters ? "rope_parameters" : "rope_scaling";
@@ -188,7 +194,7 @@ Json parameters_of(ConfigReader& in) {
   Json out = parameters && parameters->is_object() ? *parameters : Json(Json::Object{});
   for (const char* key : {"rope_theta", "partial_rotary_factor"})
     if (const Json* outside = in.find(key); outside && !out.find(key)) out.set(key, *outside);
-  // Phi-3 writes it beside the rest, and means that one.
+  // Phi-3 writes it outside the object; the outer value takes precedence.
   if (const Json* outside = in.find("original_max_position_embeddings"))
     out.set("original_max_position_embeddings", *outside);
   return out;
@@ -203,16 +209,16 @@ nn::RotarySpec read_rotary_table(ConfigReader& in, const Json& parameters, Decod
             cat("a table of rope_parameters must be an object, found ", parameters.type_name()));
   ConfigReader inner = in.inside(parameters);
   nn::RotarySpec table;
-  const int turning = turning_of(inner, spec, style);
+  const int rotary_dim = rotary_dim_of(inner, spec, style);
   const double theta = inner.positive({"rope_theta"}, style.theta);
   for (int i = 0; i < spec.head_size; i += 2)
     table.inverse_frequencies.push_back(
-        i < turning ? 1 / std::pow(theta, static_cast<double>(i) / turning) : 0.0);
-  Scaling how{inner, spec, table, theta, turning};
+        i < rotary_dim ? 1 / std::pow(theta, static_cast<double>(i) / rotary_dim) : 0.0);
+  Scaling how{inner, spec, table, theta, rotary_dim};
   scale(how, type_of(inner));
   check_table(inner, table);
-  if (style.interleaved || turning != spec.head_size)
-    spec.head_order = {spec.head_size, turning, style.interleaved};
+  if (style.interleaved || rotary_dim != spec.head_size)
+    spec.head_order = {spec.head_size, rotary_dim, style.interleaved};
   in.take(inner);
   return table;
 }

@@ -7,10 +7,10 @@
 namespace troupe::engine::models {
 namespace {
 
-/// Puts the weights of one layer, or of what all layers share, on a list.
+/// Appends weights to a list.
 struct Lister {
   const DecoderSpec& spec;
-  std::vector<nn::Parameters::Wanted>& list;
+  std::vector<nn::ParameterSpec>& list;
 
   void norm(const std::string& name, std::int64_t width) const {
     list.push_back({name + ".weight", Shape{width}});
@@ -43,9 +43,10 @@ void Lister::mlp(const std::string& layer) const {
 }
 
 void Lister::block(const std::string& layer) const {
-  const bool before = spec.norm_place != NormPlace::after,
-             shared = spec.norm_place == NormPlace::shared;
-  const bool after = spec.norm_place == NormPlace::after || spec.norm_place == NormPlace::both;
+  const bool before = spec.norm_placement != NormPlacement::after;
+  const bool shared = spec.norm_placement == NormPlacement::shared;
+  const bool after =
+      spec.norm_placement == NormPlacement::after || spec.norm_placement == NormPlacement::both;
   if (before) norm(layer + "input_layernorm", spec.width);
   attention(layer);
   if (after) norm(layer + "post_self_attn_layernorm", spec.width);
@@ -56,8 +57,8 @@ void Lister::block(const std::string& layer) const {
 
 }  // namespace
 
-std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec) {
-  std::vector<nn::Parameters::Wanted> list;
+std::vector<nn::ParameterSpec> parameter_list(const DecoderSpec& spec) {
+  std::vector<nn::ParameterSpec> list;
   const Lister all{spec, list};
   list.push_back({"model.embed_tokens.weight", Shape{spec.vocabulary, spec.width}});
   if (spec.learned_positions > 0)
@@ -74,24 +75,25 @@ std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec) {
 }
 
 std::int64_t DecoderSpec::parameter_count() const {
-  DecoderSpec one =
-      *this;  // of one layer: counting does not take longer for a file that claims thousands
+  // Layers are equal: the count must not take longer for a file that claims thousands of them.
+  DecoderSpec one = *this;
   one.lora.reset();
   std::int64_t counts[2] = {0, 0};
-  for (std::int64_t some = 0; some < 2; ++some) {
-    one.layers = some;
-    for (const auto& wanted : parameter_list(one)) counts[some] += wanted.shape.count();
+  for (std::int64_t layers_counted = 0; layers_counted < 2; ++layers_counted) {
+    one.layers = layers_counted;
+    for (const auto& wanted : parameter_list(one)) counts[layers_counted] += wanted.shape.count();
   }
   return counts[0] + layers * (counts[1] - counts[0]);
 }
 
-bool DecoderSpec::keys_change() const {
-  return std::ranges::any_of(rotary, [](const nn::RotarySpec& table) { return table.trained > 0; });
+bool DecoderSpec::keys_depend_on_length() const {
+  return std::ranges::any_of(rotary,
+                             [](const nn::RotarySpec& table) { return table.original_length > 0; });
 }
 
 bool DecoderSpec::keys_change_at(std::int64_t length) const {
   return std::ranges::any_of(rotary, [&](const nn::RotarySpec& table) {
-    return table.set_of(length) != table.set_of(length - 1);
+    return table.frequency_set(length) != table.frequency_set(length - 1);
   });
 }
 

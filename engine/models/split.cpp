@@ -22,7 +22,7 @@ Range times(Range heads, std::int64_t size) {
   return {heads.begin * size, heads.end * size};
 }
 
-// The part of the tensor of this name (its last words: "q_proj.weight").
+// The shard of the tensor of this name, by the end of the name ("q_proj.weight").
 Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& split) {
   const auto is = [&](std::string_view layer) {
     return name.ends_with(cat(".", layer, ".weight")) || name.ends_with(cat(".", layer, ".bias"));
@@ -40,7 +40,7 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
     return {
         0, part.begin, part.end, spec.kv_heads * size, split.shares_kv_heads, split.first_holder};
   }
-  // Every rank has all of them, and the gradients of its own heads.
+  // Replicated; each rank has the gradients of its own heads.
   if (is("q_norm") || is("k_norm")) return {0, 0, size, size, true, split.index == 0};
   if (is("o_proj")) return columns(times(split.heads, size), spec.heads * size);
   if (is("gate_proj") || is("up_proj")) return rows(split.inner, spec.inner);
@@ -53,16 +53,17 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
 Result<> check_split(const DecoderSpec& spec, int parts) {
   if (spec.width_norms && parts > 1)
     return fail(Errc::usage,
-                cat("tensor parallelism of ", parts, " does not fit ", spec.architecture,
-                    ", whose norms are over all heads of a row together; it can be 1"));
+                cat("tensor parallelism of ", parts, " is not possible for ", spec.architecture,
+                    ", whose norms are over all heads of a row; allowed: 1"));
   if (splits_into(spec, parts)) return {};
   std::vector<std::string> valid;
   for (int choice = 1; choice <= spec.heads; ++choice)
     if (splits_into(spec, choice)) valid.push_back(cat(choice));
-  return fail(Errc::usage,
-              cat("tensor parallelism of ", parts, " does not fit this model of ", spec.heads,
-                  " heads, ", spec.kv_heads, " key/value heads, an inner width of ", spec.inner,
-                  " and a vocabulary of ", spec.vocabulary, "; it can be ", join(valid, ", ")));
+  return fail(
+      Errc::usage,
+      cat("tensor parallelism of ", parts, " is not possible for this model of ", spec.heads,
+          " heads, ", spec.kv_heads, " key/value heads, an inner width of ", spec.inner,
+          " and a vocabulary of ", spec.vocabulary, "; allowed: ", join(valid, ", ")));
 }
 
 Split split_of(const DecoderSpec& spec, int index, int parts) {
@@ -87,7 +88,7 @@ Split split_of(const DecoderSpec& spec, int index, int parts) {
   return split;
 }
 
-std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec, const Split& split) {
+std::vector<nn::ParameterSpec> parameter_list(const DecoderSpec& spec, const Split& split) {
   if (split.parts == 1) return parameter_list(spec);
   DecoderSpec base = spec;
   base.lora.reset();

@@ -1,5 +1,5 @@
-// Split: which part of a decoder each rank of a tensor-parallel group computes. A pure function of
-// the spec and the rank.
+// Split: the part of a decoder that each rank of a tensor-parallel group computes; a pure function
+// of the spec and the rank.
 #pragma once
 
 #include "engine/models/spec.h"
@@ -7,23 +7,24 @@
 
 namespace troupe::engine::models {
 
-/// Heads are counted in heads, not in columns. Query heads lie where their key/value heads do.
+/// Ranges of heads are in heads, not in columns. Query heads are on the rank of their key/value
+/// heads.
 struct Split {
   int index = 0, parts = 1;
   parallel::Range vocabulary, inner, heads, kv_heads;
   bool shares_kv_heads = false;  ///< several ranks hold the same key/value head
-  bool first_holder = true;      ///< of the ranks that hold ours
+  bool first_holder = true;      ///< this is the first rank with its key/value heads
 };
 
-/// Up to kv_heads ranks share the key/value heads out, as evenly as it goes; more ranks hold them
-/// together, when kv_heads divides the ranks and the ranks divide the heads. Errc::usage for what
-/// cannot be split, with the numbers that can.
+/// Checks that the model can be split into `parts`: up to kv_heads ranks get distinct key/value
+/// heads, as evenly as possible; more ranks replicate them, where kv_heads divides the ranks and
+/// the ranks divide the heads. Errc::usage otherwise, listing the possible numbers.
 Result<> check_split(const DecoderSpec& spec, int parts);
 
-/// Part `index` of `parts`, which check_split has seen.
+/// Part `index` of `parts`, which check_split has accepted.
 Split split_of(const DecoderSpec& spec, int index, int parts);
 
 /// parameter_list(spec) with the shapes and shards of that part.
-std::vector<nn::Parameters::Wanted> parameter_list(const DecoderSpec& spec, const Split& split);
+std::vector<nn::ParameterSpec> parameter_list(const DecoderSpec& spec, const Split& split);
 
 }  // namespace troupe::engine::models

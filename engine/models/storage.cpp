@@ -11,8 +11,7 @@ namespace {
 
 constexpr std::string_view layers = "model.layers.";
 
-/// "model.layers.3.self_attn.q_proj.weight" in its parts: before the module, "self_attn.q_proj",
-/// ".weight".
+/// "model.layers.3.self_attn.q_proj.weight" split into "3", "self_attn.q_proj" and ".weight".
 struct Name {
   std::string number, module, kind;
   bool in_layer() const { return !number.empty(); }
@@ -28,7 +27,7 @@ Name split_name(const std::string& name) {
   return out;
 }
 
-bool turns(const std::string& module) {
+bool is_rotated(const std::string& module) {
   return module == "self_attn.q_proj" || module == "self_attn.k_proj" ||
          module == "self_attn.q_norm" || module == "self_attn.k_norm";
 }
@@ -40,8 +39,10 @@ class Builder {
     if (family && family->storage) storage_ = family->storage();
     DecoderSpec base = spec;
     base.lora.reset();
-    for (auto& wanted : parameter_list(base))
-      shapes_.emplace(wanted.name, wanted.shape), order_.push_back(std::move(wanted.name));
+    for (auto& wanted : parameter_list(base)) {
+      shapes_.emplace(wanted.name, wanted.shape);
+      order_.push_back(std::move(wanted.name));
+    }
   }
 
   std::vector<StoredTensor> build() {
@@ -88,7 +89,7 @@ class Builder {
   Rows rows(const std::string& parameter, const std::string& module, std::int64_t first,
             std::int64_t count) const {
     return {parameter, first, count,
-            turns(module) && spec_.head_order.size > 0 ? spec_.head_order : HeadOrder{}};
+            is_rotated(module) && spec_.head_order.size > 0 ? spec_.head_order : HeadOrder{}};
   }
 
   StoredTensor one(const std::string& parameter, const Name& name) const {
@@ -125,13 +126,13 @@ std::int64_t Rows::row(std::int64_t stored) const {
   if (order.size == 0) return first + stored;
   const std::int64_t size = order.size, half = size / 2, head = stored / size * size,
                      r = stored % size;
-  const std::int64_t turning = order.turning, pairs = turning / 2;
+  const std::int64_t rotary_dim = order.rotary_dim, pairs = rotary_dim / 2;
   if (order.interleaved) return first + head + r / 2 + (r % 2) * half;
   if (r < pairs) return first + head + r;
-  if (r < turning) return first + head + half + r - pairs;
-  const std::int64_t rest = r - turning,
-                     still = half - pairs;  // channels that do not turn fill up both halves
-  return first + head + (rest < still ? pairs + rest : half + pairs + rest - still);
+  if (r < rotary_dim) return first + head + half + r - pairs;
+  const std::int64_t rest = r - rotary_dim;
+  const std::int64_t unrotated = half - pairs;  // channels without rotation fill up both halves
+  return first + head + (rest < unrotated ? pairs + rest : half + pairs + rest - unrotated);
 }
 
 std::int64_t StoredTensor::row_count() const {
@@ -153,8 +154,8 @@ std::vector<StoredTensor> stored_tensors(const DecoderSpec& spec) {
   return Builder(spec).build();
 }
 
-void unpack(const StoredTensor& tensor, const float* values, const std::string& parameter,
-            float* into) {
+void extract_parameter(const StoredTensor& tensor, const float* values,
+                       const std::string& parameter, float* into) {
   const std::int64_t total = tensor.row_count(), columns = tensor.columns;
   std::int64_t at = 0;
   for (const Rows& block : tensor.rows) {

@@ -1,5 +1,5 @@
-// How the files of a family store the parameters of a decoder. Inside, every family has the names
-// and the layout of Llama; only loading and saving go through what stands here.
+// Storage of a decoder's parameters in the files of its family. In memory every family has the
+// names and the layout of Llama; loading and saving convert with the types below.
 #pragma once
 
 #include <cstdint>
@@ -11,60 +11,58 @@
 
 namespace troupe::engine::models {
 
-/// Rows of one parameter as they follow one another in a stored tensor; a vector is one column.
+/// Consecutive rows of a stored tensor that belong to one parameter; a vector is one column.
 struct Rows {
   std::string parameter;
-  std::int64_t first = 0,
-               count = 0;  ///< rows of the parameter: whole heads where their order differs
-  HeadOrder order = {};    ///< how the rows of each head are ordered in the file
+  std::int64_t first = 0, count = 0;  ///< of the parameter: whole heads where their order differs
+  HeadOrder order = {};               ///< order of the rows of each head in the file
 
-  /// The parameter's row that the file has at `stored` (0 .. count - 1) of these.
+  /// Row of the parameter that the file stores at index `stored` (0 .. count - 1) of these rows.
   std::int64_t row(std::int64_t stored) const;
 };
 
-/// One tensor of the files: blocks of rows of parameters, one below the other.
+/// One tensor of the files: blocks of rows of parameters, concatenated.
 struct StoredTensor {
   std::string name;
-  bool transposed = false;  ///< in the file the rows are columns (Conv1D of GPT-2)
+  bool transposed = false;  ///< stored transposed (Conv1D of GPT-2)
   std::vector<Rows> rows;
   std::int64_t columns = 1;
-  bool vector = false;  ///< of one axis
+  bool vector = false;  ///< has one axis
 
   std::int64_t row_count() const;
-  std::vector<std::int64_t> shape() const;  ///< as the file has it
-  /// One parameter under another name at most.
+  std::vector<std::int64_t> shape() const;  ///< in the file
+  /// Whether it is one parameter, possibly renamed, without any conversion.
   bool plain() const;
 };
 
-/// Several modules of a layer in one tensor.
+/// Several modules of a layer stored as one tensor.
 struct Fusion {
   enum class Order {
-    blocks,  ///< all of the first, then all of the second, ...
-    groups,  ///< for each key/value head its query heads, its key head, its value head
+    blocks,  ///< all rows of the first module, then of the second, ...
+    groups,  ///< for each key/value head: its query heads, its key head, its value head
   };
   std::string module;              ///< "self_attn.qkv_proj", inside a layer
   std::vector<std::string> parts;  ///< "self_attn.q_proj", ..., the canonical modules
   Order order = Order::blocks;
 };
 
-/// The names of a family.
+/// Names and layout of a family's files.
 struct Storage {
-  std::string layers = "model.layers.";  ///< what stands before a layer's number
-  std::vector<std::pair<std::string, std::string>>
-      modules;  ///< canonical and stored name; of those in a layer, what follows its number
+  std::string layers = "model.layers.";  ///< prefix of a layer's number
+  /// Canonical and stored name; for modules of a layer, the part after its number.
+  std::vector<std::pair<std::string, std::string>> modules;
   std::vector<Fusion> fusions;
-  bool transposed = false;            ///< the matrices of layers are stored the other way round
+  bool transposed = false;            ///< the matrices of layers are stored transposed
   std::string token_score = "score";  ///< the score head of a token classifier
 };
 
-/// Every tensor that the files of this model have, in the order of parameter_list; an adapter's are
-/// not among them.
+/// All tensors of this model's files, in the order of parameter_list, without those of adapters.
 std::vector<StoredTensor> stored_tensors(const DecoderSpec& spec);
 
-/// The values of a stored tensor, as the file has them, from those of the parameters: source(name)
-/// gives one's, [rows, columns], and stays valid until all are copied.
+/// Values of a stored tensor from those of the parameters. source(name) returns a parameter's
+/// values, [rows, columns], which stay valid until all are copied.
 template <class Source>
-std::vector<float> pack(const StoredTensor& tensor, Source source) {
+std::vector<float> assemble_stored(const StoredTensor& tensor, Source source) {
   const std::int64_t total = tensor.row_count(), columns = tensor.columns;
   std::vector<float> out(static_cast<std::size_t>(total * columns));
   std::int64_t at = 0;
@@ -80,9 +78,8 @@ std::vector<float> pack(const StoredTensor& tensor, Source source) {
   return out;
 }
 
-/// The other way: what a stored tensor has of one parameter goes to its place in `into`, [rows,
-/// columns].
-void unpack(const StoredTensor& tensor, const float* values, const std::string& parameter,
-            float* into);
+/// Copies the rows of one parameter from the values of a stored tensor to `into`, [rows, columns].
+void extract_parameter(const StoredTensor& tensor, const float* values,
+                       const std::string& parameter, float* into);
 
 }  // namespace troupe::engine::models

@@ -9,21 +9,22 @@ namespace troupe::engine::nn {
 
 struct Attention {
   Linear q, k, v, o;          ///< with o.tp, each rank has some of the heads
-  ops::AttentionShape shape;  ///< of this rank's heads, slopes too
-  const RotaryTable* rotary =
-      nullptr;    ///< covers every position of the pass; nullptr: queries and keys are not turned
-  int layer = 0;  ///< which cache tensors are ours
-  Norm q_norm = {}, k_norm = {};  ///< before the rotation; a gain [K] is over each head, a gain
-                                  ///< [heads * K] over the whole row
+  ops::AttentionShape shape;  ///< this rank's heads, with their ALiBi slopes
+  /// Covers every position of the pass; nullptr: no rotary embedding.
+  const RotaryTable* rotary = nullptr;
+  int layer = 0;  ///< index into the cache
+  /// Before the rotary embedding: over each head (gain [K]) or the whole row (gain [heads * K]).
+  Norm q_norm = {}, k_norm = {};
 
-  /// x [T, D] -> [T, D]. With pass.cache the new keys and values are written there first.
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const;
+  /// x [T, D] -> [T, D]. Where there is a cache, the new keys and values are written to it first.
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const;
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const;
 
-  /// x [rows, heads * K] as the rows of `norm`: [rows * heads, K] where it is over each head.
+  /// Views x [rows, heads * K] as the rows that `norm` normalizes: [rows * heads, K] where it is
+  /// over each head.
   Tensor rows_of(const Norm& norm, const Tensor& x) const;
-  /// Turns queries and keys in place, or back.
-  void turn(Tensor& queries, Tensor& keys, const Pass& pass, bool back) const;
+  /// Applies the rotary embedding, or its inverse, in place.
+  void apply_rotary(Tensor& queries, Tensor& keys, const ForwardContext& pass, bool inverse) const;
 };
 
 }  // namespace troupe::engine::nn

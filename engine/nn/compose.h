@@ -12,10 +12,10 @@
 
 namespace troupe::engine::nn {
 
-/// forward pushes what its backward pops, in mirror order; backward adds into gradients and returns
+/// forward pushes what backward pops, in reverse order; backward adds into gradients and returns
 /// dx.
 template <class M>
-concept Module = requires(const M& m, const Tensor& x, const Pass& pass, Saved& saved) {
+concept Module = requires(const M& m, const Tensor& x, const ForwardContext& pass, Saved& saved) {
   { m.forward(x, pass, saved) } -> std::same_as<Tensor>;
   { m.backward(x, pass, saved) } -> std::same_as<Tensor>;
 };
@@ -26,60 +26,60 @@ struct Chain {
   First first;
   Second second;
 
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     const Tensor middle = first.forward(x, pass, saved);
     return second.forward(middle, pass, saved);
   }
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     const Tensor dmiddle = second.backward(dy, pass, saved);
     return first.backward(dmiddle, pass, saved);
   }
 };
 
-/// y = left(x) + right(x), of modules that return new memory.
+/// y = left(x) + right(x), for modules that return new memory.
 template <Module Left, Module Right>
 struct Sum {
   Left left;
   Right right;
 
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     Tensor y = left.forward(x, pass, saved);
     pass.device.add(y, right.forward(x, pass, saved), y);
     return y;
   }
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     Tensor dx = right.backward(dy, pass, saved);
     pass.device.add(left.backward(dy, pass, saved), dx, dx);
     return dx;
   }
 };
 
-/// One of several kinds of module, chosen when the model is made: layers of a model may differ.
+/// One of several module types, chosen when the model is built: layers of a model may differ.
 template <Module... M>
 struct Either {
   std::variant<M...> module;
 
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     return std::visit([&](const auto& one) { return one.forward(x, pass, saved); }, module);
   }
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     return std::visit([&](const auto& one) { return one.backward(dy, pass, saved); }, module);
   }
 };
 
-/// y = x + multiplier * inner(x), of a module that returns new memory.
+/// y = x + multiplier * inner(x), for a module that returns new memory.
 template <Module M>
 struct Residual {
   M inner;
   float multiplier = 1;
 
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     Tensor y = inner.forward(x, pass, saved);
     if (multiplier != 1) pass.device.scale(y, multiplier);
     pass.device.add(x, y, y);
     return y;
   }
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     Tensor above = dy;
     if (multiplier != 1) {
       above = pass.device.empty(dy.shape());
@@ -92,26 +92,26 @@ struct Residual {
   }
 };
 
-/// A module behind a norm. With Recomputed::norm what the norm gave is made again when backward
-/// comes.
+/// A module after a norm. With Recomputed::norm the norm's output is recomputed in the backward
+/// pass.
 template <Module M>
 struct Normed {
   Norm norm;
   M inner;
 
-  bool forgets(const Pass& pass) const { return pass.recomputed.norm && norm; }
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  bool recomputes(const ForwardContext& pass) const { return pass.recomputed.norm && norm; }
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     const std::size_t mark = saved.mark();
     const Tensor middle = norm.forward(x, pass, saved);
     const Tensor y = inner.forward(middle, pass, saved);
-    if (forgets(pass)) {
+    if (recomputes(pass)) {
       saved.forget(mark, middle);
-      saved.push(x);  // which the norm keeps as well
+      saved.push(x);  // shares memory with what the norm saved
     }
     return y;
   }
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
-    if (forgets(pass)) {
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
+    if (recomputes(pass)) {
       const Tensor x = saved.pop();
       saved.restore([&] {
         Saved none = Saved::nothing();
@@ -123,19 +123,18 @@ struct Normed {
   }
 };
 
-/// With Recomputed::layers: keeps only the input and runs the forward pass again when backward
-/// comes.
+/// A module that saves only its input and repeats its forward pass in backward (Recomputed::layers).
 template <Module M>
 struct Recompute {
   M inner;
 
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     if (!pass.recomputed.layers) return inner.forward(x, pass, saved);
     saved.push(x);
     Saved none = Saved::nothing();
     return inner.forward(x, pass, none);
   }
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     if (!pass.recomputed.layers) return inner.backward(dy, pass, saved);
     Saved again;
     inner.forward(saved.pop(), pass, again);

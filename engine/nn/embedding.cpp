@@ -6,29 +6,29 @@
 
 namespace troupe::engine::nn {
 
-Tensor Embedding::forward(std::span<const std::int32_t> tokens, const Pass& pass,
+Tensor Embedding::forward(std::span<const std::int32_t> tokens, const ForwardContext& pass,
                           Saved& saved) const {
   ops::Device& device = pass.device;
   Tensor x =
       device.empty({static_cast<std::int64_t>(tokens.size()), table->value.shape()[1]});  // [T, D]
-  std::vector<std::int32_t> room;
-  device.gather_rows(table->value, own_rows(*table, tokens, -1, room),
-                     x);  // -1: zeros, until the parts are summed
-  sum_over(tp, device, x, "embeddings");
+  std::vector<std::int32_t> storage;
+  // -1 gives zeros, until the parts are summed.
+  device.gather_rows(table->value, local_rows(*table, tokens, -1, storage), x);
+  all_reduce(tp, device, x, "embeddings");
   if (multiplier != 1) device.scale(x, multiplier);
   if (positions != nullptr) {
-    const auto& places = pass.layout.positions;
-    check(places.empty() || *std::ranges::max_element(places) < positions->value.shape()[0],
-          "Embedding: a position beyond the table");
-    Tensor place = device.empty(x.shape());
-    device.gather_rows(positions->value, places, place);
-    device.add(x, place, x);
+    const auto& ids = pass.layout.positions;
+    check(ids.empty() || *std::ranges::max_element(ids) < positions->value.shape()[0],
+          "Embedding: position beyond the table");
+    Tensor learned = device.empty(x.shape());
+    device.gather_rows(positions->value, ids, learned);
+    device.add(x, learned, x);
   }
   return norm.forward(x, pass, saved);
 }
 
-void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx, const Pass& pass,
-                         Saved& saved) const {
+void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx,
+                         const ForwardContext& pass, Saved& saved) const {
   ops::Device& device = pass.device;
   Tensor dsum = norm.backward(dx, pass, saved);  // [T, D]
   if (positions != nullptr && positions->grad)
@@ -40,9 +40,9 @@ void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dx,
     device.scale(scaled, multiplier);
     dsum = scaled;
   }
-  table->settle(device);  // a head that shares it may come later
-  std::vector<std::int32_t> room;
-  device.scatter_add_rows(dsum, own_rows(*table, tokens, -1, room), table->grad);
+  table->zero_if_unset(device);  // a tied head may add to it later
+  std::vector<std::int32_t> storage;
+  device.scatter_add_rows(dsum, local_rows(*table, tokens, -1, storage), table->grad);
 }
 
 }  // namespace troupe::engine::nn

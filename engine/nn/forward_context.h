@@ -1,5 +1,5 @@
-// What a forward or backward pass carries through every module: the device, the shape of the batch,
-// the precision of products, and in generation the cache of keys and values.
+// ForwardContext: what a forward or backward pass carries through every module: the device, the
+// layout of the batch, the precision of products and, in generation, the KV cache.
 #pragma once
 
 #include <span>
@@ -9,49 +9,49 @@
 
 namespace troupe::engine::nn {
 
-/// Keys and values of a generating model: per layer two tensors [pages * page_size, G*K]. Who owns
-/// which page is the scheduler's business.
+/// Keys and values of a generating model: per layer two tensors [pages * page_size, G*K]. The
+/// scheduler assigns the pages.
 struct KvCache {
   int page_size = 16;
   std::int32_t pages = 0;
   std::vector<Tensor> k, v;  ///< one per layer
 };
 
-/// Of a training pass over a model with adapters: the draws of its dropout.
+/// Random streams of the adapters' dropout in a training pass.
 struct Dropout {
   std::uint64_t key = 0;            ///< of the run and the update
-  std::vector<std::uint64_t> rows;  ///< [T] the sequence's number in the whole batch, and the
-                                    ///< position in it: no micro-batch changes them
+  std::vector<std::uint64_t> rows;  ///< [T] number of the sequence in the whole batch and position
+                                    ///< in it: independent of the micro-batches
 };
 
-/// What a training pass does not keep for its backward pass but computes once more: less memory,
-/// the same bits.
+/// Activations that a training pass recomputes in its backward pass instead of saving them: less
+/// memory, equal bits.
 struct Recomputed {
-  bool layers = false;     ///< all but the input of each layer (Chen et al. 2016, arXiv:1604.06174)
-  bool attention = false;  ///< what attention gives, between its products (Korthikanti et al. 2022,
-                           ///< arXiv:2205.05198: "selective")
-  bool activation = false;  ///< the inner values of an MLP behind its activation
-  bool norm = false;        ///< what the norms before attention and MLP give
+  bool layers = false;      ///< all but each layer's input (Chen et al. 2016, arXiv:1604.06174)
+  bool attention = false;   ///< outputs of attention (Korthikanti et al. 2022, arXiv:2205.05198:
+                            ///< "selective")
+  bool activation = false;  ///< outputs of the MLPs' activation functions
+  bool norm = false;        ///< outputs of the norms before attention and MLP
   bool operator==(const Recomputed&) const = default;
 };
 
 struct SharedRows;
 
-struct Pass {
+struct ForwardContext {
   ops::Device& device;
   const ops::Layout& layout;
   ops::Precision precision = ops::Precision::f32;
   KvCache* cache = nullptr;  ///< nullptr: training and scoring
-  std::span<const std::vector<std::int32_t>> pages =
-      {};                            ///< [N] the page table of each sequence, when there is a cache
-  const Dropout* dropout = nullptr;  ///< nullptr: nothing is let go
-  /// [N] how long each sequence is by now, where rows of it are still to come or in the cache;
-  /// empty: up to its last row.
+  /// [N] page table of each sequence, where there is a cache.
+  std::span<const std::vector<std::int32_t>> pages = {};
+  const Dropout* dropout = nullptr;  ///< nullptr: no dropout
+  /// [N] current length of each sequence, where earlier rows are in the cache or later rows follow;
+  /// empty: sequences end with their last row.
   std::span<const std::int32_t> lengths = {};
   Recomputed recomputed = {};
-  bool packed = false;  ///< products read packed weights, where there are: the caller has seen to
-                        ///< it that they are those of now
-  const SharedRows* shared = nullptr;  ///< rows that are computed once for several sequences
+  bool packed = false;  ///< products read packed weights where there are any; the caller has
+                        ///< refreshed them
+  const SharedRows* shared = nullptr;  ///< rows computed once for several sequences
                                        ///< (shared_rows.h); nullptr: none
 };
 

@@ -1,5 +1,5 @@
-// Gradients of a group: added up over its ranks once an update, and measured so that each logical
-// element counts once.
+// Gradients of a group of ranks: reduced once per update, and measured so that each logical element
+// counts once.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace troupe::engine::nn {
 
-/// Makes the gradients those of the whole group: parts that several tensor-parallel ranks share are
-/// summed over their holders, then everything over the replicas of `dp`. nullptr: no such group.
-/// Sums are in the order of the ranks.
-void sum_gradients(Parameters& parameters, parallel::Communicator* tp, parallel::Communicator* dp);
+/// Sums the gradients over the group: parts that several tensor-parallel ranks hold over those
+/// ranks, then everything over the replicas of `dp`. nullptr: no such group. Sums are in the order
+/// of the ranks.
+void all_reduce_gradients(Parameters& parameters, parallel::Communicator* tp,
+                          parallel::Communicator* dp);
 
-/// The sum of squares of the logical gradient, in f64; the same bits on every rank.
+/// Sum of squares of the logical gradient, in f64; the same bits on every rank.
 double sum_of_squares(Parameters& parameters, parallel::Communicator* tp);
 
-/// The first parameter with a gradient that is not finite on any rank, or "".
-std::string first_not_finite(Parameters& parameters, parallel::Communicator* tp);
+/// Name of the first parameter whose gradient is not finite on some rank, or "".
+std::string first_nonfinite_parameter(Parameters& parameters, parallel::Communicator* tp);
 
 }  // namespace troupe::engine::nn

@@ -9,16 +9,17 @@
 namespace troupe::engine::nn {
 namespace {
 
-// What one rank knows of a row from its part of the vocabulary.
-struct Part {
+// Scores of a row over one rank's part of the vocabulary.
+struct VocabularyShard {
   float logp = 0, lse = 0, entropy = 0;
-  std::int32_t owns = 0;  // 1: the target lies here, and logp counts
+  std::int32_t owns = 0;  // 1: the target lies in this part, and logp is valid
 };
 
-// Softmax over all parts, from the softmax over each: with P_r = exp(lse_r - lse) the mass of part
-// r, log p(target) = log p_r(target) + log P_r and H = sum_r P_r (H_r - log P_r). In f64, in the
-// order of the ranks, rounded once.
-Part joined(std::span<const Part> all, std::size_t row, std::size_t rows) {
+// Softmax over the whole vocabulary from the softmax over each part: with P_r = exp(lse_r - lse),
+// the mass of part r, log p(target) = log p_r(target) + log P_r and H = sum_r P_r (H_r - log P_r).
+// Computed in f64, in the order of the ranks, and rounded once.
+VocabularyShard merge_shards(std::span<const VocabularyShard> all, std::size_t row,
+                             std::size_t rows) {
   double highest = static_cast<double>(all[row].lse), sum = 0, logp = 0, entropy = 0;
   for (std::size_t at = row; at < all.size(); at += rows)
     highest = std::max(highest, static_cast<double>(all[at].lse));
@@ -40,39 +41,41 @@ void Head::combine(std::span<const std::int32_t> own, TokenScores& scores) const
   auto logp = ops::to_host(*device, scores.logp), lse = ops::to_host(*device, scores.lse);
   auto entropy =
       scores.entropy ? ops::to_host(*device, scores.entropy) : std::vector<float>(own.size(), 0.0f);
-  std::vector<Part> mine, all(own.size() * static_cast<std::size_t>(tp->size()));
+  std::vector<VocabularyShard> mine, all(own.size() * static_cast<std::size_t>(tp->size()));
   for (std::size_t i = 0; i < own.size(); ++i)
     mine.push_back({logp[i], lse[i], entropy[i], own[i] >= 0 ? 1 : 0});
   tp->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)),
                  "log-probabilities");
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (own[i] == ops::no_target) continue;
-    const Part whole = joined(all, i, own.size());
-    logp[i] = whole.logp, lse[i] = whole.lse, entropy[i] = whole.entropy;
+    const VocabularyShard whole = merge_shards(all, i, own.size());
+    logp[i] = whole.logp;
+    lse[i] = whole.lse;
+    entropy[i] = whole.entropy;
   }
   device->upload(scores.logp, logp);
   device->upload(scores.lse, lse);
   if (scores.entropy) device->upload(scores.entropy, entropy);
 }
 
-Tensor Head::down(const Tensor& hidden, ops::Precision precision) const {
+Tensor Head::down_project(const Tensor& hidden, ops::Precision precision) const {
   const ops::Layout none;
-  return lora.down(hidden, {*device, none, precision}, nullptr);
+  return lora.down_project(hidden, {*device, none, precision}, nullptr);
 }
 
-void Head::below_adapter(const Tensor& hidden, ops::HeadAdapter& adapter, ops::Precision precision,
-                         Tensor& dhidden) const {
+void Head::adapter_backward(const Tensor& hidden, ops::HeadAdapter& adapter,
+                            ops::Precision precision, Tensor& dhidden) const {
   const ops::Layout none;
-  if (lora) lora.below(hidden, adapter.ddown, {*device, none, precision}, dhidden);
+  if (lora) lora.down_backward(hidden, adapter.ddown, {*device, none, precision}, dhidden);
 }
 
-ops::HeadAdapter Head::adapter_for(const Tensor& hidden, ops::Precision precision) const {
+ops::HeadAdapter Head::adapter_inputs(const Tensor& hidden, ops::Precision precision) const {
   if (!lora) return {};
-  return {down(hidden, precision), lora.b->value,
+  return {down_project(hidden, precision), lora.b->value,
           device->empty({hidden.shape()[0], lora.a->value.shape()[0]}), lora.b->grad};
 }
 
-TokenScores Head::room_for(std::size_t rows, bool with_entropy) const {
+TokenScores Head::allocate(std::size_t rows, bool with_entropy) const {
   const auto column = [&] { return device->empty({static_cast<std::int64_t>(rows)}); };
   return {column(), column(), with_entropy ? column() : Tensor(), {}};
 }
@@ -80,15 +83,16 @@ TokenScores Head::room_for(std::size_t rows, bool with_entropy) const {
 TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> targets,
                           float inv_temperature, ops::Precision precision, bool with_entropy,
                           bool keep) const {
-  std::vector<std::int32_t> room;
-  const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
-  TokenScores scores = room_for(targets.size(), with_entropy);
+  std::vector<std::int32_t> storage;
+  const auto own = local_rows(*weight, targets, ops::target_elsewhere, storage);
+  TokenScores scores = allocate(targets.size(), with_entropy);
   const ops::HeadAdapter adapter =
-      lora ? ops::HeadAdapter{down(hidden, precision), lora.b->value, {}, {}} : ops::HeadAdapter();
+      lora ? ops::HeadAdapter{down_project(hidden, precision), lora.b->value, {}, {}}
+           : ops::HeadAdapter();
   device->head(
-      {hidden, weight->value, own, scaled(inv_temperature), precision, lora ? &adapter : nullptr},
+      {hidden, weight->value, own, scale_at(inv_temperature), precision, lora ? &adapter : nullptr},
       {scores.logp, scores.lse, with_entropy ? &scores.entropy : nullptr,
-       keep ? &scores.kept : nullptr});
+       keep ? &scores.saved_logits : nullptr});
   combine(own, scores);
   return scores;
 }
@@ -96,43 +100,45 @@ TokenScores Head::forward(const Tensor& hidden, std::span<const std::int32_t> ta
 Tensor Head::backward(const Tensor& hidden, std::span<const std::int32_t> targets,
                       float inv_temperature, ops::Precision precision, const TokenScores& scores,
                       const Tensor& dlogp, const Tensor& dentropy) const {
-  std::vector<std::int32_t> room;
-  const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
+  std::vector<std::int32_t> storage;
+  const auto own = local_rows(*weight, targets, ops::target_elsewhere, storage);
   Tensor dhidden = device->empty(hidden.shape());
-  ops::HeadAdapter adapter = adapter_for(hidden, precision);
+  ops::HeadAdapter adapter = adapter_inputs(hidden, precision);
   device->head_backward(
-      {hidden, weight->value, own, scaled(inv_temperature), precision, lora ? &adapter : nullptr},
-      {scores.lse, dentropy ? &scores.entropy : nullptr, &scores.kept},
+      {hidden, weight->value, own, scale_at(inv_temperature), precision, lora ? &adapter : nullptr},
+      {scores.lse, dentropy ? &scores.entropy : nullptr, &scores.saved_logits},
       {dlogp, dentropy ? &dentropy : nullptr},
-      {dhidden, weight->grad, lora ? &adapter : nullptr, weight->adds()});
-  below_adapter(hidden, adapter, precision, dhidden);
-  sum_over(tp, *device, dhidden, "gradients of the head");
+      {dhidden, weight->grad, lora ? &adapter : nullptr, weight->next_gemm_accumulates()});
+  adapter_backward(hidden, adapter, precision, dhidden);
+  all_reduce(tp, *device, dhidden, "gradients of the head");
   return dhidden;
 }
 
-Head::Through Head::through(const Tensor& hidden, std::span<const std::int32_t> targets,
-                            float inv_temperature, ops::Precision precision, const Tensor& dlogp,
-                            const Tensor& dentropy, bool with_entropy) const {
-  if (tp != nullptr) {  // the softmax over all parts stands between the two ways
+Head::ForwardBackward Head::forward_backward(const Tensor& hidden,
+                                             std::span<const std::int32_t> targets,
+                                             float inv_temperature, ops::Precision precision,
+                                             const Tensor& dlogp, const Tensor& dentropy,
+                                             bool with_entropy) const {
+  if (tp != nullptr) {  // the softmax over all parts separates forward and backward
     TokenScores scores = forward(hidden, targets, inv_temperature, precision, with_entropy, true);
     Tensor dhidden = backward(hidden, targets, inv_temperature, precision, scores, dlogp, dentropy);
-    scores.kept = {};
+    scores.saved_logits = {};
     return {scores, dhidden};
   }
-  Through out{room_for(targets.size(), with_entropy), device->empty(hidden.shape())};
-  ops::HeadAdapter adapter = adapter_for(hidden, precision);
+  ForwardBackward out{allocate(targets.size(), with_entropy), device->empty(hidden.shape())};
+  ops::HeadAdapter adapter = adapter_inputs(hidden, precision);
   device->head_forward_backward(
-      {hidden, weight->value, targets, scaled(inv_temperature), precision,
+      {hidden, weight->value, targets, scale_at(inv_temperature), precision,
        lora ? &adapter : nullptr},
       {dlogp, dentropy ? &dentropy : nullptr},
       {out.scores.logp, out.scores.lse, with_entropy ? &out.scores.entropy : nullptr},
-      {out.dhidden, weight->grad, lora ? &adapter : nullptr, weight->adds()});
-  below_adapter(hidden, adapter, precision, out.dhidden);
+      {out.dhidden, weight->grad, lora ? &adapter : nullptr, weight->next_gemm_accumulates()});
+  adapter_backward(hidden, adapter, precision, out.dhidden);
   return out;
 }
 
-// With z = logits / temperature: log sum_v p_v^2 = log sum_v exp(2 z_v - 2 lse), so the softmax at
-// half the temperature has it.
+// With z = logits / temperature: log sum_v p_v^2 = log sum_v exp(2 z_v - 2 lse), which is the lse
+// at half the temperature, minus 2 lse.
 std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::int32_t> targets,
                                    float inv_temperature, ops::Precision precision,
                                    const TokenScores& scores) const {
@@ -145,15 +151,15 @@ std::vector<float> Head::collision(const Tensor& hidden, std::span<const std::in
 
 Tensor Head::logits(const Tensor& hidden, ops::Precision precision, bool packed) const {
   Tensor z = device->empty({hidden.shape()[0], weight->value.shape()[0]});  // [M, V/tp]
-  weight->multiply(*device, hidden, precision, packed, z);
+  weight->linear(*device, hidden, precision, packed, z);
   if (lora)
-    device->gemm(down(hidden, precision), lora.b->value, z,
+    device->gemm(down_project(hidden, precision), lora.b->value, z,
                  {.transpose_b = true, .accumulate = true, .precision = precision});
-  device->scale_logits(z, scaled(1));
+  device->scale_logits(z, scale_at(1));
   return z;
 }
 
-std::vector<float> Head::whole(const Tensor& logits) const {
+std::vector<float> Head::gather_logits(const Tensor& logits) const {
   const auto mine = ops::to_host(*device, logits);
   if (tp == nullptr) return mine;
   const auto all = parallel::gather_floats(*tp, mine, "logits");
@@ -171,8 +177,8 @@ std::vector<float> Head::whole(const Tensor& logits) const {
 TokenScores Head::scores(const Tensor& logits, std::span<const std::int32_t> targets,
                          float inv_temperature) const {
   const auto rows = static_cast<std::int64_t>(targets.size());
-  std::vector<std::int32_t> room;
-  const auto own = own_rows(*weight, targets, ops::target_elsewhere, room);
+  std::vector<std::int32_t> storage;
+  const auto own = local_rows(*weight, targets, ops::target_elsewhere, storage);
   TokenScores scores{device->empty({rows}), device->empty({rows}), {}, {}};
   device->token_logprob(logits, own, inv_temperature, scores.logp, scores.lse);
   combine(own, scores);

@@ -1,4 +1,5 @@
-// Linear: y = x W^T + b, the weight as Hugging Face stores it, [out, in]; perhaps with an adapter.
+// Linear: y = x W^T + b, the weight as Hugging Face stores it, [out, in]; optionally with a LoRA
+// adapter.
 #pragma once
 
 #include <initializer_list>
@@ -16,35 +17,31 @@ struct Linear {
   Parameter* weight = nullptr;  ///< [F, D]
   Parameter* bias = nullptr;    ///< [F], or nullptr
   /// Row-parallel (Shoeybi et al. 2019): each rank of this group has columns of the weight and of
-  /// x, and the outputs are their sum.
+  /// x, and the outputs are summed.
   parallel::Communicator* tp = nullptr;
   Lora lora = {};
 
-  /// x [T, D] -> [T, F]. Leaves x.
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;
-  /// dy [T, F]: adds into the gradients of what is not frozen; dx [T, D] is assigned, or added to
-  /// with `accumulate`.
-  void backward(const Tensor& dy, const Pass& pass, Saved& saved, Tensor& dx,
+  /// x [T, D] -> [T, F]. Saves x.
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const;
+  /// Adds the sum over `tp`, the adapter's output and the bias to y = x W^T. Saves x.
+  void epilogue(const Tensor& x, const ForwardContext& pass, Saved& saved, Tensor& y) const;
+  /// dy [T, F]: adds into the gradients of parameters that are not frozen; dx [T, D] is assigned,
+  /// or added to with `accumulate`.
+  void backward(const Tensor& dy, const ForwardContext& pass, Saved& saved, Tensor& dx,
                 bool accumulate) const;
-
- private:
-  friend std::vector<Tensor> forward_together(std::initializer_list<const Linear*>, const Tensor&,
-                                              const Pass&, Saved&);
-  /// What comes after the product.
-  void finish(const Tensor& x, const Pass& pass, Saved& saved, Tensor& y) const;
 };
 
-/// Layers of one input, which then is read once for all of their products: what forward() of one
-/// after the other gives and saves.
-std::vector<Tensor> forward_together(std::initializer_list<const Linear*> layers, const Tensor& x,
-                                     const Pass& pass, Saved& saved);
+/// Forward pass of several layers over one input as one grouped GEMM. Results and saved tensors
+/// equal those of forward() called for one layer after the other.
+std::vector<Tensor> forward_grouped(std::initializer_list<const Linear*> layers, const Tensor& x,
+                                    const ForwardContext& pass, Saved& saved);
 
-struct LinearSlope {
+struct LinearGrad {
   const Linear& layer;
   const Tensor& dy;
 };
-/// The same of backward(), the last layer first; dx is assigned.
-void backward_together(std::initializer_list<LinearSlope> layers, const Pass& pass, Saved& saved,
-                       Tensor& dx);
+/// Backward pass of forward_grouped, the last layer first; dx is assigned.
+void backward_grouped(std::initializer_list<LinearGrad> layers, const ForwardContext& pass,
+                      Saved& saved, Tensor& dx);
 
 }  // namespace troupe::engine::nn

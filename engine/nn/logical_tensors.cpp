@@ -9,9 +9,9 @@
 namespace troupe::engine::nn {
 namespace {
 
-// A logical tensor as rows and columns, and the block of it that one rank holds.
+// The block of a logical matrix that one rank holds.
 struct Block {
-  std::int64_t columns;  // of the whole
+  std::int64_t columns;  // of the whole matrix
   std::int64_t row, rows, column, width;
 };
 Block block_of(const Parameter& parameter, std::int64_t begin, std::int64_t end) {
@@ -22,7 +22,7 @@ Block block_of(const Parameter& parameter, std::int64_t begin, std::int64_t end)
   return {columns, 0, rows, begin, end - begin};
 }
 
-// visit(place in the whole, place in the part, length) for each contiguous run.
+// Calls visit(offset in the whole, offset in the part, length) for each contiguous run.
 template <class Visit>
 void each_run(const Block& block, Visit visit) {
   if (block.width == block.columns)
@@ -33,7 +33,7 @@ void each_run(const Block& block, Visit visit) {
 
 constexpr std::array<std::int32_t, 2> last_request{-1, -1};
 
-parallel::Communicator* several(parallel::Communicator* group) {
+parallel::Communicator* unless_single(parallel::Communicator* group) {
   return group != nullptr && group->size() > 1 ? group : nullptr;
 }
 
@@ -47,9 +47,9 @@ std::int64_t logical_count(const Parameters& parameters) {
 
 LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
                                parallel::Communicator* tp)
-    : parameters_(parameters), arenas_(std::move(arenas)), tp_(several(tp)) {
+    : parameters_(parameters), arenas_(std::move(arenas)), tp_(unless_single(tp)) {
   for (const auto& arena : arenas_)
-    check(arena.count() == parameters.count(), "LogicalTensors: an arena of another model");
+    check(arena.count() == parameters.count(), "LogicalTensors: arena of another model");
   std::int64_t at = 0;
   std::vector<Part> mine;
   for (const auto& parameter : parameters.all()) {
@@ -60,7 +60,7 @@ LogicalTensors::LogicalTensors(const Parameters& parameters, std::vector<Tensor>
   if (alone()) return;
   parts_.resize(mine.size() * static_cast<std::size_t>(tp_->size()));
   tp_->all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(parts_)),
-                  "which rank holds which part of a tensor");
+                  "the parts of the tensors");
 }
 
 std::vector<float> LogicalTensors::gather(std::size_t arena, std::size_t index) {
@@ -109,12 +109,12 @@ void LogicalTensors::serve() {
 
 std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
                                   const parallel::Mesh& mesh) {
-  if (mesh.place().dp != 0) return {};
+  if (mesh.coordinates().dp != 0) return {};
   LogicalTensors tensors(parameters, {arena}, &mesh.tp());
   std::vector<float> all;
   for (std::size_t i = 0; i < parameters.all().size(); ++i) {
     const auto whole = tensors.gather(0, i);
-    if (mesh.leads()) all.insert(all.end(), whole.begin(), whole.end());
+    if (mesh.is_root()) all.insert(all.end(), whole.begin(), whole.end());
   }
   return all;
 }
@@ -123,10 +123,10 @@ std::vector<float> gather_logical(const Parameters& parameters, const parallel::
   return gather_logical(parameters, parameters.values(), mesh);
 }
 
-void take_part(std::span<const float> logical, const Parameter& parameter, std::span<float> part) {
+void copy_shard(std::span<const float> logical, const Parameter& parameter, std::span<float> part) {
   check(std::ssize(logical) == parameter.logical_shape().count() &&
             std::ssize(part) == parameter.value.count(),
-        "take_part: lengths");
+        "copy_shard: wrong length");
   each_run(block_of(parameter, parameter.shard.begin, parameter.shard.end),
            [&](std::int64_t from, std::int64_t to, std::int64_t length) {
              std::copy_n(logical.begin() + from, length, part.begin() + to);
@@ -141,7 +141,7 @@ void scatter_logical(std::span<const float> logical, Parameters& parameters) {
   for (auto& parameter : parameters.all()) {
     const auto count = static_cast<std::size_t>(parameter.logical_shape().count());
     part.resize(static_cast<std::size_t>(parameter.value.count()));
-    take_part(logical.subspan(start, count), parameter, part);
+    copy_shard(logical.subspan(start, count), parameter, part);
     parameters.device().upload(parameter.value, part);
     start += count;
   }

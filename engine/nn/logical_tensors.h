@@ -1,6 +1,6 @@
-// Logical tensors: what the ranks of a tensor-parallel group hold in parts, put together, and
-// shared out again. Checkpoints and published weights are logical: they do not know the grid that
-// made them.
+// Logical tensors: whole tensors, gathered from the parts that the ranks of a tensor-parallel group
+// hold, and scattered to them. Checkpoints and published weights contain logical tensors: they do
+// not depend on the grid that wrote them.
 #pragma once
 
 #include <span>
@@ -11,42 +11,43 @@
 
 namespace troupe::engine::nn {
 
-/// Values of all logical tensors together.
+/// Number of elements of all logical tensors.
 std::int64_t logical_count(const Parameters& parameters);
 
-/// Every logical value, flat, in the order of models::parameter_list. Rank 0 of the group gets
-/// them, the others an empty vector. The tensor-parallel ranks of dp index 0 must all call it; the
-/// other replicas hold the same and return at once.
+/// All logical values, flat, in the order of models::parameter_list, on rank 0 of the group; an
+/// empty vector on the others. The tensor-parallel ranks of dp index 0 must all call it; the other
+/// replicas return at once.
 std::vector<float> gather_logical(const Parameters& parameters, const parallel::Mesh& mesh);
-/// The same for another arena of [parameters.count()]: gradients, moments.
+/// Gathers another arena of [parameters.count()]: gradients, moments.
 std::vector<float> gather_logical(const Parameters& parameters, const Tensor& arena,
                                   const parallel::Mesh& mesh);
 
-/// Sets every value from gather_logical's array, of which this rank takes its part. No
-/// communication; another length is a Bug.
+/// Sets this rank's part of every parameter from gather_logical's array. No communication. Another
+/// length is a Bug.
 void scatter_logical(std::span<const float> logical, Parameters& parameters);
 
-/// This rank's part of one parameter, from its logical values. Another length is a Bug.
-void take_part(std::span<const float> logical, const Parameter& parameter, std::span<float> part);
+/// Copies this rank's part of one parameter from its logical values. Another length is a Bug.
+void copy_shard(std::span<const float> logical, const Parameter& parameter, std::span<float> part);
 
-/// The logical tensors of several arenas, one by one and in any order, as the writer of a file asks
-/// for them. Rank 0 of the group calls read() and at last finish(); the others serve().
+/// Reads the logical tensors of several arenas one by one, in any order. Rank 0 of the group calls
+/// read() and finally finish(); the other ranks call serve().
 class LogicalTensors {
  public:
-  /// `arenas`: [parameters.count()] each. Collective over `tp` (nullptr: this rank has everything).
-  /// What is given must outlive this.
+  /// `arenas`: [parameters.count()] each. Collective over `tp` (nullptr: one rank). The arguments
+  /// must outlive this.
   LogicalTensors(const Parameters& parameters, std::vector<Tensor> arenas,
                  parallel::Communicator* tp);
 
   const Parameters& parameters() const { return parameters_; }
-  /// Tensor `parameter` of `arena`, whole.
+  /// Returns the whole tensor `parameter` of `arena`.
   std::vector<float> read(std::size_t arena, std::size_t parameter);
-  /// Lets the ranks go that serve.
+  /// Makes serve() return on the other ranks.
   void finish();
-  /// Gives this rank's parts as rank 0 asks for them, until it has finished.
+  /// Sends this rank's parts as rank 0 reads, until it calls finish().
   void serve();
 
-  /// What read() and serve() come to: all ranks call it for the same tensor, all get it whole.
+  /// The collective behind read() and serve(): every rank calls it for the same tensor, and every
+  /// rank gets the whole tensor.
   std::vector<float> gather(std::size_t arena, std::size_t parameter);
 
  private:
@@ -58,7 +59,7 @@ class LogicalTensors {
   const Parameters& parameters_;
   std::vector<Tensor> arenas_;
   parallel::Communicator* tp_;
-  std::vector<std::int64_t> starts_;  ///< where each parameter begins in an arena
+  std::vector<std::int64_t> starts_;  ///< offset of each parameter in an arena
   std::vector<Part> parts_;           ///< [ranks, parameters]
 };
 

@@ -15,25 +15,27 @@ void multiply(ops::Device& device, const Tensor& values, const Tensor& factors) 
 
 }  // namespace
 
-const Tensor& Lora::dropped(const Tensor& x, const Pass& pass, Tensor& room) const {
+const Tensor& Lora::dropped(const Tensor& x, const ForwardContext& pass, Tensor& storage) const {
   if (pass.dropout == nullptr || dropout == 0) return x;
   const std::int64_t first = a->shard.axis == 1 ? a->shard.begin : 0;
-  if (!room) room = pass.device.empty(x.shape());
-  pass.device.dropout(x, {dropout, pass.dropout->key, module, pass.dropout->rows, first}, room);
-  return room;
+  if (!storage) storage = pass.device.empty(x.shape());
+  pass.device.dropout(x, {dropout, pass.dropout->key, module, pass.dropout->rows, first}, storage);
+  return storage;
 }
 
-Tensor Lora::down(const Tensor& x, const Pass& pass, parallel::Communicator* tp) const {
-  Tensor room, u = pass.device.empty({x.shape()[0], a->value.shape()[0]});  // [T, R]
-  pass.device.gemm(dropped(x, pass, room), a->value, u,
+Tensor Lora::down_project(const Tensor& x, const ForwardContext& pass,
+                          parallel::Communicator* tp) const {
+  Tensor storage;
+  Tensor u = pass.device.empty({x.shape()[0], a->value.shape()[0]});  // [T, R]
+  pass.device.gemm(dropped(x, pass, storage), a->value, u,
                    {.transpose_b = true, .precision = pass.precision});
-  sum_over(tp, pass.device, u, a->name);
+  all_reduce(tp, pass.device, u, a->name);
   pass.device.scale(u, scale);
   return u;
 }
 
 // 1 / |row of W + scale B A|, [F]; `tp`: the ranks that have the other columns of the rows.
-Tensor Lora::inverse_norms(const Tensor& weight, const Pass& pass,
+Tensor Lora::inverse_norms(const Tensor& weight, const ForwardContext& pass,
                            parallel::Communicator* tp) const {
   ops::Device& device = pass.device;
   Tensor whole = device.empty(weight.shape()), up = device.empty(b->value.shape()),
@@ -43,16 +45,16 @@ Tensor Lora::inverse_norms(const Tensor& weight, const Pass& pass,
   device.scale(up, scale);
   device.gemm(up, a->value, whole, {.accumulate = true});
   device.row_squares(whole, norms);
-  sum_over(tp, device, norms, b->name);
+  all_reduce(tp, device, norms, b->name);
   auto values = ops::to_host(device, norms);
   for (float& value : values) value = static_cast<float>(1 / std::sqrt(static_cast<double>(value)));
   device.upload(norms, values);
   return norms;
 }
 
-void Lora::forward(const Tensor& x, const Tensor& weight, const Pass& pass,
+void Lora::forward(const Tensor& x, const Tensor& weight, const ForwardContext& pass,
                    parallel::Communicator* tp, Saved& saved, Tensor& y) const {
-  const Tensor u = down(x, pass, tp);
+  const Tensor u = down_project(x, pass, tp);
   pass.device.gemm(u, b->value, y,
                    {.transpose_b = true, .accumulate = true, .precision = pass.precision});
   saved.push(u);
@@ -69,7 +71,8 @@ void Lora::forward(const Tensor& x, const Tensor& weight, const Pass& pass,
   pass.device.scale_columns(y, gain);
 }
 
-Lora::Slope Lora::undo(const Tensor& dy, const Pass& pass, Saved& saved) const {
+Lora::OutputGrad Lora::output_backward(const Tensor& dy, const ForwardContext& pass,
+                                       Saved& saved) const {
   if (magnitude == nullptr) return {dy, saved.pop()};
   ops::Device& device = pass.device;
   Tensor inverse = saved.pop();
@@ -85,25 +88,27 @@ Lora::Slope Lora::undo(const Tensor& dy, const Pass& pass, Saved& saved) const {
   return {dz, saved.pop()};
 }
 
-void Lora::backward(const Tensor& x, const Slope& slope, const Pass& pass, Tensor& dx) const {
+void Lora::backward(const Tensor& x, const OutputGrad& grad, const ForwardContext& pass,
+                    Tensor& dx) const {
   ops::Device& device = pass.device;
-  device.gemm(slope.dz, slope.down, b->grad,
+  device.gemm(grad.dz, grad.down, b->grad,
               {.transpose_a = true, .accumulate = true, .precision = pass.precision});
-  Tensor du = device.empty(slope.down.shape());  // [T, R]
-  device.gemm(slope.dz, b->value, du, {.precision = pass.precision});
-  below(x, du, pass, dx);
+  Tensor du = device.empty(grad.down.shape());  // [T, R]
+  device.gemm(grad.dz, b->value, du, {.precision = pass.precision});
+  down_backward(x, du, pass, dx);
 }
 
-void Lora::below(const Tensor& x, Tensor& du, const Pass& pass, Tensor& dx) const {
+void Lora::down_backward(const Tensor& x, Tensor& du, const ForwardContext& pass,
+                         Tensor& dx) const {
   ops::Device& device = pass.device;
   device.scale(du, scale);
-  Tensor room;
-  device.gemm(du, dropped(x, pass, room), a->grad,
+  Tensor storage;
+  device.gemm(du, dropped(x, pass, storage), a->grad,
               {.transpose_a = true, .accumulate = true, .precision = pass.precision});
-  if (!room)
+  if (!storage)
     return device.gemm(du, a->value, dx, {.accumulate = true, .precision = pass.precision});
-  device.gemm(du, a->value, room, {.precision = pass.precision});
-  const Tensor kept = dropped(room, pass, room);
+  device.gemm(du, a->value, storage, {.precision = pass.precision});
+  const Tensor kept = dropped(storage, pass, storage);
   device.add(dx, kept, dx);
 }
 

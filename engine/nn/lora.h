@@ -1,7 +1,7 @@
 // Lora: the low-rank adapter of a Linear whose weight is frozen (Hu et al. 2021, arXiv:2106.09685),
-// as PEFT computes it: y = x W^T + scale * dropout(x) A^T B^T, and with a magnitude m (DoRA, Liu et
-// al. 2024, arXiv:2402.09353) each output f of that times m_f / |row f of W + scale B A|, the norm
-// being a constant in the backward pass.
+// as PEFT computes it: y = x W^T + scale * dropout(x) A^T B^T. With a magnitude m (DoRA, Liu et al.
+// 2024, arXiv:2402.09353) each output f is multiplied by m_f / |row f of W + scale B A|; the norm
+// is a constant in the backward pass.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,35 @@ struct Lora {
   Parameter* b = nullptr;          ///< [F, R]
   Parameter* magnitude = nullptr;  ///< [F], or nullptr: no DoRA
   float scale = 1;
-  double dropout = 0;        ///< of x, in training passes
-  std::uint32_t module = 0;  ///< names this module's draws
-  const bool* on = nullptr;  ///< of the whole model: false answers as the base alone does
+  double dropout = 0;             ///< probability, on x, in training passes
+  std::uint32_t module = 0;       ///< random stream of this module's dropout
+  const bool* enabled = nullptr;  ///< shared by the model; false: only the base is computed
 
-  explicit operator bool() const { return a != nullptr && *on; }
+  explicit operator bool() const { return a != nullptr && *enabled; }
 
   /// scale * dropout(x) A^T, [T, R], summed over the ranks of `tp` that have columns of x and A.
-  Tensor down(const Tensor& x, const Pass& pass, parallel::Communicator* tp) const;
-  /// y [T, F], which is x W^T, becomes the adapted one. Leaves what backward wants. `weight` [F, D]
-  /// is W.
-  void forward(const Tensor& x, const Tensor& weight, const Pass& pass, parallel::Communicator* tp,
-               Saved& saved, Tensor& y) const;
-  /// What forward left, and the gradient of x W^T + scale * dropout(x) A^T B^T from that of the
-  /// adapted y.
-  struct Slope {
+  Tensor down_project(const Tensor& x, const ForwardContext& pass,
+                      parallel::Communicator* tp) const;
+  /// Turns y = x W^T [T, F] into the adapted output. Saves what backward needs. `weight` [F, D] is
+  /// W.
+  void forward(const Tensor& x, const Tensor& weight, const ForwardContext& pass,
+               parallel::Communicator* tp, Saved& saved, Tensor& y) const;
+  /// Gradient of x W^T + scale * dropout(x) A^T B^T, and the down-projection that forward saved.
+  struct OutputGrad {
     Tensor dz, down;
   };
-  Slope undo(const Tensor& dy, const Pass& pass, Saved& saved) const;
+  /// Backward pass of the magnitude: dz from the gradient of the adapted y.
+  OutputGrad output_backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const;
   /// Adds into the gradients of A and B, and to dx [T, D].
-  void backward(const Tensor& x, const Slope& slope, const Pass& pass, Tensor& dx) const;
-  /// The same from the gradient of down() on, [T, R], which it changes.
-  void below(const Tensor& x, Tensor& ddown, const Pass& pass, Tensor& dx) const;
+  void backward(const Tensor& x, const OutputGrad& grad, const ForwardContext& pass,
+                Tensor& dx) const;
+  /// Backward pass of down_project: adds into the gradient of A and to dx. Overwrites ddown [T, R].
+  void down_backward(const Tensor& x, Tensor& ddown, const ForwardContext& pass, Tensor& dx) const;
 
  private:
-  const Tensor& dropped(const Tensor& x, const Pass& pass, Tensor& room) const;
-  Tensor inverse_norms(const Tensor& weight, const Pass& pass, parallel::Communicator* tp) const;
+  const Tensor& dropped(const Tensor& x, const ForwardContext& pass, Tensor& storage) const;
+  Tensor inverse_norms(const Tensor& weight, const ForwardContext& pass,
+                       parallel::Communicator* tp) const;
 };
 
 }  // namespace troupe::engine::nn

@@ -4,8 +4,8 @@
 
 namespace troupe::engine::nn {
 
-// The inner values, [T, F], from `g` (absent in the plain form) and `u`.
-Tensor Mlp::activated(const Tensor& g, const Tensor& u, const Pass& pass) const {
+// Output of the activation, [T, F], from `g` (absent in the plain form) and `u`.
+Tensor Mlp::activated(const Tensor& g, const Tensor& u, const ForwardContext& pass) const {
   Tensor h = pass.device.empty(u.shape());
   if (g)
     pass.device.gated(activation, g, u, h);
@@ -14,11 +14,12 @@ Tensor Mlp::activated(const Tensor& g, const Tensor& u, const Pass& pass) const 
   return h;
 }
 
-Tensor Mlp::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+Tensor Mlp::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
   Tensor g, u;  // [T, F]
   if (gate.weight) {
-    const auto both = forward_together({&gate, &up}, x, pass, saved);
-    g = both[0], u = both[1];
+    const auto both = forward_grouped({&gate, &up}, x, pass, saved);
+    g = both[0];
+    u = both[1];
   } else {
     u = up.forward(x, pass, saved);
   }
@@ -31,15 +32,15 @@ Tensor Mlp::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
   return y;
 }
 
-Tensor Mlp::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+Tensor Mlp::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
   const std::int64_t rows = dy.shape()[0];
   Tensor u = saved.pop(), g = gate.weight ? saved.pop() : Tensor();
   Tensor dh = pass.device.empty({rows, down.weight->value.shape()[1]});
-  // g and u become their gradients in place: nobody wants the values any more.
+  // g and u become their gradients in place: their values are no longer needed.
   bool done = false;
   if (pass.recomputed.activation && g && !down.lora) {
-    // down pops h when it has made dh: one pass makes h again, in the place of dh, and what goes on
-    // from dh.
+    // down pops h after it has computed dh: one pass recomputes h in the memory of dh and computes
+    // the gradients that follow from dh.
     saved.restore_when_popped([&] {
       pass.device.gated_backward(activation, g, u, dh, g, u, &dh);
       done = true;
@@ -57,10 +58,10 @@ Tensor Mlp::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
   dh = Tensor();
   Tensor dx = pass.device.empty({rows, up.weight->value.shape()[1]});
   if (g)
-    backward_together({{up, u}, {gate, g}}, pass, saved, dx);
+    backward_grouped({{up, u}, {gate, g}}, pass, saved, dx);
   else
     up.backward(u, pass, saved, dx, false);
-  sum_over(down.tp, pass.device, dx, up.weight->name);
+  all_reduce(down.tp, pass.device, dx, up.weight->name);
   return dx;
 }
 

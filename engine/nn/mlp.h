@@ -7,15 +7,17 @@
 namespace troupe::engine::nn {
 
 struct Mlp {
-  Linear gate, up, down;  ///< with down.tp, each rank has some of the inner columns; a gate without
-                          ///< a weight: the plain form
+  /// Each rank has some of the inner columns (down.tp). A gate without a weight selects the plain
+  /// form.
+  Linear gate, up, down;
   ops::Activation activation = ops::Activation::silu;
 
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const;  ///< [T, D] -> [T, D]
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const;
+  Tensor forward(const Tensor& x, const ForwardContext& pass,
+                 Saved& saved) const;  ///< [T, D] -> [T, D]
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const;
 
  private:
-  Tensor activated(const Tensor& g, const Tensor& u, const Pass& pass) const;
+  Tensor activated(const Tensor& g, const Tensor& u, const ForwardContext& pass) const;
 };
 
 }  // namespace troupe::engine::nn

@@ -2,7 +2,7 @@
 
 namespace troupe::engine::nn {
 
-Tensor Norm::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+Tensor Norm::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
   if (gain == nullptr) return x;
   Tensor y = pass.device.empty(x.shape());
   Tensor inverse = pass.device.empty({x.shape()[0]});  // [T]
@@ -18,7 +18,7 @@ Tensor Norm::forward(const Tensor& x, const Pass& pass, Saved& saved) const {
   return y;
 }
 
-Tensor Norm::backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+Tensor Norm::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
   if (gain == nullptr) return dy;
   Tensor dx = pass.device.empty(dy.shape());
   Tensor unused =

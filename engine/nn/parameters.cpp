@@ -10,51 +10,52 @@ namespace troupe::engine::nn {
 Shape Parameter::logical_shape() const {
   const Shape& part = value.shape();
   if (shard.whole()) return part;
-  check(part.rank() <= 2, "Parameter: only vectors and matrices are shared out");
+  check(part.rank() <= 2, "Parameter: only vectors and matrices can be sharded");
   if (part.rank() == 1) return Shape{shard.full};
   return shard.axis == 0 ? Shape{shard.full, part[1]} : Shape{part[0], shard.full};
 }
 
-bool Parameter::adds() const {
+bool Parameter::next_gemm_accumulates() const {
   if (!state) return true;
-  state->by_product = true;
+  state->assigned_by_gemm = true;
   return !std::exchange(state->unset, false);
 }
 
-void Parameter::settle(ops::Device& device) const {
+void Parameter::zero_if_unset(ops::Device& device) const {
   Tensor all = grad;
   if (state && std::exchange(state->unset, false)) device.fill(all, 0);
 }
 
-ops::GemmCall Parameter::product(const Tensor& x, ops::Precision precision, bool from_packed,
-                                 const Tensor& y) const {
-  const bool other = from_packed && packed;
+ops::GemmCall Parameter::linear_call(const Tensor& x, ops::Precision precision, bool use_packed,
+                                     const Tensor& y) const {
+  const bool read_packed = use_packed && packed;
   return {x,
-          other ? packed : value,
+          read_packed ? packed : value,
           y,
-          {.transpose_b = true, .precision = other ? ops::Precision::bf16 : precision}};
+          {.transpose_b = true, .precision = read_packed ? ops::Precision::bf16 : precision}};
 }
 
-void Parameter::multiply(ops::Device& device, const Tensor& x, ops::Precision precision,
-                         bool from_packed, Tensor& y) const {
-  const ops::GemmCall call = product(x, precision, from_packed, y);
+void Parameter::linear(ops::Device& device, const Tensor& x, ops::Precision precision,
+                       bool use_packed, Tensor& y) const {
+  const ops::GemmCall call = linear_call(x, precision, use_packed, y);
   device.gemm(call.a, call.b, y, call.how);
 }
 
 Tensor& Parameters::grads() {
-  settle_gradients();
+  zero_unset_gradients();
   return grads_;
 }
 
-void Parameters::settle_gradients() {
-  for (const auto& parameter : all_) parameter.settle(*device_);
+void Parameters::zero_unset_gradients() {
+  for (const auto& parameter : all_) parameter.zero_if_unset(*device_);
 }
 
-Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients)
+Parameters::Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs,
+                       bool with_gradients)
     : device_(&device) {
   std::int64_t frozen = 0;
-  for (const auto& w : wanted) {
-    check(w.trainable || frozen == count_, "Parameters: what is frozen comes first");
+  for (const auto& w : specs) {
+    check(w.trainable || frozen == count_, "Parameters: frozen tensors come first");
     count_ += w.shape.count();
     if (!w.trainable) frozen = count_;
   }
@@ -64,10 +65,10 @@ Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, b
     device.fill(grads_, 0);
   }
   std::int64_t at = 0;
-  for (const auto& w : wanted) {
+  for (const auto& w : specs) {
     const std::int64_t end = at + w.shape.count();
     check(w.shard.whole() || w.shape[w.shard.axis] == w.shard.end - w.shard.begin,
-          "Parameters: a shape is not that of its part");
+          "Parameters: a shape does not match its shard");
     Parameter parameter{w.name,   values_.flat(at, end).view(w.shape), {}, w.shard, w.trainable,
                         w.adapter};
     if (with_gradients && w.trainable) {
@@ -79,20 +80,21 @@ Parameters::Parameters(ops::Device& device, const std::vector<Wanted>& wanted, b
   }
   if (frozen == 0) return;
   trained_.reset(new Parameters(device));
-  trained_->count_ = count_ - frozen, trained_->values_ = values_.flat(frozen, count_),
+  trained_->count_ = count_ - frozen;
+  trained_->values_ = values_.flat(frozen, count_);
   trained_->grads_ = grads_;
   for (const auto& parameter : all_)
     if (parameter.trainable) trained_->add(parameter);
 }
 
 void Parameters::add(Parameter parameter) {
-  check(index_.emplace(parameter.name, all_.size()).second, "Parameters: a name stands twice");
+  check(index_.emplace(parameter.name, all_.size()).second, "Parameters: duplicate name");
   all_.push_back(std::move(parameter));
 }
 
 Parameter* Parameters::find(std::string_view name) {
-  const auto place = index_.find(std::string(name));
-  return place == index_.end() ? nullptr : &all_[place->second];
+  const auto found = index_.find(std::string(name));
+  return found == index_.end() ? nullptr : &all_[found->second];
 }
 const Parameter* Parameters::find(std::string_view name) const {
   return const_cast<Parameters*>(this)->find(name);

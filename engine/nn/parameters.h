@@ -1,6 +1,6 @@
-// Parameters: every weight of a model, in one flat arena of values and, of those that are trained,
-// one of gradients, each under its Hugging Face name. Optimizer, checkpoints and weight publication
-// see flat ranges or walk all(); modules hold references into it.
+// Parameters: every weight of a model, under its Hugging Face name, in one flat arena of values and
+// one of gradients (of the trained ones). Optimizer, checkpoints and weight publication use flat
+// ranges or iterate over all(); modules hold references into it.
 #pragma once
 
 #include <memory>
@@ -14,52 +14,56 @@
 
 namespace troupe::engine::nn {
 
-/// How a gradient stands. Clearing one would be a pass over memory, so that of a layer's weight is
-/// left as it is after an update, and the first product that makes a part of it assigns it.
+/// State of a gradient. Clearing the gradient of a layer's weight would cost a pass over memory: it
+/// is marked unset after an update instead, and the first GEMM that computes it assigns it.
 struct GradientState {
-  bool by_product = false;  ///< products that ask Parameter::adds() make all of it, and what else
-                            ///< adds to it asks Parameter::settle()
-  bool unset = false;       ///< counts as zero, whatever it holds
+  /// GEMMs that call Parameter::next_gemm_accumulates() compute all of it; any other code that adds
+  /// to it calls Parameter::zero_if_unset() first.
+  bool assigned_by_gemm = false;
+  bool unset = false;  ///< counts as zero, whatever the memory holds
 };
 
 struct Parameter {
   std::string name;  ///< "model.layers.0.self_attn.q_proj.weight"
   Tensor value;
-  Tensor grad;                 ///< absent in models that are never trained, and of what is frozen
+  Tensor grad;                 ///< absent in models that are never trained, and for frozen weights
   parallel::Shard shard = {};  ///< the part of the logical tensor that `value` is
   bool trainable = true;
-  bool adapter = false;  ///< of an adapter: model files do not hold it
-  Tensor packed = {};    ///< value as Device::pack made it when it was last asked to, or absent
-                         ///< (models::PackedWeights)
+  bool adapter = false;  ///< belongs to an adapter: model files do not contain it
+  /// `value` as Device::pack packed it last (models::PackedWeights), or absent.
+  Tensor packed = {};
   std::shared_ptr<GradientState> state = {};  ///< of grad, or absent
-  /// Whether the next product of its layer is to be added to grad; the first one after an update is
-  /// assigned. To be asked once before each.
-  bool adds() const;
-  /// Fills grad with zeros where it counts as such: for whoever reads it, or adds to a part of it.
-  void settle(ops::Device& device) const;
-  /// The shape of the whole tensor, as checkpoints store it.
+
+  /// Whether the next GEMM of the weight's gradient adds to grad; the first one after an update
+  /// assigns. Changes the state: call it exactly once per GEMM.
+  bool next_gemm_accumulates() const;
+  /// Fills an unset gradient with zeros. Call it before reading grad or adding to a part of it.
+  void zero_if_unset(ops::Device& device) const;
+  /// Shape of the whole tensor, as checkpoints store it.
   Shape logical_shape() const;
-  /// y = x value^T: x [T, D], y [T, F]. `from_packed`: of the packed weight, where there is one; in
-  /// bf16 then.
-  ops::GemmCall product(const Tensor& x, ops::Precision precision, bool from_packed,
-                        const Tensor& y) const;
-  void multiply(ops::Device& device, const Tensor& x, ops::Precision precision, bool from_packed,
-                Tensor& y) const;
-  /// Matrices decay, vectors (norm gains, biases) do not.
+  /// The GEMM y = x value^T: x [T, D], y [T, F]. With `use_packed`, reads the packed weight where
+  /// there is one, in bf16.
+  ops::GemmCall linear_call(const Tensor& x, ops::Precision precision, bool use_packed,
+                            const Tensor& y) const;
+  void linear(ops::Device& device, const Tensor& x, ops::Precision precision, bool use_packed,
+              Tensor& y) const;
+  /// Whether weight decay applies: to matrices, not to vectors (norm gains, biases).
   bool decays() const { return value.shape().rank() >= 2; }
+};
+
+/// A parameter to allocate.
+struct ParameterSpec {
+  std::string name;
+  Shape shape;  ///< of this rank's part
+  parallel::Shard shard = {};
+  bool trainable = true, adapter = false;
 };
 
 class Parameters {
  public:
-  struct Wanted {
-    std::string name;
-    Shape shape;  ///< of this rank's part
-    parallel::Shard shard = {};
-    bool trainable = true, adapter = false;
-  };
-  /// Allocates all of `wanted`, in that order, what is frozen first; values are undefined,
-  /// gradients zero.
-  Parameters(ops::Device& device, const std::vector<Wanted>& wanted, bool with_gradients);
+  /// Allocates `specs` in order; frozen parameters come first. Values are undefined, gradients
+  /// zero.
+  Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs, bool with_gradients);
 
   std::vector<Parameter>& all() { return all_; }
   const std::vector<Parameter>& all() const { return all_; }
@@ -67,17 +71,16 @@ class Parameters {
   Parameter* find(std::string_view name);  ///< nullptr when absent
   const Parameter* find(std::string_view name) const;
 
-  /// Those that are trained, as a set of its own over the same memory; this one where nothing is
-  /// frozen. Optimizers, published weights and what a checkpoint keeps of the moments see only it.
+  /// The trained parameters as a set of their own over the same memory; this set where nothing is
+  /// frozen. Optimizers, published weights and checkpointed moments contain only these.
   Parameters& trained() { return trained_ ? *trained_ : *this; }
   const Parameters& trained() const { return trained_ ? *trained_ : *this; }
 
   Tensor& values() { return values_; }  ///< [count()] the arena
   const Tensor& values() const { return values_; }
-  Tensor& grads();  ///< [trained().count()], or absent; with zeros where nothing was added since
-                    ///< the last update
-  /// Fills those gradients with zeros: for whoever reads them one by one.
-  void settle_gradients();
+  Tensor& grads();  ///< [trained().count()], unset gradients zeroed; or absent
+  /// Fills all unset gradients with zeros. Call it before reading them one by one.
+  void zero_unset_gradients();
   std::int64_t count() const { return count_; }
   ops::Device& device() const { return *device_; }
 

@@ -1,5 +1,5 @@
 // RotaryTable: cosines and sines of the rotary embedding (Su et al. 2021, arXiv:2104.09864), grown
-// as positions ask for them.
+// as positions require.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,24 @@
 
 namespace troupe::engine::nn {
 
-/// How far each pair of channels turns a position. Two kinds of scaling depend on how long a
-/// sequence is: then every row of a sequence turns by its length, as transformers does it, and a
-/// generator whose sequence grows computes its keys again (models::Decoder).
+/// Rotation angle per position of each pair of channels. Two kinds of scaling depend on the length
+/// of the sequence: all its rows are then rotated by its current length, as in transformers, and a
+/// generator recomputes its keys as it grows (models::Decoder).
 struct RotarySpec {
-  std::vector<double> inverse_frequencies;  ///< [K/2] radians per position, scaling already
-                                            ///< applied; 0: a pair that does not turn
-  double factor =
-      1;  ///< multiplies cosines and sines of the pairs that turn (YaRN's attention factor)
-  std::int64_t trained = 0;  ///< up to this length the frequencies above hold; 0: for every length
-  std::vector<double>
-      longer;  ///< [K/2] those of longer sequences (LongRoPE, Ding et al. 2024, arXiv:2402.13753)
-  /// Where there are none of `longer`: base multiplied by (stretch * length / trained - (stretch -
-  /// 1))^(d / (d - 2)), d channels that turn ("dynamic NTK").
-  double stretch = 1;
+  /// [K/2] radians per position, scaling applied; 0: the pair is not rotated.
+  std::vector<double> inverse_frequencies;
+  /// Multiplies cosines and sines of the rotated pairs (YaRN's attention factor).
+  double factor = 1;
+  /// Longest sequence that uses inverse_frequencies; 0: all sequences do.
+  std::int64_t original_length = 0;
+  /// [K/2] of longer sequences (LongRoPE, Ding et al. 2024, arXiv:2402.13753).
+  std::vector<double> long_inverse_frequencies;
+  /// Dynamic NTK, where there are no long_inverse_frequencies: the base is multiplied by
+  /// (ntk_factor * length / original_length - (ntk_factor - 1))^(d / (d - 2)), d rotated channels.
+  double ntk_factor = 1;
 
-  /// Which set of frequencies a sequence of this length has; equal numbers, equal sets.
-  std::int64_t set_of(std::int64_t length) const;
+  /// Number of the set of frequencies for a sequence of this length; equal numbers, equal sets.
+  std::int64_t frequency_set(std::int64_t length) const;
   /// The frequencies of one set, [K/2].
   std::vector<double> frequencies(std::int64_t set) const;
 };
@@ -42,12 +43,12 @@ class RotaryTable {
   /// Makes positions 0 .. count-1 available to sequences of the first set.
   void reserve(std::int64_t count);
   /// Makes every row of a pass available.
-  void reserve(const Pass& pass);
-  /// Turns every head of x [T, heads*K] in place, each row by its position and the length of its
-  /// sequence, or back. The pass is reserved.
-  void turn(Tensor& x, const Pass& pass, int heads, bool inverse) const;
+  void reserve(const ForwardContext& pass);
+  /// Rotates every head of x [T, heads*K] in place, each row by its position and the length of its
+  /// sequence; `inverse` rotates back. The pass must be reserved.
+  void apply(Tensor& x, const ForwardContext& pass, int heads, bool inverse) const;
 
-  const Tensor& cos() const { return cos_; }  ///< [P, K/2]; of the first set, row p is position p
+  const Tensor& cos() const { return cos_; }  ///< [P, K/2]; in the first set, row p is position p
   const Tensor& sin() const { return sin_; }
 
  private:

@@ -1,5 +1,5 @@
-// Saved: what forward leaves for backward, last in first out. Inference passes Saved::nothing(),
-// which drops what it is given.
+// Saved: the stack of tensors that forward saves for backward. Inference passes Saved::nothing(),
+// which discards them.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +30,10 @@ class Saved {
     if (!top && make_ && stack_.size() == making_) top = std::exchange(make_, nullptr)();
     return top;
   }
-  /// Where the next push will lie.
+  /// Position of the next push.
   std::size_t mark() const { return stack_.size(); }
-  /// Lets go of x wherever it was pushed since `mark`, for it can be made again. In backward
-  /// restore() comes before what was pushed until then is popped: pairs nest as forward and
-  /// backward do.
+  /// Drops x wherever it was pushed since `mark`; backward recomputes it and calls restore() before
+  /// it pops what was pushed until then. Pairs nest as forward and backward do.
   void forget(std::size_t mark, const Tensor& x) {
     if (!keeps_) return;
     std::vector<std::size_t> places;
@@ -48,7 +47,7 @@ class Saved {
     }
     forgotten_.push_back(std::move(places));
   }
-  /// Puts make() where the last forgotten tensor was; without a call where it was nowhere.
+  /// Puts make() where the last forgotten tensor was; does not call it where it was nowhere.
   template <class Make>
   void restore(Make make) {
     check(!forgotten_.empty(), "Saved: backward restores more than forward forgot");
@@ -58,19 +57,20 @@ class Saved {
     const Tensor again = make();
     for (const auto place : places) stack_.at(place) = again;
   }
-  /// The same, but make() is called when the tensor is popped, before the next restoring: for what
-  /// is made from what the backward of its reader gives before it pops. It must lie at one place,
-  /// or at none.
+  /// Like restore(), but calls make() when the tensor is popped, before the next restore(): for
+  /// tensors that are recomputed from a gradient which the reader's backward computes before it
+  /// pops. The tensor must have been pushed at most once.
   void restore_when_popped(std::function<Tensor()> make) {
     check(!forgotten_.empty() && !make_, "Saved: backward restores more than forward forgot");
     const auto places = std::move(forgotten_.back());
     forgotten_.pop_back();
     if (places.empty()) return;
-    check(places.size() == 1, "Saved: what is made when it is popped lies at one place");
-    making_ = places[0], make_ = std::move(make);
+    check(places.size() == 1, "Saved: a tensor restored when popped was pushed once");
+    making_ = places[0];
+    make_ = std::move(make);
   }
   bool empty() const { return stack_.empty() && forgotten_.empty(); }
-  /// Of memory: a tensor that lies here twice counts once.
+  /// Bytes of memory; a tensor that was pushed twice counts once.
   std::size_t bytes() const {
     std::size_t sum = 0;
     for (std::size_t i = 0; i < stack_.size(); ++i) {

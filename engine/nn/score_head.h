@@ -1,4 +1,4 @@
-// ScoreHead: from hidden states to a few numbers each: a critic's value, a reward, the classes of a
+// ScoreHead: hidden states to a few numbers each: a critic's value, a reward, the classes of a
 // process reward.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace troupe::engine::nn {
 
-/// Every rank of a tensor-parallel group has all of it and computes the same; the product is always
-/// in f32, for it costs nothing.
+/// Replicated on every rank of a tensor-parallel group. The product is always in f32: its cost is
+/// negligible.
 struct ScoreHead {
   ops::Device* device = nullptr;
   Parameter* weight = nullptr;  ///< [C, D]
@@ -16,7 +16,7 @@ struct ScoreHead {
   std::int64_t labels() const { return weight->value.shape()[0]; }
   /// hidden [M, D] -> scores [M, C].
   Tensor forward(const Tensor& hidden) const;
-  /// dscores [M, C] -> dhidden [M, D]; adds into the gradients. `hidden` as forward had it.
+  /// dscores [M, C] -> dhidden [M, D]; adds into the gradients. `hidden`: the argument of forward.
   Tensor backward(const Tensor& hidden, const Tensor& dscores) const;
 };
 

@@ -1,7 +1,7 @@
-// Rows that sequences of a pass have in common. A row's hidden state depends on nothing but the
-// tokens up to it, so where sequences begin alike (samples of one prompt, the two answers of a
-// pair) every module but attention computes such a row once: it then has the U rows that differ,
-// and attention, whose keys lie sequence by sequence, the T rows of the layout.
+// SharedRows: rows of a batch that are computed once for several sequences. The hidden state of a
+// row depends only on the tokens up to it. Where sequences share a prefix (samples of one prompt,
+// the two answers of a pair), every module but attention computes the U distinct rows; attention,
+// whose keys lie sequence by sequence, works on all T rows of the layout.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace troupe::engine::nn {
 
+/// The two index arrays of numpy.unique (return_index, return_inverse).
 struct SharedRows {
-  std::vector<std::int32_t>
-      first;  ///< [U] the row of the layout that a computed row stands at first, rising
-  std::vector<std::int32_t> whole;  ///< [T] the computed row of each row of the layout
+  std::vector<std::int32_t> index;  ///< [U] first row of the layout with each distinct row, rising
+  std::vector<std::int32_t> inverse;  ///< [T] distinct row of each row of the layout
 };
 
-// Two maps with the way back through each. Without shared rows all give what they are given.
+// Without shared rows, all four functions return their argument.
 
-/// x [U, W] of computed rows -> [T, W], a copy at each row that shares it.
-Tensor all_rows(const Pass& pass, const Tensor& x);
-/// d[T, W] -> d[U, W], the sums over what shares a row, in the order of the layout.
-Tensor all_rows_backward(const Pass& pass, const Tensor& dy);
-/// x [T, W] of the layout -> [U, W], each where it stands first: for what is alike in all rows that
-/// share one.
-Tensor computed_rows(const Pass& pass, const Tensor& x);
-/// d[U, W] -> d[T, W], zeros at the rows that were left out.
-Tensor computed_rows_backward(const Pass& pass, const Tensor& dy);
+/// x [U, W] of distinct rows -> [T, W], a copy for each row that shares it.
+Tensor expand_rows(const ForwardContext& pass, const Tensor& x);
+/// Gradient of expand_rows: d[T, W] -> d[U, W], sums over the rows that share one, in the order of
+/// the layout.
+Tensor expand_rows_backward(const ForwardContext& pass, const Tensor& dy);
+/// x [T, W] of the layout -> [U, W], the first of each group of equal rows.
+Tensor unique_rows(const ForwardContext& pass, const Tensor& x);
+/// Gradient of unique_rows: d[U, W] -> d[T, W], zeros at the rows that were left out.
+Tensor unique_rows_backward(const ForwardContext& pass, const Tensor& dy);
 
 }  // namespace troupe::engine::nn

@@ -1,5 +1,5 @@
-// What the modules of a tensor-parallel group share: adding up their parts, and finding rows in a
-// table of which each has a part.
+// Operations of a tensor-parallel group that several modules use: summing partial results, and
+// looking up rows in a table that is split over the ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,16 @@
 
 namespace troupe::engine::nn {
 
-/// x becomes the sum of the ranks' x, the same bits on all of them. Without a group nothing
-/// happens.
-void sum_over(parallel::Communicator* group, ops::Device& device, Tensor& x, std::string_view what);
+/// Replaces x by its sum over the ranks, the same bits on all of them. `group` nullptr: no effect.
+/// `what` names the tensor in errors.
+void all_reduce(parallel::Communicator* group, ops::Device& device, Tensor& x,
+                std::string_view what);
 
-/// Ids of the whole vocabulary as rows of this rank's part of `table`: `elsewhere` for those of
-/// other parts; a negative id stays as it is. The result lies in `room`, or is `ids` itself where
-/// the table is whole. An id beyond the vocabulary is a Bug.
-std::span<const std::int32_t> own_rows(const Parameter& table, std::span<const std::int32_t> ids,
-                                       std::int32_t elsewhere, std::vector<std::int32_t>& room);
+/// Converts ids of the whole vocabulary to rows of this rank's part of `table`: `elsewhere` for ids
+/// of other parts; negative ids stay. The result lies in `storage`, or is `ids` itself where the
+/// table is whole. An id beyond the vocabulary is a Bug.
+std::span<const std::int32_t> local_rows(const Parameter& table, std::span<const std::int32_t> ids,
+                                         std::int32_t elsewhere,
+                                         std::vector<std::int32_t>& storage);
 
 }  // namespace troupe::engine::nn

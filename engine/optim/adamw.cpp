@@ -33,7 +33,7 @@ std::vector<AdamW::Range> AdamW::ranges(Gradients after) const {
   std::int64_t at = 0;
   for (const auto& parameter : parameters_.all()) {
     const Range range{at, at + parameter.value.count(), parameter.decays(),
-                      after == Gradients::cleared && !parameter.state->by_product};
+                      after == Gradients::cleared && !parameter.state->assigned_by_gemm};
     if (!all.empty() && all.back().decays == range.decays && all.back().clears == range.clears) {
       all.back().end = range.end;
     } else {
@@ -54,11 +54,11 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
   const double norm =
       std::sqrt(nn::sum_of_squares(parameters_, tp_));  // f64: a sum of f32 squares cannot overflow
   if (!std::isfinite(norm)) {
-    const std::string name = nn::first_not_finite(parameters_, tp_);
+    const std::string name = nn::first_nonfinite_parameter(parameters_, tp_);
     if (after == Gradients::cleared) zero_grad();
     return fail(Errc::bad_input,
                 cat("the gradient of ", name, " is not finite at update ", steps_ + 1,
-                    "; nothing was changed. Lower train.learning_rate or look at the batch"));
+                    "; no weight was changed. Lower train.learning_rate or check the batch"));
   }
   ++steps_;
   for (const auto& [begin, end, decays, clears] : ranges(after)) {
@@ -77,12 +77,12 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
   }
   if (config.rounding_seed) round_weights(*config.rounding_seed);
   for (const auto& parameter : parameters_.all())
-    parameter.state->unset = after == Gradients::cleared && parameter.state->by_product;
+    parameter.state->unset = after == Gradients::cleared && parameter.state->assigned_by_gemm;
   return Report{norm};
 }
 
-// An element's chance is that of its place in the whole tensor: ranks that hold the same one agree,
-// and no rank's depends on how many there are.
+// Random numbers are indexed by the position in the whole tensor: ranks that hold the same element
+// agree, whatever the grid.
 void AdamW::round_weights(std::uint64_t seed) {
   const std::uint64_t key =
       uniform_below(~std::uint64_t{0}, seed, static_cast<std::uint64_t>(steps_), 0);
@@ -112,7 +112,7 @@ void AdamW::restore(std::span<const float> exp_avg, std::span<const float> exp_a
 }
 
 void AdamW::set_steps(std::int64_t steps) {
-  check(steps >= 0, "AdamW::set_steps: a negative count");
+  check(steps >= 0, "AdamW::set_steps: negative count");
   steps_ = steps;
 }
 

@@ -29,7 +29,7 @@ double part(std::int64_t done, std::int64_t of) {
 double half_cosine(double progress) {
   return 0.5 * (1 + std::cos(std::numbers::pi * progress));
 }
-double lifted(double factor, double floor) {
+double with_floor(double factor, double floor) {
   return std::max(0.0, factor * (1 - floor) + floor);
 }
 
@@ -37,34 +37,35 @@ double lifted(double factor, double floor) {
 
 double Schedule::operator()(std::int64_t updates_done) const {
   const auto& [total, warmup, floor, decay] = options_;
-  // Past the end the factor stays where it ended; transformers' cosine would rise again.
+  // After the end the factor is constant; transformers' cosine would rise again.
   const std::int64_t step = kind_ == Kind::constant || kind_ == Kind::inverse_sqrt
                                 ? updates_done
                                 : std::min(updates_done, total);
   if (step < warmup) {
     const double rising = part(step, warmup);
-    return kind_ == Kind::wsd ? lifted(rising, floor)
-                              : rising;  // transformers lifts the warm-up of this one schedule
+    // In transformers only this schedule applies the floor to its warm-up.
+    return kind_ == Kind::wsd ? with_floor(rising, floor) : rising;
   }
   switch (kind_) {
     case Kind::constant:
       return 1;
     case Kind::linear:
-      return lifted(1 - part(step - warmup, total - warmup), floor);
+      return with_floor(1 - part(step - warmup, total - warmup), floor);
     case Kind::cosine:
-      return lifted(half_cosine(part(step - warmup, total - warmup)), floor);
+      return with_floor(half_cosine(part(step - warmup, total - warmup)), floor);
     case Kind::inverse_sqrt: {
       const double timescale = static_cast<double>(warmup > 0 ? warmup : 10000);
       return 1 / std::sqrt((static_cast<double>(step - warmup) + timescale) / timescale);
     }
     case Kind::wsd:
-      return step < total - decay ? 1
-                                  : lifted(half_cosine(part(step - (total - decay), decay)), floor);
+      return step < total - decay
+                 ? 1
+                 : with_floor(half_cosine(part(step - (total - decay), decay)), floor);
   }
   return 1;
 }
 
-Result<Schedule> make_schedule(std::string_view name, const ScheduleOptions& options) {
+Result<Schedule> Schedule::create(std::string_view name, const ScheduleOptions& options) {
   const auto found = std::find_if(kinds.begin(), kinds.end(),
                                   [&](const auto& kind) { return kind.first == name; });
   if (found == kinds.end()) {
@@ -87,19 +88,18 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleOptions& opt
                                  with.total_steps, " steps of the run"));
   if (!(with.min_ratio >= 0 && with.min_ratio <= 1))
     return fail(Errc::usage,
-                cat("the least learning rate must be a ratio in [0, 1], found ", with.min_ratio));
+                cat("the minimum learning rate must be a ratio in [0, 1], found ", with.min_ratio));
   if (!ends && with.min_ratio > 0)
-    return fail(
-        Errc::usage,
-        cat("the schedule ", name,
-            " never ends, so it has no least learning rate; linear, cosine and wsd have one"));
+    return fail(Errc::usage,
+                cat("the schedule ", name,
+                    " never ends, so it has no minimum learning rate; use linear, cosine or wsd"));
   if (kind == Kind::wsd) {
     if (with.decay_steps == 0)
       with.decay_steps = std::min(std::max<std::int64_t>(1, with.total_steps / 10),
                                   with.total_steps - with.warmup_steps);
     if (with.decay_steps < 0 || with.decay_steps > with.total_steps - with.warmup_steps)
       return fail(Errc::usage,
-                  cat("a decay of ", with.decay_steps, " steps does not fit a run of ",
+                  cat("a decay of ", with.decay_steps, " steps does not fit into a run of ",
                       with.total_steps, " steps after ", with.warmup_steps, " of warm-up"));
   }
   return Schedule(kind, with);

@@ -13,38 +13,34 @@
 namespace troupe::engine::optim {
 
 struct ScheduleOptions {
-  std::int64_t total_steps =
-      0;  ///< updates of the whole run; constant and inverse_sqrt do not need it
-  std::int64_t warmup_steps =
-      0;  ///< the factor rises linearly over these: 0 at update 0, 1 at update `warmup_steps`
-  double min_ratio = 0;          ///< where linear, cosine and wsd end, as a part of the full rate
-  std::int64_t decay_steps = 0;  ///< wsd: length of the decay at the end; 0: a tenth of the run
+  std::int64_t total_steps = 0;   ///< updates of the run; unused by constant and inverse_sqrt
+  std::int64_t warmup_steps = 0;  ///< linear warm-up: factor 0 at update 0, 1 at this update
+  double min_ratio = 0;           ///< final factor of linear, cosine and wsd
+  std::int64_t decay_steps = 0;   ///< wsd: length of the final decay; 0: a tenth of the run
 };
 
 class Schedule {
  public:
   enum class Kind : std::uint8_t { constant, linear, cosine, inverse_sqrt, wsd };
 
-  /// The factor on the learning rate of the update after `updates_done` updates, in [0, 1].
+  /// Creates a schedule by transformers' name: "constant", "constant_with_warmup", "linear",
+  /// "cosine", "cosine_with_min_lr", "inverse_sqrt", "warmup_stable_decay" or "wsd". Unlike in
+  /// transformers, "constant" uses warmup_steps and "linear" uses min_ratio. Errc::usage: an
+  /// unknown name, steps that do not fit the run, a ratio outside [0, 1].
+  static Result<Schedule> create(std::string_view name, const ScheduleOptions& options);
+
+  /// Factor on the learning rate of the update after `updates_done` updates, in [0, 1].
   double operator()(std::int64_t updates_done) const;
   Kind kind() const { return kind_; }
 
  private:
-  friend Result<Schedule> make_schedule(std::string_view name, const ScheduleOptions& options);
   Schedule(Kind kind, const ScheduleOptions& options) : kind_(kind), options_(options) {}
 
   Kind kind_;
   ScheduleOptions options_;
 };
 
-/// By transformers' name: "constant", "constant_with_warmup", "linear", "cosine",
-/// "cosine_with_min_lr", "inverse_sqrt", "warmup_stable_decay" or "wsd". Two things differ from
-/// transformers on purpose: "constant" honours warmup_steps instead of ignoring them, and "linear"
-/// honours min_ratio. Errc::usage: an unknown name, steps that do not fit the run, a ratio outside
-/// [0, 1].
-Result<Schedule> make_schedule(std::string_view name, const ScheduleOptions& options);
-
-/// The names that make_schedule knows.
+/// The names that Schedule::create accepts.
 const std::vector<std::string>& schedule_names();
 
 }  // namespace troupe::engine::optim

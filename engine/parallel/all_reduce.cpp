@@ -10,13 +10,14 @@
 namespace troupe::engine::parallel {
 namespace {
 
-/// Up to here every rank fetches everything and reduces it itself: one meeting instead of two.
+/// Up to this length every rank gathers all vectors and reduces them itself: one collective, not
+/// two.
 constexpr std::size_t small = 4096;
-/// Longer vectors go in pieces of so many values, which bounds the scratch memory: twice a piece.
-constexpr std::size_t piece = std::size_t{1} << 20;
+/// Longer vectors are reduced in chunks of this many values; scratch memory is two chunks.
+constexpr std::size_t chunk = std::size_t{1} << 20;
 
-/// into[i] = ((block 0 [i] op block 1 [i]) op block 2 [i]) ..., of `ranks` blocks of n that stand
-/// one after the other.
+/// into[i] = ((block 0 [i] op block 1 [i]) op block 2 [i]) ..., for `ranks` consecutive blocks of
+/// n.
 template <class T, class Op>
 void fold(const T* blocks, std::size_t ranks, std::size_t n, T* into, Op op) {
   std::copy_n(blocks, n, into);
@@ -24,10 +25,10 @@ void fold(const T* blocks, std::size_t ranks, std::size_t n, T* into, Op op) {
     for (std::size_t i = 0; i < n; ++i) into[i] = op(into[i], blocks[r * n + i]);
 }
 
-/// Each rank reduces one block of the piece and gives the result to all. `scratch` and `theirs` are
-/// kept between pieces.
+/// Each rank reduces one block of the chunk, then all gather the results. `mine` and `theirs` are
+/// scratch memory.
 template <class T, class Op>
-void reduce_piece(Communicator& group, std::span<T> values, std::vector<T>& mine,
+void reduce_chunk(Communicator& group, std::span<T> values, std::vector<T>& mine,
                   std::vector<T>& theirs, std::string_view what, Op op) {
   const std::size_t ranks = group.size(), block = (values.size() + ranks - 1) / ranks;
   mine.resize(block * ranks);
@@ -52,12 +53,12 @@ void reduce(Communicator& group, std::span<T> values, std::string_view what, Op 
     fold(theirs.data(), ranks, values.size(), values.data(), op);
     return;
   }
-  for (std::size_t begin = 0; begin < values.size(); begin += piece)
-    reduce_piece(group, values.subspan(begin, std::min(piece, values.size() - begin)), mine, theirs,
+  for (std::size_t begin = 0; begin < values.size(); begin += chunk)
+    reduce_chunk(group, values.subspan(begin, std::min(chunk, values.size() - begin)), mine, theirs,
                  what, op);
 }
 
-/// Every rank's bytes by rank, and how many each gave.
+/// Every rank's bytes, by rank, and their sizes.
 struct Gathered {
   std::vector<std::byte> bytes;
   std::vector<std::uint64_t> sizes;
@@ -73,9 +74,8 @@ Gathered gather(Communicator& group, std::span<const std::byte> mine, std::strin
   std::uint64_t total = 0, longest = 0;
   for (const auto n : all.sizes) {
     if (n > limit || total > limit - n)
-      throw Failure(Error{
-          Errc::full,
-          cat("'", what, "': the ranks together give more than the bound of ", limit, " bytes")});
+      throw Failure(Error{Errc::full, cat("'", what, "': the ranks send more than the limit of ",
+                                          limit, " bytes together")});
     total += n;
     longest = std::max(longest, n);
   }
@@ -97,15 +97,15 @@ Gathered gather(Communicator& group, std::span<const std::byte> mine, std::strin
 
 }  // namespace
 
-void sum(Communicator& group, std::span<float> values, std::string_view what) {
+void all_reduce_sum(Communicator& group, std::span<float> values, std::string_view what) {
   reduce(group, values, what, [](float a, float b) { return a + b; });
 }
 
-void sum(Communicator& group, std::span<double> values, std::string_view what) {
+void all_reduce_sum(Communicator& group, std::span<double> values, std::string_view what) {
   reduce(group, values, what, [](double a, double b) { return a + b; });
 }
 
-void max(Communicator& group, std::span<float> values, std::string_view what) {
+void all_reduce_max(Communicator& group, std::span<float> values, std::string_view what) {
   reduce(group, values, what, [](float a, float b) { return b > a || std::isnan(b) ? b : a; });
 }
 

@@ -20,9 +20,9 @@ Result<void> check_fits(const Grid& grid, int ranks) {
   std::vector<std::string> fitting;
   for (int tp = 1; tp <= ranks; ++tp)
     if (ranks % tp == 0) fitting.push_back(to_string(Grid{ranks / tp, tp}));
-  return fail(Errc::usage, cat("parallel: ", to_string(grid), " does not make ", ranks,
+  return fail(Errc::usage, cat("parallel: ", to_string(grid), " does not match the ", ranks,
                                ranks == 1 ? " rank" : " ranks",
-                               ", as many as were started; what fits is ", join(fitting, ", ")));
+                               " that were started; expected one of ", join(fitting, ", ")));
 }
 
 Mesh::Mesh()
@@ -32,14 +32,14 @@ Mesh::Mesh()
 }
 
 Result<Mesh> Mesh::create(std::unique_ptr<Communicator> world, Grid grid) {
-  check(world != nullptr, "a mesh needs a group");
+  check(world != nullptr, "Mesh: expected a communicator");
   RETURN_IF_ERROR(check_fits(grid, world->size()));
   Mesh mesh;
   mesh.grid_ = grid;
-  mesh.place_ = {world->rank() / grid.tp, world->rank() % grid.tp};
+  mesh.coordinates_ = {world->rank() / grid.tp, world->rank() % grid.tp};
   mesh.world_ = std::move(world);
-  mesh.tp_ = mesh.world_->split(mesh.place_.dp, mesh.place_.tp);
-  mesh.dp_ = mesh.world_->split(mesh.place_.tp, mesh.place_.dp);
+  mesh.tp_ = mesh.world_->split(mesh.coordinates_.dp, mesh.coordinates_.tp);
+  mesh.dp_ = mesh.world_->split(mesh.coordinates_.tp, mesh.coordinates_.dp);
   return mesh;
 }
 

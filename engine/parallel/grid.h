@@ -1,4 +1,4 @@
-// Grid: how the ranks of a group share one model. The only place with rank arithmetic.
+// Grid: the axes of parallelism over the ranks of a group. All rank arithmetic is here.
 #pragma once
 
 #include <memory>
@@ -11,23 +11,23 @@ namespace troupe::engine::parallel {
 
 /// Sizes of the axes; tp varies fastest: rank = dp_index * tp + tp_index.
 struct Grid {
-  int dp = 1;  ///< data: replicas that share the batch
-  int tp = 1;  ///< tensor: parts of every matrix
+  int dp = 1;  ///< data parallel: replicas that partition the batch
+  int tp = 1;  ///< tensor parallel: parts of every matrix
   int ranks() const { return dp * tp; }
   bool operator==(const Grid&) const = default;
 };
 /// "dp 2 x tp 4"
 std::string to_string(const Grid& grid);
-/// Errc::usage when the grid's product is not `ranks`; says which grids would fit.
+/// Errc::usage when the grid does not have `ranks` ranks; the message lists the grids that do.
 Result<void> check_fits(const Grid& grid, int ranks);
 
-/// A rank's indices on the axes.
-struct Place {
+/// Indices of a rank on the axes.
+struct Coordinates {
   int dp = 0, tp = 0;
 };
 
-/// One rank's place in the grid and its communicators: the whole group, its row of tp ranks, its
-/// column of dp ranks.
+/// A rank's coordinates in the grid and its communicators: the whole group, its tensor-parallel
+/// group, its data-parallel group.
 class Mesh {
  public:
   /// A group of one.
@@ -36,16 +36,16 @@ class Mesh {
   static Result<Mesh> create(std::unique_ptr<Communicator> world, Grid grid);
 
   const Grid& grid() const { return grid_; }
-  const Place& place() const { return place_; }
+  const Coordinates& coordinates() const { return coordinates_; }
   Communicator& world() const { return *world_; }
   Communicator& tp() const { return *tp_; }
   Communicator& dp() const { return *dp_; }
-  /// Rank 0 of the group: it alone answers messages and writes files.
-  bool leads() const { return world_->rank() == 0; }
+  /// Whether this is rank 0 of the group, which alone answers messages and writes files.
+  bool is_root() const { return world_->rank() == 0; }
 
  private:
   Grid grid_;
-  Place place_;
+  Coordinates coordinates_;
   std::unique_ptr<Communicator> world_, tp_, dp_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 struct State {
   HostileOptions options;
   std::int64_t calls = 0;
-  std::uint64_t draws = 0;
+  std::uint64_t random_draws = 0;
 };
 
 class Hostile final : public Communicator {
@@ -56,10 +56,10 @@ class Hostile final : public Communicator {
     pause();
   }
   void pause() {
-    if (state_->options.longest_pause <= 0) return;
-    auto turns = uniform_below(state_->options.longest_pause + 1ULL, state_->options.seed,
-                               group_->rank(), state_->draws++);
-    for (; turns > 0; --turns) std::this_thread::yield();
+    if (state_->options.max_yields <= 0) return;
+    auto yields = uniform_below(state_->options.max_yields + 1ULL, state_->options.seed,
+                                group_->rank(), state_->random_draws++);
+    for (; yields > 0; --yields) std::this_thread::yield();
   }
 
   std::unique_ptr<Communicator> group_;

@@ -1,5 +1,5 @@
-// Hostile: a Communicator between the group and its user that is slow, fails or stalls, by a seed
-// and at the n-th call. For tests.
+// Hostile: a Communicator that wraps another and injects delays, failures and stalls, by a seed and
+// at the n-th call. For tests.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,13 @@
 
 namespace troupe::engine::parallel {
 
-/// Calls are counted from 0, over the communicator and all that are split off from it (a split is a
-/// call, too).
+/// Calls are counted from 0, over the communicator and those split from it; a split is a call.
 struct HostileOptions {
   std::uint64_t seed = 0;
-  int longest_pause = 0;  ///< before and after each call the thread gives way 0 .. this many times
-  std::int64_t fail_at = -1;  ///< this call throws `failure` instead of coming; -1: none
-  Error failure{Errc::io, "a made-up failure"};
-  std::int64_t stall_at = -1;  ///< before this call `stall` runs, as long as it likes; -1: none
+  int max_yields = 0;         ///< maximum number of thread yields before and after each call
+  std::int64_t fail_at = -1;  ///< call that throws `failure`; -1: none
+  Error failure{Errc::io, "injected failure"};
+  std::int64_t stall_at = -1;  ///< call before which `stall` runs; -1: none
   std::function<void()> stall{};
 };
 

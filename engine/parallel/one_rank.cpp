@@ -9,11 +9,12 @@
 namespace troupe::engine::parallel {
 
 void OneRank::enter(std::string_view what) const {
-  if (!ended_.empty()) throw Failure(Error{Errc::closed, cat("'", what, "': ", ended_)});
+  if (!abort_message_.empty())
+    throw Failure(Error{Errc::closed, cat("'", what, "': ", abort_message_)});
 }
 
 void OneRank::broadcast(std::span<std::byte>, int root, std::string_view what) {
-  check(root == 0, "the root of a broadcast is a rank of the group");
+  check(root == 0, "broadcast: the root is not a rank of the group");
   enter(what);
 }
 
@@ -23,7 +24,7 @@ void OneRank::broadcast_idle(std::span<std::byte> data, int root, std::string_vi
 
 void OneRank::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                          std::string_view what) {
-  check(all.size() == mine.size(), "all_gather: `all` holds one block of every rank");
+  check(all.size() == mine.size(), "all_gather: `all` must hold one block per rank");
   enter(what);
   if (!mine.empty()) std::memmove(all.data(), mine.data(), mine.size());
 }
@@ -34,13 +35,13 @@ void OneRank::all_to_all(std::span<const std::byte> mine, std::span<std::byte> t
 }
 
 std::unique_ptr<Communicator> OneRank::split(int color, int) {
-  check(color >= 0, "a split's colours are not negative");
+  check(color >= 0, "split: the color must not be negative");
   enter("splitting the group");
   return std::make_unique<OneRank>();
 }
 
 void OneRank::abort(std::string_view why) noexcept {
-  ended_ = cat("rank 0 ended: ", why);
+  abort_message_ = cat("rank 0 ended: ", why);
 }
 
 }  // namespace troupe::engine::parallel

@@ -1,4 +1,4 @@
-// OneRank: the trivial group. Collectives copy; nothing waits.
+// OneRank: a group of one rank. Collectives copy and never wait.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ class OneRank final : public Communicator {
  private:
   void enter(std::string_view what) const;
 
-  std::string ended_;  // the words of abort(); empty: it lives
+  std::string abort_message_;  // empty: not aborted
 };
 
 }  // namespace troupe::engine::parallel

@@ -8,19 +8,19 @@ namespace {
 class Profiled final : public Communicator {
  public:
   Profiled(std::unique_ptr<Communicator> inner, Spans& spans)
-      : to_(std::move(inner)), spans_(spans) {}
+      : inner_(std::move(inner)), spans_(spans) {}
 
-  int rank() const override { return to_->rank(); }
-  int size() const override { return to_->size(); }
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
   void broadcast(std::span<std::byte> data, int root, std::string_view what) override {
     const ScopedSpan span(&spans_, [&] { return start("broadcast", data.size(), what); });
-    to_->broadcast(data, root, what);
+    inner_->broadcast(data, root, what);
   }
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   std::string_view what) override {
     const ScopedSpan span(&spans_,
                           [&] { return start("all_gather", all.size() - mine.size(), what); });
-    to_->all_gather(mine, all, what);
+    inner_->all_gather(mine, all, what);
   }
   void all_to_all(std::span<const std::byte> mine, std::span<std::byte> theirs,
                   std::string_view what) override {
@@ -28,16 +28,16 @@ class Profiled final : public Communicator {
       return start("all_to_all", mine.size() - mine.size() / static_cast<std::size_t>(size()),
                    what);
     });
-    to_->all_to_all(mine, theirs, what);
+    inner_->all_to_all(mine, theirs, what);
   }
   void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) override {
     const ScopedSpan span(&spans_, [&] { return start("broadcast_idle", data.size(), what); });
-    to_->broadcast_idle(data, root, what);
+    inner_->broadcast_idle(data, root, what);
   }
   std::unique_ptr<Communicator> split(int color, int key) override {
-    return make_profiled(to_->split(color, key), spans_);
+    return make_profiled(inner_->split(color, key), spans_);
   }
-  void abort(std::string_view why) noexcept override { to_->abort(why); }
+  void abort(std::string_view why) noexcept override { inner_->abort(why); }
 
  private:
   static SpanStart start(std::string_view name, std::size_t bytes, std::string_view what) {
@@ -45,7 +45,7 @@ class Profiled final : public Communicator {
         SpanKind::communication, name, {.bytes = static_cast<double>(bytes)}, std::string(what)};
   }
 
-  std::unique_ptr<Communicator> to_;
+  std::unique_ptr<Communicator> inner_;
   Spans& spans_;
 };
 

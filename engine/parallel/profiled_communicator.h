@@ -1,4 +1,4 @@
-// A communicator that tells a profiler of every collective, and leaves the doing to another.
+// A communicator that records a span for every collective of the communicator it wraps.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace troupe::engine::parallel {
 
-/// Also of the groups that are split off. `spans` outlives it. A span lasts from this rank's coming
-/// to its leaving: waiting for the others is in it. Its bytes are those that this rank gives or
-/// gets from others, the more of both.
+/// Wraps `inner` and the groups split from it. `spans` outlives the result. A span covers the call,
+/// including the wait for other ranks. Its bytes are those that this rank sends or receives,
+/// whichever is more.
 std::unique_ptr<Communicator> make_profiled(std::unique_ptr<Communicator> inner, Spans& spans);
 
 }  // namespace troupe::engine::parallel

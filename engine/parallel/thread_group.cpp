@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a rank brings to a meeting.
+/// A rank's arguments to a collective.
 struct Post {
   const char* kind = "";
   int root = 0;
@@ -30,45 +30,43 @@ struct Post {
 
 struct ThreadRanks;
 
-/// What a group and all groups split off from it have in common.
+/// State shared by a group and all groups split from it.
 struct World {
   std::mutex mutex;
   std::chrono::nanoseconds deadline{};
   std::vector<std::weak_ptr<ThreadRanks>> groups{};
-  std::vector<int>
-      held{};  // communicators that each rank holds, of this group and of those split off
-  std::vector<bool> left{};  // ranks that held some and hold none: they come no more
+  std::vector<int> held{};   // number of communicators that each rank holds
+  std::vector<bool> left{};  // ranks that have destroyed all their communicators
 
   void take(int name);
   void drop(int name);
-  void end(const std::string& words, bool bug);
+  void end(const std::string& message, bool bug);
 };
 
-/// One group of threads: the meeting place. Everything but `world` and `names` is guarded by
-/// world->mutex.
+/// One group of threads. world->mutex guards everything but `world` and `names`.
 struct ThreadRanks {
   ThreadRanks(std::shared_ptr<World> of, std::vector<int> ranks)
       : world(std::move(of)), names(std::move(ranks)), posts(names.size()) {}
 
   const std::shared_ptr<World> world;
-  const std::vector<int> names;  // its ranks as the world numbers them, for messages
+  const std::vector<int> names;  // ranks in the first group, for messages
   std::condition_variable changed{};
   std::vector<Post> posts;
   std::size_t arrived = 0, copied = 0;
-  std::uint64_t meeting = 0;
-  bool open = false;                   // all are here: copy
-  std::optional<std::string> ended{};  // no meeting any more, and why
-  bool bug = false;                    // it ended by a mistake of ours
-  std::vector<std::pair<std::shared_ptr<ThreadRanks>, int>>
-      children{};  // of a split: each rank's group, and its rank there
+  std::uint64_t collective = 0;        // number of the current one
+  bool open = false;                   // all have arrived: copy
+  std::optional<std::string> ended{};  // why the group was aborted
+  bool bug = false;                    // it was aborted by a Bug
+  // Results of a split: each rank's group, and its rank there.
+  std::vector<std::pair<std::shared_ptr<ThreadRanks>, int>> children{};
 
   int size() const { return static_cast<int>(names.size()); }
   template <class Copy>
-  void meet(int rank, Post post, bool idle, const Copy& copy);
+  void run(int rank, Post post, bool idle, const Copy& copy);
   void wait_for_all(std::unique_lock<std::mutex>& lock, int rank, bool idle);
   void throw_if_ended(std::string_view what) const;
-  bool somebody_left() const;
-  std::string missing(bool of_those_who_left) const;
+  bool any_rank_left() const;
+  std::string missing(bool only_left) const;
   void check_that_posts_agree();
   void make_children();
 };
@@ -86,11 +84,11 @@ void World::drop(int name) {
     if (const auto group = weak.lock()) group->changed.notify_all();
 }
 
-void World::end(const std::string& words, bool bug) {
+void World::end(const std::string& message, bool bug) {
   for (const auto& weak : groups) {
     const auto group = weak.lock();
     if (!group || group->ended) continue;
-    group->ended = words;
+    group->ended = message;
     group->bug = bug;
     group->changed.notify_all();
   }
@@ -102,23 +100,23 @@ void ThreadRanks::throw_if_ended(std::string_view what) const {
   throw Failure(Error{Errc::closed, cat("'", what, "': ", *ended)});
 }
 
-bool ThreadRanks::somebody_left() const {
+bool ThreadRanks::any_rank_left() const {
   for (std::size_t r = 0; r < posts.size(); ++r)
     if (world->left[names[r]] && !posts[r].here) return true;
   return false;
 }
 
-/// "rank 2" or "ranks 1, 3": who has not come.
-std::string ThreadRanks::missing(bool of_those_who_left) const {
+/// The ranks that have not arrived: "rank 2" or "ranks 1, 3".
+std::string ThreadRanks::missing(bool only_left) const {
   std::vector<std::string> ranks;
   for (std::size_t r = 0; r < posts.size(); ++r)
-    if (!posts[r].here && (!of_those_who_left || world->left[names[r]]))
+    if (!posts[r].here && (!only_left || world->left[names[r]]))
       ranks.push_back(std::to_string(names[r]));
   return cat(ranks.size() == 1 ? "rank " : "ranks ", join(ranks, ", "));
 }
 
 void ThreadRanks::check_that_posts_agree() {
-  const auto words = [this](std::size_t r) {
+  const auto describe = [this](std::size_t r) {
     const Post& post = posts[r];
     return cat("rank ", names[r], " calls ", post.kind, " of ", post.bytes.size(),
                " bytes with root ", post.root, " ('", post.what, "')");
@@ -127,55 +125,55 @@ void ThreadRanks::check_that_posts_agree() {
     const Post &a = posts[0], &b = posts[r];
     if (std::string_view(a.kind) == b.kind && a.root == b.root && a.bytes.size() == b.bytes.size())
       continue;
-    world->end(cat("the ranks' calls do not match: ", words(0), ", ", words(r),
+    world->end(cat("the ranks' calls do not match: ", describe(0), ", ", describe(r),
                    " (a bug in troupe, not in your input)"),
                true);
     return;
   }
 }
 
-/// Sorts the ranks into the groups of a split; the last to come does it for all.
+/// Creates the groups of a split; the last rank to arrive does it for all.
 void ThreadRanks::make_children() {
-  struct Wish {
+  struct Request {
     int color, key, rank;
   };
-  std::vector<Wish> wishes;
+  std::vector<Request> requests;
   for (int r = 0; r < size(); ++r) {
     std::array<int, 2> pair{};
     std::memcpy(pair.data(), posts[r].bytes.data(), sizeof pair);
-    wishes.push_back({pair[0], pair[1], r});
+    requests.push_back({pair[0], pair[1], r});
   }
-  std::sort(wishes.begin(), wishes.end(), [](const Wish& a, const Wish& b) {
+  std::sort(requests.begin(), requests.end(), [](const Request& a, const Request& b) {
     return std::tie(a.color, a.key, a.rank) < std::tie(b.color, b.key, b.rank);
   });
   children.assign(posts.size(), {});
   std::erase_if(world->groups, [](const auto& group) { return group.expired(); });
-  for (std::size_t first = 0; first < wishes.size();) {
+  for (std::size_t first = 0; first < requests.size();) {
     std::size_t last = first;
     std::vector<int> members;
-    for (; last < wishes.size() && wishes[last].color == wishes[first].color; ++last)
-      members.push_back(names[wishes[last].rank]);
+    for (; last < requests.size() && requests[last].color == requests[first].color; ++last)
+      members.push_back(names[requests[last].rank]);
     const auto child = std::make_shared<ThreadRanks>(world, std::move(members));
     world->groups.push_back(child);
     for (std::size_t i = first; i < last; ++i)
-      children[wishes[i].rank] = {child, static_cast<int>(i - first)};
+      children[requests[i].rank] = {child, static_cast<int>(i - first)};
     first = last;
   }
 }
 
 void ThreadRanks::wait_for_all(std::unique_lock<std::mutex>& lock, int rank, bool idle) {
-  const auto settled = [&] { return open || ended || somebody_left(); };
+  const auto decided = [&] { return open || ended || any_rank_left(); };
   const std::string_view what = posts[rank].what;
   if (idle) {
-    changed.wait(lock, settled);
-  } else if (!changed.wait_until(lock, Clock::now() + world->deadline, settled)) {
+    changed.wait(lock, decided);
+  } else if (!changed.wait_until(lock, Clock::now() + world->deadline, decided)) {
     const double seconds = std::chrono::duration<double>(world->deadline).count();
-    const auto words = cat("waited ", to_text(seconds), " s for ", missing(false), " of ", size());
-    world->end(cat("rank ", names[rank], " gave up '", what, "': it ", words), false);
+    const auto waited = cat("waited ", to_text(seconds), " s for ", missing(false), " of ", size());
+    world->end(cat("rank ", names[rank], " timed out in '", what, "': it ", waited), false);
     throw Failure(
-        Error{Errc::timeout, cat("'", what, "': ", words, ", which neither came nor said why")});
+        Error{Errc::timeout, cat("'", what, "': ", waited, ", which neither arrived nor aborted")});
   }
-  if (open) return;  // before anything else: who has come reads the others' memory now
+  if (open) return;  // first: other ranks read this rank's memory now
   if (!ended) {
     ended = cat(missing(true), " left the group");
     changed.notify_all();
@@ -184,10 +182,10 @@ void ThreadRanks::wait_for_all(std::unique_lock<std::mutex>& lock, int rank, boo
 }
 
 template <class Copy>
-void ThreadRanks::meet(int rank, Post post, bool idle, const Copy& copy) {
+void ThreadRanks::run(int rank, Post post, bool idle, const Copy& copy) {
   std::unique_lock lock(world->mutex);
   throw_if_ended(post.what);
-  const auto here = meeting;
+  const auto current = collective;
   posts[rank] = post;
   posts[rank].here = true;
   if (++arrived == posts.size()) {
@@ -207,12 +205,11 @@ void ThreadRanks::meet(int rank, Post post, bool idle, const Copy& copy) {
     children.clear();
     arrived = copied = 0;
     open = false;
-    ++meeting;
+    ++collective;
     changed.notify_all();
   } else {
-    changed.wait(lock, [&] {
-      return meeting != here;
-    });  // the others only copy: this ends, also when the group does
+    // The other ranks only copy: this wait always ends, even when the group is aborted.
+    changed.wait(lock, [&] { return collective != current; });
   }
 }
 
@@ -231,17 +228,17 @@ class ThreadRank final : public Communicator {
   int size() const override { return group_->size(); }
 
   void broadcast(std::span<std::byte> data, int root, std::string_view what) override {
-    spread(data, root, what, false);
+    broadcast_bytes(data, root, what, false);
   }
   void broadcast_idle(std::span<std::byte> data, int root, std::string_view what) override {
-    spread(data, root, what, true);
+    broadcast_bytes(data, root, what, true);
   }
 
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   std::string_view what) override {
     check(all.size() == mine.size() * group_->posts.size(),
-          "all_gather: `all` holds one block of every rank");
-    group_->meet(rank_, {"all_gather", 0, mine, what}, false, [&] {
+          "all_gather: `all` must hold one block per rank");
+    group_->run(rank_, {"all_gather", 0, mine, what}, false, [&] {
       for (int r = 0; r < size(); ++r)
         copy_bytes(all.data() + r * mine.size(), group_->posts[r].bytes.data(), mine.size());
     });
@@ -251,19 +248,19 @@ class ThreadRank final : public Communicator {
                   std::string_view what) override {
     const std::size_t block = mine.size() / group_->posts.size();
     check(theirs.size() == mine.size() && block * group_->posts.size() == mine.size(),
-          "all_to_all: one equal block for every rank");
-    group_->meet(rank_, {"all_to_all", 0, mine, what}, false, [&] {
+          "all_to_all: expected one equal block per rank");
+    group_->run(rank_, {"all_to_all", 0, mine, what}, false, [&] {
       for (int r = 0; r < size(); ++r)
         copy_bytes(theirs.data() + r * block, group_->posts[r].bytes.data() + rank_ * block, block);
     });
   }
 
   std::unique_ptr<Communicator> split(int color, int key) override {
-    check(color >= 0, "a split's colours are not negative");
-    const std::array<int, 2> wish{color, key};
+    check(color >= 0, "split: the color must not be negative");
+    const std::array<int, 2> request{color, key};
     std::pair<std::shared_ptr<ThreadRanks>, int> child;
-    group_->meet(rank_, {"split", 0, std::as_bytes(std::span(wish)), "splitting the group"}, false,
-                 [&] { child = group_->children[rank_]; });
+    group_->run(rank_, {"split", 0, std::as_bytes(std::span(request)), "splitting the group"},
+                false, [&] { child = group_->children[rank_]; });
     return std::make_unique<ThreadRank>(std::move(child.first), child.second);
   }
 
@@ -273,10 +270,10 @@ class ThreadRank final : public Communicator {
   }
 
  private:
-  void spread(std::span<std::byte> data, int root, std::string_view what, bool idle) {
-    check(root >= 0 && root < size(), "the root of a broadcast is a rank of the group");
-    group_->meet(rank_, {"broadcast", root, data, what}, idle,
-                 [&] { copy_bytes(data.data(), group_->posts[root].bytes.data(), data.size()); });
+  void broadcast_bytes(std::span<std::byte> data, int root, std::string_view what, bool idle) {
+    check(root >= 0 && root < size(), "broadcast: the root is not a rank of the group");
+    group_->run(rank_, {"broadcast", root, data, what}, idle,
+                [&] { copy_bytes(data.data(), group_->posts[root].bytes.data(), data.size()); });
   }
 
   int name() const { return group_->names[rank_]; }
@@ -294,7 +291,7 @@ struct ThreadGroup::Parts {
 
 ThreadGroup::ThreadGroup(int ranks, ThreadGroupOptions options)
     : parts_(std::make_unique<Parts>()) {
-  check(ranks >= 1, "a group has at least one rank");
+  check(ranks >= 1, "ThreadGroup: expected at least one rank");
   auto world = std::make_shared<World>();
   world->deadline = options.deadline;
   world->held.assign(ranks, 0);
@@ -309,8 +306,8 @@ ThreadGroup::~ThreadGroup() = default;
 ThreadGroup::ThreadGroup(ThreadGroup&&) noexcept = default;
 
 std::unique_ptr<Communicator> ThreadGroup::rank(int rank) {
-  check(rank >= 0 && rank < parts_->ranks->size(), "a rank of the group");
-  check(!parts_->given[rank], "a rank's communicator is given once");
+  check(rank >= 0 && rank < parts_->ranks->size(), "ThreadGroup: not a rank of the group");
+  check(!parts_->given[rank], "ThreadGroup: the communicator of a rank is returned once");
   parts_->given[rank] = true;
   return std::make_unique<ThreadRank>(parts_->ranks, rank);
 }

@@ -1,6 +1,6 @@
-// ThreadGroup: the ranks of a group as threads of one process. A collective is a meeting: every
-// rank posts where its bytes are, the last to come opens the copying, and nobody leaves before all
-// have copied. Waiting ranks sleep on a condition variable.
+// ThreadGroup: the ranks of a group as threads of one process. In a collective every rank posts a
+// pointer to its bytes; when the last has arrived, all copy; a rank returns when all have copied.
+// Waiting ranks block on a condition variable.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,7 @@
 namespace troupe::engine::parallel {
 
 struct ThreadGroupOptions {
-  /// The longest wait for the others in one collective (not of broadcast_idle, which only the end
-  /// of the group ends).
+  /// Maximum wait for the other ranks in one collective (except broadcast_idle).
   std::chrono::nanoseconds deadline = std::chrono::minutes(10);
 };
 
@@ -22,11 +21,12 @@ class ThreadGroup {
   ~ThreadGroup();
   ThreadGroup(ThreadGroup&&) noexcept;
 
-  /// The communicator of rank `rank`, to be used by one thread; once each. It may outlive the
-  /// ThreadGroup. A rank whose last communicator (this one, or one split off) is destroyed has
-  /// left: who waits for it gets Errc::closed at once. A wait that passes its deadline ends the
-  /// group. abort() may be called from any thread and reaches the groups that were split off, too.
-  /// Calls that do not match (kind, root, lengths) are a Bug on every rank.
+  /// Returns the communicator of `rank`, for one thread; callable once per rank. It may outlive the
+  /// ThreadGroup. When a rank's last communicator (including those split from it) is destroyed, the
+  /// rank has left: collectives that wait for it throw Errc::closed. A wait that exceeds its
+  /// deadline aborts the group. abort() may be called from any thread and also aborts the groups
+  /// split from this one. Calls that do not match (operation, root, lengths) are a Bug on every
+  /// rank.
   std::unique_ptr<Communicator> rank(int rank);
 
  private:

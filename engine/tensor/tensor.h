@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// The packed ones are in an order that the device chose (ops::Device::pack) and that only its
-/// products read.
+/// Element type. The layout of packed types is private to the device: ops::Device::pack writes it,
+/// and only the GEMMs of that device read it.
 enum class DType : std::uint8_t { f32, bf16, i32, bf16_packed, int8_packed };
 
 constexpr std::size_t bytes_of(DType type) {
@@ -66,7 +66,7 @@ class Tensor {
   std::int64_t count() const { return shape_.count(); }
   std::size_t bytes() const { return static_cast<std::size_t>(count()) * bytes_of(type_); }
 
-  /// The same memory under another shape of the same count.
+  /// View of the same memory with another shape of equal count.
   Tensor view(Shape shape) const;
   /// Rows [begin, end) of the first axis, without a copy.
   Tensor rows(std::int64_t begin, std::int64_t end) const;

@@ -6,9 +6,9 @@
 namespace troupe::engine::train {
 namespace {
 
-using models::NormPlace;
+using models::NormPlacement;
 
-/// What one rank has of a row.
+/// Widths of one rank's part of a row.
 struct Widths {
   Widths(const models::DecoderSpec& spec, const models::Split& split)
       : hidden(spec.width),
@@ -20,7 +20,7 @@ struct Widths {
         vocabulary(split.vocabulary.size()),
         norm(spec.width + (spec.layer_norm ? 2 : 1)) {}
   std::int64_t hidden, heads, kv_heads, queries, keys, inner, vocabulary;
-  std::int64_t norm;  ///< a norm's input, and what it found in a row
+  std::int64_t norm;  ///< a norm's input and its statistics of a row
 };
 
 std::int64_t attention(const models::DecoderSpec& spec, const Widths& of,
@@ -36,18 +36,18 @@ std::int64_t mlp(const models::DecoderSpec& spec, const Widths& of,
   return of.inner * ((spec.gated ? 2 : 1) + (recomputed.activation ? 0 : 1));
 }
 
-// The norms of a layer with what they give, and the inputs of its parts.
+// The norms of a layer with their outputs, and the inputs of its parts.
 std::int64_t around(const models::DecoderSpec& spec, const Widths& of,
                     const nn::Recomputed& recomputed) {
   const std::int64_t before = of.norm + (recomputed.norm ? 0 : of.hidden);
-  switch (spec.norm_place) {
-    case NormPlace::before:
+  switch (spec.norm_placement) {
+    case NormPlacement::before:
       return 2 * before;
-    case NormPlace::after:
+    case NormPlacement::after:
       return 2 * (of.hidden + of.norm);
-    case NormPlace::both:
+    case NormPlacement::both:
       return 2 * (before + of.norm);
-    case NormPlace::shared:
+    case NormPlacement::shared:
       return before;
   }
   return 0;
@@ -58,12 +58,11 @@ std::int64_t layer(const models::DecoderSpec& spec, const Widths& of,
   return around(spec, of, recomputed) + attention(spec, of, recomputed) + mlp(spec, of, recomputed);
 }
 
-// The operands of products that are packed for all threads: inputs and weights of the widest, or of
-// a group, and of the language head the gradients of some columns of logits, the logits of a chunk
-// or of the first rows, its inputs and their gradients, and its weight in two orders, of those
-// columns and of many (all that in f32; in bf16 operands take half the room).
+// Packed operands of GEMMs: inputs and weights of the widest GEMM or group. For the language head
+// also the gradients of some columns of logits, the logits of a chunk or of the first rows, its
+// inputs and their gradients, and its weight in two orders. In f32; bf16 operands need half.
 std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens,
-                    bool slopes_known) {
+                    bool grads_known) {
   const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
   const std::int64_t group =
       std::max({of.inner * (spec.gated ? 2 : 1), of.queries + 2 * of.keys, widest});
@@ -77,9 +76,9 @@ std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int6
                      below = std::min(of.vocabulary * of.hidden, ops::lm_head_weight_elements);
   const std::int64_t rows = std::min(tokens, ops::lm_head_rows(of.vocabulary, options.max_logits));
   const bool once =
-      slopes_known &&
+      grads_known &&
       of.vocabulary ==
-          spec.vocabulary;  // ranks with parts of it have a softmax between the two ways
+          spec.vocabulary;  // split vocabularies have a softmax between forward and backward
   const std::int64_t logits =
       once ? rows * of.vocabulary : std::min(tokens * of.vocabulary, options.max_kept_logits);
   return left + right + (rows + of.hidden) * columns + below + 4 * tokens * of.hidden + logits;
@@ -99,25 +98,27 @@ std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& 
 }
 
 Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
-                    std::int64_t tokens, const models::Split& split, bool slopes_known) {
+                    std::int64_t tokens, const models::Split& split, bool grads_known) {
   Footprint out;
   std::int64_t trained = 0, all = 0;
   for (const auto& tensor : models::parameter_list(spec, split)) {
     all += tensor.shape.count();
     if (tensor.trainable) trained += tensor.shape.count();
   }
-  out.weights = bytes(all), out.gradients = bytes(trained), out.moments = bytes(2 * trained);
+  out.weights = bytes(all);
+  out.gradients = bytes(trained);
+  out.moments = bytes(2 * trained);
   out.kept = bytes(tokens * kept_floats(spec, recomputed, split));
   const Widths of(spec, split);
-  // The highest point is the way back through the last layer's MLP: the gradients of what the head
-  // read, of the last hidden states and of the layer's output, and those of the inner values; a
-  // layer that is computed again stands beside them.
-  std::int64_t beside = 4 * of.hidden + of.inner;
-  if (recomputed.layers) beside += layer(spec, of, recomputed);
-  if (recomputed.activation) beside += of.inner;
-  if (recomputed.norm) beside += of.hidden;
-  out.passing = bytes(tokens * beside);
-  out.products = bytes(packed(spec, of, tokens, slopes_known));
+  // The peak is the backward pass of the last layer's MLP: gradients of the head's input, of the
+  // last hidden states, of the layer's output and of its inner activations, and the activations of
+  // a recomputed layer.
+  std::int64_t temporary = 4 * of.hidden + of.inner;
+  if (recomputed.layers) temporary += layer(spec, of, recomputed);
+  if (recomputed.activation) temporary += of.inner;
+  if (recomputed.norm) temporary += of.hidden;
+  out.passing = bytes(tokens * temporary);
+  out.products = bytes(packed(spec, of, tokens, grads_known));
   return out;
 }
 

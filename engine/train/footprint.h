@@ -1,5 +1,5 @@
-// Footprint: how much of a device's memory a Trainer will need at most, told before it runs. What
-// modules keep is counted exactly, as engine/nn pushes it; what is alive beside it is an estimate.
+// Footprint: peak device memory of a Trainer, predicted before it runs. Saved activations are
+// counted exactly, as engine/nn pushes them; temporary memory is an estimate.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,24 @@
 
 namespace troupe::engine::train {
 
-/// Floats that the forward pass of one token leaves on one rank for its backward pass, in a model
-/// that is trained whole.
+/// Floats that the forward pass of one token saves on one rank for its backward pass, in a model
+/// without frozen weights.
 std::int64_t kept_floats(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
                          const models::Split& split);
 
-/// Bytes.
+/// Peak memory in bytes.
 struct Footprint {
   std::uint64_t weights = 0, gradients = 0, moments = 0;  ///< exact
-  std::uint64_t kept = 0;  ///< for the backward pass of a micro-batch: exact where all is trained
-  std::uint64_t passing = 0;   ///< gradients of hidden states and inner values beside it
+  std::uint64_t kept = 0;      ///< saved activations of a micro-batch; exact without frozen weights
+  std::uint64_t passing = 0;   ///< gradients of activations
   std::uint64_t products = 0;  ///< packed operands, and logits of the language head
   std::uint64_t activations() const { return kept + passing + products; }
   std::uint64_t peak() const { return weights + gradients + moments + activations(); }
 };
 
-/// Of the rank that has this part of the model, `tokens` in its largest micro-batch: hidden states
-/// it has whole, of heads, inner values and vocabulary its own. slopes_known: before the forward
-/// pass, by the loss's Needs::constant_slopes.
+/// Footprint of the rank with this part of the model and `tokens` in its largest micro-batch.
+/// grads_known: the loss has Needs::grad_is_input_independent.
 Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recomputed,
-                    std::int64_t tokens, const models::Split& split, bool slopes_known);
+                    std::int64_t tokens, const models::Split& split, bool grads_known);
 
 }  // namespace troupe::engine::train

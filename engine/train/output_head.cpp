@@ -10,19 +10,19 @@
 namespace troupe::engine::train {
 namespace {
 
-bool needs_words(const loss::Needs& needs) {
+bool needs_logits(const loss::Needs& needs) {
   return needs.logp || needs.entropy || needs.collision;
 }
-bool of_score_head(const loss::Needs& needs) {
+bool reads_score_head(const loss::Needs& needs) {
   return needs.scores && needs.candidates.empty();
 }
 
 std::size_t score_columns(const loss::Needs& needs, const models::DecoderSpec& spec) {
   if (!needs.scores) return 0;
-  return of_score_head(needs) ? static_cast<std::size_t>(spec.labels) : needs.candidates.size();
+  return reads_score_head(needs) ? static_cast<std::size_t>(spec.labels) : needs.candidates.size();
 }
 
-// What [T] columns hold at some tokens: [tokens, columns].
+// Values of [T] columns at some tokens: [tokens, columns].
 std::vector<float> at_tokens(const std::vector<std::int32_t>& tokens,
                              std::span<const std::vector<float>> columns) {
   std::vector<float> out;
@@ -34,8 +34,8 @@ std::vector<float> at_tokens(const std::vector<std::int32_t>& tokens,
 
 }  // namespace
 
-std::vector<std::vector<float>*> Readings::columns(const loss::Needs& needs,
-                                                   const models::DecoderSpec& spec) {
+std::vector<std::vector<float>*> HeadOutputs::columns(const loss::Needs& needs,
+                                                      const models::DecoderSpec& spec) {
   scores.resize(score_columns(needs, spec));
   std::vector<std::vector<float>*> all;
   if (needs.logp) all.push_back(&logp);
@@ -45,15 +45,15 @@ std::vector<std::vector<float>*> Readings::columns(const loss::Needs& needs,
   return all;
 }
 
-Result<> check_readable(const models::DecoderSpec& spec, const loss::Needs& needs) {
-  const bool of_head = of_score_head(needs);
+Result<> check_needs(const models::DecoderSpec& spec, const loss::Needs& needs) {
+  const bool of_head = reads_score_head(needs);
   if (of_head && spec.labels == 0)
     return fail(Errc::usage,
-                "the loss reads a score head, and this is a language model without one: load it "
-                "with a fresh head");
-  if (spec.labels > 0 && (needs_words(needs) || (needs.scores && !of_head)))
+                "the loss needs a score head, but this is a language model without one; load it "
+                "with a new score head");
+  if (spec.labels > 0 && (needs_logits(needs) || (needs.scores && !of_head)))
     return fail(Errc::usage,
-                cat("the loss reads log-probabilities, and this model has a score head of ",
+                cat("the loss needs log-probabilities, but this model has a score head of ",
                     spec.labels, " labels and no language head"));
   for (const auto id : needs.candidates)
     if (id < 0 || id >= spec.vocabulary)
@@ -62,143 +62,151 @@ Result<> check_readable(const models::DecoderSpec& spec, const loss::Needs& need
   return {};
 }
 
-Readout::Readout(const models::Decoder& model, const data::Experience& batch,
-                 const loss::Needs& needs, ReadoutOptions options)
+OutputHead::OutputHead(const models::Decoder& model, const data::Experience& batch,
+                       const loss::Needs& needs, OutputHeadOptions options)
     : model_(model),
       batch_(batch),
       needs_(needs),
       options_(options),
       inv_temperature_(ops::inverse_temperature(needs.temperature)) {
-  value_or_throw(check_readable(model.spec(), needs));
-  if (needs_words(needs)) words_ = pick(loss::ReadAt::before, 1);
-  for (const auto token : words_.tokens)
-    words_.targets.push_back(batch.tokens[static_cast<std::size_t>(token)]);
+  value_or_throw(check_needs(model.spec(), needs));
+  if (needs_logits(needs)) logprob_rows_ = rows_read_at(loss::ReadAt::before, 1);
+  for (const auto token : logprob_rows_.tokens)
+    logprob_rows_.targets.push_back(batch.tokens[static_cast<std::size_t>(token)]);
   if (!needs.scores) return;
-  scores_ = pick(needs.scores_at, std::max<std::size_t>(1, needs.candidates.size()));
-  for (std::size_t i = 0; i < scores_.tokens.size(); ++i)
-    scores_.targets.insert(scores_.targets.end(), needs.candidates.begin(), needs.candidates.end());
+  score_rows_ = rows_read_at(needs.scores_at, std::max<std::size_t>(1, needs.candidates.size()));
+  for (std::size_t i = 0; i < score_rows_.tokens.size(); ++i)
+    score_rows_.targets.insert(score_rows_.targets.end(), needs.candidates.begin(),
+                               needs.candidates.end());
 }
 
-Readout::Picked Readout::pick(loss::ReadAt at, std::size_t copies) const {
+OutputHead::GatheredRows OutputHead::rows_read_at(loss::ReadAt at, std::size_t copies) const {
   const std::int32_t back = at == loss::ReadAt::before ? 1 : 0;
-  Picked picked;
+  GatheredRows rows;
   for (std::size_t n = 0; n + 1 < batch_.offsets.size(); ++n)
     for (auto t = batch_.offsets[n] + back; t < batch_.offsets[n + 1]; ++t) {
       if (!options_.every_token && batch_.mask[static_cast<std::size_t>(t)] == 0) continue;
-      picked.tokens.push_back(t);
-      picked.rows.insert(picked.rows.end(), copies, t - back);
+      rows.tokens.push_back(t);
+      rows.rows.insert(rows.rows.end(), copies, t - back);
     }
-  return picked;
+  return rows;
 }
 
-void Readout::gather(const Tensor& hidden, Picked& picked) const {
-  picked.hidden =
-      model_.device().empty({static_cast<std::int64_t>(picked.rows.size()), hidden.shape()[1]});
-  model_.device().gather_rows(hidden, picked.rows, picked.hidden);
+void OutputHead::gather(const Tensor& hidden, GatheredRows& rows) const {
+  rows.hidden =
+      model_.device().empty({static_cast<std::int64_t>(rows.rows.size()), hidden.shape()[1]});
+  model_.device().gather_rows(hidden, rows.rows, rows.hidden);
 }
 
-std::vector<float> Readout::column(const Picked& picked, const std::vector<float>& values,
-                                   std::size_t first, std::size_t stride) const {
+std::vector<float> OutputHead::column(const GatheredRows& rows, const std::vector<float>& values,
+                                      std::size_t first, std::size_t stride) const {
   std::vector<float> out(batch_.tokens.size(), 0.0f);
-  for (std::size_t i = 0; i < picked.tokens.size(); ++i)
-    out[static_cast<std::size_t>(picked.tokens[i])] = values[i * stride + first];
+  for (std::size_t i = 0; i < rows.tokens.size(); ++i)
+    out[static_cast<std::size_t>(rows.tokens[i])] = values[i * stride + first];
   return out;
 }
 
-Readout::Upstream Readout::upstream(const loss::Evaluation& slopes) const {
+OutputHead::Upstream OutputHead::upstream(const loss::ValueAndGrads& grads) const {
   ops::Device& device = model_.device();
-  const auto rows = static_cast<std::int64_t>(words_.rows.size());
+  const auto rows = static_cast<std::int64_t>(logprob_rows_.rows.size());
   Upstream out{device.empty({rows}), {}};
   device.fill(out.dlogp, 0);
-  if (!slopes.dlogp.empty())
-    device.upload(out.dlogp, at_tokens(words_.tokens, std::span(&slopes.dlogp, 1)));
-  if (!slopes.dentropy.empty())
-    out.dentropy =
-        ops::from_host(device, {rows}, at_tokens(words_.tokens, std::span(&slopes.dentropy, 1)));
+  if (!grads.dlogp.empty())
+    device.upload(out.dlogp, at_tokens(logprob_rows_.tokens, std::span(&grads.dlogp, 1)));
+  if (!grads.dentropy.empty())
+    out.dentropy = ops::from_host(device, {rows},
+                                  at_tokens(logprob_rows_.tokens, std::span(&grads.dentropy, 1)));
   return out;
 }
 
-void Readout::read_words(const Tensor& hidden, Readings& out, const loss::Evaluation* known) {
+void OutputHead::forward_logprobs(const Tensor& hidden, HeadOutputs& out,
+                                  const loss::ValueAndGrads* known) {
   ops::Device& device = model_.device();
   std::vector<float> logp, entropy, collision;
-  if (!words_.rows.empty()) {
-    gather(hidden, words_);
+  if (!logprob_rows_.rows.empty()) {
+    gather(hidden, logprob_rows_);
     const nn::Head& head = model_.head();
     if (known) {
       const Upstream up = upstream(*known);
-      auto both = head.through(words_.hidden, words_.targets, inv_temperature_, options_.precision,
-                               up.dlogp, up.dentropy, needs_.entropy);
-      words_.scores = both.scores, words_.dhidden = both.dhidden;
+      auto both =
+          head.forward_backward(logprob_rows_.hidden, logprob_rows_.targets, inv_temperature_,
+                                options_.precision, up.dlogp, up.dentropy, needs_.entropy);
+      logprob_rows_.scores = both.scores;
+      logprob_rows_.dhidden = both.dhidden;
     } else {
-      words_.scores = head.forward(words_.hidden, words_.targets, inv_temperature_,
-                                   options_.precision, needs_.entropy, options_.backward);
+      logprob_rows_.scores =
+          head.forward(logprob_rows_.hidden, logprob_rows_.targets, inv_temperature_,
+                       options_.precision, needs_.entropy, options_.backward);
     }
-    logp = ops::to_host(device, words_.scores.logp);
-    if (needs_.entropy) entropy = ops::to_host(device, words_.scores.entropy);
+    logp = ops::to_host(device, logprob_rows_.scores.logp);
+    if (needs_.entropy) entropy = ops::to_host(device, logprob_rows_.scores.entropy);
     if (needs_.collision)
-      collision = head.collision(words_.hidden, words_.targets, inv_temperature_,
-                                 options_.precision, words_.scores);
+      collision = head.collision(logprob_rows_.hidden, logprob_rows_.targets, inv_temperature_,
+                                 options_.precision, logprob_rows_.scores);
   }
-  if (needs_.logp) out.logp = column(words_, logp, 0, 1);
-  if (needs_.entropy) out.entropy = column(words_, entropy, 0, 1);
-  if (needs_.collision) out.collision = column(words_, collision, 0, 1);
+  if (needs_.logp) out.logp = column(logprob_rows_, logp, 0, 1);
+  if (needs_.entropy) out.entropy = column(logprob_rows_, entropy, 0, 1);
+  if (needs_.collision) out.collision = column(logprob_rows_, collision, 0, 1);
 }
 
-void Readout::read_scores(const Tensor& hidden, Readings& out) {
+void OutputHead::forward_scores(const Tensor& hidden, HeadOutputs& out) {
   ops::Device& device = model_.device();
   std::vector<float> values;  // [tokens, C]
-  if (!scores_.rows.empty()) {
-    gather(hidden, scores_);
-    if (of_score_head(needs_)) {
-      values = ops::to_host(device, model_.score().forward(scores_.hidden));
+  if (!score_rows_.rows.empty()) {
+    gather(hidden, score_rows_);
+    if (reads_score_head(needs_)) {
+      values = ops::to_host(device, model_.score().forward(score_rows_.hidden));
     } else {
-      scores_.scores = model_.head().forward(scores_.hidden, scores_.targets, inv_temperature_,
-                                             options_.precision, false, options_.backward);
-      values = ops::to_host(device, scores_.scores.logp);
+      score_rows_.scores =
+          model_.head().forward(score_rows_.hidden, score_rows_.targets, inv_temperature_,
+                                options_.precision, false, options_.backward);
+      values = ops::to_host(device, score_rows_.scores.logp);
     }
   }
   const std::size_t labels = score_columns(needs_, model_.spec());
-  for (std::size_t c = 0; c < labels; ++c) out.scores.push_back(column(scores_, values, c, labels));
+  for (std::size_t c = 0; c < labels; ++c)
+    out.scores.push_back(column(score_rows_, values, c, labels));
 }
 
-Readings Readout::read(const Tensor& hidden, const loss::Evaluation* known) {
+HeadOutputs OutputHead::forward(const Tensor& hidden, const loss::ValueAndGrads* known) {
   return ops::in_phase(model_.device(), "head", [&] {
-    Readings out;
-    if (needs_words(needs_)) read_words(hidden, out, known);
-    if (needs_.scores) read_scores(hidden, out);
+    HeadOutputs out;
+    if (needs_logits(needs_)) forward_logprobs(hidden, out, known);
+    if (needs_.scores) forward_scores(hidden, out);
     return out;
   });
 }
 
-Tensor Readout::words_backward(const loss::Evaluation& slopes) const {
-  if (words_.dhidden) return words_.dhidden;
-  const Upstream up = upstream(slopes);
-  return model_.head().backward(words_.hidden, words_.targets, inv_temperature_, options_.precision,
-                                words_.scores, up.dlogp, up.dentropy);
+Tensor OutputHead::logprobs_backward(const loss::ValueAndGrads& grads) const {
+  if (logprob_rows_.dhidden) return logprob_rows_.dhidden;
+  const Upstream up = upstream(grads);
+  return model_.head().backward(logprob_rows_.hidden, logprob_rows_.targets, inv_temperature_,
+                                options_.precision, logprob_rows_.scores, up.dlogp, up.dentropy);
 }
 
-Tensor Readout::scores_backward(const loss::Evaluation& slopes) const {
+Tensor OutputHead::scores_backward(const loss::ValueAndGrads& grads) const {
   ops::Device& device = model_.device();
-  const auto tokens = static_cast<std::int64_t>(scores_.tokens.size()),
-             labels = static_cast<std::int64_t>(slopes.dscores.size());
-  const auto values = at_tokens(scores_.tokens, slopes.dscores);
-  if (of_score_head(needs_))
-    return model_.score().backward(scores_.hidden,
+  const auto tokens = static_cast<std::int64_t>(score_rows_.tokens.size()),
+             labels = static_cast<std::int64_t>(grads.dscores.size());
+  const auto values = at_tokens(score_rows_.tokens, grads.dscores);
+  if (reads_score_head(needs_))
+    return model_.score().backward(score_rows_.hidden,
                                    ops::from_host(device, {tokens, labels}, values));
-  return model_.head().backward(scores_.hidden, scores_.targets, inv_temperature_,
-                                options_.precision, scores_.scores,
+  return model_.head().backward(score_rows_.hidden, score_rows_.targets, inv_temperature_,
+                                options_.precision, score_rows_.scores,
                                 ops::from_host(device, {tokens * labels}, values), Tensor());
 }
 
-Tensor Readout::backward(const loss::Evaluation& slopes) const {
+Tensor OutputHead::backward(const loss::ValueAndGrads& grads) const {
   ops::Device& device = model_.device();
   Tensor dhidden = device.empty(
       {static_cast<std::int64_t>(batch_.tokens.size()), model_.spec().width});  // [T, D]
   ops::in_phase(device, "head_backward", [&] {
     device.fill(dhidden, 0);
-    if (!words_.rows.empty()) device.scatter_add_rows(words_backward(slopes), words_.rows, dhidden);
-    if (!scores_.rows.empty())
-      device.scatter_add_rows(scores_backward(slopes), scores_.rows, dhidden);
+    if (!logprob_rows_.rows.empty())
+      device.scatter_add_rows(logprobs_backward(grads), logprob_rows_.rows, dhidden);
+    if (!score_rows_.rows.empty())
+      device.scatter_add_rows(scores_backward(grads), score_rows_.rows, dhidden);
   });
   return dhidden;
 }

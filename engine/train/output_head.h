@@ -1,5 +1,5 @@
-// Readout: which hidden states of a batch a loss looks at, what the model's heads say there, and
-// the way back to the hidden states.
+// OutputHead: forward and backward pass of a model's heads over the hidden states that a loss
+// reads.
 #pragma once
 
 #include <cstdint>
@@ -11,77 +11,74 @@
 
 namespace troupe::engine::train {
 
-/// What was read, [T] each: 0 where nothing was, empty where it was not asked for. `scores` has one
-/// column a label or candidate.
-struct Readings {
+/// Outputs of the heads, [T] each: 0 at tokens that are not read, empty where not requested.
+/// `scores` has one column per label or candidate.
+struct HeadOutputs {
   std::vector<float> logp, entropy, collision;
   std::vector<std::vector<float>> scores;
 
   loss::Outputs outputs() const { return {logp, entropy, collision, scores}; }
-  /// The columns that `needs` asks for, in a fixed order; those of scores are made where there are
-  /// none.
+  /// The columns that `needs` requests, in a fixed order; creates those of scores.
   std::vector<std::vector<float>*> columns(const loss::Needs& needs,
                                            const models::DecoderSpec& spec);
 };
 
-/// Errc::usage where this model cannot say what the loss needs: a score head is not a language
-/// head, a candidate is no token.
-Result<> check_readable(const models::DecoderSpec& spec, const loss::Needs& needs);
+/// Errc::usage where the model lacks what the loss needs: the right head, a candidate token.
+Result<> check_needs(const models::DecoderSpec& spec, const loss::Needs& needs);
 
-struct ReadoutOptions {
+struct OutputHeadOptions {
   ops::Precision precision = ops::Precision::f32;
-  bool every_token = false;  ///< not only the tokens that the mask names
+  bool every_token = false;  ///< false: only tokens that the mask selects
   bool backward = false;     ///< backward() follows
 };
 
-/// One micro-batch. Log-probabilities are read before their token, scores where needs.scores_at
-/// says; a sequence's first token has nothing before it. The arguments must outlive this. Under
-/// tensor parallelism every method is collective.
-class Readout {
+/// The heads on one micro-batch. Log-probabilities are read at the row before their token, scores
+/// at needs.scores_at; the first token of a sequence has no row before it. The arguments must
+/// outlive this. Under tensor parallelism every method is collective.
+class OutputHead {
  public:
-  Readout(const models::Decoder& model, const data::Experience& batch, const loss::Needs& needs,
-          ReadoutOptions options);
+  OutputHead(const models::Decoder& model, const data::Experience& batch, const loss::Needs& needs,
+             OutputHeadOptions options);
 
-  /// Nothing is read: no forward pass is needed.
-  bool empty() const { return words_.rows.empty() && scores_.rows.empty(); }
-  /// hidden [T, D], as the decoder gave it; keeps what backward needs.
-  /// `known`: derivatives that are known already; the language head is then gone through once,
-  /// forward and back, for backward().
-  Readings read(const Tensor& hidden, const loss::Evaluation* known = nullptr);
-  /// The derivatives of a loss by what was read -> dhidden [T, D]; adds into the gradients of the
-  /// heads. After read().
-  Tensor backward(const loss::Evaluation& slopes) const;
+  /// True where no row is read: no forward pass of the decoder is needed.
+  bool empty() const { return logprob_rows_.rows.empty() && score_rows_.rows.empty(); }
+  /// hidden [T, D], the decoder's output; saves what backward needs. `known`: gradients that are
+  /// known before the forward pass; the language head then runs forward and backward at once.
+  HeadOutputs forward(const Tensor& hidden, const loss::ValueAndGrads* known = nullptr);
+  /// Gradients of the loss by the outputs -> dhidden [T, D]; adds into the gradients of the heads.
+  /// Call it after forward().
+  Tensor backward(const loss::ValueAndGrads& grads) const;
 
  private:
-  /// Some rows of the hidden states: one for each of `tokens`, or one for each candidate of each.
-  struct Picked {
+  /// Rows of the hidden states: one per token, or one per token and candidate.
+  struct GatheredRows {
     std::vector<std::int32_t> tokens, rows, targets;
     Tensor hidden;           ///< [M, D]
     nn::TokenScores scores;  ///< [M], of the language head
-    Tensor dhidden;          ///< [M, D] where the derivatives were known
+    Tensor dhidden;          ///< [M, D] where the gradients were known
   };
-  Picked pick(loss::ReadAt at, std::size_t copies) const;
-  void gather(const Tensor& hidden, Picked& picked) const;
-  /// Column `first` of values [tokens, stride], as a column of the batch.
-  std::vector<float> column(const Picked& picked, const std::vector<float>& values,
+  GatheredRows rows_read_at(loss::ReadAt at, std::size_t copies) const;
+  void gather(const Tensor& hidden, GatheredRows& rows) const;
+  /// Scatters column `first` of values [tokens, stride] to the tokens of the batch.
+  std::vector<float> column(const GatheredRows& rows, const std::vector<float>& values,
                             std::size_t first, std::size_t stride) const;
-  void read_words(const Tensor& hidden, Readings& out, const loss::Evaluation* known);
-  void read_scores(const Tensor& hidden, Readings& out);
-  /// The derivatives at the tokens that were read; of entropies absent where the loss knows none.
+  void forward_logprobs(const Tensor& hidden, HeadOutputs& out, const loss::ValueAndGrads* known);
+  void forward_scores(const Tensor& hidden, HeadOutputs& out);
+  /// Gradients at the tokens that were read; dentropy is absent where the loss has none.
   struct Upstream {
     Tensor dlogp, dentropy;
   };
-  Upstream upstream(const loss::Evaluation& slopes) const;
-  Tensor words_backward(const loss::Evaluation& slopes) const;
-  Tensor scores_backward(const loss::Evaluation& slopes) const;
+  Upstream upstream(const loss::ValueAndGrads& grads) const;
+  Tensor logprobs_backward(const loss::ValueAndGrads& grads) const;
+  Tensor scores_backward(const loss::ValueAndGrads& grads) const;
 
   const models::Decoder& model_;
   const data::Experience& batch_;
   const loss::Needs& needs_;
-  ReadoutOptions options_;
+  OutputHeadOptions options_;
   float inv_temperature_;
-  Picked words_;   ///< one row a token whose log-probability or distribution is wanted
-  Picked scores_;  ///< one row a judged token, or one a candidate of it
+  GatheredRows logprob_rows_;  ///< one row per token
+  GatheredRows score_rows_;    ///< one row per token, or one per token and candidate
 };
 
 }  // namespace troupe::engine::train

@@ -1,5 +1,4 @@
-// Which rows of a batch are the same row of the model: sequences that begin like the one before
-// them.
+// Shared prefixes of a batch: rows of a sequence that equal those of the sequence before it.
 #pragma once
 
 #include <optional>
@@ -10,9 +9,9 @@
 
 namespace troupe::engine::train {
 
-/// The rows of `part` that are to be computed. Absent where fewer than an eighth would be saved,
-/// since copies for attention cost time and memory, and of models whose rows depend on the length
-/// of their sequence.
+/// The distinct rows of `part`. Absent where fewer than an eighth of the rows would be saved, since
+/// the copies for attention cost time and memory, and for models whose rows depend on the length of
+/// their sequence.
 std::optional<nn::SharedRows> shared_prefixes(const data::Experience& part,
                                               const models::DecoderSpec& spec);
 

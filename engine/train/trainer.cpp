@@ -20,50 +20,50 @@ bool zero(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
 }
 
-bool zero(const loss::Evaluation& slopes) {
-  return zero(slopes.dlogp) && zero(slopes.dentropy) &&
-         std::all_of(slopes.dscores.begin(), slopes.dscores.end(),
+bool zero(const loss::ValueAndGrads& grads) {
+  return zero(grads.dlogp) && zero(grads.dentropy) &&
+         std::all_of(grads.dscores.begin(), grads.dscores.end(),
                      [](const auto& column) { return zero(column); });
 }
 
-// The derivatives of a loss that needs no outputs for them.
-std::optional<loss::Evaluation> slopes_beforehand(const loss::AnyLoss& loss,
-                                                  const data::Experience& part,
-                                                  const models::DecoderSpec& spec) {
-  if (!loss.needs().constant_slopes) return std::nullopt;
-  Readings nothing;
-  for (auto* column : nothing.columns(loss.needs(), spec)) column->assign(part.tokens.size(), 0.0f);
+// Gradients of a loss whose gradients do not depend on the outputs.
+std::optional<loss::ValueAndGrads> input_independent_grads(const loss::AnyLoss& loss,
+                                                           const data::Experience& part,
+                                                           const models::DecoderSpec& spec) {
+  if (!loss.needs().grad_is_input_independent) return std::nullopt;
+  HeadOutputs zeros;
+  for (auto* column : zeros.columns(loss.needs(), spec)) column->assign(part.tokens.size(), 0.0f);
   loss::Report unused;
-  return loss::evaluate(loss, nothing.outputs(), part, unused);
+  return loss::value_and_grads(loss, zeros.outputs(), part, unused);
 }
 
-// The derivatives of some sequences of a batch.
-loss::Evaluation select(const loss::Evaluation& slopes, const data::Experience& batch,
-                        std::span<const std::int32_t> sequences) {
+// Gradients of some sequences of a batch.
+loss::ValueAndGrads select(const loss::ValueAndGrads& grads, const data::Experience& batch,
+                           std::span<const std::int32_t> sequences) {
   const auto part = [&](const std::vector<float>& column) {
     return column.empty() ? column : select_column(column, batch, sequences);
   };
-  loss::Evaluation out{0, part(slopes.dlogp), part(slopes.dentropy), {}};
-  for (const auto& column : slopes.dscores) out.dscores.push_back(part(column));
+  loss::ValueAndGrads out{0, part(grads.dlogp), part(grads.dentropy), {}};
+  for (const auto& column : grads.dscores) out.dscores.push_back(part(column));
   return out;
 }
 
-// Of the sequences, the units that the loss depends on. Only they are gone back through.
-Share with_slope(const Share& share, const loss::Evaluation& slopes,
-                 const data::Experience& batch) {
-  Share out;
-  const auto unit = static_cast<std::size_t>(batch.unit);
-  for (std::size_t first = 0; first < share.size(); first += unit) {
-    const auto whole = std::span(share).subspan(first, unit);
-    if (!zero(select(slopes, batch, whole))) out.insert(out.end(), whole.begin(), whole.end());
+// The groups of sequences with a nonzero gradient: only these need a backward pass.
+Partition nonzero_grad_groups(const Partition& share, const loss::ValueAndGrads& grads,
+                              const data::Experience& batch) {
+  Partition out;
+  const auto size = static_cast<std::size_t>(batch.sequences_per_group);
+  for (std::size_t first = 0; first < share.size(); first += size) {
+    const auto group = std::span(share).subspan(first, size);
+    if (!zero(select(grads, batch, group))) out.insert(out.end(), group.begin(), group.end());
   }
   return out;
 }
 
-// The sum of what the replicas found, in the order of the ranks.
-BatchLoss summed(parallel::Communicator& dp, const BatchLoss& mine) {
+// Sums the results of the replicas, in the order of the ranks.
+BatchLoss all_reduce_loss(parallel::Communicator& dp, const BatchLoss& mine) {
   double numbers[] = {mine.loss, static_cast<double>(mine.tokens)};
-  parallel::sum(dp, numbers, "the loss of a batch");
+  parallel::all_reduce_sum(dp, numbers, "the loss of a batch");
   BatchLoss all{numbers[0], static_cast<std::int64_t>(numbers[1]), {}};
   for (const auto& text :
        parallel::gather_strings(dp, mine.report.to_json().dump(), "the report of a batch")) {
@@ -82,69 +82,71 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
       dp_(mesh && mesh->grid().dp > 1 ? &mesh->dp() : nullptr),
       optimizer_(model_->parameters(), model_->tp()) {
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr),
-        "Trainer: the model lies on another mesh");
+        "Trainer: the model belongs to another mesh");
 }
 
 void Trainer::run_micro_batch(const data::Experience& part, const loss::Needs& needs,
-                              const std::optional<loss::Evaluation>& known, const Judge& judge) {
+                              const std::optional<loss::ValueAndGrads>& known,
+                              const LossFn& loss_fn) {
   const ops::Layout layout = layout_of(part);
-  const auto draws = draws_of(part, dropout_key());
+  const auto dropout = dropout_of(part, dropout_key());
   ops::Device& device = model_->device();
   const auto shared =
-      draws || !options_.share_prefixes ? std::nullopt : shared_prefixes(part, model_->spec());
-  nn::Pass pass{device,
-                layout,
-                options_.precision,
-                nullptr,
-                {},
-                draws ? &*draws : nullptr,
-                {},
-                options_.recomputed};
+      dropout || !options_.share_prefixes ? std::nullopt : shared_prefixes(part, model_->spec());
+  nn::ForwardContext pass{device,
+                          layout,
+                          options_.precision,
+                          nullptr,
+                          {},
+                          dropout ? &*dropout : nullptr,
+                          {},
+                          options_.recomputed};
   pass.shared = shared ? &*shared : nullptr;
-  Readout readout(*model_, part, needs, {.precision = options_.precision, .backward = true});
+  OutputHead head(*model_, part, needs, {.precision = options_.precision, .backward = true});
   nn::Saved saved;
   const auto forward = [&] { return model_->forward(part.tokens, pass, saved); };  // [T, D]
-  const Tensor hidden = readout.empty() ? Tensor() : ops::in_phase(device, "forward", forward);
-  const loss::Evaluation slopes = judge(readout.read(hidden, known ? &*known : nullptr));
-  if (readout.empty() || zero(slopes)) return;  // nothing would be added to any gradient
+  const Tensor hidden = head.empty() ? Tensor() : ops::in_phase(device, "forward", forward);
+  const loss::ValueAndGrads grads = loss_fn(head.forward(hidden, known ? &*known : nullptr));
+  if (head.empty() || zero(grads)) return;  // all gradients would stay as they are
   ops::in_phase(device, "backward",
-                [&] { model_->backward(part.tokens, readout.backward(slopes), pass, saved); });
-  check(saved.empty(), "Trainer: backward left something on the stack");
+                [&] { model_->backward(part.tokens, head.backward(grads), pass, saved); });
+  check(saved.empty(), "Trainer: backward left tensors on the stack");
 }
 
-BatchLoss Trainer::in_one_pass(const data::Experience& batch, const loss::AnyLoss& loss) {
+BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
   const auto bounds = data::micro_batches(batch, options_.micro_batch_tokens);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const data::Experience part = batch.slice(bounds[i], bounds[i + 1]);
-    run_micro_batch(part, loss.needs(), slopes_beforehand(loss, part, model_->spec()),
-                    [&](const Readings& readings) {
-                      auto slopes = loss::evaluate(loss, readings.outputs(), part, out.report);
-                      out.loss += slopes.loss;
+    run_micro_batch(part, loss.needs(), input_independent_grads(loss, part, model_->spec()),
+                    [&](const HeadOutputs& outputs) {
+                      auto grads = loss::value_and_grads(loss, outputs.outputs(), part, out.report);
+                      out.loss += grads.loss;
                       out.tokens += part.token_count();
-                      return slopes;
+                      return grads;
                     });
   }
   return out;
 }
 
-BatchLoss Trainer::in_two_passes(const data::Experience& batch, const loss::AnyLoss& loss) {
+BatchLoss Trainer::two_passes(const data::Experience& batch, const loss::AnyLoss& loss) {
   BatchLoss out;
   ScoringOptions first_pass = scoring(loss.needs().temperature);
   first_pass.dropout = dropout_key();
-  const Readings readings = read_all(*model_, batch, loss.needs(), first_pass, dp_);
-  const loss::Evaluation slopes = loss::evaluate(loss, readings.outputs(), batch, out.report);
-  out.loss = slopes.loss;
+  const HeadOutputs outputs = head_outputs(*model_, batch, loss.needs(), first_pass, dp_);
+  const loss::ValueAndGrads grads =
+      loss::value_and_grads(loss, outputs.outputs(), batch, out.report);
+  out.loss = grads.loss;
   out.tokens = batch.token_count();
-  const auto share =
-      share_out(batch, dp_ ? dp_->size() : 1)[static_cast<std::size_t>(dp_ ? dp_->rank() : 0)];
-  const Share mine = with_slope(share, slopes, batch);
+  const auto share = partition_by_tokens(
+      batch, dp_ ? dp_->size() : 1)[static_cast<std::size_t>(dp_ ? dp_->rank() : 0)];
+  const Partition mine = nonzero_grad_groups(share, grads, batch);
   const data::Experience own = batch.select(mine);
   const auto bounds = data::micro_batches(own, options_.micro_batch_tokens);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     const auto begin = static_cast<std::size_t>(bounds[i]),
                end = static_cast<std::size_t>(bounds[i + 1]);
-    const auto given = select(slopes, batch, std::span(mine).subspan(begin, end - begin));
+    const auto given = select(grads, batch, std::span(mine).subspan(begin, end - begin));
     run_micro_batch(own.slice(bounds[i], bounds[i + 1]), loss.needs(), given,
                     [&](const auto&) { return given; });
   }
@@ -154,7 +156,8 @@ BatchLoss Trainer::in_two_passes(const data::Experience& batch, const loss::AnyL
 BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::AnyLoss& loss) {
   batch.validate(model_->spec().vocabulary);
   const auto pass = [&](const data::Experience& given) {
-    return ops::in_phase(model_->device(), "forward_backward", [&] { return of_all(given, loss); });
+    return ops::in_phase(model_->device(), "forward_backward",
+                         [&] { return run_batch(given, loss); });
   };
   if (!dropout_key()) return pass(batch);
   data::Experience numbered = batch;
@@ -165,22 +168,21 @@ BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::A
   return found;
 }
 
-BatchLoss Trainer::of_all(const data::Experience& batch, const loss::AnyLoss& loss) {
-  value_or_throw(check_readable(model_->spec(), loss.needs()));
+BatchLoss Trainer::run_batch(const data::Experience& batch, const loss::AnyLoss& loss) {
+  value_or_throw(check_needs(model_->spec(), loss.needs()));
   const bool at_once =
       dp_ == nullptr && data::micro_batches(batch, options_.micro_batch_tokens).size() <= 2;
-  if (loss.needs().whole_batch && !at_once && batch.sequences() > 0)
-    return in_two_passes(batch, loss);
-  if (dp_ == nullptr) return in_one_pass(batch, loss);
-  const auto shares = share_out(batch, dp_->size());
-  return summed(*dp_,
-                in_one_pass(batch.select(shares[static_cast<std::size_t>(dp_->rank())]), loss));
+  if (loss.needs().whole_batch && !at_once && batch.sequences() > 0) return two_passes(batch, loss);
+  if (dp_ == nullptr) return one_pass(batch, loss);
+  const auto partitions = partition_by_tokens(batch, dp_->size());
+  return all_reduce_loss(
+      *dp_, one_pass(batch.select(partitions[static_cast<std::size_t>(dp_->rank())]), loss));
 }
 
 Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
   ops::Device& device = model_->device();
   ops::in_phase(device, "sum_gradients",
-                [&] { nn::sum_gradients(model_->parameters(), model_->tp(), dp_); });
+                [&] { nn::all_reduce_gradients(model_->parameters(), model_->tp(), dp_); });
   if (const auto warning = zero_gradient_warning(model_->parameters(), optimizer_.steps() + 1);
       !warning.empty())
     log_warning(warning);
@@ -197,7 +199,7 @@ ScoringOptions Trainer::scoring(double temperature) const {
           .temperature = temperature};
 }
 
-// Each pass of each update has draws of its own.
+// Every pass of every update has its own key.
 std::optional<std::uint64_t> Trainer::dropout_key() const {
   const auto& lora = model_->spec().lora;
   if (!lora || lora->dropout == 0) return std::nullopt;
@@ -207,8 +209,8 @@ std::optional<std::uint64_t> Trainer::dropout_key() const {
 std::vector<float> Trainer::logprobs(const data::Experience& batch, double temperature, bool base) {
   if (base) {
     check(model_->spec().lora.has_value(),
-          "Trainer::logprobs: only a model with an adapter still has its base");
-    const models::BaseAlone alone(*model_);
+          "Trainer::logprobs: only a model with an adapter has a base");
+    const models::AdapterDisabled alone(*model_);
     return logprobs(batch, temperature);
   }
   return train::logprobs(*model_, batch, scoring(temperature), dp_);

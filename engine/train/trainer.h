@@ -1,5 +1,5 @@
-// Trainer: one model with its gradients and optimizer. The one seam that pretraining, fine-tuning
-// and RL share: forward_backward adds gradients, update applies them, logprobs only looks.
+// Trainer: one model with its gradients and optimizer; the interface of pretraining, fine-tuning
+// and RL: forward_backward accumulates gradients, update applies them, logprobs only evaluates.
 #pragma once
 
 #include <cstdint>
@@ -18,63 +18,62 @@ namespace troupe::engine::train {
 
 struct TrainerOptions {
   ops::Precision precision = ops::Precision::f32;
-  std::int32_t micro_batch_tokens =
-      8192;  ///< tokens of one forward and backward pass; memory, not results, depends on it
+  std::int32_t micro_batch_tokens = 8192;  ///< tokens per pass; affects memory, not results
   optim::AdamWConfig optimizer;
-  nn::Recomputed recomputed = {
-      .activation = true,
-      .norm = true};  ///< memory, not results, depends on it; these two cost little
-  /// Rows of sequences that begin alike are computed once (shared_prefixes.h). Gradients are then
-  /// the same sums in another order, which depends on the micro-batches; without it no bit does.
+  /// Affects memory, not results; the defaults cost little time.
+  nn::Recomputed recomputed = {.activation = true, .norm = true};
+  /// Compute the rows of a shared prefix once (shared_prefixes.h). Gradients are then the same sums
+  /// in another order, which depends on the micro-batches; without it no bit does.
   bool share_prefixes = false;
   std::uint64_t seed = 0;  ///< of the adapter's dropout
 };
 
-/// What a forward and backward pass over a whole batch found.
+/// Result of a forward and backward pass over a whole batch.
 struct BatchLoss {
   double loss = 0;
-  std::int64_t tokens = 0;  ///< that went through the network
+  std::int64_t tokens = 0;  ///< tokens that went through the network
   loss::Report report;
 };
 
 class Trainer {
  public:
   /// `model` has gradients and loaded weights. `mesh` (nullptr: one rank) outlives this; `model`
-  /// was made with its tp. Every method is then collective: each rank gives the same arguments and
-  /// gets the same answer.
+  /// was created with its tp. Every method is collective: all ranks pass the same arguments and get
+  /// the same result.
   Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
           const parallel::Mesh* mesh = nullptr);
 
   models::Decoder& model() { return *model_; }
   optim::AdamW& optimizer() { return optimizer_; }
 
-  /// Takes this replica's share of the batch, splits it into micro-batches and adds the gradient of
-  /// the loss, whose constants are those of the whole batch. What it returns is of the whole batch,
-  /// the same on every replica; their gradients are summed in update(). A loss that needs the whole
-  /// batch at once costs a forward pass more, unless one micro-batch has it all.
+  /// Splits this replica's partition of the batch into micro-batches and accumulates the gradient
+  /// of the loss, whose constants are those of the whole batch. Returns values of the whole batch,
+  /// equal on all replicas; update() sums their gradients. A loss that needs the whole batch at
+  /// once costs an extra forward pass, unless one micro-batch holds the batch.
   BatchLoss forward_backward(const data::Experience& batch, const loss::AnyLoss& loss);
-  /// Clips, applies and clears the gradients. A gradient that is not finite changes no weight:
+  /// Clips, applies and clears the gradients. With a gradient that is not finite no weight changes:
   /// Errc::bad_input, naming a tensor.
   Result<optim::AdamW::Report> update(double learning_rate);
-  /// [T] log-probabilities of the tokens that the mask names, under softmax(logits / temperature).
-  /// `base`: those of the base without its adapter, which is the model that training started from.
+  /// [T] log-probabilities of the tokens that the mask selects, under softmax(logits /
+  /// temperature). `base`: those of the base model without its adapter, the model that training
+  /// started from.
   std::vector<float> logprobs(const data::Experience& batch, double temperature, bool base = false);
-  /// [T, C] scores of the tokens that the mask names, as train::scores() gives them.
+  /// [T, C] scores of the tokens that the mask selects (train::scores()).
   std::vector<float> scores(const data::Experience& batch, loss::ReadAt at,
                             const std::vector<std::int32_t>& candidates);
 
-  /// Counts updates over the whole run.
+  /// Number of updates over the whole run.
   std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.steps()); }
 
  private:
-  /// What a loss says of a micro-batch, once the model has read it.
-  using Judge = std::function<loss::Evaluation(const Readings& readings)>;
-  BatchLoss of_all(const data::Experience& batch, const loss::AnyLoss& loss);
-  /// `known`: what it will say of the derivatives, where that is known beforehand.
+  /// Value and gradients of the loss on a micro-batch, from the outputs of the heads.
+  using LossFn = std::function<loss::ValueAndGrads(const HeadOutputs& outputs)>;
+  BatchLoss run_batch(const data::Experience& batch, const loss::AnyLoss& loss);
+  /// `known`: the gradients, where they are known before the forward pass.
   void run_micro_batch(const data::Experience& part, const loss::Needs& needs,
-                       const std::optional<loss::Evaluation>& known, const Judge& judge);
-  BatchLoss in_one_pass(const data::Experience& batch, const loss::AnyLoss& loss);
-  BatchLoss in_two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
+                       const std::optional<loss::ValueAndGrads>& known, const LossFn& loss_fn);
+  BatchLoss one_pass(const data::Experience& batch, const loss::AnyLoss& loss);
+  BatchLoss two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
   ScoringOptions scoring(double temperature) const;
   std::optional<std::uint64_t> dropout_key() const;
 

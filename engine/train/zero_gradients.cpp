@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::size_t named = 5;
 
-// No square of an f32 value but zero's is zero in f64.
+// In f64 the square of a nonzero f32 value is not zero.
 bool is_zero(const nn::Parameters& parameters, const nn::Parameter& parameter) {
   return parameters.device().sum_of_squares(parameter.grad) == 0;
 }
 
 }  // namespace
 
-std::vector<std::string> without_gradient(const nn::Parameters& parameters) {
+std::vector<std::string> zero_gradient_names(const nn::Parameters& parameters) {
   std::vector<std::string> names;
   for (const auto& parameter : parameters.trained().all())
     if (is_zero(parameters, parameter)) names.push_back(parameter.name);
@@ -26,9 +26,8 @@ std::vector<std::string> without_gradient(const nn::Parameters& parameters) {
 
 std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t step) {
   if (step != 1 && step != 10) return "";
-  auto names = without_gradient(parameters);
-  if (names.size() == parameters.trained().all().size())
-    return "";  // the batch taught nothing at all
+  auto names = zero_gradient_names(parameters);
+  if (names.size() == parameters.trained().all().size()) return "";  // no tensor has a gradient
   if (step == 1)
     std::erase_if(names, [&](const std::string& name) {
       const auto* parameter = parameters.find(name);

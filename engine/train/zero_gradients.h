@@ -1,5 +1,5 @@
-// Tensors that are meant to learn and do not: an expert that is never chosen, a part of the model
-// that the loss does not see.
+// Detection of trained tensors without a gradient: an expert that is never routed to, a part of the
+// model that the loss does not depend on.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace troupe::engine::train {
 
-/// The trained tensors whose gradient is exactly 0 on this rank.
-std::vector<std::string> without_gradient(const nn::Parameters& parameters);
+/// Names of the trained tensors whose gradient is exactly 0 on this rank.
+std::vector<std::string> zero_gradient_names(const nn::Parameters& parameters);
 
-/// What there is to warn of before update `step` (from 1): in the first and the tenth some tensors,
-/// by name, have no gradient though others have. "" otherwise. In the first, adapters are passed
-/// over: one of their two factors begins at 0, and so does the other's gradient.
+/// Warning before update `step` (from 1): at the first and the tenth update, names the tensors
+/// without a gradient where others have one; otherwise "". The first update skips adapters: one of
+/// their two factors starts at 0, and so does the gradient of the other.
 std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t step);
 
 }  // namespace troupe::engine::train

@@ -81,7 +81,7 @@ class Worker {
   Worker(const Assignment& assignment, std::unique_ptr<Communicator> world)
       : assignment_(assignment),
         profile_(assignment.config, assignment.node, false),
-        output_(engine::checkpoint::DirectoryLock::held_by_launch(assignment.config.output)),
+        output_(engine::checkpoint::DirectoryLock::inherited(assignment.config.output)),
         world_(std::move(world)),
         channel_(world_ ? std::make_shared<group::GroupChannel>(split()) : nullptr) {}
 

@@ -61,12 +61,12 @@ engine::train::Footprint step_footprint(const RunConfig& config,
   const auto tp = static_cast<int>(config.parallel.tp);
   value_or_throw(engine::models::check_split(spec, tp));
   const Recipe& recipe = recipe_of(config);
-  const bool slopes_known = recipe.slopes_known != nullptr && recipe.slopes_known(config);
+  const bool grads_known = recipe.grads_known != nullptr && recipe.grads_known(config);
   engine::train::Footprint all;
   for (int index = 0; index < tp; ++index) {
     const auto own =
         engine::train::footprint(spec, recomputed_settings(config), config.train.micro_batch_tokens,
-                                 engine::models::split_of(spec, index, tp), slopes_known);
+                                 engine::models::split_of(spec, index, tp), grads_known);
     all.kept += size(config.parallel.dp) * own.kept;
     all.passing += size(config.parallel.dp) * own.passing;
     all.products += size(config.parallel.dp) * own.products;

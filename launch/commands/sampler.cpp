@@ -67,7 +67,7 @@ Sampler::Sampler(const GenerateOptions& options, engine::generate::TokenCallback
       settings_(with_settings(defaults_.params, options.settings)) {
   config_.max_sequences = std::clamp<std::int32_t>(settings_.beams.returned, 1, 64);
   config_.precision = model_.precision();
-  if (options.weights == "int8") config_.weights = engine::models::WeightsRead::int8;
+  if (options.weights == "int8") config_.weights = engine::models::WeightFormat::int8;
   config_.eos_ids = defaults_.eos_ids;
   config_.decode = [this](std::span<const std::int32_t> ids) { return text_after_prompt(ids); };
   config_.on_token = std::move(on_token);
@@ -129,8 +129,8 @@ Json json_of(const Generation& generated, bool has_text, bool has_score) {
 Result<> read_settings(const Json& object, engine::generate::SamplingParams& sampling) {
   const Json* do_sample = object.find("do_sample");
   for (const auto& [key, value] : object.object()) {
-    RETURN_IF_ERROR(engine::generate::read_setting(key, value, sampling));
-    if (!do_sample && !value.is_null() && engine::generate::asks_to_draw(key))
+    RETURN_IF_ERROR(engine::generate::read_sampling_param(key, value, sampling));
+    if (!do_sample && !value.is_null() && engine::generate::requires_sampling(key))
       sampling.greedy = false;
   }
   // SamplingParams use 0 for "not set".

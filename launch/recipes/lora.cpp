@@ -112,7 +112,7 @@ Result<WantedAdapter> wanted_adapter(const RunConfig& config,
     auto settings = lora_settings(config);
     RETURN_IF_ERROR(settings);
     if (base.labels > 0) settings->saved = {"score"};
-    auto lora = engine::adapter::settle(*settings, base, "lora.");
+    auto lora = engine::adapter::resolve_targets(*settings, base, "lora.");
     RETURN_IF_ERROR(lora);
     out = {std::move(*settings), std::move(*lora)};
   }

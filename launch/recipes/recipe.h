@@ -49,7 +49,7 @@ struct Recipe {
   ScoreHeadWanted (*head)(const RunConfig&) = nullptr;
   /// Whether its loss's slopes are known before the forward pass, so that logits need not be kept;
   /// nullptr: they are not.
-  bool (*slopes_known)(const RunConfig&) = nullptr;
+  bool (*grads_known)(const RunConfig&) = nullptr;
 };
 
 /// Other defaults for a recipe, by name: an algorithm that is a setting of another (dr_grpo of

@@ -63,7 +63,7 @@ Recipe sft_recipe() {
           run,
           nullptr,
           [](const RunConfig& config) {
-            return value_or_throw(sft_settings(config)).needs().constant_slopes;
+            return value_or_throw(sft_settings(config)).needs().grad_is_input_independent;
           }};
 }
 

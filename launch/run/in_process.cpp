@@ -56,7 +56,7 @@ class InProcess final : public Placement {
       return make_role_on_rank<RoleActor<R>>(
           cpu_of(config, part_of_process(grid.ranks())), std::move(mesh), profile_,
           [&](const RankResources& rank) {
-            const auto* output = rank.mesh->leads() ? &session_.output() : nullptr;
+            const auto* output = rank.mesh->is_root() ? &session_.output() : nullptr;
             return role_entry<R>().make(
                 {config, session_.resume_from(), *rank.device, rank.mesh.get(), output, text_});
           });

@@ -73,13 +73,13 @@ std::unique_ptr<engine::models::Decoder> load_moving_reference(const RoleParts& 
 // leader.
 std::shared_ptr<const checkpoint::DirectoryLock> lock_companion(const RoleParts& parts,
                                                                 std::string_view name) {
-  if (parts.mesh && !parts.mesh->leads()) return nullptr;
+  if (parts.mesh && !parts.mesh->is_root()) return nullptr;
   const std::string folder = cat(parts.config.output, "/", name);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) throw Failure({Errc::io, cat(folder, ": cannot create: ", failed.message())});
   return std::make_shared<const checkpoint::DirectoryLock>(
-      checkpoint::DirectoryLock::held_by_launch(folder));
+      checkpoint::DirectoryLock::inherited(folder));
 }
 
 // Keeps one checkpoint more than the policy does: the reference is saved first, so its newest step
@@ -163,7 +163,7 @@ Result<> check_same_vocabulary(const std::string& policy, const std::string& mod
 }  // namespace
 
 roles::Trainer make_policy(const RoleParts& parts) {
-  check((parts.output != nullptr) == (!parts.mesh || parts.mesh->leads()),
+  check((parts.output != nullptr) == (!parts.mesh || parts.mesh->is_root()),
         "make_policy: output must be set on the leader only");
   // Not owned: the run holds the lock.
   const std::shared_ptr<const checkpoint::DirectoryLock> output(parts.output, [](const auto*) {});

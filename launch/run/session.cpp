@@ -41,7 +41,7 @@ std::string find_resume_checkpoint(const RunConfig& config) {
 
 Session::Session(const RunConfig& config)
     : config_(config),
-      lock_(value_or_throw(checkpoint::DirectoryLock::take(config.output))),
+      lock_(value_or_throw(checkpoint::DirectoryLock::acquire(config.output))),
       resume_from_(find_resume_checkpoint(config)) {
   value_or_throw(write_file_durably(config.output + "/config.yaml", to_yaml(config)));
   if (resume_from_.empty()) return;

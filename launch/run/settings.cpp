@@ -35,7 +35,7 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
       static_cast<std::int32_t>((config.rollout.cache_tokens + out.page_size - 1) / out.page_size);
   out.longest = config.train.max_length;
   out.precision = precision_of_run(config);
-  if (draws_in_8_bits(config)) out.weights = engine::models::WeightsRead::int8;
+  if (draws_in_8_bits(config)) out.weights = engine::models::WeightFormat::int8;
   out.eos_ids = spec.eos_ids;
   return out;
 }
@@ -129,7 +129,7 @@ Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t bat
                                                .warmup_steps = config.train.warmup_steps,
                                                .min_ratio = config.train.min_lr_ratio,
                                                .decay_steps = config.train.decay_steps};
-  auto schedule = engine::optim::make_schedule(config.train.schedule, options);
+  auto schedule = engine::optim::Schedule::create(config.train.schedule, options);
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
   return algorithms::Plan{steps, done, config.train.save_every, config.train.learning_rate,
                           *schedule};

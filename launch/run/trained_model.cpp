@@ -55,7 +55,7 @@ Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
   RETURN_IF_ERROR(apply_head(*spec, folder, wanted));
   auto model = engine::checkpoint::load_decoder(device, folder, std::move(*spec), true, tp);
   if (model && fresh && wanted.deviation > 0)
-    engine::checkpoint::draw_score_head(**model, wanted.deviation, seed);
+    engine::checkpoint::init_score_head(**model, wanted.deviation, seed);
   return model;
 }
 
@@ -135,9 +135,9 @@ std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
   const auto head = head_of(config);
   if (head.labels > 0 && head.deviation > 0 &&
       value_or_throw(checkpoint::read_folder_spec(config.model)).labels == 0)
-    checkpoint::draw_score_head(*model, head.deviation,
+    checkpoint::init_score_head(*model, head.deviation,
                                 static_cast<std::uint64_t>(config.train.seed));
-  adapter::start_adapter(*model, static_cast<std::uint64_t>(config.lora.seed));
+  adapter::init_adapter(*model, static_cast<std::uint64_t>(config.lora.seed));
   if (!config.lora.adapter.empty())
     value_or_throw(adapter::load_adapter(config.lora.adapter, *model));
   auto own = options;
@@ -198,7 +198,7 @@ std::unique_ptr<models::Decoder> load_adapted_decoder(const RoleParts& parts) {
   add_adapter(parts.config, spec);
   auto model = value_or_throw(checkpoint::load_decoder(parts.device, parts.config.model,
                                                        std::move(spec), false, tp_of(parts)));
-  adapter::start_adapter(*model, 0);
+  adapter::init_adapter(*model, 0);
   return model;
 }
 

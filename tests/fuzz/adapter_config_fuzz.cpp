@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::abort();
     return 0;
   }
-  const auto lora = settle(*config, base, "fuzz: ");
+  const auto lora = resolve_targets(*config, base, "fuzz: ");
   if (!lora) {
     if (lora.error().code == Errc::internal) std::abort();
     return 0;

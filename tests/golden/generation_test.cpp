@@ -63,9 +63,10 @@ class GoldenGeneration : public testing::Test {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       SCOPED_TRACE("prompt " + row.find("prompt")->string() + ", step " + std::to_string(i));
       const std::size_t known = prompt + i;
-      const Context context{params, std::span(tokens).first(known), prompt, model_->spec().eos_ids};
-      expect_step(steps[i],
-                  normalise(process(std::span(z).subspan((known - 1) * width, width), context)));
+      const ProcessorContext context{params, std::span(tokens).first(known), prompt,
+                                     model_->spec().eos_ids};
+      expect_step(steps[i], normalize(apply_processors(
+                                std::span(z).subspan((known - 1) * width, width), context)));
     }
   }
 

@@ -45,8 +45,11 @@ Matrix packed(const Model& llama, const std::string& layer, std::int64_t head_si
     out.values.insert(out.values.end(), from.values.begin() + first * block,
                       from.values.begin() + (first + count) * block);
   };
-  for (std::int64_t head = 0; head < kv_heads; ++head)
-    add(q, head * each, each), add(k, head, 1), add(v, head, 1);
+  for (std::int64_t head = 0; head < kv_heads; ++head) {
+    add(q, head * each, each);
+    add(k, head, 1);
+    add(v, head, 1);
+  }
   return out;
 }
 

@@ -51,7 +51,10 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
   }
   std::unique_ptr<train::Trainer> trainer_of(std::unique_ptr<models::Decoder> model) {
     optim::AdamWConfig adamw;
-    adamw.beta1 = 0.9, adamw.beta2 = 0.95, adamw.eps = 1e-8, adamw.weight_decay = 0.1,
+    adamw.beta1 = 0.9;
+    adamw.beta2 = 0.95;
+    adamw.eps = 1e-8;
+    adamw.weight_decay = 0.1;
     adamw.max_grad_norm = 1;
     return std::make_unique<train::Trainer>(std::move(model),
                                             train::TrainerOptions{.optimizer = adamw});
@@ -62,7 +65,7 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
   /// step on is the same model with these frequencies for all that are longer.
   std::unique_ptr<train::Trainer> remembering(train::Trainer& before) {
     models::DecoderSpec spec = before.model().spec();
-    spec.rotary[0].longer = spec.rotary[0].frequencies(24);
+    spec.rotary[0].long_inverse_frequencies = spec.rotary[0].frequencies(24);
     auto model = std::make_unique<models::Decoder>(*device_, std::move(spec), true);
     device_->copy(before.model().parameters().values(), model->parameters().values());
     auto after = trainer_of(std::move(model));
@@ -89,7 +92,7 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
   std::vector<bool> lost(const models::StoredTensor& tensor) {
     const std::vector<float> one(static_cast<std::size_t>(tensor.row_count()), 1.0f),
         none(one.size(), 0.0f);
-    const auto keys = models::pack(tensor, [&](const std::string& name) {
+    const auto keys = models::assemble_stored(tensor, [&](const std::string& name) {
       return (name.ends_with("k_proj.bias") ? one : none).data();
     });
     const auto gradient = doubles("grad." + tensor.name);
@@ -107,7 +110,7 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
                      Tensor nn::Parameter::*which) {
     for (const auto& tensor : stored_) {
       std::map<std::string, std::vector<float>> parts;
-      const auto found = models::pack(tensor, [&](const std::string& name) {
+      const auto found = models::assemble_stored(tensor, [&](const std::string& name) {
         if (!parts.contains(name))
           parts[name] = ops::to_host(*device_, trained.model().parameters().at(name).*which);
         return parts[name].data();
@@ -185,7 +188,8 @@ TEST_P(GoldenModel, GreedyTokens) {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     const auto wanted = integers("greedy." + std::to_string(i));
     generate::Request request{.id = i, .prompt = {wanted.begin(), wanted.begin() + 6}};
-    request.params.greedy = true, request.params.max_new_tokens = 16,
+    request.params.greedy = true;
+    request.params.max_new_tokens = 16;
     request.params.ignore_eos = true;
     requests.push_back(std::move(request));
   }

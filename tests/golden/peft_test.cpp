@@ -87,7 +87,7 @@ TEST_P(GoldenAdapter, Logits) {
 TEST_P(GoldenAdapter, TheBaseAloneAnswersAsTheBaseDoes) {
   auto model = load(false);
   auto base = value_or_throw(checkpoint::load_decoder(*device_, base_, false));
-  const models::BaseAlone alone(*model);
+  const models::AdapterDisabled alone(*model);
   EXPECT_EQ(logits(*model), logits(*base));
 }
 
@@ -110,7 +110,10 @@ TEST_P(GoldenAdapter, MergedWeights) {
 
 TEST_P(GoldenAdapter, FiveAdamWSteps) {
   optim::AdamWConfig adamw;
-  adamw.beta1 = 0.9, adamw.beta2 = 0.95, adamw.eps = 1e-8, adamw.weight_decay = 0,
+  adamw.beta1 = 0.9;
+  adamw.beta2 = 0.95;
+  adamw.eps = 1e-8;
+  adamw.weight_decay = 0;
   adamw.max_grad_norm = 1;
   train::Trainer trained(load(true), {.optimizer = adamw});
   const auto losses = doubles("adamw_losses"), norms = doubles("adamw_grad_norms");

@@ -11,7 +11,9 @@ inline std::unique_ptr<engine::models::Decoder> with_score_head(engine::ops::Dev
                                                                 double most) {
   const auto base = value_or_throw(engine::checkpoint::load_decoder(device, model_folder, false));
   auto spec = base->spec();
-  spec.labels = labels, spec.score_bias = bias, spec.tied = false;
+  spec.labels = labels;
+  spec.score_bias = bias;
+  spec.tied = false;
   auto model = std::make_unique<engine::models::Decoder>(device, spec, true);
   for (auto& parameter : model->parameters().all()) {
     const auto count = parameter.value.count();

@@ -30,7 +30,8 @@ struct EveryFamily : testing::TestWithParam<const char*> {
   }
   std::string save(const Scratch& to, const std::string& from, SaveOptions options) {
     const auto model = value_or_throw(load_decoder(*device, from, false));
-    options.source = from, options.tied = model->spec().tied;
+    options.source = from;
+    options.tied = model->spec().tied;
     value_or_throw(save_parameters(to.path(), model->parameters(), options));
     return to.path();
   }

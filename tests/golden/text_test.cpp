@@ -71,7 +71,8 @@ TEST_P(GoldenStories, EachOnesLogLikelihoodIsThatOfAFloat64Pass) {
                  length = static_cast<double>(end - begin) - 1;
     EXPECT_EQ(length, tokens[n].number()) << "story " << n;
     EXPECT_NEAR(story / length, nll[n].number() / length, 1e-5) << "story " << n;
-    sum += story, count += length;
+    sum += story;
+    count += length;
   }
   EXPECT_NEAR(sum / count, expected_.find("mean_nll")->number(), 1e-5);
 }

@@ -30,10 +30,11 @@ struct Saver {
   /// A model that is not the one on disk any more, saved, with what it answers.
   void save(const std::string& source, const std::string& name, int labels, bool bias) {
     auto spec = value_or_throw(read_folder_spec(source));
-    spec.labels = labels, spec.score_bias = bias;
+    spec.labels = labels;
+    spec.score_bias = bias;
     const auto model = value_or_throw(load_decoder(*device, source, std::move(spec), false));
     device->scale(model->parameters().values(), 1.01f);
-    if (labels > 0) draw_score_head(*model, 0.5, 11);
+    if (labels > 0) init_score_head(*model, 0.5, 11);
     const std::string folder = cat(root, "/", name);
     std::filesystem::create_directories(folder);
     value_or_throw(save_parameters(folder, model->parameters(),

@@ -33,15 +33,19 @@ GrpoLoss grpo_loss(const Json& settings) {
   GrpoLoss loss;
   set_loss_type(loss, settings.find("loss_type")->string());
   auto& s = loss.surrogate;
-  s.clip_low = number("epsilon", 0.2), s.clip_high = number("epsilon_high", s.clip_low),
+  s.clip_low = number("epsilon", 0.2);
+  s.clip_high = number("epsilon_high", s.clip_low);
   s.delta = number("delta", 0);
-  s.sapo_temperature_pos = number("sapo_temperature_pos", 1),
+  s.sapo_temperature_pos = number("sapo_temperature_pos", 1);
   s.sapo_temperature_neg = number("sapo_temperature_neg", 1.05);
-  s.vespo_k_pos = number("vespo_k_pos", 2), s.vespo_lambda_pos = number("vespo_lambda_pos", 3);
-  s.vespo_k_neg = number("vespo_k_neg", 3), s.vespo_lambda_neg = number("vespo_lambda_neg", 2);
-  loss.beta = number("beta", 0),
+  s.vespo_k_pos = number("vespo_k_pos", 2);
+  s.vespo_lambda_pos = number("vespo_lambda_pos", 3);
+  s.vespo_k_neg = number("vespo_k_neg", 3);
+  s.vespo_lambda_neg = number("vespo_lambda_neg", 2);
+  loss.beta = number("beta", 0);
   loss.kl_times_ratio = settings.find("use_bias_correction_kl")->boolean();
-  loss.entropy_coef = number("entropy_coef", 0), loss.temperature = number("temperature", 1);
+  loss.entropy_coef = number("entropy_coef", 0);
+  loss.temperature = number("temperature", 1);
   loss.top_entropy_quantile = number("top_entropy_quantile", 1);
   if (settings.find("importance_sampling_level")->string() == "sequence")
     loss.ratio = RatioLevel::sequence;

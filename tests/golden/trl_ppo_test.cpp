@@ -13,10 +13,10 @@ PpoConfig config_of(const Curve& curve) {
   const Json& settings = curve.settings();
   const auto number = [&](const char* key) { return settings.find(key)->number(); };
   PpoConfig config;
-  config.epochs = static_cast<int>(curve.hyper("epochs")),
+  config.epochs = static_cast<int>(curve.hyper("epochs"));
   config.minibatches = static_cast<int>(curve.hyper("mini_batches"));
   config.kl = settings.find("kl_estimator")->string() == "k1" ? KlEstimator::k1 : KlEstimator::k3;
-  config.kl_coef = number("kl_coef"),
+  config.kl_coef = number("kl_coef");
   config.gae = {.gamma = number("gamma"), .lambda = number("lam")};
   config.whiten_rewards =
       settings.find("whiten_rewards") && settings.find("whiten_rewards")->boolean();

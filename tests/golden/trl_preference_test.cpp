@@ -67,7 +67,7 @@ TEST_P(GoldenDpo, EveryStepIsReproduced) {
     const auto &ids = given.find("input_ids")->array(),
                &masks = given.find("completion_mask")->array();
     Experience b;
-    b.unit = 2;
+    b.sequences_per_group = 2;
     for (std::size_t pair = 0; pair < ids.size() / 2; ++pair)
       for (const std::size_t row : {pair, pair + ids.size() / 2})
         append_row(b, ids[row], masks[row]);
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
 // column `answer` the answers.
 Experience labelled_pairs(const Json& given, bool prompts_too) {
   Experience b;
-  b.unit = 2;
+  b.sequences_per_group = 2;
   const std::size_t pairs = given.find("chosen_input_ids")->array().size();
   for (std::size_t pair = 0; pair < pairs; ++pair)
     for (const std::string side : {"chosen", "rejected"}) {

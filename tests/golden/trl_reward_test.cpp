@@ -26,7 +26,8 @@ TEST_P(GoldenReward, EveryStepIsReproduced) {
         mask.back() = 1;
         b.append(sequence, mask);
       }
-    b.unit = 2, b.count = static_cast<double>(ids.size() / 2);
+    b.sequences_per_group = 2;
+    b.count = static_cast<double>(ids.size() / 2);
     return b;
   });
 }

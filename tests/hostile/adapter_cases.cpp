@@ -47,8 +47,8 @@ const std::vector<Case> cases = {
     {"AdapterOfAnotherKind", member("peft_type", "IA3"), score, 6,
      "@/adapter/adapter_config.json: \"peft_type\" must be \"LORA\", found "},
     {"AdapterOfAnUnknownSetting", member("use_magic", true), score, 6,
-     "@/adapter/adapter_config.json: \"use_magic\": \"true\" would change the numbers, and is not "
-     "supported"},
+     "@/adapter/adapter_config.json: \"use_magic\": \"true\" is not supported and would change the "
+     "results"},
     {"AdapterOfRankZero", member("r", 0), score, 3,
      "@/adapter/adapter_config.json: \"r\" must be from 1 to 65536, found 0"},
     {"AdapterOfRankTwoToThe40", member("r", std::int64_t{1} << 40), score, 3,
@@ -60,7 +60,8 @@ const std::vector<Case> cases = {
     {"AdapterOfNoAlpha", member("lora_alpha", nullptr), score, 3,
      "@/adapter/adapter_config.json: \"lora_alpha\" must be a number, found \"null\""},
     {"AdapterOfAnAlphaBeyondFloats", member("lora_alpha", 1e300), score, 2,
-     "@/adapter/adapter_config.json: alpha must not be 0 (the adapter would do nothing) or beyond "
+     "@/adapter/adapter_config.json: alpha must not be 0 (the adapter would have no effect) or "
+     "beyond "
      "1e30, found 1e+300"},
     {"AdapterOfNoModule", member("target_modules", Json::Array{"attention"}), score, 2,
      "@/adapter/adapter_config.json: targets: no linear layer of this model is named "

@@ -105,7 +105,7 @@ const std::vector<Case> cases = {
     {"HeadsNone", member("num_attention_heads", 0), score_ids, 3,
      "@/config.json: \"num_attention_heads\" must be between 1 and 65536, found 0"},
     {"HeadsThatDoNotShareTheKeys", member("num_key_value_heads", 3), score_ids, 3,
-     "@/config.json: num_attention_heads 8 is no multiple of num_key_value_heads 3"},
+     "@/config.json: num_attention_heads 8 is not a multiple of num_key_value_heads 3"},
     {"HeadSizeOdd", member("head_dim", 7), score_ids, 3,
      "@/config.json: the head size must be even for rotary positions, found 7"},
     {"VocabularyOfTwoToThe31", member("vocab_size", std::int64_t{1} << 31), score_ids, 3,
@@ -119,13 +119,13 @@ const std::vector<Case> cases = {
            .set(file, "intermediate_size", 1 << 20);
      },
      score_ids, 5,
-     "@: config.json describes 13529224292859904 parameters, the weight files hold 260032; one of "
-     "them belongs to another model"},
+     "@: config.json describes 13529224292859904 parameters, the weight files hold 260032; they "
+     "do not belong to the same model"},
     {"MoreLayersThanStored", member("num_hidden_layers", 6), score_ids, 5,
-     "@: config.json describes 305472 parameters, the weight files hold 260032; one of them "
-     "belongs to another model"},
+     "@: config.json describes 305472 parameters, the weight files hold 260032; they do not "
+     "belong to the same model"},
     {"FewerLayersThanStored", member("num_hidden_layers", 4), score_ids, 5,
-     "@/model.safetensors: the model has no place for tensor "
+     "@/model.safetensors: unexpected tensor "
      "\"model.layers.4.input_layernorm.weight\" [64]; config.json describes another "
      "model"},
     {"RopeUnknown", member("rope_scaling", Json::Object{{"rope_type", "spiral"}, {"factor", 2.0}}),
@@ -157,8 +157,7 @@ const std::vector<Case> cases = {
            .set(file, "rope_theta", 1.0)
            .set(file, "rope_scaling", Json::Object{{"rope_type", "yarn"}, {"factor", 2.0}});
      },
-     score_ids, 3,
-     "@/config.json: the rope parameters together give frequencies that are not numbers"},
+     score_ids, 3, "@/config.json: the rope parameters give frequencies that are not finite"},
     {"HeadsMoreThanWidth",
      [](const Folder& f) {
        f.model()
@@ -166,7 +165,7 @@ const std::vector<Case> cases = {
            .set(file, "num_attention_heads", 65536)
            .set(file, "head_dim", nullptr);
      },
-     score_ids, 3, "@/config.json: hidden_size 1 is no multiple of num_attention_heads 65536"},
+     score_ids, 3, "@/config.json: hidden_size 1 is not a multiple of num_attention_heads 65536"},
     {"LayerTypesTooFew",
      [](const Folder& f) {
        f.model()

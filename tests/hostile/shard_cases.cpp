@@ -68,7 +68,7 @@ const std::vector<Case> cases = {
      ".safetensors file of this folder, found"},
     {"ShardWithoutTheTensor", norm_in(first), score_ids, 5,
      "@/model-00001-of-00003.safetensors: no tensor \"model.norm.weight\", which "
-     "@/model.safetensors.index.json says is here"},
+     "@/model.safetensors.index.json says is in this file"},
     {"IndexWithoutATensor",
      index_text(R"({"weight_map":{"model.norm.weight":"model-00003-of-00003.safetensors"}})"),
      score_ids, 5,

@@ -137,7 +137,7 @@ const Case cases[] = {
        make_shards(f, [](Json& map) { map.object()[1].second = "a.safetensors"; });
      }),
      5,
-     {"which", "says is here"}},
+     {"which", "says is in this file"}},
     {"TensorThatIsNotListed",
      folder_with([](const std::string& f) {
        make_shards(f, [](Json& map) { map.object().erase(map.object().begin()); });

@@ -46,13 +46,13 @@ inline std::string run_collectives(engine::parallel::Communicator& group) {
                      "an exchange");
     keep(theirs);
     auto values = seeded<float>(rank, 4, n);
-    parallel::sum(group, std::span(values), "a sum");
+    parallel::all_reduce_sum(group, std::span(values), "a sum");
     keep(values);
     auto wide = seeded<double>(rank, 5, n);
-    parallel::sum(group, std::span(wide), "a wide sum");
+    parallel::all_reduce_sum(group, std::span(wide), "a wide sum");
     keep(wide);
     values = seeded<float>(rank, 6, n);
-    parallel::max(group, values, "a maximum");
+    parallel::all_reduce_max(group, values, "a maximum");
     keep(values);
     keep(parallel::gather_floats(group, seeded<float>(rank, 7, n * (rank + 1) / ranks),
                                  "uneven floats"));

@@ -47,8 +47,8 @@ class BatchParity : public testing::TestWithParam<BatchObjective> {
   }
   Experience batch(std::uint64_t seed) {
     Experience b = test::random_batch(seed, 10, 25, test::random_spec(seed).vocabulary);
-    b.unit = GetParam().unit;
-    if (b.unit == 2) b.count = 5;
+    b.sequences_per_group = GetParam().unit;
+    if (b.sequences_per_group == 2) b.count = 5;
     for (std::size_t t = 0; t < b.tokens.size(); ++t) {
       const auto draw = [&](std::uint64_t what, double low) {
         return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1));
@@ -85,10 +85,11 @@ TEST_P(BatchParity, TheSizeOfMicroBatchesChangesNothing) {
 TEST_P(BatchParity, TheOrderOfSequencesChangesNothing) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     const Experience b = batch(seed);
-    const int units = b.sequences() / b.unit;
+    const int units = b.sequences() / b.sequences_per_group;
     std::vector<std::int32_t> order;
     for (int i = 0; i < units; ++i)
-      for (int j = 0; j < b.unit; ++j) order.push_back((i * 3 + 1) % units * b.unit + j);
+      for (int j = 0; j < b.sequences_per_group; ++j)
+        order.push_back((i * 3 + 1) % units * b.sequences_per_group + j);
     expect_near(measure(seed, b.select(order), 60), measure(seed, b, 60));
   }
 }

@@ -92,8 +92,8 @@ Found measure(const Line& line, const Experience& batch, std::int32_t micro_batc
     if (step == 0) {
       found.loss = all.loss, found.report = all.report.values();
       auto kept = engine::ops::to_host(*device, parameters.grads());
-      engine::nn::sum_gradients(parameters, trainer.model().tp(),
-                                mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+      engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
+                                       mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
       found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);
       device->upload(parameters.grads(), kept);
     }
@@ -183,10 +183,11 @@ TEST(Catalog, TheSizeOfMicroBatchesChangesNoLossAndNoUpdate) {
 
 TEST(Catalog, TheOrderOfUnitsChangesNoLossAndNoUpdate) {
   for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
-    const int units = batch.sequences() / batch.unit;
+    const int units = batch.sequences() / batch.sequences_per_group;
     std::vector<std::int32_t> order;
     for (int i = 0; i < units; ++i)
-      for (int j = 0; j < batch.unit; ++j) order.push_back((i * 3 + 1) % units * batch.unit + j);
+      for (int j = 0; j < batch.sequences_per_group; ++j)
+        order.push_back((i * 3 + 1) % units * batch.sequences_per_group + j);
     expect_near(measure(line, batch.select(order), 60), whole, 2e-6);
   });
 }

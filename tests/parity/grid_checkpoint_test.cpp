@@ -51,8 +51,8 @@ struct Training {
         optimizer.exp_avg(),
         optimizer.exp_avg_sq(),
         Json(Json::Object{{"rows", 7}})};
-    if (!mesh.leads()) return checkpoint::write_checkpoint(mesh, nullptr, snapshot, options);
-    const auto lock = value_or_throw(checkpoint::DirectoryLock::take(output));
+    if (!mesh.is_root()) return checkpoint::write_checkpoint(mesh, nullptr, snapshot, options);
+    const auto lock = value_or_throw(checkpoint::DirectoryLock::acquire(output));
     return checkpoint::write_checkpoint(mesh, &lock, snapshot, options);
   }
   void load(const std::string& path) {

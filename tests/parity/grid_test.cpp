@@ -70,8 +70,8 @@ Found measure(const GridModel& model, const Mesh& mesh, const Objective& objecti
     const auto all = trainer.forward_backward(batch, objective.loss);
     if (step == 0) {
       found.loss = all.loss, found.tokens = all.tokens, found.report = all.report.values();
-      engine::nn::sum_gradients(parameters, trainer.model().tp(),
-                                mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+      engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
+                                       mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
       found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);
       trainer.optimizer().zero_grad();
       trainer.forward_backward(batch, objective.loss);
@@ -211,9 +211,9 @@ TEST(Split, WhatCannotBeSplitIsRefusedWithWhatCan) {
   const auto uneven = test::grid_model("", 6, 3, 2, false, false),
              grouped = test::grid_model("", 8, 2, 4, false, false);
   EXPECT_THAT(answer(uneven, 4), HasSubstr("6 heads, 3 key/value heads"));
-  EXPECT_THAT(answer(uneven, 4), HasSubstr("it can be 1, 2, 3, 6"));
-  EXPECT_THAT(answer(grouped, 16), HasSubstr("it can be 1, 2, 4, 8"));
-  EXPECT_THAT(answer(grouped, 0), HasSubstr("it can be 1, 2, 4, 8"));
+  EXPECT_THAT(answer(uneven, 4), HasSubstr("allowed: 1, 2, 3, 6"));
+  EXPECT_THAT(answer(grouped, 16), HasSubstr("allowed: 1, 2, 4, 8"));
+  EXPECT_THAT(answer(grouped, 0), HasSubstr("allowed: 1, 2, 4, 8"));
   for (const int tp : {1, 2, 3, 6}) EXPECT_EQ(answer(uneven, tp), "fits");
 }
 
@@ -234,7 +234,7 @@ TEST(Share, ReplicasGetWholeUnitsOfAboutEquallyManyTokens) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Experience batch = test::grid_batch(seed, 40, 2, 37);
     std::vector<std::int32_t> seen, loads;
-    for (const auto& share : engine::train::share_out(batch, 4)) {
+    for (const auto& share : engine::train::partition_by_tokens(batch, 4)) {
       std::int32_t tokens = 0;
       for (std::size_t i = 0; i < share.size(); ++i) {
         seen.push_back(share[i]);

@@ -52,7 +52,7 @@ LoraConfig of_the_head() {
 }
 
 GridModel adapted(GridModel model, const LoraConfig& config) {
-  model.spec.lora = value_or_throw(engine::adapter::settle(config, model.spec, "lora."));
+  model.spec.lora = value_or_throw(engine::adapter::resolve_targets(config, model.spec, "lora."));
   return model;
 }
 
@@ -83,8 +83,8 @@ LoraResult measure_lora(const GridModel& model, const Mesh& mesh, const engine::
     const auto all = trainer.forward_backward(batch, loss);
     if (step == 0) {
       found.loss = all.loss;
-      engine::nn::sum_gradients(parameters, trainer.model().tp(),
-                                mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+      engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
+                                       mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
       found.gradient = engine::nn::gather_logical(parameters.trained(), parameters.grads(), mesh);
       trainer.optimizer().zero_grad();
       trainer.forward_backward(batch, loss);
@@ -164,7 +164,7 @@ TEST(Lora, AFreshAdapterAnswersAsItsBaseToTheBitAndStartsAlikeOnEveryGrid) {
     const auto started = [&](const Mesh& mesh) {
       const auto own = engine::ops::make_cpu_device({.threads = 1});
       Trainer trainer(test::grid_decoder(*own, model, 3, mesh, true), {}, &mesh);
-      engine::adapter::start_adapter(trainer.model(), 4);
+      engine::adapter::init_adapter(trainer.model(), 4);
       EXPECT_EQ(trainer.logprobs(batch, 1), trainer.logprobs(batch, 1, true));
       return engine::nn::gather_logical(trainer.model().parameters().trained(), mesh);
     };
@@ -179,7 +179,7 @@ TEST(Lora, AFreshAdapterWithMagnitudesAnswersAsItsBase) {
   const GridModel model = adapted(test::grid_models()[1], with_magnitudes());
   const Experience batch = test::grid_batch(5, 6, 1, model.spec.vocabulary);
   Trainer trainer(test::grid_decoder(*device, model, 3, Mesh(), true), {});
-  engine::adapter::start_adapter(trainer.model(), 4);
+  engine::adapter::init_adapter(trainer.model(), 4);
   EXPECT_LT(lora_distance(trainer.logprobs(batch, 1), trainer.logprobs(batch, 1, true)), 1e-6);
 }
 

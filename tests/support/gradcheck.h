@@ -66,7 +66,7 @@ void expect_slope(engine::ops::Device& device, Tensor where, const Tensor& gradi
 
 template <engine::nn::Module M>
 void gradcheck(const M& module, engine::nn::Parameters& parameters, Tensor x,
-               const engine::nn::Pass& pass) {
+               const engine::nn::ForwardContext& pass) {
   using engine::nn::Saved;
   engine::ops::Device& device = pass.device;
   Saved saved;

@@ -65,7 +65,7 @@ inline GridModel with_head_norms(GridModel model) {
 inline std::vector<GridModel> family_models() {
   GridModel gemma =
       with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
-  gemma.spec.norm_place = engine::models::NormPlace::both, gemma.spec.norm_offset = 1,
+  gemma.spec.norm_placement = engine::models::NormPlacement::both, gemma.spec.norm_offset = 1,
   gemma.spec.attention_scale = 0.3;
   gemma.spec.attention_softcap = 2, gemma.spec.logit_softcap = 3,
   gemma.spec.embedding_multiplier = 1.5;
@@ -79,7 +79,7 @@ inline std::vector<GridModel> family_models() {
   bloom.spec.learned_positions = 96, bloom.spec.activation = engine::ops::Activation::gelu,
   bloom.spec.rotary.clear();
   GridModel cohere = grid_model("SideBySideAndScaled", 4, 2, 4, true, false);
-  cohere.spec.norm_place = engine::models::NormPlace::shared, cohere.spec.layer_norm = true;
+  cohere.spec.norm_placement = engine::models::NormPlacement::shared, cohere.spec.layer_norm = true;
   cohere.spec.logit_scale = 0.25, cohere.spec.residual_multiplier = 0.5;
   return {gemma, bloom, cohere};
 }
@@ -120,7 +120,7 @@ inline std::unique_ptr<engine::models::Decoder> grid_decoder(engine::ops::Device
 inline engine::data::Experience grid_batch(std::uint64_t seed, int sequences, int unit,
                                            std::int64_t vocabulary) {
   engine::data::Experience b = random_batch(seed, sequences, 25, vocabulary);
-  b.unit = unit;
+  b.sequences_per_group = unit;
   if (unit == 2) b.count = sequences / 2;
   for (std::size_t t = 0; t < b.tokens.size(); ++t) {
     const auto draw = [&](std::uint64_t what, double low) {

@@ -35,7 +35,7 @@ Experience to_experience(const Batch<SftExample>& batch) {
 
 Experience to_experience(const Batch<PairExample>& batch) {
   Experience out;
-  out.unit = 2;
+  out.sequences_per_group = 2;
   out.count = static_cast<double>(batch.examples.size());
   for (std::size_t i = 0; i < batch.examples.size(); ++i) {
     append_example(batch.examples[i]->chosen, 2 * batch.ids[i], out);

@@ -1,12 +1,12 @@
 // BLOOM (Scao et al. 2022, arXiv:2211.05100): ALiBi instead of positions, LayerNorm also on the
-// embeddings, a plain MLP, one fused projection with the rows of each head together.
+// embeddings, a plain MLP, one fused projection grouped by head.
 #include "engine/models/families.h"
 
 namespace troupe::engine::models {
 
 void read_bloom(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"alibi"});
-  // Old files name positions, which ALiBi does not need: longer sequences are fine too.
+  in.reject_unsupported({"alibi"});
+  // Old files have seq_length, which ALiBi does not need: longer sequences work too.
   read_sizes(in, spec,
              {.width = {"hidden_size", "n_embed"},
               .layers = {"n_layer", "num_hidden_layers"},

@@ -1,7 +1,7 @@
 // Gemma (2024, arXiv:2403.08295), Gemma 2 (arXiv:2408.00118), Gemma 3 (2025, arXiv:2503.19786; its
-// text model): gains around 1, embeddings times the root of the width; from 2 on norms on both
-// sides, every other layer with a window and soft caps; 3 has norms over heads instead of caps, and
-// turns its windowed layers by another base.
+// text model): gains around 1, embeddings times the root of the width. From Gemma 2 on, norms on
+// both sides, a window in every other layer, and soft caps. Gemma 3 has norms over heads instead of
+// caps, and another rotary base in layers with a window.
 #include <cmath>
 
 #include "engine/models/families.h"
@@ -18,17 +18,17 @@ void read_common(ConfigReader& in, DecoderSpec& spec, std::int64_t positions) {
   spec.activation = read_activation(in, {"hidden_activation"}, "gelu_pytorch_tanh");
 }
 
-// An absent cap is the family's, null is none.
+// An absent cap means the family's default, null means none.
 double read_cap(ConfigReader& in, const char* key, double absent) {
   const Json* member = in.config().find(key);
   if (member && member->is_null()) return 0;
   return member || absent != 0 ? in.positive({key}, absent) : 0;
 }
 
-// What Gemma 2 and 3 share. Every `pattern`-th layer sees everything.
+// Settings common to Gemma 2 and 3. Every `pattern`-th layer has full attention.
 void read_later(ConfigReader& in, DecoderSpec& spec, std::int64_t pattern, double attention_cap,
                 double logit_cap) {
-  spec.norm_place = NormPlace::both;
+  spec.norm_placement = NormPlacement::both;
   spec.attention_scale = 1 / std::sqrt(in.positive({"query_pre_attn_scalar"}, 256));
   spec.attention_softcap = read_cap(in, "attn_logit_softcapping", attention_cap);
   spec.logit_softcap = read_cap(in, "final_logit_softcapping", logit_cap);
@@ -43,7 +43,7 @@ Json local_parameters(const ConfigReader& in) {
   return Json(Json::Object{{"rope_theta", base ? *base : Json(10000.0)}});
 }
 
-// Version 5 has one object for each type of layer; version 4 one base, and another for windows.
+// Version 5 has one object per type of layer; version 4 one base, and another for windows.
 void read_rotaries(ConfigReader& in, DecoderSpec& spec) {
   const Json* both = in.find("rope_parameters");
   const RopeStyle everywhere{.theta = 1e6}, local{.theta = 1e4};
@@ -62,25 +62,26 @@ void read_rotaries(ConfigReader& in, DecoderSpec& spec) {
 }  // namespace
 
 void read_gemma(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({});
+  in.reject_unsupported({});
   read_common(in, spec, 8192);
-  // The first files say "gelu" and mean the tanh formula.
+  // The first files say "gelu" but mean the tanh approximation.
   if (!in.find("hidden_activation") && in.text({"hidden_act"}, "gelu") != "gelu")
     spec.activation = read_activation(in, {"hidden_act"}, "");
   read_rotary(in, spec);
 }
 
 void read_gemma2(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
-                     "sliding_window", "layer_types"});
+  in.reject_unsupported({"attn_logit_softcapping", "final_logit_softcapping",
+                         "query_pre_attn_scalar", "sliding_window", "layer_types"});
   read_common(in, spec, 8192);
   read_later(in, spec, 2, 50, 30);
   read_rotary(in, spec);
 }
 
 void read_gemma3(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
-                     "sliding_window", "layer_types", "rope_local_base_freq"});
+  in.reject_unsupported({"attn_logit_softcapping", "final_logit_softcapping",
+                         "query_pre_attn_scalar", "sliding_window", "layer_types",
+                         "rope_local_base_freq"});
   read_common(in, spec, 131072);
   read_later(in, spec, in.size({"sliding_window_pattern", "_sliding_window_pattern"}, 1, 4096, 6),
              0, 0);

@@ -1,5 +1,5 @@
 // GLM (GLM-4-9B as transformers has it) and GLM-4 (0414): rotary positions on half of a head's
-// channels, in pairs of neighbours; GLM-4 has norms after attention and MLP too. Team GLM 2024,
+// channels, in interleaved pairs; GLM-4 also has norms after attention and MLP. Team GLM 2024,
 // arXiv:2406.12793.
 #include "engine/models/families.h"
 #include "engine/models/rope.h"
@@ -7,7 +7,7 @@
 namespace troupe::engine::models {
 
 void read_glm(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"partial_rotary_factor"});
+  in.reject_unsupported({"partial_rotary_factor"});
   read_sizes(in, spec,
              {.default_positions = 131072, .default_head_size = 128, .default_eps = 1.5625e-7});
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
@@ -17,7 +17,7 @@ void read_glm(ConfigReader& in, DecoderSpec& spec) {
 
 void read_glm4(ConfigReader& in, DecoderSpec& spec) {
   read_glm(in, spec);
-  spec.norm_place = NormPlace::both;
+  spec.norm_placement = NormPlacement::both;
 }
 
 Storage store_glm() {

@@ -1,13 +1,12 @@
 // GPT-2 (Radford et al. 2019): learned positions, LayerNorm, a plain MLP, one fused projection, and
-// matrices stored the other way round. The dropout of its config.json is for its own training: it
-// is not applied here.
+// matrices stored transposed. The dropout of config.json is not applied.
 #include "engine/base/text.h"
 #include "engine/models/families.h"
 
 namespace troupe::engine::models {
 
 void read_gpt2(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"attn_pdrop", "embd_pdrop", "resid_pdrop"});
+  in.reject_unsupported({"attn_pdrop", "embd_pdrop", "resid_pdrop"});
   if (!in.flag("scale_attn_weights", true))
     in.fail(Errc::unsupported, "\"scale_attn_weights\": false is not supported");
   read_sizes(in, spec,

@@ -1,13 +1,13 @@
 // Granite 3 (IBM 2024): a Llama with multipliers of embeddings, attention, residuals and logits.
-// The dropout of its config.json is for its own training: it is not applied here.
+// The dropout of config.json is not applied.
 #include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {
 
 void read_granite(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"attention_dropout", "attention_multiplier", "embedding_multiplier",
-                     "residual_multiplier", "logits_scaling"});
+  in.reject_unsupported({"attention_dropout", "attention_multiplier", "embedding_multiplier",
+                         "residual_multiplier", "logits_scaling"});
   read_sizes(in, spec);
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
   spec.attention_bias = spec.output_bias = in.flag("attention_bias", false);

@@ -6,7 +6,7 @@
 namespace troupe::engine::models {
 
 void read_internlm2(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({});
+  in.reject_unsupported({});
   read_sizes(in, spec, {.default_positions = 2048});
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
   spec.attention_bias = spec.output_bias = in.flag("bias", true);

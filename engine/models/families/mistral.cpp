@@ -1,12 +1,12 @@
-// Mistral (Jiang et al. 2023, arXiv:2310.06825): a Llama whose rows see a window of keys.
+// Mistral (Jiang et al. 2023, arXiv:2310.06825): a Llama with sliding-window attention.
 #include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {
 
 void read_mistral(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"sliding_window"});
-  in.refuse_flag("attention_bias");
+  in.reject_unsupported({"sliding_window"});
+  in.reject_flag("attention_bias");
   read_sizes(in, spec, {.default_positions = 131072});
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
   read_rotary(in, spec);

@@ -6,12 +6,12 @@
 namespace troupe::engine::models {
 
 void read_olmo2(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({});
-  in.refuse_flag("mlp_bias");
+  in.reject_unsupported({});
+  in.reject_flag("mlp_bias");
   read_sizes(in, spec, {.default_eps = 1e-5});
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
   spec.attention_bias = spec.output_bias = in.flag("attention_bias", false);
-  spec.norm_place = NormPlace::after;
+  spec.norm_placement = NormPlacement::after;
   spec.width_norms = true;
   read_rotary(in, spec);
 }

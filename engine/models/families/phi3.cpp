@@ -6,8 +6,8 @@
 namespace troupe::engine::models {
 
 void read_phi3(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign({"sliding_window", "partial_rotary_factor"});
-  for (const char* bias : {"attention_bias", "mlp_bias", "lm_head_bias"}) in.refuse_flag(bias);
+  in.reject_unsupported({"sliding_window", "partial_rotary_factor"});
+  for (const char* bias : {"attention_bias", "mlp_bias", "lm_head_bias"}) in.reject_flag(bias);
   read_sizes(in, spec, {.default_positions = 4096, .default_eps = 1e-5});
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
   read_rotary(in, spec, {.may_be_partial = true});

@@ -1,6 +1,6 @@
 // Qwen2 (Yang et al. 2024, arXiv:2407.10671): a Llama whose queries, keys and values have biases.
-// Qwen3 (2025, arXiv:2505.09388): none, and an RMSNorm over each head of queries and keys. In both
-// the later layers may see a window of keys.
+// Qwen3 (2025, arXiv:2505.09388): none, and an RMSNorm over each head of queries and keys. In both,
+// the later layers may have a sliding window.
 #include "engine/models/families.h"
 #include "engine/models/rope.h"
 
@@ -8,8 +8,8 @@ namespace troupe::engine::models {
 namespace {
 
 void read_qwen(ConfigReader& in, DecoderSpec& spec, const SizeNames& names) {
-  in.refuse_foreign({"sliding_window", "use_sliding_window", "layer_types"});
-  in.refuse_flag("mlp_bias");
+  in.reject_unsupported({"sliding_window", "use_sliding_window", "layer_types"});
+  in.reject_flag("mlp_bias");
   read_sizes(in, spec, names);
   spec.activation = read_activation(in, {"hidden_act"}, "silu");
   read_rotary(in, spec);

@@ -1,13 +1,12 @@
 // StarCoder2 (Lozhkov et al. 2024, arXiv:2402.19173): LayerNorm, biases, a plain MLP, rotary
-// positions, a window. The dropout of its config.json is for its own training: it is not applied
-// here.
+// positions, a window. The dropout of config.json is not applied.
 #include "engine/models/families.h"
 #include "engine/models/rope.h"
 
 namespace troupe::engine::models {
 
 void read_starcoder2(ConfigReader& in, DecoderSpec& spec) {
-  in.refuse_foreign(
+  in.reject_unsupported(
       {"sliding_window", "attention_dropout", "residual_dropout", "embedding_dropout"});
   read_sizes(
       in, spec,

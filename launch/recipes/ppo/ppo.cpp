@@ -180,7 +180,7 @@ Result<algorithms::PpoConfig> ppo_settings(const RunConfig& config) {
 
 Result<algorithms::CriticPlan> critic_plan(const RunConfig& config, std::int64_t steps) {
   const CriticConfig& c = config.critic;
-  auto schedule = engine::optim::make_schedule(
+  auto schedule = engine::optim::Schedule::create(
       c.schedule,
       {.total_steps = steps, .warmup_steps = c.warmup_steps, .min_ratio = c.min_lr_ratio});
   if (!schedule)

@@ -120,7 +120,7 @@ TEST_F(Group, AFailureThatLeavesOthersInACollectiveEndsTheGroupAtTheDeadline) {
   const auto reply = ask(toy(2, std::chrono::milliseconds(100)), Stumble{1, Fault::failure, true});
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().code, Errc::internal);
-  EXPECT_THAT(reply.error().what, HasSubstr("gave up"));
+  EXPECT_THAT(reply.error().what, HasSubstr("timed out"));
 }
 
 TEST_F(Group, AMessageThatFollowersCannotDecodeIsRefusedBeforeAnybodyRuns) {

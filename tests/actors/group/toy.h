@@ -58,7 +58,7 @@ class Toy {
     std::vector<double> sums{std::accumulate(message.numbers.begin() + part.begin,
                                              message.numbers.begin() + part.end, 0.0),
                              static_cast<double>(part.size())};
-    engine::parallel::sum(world, std::span(sums), "the parts of the total");
+    engine::parallel::all_reduce_sum(world, std::span(sums), "the parts of the total");
     sums.push_back(static_cast<double>(handled_));
     sums.push_back(static_cast<double>(message.note.size()));
     return sums;

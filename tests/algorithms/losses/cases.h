@@ -28,7 +28,7 @@ inline Experience ragged_batch() {
     for (std::size_t t = 0; t < prompt; ++t) mask[t] = 0;
     b.append(std::vector<std::int32_t>(prompt + answer, 7), mask);
   }
-  b.unit = 2;
+  b.sequences_per_group = 2;
   for (std::size_t t = 0; t < b.tokens.size(); ++t) {
     b.old_logp.push_back(static_cast<float>(draw(1, t, -2, -0.2)));
     b.reference_logp.push_back(static_cast<float>(draw(2, t, -2, -0.2)));

@@ -27,7 +27,7 @@ struct PublishedReferenceFree {
       logp.push_back(0);
       logp.insert(logp.end(), lengths[n], total[n] / static_cast<double>(lengths[n]));
     }
-    b.unit = 2, b.count = 2;
+    b.sequences_per_group = 2, b.count = 2;
     set_nll_tokens(b);
   }
   double loss(const AnyLoss& loss, Report& report) const {

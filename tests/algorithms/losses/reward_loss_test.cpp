@@ -41,7 +41,7 @@ struct LastTokens {
       scores[0].resize(b.tokens.size(), std::numeric_limits<double>::quiet_NaN());
       scores[0].back() = last[n];
     }
-    b.unit = 2, b.count = static_cast<double>(last.size()) / 2;
+    b.sequences_per_group = 2, b.count = static_cast<double>(last.size()) / 2;
   }
   double loss(const OrmLoss& loss, Report& report) const {
     return slopes_of_scores(loss, scores, b, report).loss;
@@ -176,7 +176,8 @@ TEST(PrmLoss, InFloat32HasTheSlopesOfFiniteDifferences) {
 TEST(PrmLoss, InFloat32RoundsAsTorchDoes) {
   LastTokens p({13.25});
   p.scores.insert(p.scores.begin(), std::vector<double>(p.b.tokens.size(), 0.0));
-  p.b.classes.assign(p.b.tokens.size(), -1), p.b.classes.back() = 1, p.b.unit = 1, p.b.count = 1;
+  p.b.classes.assign(p.b.tokens.size(), -1), p.b.classes.back() = 1, p.b.sequences_per_group = 1,
+                                             p.b.count = 1;
   Report report;
   const auto found = slopes_of_scores(PrmLoss{.float32 = true}, p.scores, p.b, report);
   const auto rounded = [](double value) { return static_cast<float>(value); };
@@ -250,13 +251,14 @@ TEST(RewardLosses, AreTheSumOverTheirMicroBatches) {
     const auto whole = slopes_of_scores(loss, scores, b, whole_report);
     double sum = 0;
     Columns slopes(scores.size());
-    for (std::int32_t n = 0; n < b.sequences(); n += b.unit) {
+    for (std::int32_t n = 0; n < b.sequences(); n += b.sequences_per_group) {
       Columns mine;
       for (const auto& column : scores)
         mine.push_back(part(column, b.offsets[static_cast<std::size_t>(n)],
-                            b.offsets[static_cast<std::size_t>(n + b.unit)]));
+                            b.offsets[static_cast<std::size_t>(n + b.sequences_per_group)]));
       Report report;
-      const auto share = slopes_of_scores(loss, mine, b.slice(n, n + b.unit), report);
+      const auto share =
+          slopes_of_scores(loss, mine, b.slice(n, n + b.sequences_per_group), report);
       sum += share.loss;
       for (std::size_t c = 0; c < slopes.size(); ++c)
         slopes[c].insert(slopes[c].end(), share.dscores[c].begin(), share.dscores[c].end());

@@ -22,13 +22,13 @@ const models::DecoderSpec& spec() {
 
 std::vector<std::string> modules(const LoraConfig& config) {
   std::vector<std::string> out;
-  for (const auto& target : value_or_throw(settle(config, spec(), "lora.")).targets)
+  for (const auto& target : value_or_throw(resolve_targets(config, spec(), "lora.")).targets)
     out.push_back(target.module);
   return out;
 }
 
 std::string refusal(const LoraConfig& config, const models::DecoderSpec& of = spec()) {
-  const auto settled = settle(config, of, "lora.");
+  const auto settled = resolve_targets(config, of, "lora.");
   return settled ? "taken" : settled.error().what;
 }
 
@@ -50,7 +50,7 @@ TEST(Settle, AModuleThatTheFamilyStoresOtherwiseIsRefusedInWords) {
   auto phi = spec();
   phi.architecture = "Phi3ForCausalLM";
   EXPECT_THAT(refusal({.targets = {"q_proj"}}, phi),
-              HasSubstr("stores model.layers.0.self_attn.q_proj in another form, as "
+              HasSubstr("stores model.layers.0.self_attn.q_proj in another layout, as "
                         "model.layers.0.self_attn.qkv_proj.weight"));
   EXPECT_EQ(refusal({.targets = {"o_proj", "down_proj"}}, phi), "taken");
   auto intern = spec();
@@ -58,7 +58,8 @@ TEST(Settle, AModuleThatTheFamilyStoresOtherwiseIsRefusedInWords) {
   EXPECT_THAT(refusal({.targets = {"down_proj"}}, intern),
               HasSubstr("as model.layers.0.feed_forward.w2.weight"));
   auto cohere = spec();
-  cohere.architecture = "CohereForCausalLM", cohere.head_order = {6, 6, true};
+  cohere.architecture = "CohereForCausalLM";
+  cohere.head_order = {6, 6, true};
   EXPECT_EQ(refusal({.targets = {"k_proj"}}, cohere), "taken")
       << "only its rows are in another order";
 }
@@ -70,16 +71,17 @@ TEST(Settle, ANameIsNoPartOfAWord) {
 
 TEST(Settle, RankAndScaleFollowTheFirstPatternThatFits) {
   LoraConfig config{.targets = {"q_proj", "v_proj"}, .rank = 8, .alpha = 16};
-  config.rank_pattern = {{"layers.1.self_attn.q_proj", 2}, {"q_proj", 4}},
+  config.rank_pattern = {{"layers.1.self_attn.q_proj", 2}, {"q_proj", 4}};
   config.alpha_pattern = {{"v_proj", 24.0}};
-  const auto plain = value_or_throw(settle(config, spec(), ""));
+  const auto plain = value_or_throw(resolve_targets(config, spec(), ""));
   EXPECT_EQ(plain.targets[0].rank, 4);
   EXPECT_EQ(plain.targets[0].scale, 4);
   EXPECT_EQ(plain.targets[1].rank, 8);
   EXPECT_EQ(plain.targets[1].scale, 3);
   EXPECT_EQ(plain.targets[2].rank, 2);
   config.rslora = true;
-  EXPECT_EQ(value_or_throw(settle(config, spec(), "")).targets[1].scale, 24 / std::sqrt(8.0));
+  EXPECT_EQ(value_or_throw(resolve_targets(config, spec(), "")).targets[1].scale,
+            24 / std::sqrt(8.0));
 }
 
 TEST(Settle, RefusesInWords) {
@@ -93,10 +95,11 @@ TEST(Settle, RefusesInWords) {
   EXPECT_THAT(refusal({.targets = {"lm_head"}, .dora = true}),
               HasSubstr("not one with magnitudes"));
   EXPECT_THAT(refusal({.saved = {"score"}}), HasSubstr("language model without one"));
-  EXPECT_THAT(check_trainable(value_or_throw(settle({.dropout = 0.1, .dora = true}, spec(), "")))
-                  .error()
-                  .what,
-              HasSubstr("without dropout"));
+  EXPECT_THAT(
+      check_trainable(value_or_throw(resolve_targets({.dropout = 0.1, .dora = true}, spec(), "")))
+          .error()
+          .what,
+      HasSubstr("without dropout"));
 }
 
 TEST(PeftConfig, WhatIsWrittenIsReadAgainAsTheSameAdapter) {
@@ -107,10 +110,10 @@ TEST(PeftConfig, WhatIsWrittenIsReadAgainAsTheSameAdapter) {
                     .rslora = true};
   config.rank_pattern = {{"q_proj", 2}};
   auto with = spec();
-  with.lora = value_or_throw(settle(config, with, ""));
+  with.lora = value_or_throw(resolve_targets(config, with, ""));
   const Json json = to_peft_config(config, with, "base");
   const auto again =
-      value_or_throw(settle(value_or_throw(read_peft_config(json, "x")), spec(), ""));
+      value_or_throw(resolve_targets(value_or_throw(read_peft_config(json, "x")), spec(), ""));
   ASSERT_EQ(again.targets.size(), with.lora->targets.size());
   for (std::size_t i = 0; i < again.targets.size(); ++i) {
     EXPECT_EQ(again.targets[i].module, with.lora->targets[i].module);
@@ -137,7 +140,7 @@ TEST(PeftConfig, RefusesByNameWhatWouldChangeTheNumbers) {
        {R"({"bias":"all"})", R"({"use_qalora":true})", R"({"lora_bias":true})",
         R"({"fan_in_fan_out":true})", R"({"layer_replication":[[0,2]]})", R"({"a_new_option":3})",
         R"({"trainable_token_indices":[1]})"})
-    EXPECT_THAT(problem(changes), HasSubstr("would change the numbers")) << changes;
+    EXPECT_THAT(problem(changes), HasSubstr("would change the results")) << changes;
   EXPECT_THAT(problem(R"({"peft_type":"IA3"})"), HasSubstr("must be \"LORA\""));
   EXPECT_THAT(problem(R"({"init_lora_weights":"pissa_niter_4"})"),
               HasSubstr("changed the base's weights"));
@@ -152,7 +155,7 @@ TEST(PeftConfig, AStringOfTargetsIsARegularExpressionOverTheWholeName) {
   const auto settled = [](const char* targets) {
     Json config = parse_json(R"({"peft_type":"LORA","r":4,"lora_alpha":8})", "").value();
     config.set("target_modules", targets);
-    return settle(value_or_throw(read_peft_config(config, "x")), spec(), "");
+    return resolve_targets(value_or_throw(read_peft_config(config, "x")), spec(), "");
   };
   EXPECT_EQ(value_or_throw(settled(".*q_proj")).targets.size(), 2u);
   EXPECT_EQ(value_or_throw(settled("all-linear")).targets.size(), 14u);

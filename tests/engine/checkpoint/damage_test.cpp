@@ -70,7 +70,7 @@ TEST_F(Damage, MissingForeignAndExchangedFilesAreDetected) {
   EXPECT_THAT(refusal(), HasSubstr("tokenizer.json"));
   std::filesystem::rename(at("t"), at("tokenizer.json"));
   put(at("model.safetensors.index.json"), "{}");
-  EXPECT_THAT(refusal(), HasSubstr("a file that"));
+  EXPECT_THAT(refusal(), HasSubstr("not listed in"));
   std::filesystem::remove(at("model.safetensors.index.json"));
   put(at("notes.txt"), "a reader's own");
   EXPECT_EQ(refusal(), "");
@@ -108,7 +108,7 @@ TEST_F(Damage, TheOneBeforeIsUsedWithASentenceAboutIt) {
   EXPECT_THAT((*found)->warnings[0], HasSubstr("a checkpoint is damaged: " +
                                                (out / "checkpoint-5/model.safetensors: expected")));
   EXPECT_THAT((*found)->warnings[0],
-              HasSubstr("continuing from " + (out / "checkpoint-3") + " instead"));
+              HasSubstr("resuming from " + (out / "checkpoint-3") + " instead"));
   ASSERT_TRUE(write(5));  // the damaged one is replaced
   found = find_latest(out.path());
   EXPECT_EQ((*found)->step, 5);

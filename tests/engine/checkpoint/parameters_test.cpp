@@ -17,8 +17,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // Parameters under the names and shapes of a folder's own tensors.
-std::vector<nn::Parameters::Wanted> wanted_of(const std::string& folder) {
-  std::vector<nn::Parameters::Wanted> out;
+std::vector<nn::ParameterSpec> wanted_of(const std::string& folder) {
+  std::vector<nn::ParameterSpec> out;
   const auto weights = SafetensorsFolder::open(folder);
   for (const auto& place : weights->all()) {
     const auto& s = place.tensor->shape;
@@ -31,7 +31,7 @@ struct HfModel : ::testing::Test {
   std::unique_ptr<ops::Device> device = ops::make_reference_device();
   Scratch scratch;
 
-  std::string load(std::vector<nn::Parameters::Wanted> wanted, bool tied = false,
+  std::string load(std::vector<nn::ParameterSpec> wanted, bool tied = false,
                    bool allow_nonfinite = false) {
     nn::Parameters parameters(*device, wanted, false);
     const auto loaded = load_parameters(scratch.path(), parameters, {tied, allow_nonfinite});
@@ -109,7 +109,7 @@ TEST_F(HfModel, SaysWhichTensorIsMissingMisshapenOrUnwanted) {
               HasSubstr("tensor \"a.weight\": expected [1, 2] (from config.json), found [2, 1]"));
   EXPECT_THAT(load({{"a.weight", {2}}}),
               HasSubstr("expected [2] (from config.json), found [2, 1]"));
-  EXPECT_THAT(load({}), HasSubstr("no place for tensor \"a.weight\" [2, 1]"));
+  EXPECT_THAT(load({}), HasSubstr("unexpected tensor \"a.weight\" [2, 1]"));
 }
 
 TEST_F(HfModel, BuffersThatAreRecomputedAreLeftAside) {

@@ -39,7 +39,7 @@ TEST_F(RunCheckpoint, ComesBackBitForBitUnderTheFixedNames) {
 TEST_F(RunCheckpoint, EqualRunsGiveEqualBytes) {
   Scratch second;
   ASSERT_TRUE(write(3));
-  ASSERT_TRUE(write_checkpoint(*DirectoryLock::take(second.path()), snapshot(3)));
+  ASSERT_TRUE(write_checkpoint(*DirectoryLock::acquire(second.path()), snapshot(3)));
   const auto files = files_below(out / "checkpoint-3");
   ASSERT_EQ(files, files_below(second / "checkpoint-3"));
   for (const auto& file : files)
@@ -48,8 +48,8 @@ TEST_F(RunCheckpoint, EqualRunsGiveEqualBytes) {
 }
 
 TEST_F(RunCheckpoint, RoundedWeightsStillResumeExactly) {
-  const auto path =
-      write_checkpoint(*DirectoryLock::take(out.path()), snapshot(3, {.type = StoredType::bf16}));
+  const auto path = write_checkpoint(*DirectoryLock::acquire(out.path()),
+                                     snapshot(3, {.type = StoredType::bf16}));
   ASSERT_TRUE(path) << path.error().what;
   EXPECT_EQ(read_json(*path + "/config.json")->find("torch_dtype")->string(), "bfloat16");
   EXPECT_TRUE(holds(*path, 3));
@@ -65,7 +65,7 @@ TEST_F(RunCheckpoint, TheSameStepIsReplaced) {
   const std::string before = slurp(out / "checkpoint-3/model.safetensors");
   auto other = snapshot(3);
   device->upload(parameters.values(), numbers(4, 5));
-  ASSERT_TRUE(write_checkpoint(*DirectoryLock::take(out.path()), other));
+  ASSERT_TRUE(write_checkpoint(*DirectoryLock::acquire(out.path()), other));
   EXPECT_NE(slurp(out / "checkpoint-3/model.safetensors"), before);
   EXPECT_EQ(find_latest(out.path()).value()->step, 3);
   EXPECT_THAT(names(), ElementsAre(".lock", "checkpoint-3", "latest"));
@@ -111,26 +111,26 @@ TEST_F(RunCheckpoint, StepsAreReadFromNamesExactly) {
 }
 
 TEST_F(RunCheckpoint, ASecondRunIsRefusedAndToldWhoIsThere) {
-  auto first = DirectoryLock::take(out.path());
+  auto first = DirectoryLock::acquire(out.path());
   ASSERT_TRUE(first);
-  const auto second = DirectoryLock::take(out.path());
+  const auto second = DirectoryLock::acquire(out.path());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Errc::usage);
   EXPECT_THAT(second.error().what, HasSubstr(cat("process ", ::getpid(), " is writing")));
   first = fail(Errc::closed, "released");
-  EXPECT_TRUE(DirectoryLock::take(out.path()));
+  EXPECT_TRUE(DirectoryLock::acquire(out.path()));
 }
 
 TEST_F(RunCheckpoint, TheLockOfADeadProcessIsFree) {
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto lock = DirectoryLock::take(out.path());
+    const auto lock = DirectoryLock::acquire(out.path());
     ::_exit(lock ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_EQ(status, 0);
-  EXPECT_TRUE(DirectoryLock::take(out.path()));
+  EXPECT_TRUE(DirectoryLock::acquire(out.path()));
 }
 
 TEST_F(RunCheckpoint, KeepingOnlyOneIsABug) {

@@ -43,7 +43,7 @@ struct RunTest : ::testing::Test {
     return {step, parameters, model, m, v, state_of(step)};
   }
   Result<std::string> write(std::int64_t step, const WriteOptions& options = {}) {
-    const auto lock = DirectoryLock::take(out.path());
+    const auto lock = DirectoryLock::acquire(out.path());
     RETURN_IF_ERROR(lock);
     return write_checkpoint(*lock, snapshot(step), options);
   }
@@ -67,8 +67,8 @@ struct RunTest : ::testing::Test {
 
   Scratch source, out;
   std::unique_ptr<ops::Device> device = ops::make_reference_device();
-  const std::vector<nn::Parameters::Wanted> wanted = {{"model.embed_tokens.weight", {4, 2}},
-                                                      {"model.norm.weight", {3}}};
+  const std::vector<nn::ParameterSpec> wanted = {{"model.embed_tokens.weight", {4, 2}},
+                                                 {"model.norm.weight", {3}}};
   nn::Parameters parameters{*device, wanted, false};
   Tensor m = device->empty(Shape{11}), v = device->empty(Shape{11});
 };

@@ -90,7 +90,7 @@ struct Save : ::testing::Test {
   std::unique_ptr<ops::Device> device = ops::make_reference_device();
   Scratch scratch;
   nn::Parameters load(const std::string& folder) {
-    std::vector<nn::Parameters::Wanted> wanted;
+    std::vector<nn::ParameterSpec> wanted;
     const auto weights = SafetensorsFolder::open(folder);
     for (const auto& place : weights->all()) {
       const auto& s = place.tensor->shape;
@@ -148,7 +148,7 @@ TEST_F(Save, ALargeModelBecomesShardsThatLoadTheSame) {
   nn::Parameters again(
       *device,
       [&] {
-        std::vector<nn::Parameters::Wanted> wanted;
+        std::vector<nn::ParameterSpec> wanted;
         for (const auto& p : model.all()) wanted.push_back({p.name, p.value.shape()});
         return wanted;
       }(),

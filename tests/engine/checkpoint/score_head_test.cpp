@@ -23,7 +23,8 @@ const std::string tied_policy = TROUPE_TEST_DATA "/models/stories260k/hf",
 struct ScoreHeads : testing::Test {
   Result<std::unique_ptr<models::Decoder>> begin(const std::string& folder, int labels, bool bias) {
     auto spec = value_or_throw(read_folder_spec(folder));
-    spec.labels = labels, spec.score_bias = bias;
+    spec.labels = labels;
+    spec.score_bias = bias;
     return load_decoder(*device, folder, std::move(spec), false);
   }
   std::vector<float> values(models::Decoder& model, const char* name) {
@@ -59,18 +60,20 @@ TEST_F(ScoreHeads, BeginAsZerosOnTheBodyOfALanguageModel) {
 
 TEST_F(ScoreHeads, MayBeDrawnFromASeed) {
   const auto model = value_or_throw(begin(tied_policy, 40, true));
-  draw_score_head(*model, 0.02, 7);
+  init_score_head(*model, 0.02, 7);
   const auto drawn = values(*model, "score.weight");
   double sum = 0, squares = 0;
-  for (const float v : drawn)
-    sum += static_cast<double>(v), squares += static_cast<double>(v) * static_cast<double>(v);
+  for (const float v : drawn) {
+    sum += static_cast<double>(v);
+    squares += static_cast<double>(v) * static_cast<double>(v);
+  }
   const auto count = static_cast<double>(drawn.size());  // 40 x 64
   EXPECT_NEAR(sum / count, 0, 4 * 0.02 / std::sqrt(count));
   EXPECT_NEAR(std::sqrt(squares / count), 0.02, 4 * 0.02 / std::sqrt(2 * count));
   EXPECT_THAT(values(*model, "score.bias"), Each(0.0f));
-  draw_score_head(*model, 0.02, 7);
+  init_score_head(*model, 0.02, 7);
   EXPECT_EQ(values(*model, "score.weight"), drawn);
-  draw_score_head(*model, 0.02, 8);
+  init_score_head(*model, 0.02, 8);
   EXPECT_NE(values(*model, "score.weight"), drawn);
 }
 
@@ -80,7 +83,7 @@ TEST_F(ScoreHeads, OfAPolicyAreSavedAsTransformersHasThemAndComeBack) {
     for (const auto& source : {tied_policy, untied_policy}) {
       Scratch folder, again;
       const auto model = value_or_throw(begin(source, labels, bias));
-      draw_score_head(*model, 1, 5);
+      init_score_head(*model, 1, 5);
       const Json config = save(*model, source, folder.path());
       EXPECT_EQ(config.find("architectures")->dump(), cat("[\"", suffix, "\"]"));
       EXPECT_EQ(config.find("id2label")->object().size(), static_cast<std::size_t>(labels));
@@ -112,7 +115,7 @@ TEST_F(ScoreHeads, KeepTheNamesOfTheirLabels) {
 
 TEST_F(ScoreHeads, OfAnOrmBeginACriticWithItsValues) {
   const auto orm = value_or_throw(begin(untied_policy, 1, false));
-  draw_score_head(*orm, 1, 5);
+  init_score_head(*orm, 1, 5);
   save(*orm, untied_policy, scratch.path());
   const auto critic = value_or_throw(begin(scratch.path(), 1, false));
   EXPECT_EQ(all(*critic), all(*orm)) << "what is there is read, not begun anew";
@@ -120,8 +123,8 @@ TEST_F(ScoreHeads, OfAnOrmBeginACriticWithItsValues) {
 
 TEST_F(ScoreHeads, StoredAsAClassifierAreRead) {
   const auto model = value_or_throw(begin(untied_policy, 2, true));
-  draw_score_head(*model, 1, 5);
-  std::vector<nn::Parameters::Wanted> wanted;
+  init_score_head(*model, 1, 5);
+  std::vector<nn::ParameterSpec> wanted;
   for (const auto& p : model->parameters().all())
     wanted.push_back({p.name.starts_with("score.") ? "classifier." + p.name.substr(6) : p.name,
                       p.value.shape()});

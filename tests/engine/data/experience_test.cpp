@@ -51,7 +51,7 @@ Experience bare() {
 /// Every column has numbers of its own, as long as validate() wants it.
 Experience full() {
   Experience b = bare();
-  b.unit = 1;
+  b.sequences_per_group = 1;
   b.count = 7;
   b.scale = 3;
   int number = 0;
@@ -146,7 +146,7 @@ TEST(Experience, MicroBatchesAreWholeUnitsWithinTheBudget) {
              std::vector<float>(static_cast<std::size_t>(length)));
   EXPECT_EQ(micro_batches(b, 7), (std::vector<std::int32_t>{0, 2, 3, 4, 6}))
       << "the longest stands alone";
-  b.unit = 2;
+  b.sequences_per_group = 2;
   EXPECT_EQ(micro_batches(b, 7), (std::vector<std::int32_t>{0, 2, 4, 6}));
   EXPECT_EQ(micro_batches(b, 100), (std::vector<std::int32_t>{0, 6}));
 }

@@ -161,7 +161,7 @@ TEST(Experiences, OfRowsCountTheTokensThatAreTrainedOn) {
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{1, 2, 3, 4, 5}));
   EXPECT_EQ(batch.mask, (std::vector<float>{0, 0, 1, 0, 1}));  // a first token has no probability
   EXPECT_EQ(batch.count, 2);
-  EXPECT_EQ(batch.unit, 1);
+  EXPECT_EQ(batch.sequences_per_group, 1);
   EXPECT_EQ(batch.sample_id, (std::vector<std::uint64_t>{0, 1}));
   batch.validate(6);
 }
@@ -173,7 +173,7 @@ TEST(Experiences, OfPairsStandChosenThenRejected) {
   Loader<PairExample> loader(std::move(data), {.batch_size = 2, .shuffle = false});
   const auto batch = to_experience(*loader.next());
   EXPECT_EQ(batch.tokens, (std::vector<std::int32_t>{1, 2, 1, 3, 4, 5, 4, 6}));
-  EXPECT_EQ(batch.unit, 2);
+  EXPECT_EQ(batch.sequences_per_group, 2);
   EXPECT_EQ(batch.count, 2);
   EXPECT_EQ(batch.sample_id, (std::vector<std::uint64_t>{0, 1, 2, 3}));
   batch.validate(7);

@@ -181,7 +181,7 @@ TEST(ScoredPairs, AreScoredAtTheirLastTokensWithTheirMargins) {
   const Experience b = to_scored_pairs({{&e[0], &e[2]}, {0, 2}});
   EXPECT_THAT(b.label, ElementsAre(0.5f, 0, 0, 0));
   EXPECT_EQ(b.count, 2);
-  EXPECT_EQ(b.unit, 2);
+  EXPECT_EQ(b.sequences_per_group, 2);
   for (std::int32_t n = 0; n < b.sequences(); ++n)
     for (auto t = b.offsets[static_cast<std::size_t>(n)];
          t < b.offsets[static_cast<std::size_t>(n) + 1]; ++t)

@@ -52,7 +52,7 @@ TEST_F(BeamSearchTest, WithAllBeamsItFindsTheBestOfAllSequences) {
     tokens.insert(tokens.end(), {first, 0});
     const Tensor hidden = test::full_forward(*model_, tokens);
     const std::vector<float> z =
-        model_->head().whole(model_->head().logits(hidden, ops::Precision::f32));
+        model_->head().gather_logits(model_->head().logits(hidden, ops::Precision::f32));
     const auto log_p = [&](std::size_t row, std::size_t id) {
       double sum = 0;
       for (std::size_t v = 0; v < 37; ++v)
@@ -129,7 +129,7 @@ TEST_F(BeamSearchTest, EndTokensAndStopStringsEndSequences) {
 TEST_F(BeamSearchTest, WhatItIsNotCombinedWithIsRefusedInWords) {
   Request draws = request(2, 4);
   draws.params.greedy = false;
-  EXPECT_THAT(refusal(draws), HasSubstr("num_beams is 2, and tokens are to be drawn"));
+  EXPECT_THAT(refusal(draws), HasSubstr("num_beams is 2, but sampling is enabled"));
   Request top = request(2, 4);
   top.params.top_logprobs = 3;
   EXPECT_THAT(refusal(top), HasSubstr("reports no top_logprobs"));
@@ -148,7 +148,7 @@ TEST_F(BeamSearchTest, WhatItIsNotCombinedWithIsRefusedInWords) {
 
 TEST_F(BeamSearchTest, RulesThatBanEverythingAreNamed) {
   Request r = request(2, 4);
-  for (std::int32_t id = 0; id < 37; ++id) r.params.words.suppress_tokens.push_back(id);
+  for (std::int32_t id = 0; id < 37; ++id) r.params.token_rules.suppress_tokens.push_back(id);
   EXPECT_THROW(search(r), Failure);
 }
 

@@ -23,7 +23,7 @@ Generation of_length(std::size_t length, std::int32_t mark) {
 }
 
 TEST(BeamSelection, EqualScoresGoToTheBetterBeamAndThenTheLowerId) {
-  const Row row{{-1, -2, -1, -3}, {0, 1, 2, 3}};
+  const LogitsRow row{{-1, -2, -1, -3}, {0, 1, 2, 3}};
   std::vector<Continuation> all;
   add_best(row, 1, -1, 3, all);
   add_best(row, 0, -1, 3, all);
@@ -35,7 +35,7 @@ TEST(BeamSelection, EqualScoresGoToTheBetterBeamAndThenTheLowerId) {
 
 TEST(BeamSelection, BannedTokensAreNoContinuations) {
   std::vector<Continuation> all;
-  add_best(Row{{-1, -2, -3}, {1}}, 0, 0, 4, all);
+  add_best(LogitsRow{{-1, -2, -3}, {1}}, 0, 0, 4, all);
   EXPECT_THAT(tokens(all), ElementsAre(1));
 }
 
@@ -50,12 +50,12 @@ TEST(BeamSelection, WhatEndedGoesOnOnlyWhereThereAreTooFewOthers) {
   const BeamSelection two({.count = 2}, 10);
   const std::vector<Continuation> best = {
       {0, 7, -1, true}, {0, 5, -2, false}, {1, 6, -3, true}, {1, 4, -4, false}};
-  EXPECT_THAT(tokens(two.going_on(best)), ElementsAre(5, 4));
+  EXPECT_THAT(tokens(two.continuing(best)), ElementsAre(5, 4));
   EXPECT_TRUE(two.may_return(best, 0));
   EXPECT_FALSE(two.may_return(best, 1)) << "it goes on";
   EXPECT_FALSE(two.may_return(best, 2)) << "it is not among the best two";
   const std::vector<Continuation> few = {{0, 7, -1, true}, {0, 5, -2, false}};
-  EXPECT_THAT(tokens(two.going_on(few)), ElementsAre(5, 7));
+  EXPECT_THAT(tokens(two.continuing(few)), ElementsAre(5, 7));
 }
 
 TEST(BeamSelection, ReturnsTheBestByLengthPenalty) {
@@ -87,11 +87,11 @@ TEST(BeamSelection, StopsAsEarlyStoppingSays) {
         Stop{EarlyStopping::no, -1, -1.6, false}}) {
     BeamSelection two({.count = 2, .length_penalty = c.penalty, .early_stopping = c.early}, 8);
     const std::vector<Continuation> next = {{0, 1, c.running, false}, {0, 2, c.running - 1, false}};
-    EXPECT_TRUE(two.undecided(next, next, 4)) << "nothing has ended";
+    EXPECT_TRUE(two.may_improve(next, next, 4)) << "nothing has ended";
     two.end(of_length(2, 1), -2);
-    EXPECT_TRUE(two.undecided(next, next, 4)) << "one has not ended";
+    EXPECT_TRUE(two.may_improve(next, next, 4)) << "one has not ended";
     two.end(of_length(2, 2), -3);
-    EXPECT_EQ(two.undecided(next, next, 4), c.goes_on)
+    EXPECT_EQ(two.may_improve(next, next, 4), c.goes_on)
         << static_cast<int>(c.early) << ", " << c.penalty << ", " << c.running;
   }
 }
@@ -99,7 +99,7 @@ TEST(BeamSelection, StopsAsEarlyStoppingSays) {
 TEST(BeamSelection, StopsWhenAllHaveEnded) {
   BeamSelection two({.count = 2}, 8);
   const std::vector<Continuation> next = {{0, 1, -1, true}, {0, 2, -2, true}};
-  EXPECT_FALSE(two.undecided(next, next, 8));
+  EXPECT_FALSE(two.may_improve(next, next, 8));
   EXPECT_THAT(two.take_returned(), IsEmpty());
 }
 

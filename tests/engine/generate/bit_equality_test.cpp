@@ -93,7 +93,8 @@ void expect_as_full_forward(models::Decoder& model, const Request& request, cons
   for (std::size_t i = 0; i < got.ids.size(); ++i) {
     const std::span<const float> row(host.data() + (prompt + i - 1) * width, width);
     const std::span<const std::int32_t> before(all.data(), prompt + i);
-    EXPECT_EQ(got.ids[i], choose(row, {request.params, before, prompt, {}}, request.sample_id));
+    EXPECT_EQ(got.ids[i],
+              sample_token(row, {request.params, before, prompt, {}}, request.sample_id));
     if (got.top.empty()) continue;
     const auto chosen = std::ranges::find(got.top[i], got.ids[i], &Alternative::id);
     ASSERT_NE(chosen, got.top[i].end());

@@ -28,7 +28,8 @@ std::vector<Request> requests() {
     Request r;
     r.id = r.sample_id = static_cast<std::uint64_t>(i);
     for (std::int32_t t = 0; t < 5 + 6 * (i % 3); ++t) r.prompt.push_back((7 * t + i % 3) % 37);
-    r.params.max_new_tokens = 20, r.params.seed = 3;
+    r.params.max_new_tokens = 20;
+    r.params.seed = 3;
     all.push_back(std::move(r));
   }
   return all;
@@ -62,7 +63,9 @@ INSTANTIATE_TEST_SUITE_P(
     Scalings, ChangingKeys,
     testing::Values(nn::RotarySpec{{1, 0.3, 0.1, 0.03}, 1.2, 12, {0.5, 0.1, 0.02, 0.01}},
                     nn::RotarySpec{{1, 0.3, 0.1, 0.03}, 1, 14, {}, 2.0}),
-    [](const auto& each) { return each.param.longer.empty() ? "Dynamic" : "LongRope"; });
+    [](const auto& each) {
+      return each.param.long_inverse_frequencies.empty() ? "Dynamic" : "LongRope";
+    });
 
 }  // namespace
 }  // namespace troupe::engine::generate

@@ -29,20 +29,20 @@ std::int32_t by_the_chain(std::span<const float> logits, double temperature, dou
   SamplingParams params;
   params.temperature = temperature;
   const std::vector<std::int32_t> tokens = {0};
-  return draw(normalise(process(logits, {params, tokens, 1, {}})), u);
+  return sample(normalize(apply_processors(logits, {params, tokens, 1, {}})), u);
 }
 
-TEST(Shortcut, DrawsTheTokenOfTheChain) {
+TEST(FastSample, DrawsTheTokenOfTheChain) {
   constexpr int draws = 40;
-  int undecided = 0, all = 0;
+  int may_improve = 0, all = 0;
   for (const std::size_t count : {1U, 7U, 8U, 255U, 256U, 257U, 1000U, 5003U}) {
     for (const double spread : {0.0, 0.01, 1.0, 20.0, 900.0}) {
       const auto logits = made_logits(count, spread, count);
       for (const double temperature : {1.0, 0.6, 0.011, 70.0}) {
         for (int i = 0; i < draws; ++i, ++all) {
           const double u = uniform(5, count, static_cast<std::uint64_t>(all));
-          const auto quick = quick_draw(logits, temperature, u);
-          undecided += !quick;
+          const auto quick = fast_sample(logits, temperature, u);
+          may_improve += !quick;
           EXPECT_EQ(quick.value_or(by_the_chain(logits, temperature, u)),
                     by_the_chain(logits, temperature, u))
               << count << " " << u;
@@ -50,12 +50,12 @@ TEST(Shortcut, DrawsTheTokenOfTheChain) {
       }
     }
   }
-  EXPECT_LE(undecided, all / 1000);
+  EXPECT_LE(may_improve, all / 1000);
 }
 
-TEST(Shortcut, SumsRoughlyToWithinTheErrorItStates) {
-  const RowPasses& passes = row_passes();
-  if (passes.rough_sum == nullptr) GTEST_SKIP() << "this processor has none";
+TEST(FastSample, SumsRoughlyToWithinTheErrorItStates) {
+  const SimdSoftmax& simd = simd_softmax();
+  if (simd.approximate_sum == nullptr) GTEST_SKIP() << "this processor has none";
   std::array<double, row_block> weights;
   for (const double spread : {0.0, 0.5, 12.0, 300.0, 9e4}) {
     for (const double temperature : {1.0, 0.7, 31.0}) {
@@ -64,30 +64,31 @@ TEST(Shortcut, SumsRoughlyToWithinTheErrorItStates) {
         if (seed % 2 == 1) logits[seed] = -std::numeric_limits<float>::infinity();
         const double scale = std::numbers::log2e / temperature,
                      base = std::nearbyint(scale * *std::ranges::max_element(logits));
-        const double exact = passes.weigh(logits.data(), scale, base, weights.data());
-        EXPECT_NEAR(passes.rough_sum(logits.data(), scale, base) / exact, 1, rough_error)
+        const double exact = simd.exp2_weights(logits.data(), scale, base, weights.data());
+        EXPECT_NEAR(simd.approximate_sum(logits.data(), scale, base) / exact, 1,
+                    approximate_sum_error)
             << spread << " " << seed;
       }
     }
   }
 }
 
-TEST(Shortcut, LeavesBordersBetweenTokensToTheChain) {
+TEST(FastSample, LeavesBordersBetweenTokensToTheChain) {
   const std::vector<float> even = {1, 1};
-  EXPECT_EQ(quick_draw(even, 1, 0.5 - 1e-12), std::nullopt);
-  EXPECT_EQ(quick_draw(even, 1, 0.5), std::nullopt);
-  EXPECT_EQ(quick_draw(even, 1, 0.5 - 1e-6), 0);
-  EXPECT_EQ(quick_draw(even, 1, 0.5 + 1e-6), 1);
-  EXPECT_EQ(quick_draw(even, 1, 0), std::nullopt);
+  EXPECT_EQ(fast_sample(even, 1, 0.5 - 1e-12), std::nullopt);
+  EXPECT_EQ(fast_sample(even, 1, 0.5), std::nullopt);
+  EXPECT_EQ(fast_sample(even, 1, 0.5 - 1e-6), 0);
+  EXPECT_EQ(fast_sample(even, 1, 0.5 + 1e-6), 1);
+  EXPECT_EQ(fast_sample(even, 1, 0), std::nullopt);
 }
 
-TEST(Shortcut, LeavesHugeLogitsToTheChain) {
-  EXPECT_EQ(quick_draw(std::vector<float>{1e6F, 1e6F}, 1, 0.3), std::nullopt);
-  EXPECT_EQ(quick_draw(std::vector<float>{200, 200}, 1e-3, 0.3), std::nullopt);
-  EXPECT_EQ(quick_draw(std::vector<float>{200, 200}, 1, 0.3), 0);
+TEST(FastSample, LeavesHugeLogitsToTheChain) {
+  EXPECT_EQ(fast_sample(std::vector<float>{1e6F, 1e6F}, 1, 0.3), std::nullopt);
+  EXPECT_EQ(fast_sample(std::vector<float>{200, 200}, 1e-3, 0.3), std::nullopt);
+  EXPECT_EQ(fast_sample(std::vector<float>{200, 200}, 1, 0.3), 0);
 }
 
-TEST(Shortcut, TakesTheFirstOfTheLargest) {
+TEST(FastSample, TakesTheFirstOfTheLargest) {
   auto logits = made_logits(1000, 1, 9);
   for (const std::size_t place : {999U, 768U, 767U, 256U, 9U, 0U}) {
     logits[place] = 2;
@@ -97,26 +98,30 @@ TEST(Shortcut, TakesTheFirstOfTheLargest) {
   EXPECT_EQ(argmax(std::vector<float>(300, std::numeric_limits<float>::lowest())), 0);
 }
 
-TEST(Shortcut, FindsTheFirstBadLogit) {
-  EXPECT_EQ(first_not_finite(std::vector<float>{1, 2, 3}), -1);
-  EXPECT_EQ(first_not_finite(std::vector<float>(512, std::numeric_limits<float>::max())), -1);
+TEST(FastSample, FindsTheFirstBadLogit) {
+  EXPECT_EQ(first_nonfinite(std::vector<float>{1, 2, 3}), -1);
+  EXPECT_EQ(first_nonfinite(std::vector<float>(512, std::numeric_limits<float>::max())), -1);
   for (const float bad : {std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity(), std::nanf("")}) {
     for (const std::int64_t place : {0, 255, 256, 299}) {
       std::vector<float> logits(300, 1.0F);
       logits[static_cast<std::size_t>(place)] = bad;
       logits.back() = bad;
-      EXPECT_EQ(first_not_finite(logits), place);
+      EXPECT_EQ(first_nonfinite(logits), place);
     }
   }
 }
 
-TEST(Shortcut, IsForRowsThatNoRuleChanges) {
+TEST(FastSample, IsForRowsThatNoRuleChanges) {
   SamplingParams plain;
-  plain.temperature = 0.7, plain.seed = 3, plain.max_new_tokens = 99, plain.stop_tokens = {4},
+  plain.temperature = 0.7;
+  plain.seed = 3;
+  plain.max_new_tokens = 99;
+  plain.stop_tokens = {4};
   plain.stop_strings = {"x"};
-  plain.top_logprobs = 2, plain.ignore_eos = true;
-  EXPECT_TRUE(is_plain(plain));
+  plain.top_logprobs = 2;
+  plain.ignore_eos = true;
+  EXPECT_TRUE(has_no_processors(plain));
   const std::function<void(SamplingParams&)> rules[] = {
       [](SamplingParams& p) { p.top_k = 5; },
       [](SamplingParams& p) { p.top_p = 0.9; },
@@ -130,16 +135,16 @@ TEST(Shortcut, IsForRowsThatNoRuleChanges) {
       [](SamplingParams& p) { p.frequency_penalty = 1; },
       [](SamplingParams& p) { p.no_repeat_ngram = 2; },
       [](SamplingParams& p) { p.min_new_tokens = 1; },
-      [](SamplingParams& p) { p.words.suppress_tokens = {1}; },
+      [](SamplingParams& p) { p.token_rules.suppress_tokens = {1}; },
       [](SamplingParams& p) {
-        p.words.sequence_bias = {WordBias{{1}, 2}};
+        p.token_rules.sequence_bias = {SequenceBias{{1}, 2}};
       },
-      [](SamplingParams& p) { p.words.forced_last = {1}; },
+      [](SamplingParams& p) { p.token_rules.forced_last = {1}; },
   };
   for (std::size_t i = 0; i < std::size(rules); ++i) {
     SamplingParams changed = plain;
     rules[i](changed);
-    EXPECT_FALSE(is_plain(changed)) << i;
+    EXPECT_FALSE(has_no_processors(changed)) << i;
   }
 }
 

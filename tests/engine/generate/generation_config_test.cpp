@@ -49,13 +49,13 @@ TEST(GenerationConfig, ReadsBeamsAndWords) {
   EXPECT_EQ(c->params.beams.length_penalty, 0.5);
   EXPECT_EQ(c->params.beams.early_stopping, EarlyStopping::never);
   EXPECT_EQ(c->params.beams.returned, 2);
-  EXPECT_THAT(c->params.words.bad_words, ElementsAre(ElementsAre(1), ElementsAre(2, 3)));
-  EXPECT_EQ(c->params.words.sequence_bias.at(0).bias, -1.5);
-  EXPECT_THAT(c->params.words.suppress_tokens, ElementsAre(5));
+  EXPECT_THAT(c->params.token_rules.bad_words, ElementsAre(ElementsAre(1), ElementsAre(2, 3)));
+  EXPECT_EQ(c->params.token_rules.sequence_bias.at(0).bias, -1.5);
+  EXPECT_THAT(c->params.token_rules.suppress_tokens, ElementsAre(5));
   EXPECT_THAT(c->params.stop_strings, ElementsAre("x"));
-  EXPECT_THAT(c->params.words.forced_last, ElementsAre(6, 7));
-  EXPECT_EQ(c->params.words.decay_start, 3);
-  EXPECT_EQ(c->params.words.decay_factor, 1.1);
+  EXPECT_THAT(c->params.token_rules.forced_last, ElementsAre(6, 7));
+  EXPECT_EQ(c->params.token_rules.decay_start, 3);
+  EXPECT_EQ(c->params.token_rules.decay_factor, 1.1);
 }
 
 TEST(GenerationConfig, WhereTokensAreDrawnTopKIsTransformersFifty) {
@@ -74,7 +74,8 @@ TEST(GenerationConfig, LengthsOfPromptAndOutputBecomeLengthsOfTheOutput) {
   EXPECT_THAT(for_prompt(c->params, *c, 20, 256).error().what,
               HasSubstr("max_length of the model's generation_config.json is 20"));
   SamplingParams said = c->params;
-  said.max_new_tokens = 3, said.min_new_tokens = 1;
+  said.max_new_tokens = 3;
+  said.min_new_tokens = 1;
   EXPECT_EQ(for_prompt(said, *c, 5, 256)->max_new_tokens, 3);
   EXPECT_EQ(for_prompt(said, *c, 5, 256)->min_new_tokens, 1);
   EXPECT_EQ(for_prompt(read("{}")->params, *read("{}"), 5, 256)->max_new_tokens, 256);
@@ -87,7 +88,7 @@ TEST(GenerationConfig, RefusesByNameWhatWouldChangeTheOutputAndNamesWhatItDoesNo
     const auto c = read("{" + std::string(setting) + "}");
     ASSERT_FALSE(c) << setting;
     EXPECT_EQ(c.error().code, Errc::unsupported);
-    EXPECT_THAT(c.error().what, HasSubstr("other tokens would come out"));
+    EXPECT_THAT(c.error().what, HasSubstr("the output would differ"));
   }
   const auto c = read(
       R"({"guidance_scale": 1.0, "num_beam_groups": 1, "diversity_penalty": 0.0, "token_healing": false,

@@ -204,7 +204,7 @@ TEST_F(GeneratorTest, RefusalsSayWhatIsWrong) {
   EXPECT_THAT(refusal([](auto& r) { r.prompt.clear(); }),
               HasSubstr("request 1: the prompt is empty"));
   EXPECT_THAT(refusal([](auto& r) { r.prompt.assign(96, 0); }),
-              HasSubstr("the prompt has 96 tokens, and the model has room for 96"));
+              HasSubstr("the prompt has 96 tokens, but the model is limited to 96"));
   EXPECT_THAT(refusal([](auto& r) { r.prompt = {37}; }),
               HasSubstr("token 37 is not in the vocabulary, which ends at 36"));
   EXPECT_THAT(refusal([](auto& r) { r.prompt = {-1}; }),

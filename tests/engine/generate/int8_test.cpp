@@ -12,7 +12,7 @@
 namespace troupe::engine::generate {
 namespace {
 
-using models::WeightsRead;
+using models::WeightFormat;
 
 std::vector<Request> greedy_requests(int count) {
   std::vector<Request> out;
@@ -48,7 +48,7 @@ class Int8Generation : public testing::TestWithParam<ops::Precision> {
  protected:
   std::unique_ptr<ops::Device> device_ = ops::make_cpu_device({.threads = 2});
   std::unique_ptr<models::Decoder> model_ = test::tiny_model(*device_);
-  Generator generator(WeightsRead weights) {
+  Generator generator(WeightFormat weights) {
     return value_or_throw(Generator::create(
         *model_, {.max_sequences = 40, .precision = GetParam(), .weights = weights}));
   }
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, Int8Generation,
 
 TEST_P(Int8Generation, HasTheBitsOfAFullPassWhateverTheBatch) {
   for (const int count : {1, 3, 40}) {
-    Generator from = generator(WeightsRead::int8);
+    Generator from = generator(WeightFormat::int8);
     const auto asked = greedy_requests(count);
     const auto drawn = value_or_throw(from.generate_all(asked));
     for (std::size_t i = 0; i < drawn.size(); ++i) {
@@ -76,14 +76,16 @@ TEST_P(Int8Generation, HasTheBitsOfAFullPassWhateverTheBatch) {
 
 TEST_P(Int8Generation, IsNearTheWeightsAsTheyAreAndNotTheSame) {
   const auto asked = greedy_requests(20);
-  Generator from = generator(WeightsRead::int8);
+  Generator from = generator(WeightFormat::int8);
   double apart = 0, tokens = 0;
   for (const auto& g : value_or_throw(from.generate_all(asked))) {
     std::vector<std::int32_t> all = asked[static_cast<std::size_t>(g.id)].prompt;
     all.insert(all.end(), g.ids.begin(), g.ids.end());
     const auto exact = test::trainer_logp(*model_, all, 1, GetParam());
-    for (std::size_t i = 0; i < g.ids.size(); ++i)
-      apart += std::abs(exact[5 + i] - g.logp[i]), tokens += 1;
+    for (std::size_t i = 0; i < g.ids.size(); ++i) {
+      apart += std::abs(exact[5 + i] - g.logp[i]);
+      tokens += 1;
+    }
   }
   EXPECT_LT(apart / tokens, 0.05);
   EXPECT_GT(apart / tokens, 1e-5);
@@ -93,7 +95,7 @@ TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
   const auto asked = greedy_requests(1);
   const auto before = test::trainer_logp(*model_, {1, 2, 3, 4}, 1, GetParam());
   {
-    Generator from = generator(WeightsRead::int8);
+    Generator from = generator(WeightFormat::int8);
     const auto first = value_or_throw(from.generate_all(asked));
     auto other = test::tiny_model(*device_, 2);
     Tensor own = model_->parameters().values();
@@ -101,7 +103,7 @@ TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
     device_->copy(other->parameters().values(), own);
     from.weights_changed(1);
     Generator theirs = value_or_throw(
-        Generator::create(*other, {.precision = GetParam(), .weights = WeightsRead::int8}));
+        Generator::create(*other, {.precision = GetParam(), .weights = WeightFormat::int8}));
     EXPECT_EQ(value_or_throw(from.generate_all(asked))[0].logp,
               value_or_throw(theirs.generate_all(asked))[0].logp);
     device_->upload(own, kept);
@@ -113,12 +115,13 @@ TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
 
 TEST_P(Int8Generation, OfBeamsReadsTheSameWeights) {
   Request request = greedy_requests(1)[0];
-  request.params.greedy = true, request.params.beams.count = 3;
+  request.params.greedy = true;
+  request.params.beams.count = 3;
   const auto best = value_or_throw(
-      beam_search(*model_, request, {.precision = GetParam(), .weights = WeightsRead::int8}));
+      beam_search(*model_, request, {.precision = GetParam(), .weights = WeightFormat::int8}));
   std::vector<std::int32_t> all = request.prompt;
   all.insert(all.end(), best[0].ids.begin(), best[0].ids.end());
-  models::PackedWeights again(*model_, GetParam(), WeightsRead::int8);
+  models::PackedWeights again(*model_, GetParam(), WeightFormat::int8);
   again.refresh();
   const auto expected = packed_logp(*model_, all, GetParam());
   EXPECT_EQ(best[0].logp, std::vector<float>(expected.begin() + 5, expected.end()));

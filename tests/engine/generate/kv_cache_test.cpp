@@ -8,7 +8,8 @@ namespace {
 models::DecoderSpec spec_of(std::int64_t layers, std::int64_t kv_heads, std::int64_t head_size,
                             std::int64_t positions) {
   models::DecoderSpec spec;
-  spec.layers = layers, spec.kv_heads = static_cast<int>(kv_heads),
+  spec.layers = layers;
+  spec.kv_heads = static_cast<int>(kv_heads);
   spec.head_size = static_cast<int>(head_size);
   spec.max_positions = positions;
   return spec;
@@ -40,7 +41,7 @@ TEST(CacheSize, EndsAtAGibibyteButHoldsASequenceOfAKnownLength) {
 TEST(CacheSize, IsCountedIn32Bits) {
   EXPECT_LE(
       default_pages(spec_of(1, 1, 1, std::int64_t{1} << 31), 16, 1 << 16, std::int64_t{1} << 31),
-      most_cached_tokens / 16);
+      max_cached_tokens / 16);
 }
 
 }  // namespace

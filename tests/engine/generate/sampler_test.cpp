@@ -28,8 +28,8 @@ struct Case {
   std::size_t prompt = 1;
   std::vector<std::int32_t> ends;
 
-  Row row(const std::vector<double>& logits) const {
-    return process(std::span(logits), {params, tokens, prompt, ends});
+  LogitsRow row(const std::vector<double>& logits) const {
+    return apply_processors(std::span(logits), {params, tokens, prompt, ends});
   }
   std::vector<std::int32_t> kept(const std::vector<double>& logits) const {
     return row(logits).kept;
@@ -38,7 +38,7 @@ struct Case {
 
 TEST(Distribution, WithoutSettingsItIsTheSoftmax) {
   const Case plain;
-  const Distribution d = normalise(plain.row(log_of({0.5, 0.3, 0.2})));
+  const Distribution d = normalize(plain.row(log_of({0.5, 0.3, 0.2})));
   EXPECT_THAT(d.ids, ElementsAre(0, 1, 2));
   EXPECT_THAT(d.probabilities,
               ElementsAre(DoubleNear(0.5, 1e-15), DoubleNear(0.3, 1e-15), DoubleNear(0.2, 1e-15)));
@@ -47,7 +47,7 @@ TEST(Distribution, WithoutSettingsItIsTheSoftmax) {
 TEST(Distribution, TemperatureDividesLogits) {
   Case c;
   c.params.temperature = 0.5;
-  const Distribution d = normalise(c.row(log_of({0.6, 0.4})));
+  const Distribution d = normalize(c.row(log_of({0.6, 0.4})));
   EXPECT_NEAR(d.probabilities[0], 0.36 / (0.36 + 0.16), 1e-15);
 }
 
@@ -78,7 +78,7 @@ TEST(Distribution, TopPWithoutItsShortcutKeepsTheSame) {
     Case c;
     c.params.top_p = 0.05 + 0.9 * uniform(1, 2, round);
     // Oracle: a token stays when those strictly more likely hold less than top_p.
-    const Distribution all = normalise(Case{}.row(logits));
+    const Distribution all = normalize(Case{}.row(logits));
     std::vector<std::int32_t> expected;
     for (std::size_t i = 0; i < logits.size(); ++i) {
       double above = 0;
@@ -164,44 +164,44 @@ TEST(Distribution, GreedyKnowsPenaltiesButNoFilters) {
   c.params.top_k = 1;
   c.params.repetition_penalty = 10;
   c.tokens = {2};
-  const Row row = c.row({1, 2, 3});
+  const LogitsRow row = c.row({1, 2, 3});
   EXPECT_EQ(row.kept.size(), 3U);
   EXPECT_EQ(argmax(row), 1);
   EXPECT_EQ(argmax(Case{}.row({1, 2, 2})), 1) << "the lowest id among equals";
 }
 
-TEST(Draw, IsTheInverseOfTheCumulatedProbabilities) {
+TEST(Sample, IsTheInverseOfTheCumulatedProbabilities) {
   const Distribution d{{4, 7, 9}, {0.25, 0.5, 0.25}};
-  EXPECT_EQ(draw(d, 0), 4);
-  EXPECT_EQ(draw(d, 0.2499), 4);
-  EXPECT_EQ(draw(d, 0.25), 7);
-  EXPECT_EQ(draw(d, 0.7499), 7);
-  EXPECT_EQ(draw(d, 0.75), 9);
-  EXPECT_EQ(draw({{1, 2, 3}, {0.3, 0.6999, 0}}, 0.99999), 2)
+  EXPECT_EQ(sample(d, 0), 4);
+  EXPECT_EQ(sample(d, 0.2499), 4);
+  EXPECT_EQ(sample(d, 0.25), 7);
+  EXPECT_EQ(sample(d, 0.7499), 7);
+  EXPECT_EQ(sample(d, 0.75), 9);
+  EXPECT_EQ(sample({{1, 2, 3}, {0.3, 0.6999, 0}}, 0.99999), 2)
       << "a token without probability is never drawn";
 }
 
-TEST(Draw, FrequenciesFollowProbabilities) {
+TEST(Sample, FrequenciesFollowProbabilities) {
   SamplingParams params;
   const std::vector<float> logits = {std::log(0.5F), std::log(0.2F), std::log(0.3F)};
   const std::vector<std::int32_t> tokens = {0};
   std::vector<int> counts(3);
   for (std::uint64_t sample = 0; sample < 20000; ++sample)
-    ++counts[choose(logits, {params, tokens, 1, {}}, sample)];
+    ++counts[sample_token(logits, {params, tokens, 1, {}}, sample)];
   // Four standard deviations of a binomial count are below 290.
   EXPECT_NEAR(counts[0], 10000, 290);
   EXPECT_NEAR(counts[1], 4000, 290);
   EXPECT_NEAR(counts[2], 6000, 290);
 }
 
-TEST(Draw, SeedSampleAndPositionDecide) {
+TEST(Sample, SeedSampleAndPositionDecide) {
   SamplingParams params;
   const std::vector<float> logits(1000, 0.0F);
   const std::vector<std::int32_t> one = {5}, two = {5, 6};
   const auto token = [&](std::uint64_t seed, std::uint64_t sample,
                          const std::vector<std::int32_t>& tokens) {
     params.seed = seed;
-    return choose(logits, {params, tokens, 1, {}}, sample);
+    return sample_token(logits, {params, tokens, 1, {}}, sample);
   };
   EXPECT_EQ(token(1, 2, one), token(1, 2, one));
   EXPECT_EQ(token(1, 2, one), static_cast<std::int32_t>(1000 * uniform(1, 2, 1)));

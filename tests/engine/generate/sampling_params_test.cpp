@@ -51,21 +51,21 @@ TEST(SamplingParams, NonsenseIsRefusedWithTheNameTheValueAndWhatIsAllowed) {
 }
 
 TEST(SamplingParams, WordsAreTokensOfTheModelAndBounded) {
-  EXPECT_THAT(refusal([](auto& p) { p.words.suppress_tokens = {100}; }),
+  EXPECT_THAT(refusal([](auto& p) { p.token_rules.suppress_tokens = {100}; }),
               HasSubstr("suppress_tokens: 100 is not a token of this model"));
   EXPECT_THAT(refusal([](auto& p) {
-                p.words.bad_words = {{1}, {}};
+                p.token_rules.bad_words = {{1}, {}};
               }),
               HasSubstr("bad_words_ids: a list of 0 ids; allowed: 1 to 1024"));
-  EXPECT_THAT(refusal([](auto& p) { p.words.bad_words = {{-1}}; }),
+  EXPECT_THAT(refusal([](auto& p) { p.token_rules.bad_words = {{-1}}; }),
               HasSubstr("bad_words_ids: -1 is not a token"));
   EXPECT_THAT(refusal([](auto& p) {
-                p.words.sequence_bias = {{{1}, 1e7}};
+                p.token_rules.sequence_bias = {{{1}, 1e7}};
               }),
               HasSubstr("sequence_bias is 1e+07"));
-  EXPECT_THAT(refusal([](auto& p) { p.words.forced_last = {100}; }),
+  EXPECT_THAT(refusal([](auto& p) { p.token_rules.forced_last = {100}; }),
               HasSubstr("forced_eos_token_id: 100"));
-  EXPECT_THAT(refusal([](auto& p) { p.words.decay_factor = 0; }),
+  EXPECT_THAT(refusal([](auto& p) { p.token_rules.decay_factor = 0; }),
               HasSubstr("exponential_decay_length_penalty is 0"));
   EXPECT_THAT(refusal([](auto& p) { p.eta_cutoff = 1; }), HasSubstr("eta_cutoff is 1"));
   EXPECT_THAT(refusal([](auto& p) { p.beams.length_penalty = 1e9; }),

@@ -18,8 +18,13 @@ namespace nn = engine::nn;
 inline models::DecoderSpec tiny_spec() {
   models::DecoderSpec spec;
   spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = 37, spec.width = 24, spec.layers = 2, spec.inner = 40;
-  spec.heads = 4, spec.kv_heads = 2, spec.head_size = 8;
+  spec.vocabulary = 37;
+  spec.width = 24;
+  spec.layers = 2;
+  spec.inner = 40;
+  spec.heads = 4;
+  spec.kv_heads = 2;
+  spec.head_size = 8;
   spec.tied = true;
   spec.attention_bias = true;
   spec.rotary.resize(1);
@@ -43,14 +48,14 @@ inline std::unique_ptr<models::Decoder> tiny_model(ops::Device& device, unsigned
   return model;
 }
 
-/// Hidden states of one sequence, without a cache; `packed` as in nn::Pass.
+/// Hidden states of one sequence, without a cache; `packed` as in nn::ForwardContext.
 inline Tensor full_forward(models::Decoder& model, const std::vector<std::int32_t>& tokens,
                            ops::Precision precision = ops::Precision::f32, bool packed = false) {
   ops::Layout layout;
   layout.offsets = {0, static_cast<std::int32_t>(tokens.size())};
   for (std::size_t i = 0; i < tokens.size(); ++i)
     layout.positions.push_back(static_cast<std::int32_t>(i));
-  nn::Pass pass{model.device(), layout, precision};
+  nn::ForwardContext pass{model.device(), layout, precision};
   pass.packed = packed;
   nn::Saved nothing = nn::Saved::nothing();
   return model.forward(tokens, pass, nothing);

@@ -37,8 +37,8 @@ void expect_rule(const Json& file, const GenerationConfig& config, const Json& r
   SamplingParams params = value_or_throw(
       for_prompt(config.params, config, prompt, static_cast<std::int32_t>(limit - prompt)));
   params.greedy = false;
-  const Distribution found =
-      normalise(process(std::span<const double>(logits), {params, tokens, prompt, ends, limit}));
+  const Distribution found = normalize(
+      apply_processors(std::span<const double>(logits), {params, tokens, prompt, ends, limit}));
   EXPECT_EQ(found.ids, integers(*row.find("kept")));
   const auto& probabilities = row.find("probabilities")->array();
   ASSERT_EQ(found.ids.size(), probabilities.size());

@@ -97,9 +97,9 @@ TEST(LossTable, NonsenseIsRefusedWithTheNearestWord) {
 TEST(Evaluate, GivesLossGradientsAndMetrics) {
   const std::vector<float> logp{0, -1, -2, 0, -4};
   Report report;
-  const auto out =
-      evaluate(AnyLoss(ToyLoss{}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}},
-               batch(), report);
+  const auto out = value_and_grads(AnyLoss(ToyLoss{}),
+                                   {.logp = logp, .entropy = {}, .collision = {}, .scores = {}},
+                                   batch(), report);
   EXPECT_DOUBLE_EQ(out.loss, 0.5 * 7 / 3);
   EXPECT_EQ(out.dlogp, (std::vector<float>{0, -0.5f / 3, -0.5f / 3, 0, -0.5f / 3}));
   EXPECT_TRUE(out.dentropy.empty());
@@ -110,29 +110,29 @@ TEST(Evaluate, GivesLossGradientsAndMetrics) {
 TEST(Evaluate, EntropyThatIsGivenHasAGradient) {
   const std::vector<float> logp{0, -1, -2, 0, -4}, entropy{1, 1, 1, 1, 1};
   Report report;
-  const auto out =
-      evaluate(AnyLoss(ToyLoss{.entropy = true}),
-               {.logp = logp, .entropy = entropy, .collision = {}, .scores = {}}, batch(), report);
+  const auto out = value_and_grads(
+      AnyLoss(ToyLoss{.entropy = true}),
+      {.logp = logp, .entropy = entropy, .collision = {}, .scores = {}}, batch(), report);
   EXPECT_EQ(out.dentropy, out.dlogp);
 }
 
 TEST(Evaluate, MissingQuantitiesAreBugs) {
   const std::vector<float> logp{0, -1, -2, 0, -4}, shorter{0, -1};
   Report report;
-  EXPECT_THROW(
-      evaluate(AnyLoss(ToyLoss{.entropy = true}),
-               {.logp = logp, .entropy = {}, .collision = {}, .scores = {}}, batch(), report),
-      Bug);
-  EXPECT_THROW(
-      evaluate(AnyLoss(ToyLoss{}), {.logp = shorter, .entropy = {}, .collision = {}, .scores = {}},
-               batch(), report),
-      Bug);
+  EXPECT_THROW(value_and_grads(AnyLoss(ToyLoss{.entropy = true}),
+                               {.logp = logp, .entropy = {}, .collision = {}, .scores = {}},
+                               batch(), report),
+               Bug);
+  EXPECT_THROW(value_and_grads(AnyLoss(ToyLoss{}),
+                               {.logp = shorter, .entropy = {}, .collision = {}, .scores = {}},
+                               batch(), report),
+               Bug);
   auto uncounted = batch();
   uncounted.count = 0;
-  EXPECT_THROW(
-      evaluate(AnyLoss(ToyLoss{}), {.logp = logp, .entropy = {}, .collision = {}, .scores = {}},
-               uncounted, report),
-      Bug);
+  EXPECT_THROW(value_and_grads(AnyLoss(ToyLoss{}),
+                               {.logp = logp, .entropy = {}, .collision = {}, .scores = {}},
+                               uncounted, report),
+               Bug);
 }
 
 }  // namespace

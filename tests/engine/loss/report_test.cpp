@@ -15,8 +15,10 @@ TEST(Report, MeansOfPartsMergeToTheMeanOfTheWhole) {
   a.mean("kl", std::vector<double>{1, 2, 3}, std::vector<double>{1, 1, 0});
   b.mean("kl", std::vector<double>{7}, std::vector<double>{1});
   whole.mean("kl", std::vector<double>{1, 2, 3, 7}, std::vector<double>{1, 1, 0, 1});
-  a.greatest("ratio", 2), b.greatest("ratio", 5);
-  a.least("low", 2), b.least("low", 5);
+  a.max("ratio", 2);
+  b.max("ratio", 5);
+  a.min("low", 2);
+  b.min("low", 5);
   a.merge(b);
   EXPECT_DOUBLE_EQ(a.values().at("kl"), whole.values().at("kl"));
   EXPECT_DOUBLE_EQ(a.values().at("kl"), 10.0 / 3);
@@ -39,13 +41,14 @@ TEST(Report, AMeanOfNothingIsZero) {
 TEST(Report, OneNameWithTwoKindsIsABug) {
   Report report;
   report.mean("x", 1, 1);
-  EXPECT_THROW(report.least("x", 1), Bug);
+  EXPECT_THROW(report.min("x", 1), Bug);
 }
 
 TEST(Report, CrossesTheWireUnchanged) {
   Report report;
-  report.mean("a", 0.1, 3), report.least("b", -std::numeric_limits<double>::infinity()),
-      report.greatest("c", std::nan(""));
+  report.mean("a", 0.1, 3);
+  report.min("b", -std::numeric_limits<double>::infinity());
+  report.max("c", std::nan(""));
   const auto text = report.to_json().dump();
   const auto back = Report::from_json(value_or_throw(parse_json(text, "test")));
   ASSERT_TRUE(back) << back.error().what;

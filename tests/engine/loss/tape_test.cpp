@@ -34,7 +34,8 @@ void expect_gradient(const Function& f, const std::vector<double>& at) {
   const double h = 1e-6;
   for (std::size_t i = 0; i < at.size(); ++i) {
     auto up = at, down = at;
-    up[i] += h, down[i] -= h;
+    up[i] += h;
+    down[i] -= h;
     const double measured = (weighted_sum(f(up)).value() - weighted_sum(f(down)).value()) / (2 * h);
     EXPECT_NEAR(slopes[0][i], measured, 1e-7 * (1 + std::abs(measured))) << "element " << i;
   }

@@ -22,7 +22,8 @@ struct Read {
 
 Read read_rope(std::string_view rope, int head_size = 8, RopeStyle style = {}) {
   DecoderSpec spec;
-  spec.head_size = head_size, spec.max_positions = 64;
+  spec.head_size = head_size;
+  spec.max_positions = 64;
   const Json config(Json::Object{{"rope_parameters", value_or_throw(parse_json(rope, "rope"))}});
   const std::string where = "config.json";
   ConfigReader in(config, where);
@@ -61,11 +62,12 @@ TEST(Rope, YarnTakesItsFactorFromTheFileOrFromMscales) {
 TEST(Rope, DynamicStretchesTheBaseOfLongerSequences) {
   const auto found = read_rope(R"({"rope_type":"dynamic","factor":2.0,"rope_theta":100.0})");
   EXPECT_EQ(found.spec.max_positions, 128);
-  EXPECT_EQ(found.table.set_of(64), 0);
+  EXPECT_EQ(found.table.frequency_set(64), 0);
   EXPECT_EQ(found.table.frequencies(0), found.table.inverse_frequencies);
   const double base = 100 * std::pow(2.0 * 96 / 64 - 1, 8.0 / 6);
-  const auto longer = found.table.frequencies(found.table.set_of(96));
-  for (int i = 0; i < 4; ++i) EXPECT_NEAR(longer[i], std::pow(base, -2.0 * i / 8), 1e-12);
+  const auto long_inverse_frequencies = found.table.frequencies(found.table.frequency_set(96));
+  for (int i = 0; i < 4; ++i)
+    EXPECT_NEAR(long_inverse_frequencies[i], std::pow(base, -2.0 * i / 8), 1e-12);
   EXPECT_TRUE(found.spec.keys_change_at(65) && found.spec.keys_change_at(66) &&
               !found.spec.keys_change_at(64));
 }
@@ -75,8 +77,8 @@ TEST(Rope, LongRopeHasTwoSets) {
       read_rope(R"({"rope_type":"longrope","rope_theta":100.0,"original_max_position_embeddings":16,
                               "short_factor":[1,1,2,2],"long_factor":[2,4,8,16]})");
   EXPECT_EQ(found.problem, "");
-  EXPECT_DOUBLE_EQ(found.table.frequencies(found.table.set_of(16))[2], 0.05);
-  EXPECT_DOUBLE_EQ(found.table.frequencies(found.table.set_of(17))[2], 0.0125);
+  EXPECT_DOUBLE_EQ(found.table.frequencies(found.table.frequency_set(16))[2], 0.05);
+  EXPECT_DOUBLE_EQ(found.table.frequencies(found.table.frequency_set(17))[2], 0.0125);
   EXPECT_DOUBLE_EQ(found.table.factor, std::sqrt(1 + std::log(4.0) / std::log(16.0)));
   EXPECT_TRUE(found.spec.keys_change_at(17) && !found.spec.keys_change_at(18) &&
               !found.spec.keys_change_at(16));
@@ -86,7 +88,7 @@ TEST(Rope, OnlySomeChannelsTurn) {
   const auto found = read_rope(R"({"rope_theta":100.0})", 8,
                                {.partial = 0.5, .may_be_partial = true, .interleaved = true});
   EXPECT_THAT(found.table.inverse_frequencies, testing::ElementsAre(1, 0.1, 0, 0));
-  EXPECT_EQ(found.spec.head_order.turning, 4);
+  EXPECT_EQ(found.spec.head_order.rotary_dim, 4);
   EXPECT_TRUE(found.spec.head_order.interleaved);
 }
 

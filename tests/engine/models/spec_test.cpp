@@ -147,7 +147,7 @@ TEST(Spec, RefusesSizesThatDoNotFit) {
   EXPECT_THAT(problem(R"({"num_attention_heads":0})"),
               HasSubstr("\"num_attention_heads\" must be between 1"));
   EXPECT_THAT(problem(R"({"num_attention_heads":3,"num_key_value_heads":2})"),
-              HasSubstr("no multiple"));
+              HasSubstr("not a multiple"));
   EXPECT_THAT(problem(R"({"num_hidden_layers":1000000000})"),
               HasSubstr("\"num_hidden_layers\" must be between"));
   EXPECT_THAT(problem(R"({"hidden_size":2147483648})"), HasSubstr("\"hidden_size\""));

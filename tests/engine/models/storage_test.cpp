@@ -12,8 +12,13 @@ namespace {
 DecoderSpec small(std::string architecture) {
   DecoderSpec spec;
   spec.architecture = std::move(architecture);
-  spec.vocabulary = 7, spec.width = 3, spec.layers = 2, spec.inner = 4, spec.heads = 4,
-  spec.kv_heads = 2, spec.head_size = 6;
+  spec.vocabulary = 7;
+  spec.width = 3;
+  spec.layers = 2;
+  spec.inner = 4;
+  spec.heads = 4;
+  spec.kv_heads = 2;
+  spec.head_size = 6;
   return spec;
 }
 
@@ -55,17 +60,18 @@ TEST(Storage, PacksAndUnpacksEveryFamilyWithoutLoss) {
     for (const HeadOrder order : {HeadOrder{}, HeadOrder{6, 6, true}, HeadOrder{6, 2, true},
                                   HeadOrder{6, 4, false}, HeadOrder{6, 2, false}}) {
       auto spec = small(name);
-      spec.head_order = order, spec.attention_bias = true;
+      spec.head_order = order;
+      spec.attention_bias = true;
       const auto values = numbered(spec);
       std::map<std::string, std::vector<float>> back;
       for (const auto& [parameter, v] : values) back[parameter].assign(v.size(), -1.0f);
       for (const auto& tensor : stored_tensors(spec)) {
-        const auto stored =
-            pack(tensor, [&](const std::string& parameter) { return values.at(parameter).data(); });
+        const auto stored = assemble_stored(
+            tensor, [&](const std::string& parameter) { return values.at(parameter).data(); });
         for (const auto& rows : tensor.rows)
-          unpack(tensor, stored.data(), rows.parameter, back.at(rows.parameter).data());
+          extract_parameter(tensor, stored.data(), rows.parameter, back.at(rows.parameter).data());
       }
-      EXPECT_EQ(back, values) << name << ", " << order.turning << " channels turn";
+      EXPECT_EQ(back, values) << name << ", " << order.rotary_dim << " channels turn";
     }
 }
 

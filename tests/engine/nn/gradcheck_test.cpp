@@ -25,7 +25,7 @@ const Machine machines[] = {{"reference", [] { return ops::make_reference_device
 struct Modules : ::testing::TestWithParam<Machine> {
   std::unique_ptr<ops::Device> device = GetParam().make();
   ops::Layout layout{{0, 3, 3, 8}, {0, 1, 2, 0, 1, 2, 3, 4}};
-  Pass pass{*device, layout};
+  ForwardContext pass{*device, layout};
   Tensor x = random_tensor(*device, {8, 12}, 1);
 };
 
@@ -37,10 +37,10 @@ TEST_P(Modules, LinearWithBias) {
   test::randomize(parameters, 2, 0.5);
   struct Wrapped {
     Linear linear;
-    Tensor forward(const Tensor& in, const Pass& p, Saved& s) const {
+    Tensor forward(const Tensor& in, const ForwardContext& p, Saved& s) const {
       return linear.forward(in, p, s);
     }
-    Tensor backward(const Tensor& dy, const Pass& p, Saved& s) const {
+    Tensor backward(const Tensor& dy, const ForwardContext& p, Saved& s) const {
       Tensor dx = p.device.empty({dy.shape()[0], linear.weight->value.shape()[1]});
       linear.backward(dy, p, s, dx, false);
       return dx;
@@ -110,10 +110,10 @@ TEST_P(Modules, MlpsOfEveryActivationGatedAndPlain) {
 struct EmbeddingModule {
   Embedding embedding;
   std::vector<std::int32_t> tokens{4, 0, 6, 6, 1, 2, 0, 3};
-  Tensor forward(const Tensor&, const Pass& pass, Saved& saved) const {
+  Tensor forward(const Tensor&, const ForwardContext& pass, Saved& saved) const {
     return embedding.forward(tokens, pass, saved);
   }
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     embedding.backward(tokens, dy, pass, saved);
     Tensor none = pass.device.empty({8, 12});  // of x, which is not read
     pass.device.fill(none, 0);
@@ -156,18 +156,21 @@ TEST_P(Modules, ResidualsSumsAndChoices) {
 struct HeadModule {
   Head head;
   std::vector<std::int32_t> targets{4, 0, -1, 6, 1, 2, 0, 3};
-  Tensor forward(const Tensor& x, const Pass& pass, Saved& saved) const {
+  Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     const TokenScores scores = head.forward(x, targets, 0.8f, pass.precision, true);
-    saved.push(x), saved.push(scores.lse), saved.push(scores.entropy);
+    saved.push(x);
+    saved.push(scores.lse);
+    saved.push(scores.entropy);
     Tensor y = pass.device.empty({16});
     Tensor first = y.flat(0, 8), second = y.flat(8, 16);
     pass.device.copy(scores.logp, first);
     pass.device.copy(scores.entropy, second);
     return y;
   }
-  Tensor backward(const Tensor& dy, const Pass& pass, Saved& saved) const {
+  Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
     TokenScores scores;
-    scores.entropy = saved.pop(), scores.lse = saved.pop();
+    scores.entropy = saved.pop();
+    scores.lse = saved.pop();
     return head.backward(saved.pop(), targets, 0.8f, pass.precision, scores, dy.flat(0, 8),
                          dy.flat(8, 16));
   }

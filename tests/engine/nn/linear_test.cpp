@@ -27,8 +27,8 @@ struct Layers {
     if (adapted)
       layers[2].lora = {&parameters.at("a"), &parameters.at("b"), nullptr, 1.5F, 0, 0, &on};
   }
-  static std::vector<Parameters::Wanted> wanted(bool frozen, bool adapted) {
-    std::vector<Parameters::Wanted> all = {
+  static std::vector<ParameterSpec> wanted(bool frozen, bool adapted) {
+    std::vector<ParameterSpec> all = {
         {"v", {40, width}, {}, !frozen}, {"q", {96, width}}, {"k", {33, width}}, {"bias", {33}}};
     if (adapted)
       all.insert(all.end(), {{"a", {3, width}, {}, true, true}, {"b", {40, 3}, {}, true, true}});
@@ -55,14 +55,14 @@ Outcome run(ops::Device& device, bool together, bool frozen, bool adapted,
   Layers of(device, frozen, adapted);
   const Linear &q = of.layers[0], &k = of.layers[1], &v = of.layers[2];
   const ops::Layout layout{{0, rows}, {}};
-  const Pass pass{device, layout, precision};
+  const ForwardContext pass{device, layout, precision};
   Outcome outcome;
   Tensor dx = device.empty({rows, width});
   for (const std::uint64_t batch : {1, 2}) {
     const Tensor x = random_tensor(device, {rows, width}, batch);
     Saved saved;
     const std::vector<Tensor> y =
-        together ? forward_together({&q, &k, &v}, x, pass, saved)
+        together ? forward_grouped({&q, &k, &v}, x, pass, saved)
                  : std::vector<Tensor>{q.forward(x, pass, saved), k.forward(x, pass, saved),
                                        v.forward(x, pass, saved)};
     for (const Tensor& each : y) {
@@ -70,7 +70,7 @@ Outcome run(ops::Device& device, bool together, bool frozen, bool adapted,
       outcome.outputs.insert(outcome.outputs.end(), values.begin(), values.end());
     }
     if (together) {
-      backward_together({{v, y[2]}, {k, y[1]}, {q, y[0]}}, pass, saved, dx);
+      backward_grouped({{v, y[2]}, {k, y[1]}, {q, y[0]}}, pass, saved, dx);
     } else {
       v.backward(y[2], pass, saved, dx, false);
       k.backward(y[1], pass, saved, dx, true);
@@ -78,7 +78,7 @@ Outcome run(ops::Device& device, bool together, bool frozen, bool adapted,
     }
     EXPECT_TRUE(saved.empty());
   }
-  outcome.dx = ops::to_host(device, dx),
+  outcome.dx = ops::to_host(device, dx);
   outcome.gradients = ops::to_host(device, of.parameters.grads());
   return outcome;
 }

@@ -16,7 +16,7 @@ constexpr bool trained = true;
 
 // Frozen matrices w0, w1, ... of the given shapes, each with an adapter of rank 3.
 Parameters adapted(ops::Device& device, const std::vector<Shape>& shapes, bool magnitudes) {
-  std::vector<Parameters::Wanted> wanted;
+  std::vector<ParameterSpec> wanted;
   for (std::size_t i = 0; i < shapes.size(); ++i)
     wanted.push_back({cat("w", i), shapes[i], {}, false});
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -41,10 +41,10 @@ Linear linear(Parameters& parameters, int index, double dropout = 0) {
 
 struct Wrapped {
   Linear linear;
-  Tensor forward(const Tensor& in, const Pass& p, Saved& s) const {
+  Tensor forward(const Tensor& in, const ForwardContext& p, Saved& s) const {
     return linear.forward(in, p, s);
   }
-  Tensor backward(const Tensor& dy, const Pass& p, Saved& s) const {
+  Tensor backward(const Tensor& dy, const ForwardContext& p, Saved& s) const {
     Tensor dx = p.device.empty({dy.shape()[0], linear.weight->value.shape()[1]});
     linear.backward(dy, p, s, dx, false);
     return dx;
@@ -55,7 +55,8 @@ struct Adapters : ::testing::Test {
   std::unique_ptr<ops::Device> device = ops::make_reference_device();
   ops::Layout layout{{0, 3, 3, 8}, {0, 1, 2, 0, 1, 2, 3, 4}};
   Dropout draws{77, {1, 2, 3, 4, 5, 6, 7, 8}};
-  Pass pass{*device, layout}, dropping{*device, layout, ops::Precision::f32, nullptr, {}, &draws};
+  ForwardContext pass{*device, layout},
+      dropping{*device, layout, ops::Precision::f32, nullptr, {}, &draws};
   Tensor x = random_tensor(*device, {8, 12}, 1);
 };
 
@@ -145,7 +146,7 @@ TEST_F(Adapters, AnAdapterThatIsOffOrZeroIsTheBaseToTheBit) {
   };
   EXPECT_NE(answer(module), answer(base));
   bool used = false;
-  module.lora.on = &used;
+  module.lora.enabled = &used;
   EXPECT_EQ(answer(module), answer(base));
   used = true;
   device->fill(parameters.at("b0").value, 0);

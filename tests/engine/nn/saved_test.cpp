@@ -17,7 +17,9 @@ TEST(SavedTensors, WhatIsForgottenIsAbsentUntilItIsRestored) {
   Saved saved;
   saved.push(a);
   const auto mark = saved.mark();
-  saved.push(b), saved.push(a), saved.push(b);
+  saved.push(b);
+  saved.push(a);
+  saved.push(b);
   saved.forget(mark, b);
   EXPECT_EQ(saved.bytes(), a.bytes());
   int calls = 0;
@@ -36,7 +38,8 @@ TEST(SavedTensors, WhatIsMadeWhenItIsPoppedIsMadeThen) {
   const auto device = ops::make_reference_device();
   const Tensor a = device->empty({2}), b = device->empty({3});
   Saved saved;
-  saved.push(b), saved.push(a);
+  saved.push(b);
+  saved.push(a);
   saved.forget(0, b);
   int calls = 0;
   saved.restore_when_popped([&] { return ++calls, b; });
@@ -50,7 +53,8 @@ TEST(SavedTensors, WhatIsMadeWhenItIsPoppedIsMadeThen) {
   EXPECT_EQ(saved.pop().buffer(), a.buffer());
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(saved.empty());
-  saved.push(b), saved.push(b);
+  saved.push(b);
+  saved.push(b);
   saved.forget(0, b);
   EXPECT_THROW(saved.restore_when_popped([&] { return b; }), std::logic_error) << "at two places";
 }

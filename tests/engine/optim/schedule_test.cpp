@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 constexpr double pi = std::numbers::pi;
 
 Schedule make(std::string_view name, ScheduleOptions options = {}) {
-  return make_schedule(name, options).value();
+  return Schedule::create(name, options).value();
 }
 
 TEST(Schedule, ConstantIsOneAfterItsWarmUp) {
@@ -89,7 +89,7 @@ TEST(Schedule, NeverLeavesZeroToOneWhateverTheSteps) {
 }
 
 std::string refusal(std::string_view name, ScheduleOptions options) {
-  const auto made = make_schedule(name, options);
+  const auto made = Schedule::create(name, options);
   return made ? "" : made.error().what;
 }
 

@@ -51,11 +51,11 @@ TEST(Reduce, SumIsTheLoopOverTheRanksInTheirOrder) {
       const auto expected_wide = sum_in_order<double>(ranks, n);
       on_ranks(ranks, [&](Communicator& group) {
         auto values = values_of<float>(group.rank(), n);
-        sum(group, std::span(values), "a test's sum");
+        all_reduce_sum(group, std::span(values), "a test's sum");
         EXPECT_TRUE(same_bits(values, expected))
             << "rank " << group.rank() << " of " << ranks << ", " << n << " floats";
         auto wide = values_of<double>(group.rank(), n);
-        sum(group, std::span(wide), "a test's sum of doubles");
+        all_reduce_sum(group, std::span(wide), "a test's sum of doubles");
         EXPECT_TRUE(same_bits(wide, expected_wide))
             << "rank " << group.rank() << " of " << ranks << ", " << n << " doubles";
       });
@@ -67,7 +67,7 @@ TEST(Reduce, SumOfMillionsGoesInPiecesAndGivesTheSameBits) {
     const auto expected = sum_in_order<float>(3, n);
     on_ranks(3, [&](Communicator& group) {
       auto values = values_of<float>(group.rank(), n);
-      sum(group, std::span(values), "a long sum");
+      all_reduce_sum(group, std::span(values), "a long sum");
       EXPECT_TRUE(same_bits(values, expected)) << n;
     });
   }
@@ -90,7 +90,7 @@ TEST(Reduce, MaxTakesTheLargestAndKeepsNan) {
       values[1] = static_cast<float>(group.rank());
       if (group.rank() == 1) values[2] = std::numeric_limits<float>::quiet_NaN();
       values[3] = group.rank() == 2 ? std::numeric_limits<float>::infinity() : 0;
-      max(group, values, "a test's maximum");
+      all_reduce_max(group, values, "a test's maximum");
       EXPECT_EQ(values[0], -1);
       EXPECT_EQ(values[1], 3);
       EXPECT_TRUE(std::isnan(values[2]));

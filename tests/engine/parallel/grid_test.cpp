@@ -20,9 +20,9 @@ TEST(Grid, TpVariesFastest) {
   test::on_ranks(8, [&](Communicator& group) {
     const auto mesh = Mesh::create(whole(group), {.dp = 2, .tp = 4});
     ASSERT_TRUE(mesh);
-    EXPECT_EQ(mesh->place().dp, group.rank() / 4);
-    EXPECT_EQ(mesh->place().tp, group.rank() % 4);
-    EXPECT_EQ(mesh->leads(), group.rank() == 0);
+    EXPECT_EQ(mesh->coordinates().dp, group.rank() / 4);
+    EXPECT_EQ(mesh->coordinates().tp, group.rank() % 4);
+    EXPECT_EQ(mesh->is_root(), group.rank() == 0);
     int ranks[8];
     const int mine = group.rank();
     const auto gathered = [&](Communicator& part) {
@@ -42,7 +42,7 @@ TEST(Grid, AProductOtherThanTheRanksIsRefusedWithWhatFits) {
     const auto mesh = Mesh::create(whole(group), {.dp = 2, .tp = 3});
     ASSERT_FALSE(mesh);
     EXPECT_EQ(mesh.error().code, Errc::usage);
-    EXPECT_THAT(mesh.error().what, AllOf(HasSubstr("dp 2 x tp 3 does not make 4 ranks"),
+    EXPECT_THAT(mesh.error().what, AllOf(HasSubstr("dp 2 x tp 3 does not match the 4 ranks"),
                                          HasSubstr("dp 4 x tp 1, dp 2 x tp 2, dp 1 x tp 4")));
   });
   for (const Grid wrong : {Grid{0, 4}, Grid{-2, -2}, Grid{1 << 30, 1 << 30}, Grid{65536, 65536}})
@@ -53,7 +53,7 @@ TEST(Grid, AProductOtherThanTheRanksIsRefusedWithWhatFits) {
 TEST(Grid, AMeshOfOneNeedsNoGroup) {
   const Mesh mesh;
   EXPECT_EQ(mesh.grid(), Grid());
-  EXPECT_TRUE(mesh.leads());
+  EXPECT_TRUE(mesh.is_root());
   EXPECT_EQ(mesh.world().size() + mesh.tp().size() + mesh.dp().size(), 3);
 }
 

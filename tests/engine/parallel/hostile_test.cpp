@@ -22,8 +22,8 @@ TEST(Hostile, PausesChangeNoBit) {
     std::vector<float> values(5000);
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<float>(uniform(3, rank, i));
-    sum(mesh.tp(), std::span(values), "partial outputs");
-    sum(mesh.dp(), std::span(values), "gradients");
+    all_reduce_sum(mesh.tp(), std::span(values), "partial outputs");
+    all_reduce_sum(mesh.dp(), std::span(values), "gradients");
     barrier(mesh.world(), "the end of the step");
     return values;
   };
@@ -34,7 +34,7 @@ TEST(Hostile, PausesChangeNoBit) {
   for (std::uint64_t seed = 0; seed < 50; ++seed)
     test::on_ranks(4, [&](Communicator& group) {
       const auto values =
-          work(make_hostile(group.split(0, group.rank()), {.seed = seed, .longest_pause = 50}));
+          work(make_hostile(group.split(0, group.rank()), {.seed = seed, .max_yields = 50}));
       EXPECT_EQ(values, quiet);
     });
 }
@@ -53,7 +53,7 @@ TEST(Hostile, FailsAtTheCallItWasToldTo) {
       run(call);
       ADD_FAILURE() << call;
     } catch (const Failure& failure) {
-      EXPECT_THAT(failure.what(), HasSubstr("a made-up failure"));
+      EXPECT_THAT(failure.what(), HasSubstr("injected failure"));
     }
   }
   EXPECT_NO_THROW(run(6));
@@ -71,7 +71,8 @@ TEST(Hostile, ARankThatNeverComesIsNamedByTheOthers) {
         barrier(*own, "a step");
       } catch (const Failure& failure) {
         EXPECT_EQ(i, 2);
-        EXPECT_THAT(failure.what(), HasSubstr(stalls ? "rank 0 gave up 'a step'" : "for rank 1"));
+        EXPECT_THAT(failure.what(),
+                    HasSubstr(stalls ? "rank 0 timed out in 'a step'" : "for rank 1"));
         if (!stalls) others_gave_up.set_value();
         return;
       }

@@ -61,8 +61,8 @@ TEST(ProfiledCommunicator, SumsToTheSameBits) {
     std::vector<float> plain, watched;
     for (int i = 0; i < 50; ++i) plain.push_back(0.1F * static_cast<float>(i * (group.rank() + 1)));
     watched = plain;
-    sum(group, std::span<float>(plain), "plain");
-    sum(*profiled, std::span<float>(watched), "watched");
+    all_reduce_sum(group, std::span<float>(plain), "plain");
+    all_reduce_sum(*profiled, std::span<float>(watched), "watched");
     EXPECT_EQ(plain, watched);
     EXPECT_FALSE(told.lines.empty());
     EXPECT_EQ(told.lines.size(), told.ended);

@@ -18,9 +18,15 @@ using nn::Recomputed;
 models::DecoderSpec small_model() {
   models::DecoderSpec spec;
   spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = 500, spec.width = 96, spec.layers = 6, spec.inner = 256, spec.heads = 6,
-  spec.kv_heads = 3, spec.head_size = 16;
-  spec.tied = true, spec.max_positions = 128;
+  spec.vocabulary = 500;
+  spec.width = 96;
+  spec.layers = 6;
+  spec.inner = 256;
+  spec.heads = 6;
+  spec.kv_heads = 3;
+  spec.head_size = 16;
+  spec.tied = true;
+  spec.max_positions = 128;
   spec.rotary.resize(1);
   for (int i = 0; i < spec.head_size / 2; ++i)
     spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
@@ -79,7 +85,11 @@ TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
 
 TEST(Footprint, CountsLogitsThatALossKeeps) {
   models::DecoderSpec spec = small_model();
-  spec.vocabulary = 40000, spec.width = 32, spec.heads = 2, spec.kv_heads = 1, spec.inner = 64,
+  spec.vocabulary = 40000;
+  spec.width = 32;
+  spec.heads = 2;
+  spec.kv_heads = 1;
+  spec.inner = 64;
   spec.layers = 1;
   for (const std::int32_t tokens : {512, 2560}) {  // of the second the head keeps four fifths
     const double used = measured(spec, {}, tokens, nullptr, {.kind = algorithms::SftLossKind::dft});
@@ -117,7 +127,10 @@ TEST(Footprint, EachChoiceUsesLessThanKeepingAll) {
 TEST(Footprint, OfALayerOfAHundredMillionParameters) {
   // Width 768, 12 heads, inner 2048: bytes a token and layer.
   models::DecoderSpec one = small_model();
-  one.width = 768, one.inner = 2048, one.heads = one.kv_heads = 12, one.head_size = 64,
+  one.width = 768;
+  one.inner = 2048;
+  one.heads = one.kv_heads = 12;
+  one.head_size = 64;
   one.layers = 1;
   models::DecoderSpec two = one;
   two.layers = 2;

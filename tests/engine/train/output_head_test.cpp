@@ -35,14 +35,16 @@ Row distribution(const Doubles& hidden, const std::vector<float>& weight, double
   for (double& z : row.log_p) sum += std::exp(z /= temperature);
   for (double& z : row.log_p) {
     z -= std::log(sum);
-    row.entropy -= std::exp(z) * z, squares += std::exp(2 * z);
+    row.entropy -= std::exp(z) * z;
+    squares += std::exp(2 * z);
   }
   row.collision = std::log(squares);
   return row;
 }
 
 models::DecoderSpec scored(models::DecoderSpec spec, int labels, bool bias) {
-  spec.labels = labels, spec.score_bias = bias;
+  spec.labels = labels;
+  spec.score_bias = bias;
   return spec;
 }
 
@@ -77,7 +79,7 @@ models::DecoderSpec untied(std::uint64_t seed) {
   return spec;
 }
 
-TEST(Readout, OfALanguageModelIsThatOfALoopOverTheVocabulary) {
+TEST(OutputHead, OfALanguageModelIsThatOfALoopOverTheVocabulary) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     Fixture x(untied(seed), seed);
     const loss::Needs needs{.entropy = true,
@@ -85,7 +87,7 @@ TEST(Readout, OfALanguageModelIsThatOfALoopOverTheVocabulary) {
                             .scores = true,
                             .candidates = {3, 11, 3},
                             .temperature = 0.8};
-    const Readings found = Readout(*x.model, x.batch, needs, {}).read(x.hidden());
+    const HeadOutputs found = OutputHead(*x.model, x.batch, needs, {}).forward(x.hidden());
     const auto weight = x.weight("lm_head.weight");
     ASSERT_EQ(found.scores.size(), 3u);
     for (std::size_t t = 0; t < x.batch.tokens.size(); ++t) {
@@ -106,13 +108,13 @@ TEST(Readout, OfALanguageModelIsThatOfALoopOverTheVocabulary) {
   }
 }
 
-TEST(Readout, OfAScoreHeadIsThatOfALoopAtTheTokenOrBeforeIt) {
+TEST(OutputHead, OfAScoreHeadIsThatOfALoopAtTheTokenOrBeforeIt) {
   for (const bool bias : {false, true})
     for (const auto at : {loss::ReadAt::before, loss::ReadAt::token}) {
       Fixture x(scored(test::random_spec(2), 3, bias), 2);
-      const Readings found =
-          Readout(*x.model, x.batch, {.logp = false, .scores = true, .scores_at = at}, {})
-              .read(x.hidden());
+      const HeadOutputs found =
+          OutputHead(*x.model, x.batch, {.logp = false, .scores = true, .scores_at = at}, {})
+              .forward(x.hidden());
       EXPECT_TRUE(found.logp.empty());
       ASSERT_EQ(found.scores.size(), 3u);
       const auto weight = x.weight("score.weight");
@@ -128,15 +130,15 @@ TEST(Readout, OfAScoreHeadIsThatOfALoopAtTheTokenOrBeforeIt) {
     }
 }
 
-TEST(Readout, RefusesWhatAModelCannotSay) {
+TEST(OutputHead, RefusesWhatAModelCannotSay) {
   const auto language = test::random_spec(1), judge = scored(language, 1, false);
-  EXPECT_TRUE(check_readable(language, {}));
-  EXPECT_TRUE(check_readable(judge, {.logp = false, .scores = true}));
+  EXPECT_TRUE(check_needs(language, {}));
+  EXPECT_TRUE(check_needs(judge, {.logp = false, .scores = true}));
   for (const auto& refused :
-       {check_readable(language, {.scores = true}), check_readable(judge, {}),
-        check_readable(judge, {.logp = false, .collision = true}),
-        check_readable(judge, {.logp = false, .scores = true, .candidates = {1}}),
-        check_readable(language, {.scores = true, .candidates = {64}})}) {
+       {check_needs(language, {.scores = true}), check_needs(judge, {}),
+        check_needs(judge, {.logp = false, .collision = true}),
+        check_needs(judge, {.logp = false, .scores = true, .candidates = {1}}),
+        check_needs(language, {.scores = true, .candidates = {64}})}) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Errc::usage);
   }
@@ -185,7 +187,7 @@ void expect_true_slope(const models::DecoderSpec& spec, loss::ReadAt at) {
   }
 }
 
-TEST(Readout, BackwardIsTheSlopeOfWhatWasRead) {
+TEST(OutputHead, BackwardIsTheSlopeOfWhatWasRead) {
   for (const auto at : {loss::ReadAt::before, loss::ReadAt::token}) {
     expect_true_slope<false>(untied(3), at);
     expect_true_slope<true>(scored(test::random_spec(3), 2, false), at);
@@ -193,22 +195,23 @@ TEST(Readout, BackwardIsTheSlopeOfWhatWasRead) {
   }
 }
 
-TEST(Readout, IsTheSameWhenRanksShareTheModelAndTheBatch) {
+TEST(OutputHead, IsTheSameWhenRanksShareTheModelAndTheBatch) {
   for (test::GridModel model : test::grid_models()) {
     const loss::Needs words{
         .entropy = true, .collision = true, .scores = true, .candidates = {36, 2}};
     const auto read = [&](const test::Mesh& mesh, const loss::Needs& needs) {
       const auto device = ops::make_cpu_device({.threads = 1});
       const auto decoder = test::grid_decoder(*device, model, 3, mesh, false);
-      Readings found = read_all(*decoder, test::grid_batch(5, 7, 1, model.spec.vocabulary), needs,
-                                {.micro_batch_tokens = 40}, &mesh.dp());
+      HeadOutputs found = head_outputs(*decoder, test::grid_batch(5, 7, 1, model.spec.vocabulary),
+                                       needs, {.micro_batch_tokens = 40}, &mesh.dp());
       std::vector<float> all;
       for (const auto* column : found.columns(needs, model.spec))
         all.insert(all.end(), column->begin(), column->end());
       return all;
     };
     for (const int labels : {0, 2}) {
-      model.spec.labels = labels, model.spec.score_bias = true;
+      model.spec.labels = labels;
+      model.spec.score_bias = true;
       const loss::Needs needs =
           labels ? loss::Needs{.logp = false, .scores = true, .scores_at = loss::ReadAt::before}
                  : words;

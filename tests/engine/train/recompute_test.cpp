@@ -57,7 +57,7 @@ TEST_P(Recompute, KeepsWhatTheFootprintSays) {
   auto all = choices;
   all.push_back({});
   for (const Recomputed& recomputed : all) {
-    const nn::Pass pass{.device = *device, .layout = layout, .recomputed = recomputed};
+    const nn::ForwardContext pass{.device = *device, .layout = layout, .recomputed = recomputed};
     nn::Saved saved;
     model.forward(batch_.tokens, pass, saved);
     const std::int64_t kept =

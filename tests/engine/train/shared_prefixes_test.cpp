@@ -45,8 +45,8 @@ TEST(SharedPrefixes, EachRowIsThatOfTheFirstSequenceThatHasIt) {
   const auto rows =
       shared_prefixes(batch_of({{1, 2, 3, 4}, {1, 2, 5}, {1, 2, 5, 6}, {7, 2}}), plain());
   ASSERT_TRUE(rows);
-  EXPECT_EQ(rows->whole, (Tokens{0, 1, 2, 3, 0, 1, 4, 0, 1, 4, 5, 6, 7}));
-  EXPECT_EQ(rows->first, (Tokens{0, 1, 2, 3, 6, 10, 11, 12}));
+  EXPECT_EQ(rows->inverse, (Tokens{0, 1, 2, 3, 0, 1, 4, 0, 1, 4, 5, 6, 7}));
+  EXPECT_EQ(rows->index, (Tokens{0, 1, 2, 3, 6, 10, 11, 12}));
 }
 
 TEST(SharedPrefixes, AreLeftWhereLittleIsSavedOrLengthsMatter) {
@@ -56,7 +56,8 @@ TEST(SharedPrefixes, AreLeftWhereLittleIsSavedOrLengthsMatter) {
   EXPECT_FALSE(shared_prefixes({}, plain()));
   EXPECT_TRUE(shared_prefixes(batch_of({first, second, third}), plain()));
   models::DecoderSpec grows = plain();
-  grows.rotary[0].trained = 4, grows.rotary[0].stretch = 2;
+  grows.rotary[0].original_length = 4;
+  grows.rotary[0].ntk_factor = 2;
   EXPECT_FALSE(shared_prefixes(batch_of({first, second, third}), grows));
 }
 
@@ -83,8 +84,10 @@ INSTANTIATE_TEST_SUITE_P(Families, SharedPrefixesOf, testing::ValuesIn(test::gri
 
 double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
   double apart = 0, whole = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    apart += std::pow(double{a[i]} - double{b[i]}, 2), whole += double{b[i]} * double{b[i]};
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    apart += std::pow(double{a[i]} - double{b[i]}, 2);
+    whole += double{b[i]} * double{b[i]};
+  }
   return std::sqrt(apart / whole);
 }
 

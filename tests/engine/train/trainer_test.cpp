@@ -29,7 +29,7 @@ struct SftInTwoSteps : algorithms::SftLoss {
   static loss::Needs needs() { return {.entropy = true}; }
 };
 struct SftInOneStep : algorithms::SftLoss {
-  static loss::Needs needs() { return {.entropy = true, .constant_slopes = true}; }
+  static loss::Needs needs() { return {.entropy = true, .grad_is_input_independent = true}; }
 };
 
 class OneTrainer : public testing::Test {

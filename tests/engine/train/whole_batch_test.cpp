@@ -66,7 +66,8 @@ Found measure(const test::Mesh& mesh, const loss::AnyLoss& loss, std::int32_t mi
   const auto batch = test::grid_batch(5, 10, 1, model.spec.vocabulary);
   const BatchLoss all = trainer.forward_backward(batch, loss);
   auto& parameters = trainer.model().parameters();
-  nn::sum_gradients(parameters, trainer.model().tp(), mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
+  nn::all_reduce_gradients(parameters, trainer.model().tp(),
+                           mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
   return {all.loss, all.tokens, all.report.values(),
           nn::gather_logical(parameters, parameters.grads(), mesh)};
 }

@@ -17,7 +17,7 @@ struct Three {
 
 TEST(ZeroGradients, AreNamed) {
   const Three t;
-  EXPECT_THAT(without_gradient(t.parameters), testing::ElementsAre("idle", "adapter.A"));
+  EXPECT_THAT(zero_gradient_names(t.parameters), testing::ElementsAre("idle", "adapter.A"));
 }
 
 TEST(ZeroGradients, AreWarnedOfAtTheFirstAndTheTenthStep) {

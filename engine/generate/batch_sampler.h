@@ -1,0 +1,60 @@
+// BatchSampler: the next token of each sequence whose last row was computed, with its
+// log-probabilities, from the hidden states of one forward pass.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/generate/generator.h"
+#include "engine/generate/logits_processors.h"
+
+namespace troupe::engine::generate {
+
+/// A sequence whose next token is to be sampled. `request` and the spans must outlive the call.
+struct RowToSample {
+  std::uint64_t sequence = 0;
+  const Request* request = nullptr;
+  std::span<const std::int32_t> tokens;      ///< prompt and output so far
+  std::span<const std::int32_t> end_tokens;  ///< end and stop tokens
+  std::int32_t limit = 0;                    ///< maximum tokens of prompt and output
+  std::int32_t row = 0;                      ///< of the hidden states: its last token
+  float inverse_temperature = 1;
+
+  ProcessorContext context() const {
+    return {request->params, tokens, request->prompt.size(), end_tokens,
+            static_cast<std::size_t>(limit)};
+  }
+};
+
+struct SampledToken {
+  std::uint64_t sequence = 0;
+  std::int32_t id = 0;
+  float logp = 0;           ///< at temperature 1
+  float sampling_logp = 0;  ///< at the request's temperature
+  std::vector<Alternative> top;
+};
+
+class BatchSampler {
+ public:
+  /// `decoder` must outlive this. `packed`: logits are products with the packed weights.
+  BatchSampler(models::Decoder& decoder, ops::Precision precision, bool packed)
+      : decoder_(decoder), precision_(precision), packed_(packed) {}
+
+  /// One token per row, in no particular order. hidden [T, D]. Throws Failure when a logit is not
+  /// finite. Collective over the decoder's tensor-parallel group.
+  std::vector<SampledToken> sample(std::vector<RowToSample> rows, const Tensor& hidden) const;
+
+ private:
+  void sample_block(std::span<const RowToSample> rows, const Tensor& hidden,
+                    std::vector<SampledToken>& out) const;
+  std::vector<float> sampling_logprobs(std::span<const RowToSample> rows, const Tensor& logits,
+                                       std::span<const std::int32_t> ids,
+                                       std::vector<float> logp) const;
+
+  models::Decoder& decoder_;
+  ops::Precision precision_;
+  bool packed_;
+};
+
+}  // namespace troupe::engine::generate
