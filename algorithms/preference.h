@@ -34,7 +34,8 @@ std::vector<engine::data::Batch<T>> in_batches(const std::vector<T>& examples, s
   std::vector<engine::data::Batch<T>> out;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     if (i % static_cast<std::size_t>(size) == 0) out.emplace_back();
-    out.back().examples.push_back(&examples[i]), out.back().ids.push_back(i);
+    out.back().examples.push_back(&examples[i]);
+    out.back().ids.push_back(i);
   }
   return out;
 }

@@ -17,7 +17,8 @@ Outcome measure(const Options& options) {
   auto batch = random_batch(options.shape, options.batch, 1);
   const double pairs = static_cast<double>(options.batch) / 2,
                tokens = static_cast<double>(batch.token_count());
-  batch.sequences_per_group = 2, batch.count = pairs;
+  batch.sequences_per_group = 2;
+  batch.count = pairs;
   const loss::AnyLoss loss(troupe::algorithms::DpoLoss{});
   const auto step = [&] {
     batch.reference_logp = train::logprobs(*reference, batch, {.precision = options.precision});

@@ -38,7 +38,9 @@ class Product {
     a_ = device.empty(how.transpose_a ? troupe::Shape{of.k, of.m} : troupe::Shape{of.m, of.k});
     b_ = device.empty(how.transpose_b ? troupe::Shape{of.n, of.k} : troupe::Shape{of.k, of.n});
     c_ = device.empty({of.m, of.n});
-    fill_random(device, a_, 1, 1), fill_random(device, b_, 1, 2), device.fill(c_, 0);
+    fill_random(device, a_, 1, 1);
+    fill_random(device, b_, 1, 2);
+    device.fill(c_, 0);
   }
   void operator()() { device_.gemm(a_, b_, c_, how_); }
 
@@ -75,7 +77,8 @@ double table_rate(Device& device, Sizes of, Gemm how, bool own_time) {
     const double start = now(own_time);
     double taken = 0;
     do {
-      product(), ++calls;
+      product();
+      ++calls;
       taken = now(own_time) - start;
     } while (taken < 0.02);
     best = std::min(best, taken / calls);

@@ -59,7 +59,8 @@ class Step {
       generate::Request request{.id = ++samples_,
                                 .prompt = random_tokens(options_.shape, prompt_tokens, prompt),
                                 .sample_id = samples_};
-      request.params.max_new_tokens = new_tokens, request.params.ignore_eos = true;
+      request.params.max_new_tokens = new_tokens;
+      request.params.ignore_eos = true;
       out.push_back(std::move(request));
     }
     return out;

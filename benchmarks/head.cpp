@@ -16,8 +16,10 @@ Outcome measure(const Options& options) {
                  dweight = device->empty({shape.vocabulary, shape.width});
   troupe::Tensor logp = device->empty({tokens}), lse = device->empty({tokens}),
                  dlogp = device->empty({tokens});
-  fill_random(*device, hidden, 1, 1), fill_random(*device, weight, 0.03f, 2);
-  device->fill(dweight, 0), device->fill(dlogp, -1.0f / static_cast<float>(tokens));
+  fill_random(*device, hidden, 1, 1);
+  fill_random(*device, weight, 0.03f, 2);
+  device->fill(dweight, 0);
+  device->fill(dlogp, -1.0f / static_cast<float>(tokens));
   const auto targets = random_tokens(shape, tokens, 3);
   const Work work{6e-9 * static_cast<double>(shape.vocabulary * shape.width * tokens), 0};
   const Steps steps = time_steps(*device, options, work, [&] {

@@ -64,9 +64,10 @@ struct Documents {
     const std::string_view separator = text.find(mark) == std::string::npos ? "\n" : mark;
     for (std::size_t from = 0; from < text.size();) {
       const std::size_t end = std::min(text.find(separator, from), text.size());
-      if (end > from)
-        texts.push_back(text.substr(from, end - from)),
-            megabytes += 1e-6 * static_cast<double>(end - from);
+      if (end > from) {
+        texts.push_back(text.substr(from, end - from));
+        megabytes += 1e-6 * static_cast<double>(end - from);
+      }
       from = end + separator.size();
     }
   }

@@ -69,7 +69,8 @@ Result<> Scorer::on(protocol::MixWeights message) {
     return fail(Errc::bad_input,
                 cat("mixing: expected a share from 0 to 1, found ", message.share));
   engine::nn::lerp(shadow_->parameters(), message.share, model_->parameters());
-  shadow_.reset(), prepared_.reset();
+  shadow_.reset();
+  prepared_.reset();
   return {};
 }
 

@@ -66,7 +66,10 @@ Result<> verify(const protocol::Weights& weights, const engine::models::DecoderS
   const std::string which = cat("weights of version ", weights.version);
   std::size_t expected = 0, tensors = 0;
   for (const auto& tensor : engine::models::parameter_list(spec))
-    if (tensor.trainable) expected += static_cast<std::size_t>(tensor.shape.count()), ++tensors;
+    if (tensor.trainable) {
+      expected += static_cast<std::size_t>(tensor.shape.count());
+      ++tensors;
+    }
   if (values != expected)
     return fail(Errc::bad_input,
                 cat(which, " do not fit: expected ", expected, " values, found ", values));

@@ -43,7 +43,8 @@ Advantages by_group(std::span<const double> rewards, int group, F&& advantage) {
   Advantages out;
   out.values.assign(rewards.size(), 0);
   out.failed = static_cast<std::int64_t>(rewards.size()) - all.count;
-  out.mean = all.mean, out.deviation = all.deviation;
+  out.mean = all.mean;
+  out.deviation = all.deviation;
   for (std::size_t begin = 0; begin < rewards.size(); begin += static_cast<std::size_t>(group)) {
     const auto members = rewards.subspan(begin, static_cast<std::size_t>(group));
     const Moments m = moments(members);
@@ -119,7 +120,10 @@ Advantages length_weighted_baseline(std::span<const double> rewards,
     const auto* of = lengths.data() + (members.data() - rewards.data());
     double weighed = 0, length = 0;
     for (std::size_t i = 0; i < members.size(); ++i)
-      if (!std::isnan(members[i])) weighed += of[i] * members[i], length += of[i];
+      if (!std::isnan(members[i])) {
+        weighed += of[i] * members[i];
+        length += of[i];
+      }
     return length > 0 ? members[own] - weighed / length : 0.0;
   });
 }
@@ -127,7 +131,10 @@ Advantages length_weighted_baseline(std::span<const double> rewards,
 Advantages group_policy_gradient(std::span<const double> rewards, int group) {
   double all = 0, other_than_zero = 0;
   for (const double r : rewards)
-    if (!std::isnan(r)) all += 1, other_than_zero += r != 0 ? 1 : 0;
+    if (!std::isnan(r)) {
+      all += 1;
+      other_than_zero += r != 0 ? 1 : 0;
+    }
   const double alpha = all / std::max(other_than_zero, 1.0);
   return by_group(rewards, group,
                   [&](double reward, const Moments& m) { return alpha * (reward - m.mean); });

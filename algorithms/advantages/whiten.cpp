@@ -16,7 +16,8 @@ std::vector<double> whitened(std::span<const double> x, std::span<const float> m
     if (mask[t] == 0) continue;
     if (count == 0) first = x[t];
     flat = flat && x[t] == first;
-    count += 1, sum += x[t];
+    count += 1;
+    sum += x[t];
   }
   if (count == 0) return out;
   const double mean = flat ? first : sum / count;

@@ -24,7 +24,11 @@ double over(FilterOver level, const std::vector<double>& x, const Experience& b,
             std::size_t end) {
   double sum = 0, count = 0, most = 0;
   for (std::size_t t = begin; t < end; ++t)
-    if (b.mask[t] != 0) sum += x[t], count += 1, most = std::max(most, x[t]);
+    if (b.mask[t] != 0) {
+      sum += x[t];
+      count += 1;
+      most = std::max(most, x[t]);
+    }
   if (level == FilterOver::greatest) return most;
   return level == FilterOver::geometric && count > 0 ? sum / count : sum;
 }
@@ -119,8 +123,14 @@ std::vector<double> Correction::operator()(const std::vector<double>& proximal,
       out[t] = w;
     else
       out[t] = outside == Outside::mask ? 0 : std::clamp(w, low, most);
-    if (filter != FilterOver::none && !passed[t]) out[t] = 0, filtered += 1;
-    count += 1, apart += std::abs(difference[t]), sum += out[t], beyond += inside ? 0 : 1;
+    if (filter != FilterOver::none && !passed[t]) {
+      out[t] = 0;
+      filtered += 1;
+    }
+    count += 1;
+    apart += std::abs(difference[t]);
+    sum += out[t];
+    beyond += inside ? 0 : 1;
     report.max("sampling/sampling_logp_difference/max", std::abs(difference[t]));
     report.min("sampling/importance_sampling_ratio/min", out[t]);
     report.max("sampling/importance_sampling_ratio/max", out[t]);

@@ -25,8 +25,10 @@ void report_ratio(const Expr& log_ratio, const Experience& b, Report& report) {
   double least = std::numeric_limits<double>::infinity(), greatest = -least;
   const auto values = ratio.values();
   for (std::size_t t = 0; t < values.size(); ++t)
-    if (b.mask[t] != 0)
-      least = std::min(least, values[t]), greatest = std::max(greatest, values[t]);
+    if (b.mask[t] != 0) {
+      least = std::min(least, values[t]);
+      greatest = std::max(greatest, values[t]);
+    }
   if (least > greatest) return;
   report.min("ratio/min", least);
   report.max("ratio/max", greatest);

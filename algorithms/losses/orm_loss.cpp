@@ -31,8 +31,10 @@ Expr OrmLoss::operator()(const TokenStats& now, const engine::data::Experience& 
   report.mean("accuracy", won > lost);
   report.mean("margin", won - lost);
   report.mean("mean_reward", score);
-  for (const double value : score.values())
-    report.min("min_reward", value), report.max("max_reward", value);
+  for (const double value : score.values()) {
+    report.min("min_reward", value);
+    report.max("max_reward", value);
+  }
   return sum(softplus(lost - won + margin) + center * square(won + lost)) / b.count;
 }
 

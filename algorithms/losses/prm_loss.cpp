@@ -43,7 +43,10 @@ Expr float32_cross_entropy(const std::vector<Expr>& scores, const std::vector<do
     for (std::size_t c = 0; c < x.size(); ++c) x[c] = static_cast<float>(values[c][t]);
     const float greatest = *std::max_element(x.begin(), x.end());
     float normaliser = 0;
-    for (float& score : x) score -= greatest, normaliser += std::exp(score);
+    for (float& score : x) {
+      score -= greatest;
+      normaliser += std::exp(score);
+    }
     normaliser = std::log(normaliser);
     for (std::size_t c = 0; c < x.size(); ++c) {
       const bool right = b.classes[t] == static_cast<std::int32_t>(c);

@@ -15,7 +15,10 @@ using engine::data::Experience;
 double trained_mean(const std::vector<double>& x, const Experience& b) {
   double sum = 0, count = 0;
   for (std::size_t t = 0; t < x.size(); ++t)
-    if (b.mask[t] != 0) sum += x[t], count += 1;
+    if (b.mask[t] != 0) {
+      sum += x[t];
+      count += 1;
+    }
   return count > 0 ? sum / count : 0;
 }
 

@@ -23,7 +23,7 @@ wrong_answers() {
 }
 
 # judged_steps SEED < ROWS > STEPS: sixteen answers of each row, with some numbers changed and sometimes too many, each number with whether
-# it is the one that was asked for at its place. How often numbers are wrong differs from answer to answer, and what goes on too long goes on
+# it is the expected one at its place. How often numbers are wrong differs from answer to answer, and what goes on too long goes on
 # by the rule, as a policy would: what a reward model has not seen, PPO finds.
 judged_steps() {
   awk -v seed="$1" 'BEGIN { srand(seed) }

@@ -21,7 +21,9 @@ std::function<void()> our_product(engine::ops::Device& device, std::int64_t size
                                   engine::ops::Precision precision) {
   Tensor a = device.empty({size, size}), b = device.empty({size, size}),
          c = device.empty({size, size});
-  fill_random(device, a, 1, 1), fill_random(device, b, 1, 2), device.fill(c, 0);
+  fill_random(device, a, 1, 1);
+  fill_random(device, b, 1, 2);
+  device.fill(c, 0);
   return [&device, a, b, c, precision]() mutable {
     device.gemm(a, b, c, {.transpose_b = true, .precision = precision});
   };
@@ -52,7 +54,8 @@ double ProductCeiling::measure() {
   }
   const double mine = rate(parts_->size, parts_->ours),
                other = parts_->theirs ? rate(parts_->size, parts_->theirs) : 0;
-  ours_ = std::max(ours_, mine), theirs_ = std::max(theirs_, other);
+  ours_ = std::max(ours_, mine);
+  theirs_ = std::max(theirs_, other);
   return std::max(mine, other);
 }
 

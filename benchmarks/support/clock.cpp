@@ -15,7 +15,9 @@ double median(std::vector<double> values) {
 }
 
 void Pairs::add(double ceiling, double seconds, bool disturbed) {
-  ceilings_.push_back(ceiling), seconds_.push_back(seconds), disturbed_.push_back(disturbed);
+  ceilings_.push_back(ceiling);
+  seconds_.push_back(seconds);
+  disturbed_.push_back(disturbed);
   undisturbed_ += disturbed ? 0 : 1;
 }
 

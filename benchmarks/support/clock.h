@@ -1,4 +1,4 @@
-// Time, and how a rate is held against a ceiling: in pairs, since machines are shared and their
+// Time, and how a rate is compared with a ceiling: in pairs, since machines are shared and their
 // clocks move.
 #pragma once
 
@@ -63,7 +63,10 @@ Pairs in_pairs(int rounds, Ceiling&& ceiling, Work&& work, Between&& between) {
     const Disturbance since;
     const double rate = ceiling(), time = work();
     out.add(rate, time, since.any());
-    if (!called && out.halfway()) called = true, between();
+    if (!called && out.halfway()) {
+      called = true;
+      between();
+    }
   }
   return out;
 }

@@ -61,8 +61,10 @@ Timing Requests::generate(bool greedy) {
     if (!steady) first = generator_.stats();
   }
   const auto& after = generator_.stats();
-  out.tokens = after.sampled - before.sampled, out.passes = after.steps - before.steps;
-  out.steady_tokens = after.sampled - first.sampled, out.steady_passes = after.steps - first.steps;
+  out.tokens = after.sampled - before.sampled;
+  out.passes = after.steps - before.steps;
+  out.steady_tokens = after.sampled - first.sampled;
+  out.steady_passes = after.steps - first.steps;
   return out;
 }
 

@@ -11,7 +11,7 @@
 namespace troupe::benchmarks {
 
 struct PeerAnswer {
-  std::optional<double> value;  ///< in the unit that was asked for; none: it is not here
+  std::optional<double> value;  ///< in the unit requested; none: it is not here
   std::string name;             ///< what ran, or a sentence why nothing did
   double peak_rss_mib = 0;
 };

@@ -53,7 +53,10 @@ void say(const std::string& line) {
 int run(const char* name, const Takes& takes, int count, char** words,
         Outcome (*measure)(const Options&)) try {
   const auto options = read_options({words + 1, static_cast<std::size_t>(count - 1)}, takes);
-  if (!options) return std::fprintf(stderr, "%s: %s\n", name, options.error().what.c_str()), 2;
+  if (!options) {
+    std::fprintf(stderr, "%s: %s\n", name, options.error().what.c_str());
+    return 2;
+  }
   const auto before = options->threads > 1 ? handover() : std::nullopt;
   const Outcome outcome = measure(*options);
   if (const auto after = before ? handover() : std::nullopt) {

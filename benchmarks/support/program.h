@@ -18,7 +18,7 @@ struct Outcome {
   /// Asked where --peer was given, after what was measured has left memory. None: a peer has
   /// nothing like this.
   std::function<PeerAnswer()> peer = {};
-  double comparable = 0;  ///< what is held against the peer, where that is not `value` because the
+  double comparable = 0;  ///< what is compared with the peer, where that is not `value` because the
                           ///< peer's work is another
   double peak = 0;        ///< GFLOP/s of the processor's instructions; 0: the ceiling is memory
   double peak_ratio = 0;  ///< operations done a second, over `peak`

@@ -44,9 +44,12 @@ Result<ModelShape> shape_of(std::string_view name) {
 engine::models::DecoderSpec spec_of(const ModelShape& shape) {
   engine::models::DecoderSpec spec;
   spec.architecture = shape.biases ? "Qwen2ForCausalLM" : "LlamaForCausalLM";
-  spec.vocabulary = shape.vocabulary, spec.width = shape.width, spec.layers = shape.layers,
+  spec.vocabulary = shape.vocabulary;
+  spec.width = shape.width;
+  spec.layers = shape.layers;
   spec.inner = shape.inner;
-  spec.heads = static_cast<int>(shape.heads), spec.kv_heads = static_cast<int>(shape.kv_heads);
+  spec.heads = static_cast<int>(shape.heads);
+  spec.kv_heads = static_cast<int>(shape.kv_heads);
   spec.head_size = static_cast<int>(shape.head_size());
   spec.tied = true;
   spec.attention_bias = shape.biases;

@@ -23,7 +23,7 @@ struct Work {
 /// Of `passes` forward passes over so many tokens; a backward pass counts as two.
 Work work_of(const ModelShape& shape, double tokens, int passes);
 
-/// What torch_lm.py is asked for: its mode, and the unit of its rate, of which a step is `amount`.
+/// The request to torch_lm.py: its mode, and the unit of its rate, of which a step is `amount`.
 struct Rival {
   std::string mode, unit;
   double amount = 0;

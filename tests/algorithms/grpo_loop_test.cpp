@@ -1,5 +1,5 @@
 // GRPO's loop over actors that only count: rounds that are refilled, greedy baselines,
-// log-probabilities that are asked for again.
+// log-probabilities that are requested again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,9 @@ struct Marker {
 
 GrpoConfig pairs_of_answers() {
   GrpoConfig config;
-  config.group = 2, config.sampling.max_new_tokens = 8, config.logged_completions = 0;
+  config.group = 2;
+  config.sampling.max_new_tokens = 8;
+  config.logged_completions = 0;
   return config;
 }
 
@@ -77,7 +79,8 @@ TEST(DynamicSampling, FillsTheRoundWithGroupsThatTeach) {
 
 TEST(DynamicSampling, DoesNotDependOnHowManyRolloutsDraw) {
   auto config = pairs_of_answers();
-  config.dynamic.on = true, config.loss.beta = 0.1;
+  config.dynamic.on = true;
+  config.loss.beta = 0.1;
   auto first = rows(), second = rows();
   EXPECT_EQ(World().grpo(first, plan_of(4), config), World(3, 3).grpo(second, plan_of(4), config));
 }
@@ -96,7 +99,8 @@ TEST(DynamicSampling, GoesOnFromTheLoadersExactPlace) {
 
 TEST(DynamicSampling, WithoutAnyDifferenceIsRefusedInWords) {
   auto config = pairs_of_answers();
-  config.dynamic.on = true, config.dynamic.max_refills = 2;
+  config.dynamic.on = true;
+  config.dynamic.max_refills = 2;
   auto data = rows();
   try {
     World(0).grpo(data, plan_of(4), config);
@@ -111,7 +115,8 @@ TEST(DynamicSampling, WithoutAnyDifferenceIsRefusedInWords) {
 
 TEST(DynamicSampling, ARunThatHasLearnedEverythingIsSavedAndEnds) {
   auto config = pairs_of_answers();
-  config.dynamic.on = true, config.dynamic.max_refills = 2;
+  config.dynamic.on = true;
+  config.dynamic.max_refills = 2;
   auto data = rows();
   World world(3, 1, 4);
   const auto lines = world.grpo(data, plan_of(10), config);
@@ -124,7 +129,8 @@ TEST(DynamicSampling, ARunThatHasLearnedEverythingIsSavedAndEnds) {
 
 TEST(DynamicSampling, MakesDoWithFewerGroupsWhenItMayNotRefillFurther) {
   auto config = pairs_of_answers();
-  config.dynamic.on = true, config.dynamic.max_refills = 1;
+  config.dynamic.on = true;
+  config.dynamic.max_refills = 1;
   auto data = rows({.batch_size = 8, .seed = 5});
   const auto lines = World(7).grpo(data, plan_of(1), config);
   ASSERT_EQ(lines.size(), 1u);
@@ -153,7 +159,8 @@ TEST(DynamicSampling, KeepsGroupsWhoseRewardsDifferWithinTheBounds) {
 
 TEST(ReMax, ComparesEachAnswerWithTheGreedyOne) {
   auto config = pairs_of_answers();
-  config.group = 1, config.advantage.estimator = Estimator::remax;
+  config.group = 1;
+  config.advantage.estimator = Estimator::remax;
   auto data = rows();
   const auto lines = World(2).grpo(data, plan_of(2), config);
   ASSERT_EQ(lines.size(), 2u);
@@ -174,7 +181,8 @@ TEST(Recomputed, LogProbabilitiesOfThePolicyStandBesideThoseOfTheRollouts) {
 
 TEST(Recomputed, TheDistanceIsReportedOnceWhereACorrectionSaysItToo) {
   auto config = pairs_of_answers();
-  config.recompute_old = true, config.loss.correction.weight = Over::token;
+  config.recompute_old = true;
+  config.loss.correction.weight = Over::token;
   auto data = rows();
   const std::string step = World().grpo(data, plan_of(1), config).at(0),
                     name = "sampling/sampling_logp_difference/mean=";
@@ -184,7 +192,8 @@ TEST(Recomputed, TheDistanceIsReportedOnceWhereACorrectionSaysItToo) {
 TEST(Mismatch, IsThatOfTheTrainedTokens) {
   engine::data::Experience b;
   b.append({1, 2, 3, 4}, {0, 1, 1, 0});
-  b.old_logp = {0, -1, -2, -9}, b.rollout_logp = {5, -1.5F, -1.75F, 0};
+  b.old_logp = {0, -1, -2, -9};
+  b.rollout_logp = {5, -1.5F, -1.75F, 0};
   const Metrics expected{
       {"sampling/sampling_logp_difference/mean", 0.375},
       {"sampling/sampling_logp_difference/max", 0.5},

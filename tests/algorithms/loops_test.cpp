@@ -31,7 +31,10 @@ Loader<PairExample> loop_pairs() {
 
 GrpoConfig grpo_config() {
   GrpoConfig config;
-  config.group = 4, config.epochs = 2, config.loss.beta = 0.1, config.sampling.max_new_tokens = 8;
+  config.group = 4;
+  config.epochs = 2;
+  config.loss.beta = 0.1;
+  config.sampling.max_new_tokens = 8;
   return config;
 }
 

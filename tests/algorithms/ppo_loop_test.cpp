@@ -17,8 +17,10 @@ using testing::StartsWith;
 
 PpoConfig ppo_config() {
   PpoConfig config;
-  config.epochs = 2, config.sampling.max_new_tokens = 8,
-  config.control.schedule = KlSchedule::adaptive, config.control.horizon = 40;
+  config.epochs = 2;
+  config.sampling.max_new_tokens = 8;
+  config.control.schedule = KlSchedule::adaptive;
+  config.control.horizon = 40;
   return config;
 }
 

@@ -52,7 +52,10 @@ TEST(Pairs, OfOneRoundMakeOneEvenIfDisturbed) {
 
 TEST(Pairs, CallOnceHalfway) {
   std::string order;
-  const auto round = [&] { return order += 'r', 1.0; };
+  const auto round = [&] {
+    order += 'r';
+    return 1.0;
+  };
   for (const int rounds : {1, 2, 5}) {
     order.clear();
     in_pairs(

@@ -49,7 +49,7 @@ void mount_disk(const Surroundings& surroundings) {
     const rlimit limit{bytes, bytes};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
-  ::signal(SIGXFSZ, SIG_DFL);  // as a person's shell has it
+  ::signal(SIGXFSZ, SIG_DFL);  // as a user's shell has it
   const std::string line = cat("exec '" TROUPE_PROGRAM "' <'", files, ".in' >'", files, ".out' 2>'",
                                files, ".err' ", arguments);
   ::execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));

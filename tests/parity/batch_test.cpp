@@ -53,8 +53,9 @@ class BatchParity : public testing::TestWithParam<BatchObjective> {
       const auto draw = [&](std::uint64_t what, double low) {
         return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1));
       };
-      b.old_logp.push_back(draw(0, 0.5) - 3), b.reference_logp.push_back(draw(1, 0.5) - 3),
-          b.advantage.push_back(draw(2, 1));
+      b.old_logp.push_back(draw(0, 0.5) - 3);
+      b.reference_logp.push_back(draw(1, 0.5) - 3);
+      b.advantage.push_back(draw(2, 1));
     }
     return b;
   }
@@ -106,7 +107,8 @@ TEST_P(BatchParity, TwoThreadsGiveTheBitsOfOne) {
 
 std::vector<BatchObjective> batch_objectives() {
   algorithms::GrpoLoss grpo;
-  grpo.beta = 0.1, grpo.entropy_coef = 0.01;
+  grpo.beta = 0.1;
+  grpo.entropy_coef = 0.01;
   return {{"Sft", algorithms::SftLoss{}, 1}, {"Dpo", algorithms::DpoLoss{}, 2}, {"Grpo", grpo, 1}};
 }
 INSTANTIATE_TEST_SUITE_P(Losses, BatchParity, testing::ValuesIn(batch_objectives()),

@@ -90,7 +90,8 @@ Found measure(const Line& line, const Experience& batch, std::int32_t micro_batc
     // The gradient of one replica, made whole: update() does the same, so it is left to it in the
     // second step.
     if (step == 0) {
-      found.loss = all.loss, found.report = all.report.values();
+      found.loss = all.loss;
+      found.report = all.report.values();
       auto kept = engine::ops::to_host(*device, parameters.grads());
       engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
                                        mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
@@ -114,19 +115,24 @@ void fill_columns(const Line& line, Experience& b) {
   const auto said = line.labels > 0 ? trainer.scores(b, line.loss.needs().scores_at, {})
                                     : trainer.logprobs(b, line.loss.needs().temperature);
   const auto columns = static_cast<std::size_t>(std::max(1, line.labels));
-  b.old_logp.clear(), b.reference_logp.clear(), b.advantage.clear();
+  b.old_logp.clear();
+  b.reference_logp.clear();
+  b.advantage.clear();
   for (std::size_t t = 0; t < b.tokens.size(); ++t) {
     const float now = said[t * columns];
-    b.old_logp.push_back(now + draw(0, t, 0.4)), b.rollout_logp.push_back(now + draw(1, t, 0.4));
-    b.reference_logp.push_back(now + draw(2, t, 0.4)), b.advantage.push_back(draw(3, t, 1));
-    b.value.push_back(now + draw(4, t, 0.4)), b.returns.push_back(now + draw(5, t, 1));
+    b.old_logp.push_back(now + draw(0, t, 0.4));
+    b.rollout_logp.push_back(now + draw(1, t, 0.4));
+    b.reference_logp.push_back(now + draw(2, t, 0.4));
+    b.advantage.push_back(draw(3, t, 1));
+    b.value.push_back(now + draw(4, t, 0.4));
+    b.returns.push_back(now + draw(5, t, 1));
     b.classes.push_back(b.mask[t] == 0 ? -1 : static_cast<std::int32_t>(t % 2));
   }
   for (std::int32_t n = 0; n < b.sequences(); ++n) {
-    b.label.push_back(static_cast<float>(n % 2)),
-        b.reward.push_back(draw(6, static_cast<std::size_t>(n), 1));
-    b.version.push_back(static_cast<std::uint64_t>(n % 3)),
-        b.sample_id.push_back(static_cast<std::uint64_t>(n));
+    b.label.push_back(static_cast<float>(n % 2));
+    b.reward.push_back(draw(6, static_cast<std::size_t>(n), 1));
+    b.version.push_back(static_cast<std::uint64_t>(n % 3));
+    b.sample_id.push_back(static_cast<std::uint64_t>(n));
   }
 }
 

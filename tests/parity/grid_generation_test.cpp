@@ -34,12 +34,15 @@ std::vector<engine::generate::Request> requests(std::int64_t vocabulary, bool gr
   std::vector<engine::generate::Request> all;
   for (std::uint64_t i = 0; i < 12; ++i) {
     engine::generate::Request request;
-    request.id = i, request.sample_id = i;
+    request.id = i;
+    request.sample_id = i;
     for (std::uint64_t t = 0; t < 1 + uniform_below(20, 4, i / 4, 0); ++t)
       request.prompt.push_back(static_cast<std::int32_t>(
           uniform_below(static_cast<std::uint64_t>(vocabulary), 4, i / 4, t + 1)));
-    request.params.greedy = greedy, request.params.temperature = 0.7,
-    request.params.max_new_tokens = 15, request.params.seed = 9;
+    request.params.greedy = greedy;
+    request.params.temperature = 0.7;
+    request.params.max_new_tokens = 15;
+    request.params.seed = 9;
     request.params.top_logprobs = 3;
     all.push_back(std::move(request));
   }

@@ -52,7 +52,9 @@ struct Objective {
 };
 std::vector<Objective> objectives() {
   algorithms::GrpoLoss grpo;
-  grpo.beta = 0.1, grpo.entropy_coef = 0.01, grpo.temperature = 0.8;
+  grpo.beta = 0.1;
+  grpo.entropy_coef = 0.01;
+  grpo.temperature = 0.8;
   return {{algorithms::SftLoss{}, 1}, {algorithms::DpoLoss{}, 2}, {grpo, 1}};
 }
 
@@ -69,7 +71,9 @@ Found measure(const GridModel& model, const Mesh& mesh, const Objective& objecti
   for (int step = 0; step < 3; ++step) {
     const auto all = trainer.forward_backward(batch, objective.loss);
     if (step == 0) {
-      found.loss = all.loss, found.tokens = all.tokens, found.report = all.report.values();
+      found.loss = all.loss;
+      found.tokens = all.tokens;
+      found.report = all.report.values();
       engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
                                        mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
       found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);

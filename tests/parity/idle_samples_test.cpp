@@ -40,7 +40,8 @@ TEST(IdleSamples, AreLeftOutAndNoBitOfTheGradientKnows) {
     ASSERT_EQ(updates.size(), 1u);
     EXPECT_LE(updates[0].sequences(), 4);
     auto whole = samples.batch;
-    whole.count = updates[0].count, whole.scale = updates[0].scale;
+    whole.count = updates[0].count;
+    whole.scale = updates[0].scale;
     EXPECT_EQ(gradient_of(seed, updates[0], config.loss), gradient_of(seed, whole, config.loss))
         << "seed " << seed;
   }
@@ -50,7 +51,8 @@ TEST(IdleSamples, StayWhereTheLossHasAnotherTerm) {
   const RolloutBatch samples = samples_of(3);
   GrpoConfig with_kl, with_entropy;
   with_kl.group = with_entropy.group = 2;
-  with_kl.loss.beta = 0.1, with_entropy.loss.entropy_coef = 0.1;
+  with_kl.loss.beta = 0.1;
+  with_entropy.loss.entropy_coef = 0.1;
   EXPECT_EQ(minibatches(samples, with_kl)[0].sequences(), 8);
   EXPECT_EQ(minibatches(samples, with_entropy)[0].sequences(), 8);
 }

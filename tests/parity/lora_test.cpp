@@ -32,7 +32,9 @@ using testing::HasSubstr;
 // Every kind of a layer, in several ranks.
 LoraConfig plain() {
   LoraConfig config;
-  config.rank = 3, config.alpha = 6, config.rank_pattern = {{"v_proj", 2}};
+  config.rank = 3;
+  config.alpha = 6;
+  config.rank_pattern = {{"v_proj", 2}};
   return config;
 }
 LoraConfig with_dropout() {
@@ -42,7 +44,8 @@ LoraConfig with_dropout() {
 }
 LoraConfig with_magnitudes() {
   LoraConfig config = plain();
-  config.dora = true, config.rslora = true;
+  config.dora = true;
+  config.rslora = true;
   return config;
 }
 LoraConfig of_the_head() {
@@ -78,7 +81,8 @@ LoraResult measure_lora(const GridModel& model, const Mesh& mesh, const engine::
                   &mesh);
   auto& parameters = trainer.model().parameters();
   LoraResult found;
-  found.logp = trainer.logprobs(batch, 1), found.base_logp = trainer.logprobs(batch, 1, true);
+  found.logp = trainer.logprobs(batch, 1);
+  found.base_logp = trainer.logprobs(batch, 1, true);
   for (int step = 0; step < 3; ++step) {
     const auto all = trainer.forward_backward(batch, loss);
     if (step == 0) {

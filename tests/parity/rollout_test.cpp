@@ -45,7 +45,8 @@ class RolloutParity : public testing::TestWithParam<double> {
   Experience sample() {
     bring_weights();
     protocol::Generate question;
-    question.sampling.temperature = GetParam(), question.sampling.max_new_tokens = 15,
+    question.sampling.temperature = GetParam();
+    question.sampling.max_new_tokens = 15;
     question.sampling.seed = seed_;
     for (std::uint64_t i = 0; i < 12; ++i) question.requests.push_back({prompt(i / 4), i});
     const auto requests = question.requests;

@@ -42,9 +42,13 @@ inline GridModel grid_model(std::string title, int heads, int kv_heads, int most
                             bool biases) {
   engine::models::DecoderSpec spec;
   spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = 37, spec.width = 20, spec.layers = 2,
+  spec.vocabulary = 37;
+  spec.width = 20;
+  spec.layers = 2;
   spec.inner = 27;  // neither vocabulary nor inner width is divisible
-  spec.heads = heads, spec.kv_heads = kv_heads, spec.head_size = 6,
+  spec.heads = heads;
+  spec.kv_heads = kv_heads;
+  spec.head_size = 6;
   spec.tied = tied;  // and H*K is not D
   spec.attention_bias = spec.output_bias = spec.mlp_bias = biases;
   spec.rotary.resize(1);
@@ -65,22 +69,27 @@ inline GridModel with_head_norms(GridModel model) {
 inline std::vector<GridModel> family_models() {
   GridModel gemma =
       with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
-  gemma.spec.norm_placement = engine::models::NormPlacement::both, gemma.spec.norm_offset = 1,
+  gemma.spec.norm_placement = engine::models::NormPlacement::both;
+  gemma.spec.norm_offset = 1;
   gemma.spec.attention_scale = 0.3;
-  gemma.spec.attention_softcap = 2, gemma.spec.logit_softcap = 3,
+  gemma.spec.attention_softcap = 2;
+  gemma.spec.logit_softcap = 3;
   gemma.spec.embedding_multiplier = 1.5;
   gemma.spec.activation = engine::ops::Activation::gelu_tanh;
   gemma.spec.rotary.push_back({{0.5, 0.2, 0}, 1.2});
   gemma.spec.layer = {{.window = 4, .rotary = 1}, {.window = 0, .rotary = 0}};
   GridModel bloom = grid_model("SlopesAndAPlainMlp", 6, 6, 4, false, true);
   bloom.spec.layer_norm = bloom.spec.norm_bias = bloom.spec.alibi = bloom.spec.embedding_norm =
-      true,
+      true;
   bloom.spec.gated = false;
-  bloom.spec.learned_positions = 96, bloom.spec.activation = engine::ops::Activation::gelu,
+  bloom.spec.learned_positions = 96;
+  bloom.spec.activation = engine::ops::Activation::gelu;
   bloom.spec.rotary.clear();
   GridModel cohere = grid_model("SideBySideAndScaled", 4, 2, 4, true, false);
-  cohere.spec.norm_placement = engine::models::NormPlacement::shared, cohere.spec.layer_norm = true;
-  cohere.spec.logit_scale = 0.25, cohere.spec.residual_multiplier = 0.5;
+  cohere.spec.norm_placement = engine::models::NormPlacement::shared;
+  cohere.spec.layer_norm = true;
+  cohere.spec.logit_scale = 0.25;
+  cohere.spec.residual_multiplier = 0.5;
   return {gemma, bloom, cohere};
 }
 
@@ -99,7 +108,8 @@ inline std::vector<GridModel> grid_models() {
 /// The same body with a score head.
 inline GridModel scored(GridModel model, int labels, bool bias) {
   model.title += cat("Scores", labels);
-  model.spec.labels = labels, model.spec.score_bias = bias;
+  model.spec.labels = labels;
+  model.spec.score_bias = bias;
   return model;
 }
 
@@ -126,8 +136,9 @@ inline engine::data::Experience grid_batch(std::uint64_t seed, int sequences, in
     const auto draw = [&](std::uint64_t what, double low) {
       return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1));
     };
-    b.old_logp.push_back(draw(0, 0.5) - 3), b.reference_logp.push_back(draw(1, 0.5) - 3),
-        b.advantage.push_back(draw(2, 1));
+    b.old_logp.push_back(draw(0, 0.5) - 3);
+    b.reference_logp.push_back(draw(1, 0.5) - 3);
+    b.advantage.push_back(draw(2, 1));
   }
   return b;
 }

@@ -18,11 +18,14 @@ inline engine::models::DecoderSpec random_spec(std::uint64_t seed) {
   };
   engine::models::DecoderSpec spec;
   spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = pick(0, {19, 37, 64}), spec.width = pick(1, {16, 24, 40}),
+  spec.vocabulary = pick(0, {19, 37, 64});
+  spec.width = pick(1, {16, 24, 40});
   spec.layers = pick(2, {1, 2, 3});
-  spec.inner = pick(3, {24, 40}), spec.kv_heads = pick(4, {1, 2}),
+  spec.inner = pick(3, {24, 40});
+  spec.kv_heads = pick(4, {1, 2});
   spec.heads = spec.kv_heads * pick(5, {1, 2, 3});
-  spec.head_size = pick(6, {4, 8}), spec.tied = pick(7, {0, 1}) == 1,
+  spec.head_size = pick(6, {4, 8});
+  spec.tied = pick(7, {0, 1}) == 1;
   spec.attention_bias = pick(8, {0, 1}) == 1;
   spec.rotary.resize(1);
   for (int i = 0; i < spec.head_size / 2; ++i)

@@ -83,9 +83,10 @@ std::vector<protocol::RewardResult> Rules::score(
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::size_t bytes = requests[i].completion.size();
-    if (bytes <= max_completion_bytes)
-      short_enough.push_back(requests[i]), indices.push_back(i);
-    else
+    if (bytes <= max_completion_bytes) {
+      short_enough.push_back(requests[i]);
+      indices.push_back(i);
+    } else
       results[i].failure = cat("the completion has ", bytes, " bytes, more than the ",
                                max_completion_bytes, " that rules read");
   }

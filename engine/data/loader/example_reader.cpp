@@ -144,7 +144,8 @@ Result<std::vector<T>> ExampleReader<T>::next() {
       position_.row = 0;
       continue;
     }
-    ++report_.rows, ++position_.row;
+    ++report_.rows;
+    ++position_.row;
     auto used = row ? convert(**row) : Result<std::vector<T>>(fail(row.error()));
     if (used && !used->empty()) return used;
     if (!used) RETURN_IF_ERROR(skip_row(used.error()));

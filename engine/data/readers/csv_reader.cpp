@@ -8,7 +8,7 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::size_t max_columns = 4096, first_look = 64u << 10;
+constexpr std::size_t max_columns = 4096;
 
 std::string column_list(const std::vector<std::string>& names) {
   std::vector<std::string> out;

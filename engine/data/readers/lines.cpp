@@ -5,8 +5,6 @@
 namespace troupe::engine::data {
 namespace {
 
-constexpr std::size_t first_look = 64u << 10;
-
 std::string_view without_return(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;

@@ -24,8 +24,7 @@ class Lines {
  private:
   Result<Line> long_line(std::size_t searched);
   TextStream stream_;
-  std::size_t pending_ =
-      0;  // bytes of the last line, which are skipped when the next one is asked for
+  std::size_t pending_ = 0;  // bytes of the last line, skipped when the next one is read
   std::int64_t number_ = 0;
 };
 

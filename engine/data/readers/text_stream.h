@@ -27,6 +27,9 @@ constexpr std::size_t expansion_free = 64u << 20;  ///< bytes that are always al
 constexpr std::size_t expansion_limit =
     300;  ///< bytes of text for one byte of the file, beyond those
 
+/// Bytes that a reader peeks at before it knows that it needs more.
+constexpr std::size_t first_look = 64u << 10;
+
 bool is_gzip(std::string_view first_bytes);
 
 class TextStream {

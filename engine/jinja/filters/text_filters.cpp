@@ -18,7 +18,7 @@ namespace {
 
 using Type = Value::Type;
 
-std::int64_t integer_argument(const Arguments& arguments, std::size_t index, std::string_view name,
+std::int64_t optional_integer(const Arguments& arguments, std::size_t index, std::string_view name,
                               std::int64_t otherwise) {
   const Value* given = arguments.find(index, name);
   return given && !given->is(Type::none) ? to_integer(*given, name) : otherwise;
@@ -51,13 +51,13 @@ Value trim(Runtime& runtime, const Value& value, Arguments& arguments) {
 Value replace_filter(Runtime& runtime, const Value& value, Arguments& arguments) {
   const Value *old = arguments.find(0, "old"), *with = arguments.find(1, "new");
   return replace_text(runtime, runtime.text(value), runtime.text(*old), runtime.text(*with),
-                      integer_argument(arguments, 2, "count", -1));
+                      optional_integer(arguments, 2, "count", -1));
 }
 
 Value center(Runtime& runtime, const Value& value, Arguments& arguments) {
   const Value text = soft(runtime, value);
   Arguments width;
-  width.positional.emplace_back(integer_argument(arguments, 0, "width", 80));
+  width.positional.emplace_back(optional_integer(arguments, 0, "width", 80));
   return runtime.call(*string_method(text, "center"), width);
 }
 
@@ -67,7 +67,7 @@ Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
   const bool own = width && width->is(Type::string);
   const auto spaces = own ? std::size_t{0}
                           : static_cast<std::size_t>(std::max<std::int64_t>(
-                                integer_argument(arguments, 0, "width", 4), 0));
+                                optional_integer(arguments, 0, "width", 4), 0));
   runtime.reserve(spaces);
   const std::string pad = own ? width->string() : std::string(spaces, ' ');
   const std::string text = to_text(value, "what is indented");
@@ -85,8 +85,8 @@ Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
 Value truncate(Runtime& runtime, const Value& value, Arguments& arguments) {
   Arguments none;
   const auto size = static_cast<std::size_t>(runtime.filter("length", value, none).integer());
-  const std::int64_t length = integer_argument(arguments, 0, "length", 255),
-                     leeway = integer_argument(arguments, 3, "leeway", 5);
+  const std::int64_t length = optional_integer(arguments, 0, "length", 255),
+                     leeway = optional_integer(arguments, 3, "leeway", 5);
   const Value *kill = arguments.find(1, "killwords"), *end_given = arguments.find(2, "end");
   const std::string end = end_given ? to_text(*end_given, "end") : "...";
   const auto end_size = static_cast<std::int64_t>(count_code_points(end));

@@ -46,7 +46,8 @@ ProcessScoring by_lines() {
 ProcessScoring by_placeholders() {
   ProcessScoring scoring = by_lines();
   scoring.tokens = value_or_throw(engine::data::find_step_tokens("k", {"+", "-"}, ByteEncoder()));
-  scoring.step_end = " k\n", scoring.right = 0;
+  scoring.step_end = " k\n";
+  scoring.right = 0;
   return scoring;
 }
 
@@ -155,7 +156,9 @@ TEST(RewardScoring, ResultsOfSeveralModelsAddUpAndFailTogether) {
 
 std::unique_ptr<engine::models::Decoder> scoring_model(engine::ops::Device& device, int labels) {
   auto spec = test::random_spec(3);
-  spec.labels = labels, spec.tied = false, spec.vocabulary = 259;
+  spec.labels = labels;
+  spec.tied = false;
+  spec.vocabulary = 259;
   auto model = std::make_unique<engine::models::Decoder>(device, spec, false);
   test::randomize(model->parameters(), 9, 0.3);
   return model;

@@ -131,7 +131,9 @@ void start_daemon() {
   ::setsid();
   if (::fork() != 0) ::_exit(0);
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_IGN);
-  ::close(0), ::close(1), ::close(2);
+  ::close(0);
+  ::close(1);
+  ::close(2);
   sleep_forever();
 }
 
@@ -156,7 +158,10 @@ void grow(std::size_t mib) {
 
 void grow_together() {
   for (int i = 0; i < 6; ++i)
-    if (::fork() == 0) grow(40), sleep_forever();
+    if (::fork() == 0) {
+      grow(40);
+      sleep_forever();
+    }
   sleep_forever();
 }
 
@@ -187,7 +192,11 @@ const std::map<std::string, Deed>& lies() {
          say("{\"id\":" + std::to_string(id) + ",\"reward\":1}\n{\"id\":" + std::to_string(id) +
              ",\"reward\":0}\n");
        }},
-      {"out_of_order", [](long id) { answer(id + 1, "1"), answer(id, "1"); }},
+      {"out_of_order",
+       [](long id) {
+         answer(id + 1, "1");
+         answer(id, "1");
+       }},
       {"nan", [](long id) { answer(id, "NaN"); }},
       {"infinite", [](long id) { answer(id, "1e400"); }},
       {"huge_number", [](long id) { answer(id, "1e30"); }},
@@ -212,7 +221,10 @@ const std::map<std::string, Deed>& lies() {
          say("{\"id\":" + std::to_string(id) + ",\"reward\":1,\"parts\":{\"a\":1e300}}\n");
        }},
       {"half_a_line",
-       [](long id) { say("{\"id\":" + std::to_string(id) + ",\"rew"), std::exit(0); }},
+       [](long id) {
+         say("{\"id\":" + std::to_string(id) + ",\"rew");
+         std::exit(0);
+       }},
   };
   return all;
 }
@@ -226,15 +238,27 @@ const std::map<std::string, Deed>& deeds() {
          for (int n = 1; n < NSIG; ++n) ::signal(n, SIG_IGN);
          sleep_forever();
        }},
-      {"daemon", [](long) { start_daemon(), std::exit(0); }},
-      {"daemon_and_answer", [](long id) { start_daemon(), answer(id, "1"); }},
+      {"daemon",
+       [](long) {
+         start_daemon();
+         std::exit(0);
+       }},
+      {"daemon_and_answer",
+       [](long id) {
+         start_daemon();
+         answer(id, "1");
+       }},
       {"fork_bomb", [](long) { fork_bomb(); }},
       {"flood_lines", [](long) { flood(1, "no\n"); }},
       {"endless_line",
        [](long) { flood(1, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"); }},
       {"flood_errors",
        [](long) { flood(2, "help help help help help help help help help help help\n"); }},
-      {"allocates", [](long) { grow(10240), sleep_forever(); }},
+      {"allocates",
+       [](long) {
+         grow(10240);
+         sleep_forever();
+       }},
       {"grows_together", [](long) { grow_together(); }},
       {"segfault",
        [](long) {
@@ -252,8 +276,16 @@ const std::map<std::string, Deed>& deeds() {
          std::cerr << "cannot go on\n";
          std::exit(3);
        }},
-      {"answers_and_exits", [](long id) { answer(id, "1"), std::exit(0); }},
-      {"closes_output", [](long) { ::close(1), sleep_forever(); }},
+      {"answers_and_exits",
+       [](long id) {
+         answer(id, "1");
+         std::exit(0);
+       }},
+      {"closes_output",
+       [](long) {
+         ::close(1);
+         sleep_forever();
+       }},
       {"network", [](long id) { answer(id, std::to_string(network())); }},
       {"abstract_socket", [](long id) { answer(id, std::to_string(abstract_socket())); }},
       {"secrets", [](long id) { answer(id, std::to_string(secrets())); }},
@@ -262,9 +294,17 @@ const std::map<std::string, Deed>& deeds() {
        [](long id) {
          answer(id, std::to_string(attack(static_cast<pid_t>(std::atol(third.c_str())))));
        }},
-      {"kills_all", [](long id) { ::kill(-1, SIGKILL), answer(id, "0"); }},
+      {"kills_all",
+       [](long id) {
+         ::kill(-1, SIGKILL);
+         answer(id, "0");
+       }},
       {"huge_file", [](long id) { answer(id, std::to_string(huge_file())); }},
-      {"deletes_its_folder", [](long id) { delete_own_folder(), answer(id, "1"); }},
+      {"deletes_its_folder",
+       [](long id) {
+         delete_own_folder();
+         answer(id, "1");
+       }},
       {"with_parts",
        [](long id) {
          say("{\"id\":" + std::to_string(id) + ",\"reward\":0.5,\"parts\":{\"style\":0.25}}\n");
@@ -280,16 +320,20 @@ int main(int count, char** arguments) {
   third = count > 3 ? arguments[3] : "";
   if (mode == "exits_at_once") return 4;
   if (mode == "never_reads") sleep_forever();
-  if (mode == "closes_input") ::close(0), sleep_forever();
+  if (mode == "closes_input") {
+    ::close(0);
+    sleep_forever();
+  }
   for (std::string line; std::getline(std::cin, line);) {
     const long id = std::atol(line.c_str() + std::strlen("{\"id\":"));
     const auto& known = lies().count(mode) ? lies() : deeds();
     if (line.find("\"completion\":\"bad") != line.npos && known.count(mode))
       known.at(mode)(id);
-    else if (const auto slow = line.find("\"completion\":\"slow"); slow != line.npos)
-      ::usleep(20000), answer(id, std::to_string(std::atoi(line.c_str() + slow +
-                                                           std::strlen("\"completion\":\"slow"))));
-    else
+    else if (const auto slow = line.find("\"completion\":\"slow"); slow != line.npos) {
+      ::usleep(20000);
+      answer(id,
+             std::to_string(std::atoi(line.c_str() + slow + std::strlen("\"completion\":\"slow"))));
+    } else
       answer(id, "1");
   }
 }

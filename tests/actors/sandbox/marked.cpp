@@ -65,7 +65,8 @@ Listener::Listener()
         "a name of this machine");
 }
 Listener::~Listener() {
-  ::close(tcp_), ::close(local_);
+  ::close(tcp_);
+  ::close(local_);
 }
 std::string Listener::port() const {
   sockaddr_in bound{};

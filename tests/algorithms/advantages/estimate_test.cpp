@@ -69,8 +69,10 @@ TEST(Estimate, ReinforcePlusPlusIsWhitenedOverTheTrainedTokensInEitherWay) {
               .variance = variance,
               .gamma = 1});
     double sum = 0, squares = 0;
-    for (const float a : b.advantage)
-      sum += static_cast<double>(a), squares += static_cast<double>(a) * static_cast<double>(a);
+    for (const float a : b.advantage) {
+      sum += static_cast<double>(a);
+      squares += static_cast<double>(a) * static_cast<double>(a);
+    }
     EXPECT_NEAR(sum, 0, 1e-6);
     EXPECT_NEAR(squares / (variance == Variance::bessel ? 6 : 7), 1, 1e-6);
   }

@@ -28,14 +28,18 @@ struct CatalogCase {
   Experience batch = ragged_batch();
   std::vector<double> logp, entropy;
   CatalogCase() {
-    batch.count = 5, batch.scale = 2, batch.label = {1, 0, 1, 1, 0, 0};
+    batch.count = 5;
+    batch.scale = 2;
+    batch.label = {1, 0, 1, 1, 0, 0};
     for (std::size_t t = 0; t < batch.tokens.size(); ++t) {
       logp.push_back(static_cast<double>(batch.old_logp[t]) + draw(4, t, -0.6, 0.6));
       entropy.push_back(draw(5, t, 0, 3));
       batch.rollout_logp.push_back(batch.old_logp[t] + static_cast<float>(draw(6, t, -0.5, 0.5)));
     }
-    for (std::uint64_t n = 0; n + 1 < batch.offsets.size(); ++n)
-      batch.version.push_back(n % 4), batch.sample_id.push_back(n);
+    for (std::uint64_t n = 0; n + 1 < batch.offsets.size(); ++n) {
+      batch.version.push_back(n % 4);
+      batch.sample_id.push_back(n);
+    }
   }
 };
 
@@ -70,14 +74,17 @@ TEST(EveryLoss, HasTheSlopesOfFiniteDifferences) {
     const double h = 1e-6;
     for (std::size_t t = 0; t < c.logp.size(); ++t) {
       auto up = c.logp, down = c.logp;
-      up[t] += h, down[t] -= h;
+      up[t] += h;
+      down[t] -= h;
       const double by_logp = (slopes_of(loss, up, c.entropy, c.batch, report).loss -
                               slopes_of(loss, down, c.entropy, c.batch, report).loss) /
                              (2 * h);
       EXPECT_NEAR(claimed.dlogp[t], by_logp, 1e-7 * (1 + std::abs(by_logp)))
           << title(loss) << " token " << t;
-      up = c.entropy, down = c.entropy;
-      up[t] += h, down[t] -= h;
+      up = c.entropy;
+      down = c.entropy;
+      up[t] += h;
+      down[t] -= h;
       const double by_entropy = (slopes_of(loss, c.logp, up, c.batch, report).loss -
                                  slopes_of(loss, c.logp, down, c.batch, report).loss) /
                                 (2 * h);
@@ -127,8 +134,10 @@ TEST(EveryLoss, DoesNotLookAtTokensThatAreNotTrainedOn) {
       CatalogCase dirty;
       for (std::size_t t = 0; t < c.logp.size(); ++t) {
         if (c.batch.mask[t] != 0) continue;
-        dirty.logp[t] = garbage, dirty.entropy[t] = garbage;
-        dirty.batch.old_logp[t] = 0, dirty.batch.rollout_logp[t] = 9,
+        dirty.logp[t] = garbage;
+        dirty.entropy[t] = garbage;
+        dirty.batch.old_logp[t] = 0;
+        dirty.batch.rollout_logp[t] = 9;
         dirty.batch.reference_logp[t] = 50;
       }
       Report clean_report, dirty_report;
@@ -145,10 +154,14 @@ TEST(EveryLoss, DoesNotLookAtTokensThatAreNotTrainedOn) {
 TEST(EveryLoss, IsGivenBackByItsSpec) {
   using engine::loss::entry;
   engine::loss::LossTable table;
-  table.insert(entry<SftLoss>()), table.insert(entry<DpoLoss>()), table.insert(entry<GrpoLoss>()),
-      table.insert(entry<PpoLoss>());
-  table.insert(entry<SimpoLoss>()), table.insert(entry<CpoLoss>()), table.insert(entry<OrpoLoss>()),
-      table.insert(entry<KtoLoss>());
+  table.insert(entry<SftLoss>());
+  table.insert(entry<DpoLoss>());
+  table.insert(entry<GrpoLoss>());
+  table.insert(entry<PpoLoss>());
+  table.insert(entry<SimpoLoss>());
+  table.insert(entry<CpoLoss>());
+  table.insert(entry<OrpoLoss>());
+  table.insert(entry<KtoLoss>());
   for (const auto& loss : catalog()) {
     const auto again = make_loss(table, loss.spec());
     ASSERT_TRUE(again) << again.error().what;

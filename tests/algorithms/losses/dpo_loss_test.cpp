@@ -28,9 +28,11 @@ struct PublishedDpo {
       b.append(std::vector<std::int32_t>(lengths[n] + 1, 1), mask);
       logp.resize(b.tokens.size(), 0);
       b.reference_logp.resize(b.tokens.size(), 0);
-      logp.back() = now[n], b.reference_logp.back() = reference[n];
+      logp.back() = now[n];
+      b.reference_logp.back() = reference[n];
     }
-    b.sequences_per_group = 2, b.count = 2;
+    b.sequences_per_group = 2;
+    b.count = 2;
   }
   double loss(const DpoLoss& loss, Report& report) const {
     return slopes_of(loss, logp, std::vector<double>(logp.size()), b, report).loss;

@@ -19,7 +19,8 @@ double one(double u, bool desirable, const KtoLoss& loss, double z, Report& repo
   b.append({1, 1}, {0, 1});
   b.reference_logp = {0, -3};
   b.label = {desirable ? 1.0f : 0.0f};
-  b.count = 1, b.scale = z;
+  b.count = 1;
+  b.scale = z;
   return slopes_of(loss, {0, u - 3}, {0, 0}, b, report).loss;
 }
 
@@ -50,7 +51,8 @@ TEST(KtoLoss, ReportsEachKindOfAnswerByItself) {
   Report report;
   one(1, true, {}, 0.2, report);
   EXPECT_EQ(report.values().count("rewards/rejected"), 0u);
-  one(-1, false, {}, 0.2, report), one(0.5, false, {}, 0.2, report);
+  one(-1, false, {}, 0.2, report);
+  one(0.5, false, {}, 0.2, report);
   EXPECT_NEAR(report.values().at("rewards/chosen"), 0.1, 1e-12);
   EXPECT_NEAR(report.values().at("rewards/rejected"), 0.1 * -0.25, 1e-12);
   EXPECT_NEAR(report.values().at("kl"), 0.2, 1e-12);
@@ -58,7 +60,8 @@ TEST(KtoLoss, ReportsEachKindOfAnswerByItself) {
 
 TEST(KtoLoss, MeasuresTheKlOfMismatchedPairs) {
   Experience b;
-  b.append({1, 1, 1}, {0, 1, 1}), b.append({1, 1}, {0, 1});
+  b.append({1, 1, 1}, {0, 1, 1});
+  b.append({1, 1}, {0, 1});
   EXPECT_NEAR(mismatched_kl(b, {9, 0.5f, 0.25f, 9, 0.25f}, {0, 0, 0, 0, 0}), 0.5, 1e-12);
   EXPECT_EQ(mismatched_kl(b, {0, -1, 0, 0, 0}, {0, 0, 0, 0, 0}), 0);
   EXPECT_EQ(mismatched_kl(Experience{}, {}, {}), 0);

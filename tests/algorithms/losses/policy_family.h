@@ -16,7 +16,9 @@ inline std::vector<algorithms::GrpoLoss> grpo_family() {
     GrpoLoss loss{
         .surrogate = {.clip_high = 0.28}, .beta = 0.04, .aggregation = static_cast<Aggregation>(i)};
     losses.push_back(loss);
-    loss.kl_times_ratio = false, loss.entropy_coef = 0.01, loss.surrogate.delta = 1.4;
+    loss.kl_times_ratio = false;
+    loss.entropy_coef = 0.01;
+    loss.surrogate.delta = 1.4;
     losses.push_back(loss);
   }
   for (std::size_t i = 0; i < names_of(RatioLevel{}).size(); ++i)

@@ -41,7 +41,9 @@ TEST(PpoLoss, HasThePublishedValuesAndClipFraction) {
 TEST(PpoLoss, DualClipHasThePublishedValue) {
   Experience b;
   b.append({1, 2}, {0, 1});
-  b.old_logp = {0, -2}, b.advantage = {0, -.5f}, b.count = 1;
+  b.old_logp = {0, -2};
+  b.advantage = {0, -.5f};
+  b.count = 1;
   Report report;
   const std::vector<double> logp{0, -2 + std::log(4)}, entropy(2);
   EXPECT_NEAR(slopes_of(PpoLoss{}, logp, entropy, b, report).loss, 2.0, 1e-9);
@@ -77,7 +79,8 @@ Critic published_critic() {
   Critic c;
   c.b.append({1, 2, 3, 4, 5}, {0, 1, 1, 1, 1});
   c.values = {9, .5, .1, .9, .4};
-  c.b.value = {9, .1f, .2f, .3f, .4f}, c.b.returns = {9, .6f, .6f, .8f, 1};
+  c.b.value = {9, .1f, .2f, .3f, .4f};
+  c.b.returns = {9, .6f, .6f, .8f, 1};
   c.b.count = 4;
   return c;
 }
@@ -102,7 +105,9 @@ TEST(ValueLoss, HasThePublishedValues) {
 TEST(ValueLoss, HasThePublishedValuesTo1e9WhereColumnsAreExact) {
   // The same table times 10: every number is one of float32; losses grow by 100.
   Critic c = published_critic();
-  c.b.value = {90, 1, 2, 3, 4}, c.b.returns = {90, 6, 6, 8, 10}, c.values = {90, 5, 1, 9, 4};
+  c.b.value = {90, 1, 2, 3, 4};
+  c.b.returns = {90, 6, 6, 8, 10};
+  c.values = {90, 5, 1, 9, 4};
   Report report;
   EXPECT_NEAR(value_loss({.clip = 2}, c.values, c.b, report) / 100, 0.09875, 1e-12);
   EXPECT_NEAR(value_loss({.clip = 5}, c.values, c.b, report) / 100, 0.07875, 1e-12);
@@ -111,7 +116,9 @@ TEST(ValueLoss, HasThePublishedValuesTo1e9WhereColumnsAreExact) {
 
 TEST(ValueLoss, WithoutAClipIsHalfTheMeanSquareAndHuberIsStraightFarAway) {
   Critic c = published_critic();
-  c.b.value.clear(), c.b.returns = {90, 6, 6, 8, 10}, c.values = {90, 5, 1, 9, 4};
+  c.b.value.clear();
+  c.b.returns = {90, 6, 6, 8, 10};
+  c.values = {90, 5, 1, 9, 4};
   Report report;
   EXPECT_NEAR(value_loss({.clip = 0}, c.values, c.b, report), (1 + 25 + 1 + 36) / 8.0, 1e-12);
   EXPECT_NEAR(value_loss({.clip = 0, .huber = 5}, c.values, c.b, report),
@@ -125,7 +132,8 @@ TEST(ValueLoss, HasTheSlopesOfFiniteDifferences) {
       b.value.push_back(static_cast<float>(draw(11, t, -1, 1)));
       b.returns.push_back(static_cast<float>(draw(12, t, -2, 2)));
     }
-    b.count = 7, b.scale = 1;
+    b.count = 7;
+    b.scale = 1;
     return b;
   }();
   std::vector<double> values;
@@ -139,7 +147,8 @@ TEST(ValueLoss, HasTheSlopesOfFiniteDifferences) {
     const double h = 1e-6;
     for (std::size_t t = 0; t < values.size(); ++t) {
       auto up = values, down = values;
-      up[t] += h, down[t] -= h;
+      up[t] += h;
+      down[t] -= h;
       const double found =
           (value_loss(loss, up, made, report) - value_loss(loss, down, made, report)) / (2 * h);
       EXPECT_NEAR(claimed[t], found, 1e-7) << "token " << t;

@@ -27,7 +27,8 @@ struct PublishedReferenceFree {
       logp.push_back(0);
       logp.insert(logp.end(), lengths[n], total[n] / static_cast<double>(lengths[n]));
     }
-    b.sequences_per_group = 2, b.count = 2;
+    b.sequences_per_group = 2;
+    b.count = 2;
     set_nll_tokens(b);
   }
   double loss(const AnyLoss& loss, Report& report) const {
@@ -134,7 +135,8 @@ TEST(OrpoLoss, KeepsPromptsOutOfTheOdds) {
   for (const std::size_t n : {0u, 2u})
     shorter.b.mask[static_cast<std::size_t>(b.offsets[n]) + 1] = 0;
   set_nll_tokens(shorter.b);
-  with_prompt.loss(OrpoLoss{}, report), shorter.loss(OrpoLoss{}, expected);
+  with_prompt.loss(OrpoLoss{}, report);
+  shorter.loss(OrpoLoss{}, expected);
   EXPECT_EQ(report.values().at("log_odds_chosen"), expected.values().at("log_odds_chosen"));
   EXPECT_NEAR(report.values().at("nll_loss"), 22.5 / 18, 1e-12);
 }

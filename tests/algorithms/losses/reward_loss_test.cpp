@@ -41,7 +41,8 @@ struct LastTokens {
       scores[0].resize(b.tokens.size(), std::numeric_limits<double>::quiet_NaN());
       scores[0].back() = last[n];
     }
-    b.sequences_per_group = 2, b.count = static_cast<double>(last.size()) / 2;
+    b.sequences_per_group = 2;
+    b.count = static_cast<double>(last.size()) / 2;
   }
   double loss(const OrmLoss& loss, Report& report) const {
     return slopes_of_scores(loss, scores, b, report).loss;
@@ -109,8 +110,10 @@ TEST(PrmLoss, IsTheMeanCrossEntropyOfTheJudgedTokens) {
     const auto right = static_cast<std::size_t>(p.b.classes[t]);
     double normaliser = 0;
     bool greatest = true;
-    for (const auto& column : p.scores)
-      normaliser += std::exp(column[t]), greatest = greatest && column[t] <= p.scores[right][t];
+    for (const auto& column : p.scores) {
+      normaliser += std::exp(column[t]);
+      greatest = greatest && column[t] <= p.scores[right][t];
+    }
     sum += std::log(normaliser) - p.scores[right][t];
     hits += greatest;
   }
@@ -132,8 +135,10 @@ TEST(PrmLoss, TakesLogProbabilitiesOfTheWholeVocabularyAsTheyAre) {
 
 TEST(PrmLoss, DoesNotOverflowWhereScoresAreLarge) {
   Steps p(2);
-  for (std::size_t t = 0; t < p.scores[0].size(); ++t)
-    p.scores[0][t] = 2000, p.scores[1][t] = -2000;
+  for (std::size_t t = 0; t < p.scores[0].size(); ++t) {
+    p.scores[0][t] = 2000;
+    p.scores[1][t] = -2000;
+  }
   Report report;
   EXPECT_NEAR(slopes_of_scores(PrmLoss{}, p.scores, p.b, report).loss, 2 * 4000.0 / 3, 1e-9);
 }
@@ -163,7 +168,8 @@ TEST(PrmLoss, InFloat32HasTheSlopesOfFiniteDifferences) {
   for (std::size_t c = 0; c < p.scores.size(); ++c)
     for (std::size_t t = 0; t < p.b.tokens.size(); ++t) {
       auto up = p.scores, down = p.scores;
-      up[c][t] += h, down[c][t] -= h;
+      up[c][t] += h;
+      down[c][t] -= h;
       const double slope = (slopes_of_scores(loss, up, p.b, report).loss -
                             slopes_of_scores(loss, down, p.b, report).loss) /
                            (2 * h);
@@ -176,8 +182,10 @@ TEST(PrmLoss, InFloat32HasTheSlopesOfFiniteDifferences) {
 TEST(PrmLoss, InFloat32RoundsAsTorchDoes) {
   LastTokens p({13.25});
   p.scores.insert(p.scores.begin(), std::vector<double>(p.b.tokens.size(), 0.0));
-  p.b.classes.assign(p.b.tokens.size(), -1), p.b.classes.back() = 1, p.b.sequences_per_group = 1,
-                                             p.b.count = 1;
+  p.b.classes.assign(p.b.tokens.size(), -1);
+  p.b.classes.back() = 1;
+  p.b.sequences_per_group = 1;
+  p.b.count = 1;
   Report report;
   const auto found = slopes_of_scores(PrmLoss{.float32 = true}, p.scores, p.b, report);
   const auto rounded = [](double value) { return static_cast<float>(value); };
@@ -235,7 +243,8 @@ TEST(RewardLosses, HaveTheSlopesOfFiniteDifferences) {
     for (std::size_t c = 0; c < scores.size(); ++c)
       for (std::size_t t = 0; t < b.tokens.size(); ++t) {
         auto up = scores, down = scores;
-        up[c][t] += h, down[c][t] -= h;
+        up[c][t] += h;
+        down[c][t] -= h;
         const double slope = (slopes_of_scores(loss, up, b, report).loss -
                               slopes_of_scores(loss, down, b, report).loss) /
                              (2 * h);

@@ -19,9 +19,11 @@ struct Fixture {
   PpoConfig config;
 
   Fixture() {
-    config.kl_coef = 0, config.whiten_advantages = false, config.sampling.max_new_tokens = 4;
-    add({5, 6, 7}, protocol::FinishReason::stop, 1.0),
-        add({8, 9}, protocol::FinishReason::length, -1.0);
+    config.kl_coef = 0;
+    config.whiten_advantages = false;
+    config.sampling.max_new_tokens = 4;
+    add({5, 6, 7}, protocol::FinishReason::stop, 1.0);
+    add({8, 9}, protocol::FinishReason::length, -1.0);
     values = {0, .125f, .25f, .5f, .75f, 0, .5f, .25f, 1};  // of the state after each token
   }
   void add(std::vector<std::int32_t> ids, protocol::FinishReason finish, double reward) {
@@ -75,7 +77,8 @@ TEST(PpoMinibatches, StepsPayWhereTheyEndAndTheScoreIsWhatIsLeft) {
 
 TEST(PpoMinibatches, ABaselineIsTakenFromEveryStep) {
   Fixture r;
-  r.config.gae.lambda = 1, r.config.step_baseline = .5;
+  r.config.gae.lambda = 1;
+  r.config.step_baseline = .5;
   r.samples.rewards[0] = {1, {}, "", {{0, 1}, {2, .25}}, 0};
   EXPECT_EQ(slice(r.compute_advantages().batch.returns, 2, 5),
             (std::vector<float>{1.25f, .75f, .75f}));
@@ -83,7 +86,9 @@ TEST(PpoMinibatches, ABaselineIsTakenFromEveryStep) {
 
 TEST(PpoMinibatches, UnderTheMinFormOnlyTheWorstStepPays) {
   Fixture r;
-  r.config.gae.lambda = 1, r.config.credit = Credit::min, r.config.credit_temperature = 1e-3;
+  r.config.gae.lambda = 1;
+  r.config.credit = Credit::min;
+  r.config.credit_temperature = 1e-3;
   r.samples.rewards[0] = {.25, {}, "", {{0, .75}, {1, .25}, {2, .5}}, .25};
   const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.25f, .25f, 0}))
@@ -92,7 +97,8 @@ TEST(PpoMinibatches, UnderTheMinFormOnlyTheWorstStepPays) {
 
 TEST(PpoMinibatches, TheDistanceToTheReferenceIsPaidForTokenByToken) {
   Fixture r;
-  r.config.gae.lambda = 1, r.config.kl_coef = .5;
+  r.config.gae.lambda = 1;
+  r.config.kl_coef = .5;
   r.samples.batch.reference_logp = {0, 0, -2, -1, -1, 0, 0, -1, -3};  // k1: 1, 0, 0 and 0, 2
   const auto& b = r.compute_advantages(.5).batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.5f, 1, 1}));
@@ -105,7 +111,9 @@ TEST(PpoMinibatches, TheDistanceToTheReferenceIsPaidForTokenByToken) {
 
 TEST(PpoMinibatches, InTheLossTheDistanceIsNoReward) {
   Fixture r;
-  r.config.gae.lambda = 1, r.config.kl_coef = .5, r.config.kl_place = KlPlace::loss;
+  r.config.gae.lambda = 1;
+  r.config.kl_coef = .5;
+  r.config.kl_place = KlPlace::loss;
   r.samples.batch.reference_logp = {0, 0, -2, -1, -1, 0, 0, -1, -3};
   EXPECT_EQ(slice(r.compute_advantages(.5).batch.returns, 2, 5), (std::vector<float>{1, 1, 1}));
   EXPECT_DOUBLE_EQ(r.metric("objective/non_score_reward"), 0);
@@ -113,7 +121,8 @@ TEST(PpoMinibatches, InTheLossTheDistanceIsNoReward) {
 
 TEST(PpoMinibatches, ACutSampleMayBootstrapFromTheCritic) {
   Fixture r;
-  r.config.gae.lambda = 1, r.config.truncated = Bootstrap::value;
+  r.config.gae.lambda = 1;
+  r.config.truncated = Bootstrap::value;
   const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{1, 1, 1})) << "this one ended by itself";
   EXPECT_EQ(slice(b.returns, 7, 9), (std::vector<float>{0, 0}))
@@ -122,7 +131,9 @@ TEST(PpoMinibatches, ACutSampleMayBootstrapFromTheCritic) {
 
 TEST(PpoMinibatches, AScoreBehindTheEndIsOneStepLaterWhereThereIsRoom) {
   Fixture r;
-  r.config.gae.lambda = 0, r.config.gae.gamma = .5, r.config.place = ScorePlace::after_end;
+  r.config.gae.lambda = 0;
+  r.config.gae.gamma = .5;
+  r.config.place = ScorePlace::after_end;
   const auto& b = r.compute_advantages().batch;
   EXPECT_EQ(slice(b.returns, 2, 5), (std::vector<float>{.125f, .25f, .375f}))
       << "the last token looks at the state behind the end";
@@ -187,7 +198,8 @@ TEST(PpoMinibatches, EveryEpochTrainsOnEverySampleOnceInAnotherOrder) {
   for (std::size_t n = 0; n < r.samples.completions.size(); ++n)
     r.samples.batch.sample_id.push_back(n);
   r.compute_advantages();
-  r.config.epochs = 3, r.config.minibatches = 2;
+  r.config.epochs = 3;
+  r.config.minibatches = 2;
   const auto updates = minibatches(r.samples, r.config, 4),
              again = minibatches(r.samples, r.config, 4),
              other = minibatches(r.samples, r.config, 5);

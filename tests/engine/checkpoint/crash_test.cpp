@@ -23,7 +23,8 @@ struct Crash : RunTest {
     std::vector<std::string> seen;
     prepare();
     EXPECT_TRUE(write(3, {.keep_last = 2, .before = [&](std::string_view name) -> Result<> {
-                            return seen.emplace_back(name), Result<>();
+                            seen.emplace_back(name);
+                            return Result<>();
                           }}));
     return seen;
   }

@@ -23,8 +23,11 @@ struct ToyLoss {
   Kind kind = Kind::plain;
   std::vector<double> weights{1, 2};
   static void each_field(auto& self, auto&& field) {
-    field("beta", self.beta), field("rounds", self.rounds), field("entropy", self.entropy),
-        field("kind", self.kind), field("weights", self.weights);
+    field("beta", self.beta);
+    field("rounds", self.rounds);
+    field("entropy", self.entropy);
+    field("kind", self.kind);
+    field("weights", self.weights);
   }
   Needs needs() const { return {.entropy = entropy, .temperature = 0.7}; }
   Result<> validate() const {

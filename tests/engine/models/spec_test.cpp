@@ -95,8 +95,10 @@ TEST(Spec, AScoreHeadStandsInTheLanguageHeadsPlace) {
                     "x"));
       std::int64_t counted = 0;
       std::vector<std::string> names;
-      for (const auto& wanted : parameter_list(spec))
-        counted += wanted.shape.count(), names.push_back(wanted.name);
+      for (const auto& wanted : parameter_list(spec)) {
+        counted += wanted.shape.count();
+        names.push_back(wanted.name);
+      }
       EXPECT_EQ(spec.parameter_count(), counted);
       EXPECT_THAT(names, testing::Not(testing::Contains("lm_head.weight")));
       EXPECT_EQ(parameter_list(spec)[names.size() - (spec.score_bias ? 2 : 1)].name,

@@ -1,4 +1,4 @@
-// What forward leaves for backward: what is let go of and made again.
+// What forward leaves for backward: what is released and recomputed.
 #include "engine/nn/saved.h"
 
 #include <gtest/gtest.h>
@@ -23,13 +23,19 @@ TEST(SavedTensors, WhatIsForgottenIsAbsentUntilItIsRestored) {
   saved.forget(mark, b);
   EXPECT_EQ(saved.bytes(), a.bytes());
   int calls = 0;
-  saved.restore([&] { return ++calls, b; });
+  saved.restore([&] {
+    ++calls;
+    return b;
+  });
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(saved.pop().buffer(), b.buffer());
   EXPECT_EQ(saved.pop().buffer(), a.buffer());
   saved.forget(saved.mark(), b);
   EXPECT_FALSE(saved.empty());
-  saved.restore([&] { return ++calls, b; });
+  saved.restore([&] {
+    ++calls;
+    return b;
+  });
   EXPECT_EQ(calls, 1);  // it lay nowhere
   EXPECT_THROW(saved.restore([&] { return b; }), std::logic_error);
 }
@@ -42,14 +48,20 @@ TEST(SavedTensors, WhatIsMadeWhenItIsPoppedIsMadeThen) {
   saved.push(a);
   saved.forget(0, b);
   int calls = 0;
-  saved.restore_when_popped([&] { return ++calls, b; });
+  saved.restore_when_popped([&] {
+    ++calls;
+    return b;
+  });
   EXPECT_EQ(saved.pop().buffer(), a.buffer());
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(saved.pop().buffer(), b.buffer());
   EXPECT_EQ(calls, 1);
   saved.push(a);
   saved.forget(0, b);  // it lies nowhere
-  saved.restore_when_popped([&] { return ++calls, b; });
+  saved.restore_when_popped([&] {
+    ++calls;
+    return b;
+  });
   EXPECT_EQ(saved.pop().buffer(), a.buffer());
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(saved.empty());

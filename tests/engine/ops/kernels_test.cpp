@@ -76,7 +76,10 @@ TEST_P(KernelsOf, CopiesWholeLinesAndNothingBesideThem) {
   struct alignas(64) Lines {
     float at[16 * 9];
   } from, to;
-  for (int i = 0; i < 16 * 9; ++i) from.at[i] = static_cast<float>(i), to.at[i] = -1;
+  for (int i = 0; i < 16 * 9; ++i) {
+    from.at[i] = static_cast<float>(i);
+    to.at[i] = -1;
+  }
   kernels_->copy_lines(from.at + 3, to.at + 16, std::int64_t{16} * 7);  // from anywhere
   for (int i = 0; i < 16 * 9; ++i)
     EXPECT_EQ(to.at[i], i < 16 || i >= 16 * 8 ? -1 : static_cast<float>(i - 16 + 3)) << i;

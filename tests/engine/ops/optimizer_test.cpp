@@ -67,7 +67,10 @@ TEST_P(Optimizer, ClearingTheGradientsInTheSamePassChangesNoOtherBit) {
            v = filled({count}, 0.25F);
     device().adamw(p, grads, m, v, how);
     Floats* found = results[clear ? 1 : 0];
-    found[0] = get(p), found[1] = get(m), found[2] = get(v), found[3] = get(grads);
+    found[0] = get(p);
+    found[1] = get(m);
+    found[2] = get(v);
+    found[3] = get(grads);
   }
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(results[0][i], results[1][i])) << i;
   EXPECT_TRUE(same_bits(results[0][3], g));
@@ -142,18 +145,21 @@ TEST_P(Optimizer, AnElementsChanceIsOfItsPlaceInTheWholeAlone) {
   for (int i = 0; i < rows; ++i) {
     const Floats from = slice(start, i * columns + 101, i * columns + 200),
                  to = slice(all, i * columns + 101, i * columns + 200);
-    right.insert(right.end(), from.begin(), from.end()),
-        expected.insert(expected.end(), to.begin(), to.end());
+    right.insert(right.end(), from.begin(), from.end());
+    expected.insert(expected.end(), to.begin(), to.end());
   }
   Tensor part = put({rows, 99}, right);
   how.first = 101;
   device().round_to_bf16(part, how);
   EXPECT_TRUE(same_bits(get(part), expected));
   Tensor vector = put({columns}, slice(start, 0, columns));
-  how = by_chance, how.ld = 1;
+  how = by_chance;
+  how.ld = 1;
   device().round_to_bf16(vector, how);
   EXPECT_TRUE(same_bits(get(vector), slice(all, 0, columns)));
-  how = by_chance, how.first = 101, how.key = 6;
+  how = by_chance;
+  how.first = 101;
+  how.key = 6;
   device().round_to_bf16(part = put({rows, 99}, right), how);
   EXPECT_FALSE(same_bits(get(part), expected));
 }
