@@ -123,7 +123,8 @@ struct Normed {
   }
 };
 
-/// A module that saves only its input and repeats its forward pass in backward (Recomputed::layers).
+/// A module that saves only its input and repeats its forward pass in backward
+/// (Recomputed::layers).
 template <Module M>
 struct Recompute {
   M inner;

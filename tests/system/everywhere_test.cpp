@@ -27,7 +27,8 @@ void PrintTo(const Row& row, std::ostream* out) {
 // A large eps makes the update a smooth function of the gradient. Otherwise rounding differences
 // between two ranks become full steps where the gradient is almost zero, as in most of a new
 // adapter.
-const std::string lora = "--set lora.rank=4 --set train.learning_rate=5e-3 --set train.eps=1e-5 ";
+const std::string lora_settings =
+    "--set lora.rank=4 --set train.learning_rate=5e-3 --set train.eps=1e-5 ";
 const std::string judges =
     "--set 'reward=[{rule: model, path: FOLDER/orm/latest, weight: 0.5}, {rule: process, path: "
     "FOLDER/prm/latest, separator: \",\"}]' ";
