@@ -22,8 +22,7 @@ Task<std::vector<double>> greedy_rewards(Cluster& c, PromptBatch prompts,
   greedy.group = 1;
   greedy.sampling.greedy = true;
   for (auto& id : prompts.ids) id |= std::uint64_t{1} << 63;
-  auto sampling = sample_rollouts(c, prompts, greedy, false);
-  const auto samples = co_await sampling;
+  const auto samples = co_await sample_rollouts(c, prompts, greedy, false);
   co_return shaped_rewards(samples, config);
 }
 
@@ -41,13 +40,11 @@ void add_sampling_metrics(RolloutBatch& samples) {
 // greedily, where the configuration needs it.
 Task<void> complete(Cluster& c, RolloutBatch& samples, const GrpoConfig& config) {
   if (config.recompute_old) {
-    auto recomputing = recompute_old_logp(c, samples.batch, config.loss.temperature);
-    co_await recomputing;
+    co_await recompute_old_logp(c, samples.batch, config.loss.temperature);
   }
   std::vector<double> baselines;
   if (config.advantage.estimator == Estimator::remax) {
-    auto sampling = greedy_rewards(c, samples.prompts, config);
-    baselines = co_await sampling;
+    baselines = co_await greedy_rewards(c, samples.prompts, config);
   }
   compute_advantages(samples, config, std::move(baselines));
   if (config.recompute_old && !config.loss.correction.any()) {
@@ -96,17 +93,13 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
   HealthMonitor health;
   protocol::RunState state;
   for (std::int64_t step = plan.done, before = step; step < plan.steps;) {
-    auto syncing = sync_weights(c);
-    co_await syncing;
-    auto sampling = next_batch(c, data, config, step > 0);
-    auto samples = co_await sampling;
+    co_await sync_weights(c);
+    auto samples = co_await next_batch(c, data, config, step > 0);
     if (!samples) {
-      auto ending = end_early(c, plan, before, step, state);
-      co_await ending;
+      co_await end_early(c, plan, before, step, state);
       break;
     }
-    auto completing = complete(c, *samples, config);
-    co_await completing;
+    co_await complete(c, *samples, config);
     log_completions(c.journal, step + 1, *samples, config.logged_completions);
 
     before = step;
@@ -127,8 +120,7 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
       health.check(step, metrics);
     }
     state = run_state(data.state(), config);
-    auto ending = end_step(c, plan, before, step, state);
-    const bool more = co_await ending;
+    const bool more = co_await end_step(c, plan, before, step, state);
     if (!more) break;
   }
 }

@@ -67,18 +67,15 @@ Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAn
     auto batch = engine::data::to_experience(*answers, config.max_length);
     const auto mismatched =
         with_kl ? engine::data::mismatched(*answers, config.max_length) : Experience{};
-    auto comparing = compare(c, batch, mismatched);
-    co_await comparing;
-    auto updating = update(c, plan, step, std::move(batch), loss);
-    auto metrics = co_await updating;
+    co_await compare(c, batch, mismatched);
+    auto metrics = co_await update(c, plan, step, std::move(batch), loss);
     add_margin(metrics, "");
     if (held_out.matched.due(step, plan.steps)) {
-      auto evaluating = evaluate_answers(c, held_out, loss);
-      const auto eval = co_await evaluating;
+      const auto eval = co_await evaluate_answers(c, held_out, loss);
       metrics.insert(metrics.end(), eval.begin(), eval.end());
     }
-    auto ending = finish_step(c, plan, step, std::move(metrics), config.following, data.state());
-    const bool more = co_await ending;
+    const bool more =
+        co_await finish_step(c, plan, step, std::move(metrics), config.following, data.state());
     if (!more) break;
   }
 }

@@ -33,8 +33,7 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
                     protocol::RunState state) {
   const bool last = step >= plan.steps, stopping = cluster.stop.requested();
   if (last || stopping || due(plan, previous, step)) {
-    auto saving = save(cluster, step, std::move(state));
-    co_await saving;
+    co_await save(cluster, step, std::move(state));
   }
   co_return !last && !stopping;
 }
@@ -42,8 +41,7 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
 Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
                      protocol::RunState state) {
   if (step == plan.done || due(plan, previous, step)) co_return;
-  auto saving = save(cluster, step, std::move(state));
-  co_await saving;
+  co_await save(cluster, step, std::move(state));
 }
 
 Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,
@@ -65,8 +63,7 @@ Metrics metrics_of(const protocol::StepStats& stats) {
 
 Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step,
                      engine::data::Experience batch, engine::loss::LossSpec loss) {
-  auto training = train_step(cluster, plan, step, std::move(batch), std::move(loss));
-  const auto stats = co_await training;
+  const auto stats = co_await train_step(cluster, plan, step, std::move(batch), std::move(loss));
   co_return metrics_of(stats);
 }
 

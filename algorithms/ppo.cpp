@@ -80,8 +80,7 @@ Task<RolloutBatch> sample_experience(Cluster& c, const PromptBatch& prompts,
   apply_rewards(samples);
   Metrics mismatch;
   if (config.recompute_old) {
-    auto recomputing = recompute_old_logp(c, samples.batch, config.sampling.temperature);
-    co_await recomputing;
+    co_await recompute_old_logp(c, samples.batch, config.sampling.temperature);
     mismatch = mismatch_metrics(samples.batch);
     samples.batch.rollout_logp.clear();  // PpoLoss has no correction that would read it
   }
@@ -110,12 +109,10 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
     const auto prompts = data.next();
     if (!prompts) break;
     const std::int64_t before = step, rollout_step = before / updates_per_rollout;
-    auto syncing = sync_weights(c);
-    co_await syncing;
+    co_await sync_weights(c);
     c.journal.status(cat("step ", step + 1, ": generating ",
                          prompts->ids.size() * static_cast<std::size_t>(config.group), " samples"));
-    auto sampling = sample_experience(c, *prompts, config);
-    const auto samples = co_await sampling;
+    const auto samples = co_await sample_experience(c, *prompts, config);
     log_completions(c.journal, step + 1, samples, config.logged_completions);
 
     const PpoUpdates updates{
@@ -126,16 +123,14 @@ Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, 
       if (step == plan.steps) break;
       ++step;
       Metrics metrics;
-      auto training = train(updates, step, std::move(minibatch), ratios, metrics);
-      co_await training;
+      co_await train(updates, step, std::move(minibatch), ratios, metrics);
       metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
       c.journal.record(step, metrics);
     }
     const auto count = static_cast<double>(samples.completions.size());
     config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples.batch, config), count);
     protocol::RunState state{data.state(), fields_to_json(PpoState{config.kl_coef})};
-    auto ending = end_step(c, plan, before, step, std::move(state));
-    const bool more = co_await ending;
+    const bool more = co_await end_step(c, plan, before, step, std::move(state));
     if (!more) break;
   }
 }

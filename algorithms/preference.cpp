@@ -43,8 +43,7 @@ Task<std::vector<std::vector<float>>> score_all(Cluster& c, const Pairs& data) {
 Task<void> score_held_out(Cluster& c, std::vector<Experience>& batches, bool again) {
   for (auto& batch : batches) {
     if (!again && !batch.reference_logp.empty()) continue;
-    auto scoring = score(c, *c.reference, batch);
-    auto logp = co_await scoring;
+    auto logp = co_await score(c, *c.reference, batch);
     batch.reference_logp = std::move(logp);
   }
 }
@@ -53,13 +52,11 @@ Task<Metrics> evaluate_pairs(Cluster& c, std::vector<Experience>& batches,
                              const PairTraining& training) {
   c.journal.status("evaluating held-out pairs");
   if (training.reference) {
-    auto scoring = score_held_out(c, batches, training.following.every > 0);
-    co_await scoring;
+    co_await score_held_out(c, batches, training.following.every > 0);
   }
   EvalMetrics eval(training.held_out_loss);
   for (const auto& batch : batches) {
-    auto scoring = score(c, c.policy, batch);
-    const auto logp = co_await scoring;
+    const auto logp = co_await score(c, c.policy, batch);
     eval.add(batch, logp);
   }
   co_return eval.metrics();
@@ -67,10 +64,8 @@ Task<Metrics> evaluate_pairs(Cluster& c, std::vector<Experience>& batches,
 
 Task<std::vector<std::vector<float>>> precompute_reference_logp(Cluster& c, const Pairs& data,
                                                                 std::vector<Experience>& held_out) {
-  auto scoring_held_out = score_held_out(c, held_out, false);
-  co_await scoring_held_out;
-  auto scoring = score_all(c, data);
-  auto scored = co_await scoring;
+  co_await score_held_out(c, held_out, false);
+  auto scored = co_await score_all(c, data);
   protocol::Release done;
   auto releasing = c.reference->ask(std::move(done), c.timeout);
   co_await releasing.get();
@@ -97,8 +92,7 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
         "a reference that moves cannot be scored ahead");
   std::vector<std::vector<float>> scored;
   if (training.precompute_reference) {
-    auto scoring = precompute_reference_logp(c, data, held_out.batches);
-    scored = co_await scoring;
+    scored = co_await precompute_reference_logp(c, data, held_out.batches);
   }
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
     const auto pairs = data.next();
@@ -110,18 +104,15 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
         batch.reference_logp.insert(batch.reference_logp.end(), logp.begin(), logp.end());
       }
     } else if (training.reference) {
-      auto scoring = score(c, *c.reference, batch);
-      batch.reference_logp = co_await scoring;
+      batch.reference_logp = co_await score(c, *c.reference, batch);
     }
-    auto updating = update(c, plan, step, std::move(batch), training.loss);
-    auto metrics = co_await updating;
+    auto metrics = co_await update(c, plan, step, std::move(batch), training.loss);
     if (held_out.due(step, plan.steps)) {
-      auto evaluating = evaluate_pairs(c, held_out.batches, training);
-      const auto eval = co_await evaluating;
+      const auto eval = co_await evaluate_pairs(c, held_out.batches, training);
       metrics.insert(metrics.end(), eval.begin(), eval.end());
     }
-    auto ending = finish_step(c, plan, step, std::move(metrics), training.following, data.state());
-    const bool more = co_await ending;
+    const bool more =
+        co_await finish_step(c, plan, step, std::move(metrics), training.following, data.state());
     if (!more) break;
   }
 }

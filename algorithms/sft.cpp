@@ -25,11 +25,10 @@ Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data,
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
     const auto rows = data.next();
     if (!rows) break;
-    auto updating = update(c, plan, step, engine::data::to_experience(*rows), spec_of(loss));
-    auto metrics = co_await updating;
+    auto metrics =
+        co_await update(c, plan, step, engine::data::to_experience(*rows), spec_of(loss));
     if (held_out.due(step, plan.steps)) {
-      auto evaluating = evaluate_rows(c, held_out, loss);
-      const auto eval = co_await evaluating;
+      const auto eval = co_await evaluate_rows(c, held_out, loss);
       metrics.insert(metrics.end(), eval.begin(), eval.end());
     }
     auto ending = finish_step(c, plan, step, std::move(metrics), {}, data.state());

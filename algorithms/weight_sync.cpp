@@ -73,12 +73,10 @@ Task<bool> finish_step(Cluster& c, const Plan& plan, std::int64_t step, Metrics 
                        ReferenceSync sync, Json data) {
   c.journal.record(step, metrics);
   if (sync.due(step)) {
-    auto syncing = sync_reference(c, sync.share);
-    co_await syncing;
+    co_await sync_reference(c, sync.share);
   }
   protocol::RunState state{std::move(data), {}};
-  auto ending = end_step(c, plan, step - 1, step, std::move(state));
-  const bool more = co_await ending;
+  const bool more = co_await end_step(c, plan, step - 1, step, std::move(state));
   co_return more;
 }
 

@@ -95,8 +95,7 @@ Task<void> collect(Chunk& chunk, RolloutBatch& samples) {
   if (chunk.reference_logp) chunk.batch.reference_logp = co_await chunk.reference_logp->get();
   samples.batch.append(chunk.batch);
   std::ranges::move(chunk.completions, std::back_inserter(samples.completions));
-  auto awaiting = rewards_of(chunk);
-  auto rewards = co_await awaiting;
+  auto rewards = co_await rewards_of(chunk);
   std::ranges::move(rewards, std::back_inserter(samples.rewards));
 }
 
@@ -108,12 +107,10 @@ Task<RolloutBatch> sample_rollouts(Cluster& c, const PromptBatch& prompts,
       plan_step(prompts, options, with_reference, c.rollouts.size() * c.chunks_per_rollout);
   std::vector<Task<void>> workers;
   for (const auto& rollout : c.rollouts) workers.push_back(rollout_worker(c, rollout, step));
-  auto generating = actors::when_all(std::move(workers));
-  co_await generating;
+  co_await actors::when_all(std::move(workers));
   RolloutBatch samples{.prompts = prompts};
   for (Chunk& chunk : step.chunks) {
-    auto collecting = collect(chunk, samples);
-    co_await collecting;
+    co_await collect(chunk, samples);
   }
   co_return samples;
 }
