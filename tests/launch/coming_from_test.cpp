@@ -129,7 +129,7 @@ TEST(ComingFrom, EveryPromptTypeIsInThePageAndTheOtherWayRound) {
   const std::string text = page("coming-from-mindspeed.md");
   const auto begin = text.find("## Prompt types"), end = text.find("| what | troupe |");
   ASSERT_LT(begin, end);
-  const auto there = text.find("There are:", begin);
+  const auto there = text.find("Available names:", begin);
   std::set<std::string> named;
   for (const auto& name : in_backticks(text.substr(there, end - there))) named.insert(name);
   const auto names = engine::tokenizer::prompt_type_names();
