@@ -79,7 +79,7 @@ struct Refusal {
 
 class RefusedCluster : public testing::TestWithParam<Refusal> {};
 
-TEST_P(RefusedCluster, SaysWhereAndWhatWouldBeValid) {
+TEST_P(RefusedCluster, ReportsLocationAndValidValues) {
   const Refusal& r = GetParam();
   const auto groups = parse_cluster(
       r.text, "c.yaml", std::string(r.algorithm) == "grpo+kl" ? grpo() : of(r.algorithm));
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"groups: [{role: policy}, {role: rollout}, {role: verifier, parallel: {tp: 2}}]",
                 "grpo", "it has no model to shard"}));
 
-TEST(ClusterFile, AReferenceThatNobodyComparesWithIsNotStarted) {
+TEST(ClusterFile, AnUnusedReferenceIsNotStarted) {
   const char* text =
       "groups: [{role: policy}, {role: reference}, {role: rollout}, {role: verifier}]";
   EXPECT_EQ(value_or_throw(parse_cluster(text, "c", grpo(0.1))).size(), 4u);
@@ -150,14 +150,14 @@ TEST(ClusterFile, AReferenceThatNobodyComparesWithIsNotStarted) {
   EXPECT_EQ(groups[1].role, Role::rollout);
 }
 
-TEST(ClusterFile, AllProblemsAreToldAtOnce) {
+TEST(ClusterFile, ReportsAllProblemsAtOnce) {
   const auto groups =
       parse_cluster("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());
   ASSERT_FALSE(groups);
   EXPECT_THAT(groups.error().what, HasSubstr("the cluster file has 2 problems:"));
 }
 
-TEST(Launch, RefusesWhatIsNoRun) {
+TEST(Launch, RejectsInvalidCommands) {
   const std::string file = testing::TempDir() + "cluster.yaml";
   value_or_throw(write_file_durably(file, "groups: [{role: policy, parallel: {tp: 2}}]"));
   const std::string launched = cat("launch --cluster '", file, "' -- ");
@@ -178,13 +178,13 @@ TEST(Launch, RefusesWhatIsNoRun) {
       << "nothing is made before all is known to fit";
 }
 
-TEST(Worker, WithoutALaunchSaysWhatItIs) {
+TEST(Worker, WithoutLaunchPrintsAnError) {
   const Said got = run_program("worker");
   EXPECT_NE(got.code, 0);
   EXPECT_THAT(got.err, HasSubstr("`troupe worker` is started by `troupe launch`"));
 }
 
-TEST(Assignment, ComesBackAsItWasWritten) {
+TEST(Assignment, RoundTripsThroughALine) {
   Assignment given{Role::rollout,      "rollout-1", "ipc:///x",           "S", "P", "Q",
                    {.dp = 2, .tp = 4}, grpo(),      "runs/a/checkpoint-3"};
   given.config.train.learning_rate = 0.1 + 0.2;
@@ -205,7 +205,7 @@ TEST(Assignment, WithAMissingKeyOrAWrongTypeIsRefused) {
   EXPECT_THAT(assignment_of(line).error().what, HasSubstr("tp"));
 }
 
-TEST(PrintedLine, LosesTagTimeAndLevel) {
+TEST(PrintedLine, IsParsedIntoRankLevelAndText) {
   const PrintedLine tagged = printed_line("[1,3]<stderr>:12:30:01 W two rows: left out");
   EXPECT_EQ(tagged.rank, 3);
   EXPECT_EQ(tagged.level, 'W');

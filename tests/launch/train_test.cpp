@@ -118,7 +118,7 @@ TEST_P(EveryAlgorithm, GoesOnWithTheSameBitsAfterAnyKill) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm, testing::Values("sft", "dpo", "grpo"),
                          [](const auto& name) { return std::string(name.param); });
 
-TEST_F(Runs, AnInterruptSavesAndLeaves) {
+TEST_F(Runs, AnInterruptSavesACheckpointAndExits) {
   const std::string endless =
       arguments("sft", "a", "--set train.steps=100000 --set train.save_every=0");
   // Waits for the first step in metrics.jsonl, then sends SIGINT.

@@ -90,7 +90,7 @@ TEST_F(Cluster, WithAPolicyOfTwoRanksHasTheBitsOfTwoThreads) {
   expect_same_bytes("threads", "cluster");
 }
 
-TEST_F(Cluster, WhoeverIsKilledTheRunEndsAtOnceAndGoesOnToTheSameBytes) {
+TEST_F(Cluster, IfAnyProcessIsKilledTheRunStopsAndResumesToTheSameBytes) {
   run(alone("whole"));
   const std::vector<std::string> nodes{"policy", "reference", "rollout-0", "rollout-1", "verifier"};
   int kills = 0;
@@ -124,7 +124,7 @@ TEST_F(Cluster, WhoeverIsKilledTheRunEndsAtOnceAndGoesOnToTheSameBytes) {
   expect_same_bytes("whole", "killed");
 }
 
-TEST_F(Cluster, AKilledLaunchTakesEverybodyWithIt) {
+TEST_F(Cluster, KillingLaunchKillsAllProcesses) {
   run(alone("whole"));
   Child child(marked("killed"), log());
   ASSERT_TRUE(child.until([&] { return steps_written("killed") >= 3; })) << said();
@@ -164,7 +164,7 @@ TEST_F(Cluster, AnyProcessOfAGroupOfSeveralMayBeKilled) {
   }
 }
 
-TEST_F(Cluster, OneSignalSavesACheckpointAndLeaves) {
+TEST_F(Cluster, ASignalSavesACheckpointAndExits) {
   run(alone("whole"));
   Child child(marked("stopped"), log());
   ASSERT_TRUE(child.until([&] { return steps_written("stopped") >= 3; })) << said();
@@ -177,7 +177,7 @@ TEST_F(Cluster, OneSignalSavesACheckpointAndLeaves) {
   expect_same_bytes("whole", "stopped");
 }
 
-TEST_F(Cluster, AGroupThatCannotBeginSaysWhy) {
+TEST_F(Cluster, AGroupThatCannotStartReportsWhy) {
   std::filesystem::create_directory(path("empty"));
   std::filesystem::copy_file(launch::data("models/digit-completion/config.json"),
                              path("empty/config.json"));

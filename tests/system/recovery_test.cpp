@@ -53,7 +53,7 @@ TEST_P(Interrupted, SavesLeavesWith130AndGoesOnToTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(Algorithms, Interrupted, testing::Values("sft", "dpo", "grpo", "ppo"),
                          [](const auto& each) { return each.param; });
 
-TEST_F(Recovery, TwoSignalsAtOnceAreOneWishToLeave) {
+TEST_F(Recovery, TwoSignalsAtOnceCountAsOne) {
   Child child(command(sft("a", 100000, "--set train.save_every=0")), log());
   ASSERT_TRUE(child.until([&] { return steps_written("a") >= 1; }));
   child.signal(SIGINT);
@@ -63,7 +63,7 @@ TEST_F(Recovery, TwoSignalsAtOnceAreOneWishToLeave) {
             cat("checkpoint-", steps_written("a")));
 }
 
-TEST_F(Recovery, ASecondSignalALittleLaterLeavesAtOnce) {
+TEST_F(Recovery, ASecondSignalASecondLaterQuitsImmediately) {
   const auto said = [&](const std::string& words) {
     return read_file(log()).value_or("").find(words) != std::string::npos;
   };
@@ -80,7 +80,7 @@ TEST_F(Recovery, ASecondSignalALittleLaterLeavesAtOnce) {
 }
 
 // Arrow files stay mapped while they are read.
-TEST_F(Recovery, AMappedFileThatIsShortenedMeanwhileIsNamed) {
+TEST_F(Recovery, AMappedFileThatIsTruncatedIsNamed) {
   const std::string rows = path("rows.arrow");
   std::filesystem::copy_file(launch::data("formats/arrow/gsm8k_train_head.arrow"), rows);
   Child child(command(sft("a", 100000,
@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Files, Damaged,
                                                          : "State";
                          });
 
-TEST_F(Recovery, WhenEveryCheckpointIsDamagedTheRunIsRefused) {
+TEST_F(Recovery, ARunIsRejectedIfEveryCheckpointIsDamaged) {
   run(sft("hurt", 4, "--set train.save_every=2"));
   for (const char* file :
        {"hurt/checkpoint-2/model.safetensors", "hurt/checkpoint-4/model.safetensors"})
@@ -139,7 +139,7 @@ TEST_F(Recovery, WhenEveryCheckpointIsDamagedTheRunIsRefused) {
   EXPECT_EQ(steps_written("hurt"), 4u);
 }
 
-TEST_F(Recovery, MoreStepsGoOnWhereTheRunEnded) {
+TEST_F(Recovery, MoreStepsResumeWhereTheRunEnded) {
   run(sft("whole", 9, "--set train.save_every=0"));
   run(sft("parts", 4, "--set train.save_every=0"));
   EXPECT_THAT(run(sft("parts", 4, "--set train.save_every=0")), HasSubstr("done already"));
@@ -147,7 +147,7 @@ TEST_F(Recovery, MoreStepsGoOnWhereTheRunEnded) {
   expect_same_bytes("whole", "parts");
 }
 
-TEST_F(Recovery, ASecondRunOverTheSameOutputIsRefused) {
+TEST_F(Recovery, ASecondRunWithTheSameOutputIsRejected) {
   Child first(command(sft("a", 100000, "--set train.save_every=0")), log());
   ASSERT_TRUE(first.until([&] { return steps_written("a") >= 1; }));
   const launch::Said second = launch::run_program(sft("a", 5));
