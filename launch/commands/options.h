@@ -1,0 +1,18 @@
+// Groups of command-line options that several commands share.
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include "launch/commands/generate.h"
+#include "launch/config/resolve.h"
+
+namespace troupe::launch {
+
+/// Sampling options of the commands generate and chat. `options` outlives the parsing.
+void add_sampling(CLI::App& command, GenerateOptions& options);
+
+/// --profile and the --profile-... options of train, which set the keys of the section profile.
+/// `sources` outlives the parsing.
+void add_profile(CLI::App& command, Sources& sources);
+
+}  // namespace troupe::launch
