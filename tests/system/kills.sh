@@ -1,9 +1,8 @@
 #!/bin/bash
-# SIGKILL to random processes of a cluster run at random moments: tests/system/kills.sh KILLS [PROGRAM [SEED]]
-# Each run is GRPO on the digit task with a policy of two ranks under mpirun, a reference, two rollouts and a verifier; each kill takes any
-# one process, launch and mpirun included. The run must end within 3 s with nobody left, the same command must go on, and a run that
-# comes to its end must have the weights of one that nobody disturbed. Prints what was killed and how long it took; leaves with 1 when
-# anything was otherwise.
+# Sends SIGKILL to random processes of a cluster run at random times: tests/system/kills.sh KILLS [PROGRAM [SEED]]
+# Each run is GRPO on the digit task with a policy of two ranks under mpirun, a reference, two rollouts and a verifier. Each kill hits one
+# process, including launch and mpirun. The run must stop within 3 s without leaving processes, the same command must resume, and a run
+# that completes must have the weights of an undisturbed one. Prints each kill and the time until the run stopped; exits with 1 on failure.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/../.."
@@ -73,7 +72,7 @@ while ((done_kills < kills)); do
     rm -rf "$work/run"
   else
     bad=$((bad + 1))
-    echo "the run ended with $code although nobody was killed: $(tail -1 "$work/said")" >&2
+    echo "the run exited with $code without a kill: $(tail -1 "$work/said")" >&2
   fi
 done
 "$program" launch --cluster "$work/cluster.yaml" -- "${settings[@]}" --set output="$work/run" 2>"$work/said"
