@@ -68,7 +68,7 @@ const std::vector<Case> cases = {
     {"LookAtAPipe", [](const Folder& f) { f.pipe("rows.jsonl"); }, "info @/rows.jsonl", 7,
      "@/rows.jsonl: expected a regular file, found a device or pipe"},
     {"LookAtADevice", [](const Folder&) {}, "info /dev/zero", 6,
-     "cannot be used: troupe knows no file like this"},
+     "cannot be used: unknown file type"},
     {"LookAtALinkToItself", [](const Folder& f) { f.link("loop", "loop"); }, "info @/loop", 7,
      "@/loop: Too many levels of symbolic links"},
     {"LookAtNothing", [](const Folder& f) { f.directory("empty"); }, "info @/empty", 6,

@@ -154,7 +154,7 @@ const std::vector<Case> cases = {
      "@/rows.parquet: expected a whole parquet file, found: \"IOError: Corrupt snappy compressed "
      "data.\""},
     {"ZipOfRows", file("rows.zip", "PK\x03\x04xxxx"), "info @/rows.zip", 6,
-     "cannot be used: troupe knows no file like this"},
+     "cannot be used: unknown file type"},
 };
 
 }  // namespace

@@ -217,7 +217,7 @@ const std::vector<Case> cases = {
      "followed by",
      R"({"text":"\ud800"})"},
     {"LineAList", [](const Folder& f) { f.model(); }, encode, 0,
-     "line 1: an object is expected, found array", "[1]"},
+     "line 1: expected an object, found array", "[1]"},
     {"LineNestedDeeply", [](const Folder& f) { f.model(); }, encode, 0,
      "line 1: not valid JSON at line 1, column 72: nested deeper than 64 levels",
      "{\"text\":" + std::string(1'000'000, '[')},
@@ -232,11 +232,11 @@ const std::vector<Case> cases = {
      },
      "tokenize --model @ <@/lines", 0, "line 1: longer than 4194304 bytes"},
     {"IdOutsideTheVocabulary", [](const Folder& f) { f.model(); }, decode, 0,
-     "ids[0]: a token id from 0 to 511 is expected, found \\\"100000\\\"", R"({"ids":[100000]})"},
+     "ids[0]: expected a token id from 0 to 511, found \\\"100000\\\"", R"({"ids":[100000]})"},
     {"IdNotAnInteger", [](const Folder& f) { f.model(); }, decode, 0,
-     "ids[0]: a token id from 0 to 511 is expected, found \\\"1.5\\", R"({"ids":[1.5]})"},
+     "ids[0]: expected a token id from 0 to 511, found \\\"1.5\\", R"({"ids":[1.5]})"},
     {"IdOutsideTheModel", [](const Folder& f) { f.model(); }, score_ids, 0,
-     "ids[1]: a token id from 0 to 511 is expected, found \\\"512\\", R"({"ids":[1,512]})"},
+     "ids[1]: expected a token id from 0 to 511, found \\\"512\\", R"({"ids":[1,512]})"},
 };
 
 }  // namespace
