@@ -12,7 +12,7 @@ namespace {
 /// Operands of an operation, each as often as it is read or written.
 using Operands = std::initializer_list<const Tensor*>;
 
-double bytes_of(Operands operands) {
+double operand_bytes(Operands operands) {
   double bytes = 0;
   for (const Tensor* x : operands)
     if (x && *x) bytes += static_cast<double>(x->bytes());
@@ -221,7 +221,7 @@ class ProfiledDevice final : public Device, public SpanSource {
   template <class Call>
   std::invoke_result_t<Call> moved(std::string_view name, Operands operands, const Call& call) {
     return computed(
-        name, operands, [&] { return Work{.bytes = bytes_of(operands)}; }, call);
+        name, operands, [&] { return Work{.bytes = operand_bytes(operands)}; }, call);
   }
   template <class Measure, class Call>
   std::invoke_result_t<Call> computed(std::string_view name, Operands operands, const Measure& work,

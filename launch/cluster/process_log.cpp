@@ -9,7 +9,7 @@
 namespace troupe::launch {
 namespace {
 
-constexpr std::size_t max_line = 64 << 10, lines_kept = 3;
+constexpr std::size_t max_line_bytes = 64 << 10, lines_kept = 3;
 
 bool digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -58,7 +58,7 @@ void ProcessLog::add(std::string_view bytes) {
     line(std::exchange(rest_, {}));
   }
   rest_.append(bytes);
-  if (rest_.size() > max_line) line(std::exchange(rest_, {}));
+  if (rest_.size() > max_line_bytes) line(std::exchange(rest_, {}));
 }
 
 void ProcessLog::finish() {

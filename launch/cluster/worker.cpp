@@ -26,13 +26,13 @@ namespace {
 namespace group = actors::group;
 using engine::parallel::Communicator, engine::parallel::Mesh;
 
-constexpr std::size_t max_line = 1u << 20;
+constexpr std::size_t max_assignment_bytes = 1u << 20;
 constexpr int assignment_timeout_ms = 30'000;
 
 // One line of stdin, read byte by byte: the rest stays for wait_for_end_of_input().
 Result<std::string> read_line() {
   std::string line;
-  for (char c = 0; line.size() < max_line;) {
+  for (char c = 0; line.size() < max_assignment_bytes;) {
     pollfd in{STDIN_FILENO, POLLIN, 0};
     if (::poll(&in, 1, assignment_timeout_ms) == 0)
       return fail(Errc::timeout, "received no assignment from launch within 30 s");
@@ -46,7 +46,8 @@ Result<std::string> read_line() {
     if (c == '\n') return line;
     line += c;
   }
-  return fail(Errc::bad_input, cat("the assignment is longer than ", max_line, " bytes"));
+  return fail(Errc::bad_input,
+              cat("the assignment is longer than ", max_assignment_bytes, " bytes"));
 }
 
 // Blocks until launch closes our stdin.

@@ -100,8 +100,10 @@ std::string written(bool terminal, double seconds_a_step) {
   double now = 0;
   Progress progress(file, {.terminal = terminal, .columns = 40}, [&] { return now; });
   progress.begin(100, 0);
-  for (std::int64_t step = 1; step <= 100; ++step)
-    now += seconds_a_step, progress.step(step, {{"loss", 1}});
+  for (std::int64_t step = 1; step <= 100; ++step) {
+    now += seconds_a_step;
+    progress.step(step, {{"loss", 1}});
+  }
   std::string text(static_cast<std::size_t>(std::ftell(file)), '\0');
   std::rewind(file);
   EXPECT_EQ(std::fread(text.data(), 1, text.size(), file), text.size());

@@ -11,7 +11,7 @@ namespace {
 
 // Address space, not memory: pages are allocated when they are written.
 constexpr std::size_t region_bytes = std::size_t{1} << 30;
-constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 std::byte* map(std::size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -22,9 +22,10 @@ std::byte* map(std::size_t bytes) {
 /// Advice only: a kernel without huge pages provides small ones.
 void prefer_huge_pages(std::byte* data, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(data),
-             begin = (address + huge_page - 1) / huge_page * huge_page,
-             end = (address + bytes) / huge_page * huge_page;
-  if (bytes >= 2 * huge_page) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+             begin = (address + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes,
+             end = (address + bytes) / huge_page_bytes * huge_page_bytes;
+  if (bytes >= 2 * huge_page_bytes)
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 }  // namespace
