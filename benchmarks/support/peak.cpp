@@ -17,13 +17,19 @@ namespace {
 // Enough independent sums to hide an instruction's latency, few enough to stay in registers.
 constexpr int sums_of_16_registers = 12, sums_of_32_registers = 24;
 
+// Each sum begins with a value of its own: the compiler computes equal ones once.
+constexpr float first(int sum) {
+  return static_cast<float>(sum);
+}
+
 using Vec4 = float __attribute__((vector_size(16)));
 
 // What every processor has: a product, then a sum.
 float multiply_add_128(std::int64_t steps) {
   std::array<Vec4, sums_of_16_registers> sums;
 #pragma GCC unroll 32
-  for (Vec4& sum : sums) sum = Vec4{1, 2, 3, 4};
+  for (int i = 0; i < sums_of_16_registers; ++i)
+    sums[static_cast<std::size_t>(i)] = Vec4{} + first(i);
   for (; steps > 0; --steps) {
 #pragma GCC unroll 32
     for (Vec4& sum : sums) sum = sum * 0.999F + 0.001F;
@@ -39,7 +45,7 @@ __attribute__((target("avx2,fma"))) float multiply_add_256(std::int64_t steps) {
   const __m256 factor = _mm256_set1_ps(0.999F), term = _mm256_set1_ps(0.001F);
   __m256 sums[sums_of_16_registers];
 #pragma GCC unroll 32
-  for (auto& sum : sums) sum = _mm256_set1_ps(2);
+  for (int i = 0; i < sums_of_16_registers; ++i) sums[i] = _mm256_set1_ps(first(i));
   for (; steps > 0; --steps) {
 #pragma GCC unroll 32
     for (auto& sum : sums) sum = _mm256_fmadd_ps(sum, factor, term);
@@ -54,7 +60,7 @@ __attribute__((target("avx512f"))) float multiply_add_512(std::int64_t steps) {
   const __m512 factor = _mm512_set1_ps(0.999F), term = _mm512_set1_ps(0.001F);
   __m512 sums[sums_of_32_registers];
 #pragma GCC unroll 32
-  for (auto& sum : sums) sum = _mm512_set1_ps(2);
+  for (int i = 0; i < sums_of_32_registers; ++i) sums[i] = _mm512_set1_ps(first(i));
   for (; steps > 0; --steps) {
 #pragma GCC unroll 32
     for (auto& sum : sums) sum = _mm512_fmadd_ps(sum, factor, term);
@@ -69,7 +75,7 @@ __attribute__((target("avx512f,avx512bf16"))) float dot_bf16_512(std::int64_t st
   const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f80));  // 1.0 in bf16
   __m512 sums[sums_of_32_registers];
 #pragma GCC unroll 32
-  for (auto& sum : sums) sum = _mm512_set1_ps(0);
+  for (int i = 0; i < sums_of_32_registers; ++i) sums[i] = _mm512_set1_ps(first(i));
   for (; steps > 0; --steps) {
 #pragma GCC unroll 32
     for (auto& sum : sums) sum = _mm512_dpbf16_ps(sum, ones, ones);

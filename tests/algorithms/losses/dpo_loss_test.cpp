@@ -190,7 +190,7 @@ TEST(DpoLoss, RefusesWhatItWouldNotUse) {
   EXPECT_NE(message({.kind = {DpoLossKind::discopop}, .discopop_tau = 0}), "");
   EXPECT_NE(message({.kind = {}}), "");
   EXPECT_NE(message({.kind = {DpoLossKind::sigmoid, DpoLossKind::sft}, .weights = {1}})
-                .find("one for each of the 2 kinds"),
+                .find("one for each of the 2 losses"),
             std::string::npos);
   EXPECT_NE(message({.kind = {DpoLossKind::sigmoid, DpoLossKind::sft}, .weights = {1, 0}}), "");
   EXPECT_NE(message({.ld_alpha = 1.5}), "");
