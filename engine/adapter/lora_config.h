@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/fields.h"
 #include "engine/models/spec.h"
 
 namespace troupe::engine::adapter {
@@ -31,6 +32,23 @@ struct LoraConfig {
   std::vector<std::pair<std::string, std::int64_t>> rank_pattern;
   std::vector<std::pair<std::string, double>> alpha_pattern;
   ModuleNames saved;  ///< modules_to_save: trained in full beside the adapter ("score")
+
+  static void each_field(auto& self, auto&& field) {
+    field("rank", self.rank, Range{0, 1 << 16},
+          "rank of the low-rank adapters; 0: train the whole model");
+    field("alpha", self.alpha, at_least_0,
+          "LoRA scaling: updates are multiplied by alpha / rank; 0: twice the rank");
+    field("dropout", self.dropout, from_0_below_1, "dropout of the adapter's inputs in training");
+    field("targets", self.targets,
+          "modules that get an adapter: names or ends of names (q_proj), regular expressions over "
+          "whole names, or all-linear (all but the output head)");
+    field("exclude", self.exclude, "modules among them that get none, named the same way");
+    field("rslora", self.rslora, "scale by alpha / sqrt(rank) instead (rsLoRA)");
+    field("dora", self.dora, "also train per-row magnitudes (DoRA)");
+    field("rank_pattern", self.rank_pattern, Range{1, 1 << 16},
+          "rank by module, such as {down_proj: 4}");
+    field("alpha_pattern", self.alpha_pattern, above_0, "alpha by module");
+  }
 };
 
 /// Resolves the target modules of a model, with the rank and scale of each. `where` starts every

@@ -1,7 +1,9 @@
 // PackedWeights: a second copy of a decoder's weights, packed for the GEMMs of generation.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "engine/models/decoder.h"
 
@@ -10,6 +12,9 @@ namespace troupe::engine::models {
 /// Format of the weights that generation reads. With int8, probabilities approximate those of the
 /// full weights.
 enum class WeightFormat : std::uint8_t { full, int8 };
+constexpr std::array<std::string_view, 2> names_of(WeightFormat) {
+  return {"full", "int8"};
+}
 
 /// Holds packed weights for its lifetime (ops::Device::pack), where products are in bf16 or weights
 /// are read as int8: generation then reads half or a quarter of the bytes. Otherwise it does

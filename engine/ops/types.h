@@ -1,9 +1,11 @@
 // Argument and option types of Device.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/tensor/tensor.h"
@@ -12,6 +14,9 @@ namespace troupe::engine::ops {
 
 /// Rounding of the inputs of a product. Sums are always f32.
 enum class Precision : std::uint8_t { f32, bf16 };
+constexpr std::array<std::string_view, 2> names_of(Precision) {
+  return {"f32", "bf16"};
+}
 
 /// Options of C = op(A) op(B), or C += op(A) op(B) with `accumulate`. op() transposes if the flag
 /// is set. Each element of C is one sum in a fixed order.

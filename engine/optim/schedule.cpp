@@ -1,27 +1,13 @@
 #include "engine/optim/schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
-#include <utility>
 
 #include "engine/base/text.h"
 
 namespace troupe::engine::optim {
 namespace {
-
-using Kind = Schedule::Kind;
-
-constexpr std::array<std::pair<std::string_view, Kind>, 8> kinds = {
-    {{"constant", Kind::constant},
-     {"constant_with_warmup", Kind::constant},
-     {"linear", Kind::linear},
-     {"cosine", Kind::cosine},
-     {"cosine_with_min_lr", Kind::cosine},
-     {"inverse_sqrt", Kind::inverse_sqrt},
-     {"warmup_stable_decay", Kind::wsd},
-     {"wsd", Kind::wsd}}};
 
 double part(std::int64_t done, std::int64_t of) {
   return static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(1, of));
@@ -38,26 +24,26 @@ double with_floor(double factor, double floor) {
 double Schedule::operator()(std::int64_t updates_done) const {
   const auto& [total, warmup, floor, decay] = options_;
   // After the end the factor is constant; transformers' cosine would rise again.
-  const std::int64_t step = kind_ == Kind::constant || kind_ == Kind::inverse_sqrt
+  const std::int64_t step = kind_ == ScheduleKind::constant || kind_ == ScheduleKind::inverse_sqrt
                                 ? updates_done
                                 : std::min(updates_done, total);
   if (step < warmup) {
     const double rising = part(step, warmup);
     // In transformers only this schedule applies the floor to its warm-up.
-    return kind_ == Kind::wsd ? with_floor(rising, floor) : rising;
+    return kind_ == ScheduleKind::wsd ? with_floor(rising, floor) : rising;
   }
   switch (kind_) {
-    case Kind::constant:
+    case ScheduleKind::constant:
       return 1;
-    case Kind::linear:
+    case ScheduleKind::linear:
       return with_floor(1 - part(step - warmup, total - warmup), floor);
-    case Kind::cosine:
+    case ScheduleKind::cosine:
       return with_floor(half_cosine(part(step - warmup, total - warmup)), floor);
-    case Kind::inverse_sqrt: {
+    case ScheduleKind::inverse_sqrt: {
       const double timescale = static_cast<double>(warmup > 0 ? warmup : 10000);
       return 1 / std::sqrt((static_cast<double>(step - warmup) + timescale) / timescale);
     }
-    case Kind::wsd:
+    case ScheduleKind::wsd:
       return step < total - decay
                  ? 1
                  : with_floor(half_cosine(part(step - (total - decay), decay)), floor);
@@ -65,18 +51,11 @@ double Schedule::operator()(std::int64_t updates_done) const {
   return 1;
 }
 
-Result<Schedule> Schedule::create(std::string_view name, const ScheduleOptions& options) {
-  const auto found = std::find_if(kinds.begin(), kinds.end(),
-                                  [&](const auto& kind) { return kind.first == name; });
-  if (found == kinds.end()) {
-    const std::string near = nearest(name, schedule_names());
-    return fail(Errc::usage,
-                cat("train.schedule: expected one of ", join(schedule_names(), ", "), "; found ",
-                    quote(name), near.empty() ? "" : cat(" (did you mean ", near, "?)")));
-  }
-  const Kind kind = found->second;
+Result<Schedule> Schedule::create(ScheduleKind kind, const ScheduleOptions& options) {
+  const std::string_view name = names_of(kind)[static_cast<std::size_t>(kind)];
   ScheduleOptions with = options;
-  const bool ends = kind == Kind::linear || kind == Kind::cosine || kind == Kind::wsd;
+  const bool ends =
+      kind == ScheduleKind::linear || kind == ScheduleKind::cosine || kind == ScheduleKind::wsd;
   if (with.warmup_steps < 0)
     return fail(Errc::usage, cat("train.warmup_steps must be >= 0, found ", with.warmup_steps));
   if (ends && with.total_steps < 1)
@@ -93,7 +72,7 @@ Result<Schedule> Schedule::create(std::string_view name, const ScheduleOptions& 
     return fail(Errc::usage,
                 cat("the schedule ", name,
                     " never ends, so it has no minimum learning rate; use linear, cosine or wsd"));
-  if (kind == Kind::wsd) {
+  if (kind == ScheduleKind::wsd) {
     if (with.decay_steps == 0)
       with.decay_steps = std::min(std::max<std::int64_t>(1, with.total_steps / 10),
                                   with.total_steps - with.warmup_steps);
@@ -103,15 +82,6 @@ Result<Schedule> Schedule::create(std::string_view name, const ScheduleOptions& 
                       with.total_steps, " steps after ", with.warmup_steps, " of warm-up"));
   }
   return Schedule(kind, with);
-}
-
-const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> out;
-    for (const auto& kind : kinds) out.emplace_back(kind.first);
-    return out;
-  }();
-  return names;
 }
 
 }  // namespace troupe::engine::optim

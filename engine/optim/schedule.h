@@ -3,10 +3,9 @@
 // its step convention: LambdaLR gives update k (from 0) the factor of k.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "engine/base/error.h"
 
@@ -19,28 +18,27 @@ struct ScheduleOptions {
   std::int64_t decay_steps = 0;   ///< wsd: length of the final decay; 0: a tenth of the run
 };
 
+/// transformers' names; wsd is its warmup_stable_decay.
+enum class ScheduleKind : std::uint8_t { constant, linear, cosine, inverse_sqrt, wsd };
+constexpr std::array<std::string_view, 5> names_of(ScheduleKind) {
+  return {"constant", "linear", "cosine", "inverse_sqrt", "wsd"};
+}
+
 class Schedule {
  public:
-  enum class Kind : std::uint8_t { constant, linear, cosine, inverse_sqrt, wsd };
-
-  /// Creates a schedule by transformers' name: "constant", "constant_with_warmup", "linear",
-  /// "cosine", "cosine_with_min_lr", "inverse_sqrt", "warmup_stable_decay" or "wsd". Unlike in
-  /// transformers, "constant" uses warmup_steps and "linear" uses min_ratio. Errc::usage: an
-  /// unknown name, steps that do not fit the run, a ratio outside [0, 1].
-  static Result<Schedule> create(std::string_view name, const ScheduleOptions& options);
+  /// Unlike in transformers, constant uses warmup_steps and linear uses min_ratio. Errc::usage:
+  /// steps that do not fit the run, a ratio outside [0, 1].
+  static Result<Schedule> create(ScheduleKind kind, const ScheduleOptions& options);
 
   /// Factor on the learning rate of the update after `updates_done` updates, in [0, 1].
   double operator()(std::int64_t updates_done) const;
-  Kind kind() const { return kind_; }
+  ScheduleKind kind() const { return kind_; }
 
  private:
-  Schedule(Kind kind, const ScheduleOptions& options) : kind_(kind), options_(options) {}
+  Schedule(ScheduleKind kind, const ScheduleOptions& options) : kind_(kind), options_(options) {}
 
-  Kind kind_;
+  ScheduleKind kind_;
   ScheduleOptions options_;
 };
-
-/// The names that Schedule::create accepts.
-const std::vector<std::string>& schedule_names();
 
 }  // namespace troupe::engine::optim

@@ -12,7 +12,7 @@
 #include "launch/cluster/private_folder.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
-#include "launch/profile/fields.h"
+#include "launch/config/validate_profile.h"
 #include "launch/profile/run_profile.h"
 #include "launch/run/algorithm_run.h"
 #include "launch/run/exit_code.h"
@@ -177,8 +177,8 @@ void take_grid(Resolved& run, const std::vector<NodeSpec>& nodes, const std::str
   for (const NodeSpec& node : nodes) {
     if (node.role != Role::policy) continue;
     auto& ours = run.config.parallel;
-    const bool given =
-        run.origins.at("parallel.tp") != "default" || run.origins.at("parallel.dp") != "default";
+    const bool given = run.origins.at("parallel.tp") != default_origin ||
+                       run.origins.at("parallel.dp") != default_origin;
     if (given && (ours.tp != node.grid.tp || ours.dp != node.grid.dp))
       throw Failure(
           {Errc::usage,

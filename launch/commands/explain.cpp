@@ -5,7 +5,8 @@
 #include "engine/base/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/commands/memory.h"
-#include "launch/config/fields.h"
+#include "launch/config/reference_page.h"
+#include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 
@@ -21,7 +22,7 @@ std::string padded(std::string text, std::size_t width) {
 void print_configuration(const Resolved& run) {
   std::cout << "Configuration (" << run.config.algorithm << ")\n";
   for (const Field& field : fields()) {
-    if (!applies(field, run.config.algorithm)) continue;
+    if (!reads(run.config.algorithm, field)) continue;
     std::cout << "  " << padded(std::string(field.key), 30)
               << padded(value_text(field, run.config), 28) << run.origins.at(std::string(field.key))
               << '\n';

@@ -10,8 +10,8 @@
 #include "engine/train/footprint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
-#include "launch/recipes/rewards/reward_models.h"
-#include "launch/recipes/sampling/sampling.h"
+#include "launch/recipes/rewards.h"
+#include "launch/recipes/sampling.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch {
@@ -109,10 +109,10 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
     parts.push_back(sharded.part("critic: weights, gradients and moments", 4 * weights));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
   const auto step = step_footprint(config, spec);
+  std::vector<std::string> names;
+  for (const Recompute what : config.train.recompute) names.emplace_back(name_of(what));
   const std::string recomputed =
-      config.train.recompute.empty()
-          ? ""
-          : cat(", ", join(config.train.recompute, " and "), " recomputed");
+      names.empty() ? "" : cat(", ", join(names, " and "), " recomputed");
   parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp,
                        " tokens", recomputed, " (estimate)"),
                    step.kept + step.passing});
@@ -122,9 +122,9 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
                         ? MemoryPart{"rollout weights, adapter, and a buffer for the next adapter",
                                      weights + 2 * adapter}
                         : MemoryPart{"rollout weights, and a buffer for the next", 2 * weights});
-    if (draws_in_8_bits(config))
+    if (samples_in_int8(config))
       parts.push_back({"rollout weights, int8 copy", weights / 4});
-    else if (config.train.dtype == "bf16")
+    else if (config.train.dtype == engine::ops::Precision::bf16)
       parts.push_back({"rollout weights, packed bf16 copy", weights / 2});
     const auto generator = generator_settings(config, spec);
     const std::int64_t tokens =

@@ -1,7 +1,7 @@
 #include "launch/commands/train.h"
 
 #include "engine/base/log.h"
-#include "launch/profile/fields.h"
+#include "launch/config/validate_profile.h"
 #include "launch/run/in_process.h"
 #include "launch/run/settings.h"
 #include "launch/run/under_mpi.h"

@@ -3,24 +3,15 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "launch/config/assign.h"
-#include "launch/config/fields.h"
-#include "launch/config/map_keys.h"
-#include "launch/config/problems.h"
+#include "launch/config/column_maps.h"
+#include "launch/config/schema.h"
+#include "launch/config/validate.h"
 #include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
 
 namespace {
-
-bool is_section(std::string_view key) {
-  for (const Field& field : fields()) {
-    if (field.key.size() > key.size() && field.key.starts_with(key) && field.key[key.size()] == '.')
-      return true;
-  }
-  return false;
-}
 
 /// A file without line numbers, for JSON that is not YAML (tabs, for one).
 YamlNode from_json(const Json& json) {
@@ -44,7 +35,7 @@ YamlNode from_json(const Json& json) {
 class Resolver {
  public:
   Resolver() {
-    for (const Field& field : fields()) out_.origins.emplace(field.key, "default");
+    for (const Field& field : fields()) out_.origins.emplace(field.key, default_origin);
   }
 
   void file(const std::string& path) {
@@ -78,13 +69,11 @@ class Resolver {
     node.kind = YamlNode::Kind::scalar;
     node.text = value;
     const Field* field = find_field(key);
-    const bool numbers = field && type_name(*field) == "list of numbers";
-    if (numbers && value.find(',') != std::string::npos && !value.starts_with('['))
+    if (field && field->kind == ValueKind::numbers && value.find(',') != std::string::npos &&
+        !value.starts_with('['))
       value = cat('[', value, ']');  // 0.9,0.95
     const bool flow = value.starts_with('[') || value.starts_with('{');
-    RunConfig probe;
-    if (field && flow &&
-        field->slot(probe).index() >= 4) {  // lists and maps; a text may start with a bracket
+    if (field && flow && is_collection(field->kind)) {  // a text may start with a bracket
       auto parsed = parse_yaml(value, cat("--set ", key));
       if (!parsed) return problem(parsed.error().what);
       node = std::move(*parsed);
@@ -98,7 +87,7 @@ class Resolver {
 
   Result<Resolved> finish(bool check_files) {
     apply();
-    if (!unread_) judged(check_files);
+    if (!unread_) validate_all(check_files);
     if (problems_.empty()) return std::move(out_);
     const std::string head = problems_.size() == 1
                                  ? "the configuration has a problem:"
@@ -108,16 +97,16 @@ class Resolver {
 
  private:
   void problem(std::string text) { problems_.push_back(std::move(text)); }
-  /// What a file that cannot be read would have set is not missing.
+  /// Reports an unreadable file only: the values in it are not missing.
   void unread(std::string text) {
     unread_ = true;
     problem(std::move(text));
   }
 
-  void judged(bool check_files) {
+  void validate_all(bool check_files) {
     Findings findings;
-    judge(out_.config, out_.origins, findings);
-    if (check_files) judge_files(out_.config, findings);
+    validate(out_.config, out_.origins, findings);
+    if (check_files) validate_files(out_.config, findings);
     problems_.insert(problems_.end(), findings.problems.begin(), findings.problems.end());
     out_.warnings = std::move(findings.warnings);
   }
@@ -151,7 +140,7 @@ class Resolver {
     return node;
   }
 
-  /// What a word was last set to, before anything is.
+  /// The last value given for a key, before any is applied.
   std::string last(std::string_view key) const {
     std::string text;
     for (const Given& each : given_)
@@ -159,13 +148,13 @@ class Resolver {
     return text;
   }
 
-  /// Presets are defaults, so they come first; which ones is said by what comes later.
+  /// Presets are defaults, so they are applied first; later values choose which.
   void apply() {
-    const std::string algorithm = canonical_choice(*find_field("algorithm"), last("algorithm"));
+    const std::string algorithm = canonical_choice(last("algorithm"), {}, {});
     if (const Recipe* recipe = find_recipe(algorithm))
-      if (const Preset* dialect = find_dialect(last("dialect"), recipe->name))
-        preset(*dialect, "dialect ");
-    if (const Preset* own = find_preset(algorithm)) preset(*own, "algorithm ");
+      if (const Preset* defaults = find_compat(last("compat"), recipe->name))
+        preset(*defaults, compat_origin);
+    if (const Preset* own = find_preset(algorithm)) preset(*own, algorithm_origin);
     for (const Given& each : given_) put(each.key, each.node, each.origin);
   }
 
@@ -182,23 +171,27 @@ class Resolver {
       out_.origins[key] = origin;
       return;
     }
-    if (const auto dot = key.rfind('.');
-        key.starts_with("data.columns.") || key.starts_with("data.tags.")) {
-      const std::string map = key.substr(0, key.find('.', 5)), name = key.substr(map.size() + 1);
-      if (dot + 1 < key.size() && node.kind == YamlNode::Kind::scalar) {
-        (map == "data.tags" ? out_.config.data.tags : out_.config.data.columns)[name] = node.text;
-        out_.origins[map] = origin;
-        return;
-      }
-    }
-    if (key == "data.map_keys") return map_keys(node, origin);
+    if (put_entry("data.columns", out_.config.data.columns, key, node, origin) ||
+        put_entry("data.tags", out_.config.data.tags, key, node, origin))
+      return;
+    if (key == column_maps_key) return map_keys(node, origin);
     const std::string meant = nearest_key(key);
     problem(cat("unknown key ", key, " (", origin, ")",
                 meant.empty() ? "; troupe explain --reference lists all keys"
                               : cat("; did you mean ", meant, "?")));
   }
 
-  /// MindSpeed's and LLaMA-Factory's way to say what columns and roles are called.
+  /// One entry of a map: "data.columns.prompt". False if the key is not one of this map.
+  bool put_entry(const std::string& map, std::map<std::string, std::string>& entries,
+                 const std::string& key, const YamlNode& node, const std::string& origin) {
+    if (!key.starts_with(map + ".") || key.ends_with('.') || node.kind != YamlNode::Kind::scalar)
+      return false;
+    entries[key.substr(map.size() + 1)] = node.text;
+    out_.origins[map] = origin;
+    return true;
+  }
+
+  /// Column and role names as MindSpeed and LLaMA-Factory define them.
   void map_keys(const YamlNode& node, const std::string& origin) {
     if (const std::string why = apply_map_keys(node, out_.config.data); !why.empty())
       return problem(cat("data.map_keys (", origin, "): ", why));
@@ -219,6 +212,20 @@ Result<Resolved> resolve(const Sources& sources) {
   resolver.algorithm(sources.algorithm);
   for (const std::string& set : sources.sets) resolver.set(set);
   return resolver.finish(sources.check_files);
+}
+
+std::string to_yaml(const RunConfig& config) {
+  std::string text, section;
+  for (const Field& field : fields()) {
+    const std::string_view of = section_of(field.key);
+    if (of != section) {
+      section = of;
+      if (!section.empty()) text += cat(section, ":\n");
+    }
+    const std::string name = section.empty() ? field.key : field.key.substr(section.size() + 1);
+    text += cat(section.empty() ? "" : "  ", name, ": ", value_text(field, config), "\n");
+  }
+  return text;
 }
 
 Result<RunConfig> config_of(std::string_view yaml, const std::string& where) {

@@ -1,5 +1,5 @@
 // resolve: defaults < presets (launch/recipes) < file < --algorithm and --set, with the origin of
-// every value, and all problems reported at once.
+// every value. All problems are reported at once.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ struct Sources {
   std::string algorithm;          ///< of --algorithm; empty: not given
   std::string file;               ///< of --config; empty: none
   std::vector<std::string> sets;  ///< "key=value", in order; later ones win
-  bool check_files = true;        ///< also look whether the model and the data are there
+  bool check_files = true;        ///< also check that the model and the data exist
 };
 
 struct Resolved {
   RunConfig config;
   Origins origins;
-  std::vector<std::string> warnings;  ///< things that are allowed but hardly meant
+  std::vector<std::string> warnings;  ///< allowed, but probably not intended
 };
 
 /// Errc::usage with every problem on a line of its own: unknown keys (and the nearest known one),
@@ -33,8 +33,5 @@ Result<Resolved> resolve(const Sources& sources);
 std::string to_yaml(const RunConfig& config);
 /// The configuration that to_yaml() wrote. Errc::usage as resolve(); `where` starts the messages.
 Result<RunConfig> config_of(std::string_view yaml, const std::string& where);
-
-/// Markdown page of all keys: docs/configuration.md is this text.
-std::string reference_page();
 
 }  // namespace troupe::launch

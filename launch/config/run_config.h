@@ -1,123 +1,156 @@
-// RunConfig: everything that a run can be told, as nested plain structs whose initial values are
-// the defaults. launch/config/fields.cpp gives every member its key, range and doc line;
-// launch/config/resolve.h fills it from a file and --set.
+// RunConfig: all settings of a run, section by section. Each section's struct defines its keys
+// (engine/base/fields.h); initial values are the defaults. launch/config/resolve.h fills it from a
+// file and --set.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "launch/profile/config.h"
-#include "launch/recipes/eval_config.h"
-#include "launch/recipes/grpo/config.h"
-#include "launch/recipes/lora_config.h"
-#include "launch/recipes/ppo/config.h"
-#include "launch/recipes/preference/dpo_config.h"
-#include "launch/recipes/preference/preference_config.h"
-#include "launch/recipes/rewards/orm_config.h"
-#include "launch/recipes/rewards/prm_config.h"
-#include "launch/recipes/sampling/sampling_config.h"
-#include "launch/recipes/sft_config.h"
+#include "algorithms/grpo.h"
+#include "algorithms/kto.h"
+#include "algorithms/ppo.h"
+#include "algorithms/preference.h"
+#include "algorithms/reward_model.h"
+#include "algorithms/sft.h"
+#include "engine/adapter/lora_config.h"
+#include "launch/config/data_config.h"
+#include "launch/config/profile_config.h"
+#include "launch/config/rollout_config.h"
+#include "launch/config/train_config.h"
 
 namespace troupe::launch {
 
-/// One of several sources whose rows are drawn by their weights.
-struct MixSource {
-  std::vector<std::string> path;
-  double weight = 1;
-  std::int64_t epochs = 0;  ///< passes after which it gives no more; 0: no limit
-  std::string format = "auto";
-  std::map<std::string, std::string> columns;
-};
+/// Tools whose defaults a run can take (docs/compatibility.md).
+enum class Compat { none, trl, verl, openrlhf, mindspeed };
+constexpr std::array<std::string_view, 5> names_of(Compat) {
+  return {"", "trl", "verl", "openrlhf", "mindspeed"};
+}
 
-struct DataConfig {
-  std::vector<std::string> path;  ///< files, folders and patterns, read one after the other
-  std::vector<MixSource> mix;     ///< instead of path
-  std::string format =
-      "auto";  ///< how a row is laid out: the names of engine/data/layouts/sample.h
-  std::map<std::string, std::string>
-      columns;  ///< our name -> the file's name ("prompt": "question")
-  std::map<std::string, std::string>
-      tags;  ///< how conversations call their members and roles (engine/data/layouts/columns.h)
-  std::string sample_by = "line";  ///< a row of a text file: line, paragraph, document, separator
-  std::string separator = "<|endoftext|>";
-  std::vector<std::string> column_names;  ///< of csv and tsv files without a header
-  bool stream = false;                    ///< read as the run goes, instead of everything before it
-  std::int64_t shuffle_buffer = 10000;    ///< examples of a stream that are in memory at a time
-  bool shuffle = true;
-  std::string chat = "auto";  ///< auto, always, never: plain texts through the chat template
-  std::int64_t max_bad_rows =
-      0;  ///< malformed rows that are reported and left out; one more stops the run
-};
-
-struct TrainConfig {
-  std::int64_t steps = 0;  ///< optimizer steps; 0: as many as `epochs` make
-  std::int64_t epochs = 1;
-  std::int64_t batch_size = 8;  ///< rows, pairs or prompts an optimizer step
-  std::int64_t micro_batch_tokens =
-      8192;  ///< tokens in one forward/backward; never changes a result
-  /// full, attention, activation, norm: what is computed again instead of kept. These two cost
-  /// about a hundredth of a step's time.
-  std::vector<std::string> recompute{"activation", "norm"};
-  bool share_prefixes = false;  ///< rows of sequences that begin alike are computed once
-  std::int64_t max_length = 0;  ///< tokens of a sequence; 0: the model's
-  double learning_rate = 1e-5;
-  std::string schedule = "linear";  ///< constant, linear, cosine, inverse_sqrt, wsd
-  std::int64_t warmup_steps = 0;
-  std::int64_t decay_steps = 0;  ///< wsd: length of the final decay; 0: a tenth of the steps
-  double min_lr_ratio = 0;       ///< the schedule ends at learning_rate * min_lr_ratio
-  std::vector<double> betas{0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0;
-  double max_grad_norm = 1;   ///< 0: no clipping
-  std::string dtype = "f32";  ///< f32, bf16
-  bool stochastic_rounding = false;
-  std::int64_t seed = 0;
-  std::int64_t threads = 0;       ///< 0: as many as the process may use
-  bool pin_threads = false;       ///< each on a processor of its own
-  std::int64_t save_every = 100;  ///< steps between checkpoints; 0: only the last
-  std::int64_t keep_last = 2;     ///< checkpoints kept; 0: all
-  std::int64_t log_every = 1;     ///< steps between progress lines when stderr is not a terminal
-  std::int64_t patience = 3600;   ///< seconds that the answer to one message may take
-};
-
-/// How the ranks of the policy's group share the model (engine/parallel/grid.h).
+/// The grid of the policy's ranks (engine/parallel/grid.h).
 struct ParallelConfig {
-  std::int64_t tp = 1;  ///< parts of every matrix
-  std::int64_t dp = 1;  ///< replicas that share each batch
+  std::int64_t tp = 1;
+  std::int64_t dp = 1;
+
+  static void each_field(auto& self, auto&& field) {
+    field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
+    field("dp", self.dp, Range{1, 1024}, "data-parallel size");
+  }
+};
+
+struct LoraSection : engine::adapter::LoraConfig {
+  LoraSection() {
+    rank = 0;
+    alpha = 0;
+  }
+  std::string adapter;
+  std::int64_t seed = 0;
+
+  static void each_field(auto& self, auto&& field) {
+    LoraConfig::each_field(self, field);
+    field("adapter", self.adapter,
+          "directory of a PEFT adapter to start from, which defines rank and all else; empty: a "
+          "new adapter");
+    field("seed", self.seed, at_least_0,
+          "random seed of the adapter's initial weights and dropout");
+  }
+};
+
+/// Held-out data, for the methods that evaluate on rows.
+struct EvalConfig {
+  std::vector<std::string> path;
+  std::int64_t every = 0;
+
+  static void each_field(auto& self, auto&& field) {
+    field("path", self.path,
+          "held-out rows in the data's layout: file, folder, or list of them; their loss and "
+          "metrics are logged as eval/...");
+    field("every", self.every, at_least_0, "evaluate every N steps; 0: only after the last step");
+  }
 };
 
 struct RunConfig {
-  std::string algorithm;        ///< one of algorithm_names() (launch/recipes/recipes.h)
-  std::string dialect;          ///< trl, verl, openrlhf, mindspeed: whose defaults; empty: ours
-  std::string model;            ///< a Hugging Face directory
-  std::string output;           ///< the run's directory
-  std::string resume = "auto";  ///< auto, never, or a checkpoint directory
-  std::string chat_template;    ///< a file; empty: the model's own
+  std::string algorithm;
+  Compat compat = Compat::none;
+  std::string model;
+  std::string output;
+  std::string resume = "auto";
+  std::string chat_template;
   DataConfig data;
   TrainConfig train;
   ParallelConfig parallel;
   ProfileConfig profile;
   LoraSection lora;
-  SftConfig sft;
-  DpoConfig dpo;
-  SimpoConfig simpo;
-  CpoConfig cpo;
-  OrpoConfig orpo;
-  KtoConfig kto;
-  EvalConfig eval;
-  OrmConfig orm;
-  PrmConfig prm;
-  PpoConfig ppo;
+  algorithms::SftConfig sft;
+  algorithms::DpoConfig dpo;
+  algorithms::SimpoLoss simpo;
+  algorithms::CpoLoss cpo;
+  algorithms::OrpoConfig orpo;
+  algorithms::KtoConfig kto;
+  algorithms::OrmConfig orm;
+  algorithms::PrmConfig prm;
+  algorithms::PpoConfig ppo;
   CriticConfig critic;
-  GrpoConfig grpo;
+  algorithms::GrpoConfig grpo;
+  EvalConfig eval;
   RolloutConfig rollout;
   std::vector<RewardRule> reward;
+
+  static void each_field(auto& self, auto&& field) {
+    field("algorithm", self.algorithm, "training method; also --algorithm; required");
+    field("compat", self.compat,
+          "take the defaults of another tool, and its computation where tools differ "
+          "(docs/compatibility.md); empty: the defaults below");
+    field("model", self.model, "Hugging Face model directory to start from; required");
+    field("output", self.output, "directory of the run: metrics, samples, checkpoints; required");
+    field("resume", self.resume,
+          "auto: resume from the newest checkpoint in output, if any; never: refuse to reuse an "
+          "output directory; or a checkpoint directory");
+    field("chat_template", self.chat_template,
+          "chat template file, or the name of a MindSpeed prompt type (qwen, llama3, ...); empty: "
+          "the model's own template");
+  }
+
+  /// The sections, in the order of the reference page. `reward` is one key of its own.
+  static void each_section(auto& self, auto&& section) {
+    section("data", self.data);
+    section("train", self.train);
+    section("parallel", self.parallel);
+    section("profile", self.profile);
+    section("lora", self.lora);
+    section("sft", self.sft);
+    section("dpo", self.dpo);
+    section("simpo", self.simpo);
+    section("cpo", self.cpo);
+    section("orpo", self.orpo);
+    section("kto", self.kto);
+    section("orm", self.orm);
+    section("prm", self.prm);
+    section("ppo", self.ppo);
+    section("critic", self.critic);
+    section("grpo", self.grpo);
+    section("eval", self.eval);
+    section("rollout", self.rollout);
+    section("reward", self.reward,
+            "list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
+            "options of the rule}; the rules are exact_match, gsm8k, boxed, format, regex, length, "
+            "command, model, process");
+  }
 };
 
-/// Where each value came from, by key: "default", "algorithm dapo", "dialect verl"
-/// (launch/recipes), "run.yaml:7", "--set", "--algorithm".
+/// `resume` that names no checkpoint: auto or never.
+constexpr std::string_view resume_auto = "auto", resume_never = "never";
+inline bool resume_is_automatic(const RunConfig& config) {
+  return config.resume == resume_auto || config.resume == resume_never;
+}
+
+/// Where each value came from, by key: "default", "algorithm dapo", "compat verl", "run.yaml:7",
+/// "--set", "--algorithm".
 using Origins = std::map<std::string, std::string>;
+constexpr std::string_view default_origin = "default", compat_origin = "compat ",
+                           algorithm_origin = "algorithm ";
 
 }  // namespace troupe::launch

@@ -39,8 +39,8 @@ Profiler::Profiler(const RunConfig& config, const StepBoard& board, RecordedRank
                    std::string files)
     : of_(std::move(of)),
       files_(std::move(files)),
-      bf16_(config.train.dtype == "bf16"),
-      wants_counts_(config.profile.level == "level2") {
+      bf16_(config.train.dtype == engine::ops::Precision::bf16),
+      wants_counts_(config.profile.level == ProfileLevel::level2) {
   RecorderSources sources{.step = [&board] { return board.step(); },
                           .now = steady_nanoseconds,
                           .ceiling = [this] { return measure(); }};
@@ -116,7 +116,7 @@ RunProfile::RunProfile(const RunConfig& config, std::string node, bool leads)
                                  ": cannot create: ", failed.message())});
   const std::string board = config_.output + "/.profile_steps";
   board_.emplace(value_or_throw(leads ? StepBoard::create(board) : StepBoard::open(board)));
-  if (config_.profile.level != "level2" || !leads) return;
+  if (config_.profile.level != ProfileLevel::level2 || !leads) return;
   if (const auto counters = Counters::open(); !counters)
     log_warning(cat("profile.level level2: ", counters.error().what, "; using level1"));
 }
@@ -159,7 +159,7 @@ Profiler* RunProfile::rank(int rank) {
 }
 
 engine::parallel::Mesh RunProfile::watched(engine::parallel::Mesh given) {
-  if (!board_ || config_.profile.level == "level0") return given;
+  if (!board_ || config_.profile.level == ProfileLevel::level0) return given;
   const int place = given.world().rank();
   auto world = given.world().split(0, place);
   Profiler* profiler = rank(place);

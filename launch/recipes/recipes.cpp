@@ -1,14 +1,14 @@
 #include "launch/recipes/recipes.h"
 
+#include <algorithm>
+
 #include "engine/base/check.h"
-#include "launch/recipes/grpo/grpo.h"
+#include "launch/recipes/grpo.h"
+#include "launch/recipes/kto.h"
 #include "launch/recipes/lora.h"
-#include "launch/recipes/ppo/ppo.h"
-#include "launch/recipes/preference/dpo.h"
-#include "launch/recipes/preference/kto.h"
-#include "launch/recipes/preference/reference_free.h"
-#include "launch/recipes/rewards/orm.h"
-#include "launch/recipes/rewards/prm.h"
+#include "launch/recipes/ppo.h"
+#include "launch/recipes/preference.h"
+#include "launch/recipes/reward_model.h"
 #include "launch/recipes/sft.h"
 
 namespace troupe::launch {
@@ -17,25 +17,6 @@ std::span<const Recipe> recipes() {
   static const std::vector<Recipe> table{sft_recipe(),  dpo_recipe(), simpo_recipe(), cpo_recipe(),
                                          orpo_recipe(), kto_recipe(), orm_recipe(),   prm_recipe(),
                                          ppo_recipe(),  grpo_recipe()};
-  return table;
-}
-
-std::span<const Preset> algorithm_presets() {
-  static const std::vector<Preset> table = grpo_presets();
-  return table;
-}
-
-std::span<const Preset> dialects() {
-  static const std::vector<Preset> table = [] {
-    std::vector<Preset> all = grpo_dialects();
-    for (Preset& more : dpo_dialects()) all.push_back(std::move(more));
-    for (Preset& more : reference_free_dialects()) all.push_back(std::move(more));
-    for (Preset& more : kto_dialects()) all.push_back(std::move(more));
-    for (Preset& more : ppo_dialects()) all.push_back(std::move(more));
-    for (Preset& more : orm_dialects()) all.push_back(std::move(more));
-    for (Preset& more : prm_dialects()) all.push_back(std::move(more));
-    return all;
-  }();
   return table;
 }
 
@@ -55,7 +36,7 @@ const Recipe* find_recipe(std::string_view algorithm) {
 
 const Recipe& recipe_of(const RunConfig& config) {
   const Recipe* recipe = find_recipe(config.algorithm);
-  check(recipe != nullptr, "recipe_of: an algorithm that was never judged");
+  check(recipe != nullptr, "recipe_of: the algorithm was not validated");
   return *recipe;
 }
 
@@ -66,16 +47,13 @@ RolesNeeded roles_of(const RunConfig& config) {
   return roles;
 }
 
-const Preset* find_preset(std::string_view algorithm) {
-  for (const Preset& preset : algorithm_presets())
-    if (preset.name == algorithm) return &preset;
-  return nullptr;
-}
-
-const Preset* find_dialect(std::string_view dialect, std::string_view recipe) {
-  for (const Preset& preset : dialects())
-    if (preset.name == dialect && preset.of == recipe) return &preset;
-  return nullptr;
+bool reads(std::string_view algorithm, const Field& field) {
+  const auto has_part = [&](const Recipe& recipe) {
+    return std::ranges::find(recipe.sections, part_of(field)) != recipe.sections.end();
+  };
+  if (std::ranges::none_of(recipes(), has_part)) return true;
+  const Recipe* recipe = find_recipe(algorithm);
+  return recipe && has_part(*recipe);
 }
 
 }  // namespace troupe::launch

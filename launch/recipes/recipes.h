@@ -1,4 +1,4 @@
-// The recipes that there are, and their presets. A new algorithm is one line in recipes.cpp.
+// The table of recipes. A new algorithm is one line in recipes.cpp.
 #pragma once
 
 #include <span>
@@ -6,25 +6,22 @@
 #include <string_view>
 #include <vector>
 
+#include "launch/config/schema.h"
+#include "launch/recipes/presets.h"
 #include "launch/recipes/recipe.h"
 
 namespace troupe::launch {
 
 std::span<const Recipe> recipes();
-/// Algorithms that are settings of a recipe.
-std::span<const Preset> algorithm_presets();
-/// Tools' ways: one name may stand for several recipes.
-std::span<const Preset> dialects();
 
-/// Every name that --algorithm takes.
+/// Every value of --algorithm.
 std::vector<std::string> algorithm_names();
-/// The recipe behind a name, or nullptr.
+/// The recipe of an algorithm, or nullptr.
 const Recipe* find_recipe(std::string_view algorithm);
-/// Of a configuration that was judged before: its algorithm is one of those that there are.
+/// The recipe of a validated configuration.
 const Recipe& recipe_of(const RunConfig& config);
 RolesNeeded roles_of(const RunConfig& config);
-/// The preset of that name, or nullptr.
-const Preset* find_preset(std::string_view algorithm);
-const Preset* find_dialect(std::string_view dialect, std::string_view recipe);
+/// True if runs of `algorithm` read the field.
+bool reads(std::string_view algorithm, const Field& field);
 
 }  // namespace troupe::launch

@@ -52,7 +52,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
     rollouts.assign(replicas.begin(), replicas.end());
   }
   if (roles.verifier.needed) verifier = placement_->actor<Role::verifier>();
-  const std::chrono::seconds timeout(config().train.patience);
+  const std::chrono::seconds timeout(config().train.timeout);
   algorithms::Cluster cluster{policy,
                               std::move(reference),
                               std::move(rollouts),

@@ -11,8 +11,8 @@
 #include "engine/data/layouts/steps.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
-#include "launch/recipes/rewards/reward_models.h"
-#include "launch/recipes/sampling/sampling.h"
+#include "launch/recipes/rewards.h"
+#include "launch/recipes/sampling.h"
 #include "launch/run/settings.h"
 #include "launch/run/trained_model.h"
 
@@ -115,7 +115,7 @@ roles::Normalization saved_normalization(const OutcomeItem& item) {
 
 roles::RewardScoring reading_of(const OutcomeItem& item, const engine::models::DecoderSpec&,
                                 const std::shared_ptr<const TextModel>&) {
-  if (item.normalize == OutcomeItem::Normalize::saved)
+  if (item.normalize == RewardNormalization::saved)
     return roles::OutcomeScoring{saved_normalization(item)};
   return roles::OutcomeScoring{{item.mean, item.std, item.clip}};
 }
@@ -125,7 +125,7 @@ roles::RewardScoring reading_of(const ProcessItem& item, const engine::models::D
   roles::ProcessScoring out{
       .aggregation = item.aggregation, .separator = item.separator, .right = item.right};
   const auto text = value_or_throw(TextModel::load(item.path, "", spec));
-  const bool placeholder = item.kind == ProcessItem::Kind::placeholder;
+  const bool placeholder = item.kind == algorithms::PrmKind::placeholder;
   out.step_end = item.step_end.empty() && placeholder ? cat(" ", item.placeholder, item.separator)
                  : item.step_end.empty()              ? item.separator
                                                       : item.step_end;

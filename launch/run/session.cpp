@@ -23,14 +23,14 @@ namespace {
 
 // The checkpoint that the key resume selects, or "".
 std::string find_resume_checkpoint(const RunConfig& config) {
-  if (config.resume != "auto" && config.resume != "never") {
+  if (!resume_is_automatic(config)) {
     value_or_throw(checkpoint::verify_checkpoint(config.resume));
     return config.resume;
   }
   const auto found = value_or_throw(checkpoint::find_latest(config.output));
   if (!found) return "";
   for (const auto& warning : found->warnings) log_warning(warning);
-  if (config.resume == "never")
+  if (config.resume == resume_never)
     throw Failure({Errc::usage,
                    cat(config.output, " already contains a run (", found->path,
                        "), and resume is \"never\": choose another output, remove it, or resume")});

@@ -3,28 +3,27 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "launch/config/values.h"
 #include "launch/recipes/recipes.h"
-#include "launch/recipes/sampling/sampling.h"
 
 namespace troupe::launch {
 namespace {
 
-/// The configuration is validated: its dtype is known.
-engine::ops::Precision precision_of_run(const RunConfig& config) {
-  return precision_of(config.train.dtype).value();
-}
-
-Result<engine::data::Layout> layout_of(const std::string& format) {
-  return format == "auto" ? Result<engine::data::Layout>(engine::data::Layout::automatic)
-                          : engine::data::layout_from(format);
+bool recomputes(const RunConfig& config, Recompute what) {
+  const auto& all = config.train.recompute;
+  return std::ranges::find(all, what) != all.end();
 }
 
 }  // namespace
 
 Result<engine::ops::Precision> precision_of(const std::string& dtype) {
-  if (dtype == "f32" || dtype == "float32") return engine::ops::Precision::f32;
-  if (dtype == "bf16" || dtype == "bfloat16") return engine::ops::Precision::bf16;
-  return fail(Errc::usage, cat("--dtype ", quote(dtype), ": expected f32 or bf16"));
+  engine::ops::Precision out{};
+  YamlNode node;
+  node.kind = YamlNode::Kind::scalar;
+  node.text = dtype;
+  if (const std::string why = read_value(out, node); !why.empty())
+    return fail(Errc::usage, cat("--dtype ", why));
+  return out;
 }
 
 engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
@@ -34,8 +33,8 @@ engine::generate::GeneratorConfig generator_settings(const RunConfig& config,
   out.pages =
       static_cast<std::int32_t>((config.rollout.cache_tokens + out.page_size - 1) / out.page_size);
   out.longest = config.train.max_length;
-  out.precision = precision_of_run(config);
-  if (draws_in_8_bits(config)) out.weights = engine::models::WeightFormat::int8;
+  out.precision = config.train.dtype;
+  out.weights = config.rollout.weights;
   out.eos_ids = spec.eos_ids;
   return out;
 }
@@ -45,16 +44,13 @@ engine::parallel::Grid policy_grid(const RunConfig& config) {
 }
 
 engine::nn::Recomputed recomputed_settings(const RunConfig& config) {
-  const auto& modules = config.train.recompute;
-  const auto has = [&](std::string_view name) {
-    return std::ranges::find(modules, name) != modules.end();
-  };
-  return {has("full"), has("attention"), has("activation"), has("norm")};
+  return {recomputes(config, Recompute::full), recomputes(config, Recompute::attention),
+          recomputes(config, Recompute::activation), recomputes(config, Recompute::norm)};
 }
 
 engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
   engine::train::TrainerOptions out;
-  out.precision = precision_of_run(config);
+  out.precision = config.train.dtype;
   out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
   out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps,
                    config.train.weight_decay, config.train.max_grad_norm};
@@ -66,7 +62,7 @@ engine::train::TrainerOptions trainer_settings(const RunConfig& config) {
 }
 
 engine::train::ScoringOptions scoring_settings(const RunConfig& config) {
-  return {.precision = precision_of_run(config),
+  return {.precision = config.train.dtype,
           .micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens)};
 }
 
@@ -80,31 +76,21 @@ Result<engine::data::DataOptions> data_settings(const RunConfig& config,
                                                 const std::vector<std::string>& paths) {
   engine::data::DataOptions out;
   out.paths = paths;
-  const auto layout = layout_of(config.data.format);
-  if (!layout) return fail(layout.error().code, cat("data.format: ", layout.error().what));
-  out.layout = *layout;
+  out.layout = config.data.format;
   out.columns = config.data.columns;
   out.tags = config.data.tags;
-  const auto by = engine::data::sample_by_from(config.data.sample_by);
-  if (!by) return fail(by.error().code, cat("data.sample_by: ", by.error().what));
-  out.reading = {*by, config.data.separator, config.data.column_names};
-  for (const auto& source : config.data.mix) {
-    const auto of_source = layout_of(source.format);
-    if (!of_source)
-      return fail(of_source.error().code, cat("data.mix: format: ", of_source.error().what));
-    out.mix.push_back({source.path, source.weight, source.epochs, *of_source, source.columns});
-  }
-  using engine::data::ChatUse;
-  out.chat = config.data.chat == "always"  ? ChatUse::always
-             : config.data.chat == "never" ? ChatUse::never
-                                           : ChatUse::automatic;
+  out.reading = {config.data.sample_by, config.data.separator, config.data.column_names};
+  for (const auto& source : config.data.mix)
+    out.mix.push_back({source.path, source.weight, source.epochs, source.format, source.columns});
+  out.chat = config.data.chat;
   out.bad_row_limit = config.data.max_bad_rows;
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;
-  if (roles_of(config).rollout.needed) out.encode.max_length -= config.rollout.max_new_tokens;
+  if (roles_of(config).rollout.needed)
+    out.encode.max_length -= config.rollout.sampling.max_new_tokens;
   if (out.encode.max_length < 1)
     return fail(Errc::usage,
-                cat("rollout.max_new_tokens ", config.rollout.max_new_tokens,
+                cat("rollout.max_new_tokens ", config.rollout.sampling.max_new_tokens,
                     " leaves no room for a prompt: sequences have at most ",
                     max_length(config, spec), " tokens (train.max_length, or the model's)"));
   return out;
@@ -125,11 +111,8 @@ Result<algorithms::Plan> plan_settings(const RunConfig& config, std::int64_t bat
   const std::int64_t steps = given > 0 && made > 0 ? std::min(given, made)
                              : given > 0           ? given
                                                    : made;
-  const engine::optim::ScheduleOptions options{.total_steps = steps,
-                                               .warmup_steps = config.train.warmup_steps,
-                                               .min_ratio = config.train.min_lr_ratio,
-                                               .decay_steps = config.train.decay_steps};
-  auto schedule = engine::optim::Schedule::create(config.train.schedule, options);
+  auto schedule =
+      engine::optim::Schedule::create(config.train.schedule, config.train.schedule_options(steps));
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
   return algorithms::Plan{steps, done, config.train.save_every, config.train.learning_rate,
                           *schedule};

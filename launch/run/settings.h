@@ -26,7 +26,7 @@ engine::train::ScoringOptions scoring_settings(const RunConfig& config);
 
 /// Longest sequence in tokens: train.max_length, or the model's.
 std::int64_t max_length(const RunConfig& config, const engine::models::DecoderSpec& spec);
-/// Errc::usage for an unknown data.format.
+/// Errc::usage if rollout.max_new_tokens leaves no room for a prompt.
 Result<engine::data::DataOptions> data_settings(const RunConfig& config,
                                                 const engine::models::DecoderSpec& spec,
                                                 const std::vector<std::string>& paths);

@@ -21,15 +21,15 @@ namespace models = engine::models;
 
 namespace {
 
-ScoreHeadWanted head_of(const RunConfig& config) {
+ScoreHeadSpec head_of(const RunConfig& config) {
   const Recipe& recipe = recipe_of(config);
-  return recipe.head ? recipe.head(config) : ScoreHeadWanted{};
+  return recipe.head ? recipe.head(config) : ScoreHeadSpec{};
 }
 
 // Sets the spec of `folder` to what `wanted` trains. Errc::usage if the folder's model cannot
 // become that: it has a score head of a different size, or one where a language model is needed.
 Result<> apply_head(engine::models::DecoderSpec& spec, const std::string& folder,
-                    const ScoreHeadWanted& wanted) {
+                    const ScoreHeadSpec& wanted) {
   if (spec.labels == wanted.labels) return {};
   if (wanted.labels == 0)
     return fail(Errc::usage,
@@ -47,15 +47,15 @@ Result<> apply_head(engine::models::DecoderSpec& spec, const std::string& folder
 // The folder's model with gradients, or its language model under a fresh score head, whose values
 // depend on `seed` alone.
 Result<std::unique_ptr<engine::models::Decoder>> load_starting_model(
-    engine::ops::Device& device, const std::string& folder, const ScoreHeadWanted& wanted,
+    engine::ops::Device& device, const std::string& folder, const ScoreHeadSpec& wanted,
     std::uint64_t seed, engine::parallel::Communicator* tp) {
   auto spec = engine::checkpoint::read_folder_spec(folder);
   RETURN_IF_ERROR(spec);
   const bool fresh = spec->labels == 0 && wanted.labels > 0;
   RETURN_IF_ERROR(apply_head(*spec, folder, wanted));
   auto model = engine::checkpoint::load_decoder(device, folder, std::move(*spec), true, tp);
-  if (model && fresh && wanted.deviation > 0)
-    engine::checkpoint::init_score_head(**model, wanted.deviation, seed);
+  if (model && fresh && wanted.init_std > 0)
+    engine::checkpoint::init_score_head(**model, wanted.init_std, seed);
   return model;
 }
 
@@ -133,9 +133,9 @@ std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
   auto model = value_or_throw(
       checkpoint::load_decoder(parts.device, config.model, std::move(spec), true, tp_of(parts)));
   const auto head = head_of(config);
-  if (head.labels > 0 && head.deviation > 0 &&
+  if (head.labels > 0 && head.init_std > 0 &&
       value_or_throw(checkpoint::read_folder_spec(config.model)).labels == 0)
-    checkpoint::init_score_head(*model, head.deviation,
+    checkpoint::init_score_head(*model, head.init_std,
                                 static_cast<std::uint64_t>(config.train.seed));
   adapter::init_adapter(*model, static_cast<std::uint64_t>(config.lora.seed));
   if (!config.lora.adapter.empty())

@@ -48,8 +48,8 @@ struct RewardWorld {
 };
 
 Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
-  const auto schedule =
-      value_or_throw(engine::optim::Schedule::create("constant", {.total_steps = steps}));
+  const auto schedule = value_or_throw(engine::optim::Schedule::create(
+      engine::optim::ScheduleKind::constant, {.total_steps = steps}));
   return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};
 }
 

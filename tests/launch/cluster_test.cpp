@@ -29,7 +29,7 @@ RunConfig grpo(double beta = 0.1) {
   config.model = "M";
   config.output = "O";
   config.data.path = {"D"};
-  config.grpo.beta = beta;
+  config.grpo.loss.beta = beta;
   config.reward = {{"exact_match", 1, "", {}}};
   return config;
 }
@@ -188,7 +188,7 @@ TEST(Assignment, RoundTripsThroughALine) {
   Assignment given{Role::rollout,      "rollout-1", "ipc:///x",           "S", "P", "Q",
                    {.dp = 2, .tp = 4}, grpo(),      "runs/a/checkpoint-3"};
   given.config.train.learning_rate = 0.1 + 0.2;
-  given.config.rollout.stop = {"\n", "Question:"};
+  given.config.rollout.sampling.stop_strings = {"\n", "Question:"};
   const auto back = assignment_of(to_line(given));
   ASSERT_TRUE(back) << back.error().what;
   EXPECT_EQ(to_line(*back), to_line(given));

@@ -9,8 +9,9 @@
 #include "algorithms/losses/sft_loss.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "launch/config/fields.h"
+#include "launch/config/reference_page.h"
 #include "launch/config/resolve.h"
+#include "launch/config/schema.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch {
@@ -38,7 +39,7 @@ std::string file_with(const std::string& name, const std::string& text) {
 TEST(Config, EveryKeyButThreeHasADefault) {
   const auto got = with({});
   ASSERT_TRUE(got) << got.error().what;
-  EXPECT_EQ(got->config.train.dtype, "f32");
+  EXPECT_EQ(got->config.train.dtype, engine::ops::Precision::f32);
   EXPECT_EQ(got->config.train.seed, 0);
   EXPECT_EQ(got->config.resume, "auto");
   EXPECT_EQ(got->origins.at("train.dtype"), "default");
@@ -76,7 +77,7 @@ TEST(Config, JsonIsReadEvenWithTabs) {
   const auto got = with({}, "sft", path);
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.train.steps, 3);
-  EXPECT_EQ(got->config.train.betas, (std::vector<double>{0.9, 0.95}));
+  EXPECT_EQ(got->config.train.betas, (std::array<double, 2>{0.9, 0.95}));
 }
 
 TEST(Config, ListsAndMapsCanBeSet) {
@@ -88,8 +89,8 @@ TEST(Config, ListsAndMapsCanBeSet) {
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.data.path, (std::vector<std::string>{"a.jsonl", "b.jsonl"}));
   EXPECT_EQ(got->config.data.columns.at("prompt"), "question");
-  EXPECT_EQ(got->config.train.betas, (std::vector<double>{0.8, 0.9}));
-  EXPECT_EQ(got->config.rollout.stop, (std::vector<std::string>{"\n\n", "END"}));
+  EXPECT_EQ(got->config.train.betas, (std::array<double, 2>{0.8, 0.9}));
+  EXPECT_EQ(got->config.rollout.sampling.stop_strings, (std::vector<std::string>{"\n\n", "END"}));
   ASSERT_EQ(got->config.reward.size(), 2u);
   EXPECT_EQ(got->config.reward[0].weight, 2);
   EXPECT_EQ(got->config.reward[1].rule, "length");
@@ -106,9 +107,9 @@ TEST(Config, WordsOfOtherProgramsAreUnderstood) {
   const auto got =
       with({"train.schedule=inverse-square-root", "train.dtype=BF16", "train.betas=0.8,0.9"});
   ASSERT_TRUE(got) << got.error().what;
-  EXPECT_EQ(got->config.train.betas, (std::vector<double>{0.8, 0.9}));
-  EXPECT_EQ(got->config.train.schedule, "inverse_sqrt");
-  EXPECT_EQ(got->config.train.dtype, "bf16");
+  EXPECT_EQ(got->config.train.betas, (std::array<double, 2>{0.8, 0.9}));
+  EXPECT_EQ(got->config.train.schedule, engine::optim::ScheduleKind::inverse_sqrt);
+  EXPECT_EQ(got->config.train.dtype, engine::ops::Precision::bf16);
 }
 
 struct Wrong {
@@ -158,6 +159,13 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"train.betas=[0.9, 1]", "must be at least 0, below 1"},
         Wrong{"train.schedule=cosin", "did you mean cosine?"},
         Wrong{"train.dtype=fp8", "must be one of f32, bf16"},
+        Wrong{"data.format=alpacca", "did you mean alpaca?"},
+        Wrong{"compat=verrl", "must be one of trl, verl, openrlhf, mindspeed"},
+        Wrong{"lora.rank_pattern={q_proj: 0}", "must be at least 1"},
+        Wrong{"ppo.aggregation=dr_grpo", "must be one of grpo, bnpo, dapo, seq-mean-token-sum",
+              "ppo"},
+        Wrong{"data.mix=[{path: a, wieght: 2}]",
+              "path, weight, epochs, format and columns are known"},
         Wrong{"data.shuffle=yes", "true or false is expected, found \"yes\""},
         Wrong{"output=M", "is the model's own directory"},
         Wrong{"dpo.label_smoothing=0.5", "must be at least 0, below 0.5", "dpo"},
@@ -240,7 +248,7 @@ TEST(Config, HarmlessOdditiesAreWarnings) {
   const auto got = with({"train.steps=5", "train.warmup_steps=9", "dpo.beta=0.2"});
   ASSERT_TRUE(got);
   ASSERT_EQ(got->warnings.size(), 2u);
-  EXPECT_THAT(got->warnings[0], HasSubstr("the run of 5 steps ends before the warm-up does"));
+  EXPECT_THAT(got->warnings[0], HasSubstr("the run of 5 steps ends before the warmup does"));
   EXPECT_THAT(got->warnings[1], HasSubstr("not used by sft"));
 }
 
@@ -258,7 +266,8 @@ TEST(Config, TheResolvedFileReadsBackTheSame) {
   EXPECT_EQ(to_yaml(again->config), text);
   EXPECT_EQ(again->config.train.learning_rate, first->config.train.learning_rate);
   EXPECT_EQ(again->config.reward, first->config.reward);
-  EXPECT_EQ(again->config.rollout.stop, (std::vector<std::string>{"#: x", "null", ""}));
+  EXPECT_EQ(again->config.rollout.sampling.stop_strings,
+            (std::vector<std::string>{"#: x", "null", ""}));
 }
 
 TEST(Config, TheReferencePageIsCurrent) {
@@ -275,19 +284,17 @@ TEST(Config, DefaultsAreInTheirOwnRanges) {
 }
 
 template <class Names>
-std::string joined(const Names& names) {
-  std::string text;
-  for (const auto name : names) text += cat(text.empty() ? "" : "|", name);
-  return text;
+std::vector<std::string> listed(const Names& names) {
+  return {names.begin(), names.end()};
 }
 
 TEST(Config, ChoicesAreTheAlgorithmsOwnNames) {
-  EXPECT_EQ(find_field("sft.loss")->choices, joined(names_of(algorithms::SftLossKind{})));
-  EXPECT_EQ(find_field("grpo.kl")->choices, joined(names_of(algorithms::KlEstimator{})));
-  EXPECT_EQ(find_field("dpo.loss")->choices, joined(names_of(algorithms::DpoLossKind{})));
+  EXPECT_EQ(find_field("sft.loss")->choices, listed(names_of(algorithms::SftLossKind{})));
+  EXPECT_EQ(find_field("grpo.kl")->choices, listed(names_of(algorithms::KlEstimator{})));
+  EXPECT_EQ(find_field("dpo.loss")->choices, listed(names_of(algorithms::DpoLossKind{})));
   EXPECT_EQ(find_field("grpo.aggregation")->choices,
-            joined(names_of(algorithms::GrpoLoss::Aggregation{})));
-  EXPECT_EQ(find_field("grpo.scale_rewards")->choices, joined(names_of(algorithms::GroupScale{})));
+            listed(names_of(algorithms::GrpoLoss::Aggregation{})));
+  EXPECT_EQ(find_field("grpo.scale_rewards")->choices, listed(names_of(algorithms::GroupScale{})));
 }
 
 TEST(ExitCode, EveryKindHasItsOwn) {

@@ -33,7 +33,7 @@ TEST(DataKeys, AMixIsAListOfSources) {
   EXPECT_EQ(mix[0].path, std::vector<std::string>{"a.jsonl"});
   EXPECT_EQ(mix[0].weight, 3);
   EXPECT_EQ(mix[0].epochs, 2);
-  EXPECT_EQ(mix[1].format, "messages");
+  EXPECT_EQ(mix[1].format, engine::data::Layout::messages);
   EXPECT_EQ(mix[1].columns, (Map{{"text", "t"}}));
   // What a run writes down is what it reads again.
   const auto again = config_of(to_yaml(got->config), "config.yaml");

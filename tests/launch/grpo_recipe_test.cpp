@@ -1,11 +1,12 @@
-// The grpo recipe: its presets are what their papers say, its dialects what the tools do, and
-// contradictions are told in words.
+// The grpo recipe: presets match their papers, compat presets match the tools, and contradictions
+// are reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
 #include "launch/config/resolve.h"
-#include "launch/recipes/grpo/grpo.h"
+#include "launch/recipes/grpo.h"
+#include "launch/recipes/grpo_formula.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -51,52 +52,52 @@ TEST(GrpoPresets, AreWhatTheirPapersSay) {
   EXPECT_EQ(settings("remax").advantage.estimator, Estimator::remax);
 }
 
-TEST(GrpoPresets, GoTogetherWithEveryDialect) {
-  for (const Preset& preset : grpo_presets()) {
-    for (const Preset& dialect : grpo_dialects()) {
-      const auto got = with(std::string(preset.name), {cat("dialect=", dialect.name)});
-      ASSERT_TRUE(got) << preset.name << " in the dialect of " << dialect.name << ": "
+TEST(GrpoPresets, WorkWithEveryCompatPreset) {
+  for (const Preset& preset : algorithm_presets()) {
+    for (const Preset& tool : compat_presets()) {
+      if (tool.of != preset.of) continue;
+      const auto got = with(std::string(preset.name), {cat("compat=", tool.name)});
+      ASSERT_TRUE(got) << preset.name << " with the defaults of " << tool.name << ": "
                        << got.error().what;
       const auto made = grpo_settings(got->config);
-      EXPECT_TRUE(made) << preset.name << " in the dialect of " << dialect.name << ": "
+      EXPECT_TRUE(made) << preset.name << " with the defaults of " << tool.name << ": "
                         << made.error().what;
     }
   }
 }
 
-TEST(GrpoDialects, AreTheToolsDefaults) {
-  EXPECT_EQ(settings("grpo", {"dialect=trl"}).advantage.eps, 1e-4);
-  const auto verl = settings("grpo", {"dialect=verl"});
+TEST(GrpoCompat, AreTheToolsDefaults) {
+  EXPECT_EQ(settings("grpo", {"compat=trl"}).advantage.eps, 1e-4);
+  const auto verl = settings("grpo", {"compat=verl"});
   EXPECT_EQ(verl.advantage.eps, 1e-6);
   EXPECT_EQ(verl.loss.surrogate.dual_clip, 3);
   EXPECT_FALSE(verl.counting.empty_sequences);
-  EXPECT_EQ(settings("grpo", {"dialect=openrlhf"}).advantage.variance,
-            algorithms::Variance::biased);
-  EXPECT_EQ(settings("grpo", {"dialect=mindspeed"}).loss.kl_clamp, algorithms::KlClamp::verl);
+  EXPECT_EQ(settings("grpo", {"compat=openrlhf"}).advantage.variance, algorithms::Variance::biased);
+  EXPECT_EQ(settings("grpo", {"compat=mindspeed"}).loss.kl_clamp, algorithms::KlClamp::verl);
 }
 
 TEST(GrpoKeys, OfferTheWordsThatTheAlgorithmKnows) {
-  const auto joined = [](const auto& names) {
-    return join(std::vector<std::string>(names.begin(), names.end()), "|");
+  const auto listed = [](const auto& names) {
+    return std::vector<std::string>(names.begin(), names.end());
   };
-  EXPECT_EQ(find_field("grpo.policy_loss")->choices, joined(names_of(SurrogateKind{})));
-  EXPECT_EQ(find_field("grpo.ratio")->choices, joined(names_of(RatioLevel{})));
-  EXPECT_EQ(find_field("grpo.estimator")->choices, joined(names_of(Estimator{})));
+  EXPECT_EQ(find_field("grpo.policy_loss")->choices, listed(names_of(SurrogateKind{})));
+  EXPECT_EQ(find_field("grpo.ratio")->choices, listed(names_of(RatioLevel{})));
+  EXPECT_EQ(find_field("grpo.estimator")->choices, listed(names_of(Estimator{})));
   EXPECT_EQ(find_field("grpo.normalize_advantages")->choices,
-            joined(names_of(algorithms::Normalise{})));
-  EXPECT_EQ(find_field("grpo.variance")->choices, joined(names_of(algorithms::Variance{})));
-  EXPECT_EQ(find_field("grpo.kl_clamp")->choices, joined(names_of(algorithms::KlClamp{})));
-  EXPECT_EQ(find_field("grpo.correction")->choices, joined(names_of(algorithms::Over{})));
+            listed(names_of(algorithms::Normalise{})));
+  EXPECT_EQ(find_field("grpo.variance")->choices, listed(names_of(algorithms::Variance{})));
+  EXPECT_EQ(find_field("grpo.kl_clamp")->choices, listed(names_of(algorithms::KlClamp{})));
+  EXPECT_EQ(find_field("grpo.correction")->choices, listed(names_of(algorithms::Over{})));
   EXPECT_EQ(find_field("grpo.correction_outside")->choices,
-            joined(names_of(algorithms::Outside{})));
-  EXPECT_EQ(find_field("grpo.filter")->choices, joined(names_of(algorithms::FilterOver{})));
-  EXPECT_EQ(find_field("grpo.filter_by")->choices, joined(names_of(algorithms::FilterBy{})));
-  EXPECT_EQ(find_field("grpo.proximal")->choices, joined(names_of(algorithms::Proximal{})));
+            listed(names_of(algorithms::Outside{})));
+  EXPECT_EQ(find_field("grpo.filter")->choices, listed(names_of(algorithms::FilterOver{})));
+  EXPECT_EQ(find_field("grpo.filter_by")->choices, listed(names_of(algorithms::FilterBy{})));
+  EXPECT_EQ(find_field("grpo.proximal")->choices, listed(names_of(algorithms::Proximal{})));
   EXPECT_EQ(find_field("grpo.entropy_schedule")->choices,
-            joined(names_of(algorithms::EntropySchedule{})));
+            listed(names_of(algorithms::EntropySchedule{})));
 }
 
-TEST(GrpoJudge, RefusesWhatCannotWork) {
+TEST(GrpoValidation, RefusesWhatCannotWork) {
   const auto refused = [](const std::string& algorithm, std::vector<std::string> sets,
                           const char* message) {
     const auto got = with(algorithm, std::move(sets));
@@ -106,10 +107,10 @@ TEST(GrpoJudge, RefusesWhatCannotWork) {
   refused("rloo", {"grpo.group_size=1"}, "the nearest valid value is 2");
   refused("grpo", {"grpo.estimator=loo_scaled", "grpo.group_size=2"},
           "the nearest valid value is 3");
-  refused("remax", {"grpo.dynamic_sampling=true"}, "refilled for ever");
+  refused("remax", {"grpo.dynamic_sampling=true"}, "refilled forever");
   refused("dapo", {"grpo.dynamic_bounds=[1, 0]"}, "the lower one first");
   refused("dapo", {"grpo.overlong_buffer=300", "rollout.max_new_tokens=256"},
-          "every answer would be punished");
+          "every answer would be penalized");
   refused("rloo", {"grpo.normalize_each_reward=true"}, "for grpo.estimator = group only");
   refused("vespo", {"grpo.ratio=sequence"}, "expected token");
   refused("cispo", {"grpo.dual_clip=3"}, "policy_loss is not clip");
@@ -120,39 +121,39 @@ TEST(GrpoJudge, RefusesWhatCannotWork) {
   refused("grpo", {"grpo.filter=greatest"}, "set filter_by to k2 or k3");
   refused("grpo", {"grpo.proximal=loglinear", "grpo.recompute_old_logp=true"}, "set one of them");
   refused("grpo", {"grpo.proximal=loglinear", "rollout.weights=int8"},
-          "it guesses what rollout.weights");
+          "approximates what rollout.weights");
   refused("grpo", {"rollout.weights=int4"}, "must be one of full, int8");
   refused("grpo", {"grpo.entropy_schedule=adaptive", "grpo.entropy_coef=2"},
           "grpo.entropy_coef_max, found 0 and 1");
 }
 
-TEST(GrpoJudge, WarnsOfWhatIsOdd) {
+TEST(GrpoValidation, WarnsOfWhatIsOdd) {
   const auto warned = [](const std::string& algorithm, std::vector<std::string> sets,
                          const char* message) {
     const auto got = with(algorithm, std::move(sets));
     ASSERT_TRUE(got) << got.error().what;
     EXPECT_THAT(got->warnings, Contains(HasSubstr(message)));
   };
-  warned("rloo", {"grpo.beta=0.1"}, "paid for twice");
-  warned("cispo", {"grpo.clip_high=0.2"}, "even a fresh token");
+  warned("rloo", {"grpo.beta=0.1"}, "applied twice");
+  warned("cispo", {"grpo.clip_high=0.2"}, "even an on-policy token");
   warned("grpo", {"grpo.correction=token"}, "every weight is exactly 1");
-  warned("grpo", {"grpo.recompute_old_logp=true"}, "no correction makes use of the difference");
+  warned("grpo", {"grpo.recompute_old_logp=true"}, "no correction uses the difference");
   warned("grpo", {"grpo.clip_high=0.3"}, "all ratios are exactly 1");
   warned("grpo", {"grpo.ratio=sequence", "grpo.epochs=2"},
-         "3e-4 and a clip_high of 4e-4 are GSPO's");
+         "GSPO uses 3e-4 with a clip_high of 4e-4");
   warned("grpo", {"grpo.max_refills=3"}, "grpo.dynamic_sampling is off");
-  warned("dapo", {"train.batch_size=1"}, "a round of one prompt");
+  warned("dapo", {"train.batch_size=1"}, "a rollout of one prompt");
   warned("grpo", {"grpo.group_size=2"}, "plus and minus 0.71");
   warned("grpo", {"grpo.proximal=linear", "grpo.epochs=2"}, "set grpo.correction");
-  warned("grpo", {"grpo.proximal=linear"}, "the guess is the rollout itself");
+  warned("grpo", {"grpo.proximal=linear"}, "the approximation is the rollout policy itself");
   warned("grpo", {"grpo.entropy_target=0.3"}, "grpo.entropy_schedule is fixed");
   warned("grpo", {"grpo.filter_by=k2"}, "grpo.filter is none");
-  warned("grpo", {"grpo.policy_loss=kl_cov"}, "no distance to hold tokens by");
+  warned("grpo", {"grpo.policy_loss=kl_cov"}, "has no effect");
   EXPECT_THAT(with("gspo")->warnings, Not(Contains(HasSubstr("all ratios are exactly 1"))))
-      << "nobody asked for that clip";
+      << "the user did not set that clip";
 }
 
-TEST(RolloutsIn8Bits, HaveThePolicyAskedAgain) {
+TEST(RolloutsInInt8, HaveThePolicyRecomputeLogProbabilities) {
   EXPECT_FALSE(settings("grpo").recompute_old);
   EXPECT_TRUE(settings("grpo", {"rollout.weights=int8"}).recompute_old);
   EXPECT_THAT(with("grpo", {"rollout.weights=int8", "grpo.correction=token"})->warnings,
@@ -168,7 +169,7 @@ TEST(GrpoFormula, SaysWhatIsMinimised) {
   EXPECT_THAT(formula("rloo"), HasSubstr("A = R - mean of the others of its group"));
   EXPECT_THAT(formula("rloo"), HasSubstr("R: less 0.05 x summed over its tokens"));
   EXPECT_THAT(formula("reinforce_pp"), HasSubstr("over the round's tokens"));
-  EXPECT_THAT(formula("grpo", {"dialect=verl"}), HasSubstr("- 3 A where A < 0"));
+  EXPECT_THAT(formula("grpo", {"compat=verl"}), HasSubstr("- 3 A where A < 0"));
   EXPECT_THAT(formula("grpo", {"grpo.correction=token", "grpo.recompute_old_logp=true"}),
               HasSubstr("l = w - min("));
   EXPECT_THAT(formula("grpo", {"grpo.policy_loss=dppo_tv"}),

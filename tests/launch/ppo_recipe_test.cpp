@@ -1,11 +1,11 @@
-// The ppo recipe: its dialects are what the tools do, traps are told in words with what would be
-// valid, and the formula has the numbers.
+// The ppo recipe: compat presets match the tools, contradictions are reported with what would be
+// valid, and the formula contains the run's numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "engine/base/text.h"
 #include "launch/config/resolve.h"
-#include "launch/recipes/ppo/ppo.h"
+#include "launch/recipes/ppo.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch {
@@ -41,40 +41,41 @@ TEST(PpoRecipe, DefaultsAreTrls) {
   EXPECT_EQ(p.policy.surrogate.dual_clip, 0);
 }
 
-TEST(PpoRecipe, DialectsAreTheToolsDefaults) {
-  EXPECT_EQ(settings({"dialect=trl"}).place, algorithms::ScorePlace::after_end);
-  EXPECT_EQ(settings({"dialect=trl"}).value.coef, 0.1);
-  const auto verl = settings({"dialect=verl"});
+TEST(PpoRecipe, CompatPresetsAreTheToolsDefaults) {
+  EXPECT_EQ(settings({"compat=trl"}).place, algorithms::ScorePlace::after_end);
+  EXPECT_EQ(settings({"compat=trl"}).value.coef, 0.1);
+  const auto verl = settings({"compat=verl"});
   EXPECT_EQ(verl.policy.surrogate.dual_clip, 3);
   EXPECT_EQ(verl.kl_coef, 0);
   EXPECT_EQ(verl.value.clip, 0.5);
-  const auto openrlhf = settings({"dialect=openrlhf"});
+  const auto openrlhf = settings({"compat=openrlhf"});
   EXPECT_EQ(openrlhf.variance, algorithms::Variance::biased);
   EXPECT_EQ(openrlhf.gae.untrained, algorithms::Untrained::zero);
   EXPECT_EQ(openrlhf.score.clip, 10);
-  EXPECT_EQ(settings({"dialect=mindspeed"}).place, algorithms::ScorePlace::after_end);
+  EXPECT_EQ(settings({"compat=mindspeed"}).place, algorithms::ScorePlace::after_end);
 }
 
 TEST(PpoRecipe, TrapsAreRefusedInWords) {
   EXPECT_THAT(refusal({"ppo.kl_coef=0", "ppo.kl_schedule=adaptive"}),
-              HasSubstr("which is 0 and stays so"));
+              HasSubstr("which is 0 and stays 0"));
   EXPECT_THAT(refusal({"ppo.kl=k3+"}), HasSubstr("ppo.kl_place to loss"));
   EXPECT_THAT(refusal({"train.steps=8", "critic.warmup_rounds=2"}),
               HasSubstr("at most 1 is possible"));
-  EXPECT_THAT(refusal({"critic.learning_rate=0"}), HasSubstr("would stay there"));
-  EXPECT_THAT(refusal({"ppo.gamma=0", "ppo.lambda=0"}), HasSubstr("hear of the score"));
+  EXPECT_THAT(refusal({"critic.learning_rate=0"}), HasSubstr("would keep them"));
+  EXPECT_THAT(refusal({"ppo.gamma=0", "ppo.lambda=0"}),
+              HasSubstr("would reach no token but the last"));
   EXPECT_THAT(refusal({"rollout.temperature=0"}), HasSubstr("rollout.temperature"));
 }
 
 TEST(PpoRecipe, WhatIsNotUsedOrCutIsWarnedOf) {
   EXPECT_THAT(warnings({"ppo.kl_coef=0", "ppo.kl=k3"}), Contains(HasSubstr("ppo.kl_coef is 0")));
   EXPECT_THAT(warnings({"ppo.kl_target=3"}), Contains(HasSubstr("ppo.kl_schedule is fixed")));
-  EXPECT_THAT(warnings({"train.steps=10"}), Contains(HasSubstr("8 or 12 would not cut it")));
+  EXPECT_THAT(warnings({"train.steps=10"}), Contains(HasSubstr("8 or 12 would use it fully")));
   EXPECT_THAT(warnings({"ppo.truncated=value", "ppo.missing_eos_penalty=1"}),
-              Contains(HasSubstr("punished for its cut")));
+              Contains(HasSubstr("penalized for its truncation")));
   EXPECT_THAT(warnings({"ppo.kl_place=loss"}),
               Contains(HasSubstr("the gradient of k1 is zero on average")));
-  EXPECT_THAT(warnings({"train.steps=12"}), Not(Contains(HasSubstr("would not cut it"))));
+  EXPECT_THAT(warnings({"train.steps=12"}), Not(Contains(HasSubstr("would use it fully"))));
 }
 
 TEST(PpoRecipe, TheRolesAreThoseThatTheSettingsNeed) {
@@ -85,14 +86,15 @@ TEST(PpoRecipe, TheRolesAreThoseThatTheSettingsNeed) {
   EXPECT_FALSE(roles_of(value_or_throw(with({"ppo.kl_coef=0"})).config).reference.needed);
 }
 
-TEST(PpoRecipe, RolloutsIn8BitsHaveThePolicyAskedAgain) {
+TEST(PpoRecipe, RolloutsInInt8HaveThePolicyRecomputeLogProbabilities) {
   EXPECT_FALSE(settings().recompute_old);
   EXPECT_TRUE(settings({"rollout.weights=int8"}).recompute_old);
 }
 
 TEST(PpoRecipe, TheFormulaHasTheRunsNumbers) {
-  const auto text = ppo_formula(
-      value_or_throw(with({"ppo.kl_coef=0.07", "ppo.lambda=0.9", "critic.value_clip=0.3"})).config);
+  const auto config =
+      value_or_throw(with({"ppo.kl_coef=0.07", "ppo.lambda=0.9", "critic.value_clip=0.3"})).config;
+  const auto text = recipe_of(config).formula(config);
   EXPECT_THAT(text, HasSubstr("0.07"));
   EXPECT_THAT(text, HasSubstr("0.9"));
   EXPECT_THAT(text, HasSubstr("V_old - 0.3"));

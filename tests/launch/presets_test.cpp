@@ -1,5 +1,5 @@
-// Presets: algorithms that are settings of another, and tools' defaults. They are defaults: what a
-// person says wins.
+// Presets: algorithms that are settings of another, and the defaults of other tools. The user's
+// settings override them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "launch/config/resolve.h"
 #include "launch/recipes/recipes.h"
-#include "launch/recipes/rewards/prm.h"
+#include "launch/recipes/reward_model.h"
 
 namespace troupe::launch {
 namespace {
@@ -26,24 +26,24 @@ TEST(Presets, AnAlgorithmThatIsASettingOfAnotherChangesItsDefaults) {
   const auto got = with("dr_grpo");
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.algorithm, "dr_grpo");
-  EXPECT_EQ(got->config.grpo.scale_rewards, "none");
+  EXPECT_EQ(got->config.grpo.advantage.scale, algorithms::GroupScale::none);
   EXPECT_EQ(got->origins.at("grpo.scale_rewards"), "algorithm dr_grpo");
   EXPECT_EQ(recipe_of(got->config).name, "grpo");
 }
 
-TEST(Presets, WhatAPersonSaysWinsOverAPreset) {
+TEST(Presets, TheUsersSettingsOverrideAPreset) {
   const auto got = with("dr_grpo", {"grpo.scale_rewards=batch"});
   ASSERT_TRUE(got) << got.error().what;
-  EXPECT_EQ(got->config.grpo.scale_rewards, "batch");
+  EXPECT_EQ(got->config.grpo.advantage.scale, algorithms::GroupScale::batch);
   EXPECT_EQ(got->origins.at("grpo.scale_rewards"), "--set");
 }
 
-TEST(Presets, ADialectGivesWayToTheAlgorithm) {
-  const auto got = with("dr_grpo", {"dialect=verl"});
+TEST(Presets, TheAlgorithmsPresetOverridesCompat) {
+  const auto got = with("dr_grpo", {"compat=verl"});
   ASSERT_TRUE(got) << got.error().what;
-  EXPECT_FALSE(got->config.grpo.kl_times_ratio);
-  EXPECT_EQ(got->origins.at("grpo.kl_times_ratio"), "dialect verl");
-  EXPECT_EQ(got->config.grpo.aggregation, "dr_grpo");
+  EXPECT_FALSE(got->config.grpo.loss.kl_times_ratio);
+  EXPECT_EQ(got->origins.at("grpo.kl_times_ratio"), "compat verl");
+  EXPECT_EQ(got->config.grpo.loss.aggregation, algorithms::Aggregation::constant);
 }
 
 TEST(Presets, EachOneResolvesAndComesBackFromItsOwnFile) {
@@ -58,22 +58,22 @@ TEST(Presets, EachOneResolvesAndComesBackFromItsOwnFile) {
   }
 }
 
-TEST(Presets, EveryDialectResolvesForItsRecipe) {
-  for (const Preset& dialect : dialects()) {
-    const auto got = with(std::string(dialect.of), {cat("dialect=", dialect.name)});
-    ASSERT_TRUE(got) << dialect.name << " of " << dialect.of << ": " << got.error().what;
-    for (const auto& [key, value] : dialect.values)
-      EXPECT_EQ(got->origins.at(std::string(key)), cat("dialect ", dialect.name)) << key;
+TEST(Presets, EveryCompatPresetResolvesForItsRecipe) {
+  for (const Preset& tool : compat_presets()) {
+    const auto got = with(std::string(tool.of), {cat("compat=", tool.name)});
+    ASSERT_TRUE(got) << tool.name << " of " << tool.of << ": " << got.error().what;
+    for (const auto& [key, value] : tool.values)
+      EXPECT_EQ(got->origins.at(std::string(key)), cat("compat ", tool.name)) << key;
   }
 }
 
-TEST(Presets, TheProcessModelsOfTrlsDialectAreJudgedInItsArithmetic) {
+TEST(Presets, CompatTrlComputesProcessRewardModelsInFloat32) {
   const auto in_float32 = [](const std::vector<std::string>& settings) {
     const auto got = with("prm", settings);
     return value_or_throw(prm_settings(value_or_throw(got).config, {})).float32;
   };
-  EXPECT_TRUE(in_float32({"dialect=trl"}));
-  EXPECT_FALSE(in_float32({"dialect=trl", "prm.float32=false"}));
+  EXPECT_TRUE(in_float32({"compat=trl"}));
+  EXPECT_FALSE(in_float32({"compat=trl", "prm.float32=false"}));
   EXPECT_FALSE(in_float32({}));
 }
 
@@ -88,11 +88,11 @@ TEST(Presets, AnUnknownAlgorithmIsToldTheNearestKnownOne) {
   EXPECT_THAT(got.error().what, HasSubstr("did you mean grpo?"));
 }
 
-TEST(Presets, ADialectThatARecipeDoesNotKnowIsWarnedOf) {
-  const auto got = with("sft", {"dialect=verl"});
+TEST(Presets, CompatWithoutAPresetForTheRecipeWarns) {
+  const auto got = with("sft", {"compat=verl"});
   ASSERT_TRUE(got) << got.error().what;
   ASSERT_FALSE(got->warnings.empty());
-  EXPECT_THAT(testing::PrintToString(got->warnings), HasSubstr("nothing is changed by it"));
+  EXPECT_THAT(testing::PrintToString(got->warnings), HasSubstr("changes no default of sft"));
 }
 
 }  // namespace

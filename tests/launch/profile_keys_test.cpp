@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "launch/config/resolve.h"
-#include "launch/profile/fields.h"
+#include "launch/config/validate_profile.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/base/fields.h"
 #include "engine/base/text.h"
 
 namespace troupe::engine::data {
 namespace {
-
-constexpr std::array layout_names = {
-    "auto", "token_ids", "messages", "prompt_completion", "question_answer", "alpaca",
-    "text", "pairwise",  "steps",    "placeholders",      "prm800k",         "prompt_answer"};
 
 Layout for_sft(const Columns& has) {
   if (has("input_ids")) return Layout::token_ids;
@@ -126,29 +123,15 @@ std::string keys_of(const Json& row) {
 
 }  // namespace
 
-const char* to_string(Layout layout) {
-  return layout_names.at(static_cast<std::size_t>(layout));
-}
-
-Result<Layout> layout_from(std::string_view name) {
-  for (std::size_t i = 0; i < layout_names.size(); ++i)
-    if (name == layout_names[i]) return static_cast<Layout>(i);
-  const std::vector<std::string> known(layout_names.begin(), layout_names.end());
-  const auto near = nearest(name, known);
-  return fail(Errc::usage, cat("unknown row layout ", quote(name),
-                               near.empty() ? "" : "; did you mean " + near + "?",
-                               " Known: ", join(known, ", ")));
-}
-
 Result<> check_layout(Layout layout, Purpose purpose) {
   const auto fitting = layouts_of(purpose);
   if (layout == Layout::automatic ||
       std::find(fitting.begin(), fitting.end(), layout) != fitting.end())
     return {};
   std::vector<std::string> names{"auto"};
-  for (const auto each : fitting) names.emplace_back(to_string(each));
+  for (const auto each : fitting) names.emplace_back(name_of(each));
   return fail(Errc::usage, cat("data.layout: this algorithm expects one of ", join(names, ", "),
-                               ", found ", to_string(layout)));
+                               ", found ", name_of(layout)));
 }
 
 Result<Layout> detect_layout(const Row& row, const LayoutOptions& options) {

@@ -1,6 +1,7 @@
 // Layout: which columns the rows of a data file have, and how that follows from the keys of a row.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -35,9 +36,10 @@ enum class Layout {
                   ///< ground_truth or reward_model.ground_truth
 };
 
-const char* to_string(Layout layout);
-/// Errc::usage for an unknown name, with the known ones.
-Result<Layout> layout_from(std::string_view name);
+constexpr std::array<std::string_view, 12> names_of(Layout) {
+  return {"auto", "token_ids", "messages", "prompt_completion", "question_answer", "alpaca",
+          "text", "pairwise",  "steps",    "placeholders",      "prm800k",         "prompt_answer"};
+}
 
 /// Whether plain strings are rendered by the chat template, as one user message.
 enum class ChatUse {
@@ -46,6 +48,9 @@ enum class ChatUse {
   always,
   never,
 };
+constexpr std::array<std::string_view, 3> names_of(ChatUse) {
+  return {"auto", "always", "never"};
+}
 
 struct LayoutOptions {
   Purpose purpose = Purpose::sft;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/fields.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/data/loader/example_reader.h"
@@ -59,7 +60,7 @@ std::vector<DataSource> DataOptions::sources() const {
 
 std::string DataReport::text() const {
   std::string out =
-      cat(rows, " rows read as ", to_string(layout), ", ", rows - bad - untrainable, " used");
+      cat(rows, " rows read as ", name_of(layout), ", ", rows - bad - untrainable, " used");
   if (truncated > 0) out += cat(", ", truncated, " of them truncated to train.max_length");
   if (untrainable > 0) out += cat(", ", untrainable, " dropped: too long for train.max_length");
   if (bad > 0) out += cat(", ", bad, " malformed");

@@ -66,15 +66,6 @@ Result<std::unique_ptr<RowReader>> open_text(const std::string& path, const std:
 
 }  // namespace
 
-Result<SampleBy> sample_by_from(std::string_view name) {
-  constexpr std::string_view names[] = {"line", "paragraph", "document", "separator"};
-  for (int i = 0; i < 4; ++i)
-    if (name == names[i]) return static_cast<SampleBy>(i);
-  return fail(Errc::usage, cat("a row of a text file is a line, paragraph, document, or what "
-                               "stands before a separator; found ",
-                               quote(name)));
-}
-
 Result<std::unique_ptr<RowReader>> open_rows(const std::string& path, const ReadOptions& options) {
   auto file = MappedFile::open(path);
   RETURN_IF_ERROR(file);

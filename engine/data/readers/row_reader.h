@@ -2,10 +2,12 @@
 // json, csv, tsv and txt, each also compressed by gzip; parquet and arrow.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/json.h"
@@ -49,8 +51,9 @@ enum class SampleBy {
   document,   ///< the whole file
   separator,  ///< lines up to one that is the separator alone
 };
-/// Errc::usage: none of line, paragraph, document, separator.
-Result<SampleBy> sample_by_from(std::string_view name);
+constexpr std::array<std::string_view, 4> names_of(SampleBy) {
+  return {"line", "paragraph", "document", "separator"};
+}
 
 /// Settings that the files do not contain.
 struct ReadOptions {

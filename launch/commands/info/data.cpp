@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "engine/base/fields.h"
 #include "engine/base/text.h"
 #include "engine/data/layouts/sample.h"
 #include "engine/data/readers/file_list.h"
@@ -40,7 +41,7 @@ bool report_layouts(const engine::data::Row& row, Report& report) {
     engine::data::LayoutOptions options;
     options.purpose = recipe.rows;
     if (const auto layout = engine::data::detect_layout(row, options)) {
-      const std::string name(engine::data::to_string(*layout));
+      const std::string name(name_of(*layout));
       uses.set(std::string(recipe.name), name);
       lines.push_back(cat("for ", recipe.name, ": ", name));
     } else {

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "engine/base/fields.h"
 #include "engine/data/layouts/sample.h"
 #include "tests/engine/data/scratch.h"
 
@@ -165,8 +166,9 @@ TEST(Layouts, AnUnknownOneIsRefusedWithTheKeysAndTheKnownOnes) {
                     HasSubstr("question, answer"), HasSubstr("data.columns")));
   EXPECT_THAT(sample_of(R"({"prompt":"a","chosen":"b"})", {.purpose = Purpose::pairs}).error().what,
               HasSubstr("rejected"));
-  EXPECT_THAT(layout_from("alpacca").error().what, HasSubstr("did you mean alpaca?"));
-  EXPECT_EQ(value_or_throw(layout_from("pairwise")), Layout::pairwise);
+  EXPECT_EQ(name_of(Layout::automatic), "auto");
+  EXPECT_EQ(name_of(Layout::pairwise), "pairwise");
+  EXPECT_EQ(name_of(Layout::prompt_answer), "prompt_answer");
 }
 
 struct BadCase {

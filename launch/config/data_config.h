@@ -1,0 +1,81 @@
+// The section `data` of a run file: files, layouts, and the order of rows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/base/fields.h"
+#include "engine/data/layouts/sample.h"
+
+namespace troupe::launch {
+
+/// One of several sources, sampled by weight.
+struct MixSource {
+  std::vector<std::string> path;
+  double weight = 1;
+  std::int64_t epochs = 0;
+  engine::data::Layout format = engine::data::Layout::automatic;
+  std::map<std::string, std::string> columns;
+
+  static void each_field(auto& self, auto&& field) {
+    field("path", self.path, "file, folder, pattern, or list of them");
+    field("weight", self.weight, above_0, "sampling weight");
+    field("epochs", self.epochs, at_least_0, "passes after which the source ends; 0: no limit");
+    field("format", self.format, "row layout");
+    field("columns", self.columns, "column names");
+  }
+};
+
+struct DataConfig {
+  std::vector<std::string> path;
+  std::vector<MixSource> mix;
+  engine::data::Layout format = engine::data::Layout::automatic;
+  std::map<std::string, std::string> columns;  ///< our name to the file's ("prompt": "question")
+  std::map<std::string, std::string> tags;     ///< engine/data/layouts/columns.h
+  engine::data::SampleBy sample_by = engine::data::SampleBy::line;
+  std::string separator = "<|endoftext|>";
+  std::vector<std::string> column_names;
+  bool stream = false;
+  std::int64_t shuffle_buffer = 10000;
+  bool shuffle = true;
+  engine::data::ChatUse chat = engine::data::ChatUse::automatic;
+  std::int64_t max_bad_rows = 0;
+
+  static void each_field(auto& self, auto&& field) {
+    field("path", self.path,
+          "file, folder, pattern (data/*.jsonl), or list of them (jsonl, json, csv, tsv, txt, each "
+          "also .gz; parquet, arrow); this or data.mix is required");
+    field("mix", self.mix,
+          "instead of data.path: weighted sources, each {path, weight, epochs, format, columns}; "
+          "epochs 0: repeat without limit");
+    field("format", self.format, "row layout; auto: detected from the keys of the first row");
+    field("columns", self.columns,
+          "map from the expected column name to the file's, such as {prompt: question}; dots "
+          "address nested values, \"\" ignores a column. data.map_keys accepts MindSpeed's "
+          "--map-keys");
+    field("tags", self.tags,
+          "names used in conversations where they differ from ShareGPT's and OpenAI's: role_tag, "
+          "content_tag, user_tag, assistant_tag, system_tag, observation_tag, function_tag");
+    field("sample_by", self.sample_by,
+          "row of a text file: a line, a paragraph (up to a blank line), the whole document, or "
+          "the lines up to data.separator");
+    field("separator", self.separator, "line that ends a document of a text file");
+    field("column_names", self.column_names,
+          "column names of csv and tsv files without a header; empty: the first line is the "
+          "header");
+    field("stream", self.stream,
+          "read the data while training, for files larger than memory; needs train.steps");
+    field("shuffle_buffer", self.shuffle_buffer, Range{1, 1 << 30},
+          "streaming: examples in the shuffle buffer");
+    field("shuffle", self.shuffle, "shuffle each epoch, seeded by train.seed");
+    field("chat", self.chat,
+          "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
+          "the model has a template");
+    field("max_bad_rows", self.max_bad_rows, at_least_0,
+          "malformed rows that are skipped and counted; one more stops the run");
+  }
+};
+
+}  // namespace troupe::launch

@@ -1,0 +1,58 @@
+// The sections `rollout` and `reward` of a run file: sampling, and the rules that score samples.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/fields.h"
+#include "engine/base/json.h"
+#include "engine/generate/sampling_params.h"
+#include "engine/models/packed_weights.h"
+
+namespace troupe::launch {
+
+struct RolloutConfig {
+  engine::generate::SamplingParams sampling{.max_new_tokens = 256};
+  std::int64_t max_sequences = 64;
+  engine::models::WeightFormat weights = engine::models::WeightFormat::full;
+  std::int64_t cache_tokens = 0;
+
+  static void each_field(auto& self, auto&& field) {
+    auto& s = self.sampling;
+    field("temperature", s.temperature, Range{0, 100}, "sampling temperature");
+    field("top_k", s.top_k, at_least_0, "sample from the k most likely tokens; 0: off");
+    field("top_p", s.top_p, above_0_to_1, "nucleus sampling mass");
+    field("min_p", s.min_p, from_0_to_1, "minimum probability relative to the most likely token");
+    field("repetition_penalty", s.repetition_penalty, above_0,
+          "repetition penalty; above 1 discourages tokens already in the text");
+    field("presence_penalty", s.presence_penalty, Range{-100, 100},
+          "subtracted from the logits of tokens already sampled");
+    field("max_new_tokens", s.max_new_tokens, Range{1, 1 << 24}, "maximum tokens per sample");
+    field("stop", s.stop_strings, "stop strings");
+    field("max_sequences", self.max_sequences, Range{1, 1 << 16}, "sequences decoded concurrently");
+    field("weights", self.weights,
+          "full: sample from the policy's weights; int8: from an 8-bit copy, for less memory and "
+          "time; old log-probabilities are then recomputed by the policy, and "
+          "sampling/sampling_logp_difference reports the mismatch");
+    field("cache_tokens", self.cache_tokens, at_least_0,
+          "capacity of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at "
+          "most 1 GiB but at least one sequence if that is set");
+  }
+};
+
+/// One rule of a weighted sum (actors/roles/rules/rules.h has their names and options).
+struct RewardRule {
+  std::string rule;
+  double weight = 1;
+  std::string label;  ///< name in metrics; empty: the rule's name
+  Json options;       ///< settings of the rule, an object, or null
+  bool operator==(const RewardRule&) const = default;
+
+  static void each_field(auto& self, auto&& field) {
+    field("rule", self.rule, "name of the rule");
+    field("weight", self.weight, "weight in the sum");
+    field("label", self.label, "name in metrics");
+  }
+};
+
+}  // namespace troupe::launch

@@ -1,0 +1,152 @@
+#include "launch/config/schema.h"
+
+#include <type_traits>
+
+#include "engine/base/check.h"
+#include "engine/base/text.h"
+
+namespace troupe::launch {
+
+namespace {
+
+/// Receives the fields of one section. Members without a description are not settings.
+template <class Visit>
+struct SectionVisitor {
+  std::string_view section;
+  Visit& visit;
+
+  void operator()(const char*, auto&) const {}
+  void operator()(const char* name, auto& value, const char* doc) const {
+    (*this)(name, value, Range{}, doc);
+  }
+  void operator()(const char* name, auto& value, const Range& range, const char* doc) const {
+    visit(section.empty() ? std::string(name) : cat(section, '.', name), value, range, doc);
+  }
+};
+
+/// Calls visit(key, value, range, doc) for every setting. Every visit has the same order.
+template <class Config, class Visit>
+void each_setting(Config& config, Visit visit) {
+  RunConfig::each_field(config, SectionVisitor<Visit>{"", visit});
+  RunConfig::each_section(config, [&](const char* name, auto& section, auto... doc) {
+    using Section = std::remove_cvref_t<decltype(section)>;
+    if constexpr (sizeof...(doc) > 0)
+      SectionVisitor<Visit>{"", visit}(name, section, doc...);
+    else
+      Section::each_field(section, SectionVisitor<Visit>{name, visit});
+  });
+}
+
+std::vector<Field> all_fields() {
+  std::vector<Field> all;
+  const RunConfig defaults;
+  each_setting(
+      defaults, [&](std::string key, const auto& value, const Range& range, const char* doc) {
+        using Value = std::remove_cvref_t<decltype(value)>;
+        all.push_back(
+            {std::move(key), doc, range, kind_of<Value>(), choices_of<Value>(), yaml_text(value)});
+      });
+  return all;
+}
+
+std::string_view last_part(std::string_view key) {
+  const auto dot = key.rfind('.');
+  return dot == std::string_view::npos ? key : key.substr(dot + 1);
+}
+
+}  // namespace
+
+std::span<const Field> fields() {
+  static const std::vector<Field> all = all_fields();
+  return all;
+}
+
+const Field* find_field(std::string_view key) {
+  for (const Field& field : fields()) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+bool is_section(std::string_view key) {
+  for (const Field& field : fields()) {
+    if (field.key.size() > key.size() && field.key.starts_with(key) && field.key[key.size()] == '.')
+      return true;
+  }
+  return false;
+}
+
+std::string nearest_key(std::string_view key) {
+  std::vector<std::string> keys, last_parts;
+  for (const Field& field : fields()) {
+    keys.emplace_back(field.key);
+    last_parts.emplace_back(last_part(field.key));
+  }
+  for (const Field& field : fields()) {
+    if (last_part(field.key) == last_part(key)) return field.key;
+  }
+  if (std::string found = nearest(key, keys); !found.empty()) return found;
+  const std::string part = nearest(last_part(key), last_parts);
+  for (const Field& field : fields()) {
+    if (!part.empty() && last_part(field.key) == part) return field.key;
+  }
+  return "";
+}
+
+std::string assign(const Field& field, const YamlNode& node, RunConfig& config) {
+  if (node.kind == YamlNode::Kind::null) return "";
+  std::string why;
+  each_setting(config, [&](const std::string& key, auto& value, const Range&, const char*) {
+    if (key == field.key) why = read_value(value, node);
+  });
+  return why;
+}
+
+std::string value_text(const Field& field, const RunConfig& config) {
+  std::string text;
+  each_setting(config, [&](const std::string& key, const auto& value, const Range&, const char*) {
+    if (key == field.key) text = yaml_text(value);
+  });
+  return text;
+}
+
+void each_number_out_of_range(const RunConfig& config, const ReportNumber& report) {
+  const auto number = [&](const std::string& key, const Range& range, double value, bool whole) {
+    const bool low = range.above_low ? value > range.low : value >= range.low;
+    const bool high = range.below_high ? value < range.high : value <= range.high;
+    if (!low || !high) report(*find_field(key), value, whole);
+  };
+  each_setting(
+      config, [&](const std::string& key, const auto& value, const Range& range, const char*) {
+        each_number(value, [&](double each, bool whole) { number(key, range, each, whole); });
+      });
+}
+
+std::string allowed_text(const Field& field) {
+  std::vector<std::string> parts;
+  if (!field.choices.empty()) {
+    for (const auto& choice : field.choices)
+      if (!choice.empty()) parts.push_back(choice);
+    return join(parts, ", ");
+  }
+  const Range& range = field.range;
+  if (range.low > -unbounded)
+    parts.push_back(cat(range.above_low ? "above " : "at least ", to_text(range.low)));
+  if (range.high < unbounded) {
+    parts.push_back(cat(range.below_high ? "below " : "at most ",
+                        range.high > 1000 ? to_text(range.high, 0) : to_text(range.high)));
+  }
+  return join(parts, ", ");
+}
+
+std::string_view section_of(std::string_view key) {
+  const auto dot = key.find('.');
+  return dot == std::string_view::npos ? std::string_view{} : key.substr(0, dot);
+}
+
+std::string_view part_of(const Field& field) {
+  const std::string_view section = section_of(field.key);
+  return section.empty() ? std::string_view(field.key) : section;
+}
+
+}  // namespace troupe::launch

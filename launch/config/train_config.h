@@ -1,0 +1,135 @@
+// The sections `train` and `critic` of a run file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/losses/value_loss.h"
+#include "engine/base/fields.h"
+#include "engine/ops/types.h"
+#include "engine/optim/schedule.h"
+
+namespace troupe::launch {
+
+/// AdamW and its learning-rate schedule, part of `train` and `critic`.
+struct OptimizerConfig {
+  double learning_rate = 1e-5;
+  engine::optim::ScheduleKind schedule = engine::optim::ScheduleKind::linear;
+  std::int64_t warmup_steps = 0;
+  std::int64_t decay_steps = 0;
+  double min_lr_ratio = 0;
+  std::array<double, 2> betas{0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double max_grad_norm = 1;
+
+  static void each_field(auto& self, auto&& field) {
+    field("learning_rate", self.learning_rate, Range{0, 10}, "peak learning rate");
+    field("schedule", self.schedule, "learning-rate schedule after the warmup");
+    field("warmup_steps", self.warmup_steps, at_least_0, "steps of linear warmup");
+    field("decay_steps", self.decay_steps, at_least_0,
+          "wsd: steps of the final decay; 0: a tenth of the run");
+    field("min_lr_ratio", self.min_lr_ratio, from_0_to_1,
+          "final learning rate as a fraction of the peak");
+    field("betas", self.betas, from_0_below_1, "AdamW betas");
+    field("eps", self.eps, above_0, "AdamW epsilon");
+    field("weight_decay", self.weight_decay, at_least_0,
+          "decoupled weight decay of matrices; vectors are never decayed");
+    field("max_grad_norm", self.max_grad_norm, at_least_0,
+          "clip the global gradient norm to this; 0: no clipping");
+  }
+  engine::optim::ScheduleOptions schedule_options(std::int64_t steps) const {
+    return {.total_steps = steps,
+            .warmup_steps = warmup_steps,
+            .min_ratio = min_lr_ratio,
+            .decay_steps = decay_steps};
+  }
+};
+
+/// Activations that the backward pass recomputes.
+enum class Recompute { full, attention, activation, norm };
+constexpr std::array<std::string_view, 4> names_of(Recompute) {
+  return {"full", "attention", "activation", "norm"};
+}
+
+struct TrainConfig : OptimizerConfig {
+  std::int64_t steps = 0;
+  std::int64_t epochs = 1;
+  std::int64_t batch_size = 8;
+  std::int64_t micro_batch_tokens = 8192;
+  /// The default costs about a hundredth of a step's time.
+  std::vector<Recompute> recompute{Recompute::activation, Recompute::norm};
+  bool share_prefixes = false;
+  std::int64_t max_length = 0;
+  engine::ops::Precision dtype = engine::ops::Precision::f32;
+  bool stochastic_rounding = false;
+  std::int64_t seed = 0;
+  std::int64_t threads = 0;
+  bool pin_threads = false;
+  std::int64_t save_every = 100;
+  std::int64_t keep_last = 2;
+  std::int64_t log_every = 1;
+  std::int64_t timeout = 3600;
+
+  static void each_field(auto& self, auto&& field) {
+    field("steps", self.steps, at_least_0,
+          "optimizer steps; overrides train.epochs; 0: as many as the epochs make");
+    field("epochs", self.epochs, at_least_1, "passes over the data if train.steps is 0");
+    field("batch_size", self.batch_size, Range{1, 1 << 20},
+          "rows, pairs or prompts per optimizer step");
+    field("micro_batch_tokens", self.micro_batch_tokens, Range{1, 1 << 30},
+          "tokens per forward and backward pass; trades memory for speed, never changes the loss");
+    field("recompute", self.recompute,
+          "activation recomputation, for less memory and identical results: full (keep only each "
+          "layer's input), attention (selective), activation (of the MLPs), norm; a list combines "
+          "several, [] keeps all activations");
+    field("share_prefixes", self.share_prefixes,
+          "compute common prefixes of neighbouring sequences once (the prompt of a group or a "
+          "pair), for less time and memory; losses keep their bits, gradients are summed in "
+          "another order that depends on train.micro_batch_tokens");
+    field("max_length", self.max_length, Range{0, 1 << 24},
+          "maximum tokens per sequence; 0: the model's limit");
+    OptimizerConfig::each_field(self, field);
+    field("dtype", self.dtype,
+          "data type of matrix products; sums, master weights (except with "
+          "train.stochastic_rounding) and optimizer state are f32");
+    field("stochastic_rounding", self.stochastic_rounding,
+          "keep weights in bf16 with stochastic rounding instead of an f32 master copy");
+    field("seed", self.seed, at_least_0, "random seed for shuffling and sampling");
+    field("threads", self.threads, Range{0, 1024},
+          "threads; 0: all processors available to the process; never changes results");
+    field("pin_threads", self.pin_threads,
+          "pin each thread to a processor; only if the process has exactly as many processors as "
+          "threads");
+    field("save_every", self.save_every, at_least_0,
+          "save a checkpoint every N steps; 0: only after the last");
+    field("keep_last", self.keep_last, at_least_0, "checkpoints to keep (at least 2); 0: all");
+    field("log_every", self.log_every, at_least_0,
+          "steps between progress lines if stderr is not a terminal; 0: none");
+    field("timeout", self.timeout, Range{1, 604800},
+          "timeout of a request to an actor (samples of a batch, an update, a save), in seconds");
+  }
+};
+
+struct CriticConfig : OptimizerConfig {
+  CriticConfig() { schedule = engine::optim::ScheduleKind::constant; }
+
+  std::string model;
+  algorithms::ValueLoss loss;
+  std::int64_t warmup_rounds = 0;
+
+  static void each_field(auto& self, auto&& field) {
+    field("model", self.model,
+          "model directory of a critic, an outcome reward model or a language model to start from; "
+          "empty: the initial weights");
+    algorithms::ValueLoss::each_field(self.loss, field);
+    field("warmup_rounds", self.warmup_rounds, at_least_0,
+          "rollout steps in which only the critic is trained");
+    OptimizerConfig::each_field(self, field);
+  }
+};
+
+}  // namespace troupe::launch

@@ -1,0 +1,209 @@
+#include "launch/config/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "engine/adapter/peft_file.h"
+#include "engine/base/text.h"
+#include "engine/data/readers/file_list.h"
+#include "engine/tokenizer/prompt_types.h"
+#include "launch/config/schema.h"
+#include "launch/config/validate_profile.h"
+#include "launch/recipes/lora.h"
+#include "launch/recipes/recipes.h"
+
+namespace troupe::launch {
+
+namespace {
+
+// The checks of every run; the recipe has those of its own keys.
+class General {
+ public:
+  explicit General(Validation& validation) : v_(validation), c_(validation.config) {}
+
+  void all() {
+    required();
+    each_number_out_of_range(
+        c_, [this](const Field& field, double value, bool whole) { number(field, value, whole); });
+    schedule();
+    parallel();
+    unused();
+  }
+
+ private:
+  void problem(std::string text) { v_.problem(std::move(text)); }
+  void warn(std::string text) { v_.warn(std::move(text)); }
+  std::string named(std::string_view key) const { return v_.named(key); }
+  bool given(std::string_view key) const { return v_.given(key); }
+
+  void required() {
+    algorithm();
+    if (c_.model.empty()) problem("model is not set; give the model's directory: --set model=DIR");
+    if (c_.data.path.empty() && c_.data.mix.empty())
+      problem("data.path is not set; give the file with the rows: --set data.path=FILE");
+    if (!c_.data.path.empty() && !c_.data.mix.empty())
+      problem(cat(named("data.mix"), ": data.path is also set; keep one of them"));
+    if (c_.data.stream && c_.train.steps == 0)
+      problem(cat(named("data.stream"),
+                  ": the number of rows of a stream is unknown before it is read; set the length "
+                  "of the run: --set train.steps=N"));
+    if (c_.output.empty())
+      problem("output is not set; give a directory for the run: --set output=DIR");
+    if (!c_.output.empty() && c_.output == c_.model)
+      problem(cat(named("output"), ": is the model's own directory; choose another"));
+  }
+
+  void algorithm() {
+    const auto known = algorithm_names();
+    if (c_.algorithm.empty())
+      return problem(cat("algorithm is not set; give --algorithm, one of ", join(known, ", ")));
+    const Recipe* recipe = find_recipe(c_.algorithm);
+    if (!recipe) {
+      const std::string meant = nearest(c_.algorithm, known);
+      return problem(cat(named("algorithm"), ": must be one of ", join(known, ", "),
+                         meant.empty() ? "" : cat("; did you mean ", meant, "?")));
+    }
+    if (c_.compat != Compat::none && !find_compat(name_of(c_.compat), recipe->name))
+      warn(cat(named("compat"), ": changes no default of ", recipe->name));
+  }
+
+  void number(const Field& field, double value, bool whole) {
+    const Range& r = field.range;
+    const bool low_ok = r.above_low ? value > r.low : value >= r.low;
+    std::string text = cat(named(field.key), ": must be ", allowed_text(field));
+    const bool open = low_ok ? r.below_high : r.above_low;
+    const double bound = low_ok ? r.high : r.low;
+    if (!open)
+      text += cat("; the nearest valid value is ", whole ? to_text(bound, 0) : to_text(bound));
+    problem(std::move(text));
+  }
+
+  void schedule() {
+    using engine::optim::ScheduleKind;
+    const TrainConfig& t = c_.train;
+    if (t.steps > 0 && t.warmup_steps >= t.steps) {
+      warn(cat(named("train.warmup_steps"), ": the run of ", t.steps,
+               " steps ends before the warmup does"));
+    }
+    if (t.decay_steps > 0 && t.schedule != ScheduleKind::wsd)
+      warn(cat(named("train.decay_steps"), ": only the schedule wsd has a separate decay"));
+    if (t.steps > 0 && t.schedule == ScheduleKind::wsd &&
+        t.warmup_steps + t.decay_steps > t.steps) {
+      problem(cat(named("train.decay_steps"),
+                  ": warmup and decay together are longer than train.steps = ", t.steps,
+                  "; the nearest valid value is ",
+                  std::max<std::int64_t>(0, t.steps - t.warmup_steps)));
+    }
+    if (t.steps > 0 && given("train.epochs"))
+      warn(cat(named("train.epochs"), ": not used, train.steps is set and overrides it"));
+    if (t.keep_last == 1) {
+      problem(cat(named("train.keep_last"),
+                  ": a run that is killed while saving needs the previous checkpoint; the nearest "
+                  "valid value is 2"));
+    }
+    if (t.learning_rate == 0) warn("train.learning_rate is 0: the weights will not change");
+  }
+
+  void parallel() {
+    const ParallelConfig& p = c_.parallel;
+    constexpr std::int64_t most = 1024;
+    if (p.tp < 1 || p.dp < 1 || p.tp > most || p.dp > most || p.tp * p.dp <= most)
+      return;  // valid, or reported as out of range
+    problem(cat(named("parallel.dp"), " x ", named("parallel.tp"), ": a group has at most ", most,
+                " ranks, found ", p.tp * p.dp));
+  }
+
+  void unused() {
+    if (!find_recipe(c_.algorithm)) return;
+    for (const Field& field : fields())
+      if (!reads(c_.algorithm, field)) v_.unused(field.key, cat("not used by ", c_.algorithm));
+  }
+
+  Validation& v_;
+  const RunConfig& c_;
+};
+
+void need_model(std::string_view key, const std::string& path, Findings& findings) {
+  std::error_code ignored;
+  if (path.empty()) return;
+  if (!std::filesystem::is_directory(path, ignored)) {
+    findings.problems.push_back(
+        cat(key, " = ", quote(path, 400),
+            ": no such directory; a Hugging Face model directory is expected"));
+  } else if (!std::filesystem::is_regular_file(path + "/config.json", ignored)) {
+    findings.problems.push_back(
+        cat(key, " = ", quote(path, 400), ": has no config.json, so it is not a model directory"));
+  }
+}
+
+void need_files(std::string_view key, const std::vector<std::string>& paths, Findings& findings) {
+  std::error_code ignored;
+  for (const std::string& path : paths) {
+    if (std::filesystem::exists(path, ignored)) continue;
+    const bool pattern = path.find_first_of("*?[") != std::string::npos;
+    if (!pattern) findings.problems.push_back(cat(key, ": no file or folder ", quote(path, 400)));
+    const auto found = pattern ? engine::data::list_data_files({path}) : std::vector<std::string>{};
+    if (!found) findings.problems.push_back(cat(key, ": ", found.error().what));
+  }
+}
+
+}  // namespace
+
+std::string Validation::named(std::string_view key) const {
+  return cat(key, " = ", value_text(*find_field(key), config), " (", origins_.at(std::string(key)),
+             ")");
+}
+
+bool Validation::given(std::string_view key) const {
+  const auto found = origins_.find(std::string(key));
+  return found != origins_.end() && found->second != default_origin;
+}
+
+void Validation::unused(std::string_view key, std::string_view why) {
+  const auto found = origins_.find(std::string(key));
+  const bool preset = found != origins_.end() && (found->second.starts_with(compat_origin) ||
+                                                  found->second.starts_with(algorithm_origin));
+  if (given(key) && !preset) warn(cat(named(key), ": ", why));
+}
+
+void Validation::unused_section(std::string_view section, std::string_view but,
+                                std::string_view why) {
+  for (const Field& field : fields())
+    if (section_of(field.key) == section && field.key != but) unused(field.key, why);
+}
+
+void validate(const RunConfig& config, const Origins& origins, Findings& findings) {
+  Validation validation(config, origins, findings);
+  General(validation).all();
+  if (const Recipe* recipe = find_recipe(config.algorithm)) recipe->validate(validation);
+  validate_lora(validation);
+  validate_profile(validation);
+}
+
+void validate_files(const RunConfig& config, Findings& findings) {
+  std::error_code ignored;
+  need_model("model", config.model, findings);
+  if (!config.lora.adapter.empty() && !engine::adapter::is_adapter(config.lora.adapter))
+    findings.problems.push_back(
+        cat("lora.adapter = ", quote(config.lora.adapter, 400),
+            ": has no adapter_config.json; the directory of a PEFT adapter is expected"));
+  if (const Recipe* recipe = find_recipe(config.algorithm); recipe && recipe->reference)
+    need_model(cat(recipe->name, ".reference"), recipe->reference(config), findings);
+  need_files("data.path", config.data.path, findings);
+  for (const MixSource& source : config.data.mix) need_files("data.mix", source.path, findings);
+  if (!config.chat_template.empty() &&
+      !std::filesystem::is_regular_file(config.chat_template, ignored) &&
+      !engine::tokenizer::is_prompt_type(config.chat_template)) {
+    findings.problems.push_back(
+        cat("chat_template: no file ", quote(config.chat_template, 400),
+            ", and no prompt type of that name (docs/coming-from-mindspeed.md)"));
+  }
+  if (!resume_is_automatic(config) && !std::filesystem::is_directory(config.resume, ignored)) {
+    findings.problems.push_back(
+        cat("resume = ", quote(config.resume, 400),
+            ": must be auto, never, or a checkpoint directory; there is no such directory"));
+  }
+}
+
+}  // namespace troupe::launch

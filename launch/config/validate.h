@@ -1,0 +1,56 @@
+// Validation of a configuration as a whole: missing keys, values out of range, combinations that
+// contradict each other, settings that have no effect.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "launch/config/run_config.h"
+
+namespace troupe::launch {
+
+struct Findings {
+  std::vector<std::string> problems;  ///< the run is refused
+  std::vector<std::string> warnings;
+};
+
+/// A configuration under validation, and how its problems are reported. Each message says what
+/// would be valid.
+class Validation {
+ public:
+  Validation(const RunConfig& validated, const Origins& origins, Findings& findings)
+      : config(validated), origins_(origins), findings_(findings) {}
+
+  const RunConfig& config;
+
+  void problem(std::string text) { findings_.problems.push_back(std::move(text)); }
+  void warn(std::string text) { findings_.warnings.push_back(std::move(text)); }
+  /// Reports the error of a result, if it is one.
+  template <class T>
+  void check(const Result<T>& result) {
+    if (!result) problem(result.error().what);
+  }
+  /// "train.steps = 0 (run.yaml:7)"
+  std::string named(std::string_view key) const;
+  /// True if a file, --set or a preset sets the key.
+  bool given(std::string_view key) const;
+  /// Warns of a key that the user set and that has no effect, with the reason.
+  void unused(std::string_view key, std::string_view why);
+  void unused(std::initializer_list<std::string_view> keys, std::string_view why) {
+    for (const auto key : keys) unused(key, why);
+  }
+  /// The keys of a section except `but`.
+  void unused_section(std::string_view section, std::string_view but, std::string_view why);
+
+ private:
+  const Origins& origins_;
+  Findings& findings_;
+};
+
+void validate(const RunConfig& config, const Origins& origins, Findings& findings);
+/// Checks that the model, the data and the reference exist.
+void validate_files(const RunConfig& config, Findings& findings);
+
+}  // namespace troupe::launch

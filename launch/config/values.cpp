@@ -1,0 +1,237 @@
+#include "launch/config/values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace troupe::launch {
+
+namespace {
+
+using Kind = YamlNode::Kind;
+
+/// Changes `to` only if the whole text is a number.
+template <class Number>
+bool read_number(const std::string& text, Number& to) {
+  Number number{};
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const auto [end, code] = std::from_chars(begin, text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size()) return false;
+  to = number;
+  return true;
+}
+
+// Unquoted scalars that look like numbers or booleans are read as such, as in JSON.
+Json json_of(const YamlNode& node) {
+  if (node.kind == Kind::null) return {};
+  if (node.kind == Kind::list) {
+    Json::Array items;
+    for (const YamlNode& item : node.items) items.push_back(json_of(item));
+    return items;
+  }
+  if (node.kind == Kind::map) {
+    Json members = Json::Object{};
+    for (const auto& [name, value] : node.members) members.set(name, json_of(value));
+    return members;
+  }
+  std::int64_t whole = 0;
+  double number = 0;
+  bool boolean = false;
+  if (node.quoted) return node.text;
+  if (read_value(boolean, node).empty()) return Json(boolean);
+  if (read_number(node.text, whole)) return whole;
+  if (read_number(node.text, number)) return number;
+  return node.text;
+}
+
+/// Reads the member `name` of a struct with each_field. False if it has no such field.
+template <class S>
+bool read_member(S& to, const std::string& name, const YamlNode& node, std::string& why) {
+  bool known = false;
+  S::each_field(to, [&](std::string_view field, auto& value, const auto&...) {
+    if (field != name) return;
+    known = true;
+    why = read_value(value, node);
+  });
+  return known;
+}
+
+template <class S>
+std::string field_names() {
+  std::vector<std::string> names;
+  const S settings{};
+  S::each_field(settings, [&](const char* name, const auto&...) { names.emplace_back(name); });
+  const std::string last = names.back();
+  names.pop_back();
+  return cat(join(names, ", "), " and ", last);
+}
+
+}  // namespace
+
+std::string yaml_text(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '/' || c == '.' || c == '-';
+  };
+  static constexpr std::array<std::string_view, 3> reserved{"null", "true", "false"};
+  const bool plain = !text.empty() && std::ranges::all_of(text, is_plain) && text[0] != '-' &&
+                     std::ranges::find(reserved, text) == reserved.end();
+  return plain ? text : Json(text).dump();
+}
+std::string yaml_text(bool value) {
+  return value ? "true" : "false";
+}
+std::string yaml_text(std::int64_t value) {
+  return std::to_string(value);
+}
+std::string yaml_text(double value) {
+  return to_text(value);
+}
+std::string yaml_text(const std::map<std::string, std::string>& map) {
+  return yaml_text(std::vector<std::pair<std::string, std::string>>(map.begin(), map.end()));
+}
+
+std::string yaml_text(const RewardRule& rule) {
+  std::string text = cat("{rule: ", yaml_text(rule.rule), ", weight: ", rule.weight);
+  if (!rule.label.empty()) text += cat(", label: ", yaml_text(rule.label));
+  if (rule.options.is_object())
+    for (const auto& [name, value] : rule.options.object())
+      text += cat(", ", yaml_text(name), ": ", value.dump());
+  return text + "}";
+}
+
+std::string yaml_text(const MixSource& source) {
+  std::string text = cat("{path: ", yaml_text(source.path), ", weight: ", source.weight);
+  if (source.epochs != 0) text += cat(", epochs: ", source.epochs);
+  if (source.format != engine::data::Layout::automatic)
+    text += cat(", format: ", yaml_text(source.format));
+  if (!source.columns.empty()) text += cat(", columns: ", yaml_text(source.columns));
+  return text + "}";
+}
+
+std::string expected(std::string_view what, const YamlNode& node) {
+  return cat(what, " is expected, found ",
+             node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)));
+}
+
+const Synonyms& synonyms_of(engine::data::Layout) {
+  static const Synonyms table{
+      {"sharegpt", "messages"}, {"openai", "messages"}, {"chat", "messages"}};
+  return table;
+}
+const Synonyms& synonyms_of(engine::optim::ScheduleKind) {
+  static const Synonyms table{{"inverse_square_root", "inverse_sqrt"},
+                              {"inv_sqrt", "inverse_sqrt"},
+                              {"constant_with_warmup", "constant"},
+                              {"warmup_stable_decay", "wsd"}};
+  return table;
+}
+const Synonyms& synonyms_of(engine::ops::Precision) {
+  static const Synonyms table{{"float32", "f32"}, {"fp32", "f32"}, {"bfloat16", "bf16"}};
+  return table;
+}
+const Synonyms& synonyms_of(Recompute) {
+  static const Synonyms table{{"selective", "attention"}};
+  return table;
+}
+const Synonyms& synonyms_of(algorithms::Aggregation) {
+  static const Synonyms table{{"sequence", "grpo"},    {"seq_mean_token_mean", "grpo"},
+                              {"token", "bnpo"},       {"token_mean", "bnpo"},
+                              {"constant", "dr_grpo"}, {"seq_mean_token_sum_norm", "dr_grpo"}};
+  return table;
+}
+
+std::string canonical_choice(std::string_view word, const std::vector<std::string>& choices,
+                             const Synonyms& synonyms) {
+  std::string text(word);
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (std::ranges::find(choices, text) != choices.end()) return text;
+  std::ranges::replace(text, '-', '_');
+  const auto found = synonyms.find(text);
+  return found == synonyms.end() ? text : std::string(found->second);
+}
+
+std::string read_choice(const YamlNode& node, const std::vector<std::string>& choices,
+                        const Synonyms& synonyms, std::size_t& index) {
+  if (node.kind != Kind::scalar) return expected("a word", node);
+  const std::string word = canonical_choice(node.text, choices, synonyms);
+  const auto found = std::ranges::find(choices, word);
+  if (found == choices.end()) {
+    std::vector<std::string> named;
+    for (const auto& choice : choices)
+      if (!choice.empty()) named.push_back(choice);
+    const std::string near = nearest(word, named);
+    return cat("must be one of ", join(named, ", "), ", found ", quote(node.text),
+               near.empty() ? "" : cat("; did you mean ", near, "?"));
+  }
+  index = static_cast<std::size_t>(found - choices.begin());
+  return "";
+}
+
+std::string read_value(std::string& to, const YamlNode& node) {
+  if (node.kind != Kind::scalar) return expected("a text", node);
+  to = node.text;
+  return "";
+}
+std::string read_value(bool& to, const YamlNode& node) {
+  const bool yes = node.kind == Kind::scalar && node.text == "true";
+  if (!yes && (node.kind != Kind::scalar || node.text != "false"))
+    return expected("true or false", node);
+  to = yes;
+  return "";
+}
+std::string read_value(int& to, const YamlNode& node) {
+  if (node.kind != Kind::scalar || !read_number(node.text, to))
+    return expected("a whole number", node);
+  return "";
+}
+std::string read_value(std::int64_t& to, const YamlNode& node) {
+  if (node.kind != Kind::scalar || !read_number(node.text, to))
+    return expected("a whole number", node);
+  return "";
+}
+std::string read_value(double& to, const YamlNode& node) {
+  double number = 0;
+  if (node.kind != Kind::scalar || !read_number(node.text, number))
+    return expected("a number", node);
+  if (!std::isfinite(number)) return expected("a finite number", node);
+  to = number;
+  return "";
+}
+
+std::string read_value(std::map<std::string, std::string>& to, const YamlNode& node) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  if (std::string why = read_value(entries, node); !why.empty()) return why;
+  to = {entries.begin(), entries.end()};
+  return "";
+}
+
+std::string read_value(RewardRule& to, const YamlNode& node) {
+  if (node.kind == Kind::scalar) return read_value(to.rule, node);
+  if (node.kind != Kind::map) return expected("a rule's name or a map with the key rule", node);
+  for (const auto& [name, value] : node.members) {
+    std::string why;
+    if (!read_member(to, name, value, why)) to.options.set(name, json_of(value));
+    if (!why.empty()) return cat(name, ": ", why);
+  }
+  if (to.rule.empty())
+    return "a rule needs the key rule (exact_match, gsm8k, boxed, format, regex, length, command, "
+           "model or process)";
+  return "";
+}
+
+std::string read_value(MixSource& to, const YamlNode& node) {
+  if (node.kind != Kind::map) return expected(cat("a map of ", field_names<MixSource>()), node);
+  for (const auto& [name, value] : node.members) {
+    std::string why;
+    if (!read_member(to, name, value, why))
+      why = cat("unknown; ", field_names<MixSource>(), " are known");
+    if (!why.empty()) return cat(name, ": ", why);
+  }
+  if (to.path.empty()) return "a source needs the key path";
+  if (!(to.weight > 0)) return cat("weight: must be above 0, found ", to.weight);
+  if (to.epochs < 0) return cat("epochs: must be at least 0, found ", to.epochs);
+  return "";
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,17 @@
+// Group relative policy optimization: the recipe of --algorithm grpo and its presets.
+#pragma once
+
+#include "launch/recipes/recipe.h"
+
+namespace troupe::launch {
+
+Recipe grpo_recipe();
+
+/// True if the policy recomputes the old log-probabilities: the ratios' denominator.
+bool recomputes_old_logp(const RunConfig& config);
+
+/// The settings of the algorithm: those of `grpo`, and what it needs of other sections.
+/// Errc::usage: settings that contradict each other.
+Result<algorithms::GrpoConfig> grpo_settings(const RunConfig& config);
+
+}  // namespace troupe::launch

@@ -1,0 +1,105 @@
+#include "launch/recipes/kto.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "launch/recipes/held_out.h"
+
+namespace troupe::launch {
+namespace {
+
+RolesNeeded kto_roles(const RunConfig& config) {
+  return {.reference = {true}, .reference_follows = config.kto.following.every > 0};
+}
+
+void validate_kto(Validation& v) {
+  const algorithms::KtoConfig& k = v.config.kto;
+  validate_eval(v);
+  v.check(k.loss.validate());
+  if (k.loss.kind == algorithms::KtoLossKind::kto && v.config.train.batch_size < 2)
+    v.problem(cat(v.named("train.batch_size"),
+                  ": the KL term is estimated on the prompts of the batch with answers of other "
+                  "rows: expected at least 2"));
+  validate_following(v, "kto.sync_every", k.following.every);
+  if (k.following.every == 0)
+    v.unused("kto.sync_share", "the reference is not updated: kto.sync_every is 0");
+}
+
+std::string kto_formula(const RunConfig& config) {
+  const algorithms::KtoConfig& kto = config.kto;
+  const algorithms::KtoLoss& k = kto.loss;
+  const std::string beta = to_text(k.beta),
+                    good = k.desirable_weight == 1 ? "" : to_text(k.desirable_weight) + " ",
+                    bad = k.undesirable_weight == 1 ? "" : to_text(k.undesirable_weight) + " ";
+  const bool kl = k.kind == algorithms::KtoLossKind::kto;
+  return cat("L = mean over answers of ", good, "(1 - sigmoid(", beta, kl ? " (u - z)" : " u",
+             ")) where good, ", bad, "(1 - sigmoid(", beta, kl ? " (z - u)" : " (-u)",
+             ")) where bad\nu = log p(y | x) - log p_ref(y | x)\n",
+             kl ? "z = max(0, mean of u over the batch's prompts, each with the answer of another "
+                  "row), no gradient\n"
+                : "",
+             "p_ref: ", kto.reference.empty() ? std::string("the initial weights") : kto.reference,
+             "\n");
+}
+
+algorithms::HeldOutAnswers kto_held_out(const RunContext& context,
+                                        const algorithms::KtoConfig& settings) {
+  algorithms::HeldOutAnswers out;
+  out.matched.every = context.config().eval.every;
+  if (context.config().eval.path.empty()) return out;
+  const auto answers =
+      value_or_throw(engine::data::load_unpaired(eval_options(context), context.text()));
+  const bool kl = settings.loss.kind == algorithms::KtoLossKind::kto;
+  for (const auto& batch :
+       algorithms::in_batches(answers.examples, context.config().train.batch_size)) {
+    out.matched.batches.push_back(engine::data::to_experience(batch, settings.max_length));
+    out.mismatched.push_back(kl ? engine::data::mismatched(batch, settings.max_length)
+                                : engine::data::Experience{});
+  }
+  return out;
+}
+
+int run_kto(RunContext& context) {
+  algorithms::KtoConfig settings = context.config().kto;
+  settings.max_length = context.max_length();
+  auto data = context.loader<engine::data::UnpairedExample>(context.data_options());
+  const auto& examples = data.dataset().examples;
+  const auto good = static_cast<std::size_t>(
+      std::ranges::count_if(examples, [](const auto& example) { return example.desirable; }));
+  if (const auto odd = imbalance(settings.loss, good, examples.size() - good); !odd.empty())
+    log_warning(odd);
+  return run_on_rows(context, data, settings, kto_held_out(context, settings), algorithms::kto);
+}
+
+}  // namespace
+
+std::string imbalance(const algorithms::KtoLoss& loss, std::size_t good, std::size_t bad) {
+  const auto of = [](std::size_t count) {
+    return static_cast<double>(std::max<std::size_t>(count, 1));
+  };
+  const double ratio = loss.desirable_weight * of(good) / (loss.undesirable_weight * of(bad));
+  if (good == bad || (ratio >= 0.995 && ratio <= 4.0 / 3 + 0.005)) return "";
+  const double low = loss.undesirable_weight * of(bad) / of(good);
+  return cat("kto: ", good, " good and ", bad, " bad answers with the weights ",
+             to_text(loss.desirable_weight), " and ", to_text(loss.undesirable_weight),
+             " have a ratio of ", to_text(ratio, 2),
+             " to 1; 1 to 1.33 is recommended: kto.desirable_weight from ", to_text(low, 2), " to ",
+             to_text(low * 4 / 3, 2), ", or kto.undesirable_weight from ",
+             to_text(loss.desirable_weight * of(good) / of(bad) * 3 / 4, 2), " to ",
+             to_text(loss.desirable_weight * of(good) / of(bad), 2), " (not both)");
+}
+
+Recipe kto_recipe() {
+  return {
+      .name = "kto",
+      .summary = "Kahneman-Tversky optimization: desirable and undesirable answers, without pairs",
+      .sections = {"kto", "eval"},
+      .rows = engine::data::Purpose::unpaired,
+      .roles = kto_roles,
+      .validate = validate_kto,
+      .formula = kto_formula,
+      .run = run_kto,
+      .reference = [](const RunConfig& config) { return config.kto.reference; }};
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,17 @@
+// Kahneman-Tversky optimization: the recipe of --algorithm kto.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "launch/recipes/recipe.h"
+
+namespace troupe::launch {
+
+Recipe kto_recipe();
+
+/// A warning about the weights for so many good and bad answers, or "": desirable_weight * good :
+/// undesirable_weight * bad should lie between 1 and 4/3 (the paper, sec. 4.2; TRL warns as well).
+std::string imbalance(const algorithms::KtoLoss& loss, std::size_t good, std::size_t bad);
+
+}  // namespace troupe::launch

@@ -1,0 +1,16 @@
+// Proximal policy optimization: the recipe of --algorithm ppo.
+#pragma once
+
+#include "launch/recipes/recipe.h"
+
+namespace troupe::launch {
+
+Recipe ppo_recipe();
+
+/// The settings of the algorithm: those of `ppo`, and what it needs of other sections. Errc::usage:
+/// settings that contradict each other.
+Result<algorithms::PpoConfig> ppo_settings(const RunConfig& config);
+/// The learning rate of the critic over a run of `steps`.
+Result<algorithms::CriticPlan> critic_plan(const RunConfig& config, std::int64_t steps);
+
+}  // namespace troupe::launch

@@ -1,0 +1,21 @@
+// Presets: algorithms that are settings of another, and the defaults of other tools.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "launch/recipes/recipe.h"
+
+namespace troupe::launch {
+
+/// Algorithms that are settings of a recipe, with the defaults of their papers.
+std::span<const Preset> algorithm_presets();
+/// Defaults of other tools, by name and recipe.
+std::span<const Preset> compat_presets();
+
+/// The algorithm preset with this name, or nullptr.
+const Preset* find_preset(std::string_view algorithm);
+/// The defaults of a tool for a recipe, or nullptr.
+const Preset* find_compat(std::string_view compat, std::string_view recipe);
+
+}  // namespace troupe::launch

@@ -1,0 +1,21 @@
+// Reward models: the recipes of --algorithm orm (outcome) and prm (process).
+#pragma once
+
+#include "engine/data/encode.h"
+#include "engine/data/text_encoder.h"
+#include "launch/recipes/recipe.h"
+
+namespace troupe::launch {
+
+Recipe orm_recipe();
+Recipe prm_recipe();
+
+/// How steps are tokenized. Errc::usage: a placeholder or a reward token that is not one token of
+/// this tokenizer.
+Result<engine::data::StepOptions> step_settings(const RunConfig& config,
+                                                const engine::data::TextEncoder& text);
+/// `steps` from step_settings. Errc::usage: settings that the loss refuses.
+Result<algorithms::PrmLoss> prm_settings(const RunConfig& config,
+                                         const engine::data::StepOptions& steps);
+
+}  // namespace troupe::launch

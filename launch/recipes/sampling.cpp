@@ -1,0 +1,60 @@
+#include "launch/recipes/sampling.h"
+
+#include <algorithm>
+
+#include "actors/roles/rules/rules.h"
+#include "engine/base/text.h"
+#include "launch/recipes/rewards.h"
+
+namespace troupe::launch {
+
+void validate_rollout(Validation& v) {
+  if (v.config.rollout.sampling.temperature == 0)
+    v.problem(
+        cat(v.named("rollout.temperature"),
+            ": greedy samples of a prompt are all equal, so no advantage is ever above 0; 1 is "
+            "usual"));
+}
+
+void validate_reward(Validation& v) {
+  const auto& reward = v.config.reward;
+  if (reward.empty())
+    return v.problem(cat("reward is not set; ", v.config.algorithm,
+                         " needs at least one rule: --set reward=exact_match"));
+  v.check(reward_items(v.config));
+  const Json rules = reward_rules(v.config);
+  if (!rules.array().empty()) v.check(actors::rules::Rules::from_json(rules, "reward"));
+  if (std::ranges::all_of(reward, [](const RewardRule& rule) { return rule.weight == 0; }))
+    v.problem("reward: every weight is 0, so every reward is 0");
+}
+
+bool samples_in_int8(const RunConfig& config) {
+  return config.rollout.weights == engine::models::WeightFormat::int8;
+}
+
+engine::generate::SamplingParams sampling_settings(const RunConfig& config) {
+  engine::generate::SamplingParams params = config.rollout.sampling;
+  params.seed = static_cast<std::uint64_t>(config.train.seed);
+  return params;
+}
+
+Json reward_rules(const RunConfig& config) {
+  Json::Array list;
+  for (const RewardRule& rule : config.reward) {
+    if (is_model(rule)) continue;
+    Json entry = Json().set("name", rule.rule).set("weight", rule.weight);
+    if (!rule.label.empty()) entry.set("label", rule.label);
+    if (!rule.options.is_null()) entry.set("options", rule.options);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+std::string reward_formula(const RunConfig& config) {
+  std::vector<std::string> parts;
+  for (const RewardRule& rule : config.reward)
+    parts.push_back(cat(to_text(rule.weight), " ", rule.rule));
+  return cat("R = ", join(parts, " + "));
+}
+
+}  // namespace troupe::launch

@@ -1,0 +1,25 @@
+// What the recipes that sample share: the checks of `rollout` and `reward`, and their settings.
+#pragma once
+
+#include <string>
+
+#include "engine/generate/sampling_params.h"
+#include "launch/config/validate.h"
+
+namespace troupe::launch {
+
+void validate_rollout(Validation& v);
+/// A reward is required; its rules must be known and complete.
+void validate_reward(Validation& v);
+
+/// True if rollouts use other weights than the policy's, so that the policy recomputes the
+/// log-probabilities of their samples.
+bool samples_in_int8(const RunConfig& config);
+
+engine::generate::SamplingParams sampling_settings(const RunConfig& config);
+/// The reward as the list that actors::rules::Rules reads.
+Json reward_rules(const RunConfig& config);
+/// "R = 1 exact_match + 0.5 format"
+std::string reward_formula(const RunConfig& config);
+
+}  // namespace troupe::launch
