@@ -6,7 +6,7 @@ trap 'rm -rf "$tree"' EXIT
 bad=0
 fresh() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/{engine/{base,parallel,nn,models},transports,actors/runtime,algorithms,launch,tests,benchmarks}
+  mkdir -p "$tree"/{engine/{base,parallel,nn,models},transports,actors/runtime,algorithms,launch,tests,benchmarks,cmake,docs}
   echo '#include "engine/base/a.h"' >"$tree/engine/nn/ok.cpp"
   touch "$tree/engine/nn/ok.h"
 }
@@ -111,4 +111,7 @@ done
 lint launch-ties >"$tree.out" && { echo "launch-ties lets ten pairs of folders pass"; bad=1; }
 grep -q 'launch/a <-> launch/b' "$tree.out" || { echo "launch-ties does not name launch/a and launch/b"; bad=1; }
 rm -f "$tree.out"
+expect doc_names.sh docs/a.md 'The function `take_step()` trains.'
+expect doc_names.sh docs/a.md 'See `engine/nn/missing.h`.'
+allow doc_names.sh docs/a.md 'See `engine/nn/ok.cpp`, `NAME_loss.h` and `--set`.'
 exit $bad
