@@ -48,7 +48,7 @@ bool takes_value(std::string_view flag) {
          flag == "--batch" || flag == "--isa";
 }
 
-Result<> settle(Options& out, const Takes& takes) {
+Result<> resolve_defaults(Options& out, const Takes& takes) {
   if (out.batch == 0)
     out.batch = takes.batch
                     ? takes.batch
@@ -92,7 +92,7 @@ Result<Options> read_options(std::span<const char* const> words, const Takes& ta
                                                 : ""));
     }
   }
-  RETURN_IF_ERROR(settle(out, takes));
+  RETURN_IF_ERROR(resolve_defaults(out, takes));
   return out;
 }
 

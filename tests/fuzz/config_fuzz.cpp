@@ -13,7 +13,7 @@ namespace {
 using namespace troupe;          // NOLINT: a program of one page
 using namespace engine::models;  // NOLINT
 
-constexpr std::int64_t most_rows = 1 << 16;
+constexpr std::int64_t max_rows = 1 << 16;
 
 void check_rotary(const DecoderSpec& spec) {
   for (const auto& table : spec.rotary) {
@@ -58,6 +58,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::int64_t rows =
       spec->vocabulary +
       spec->layers * (spec->inner + 2 * std::int64_t{spec->heads} * spec->head_size + spec->width);
-  if (rows < most_rows && spec->max_positions < most_rows) check_storage(*spec);
+  if (rows < max_rows && spec->max_positions < max_rows) check_storage(*spec);
   return 0;
 }

@@ -29,9 +29,9 @@ constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
 #endif
-constexpr double most_seconds =
+constexpr double max_seconds =
     sanitized ? 20 : 2;  // of processors, which a machine with much to do does not stretch
-constexpr double most_mib = 200;
+constexpr double max_mib = 200;
 constexpr std::size_t longest_sentence = 900;
 
 std::vector<Case> all_cases() {
@@ -86,8 +86,8 @@ TEST_P(HostileFile, EndsWithOneSentence) {
   })) << said;
   EXPECT_THAT(said, Not(HasSubstr("internal error, please report it")));
   EXPECT_LE(times_said(ended.err, "troupe: "), 1) << ended.err;
-  EXPECT_LE(ended.processor_seconds, most_seconds);
-  EXPECT_TRUE(sanitized || ended.peak_mib <= most_mib) << ended.peak_mib << " MiB";
+  EXPECT_LE(ended.processor_seconds, max_seconds);
+  EXPECT_TRUE(sanitized || ended.peak_mib <= max_mib) << ended.peak_mib << " MiB";
   RecordProperty("milliseconds", static_cast<int>(ended.seconds * 1000));
   RecordProperty("processor_milliseconds", static_cast<int>(ended.processor_seconds * 1000));
   RecordProperty("peak_mib", static_cast<int>(ended.peak_mib));

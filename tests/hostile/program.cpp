@@ -21,7 +21,7 @@ namespace troupe::hostile {
 namespace {
 
 constexpr int cannot_start = 98;
-constexpr auto patience = std::chrono::seconds(120);
+constexpr auto timeout = std::chrono::seconds(120);
 
 void write_text(const char* path, const std::string& text) {
   const int file = ::open(path, O_WRONLY);
@@ -60,7 +60,7 @@ void mount_disk(const Surroundings& surroundings) {
 bool ends_in_time(pid_t child) {
   const int handle = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
   pollfd waiting{handle, POLLIN, 0};
-  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
   const bool ended = handle >= 0 && ::poll(&waiting, 1, static_cast<int>(limit)) == 1;
   if (!ended) ::kill(child, SIGKILL);
   ::close(handle);

@@ -17,7 +17,7 @@ struct Surroundings {
 
 struct Ended {
   int code = 0;                  ///< exit code, or minus the signal that it died of
-  bool in_time = true;           ///< false: it was killed after `patience`
+  bool in_time = true;           ///< false: it was killed after `timeout`
   bool started = true;           ///< false: this machine does not allow the surroundings
   double seconds = 0;            ///< from its start to its end
   double processor_seconds = 0;  ///< of all its threads

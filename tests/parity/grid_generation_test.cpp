@@ -129,7 +129,7 @@ TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
 std::vector<TpCase> tp_cases() {
   std::vector<TpCase> all;
   for (const auto& model : test::grid_models())
-    for (int tp = 2; tp <= model.most_tp; tp *= 2) all.push_back({model, tp});
+    for (int tp = 2; tp <= model.max_tp; tp *= 2) all.push_back({model, tp});
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Grids, GridGeneration, testing::ValuesIn(tp_cases()),

@@ -201,7 +201,7 @@ std::vector<GridCase> grid_cases() {
   std::vector<GridCase> all;
   for (const auto& model : test::grid_models())
     for (const Grid grid : {Grid{1, 2}, Grid{1, 4}, Grid{2, 1}, Grid{4, 1}, Grid{2, 2}, Grid{2, 4}})
-      if (grid.tp <= model.most_tp) all.push_back({model, grid});
+      if (grid.tp <= model.max_tp) all.push_back({model, grid});
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Grids, GridParity, testing::ValuesIn(grid_cases()),
@@ -223,7 +223,7 @@ TEST(Split, WhatCannotBeSplitIsRefusedWithWhatCan) {
 
 TEST(Split, TheRanksPartsMakeTheWholeModel) {
   for (const auto& model : test::grid_models())
-    for (int tp = 2; tp <= model.most_tp; tp *= 2) {
+    for (int tp = 2; tp <= model.max_tp; tp *= 2) {
       std::map<std::string, std::int64_t> counted;
       for (int rank = 0; rank < tp; ++rank)
         for (const auto& part : engine::models::parameter_list(

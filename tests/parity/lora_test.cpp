@@ -118,7 +118,7 @@ TEST(LoraParity, AGroupTrainsTheAdapterThatOneRankTrains) {
       const LoraResult one = measure_lora(model, Mesh(), algorithms::SftLoss{}, batch, 60);
       EXPECT_GT(lora_distance(one.logp, one.base_logp), 1e-3);
       for (const Grid grid : {Grid{1, 2}, Grid{2, 1}, Grid{2, 2}, Grid{1, 4}}) {
-        if (grid.tp > model.most_tp) continue;
+        if (grid.tp > model.max_tp) continue;
         SCOPED_TRACE(cat(model.title, " ", to_string(grid), " dropout ", config.dropout,
                          config.dora ? " dora " : " ", config.targets[0]));
         for (const LoraResult& rank : test::on_grid(grid, [&](const Mesh& mesh) {

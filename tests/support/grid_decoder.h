@@ -32,13 +32,13 @@ auto on_grid(Grid grid, const Work& work) {
 struct GridModel {
   std::string title;
   engine::models::DecoderSpec spec;
-  int most_tp;  ///< of 1, 2, 4: all up to here fit
+  int max_tp;  ///< of 1, 2, 4: all up to here fit
 };
 inline void PrintTo(const GridModel& model, std::ostream* out) {
   *out << model.title;
 }
 
-inline GridModel grid_model(std::string title, int heads, int kv_heads, int most_tp, bool tied,
+inline GridModel grid_model(std::string title, int heads, int kv_heads, int max_tp, bool tied,
                             bool biases) {
   engine::models::DecoderSpec spec;
   spec.architecture = "LlamaForCausalLM";
@@ -55,7 +55,7 @@ inline GridModel grid_model(std::string title, int heads, int kv_heads, int most
   for (int i = 0; i < spec.head_size / 2; ++i)
     spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   spec.max_positions = 96;
-  return {std::move(title), std::move(spec), most_tp};
+  return {std::move(title), std::move(spec), max_tp};
 }
 
 inline GridModel with_head_norms(GridModel model) {

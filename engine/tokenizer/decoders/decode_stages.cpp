@@ -114,11 +114,11 @@ void MetaspaceStage::token(std::string_view text) {
 
 void ByteLevelStage::token(std::string_view text) {
   if (!append_bytes_of(bytes_, text)) bytes_.append(text);
-  const std::size_t settled = complete_utf8_prefix(bytes_);
-  if (settled == 0) return;
-  next->push(repair_utf8(std::string_view(bytes_).substr(0, settled)), !std::exchange(begun_, true),
-             false);
-  bytes_.erase(0, settled);
+  const std::size_t complete = complete_utf8_prefix(bytes_);
+  if (complete == 0) return;
+  next->push(repair_utf8(std::string_view(bytes_).substr(0, complete)),
+             !std::exchange(begun_, true), false);
+  bytes_.erase(0, complete);
 }
 void ByteLevelStage::finish() {
   next->push(repair_utf8(bytes_), !std::exchange(begun_, true), true);

@@ -1,5 +1,5 @@
-// Laws that every loss obeys, over one table of all losses and their settings: slopes are those of
-// finite differences, a split into micro-batches changes nothing, tokens that are not trained on
+// Laws that every loss obeys, over one table of all losses and their settings: gradient are those
+// of finite differences, a split into micro-batches changes nothing, tokens that are not trained on
 // may carry anything, a spec gives back the loss.
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ bool field_is(const AnyLoss& loss, const char* key, std::string_view word) {
 }
 
 // Losses with a weight that is a constant in the paper, though it depends on logp: finite
-// differences would see it move. Their slopes are checked where they are defined (sft_loss_test,
+// differences would see it move. Their gradient are checked where they are defined (sft_loss_test,
 // dpo_loss_test, surrogate_test, grpo_loss_test).
 bool has_constants(const AnyLoss& loss) {
   const Json* weighting = loss.spec().fields.find("weighting");

@@ -94,14 +94,14 @@ TEST(GrpoLoss, TheRatioGivesTheKlTermItsUnbiasedSlopeAtRatioOne) {
   p.b.reference_logp = p.b.old_logp;
   p.b.old_logp.clear();
   p.b.advantage.assign(p.b.tokens.size(), 0);
-  const auto slope = [&](bool times_ratio) {
+  const auto derivative = [&](bool times_ratio) {
     Report report;
     const GrpoLoss loss{.beta = 0.5, .kl_times_ratio = times_ratio};
     return slopes_of(loss, p.logp, std::vector<double>(p.logp.size()), p.b, report).dlogp[3];
   };
   const double x = -0.5, k3 = std::exp(-x) - 1 + x, dk3 = 1 - std::exp(-x);
-  EXPECT_NEAR(slope(false), 0.5 * dk3 / 7, 1e-12);
-  EXPECT_NEAR(slope(true), 0.5 * (dk3 + k3) / 7, 1e-12);
+  EXPECT_NEAR(derivative(false), 0.5 * dk3 / 7, 1e-12);
+  EXPECT_NEAR(derivative(true), 0.5 * (dk3 + k3) / 7, 1e-12);
 }
 
 TEST(GrpoLoss, TheProximalPolicyMayBeGuessedFromTheVersions) {
@@ -154,7 +154,7 @@ TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
     Report report;
     const auto out = slopes_of(loss, p.logp, std::vector<double>(p.logp.size()), p.b, report);
     double most = std::abs(out.loss);
-    for (const double slope : out.dlogp) most = std::max(most, std::abs(slope));
+    for (const double derivative : out.dlogp) most = std::max(most, std::abs(derivative));
     EXPECT_EQ(most == 0, loss.advantage_is_all()) << names_of(SurrogateKind{})[i];
   }
   EXPECT_FALSE(GrpoLoss{.beta = 0.1}.advantage_is_all());
@@ -165,13 +165,13 @@ TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
 }
 
 TEST(Kl, StraightThroughEstimatorsHaveTheSlopeOfK2) {
-  const auto slope = [](KlEstimator e, double at) {
+  const auto derivative = [](KlEstimator e, double at) {
     const Expr x = engine::loss::variable({at});
     return gradients(sum(kl(e, x)), std::span(&x, 1))[0][0];
   };
   for (const double x : {0.3, -1.5}) {
-    EXPECT_NEAR(slope(KlEstimator::k1_plus, x), x, 1e-12);
-    EXPECT_NEAR(slope(KlEstimator::k3_plus, x), x, 1e-12);
+    EXPECT_NEAR(derivative(KlEstimator::k1_plus, x), x, 1e-12);
+    EXPECT_NEAR(derivative(KlEstimator::k3_plus, x), x, 1e-12);
     EXPECT_NEAR(kl(KlEstimator::k3_plus, x).value(), kl(KlEstimator::k3, x).value(), 1e-12);
     EXPECT_NEAR(kl(KlEstimator::k1_plus, x).value(), x, 1e-12);
   }

@@ -1,5 +1,5 @@
 // PPO's policy and value losses on the published inputs: numbers computed independently in float64,
-// to 1e-9; and their slopes.
+// to 1e-9; and their gradient.
 #include "algorithms/losses/ppo_loss.h"
 
 #include <gtest/gtest.h>
@@ -86,11 +86,11 @@ Critic published_critic() {
 }
 
 double value_loss(const ValueLoss& loss, const std::vector<double>& values, const Experience& b,
-                  Report& report, std::vector<double>* slopes = nullptr) {
+                  Report& report, std::vector<double>* gradient = nullptr) {
   engine::loss::TokenStats now;
   now.scores.push_back(engine::loss::variable(values));
   const Expr scalar = loss(now, b, report);
-  if (slopes != nullptr) *slopes = gradients(scalar, now.scores).front();
+  if (gradient != nullptr) *gradient = gradients(scalar, now.scores).front();
   return scalar.value();
 }
 

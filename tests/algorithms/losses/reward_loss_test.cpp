@@ -164,16 +164,16 @@ TEST(PrmLoss, InFloat32HasTheSlopesOfFiniteDifferences) {
   const PrmLoss loss{.float32 = true};
   const auto claimed = slopes_of_scores(loss, p.scores, p.b, report);
   const double h =
-      1.0 / 128;  // wide enough that the rounding of the loss, some 1e-7, is not the slope
+      1.0 / 128;  // wide enough that the rounding of the loss, some 1e-7, is not the derivative
   for (std::size_t c = 0; c < p.scores.size(); ++c)
     for (std::size_t t = 0; t < p.b.tokens.size(); ++t) {
       auto up = p.scores, down = p.scores;
       up[c][t] += h;
       down[c][t] -= h;
-      const double slope = (slopes_of_scores(loss, up, p.b, report).loss -
-                            slopes_of_scores(loss, down, p.b, report).loss) /
-                           (2 * h);
-      EXPECT_NEAR(claimed.dscores[c][t], slope, 5e-5) << "class " << c << " token " << t;
+      const double derivative = (slopes_of_scores(loss, up, p.b, report).loss -
+                                 slopes_of_scores(loss, down, p.b, report).loss) /
+                                (2 * h);
+      EXPECT_NEAR(claimed.dscores[c][t], derivative, 5e-5) << "class " << c << " token " << t;
     }
 }
 
@@ -245,10 +245,10 @@ TEST(RewardLosses, HaveTheSlopesOfFiniteDifferences) {
         auto up = scores, down = scores;
         up[c][t] += h;
         down[c][t] -= h;
-        const double slope = (slopes_of_scores(loss, up, b, report).loss -
-                              slopes_of_scores(loss, down, b, report).loss) /
-                             (2 * h);
-        EXPECT_NEAR(claimed.dscores[c][t], slope, 1e-8)
+        const double derivative = (slopes_of_scores(loss, up, b, report).loss -
+                                   slopes_of_scores(loss, down, b, report).loss) /
+                                  (2 * h);
+        EXPECT_NEAR(claimed.dscores[c][t], derivative, 1e-8)
             << loss.spec().name << " class " << c << " token " << t;
       }
   }
@@ -259,7 +259,7 @@ TEST(RewardLosses, AreTheSumOverTheirMicroBatches) {
     Report whole_report, parts_report;
     const auto whole = slopes_of_scores(loss, scores, b, whole_report);
     double sum = 0;
-    Columns slopes(scores.size());
+    Columns gradient(scores.size());
     for (std::int32_t n = 0; n < b.sequences(); n += b.sequences_per_group) {
       Columns mine;
       for (const auto& column : scores)
@@ -269,12 +269,12 @@ TEST(RewardLosses, AreTheSumOverTheirMicroBatches) {
       const auto share =
           slopes_of_scores(loss, mine, b.slice(n, n + b.sequences_per_group), report);
       sum += share.loss;
-      for (std::size_t c = 0; c < slopes.size(); ++c)
-        slopes[c].insert(slopes[c].end(), share.dscores[c].begin(), share.dscores[c].end());
+      for (std::size_t c = 0; c < gradient.size(); ++c)
+        gradient[c].insert(gradient[c].end(), share.dscores[c].begin(), share.dscores[c].end());
       parts_report.merge(report);
     }
     EXPECT_NEAR(sum, whole.loss, 1e-12) << loss.spec().name;
-    EXPECT_EQ(slopes, whole.dscores) << loss.spec().name;
+    EXPECT_EQ(gradient, whole.dscores) << loss.spec().name;
     const auto expected = whole_report.values(), found = parts_report.values();
     ASSERT_EQ(expected.size(), found.size());
     for (const auto& [name, value] : expected) EXPECT_NEAR(found.at(name), value, 1e-12) << name;

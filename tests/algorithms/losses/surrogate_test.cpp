@@ -1,5 +1,5 @@
 // The surrogates on the published inputs, in float64: numbers computed independently, to 1e-9; and
-// slopes of those with constant weights.
+// gradient of those with constant weights.
 #include "algorithms/losses/surrogate.h"
 
 #include <gtest/gtest.h>
@@ -197,16 +197,16 @@ TEST(Surrogate, KlCovHoldsTheTokensOfTheGreatestCovariance) {
     EXPECT_NEAR(values[t], expected[t], 1e-12) << "token " << t;
 }
 
-// Where a weight is a constant, the slope by logp is minus that weight times the advantage.
+// Where a weight is a constant, the derivative by logp is minus that weight times the advantage.
 TEST(Surrogate, NoGradientFlowsThroughAConstantWeight) {
   for (const auto kind : {Kind::cispo, Kind::cispo_band, Kind::vespo}) {
     PublishedSurrogates p;
     const Surrogate surrogate{.kind = kind, .clip_high = kind == Kind::cispo ? 1.3 : .28};
     const Expr now = engine::loss::variable(p.logp);
     const auto losses = p.tokens(surrogate, RatioLevel::token, now);
-    const auto slope = gradients(sum(where(p.b.mask, losses, 0.0)), std::span(&now, 1))[0];
+    const auto derivative = gradients(sum(where(p.b.mask, losses, 0.0)), std::span(&now, 1))[0];
     for (std::size_t t = 0; t < p.logp.size(); ++t)
-      EXPECT_NEAR(slope[t], p.b.mask[t] == 0 ? 0 : losses.values()[t] / p.logp[t], 1e-12)
+      EXPECT_NEAR(derivative[t], p.b.mask[t] == 0 ? 0 : losses.values()[t] / p.logp[t], 1e-12)
           << "token " << t;
   }
 }
@@ -214,14 +214,15 @@ TEST(Surrogate, NoGradientFlowsThroughAConstantWeight) {
 TEST(Ratio, TheTwoSequenceFormsHaveTheSameSlopeWhereTheAdvantageIsThatOfTheWholeAnswer) {
   PublishedSurrogates p;
   const Expr now = engine::loss::variable(p.logp);
-  std::vector<std::vector<double>> slopes;
+  std::vector<std::vector<double>> gradient;
   for (const auto level : {RatioLevel::sequence, RatioLevel::sequence_token}) {
     p.b.count = p.b.scale = 1;
     const Expr loss =
         averaged(Aggregation::sequence, p.tokens({.clip_high = .28}, level, now), p.b);
-    slopes.push_back(gradients(loss, std::span(&now, 1))[0]);
+    gradient.push_back(gradients(loss, std::span(&now, 1))[0]);
   }
-  for (std::size_t t = 0; t < p.logp.size(); ++t) EXPECT_NEAR(slopes[0][t], slopes[1][t], 1e-12);
+  for (std::size_t t = 0; t < p.logp.size(); ++t)
+    EXPECT_NEAR(gradient[0][t], gradient[1][t], 1e-12);
 }
 
 TEST(Ratio, OfAWholeAnswerIsTheProductOverItsTokens) {

@@ -28,11 +28,11 @@ std::vector<std::string> modules(const LoraConfig& config) {
 }
 
 std::string refusal(const LoraConfig& config, const models::DecoderSpec& of = spec()) {
-  const auto settled = resolve_targets(config, of, "lora.");
-  return settled ? "taken" : settled.error().what;
+  const auto resolved = resolve_targets(config, of, "lora.");
+  return resolved ? "taken" : resolved.error().what;
 }
 
-TEST(Settle, NamesEndsOfNamesPatternsAndAllLinear) {
+TEST(ResolveTargets, NamesEndsOfNamesPatternsAndAllLinear) {
   EXPECT_EQ(modules({}).size(), 14u) << "all linear layers but the output head";
   EXPECT_THAT(modules({.targets = {"q_proj"}}),
               ElementsAre("model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.q_proj"));
@@ -46,7 +46,7 @@ TEST(Settle, NamesEndsOfNamesPatternsAndAllLinear) {
               ElementsAre("model.layers.1.self_attn.o_proj"));
 }
 
-TEST(Settle, AModuleThatTheFamilyStoresOtherwiseIsRefusedInWords) {
+TEST(ResolveTargets, AModuleThatTheFamilyStoresOtherwiseIsRefusedInWords) {
   auto phi = spec();
   phi.architecture = "Phi3ForCausalLM";
   EXPECT_THAT(refusal({.targets = {"q_proj"}}, phi),
@@ -64,12 +64,12 @@ TEST(Settle, AModuleThatTheFamilyStoresOtherwiseIsRefusedInWords) {
       << "only its rows are in another order";
 }
 
-TEST(Settle, ANameIsNoPartOfAWord) {
+TEST(ResolveTargets, ANameIsNoPartOfAWord) {
   EXPECT_THAT(refusal({.targets = {"proj"}}),
               HasSubstr("no linear layer of this model is named \"proj\""));
 }
 
-TEST(Settle, RankAndScaleFollowTheFirstPatternThatFits) {
+TEST(ResolveTargets, RankAndScaleFollowTheFirstPatternThatFits) {
   LoraConfig config{.targets = {"q_proj", "v_proj"}, .rank = 8, .alpha = 16};
   config.rank_pattern = {{"layers.1.self_attn.q_proj", 2}, {"q_proj", 4}};
   config.alpha_pattern = {{"v_proj", 24.0}};
@@ -84,7 +84,7 @@ TEST(Settle, RankAndScaleFollowTheFirstPatternThatFits) {
             24 / std::sqrt(8.0));
 }
 
-TEST(Settle, RefusesInWords) {
+TEST(ResolveTargets, RefusesInWords) {
   EXPECT_THAT(refusal({.targets = {"q_prj"}}), HasSubstr("the nearest name is \"q_proj\""));
   EXPECT_THAT(refusal({.exclude = {".*"}}), HasSubstr("nothing to adapt"));
   EXPECT_THAT(refusal({.targets = {"(q_proj"}}), HasSubstr("lora.targets"));
@@ -152,14 +152,14 @@ TEST(PeftConfig, RefusesByNameWhatWouldChangeTheNumbers) {
 }
 
 TEST(PeftConfig, AStringOfTargetsIsARegularExpressionOverTheWholeName) {
-  const auto settled = [](const char* targets) {
+  const auto resolved = [](const char* targets) {
     Json config = parse_json(R"({"peft_type":"LORA","r":4,"lora_alpha":8})", "").value();
     config.set("target_modules", targets);
     return resolve_targets(value_or_throw(read_peft_config(config, "x")), spec(), "");
   };
-  EXPECT_EQ(value_or_throw(settled(".*q_proj")).targets.size(), 2u);
-  EXPECT_EQ(value_or_throw(settled("all-linear")).targets.size(), 14u);
-  EXPECT_FALSE(settled("q_proj")) << "PEFT matches it with the whole name";
+  EXPECT_EQ(value_or_throw(resolved(".*q_proj")).targets.size(), 2u);
+  EXPECT_EQ(value_or_throw(resolved("all-linear")).targets.size(), 14u);
+  EXPECT_FALSE(resolved("q_proj")) << "PEFT matches it with the whole name";
 }
 
 }  // namespace

@@ -30,14 +30,14 @@ Expr weighted_sum(const Expr& y) {
 
 void expect_gradient(const Function& f, const std::vector<double>& at) {
   const Expr x = variable(at);
-  const auto slopes = gradients(weighted_sum(f(x)), std::vector<Expr>{x});
+  const auto gradient = gradients(weighted_sum(f(x)), std::vector<Expr>{x});
   const double h = 1e-6;
   for (std::size_t i = 0; i < at.size(); ++i) {
     auto up = at, down = at;
     up[i] += h;
     down[i] -= h;
     const double measured = (weighted_sum(f(up)).value() - weighted_sum(f(down)).value()) / (2 * h);
-    EXPECT_NEAR(slopes[0][i], measured, 1e-7 * (1 + std::abs(measured))) << "element " << i;
+    EXPECT_NEAR(gradient[0][i], measured, 1e-7 * (1 + std::abs(measured))) << "element " << i;
   }
 }
 
@@ -97,9 +97,9 @@ TEST(Tape, ExtremeArgumentsStayFinite) {
   const Expr x = variable({-1e4, -800, 800, 1e4});
   for (const auto& f : {log_sigmoid, softplus, sigmoid}) {
     const Expr y = f(x);
-    const auto slopes = gradients(sum(y), std::vector<Expr>{x});
+    const auto gradient = gradients(sum(y), std::vector<Expr>{x});
     for (const double v : y.values()) EXPECT_TRUE(std::isfinite(v));
-    for (const double v : slopes[0]) EXPECT_TRUE(std::isfinite(v));
+    for (const double v : gradient[0]) EXPECT_TRUE(std::isfinite(v));
   }
   EXPECT_EQ(log_sigmoid(-800.0).value(), -800);
   EXPECT_NEAR(log1mexp(-1e-12).value(), std::log(1e-12) - 5e-13, 1e-14);
@@ -112,33 +112,33 @@ TEST(Tape, WhatIsNotChosenContributesNothingNotEvenNaN) {
   const Expr y = where(std::vector<double>{1, 0, 1}, x * std::vector<double>{2, nan, 3}, 0.0);
   const Expr loss = sum(exp(y));
   EXPECT_DOUBLE_EQ(loss.value(), std::exp(2.0) + 1 + std::exp(6.0));
-  const auto slopes =
+  const auto gradient =
       gradients(sum(where(std::vector<double>{1, 0, 1}, x, 0.0)), std::vector<Expr>{x});
-  EXPECT_EQ(slopes[0], (std::vector<double>{1, 0, 1}));
+  EXPECT_EQ(gradient[0], (std::vector<double>{1, 0, 1}));
 }
 
 TEST(Tape, DetachStopsTheGradient) {
   const Expr x = variable({0.5, -1});
-  const auto slopes = gradients(sum(detach(exp(x)) * x), std::vector<Expr>{x});
-  EXPECT_DOUBLE_EQ(slopes[0][0], std::exp(0.5));
-  EXPECT_DOUBLE_EQ(slopes[0][1], std::exp(-1.0));
+  const auto gradient = gradients(sum(detach(exp(x)) * x), std::vector<Expr>{x});
+  EXPECT_DOUBLE_EQ(gradient[0][0], std::exp(0.5));
+  EXPECT_DOUBLE_EQ(gradient[0][1], std::exp(-1.0));
 }
 
 TEST(Tape, KinksHavePyTorchsSubgradients) {
   const Expr x = variable({1, 1, 1, 0, 0});
   const Expr tie = gather(min(x, 1.0), {0}), low = gather(clip(x, 1, 2), {1}),
              high = gather(clip(x, 0, 1), {2});
-  const auto slopes = gradients(
+  const auto gradient = gradients(
       sum(tie) + sum(low) + sum(high) + sum(gather(abs(x), {3})) + sum(gather(relu(x), {4})),
       std::vector<Expr>{x});
-  EXPECT_EQ(slopes[0], (std::vector<double>{0.5, 1, 1, 0, 0}));
+  EXPECT_EQ(gradient[0], (std::vector<double>{0.5, 1, 1, 0, 0}));
 }
 
 TEST(Tape, AVariableThatIsNotUsedHasGradientZero) {
   const Expr x = variable({1, 2}), unused = variable({3, 4, 5});
-  const auto slopes = gradients(sum(x), std::vector<Expr>{unused, x});
-  EXPECT_EQ(slopes[0], (std::vector<double>{0, 0, 0}));
-  EXPECT_EQ(slopes[1], (std::vector<double>{1, 1}));
+  const auto gradient = gradients(sum(x), std::vector<Expr>{unused, x});
+  EXPECT_EQ(gradient[0], (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(gradient[1], (std::vector<double>{1, 1}));
   EXPECT_EQ(gradients(Expr(3.0), std::vector<Expr>{x})[0], (std::vector<double>{0, 0}));
 }
 

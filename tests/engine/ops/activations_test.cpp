@@ -1,5 +1,5 @@
-// Activations on every device, alone and as gates: against their formulas and slopes, near zero and
-// far out.
+// Activations on every device, alone and as gates: against their formulas and gradient, near zero
+// and far out.
 #include <cmath>
 
 #include "tests/engine/ops/oracle.h"
@@ -88,16 +88,16 @@ TEST_P(Gates, SurviveLargeInputs) {
     Tensor y = filled({5}, 9), dg = filled({5}, 9), du = filled({5}, 9);
     device().gated(how, g, u, y);
     device().gated_backward(how, g, u, u, dg, du, nullptr);
-    const Floats values = get(y), slopes = get(dg);
+    const Floats values = get(y), gradient = get(dg);
     EXPECT_NEAR(values[0], 0, 1e-30);
     EXPECT_NEAR(values[1], 0, 1e-30);
     EXPECT_EQ(values[2], 90);
     EXPECT_EQ(values[3], 1e30F);
     EXPECT_EQ(values[4], 0);
-    EXPECT_NEAR(slopes[0], 0, 1e-30);
-    EXPECT_EQ(slopes[2], 1);
-    EXPECT_EQ(slopes[3], 1);
-    EXPECT_EQ(slopes[4], 0.5F);
+    EXPECT_NEAR(gradient[0], 0, 1e-30);
+    EXPECT_EQ(gradient[2], 1);
+    EXPECT_EQ(gradient[3], 1);
+    EXPECT_EQ(gradient[4], 0.5F);
   }
 }
 

@@ -25,9 +25,9 @@ TEST_P(Adapters, AHeadWithOneIsAHeadOfBothProductsTogether) {
   const Rows targets = {0, 5, -1, 16};
   const Floats hidden = random_floats(4 * width, 1), weight = random_floats(vocabulary * width, 2);
   const Floats down = random_floats(4 * rank, 3), up = random_floats(vocabulary * rank, 4),
-               slope = random_floats(4, 5);
+               derivative = random_floats(4, 5);
   const Tensor h = put({4, width}, hidden), w = put({vocabulary, width}, weight),
-               dlogp = put({4}, slope);
+               dlogp = put({4}, derivative);
   HeadAdapter adapter{put({4, rank}, down), put({vocabulary, rank}, up), filled({4, rank}, 9),
                       filled({vocabulary, rank}, 0.5F)};
   Tensor logp = filled({4}, 9), lse = filled({4}, 9), dh = filled({4, width}, 9), frozen;
@@ -38,7 +38,8 @@ TEST_P(Adapters, AHeadWithOneIsAHeadOfBothProductsTogether) {
   const Floats inputs = beside(hidden, width, down, rank),
                weights = beside(weight, width, up, rank);
   const auto loss = [&](const Doubles& a, const Doubles& b) {
-    return oracle::dot(oracle::head(a, b, targets, {0.8F}, width + rank).logp, as_doubles(slope));
+    return oracle::dot(oracle::head(a, b, targets, {0.8F}, width + rank).logp,
+                       as_doubles(derivative));
   };
   EXPECT_LT(relative_error(get(logp), oracle::head(as_doubles(inputs), as_doubles(weights), targets,
                                                    {0.8F}, width + rank)

@@ -1,5 +1,5 @@
-// Attention on every device and in both precisions: against its formula, its slope, and bit for bit
-// across pages, batches and partial passes.
+// Attention on every device and in both precisions: against its formula, its derivative, and bit
+// for bit across pages, batches and partial passes.
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/cpu/host_buffer.h"
 #include "tests/engine/ops/oracle.h"

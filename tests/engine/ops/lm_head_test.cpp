@@ -1,4 +1,4 @@
-// The vocabulary head on every device: against its formula, its slope, and bit for bit against
+// The vocabulary head on every device: against its formula, its derivative, and bit for bit against
 // logits kept whole.
 #include <gmock/gmock.h>
 
@@ -74,7 +74,7 @@ TEST_P(Head, BackwardIsTheSlopeOfForward) {
     };
     Doubles by_weight = oracle::gradient(
         [&](const Doubles& at) { return loss(as_doubles(hidden), at); }, as_doubles(weight));
-    for (double& slope : by_weight) slope += 0.5;
+    for (double& derivative : by_weight) derivative += 0.5;
     EXPECT_LT(relative_error(get(dw), by_weight), 2e-6);
     EXPECT_LT(
         relative_error(get(dh), oracle::gradient(

@@ -1,4 +1,4 @@
-// Both norms on every device: against their formulas and slopes, and row by row.
+// Both norms on every device: against their formulas and gradient, and row by row.
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -85,7 +85,7 @@ TEST_P(Norms, BackwardIsTheSlopeOfForward) {
     const Doubles xs = as_doubles(of.x), gains = as_doubles(of.gain);
     Doubles by_gain = oracle::gradient(
         [&](const Doubles& at) { return oracle::dot(of.formula(xs, at), above); }, gains);
-    for (double& slope : by_gain) slope += 0.25;  // added to what was there
+    for (double& derivative : by_gain) derivative += 0.25;  // added to what was there
     EXPECT_LT(
         relative_error(
             get(dx),

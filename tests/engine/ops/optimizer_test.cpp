@@ -27,9 +27,9 @@ TEST_P(Optimizer, AdamWFollowsAlgorithm2) {
     device().adamw(p, grads, m, v, how);
     EXPECT_TRUE(same_bits(get(grads), g));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const double slope = 0.5 * double{g[i]}, t = static_cast<double>(how.step);
-      first[i] = how.beta1 * first[i] + (1 - how.beta1) * slope;
-      second[i] = how.beta2 * second[i] + (1 - how.beta2) * slope * slope;
+      const double derivative = 0.5 * double{g[i]}, t = static_cast<double>(how.step);
+      first[i] = how.beta1 * first[i] + (1 - how.beta1) * derivative;
+      second[i] = how.beta2 * second[i] + (1 - how.beta2) * derivative * derivative;
       values[i] -= how.learning_rate * how.weight_decay * values[i];
       const double unbiased = first[i] / (1 - std::pow(how.beta1, t));
       values[i] -= how.learning_rate * unbiased /

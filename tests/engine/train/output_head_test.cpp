@@ -217,7 +217,7 @@ TEST(OutputHead, IsTheSameWhenRanksShareTheModelAndTheBatch) {
                  : words;
       const auto one = read(test::Mesh(), needs);
       for (const auto& rank : test::on_grid(
-               {2, model.most_tp}, [&](const test::Mesh& mesh) { return read(mesh, needs); })) {
+               {2, model.max_tp}, [&](const test::Mesh& mesh) { return read(mesh, needs); })) {
         ASSERT_EQ(rank.size(), one.size());
         for (std::size_t i = 0; i < one.size(); ++i)
           ASSERT_NEAR(rank[i], one[i], 1e-5) << model.title << " " << i;

@@ -15,7 +15,7 @@
 namespace troupe::engine::train {
 namespace {
 
-/// A loss whose slope is not a number.
+/// A loss whose derivative is not a number.
 struct BrokenLoss {
   static constexpr std::string_view name = "broken";
   static void each_field(auto&, auto&&) {}
@@ -24,7 +24,7 @@ struct BrokenLoss {
   }
 };
 
-/// The same loss, whose slopes nobody may ask for beforehand.
+/// The same loss, whose gradient nobody may ask for beforehand.
 struct SftInTwoSteps : algorithms::SftLoss {
   static loss::Needs needs() { return {.entropy = true}; }
 };

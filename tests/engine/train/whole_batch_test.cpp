@@ -25,7 +25,7 @@ struct Separate {
   }
 };
 
-/// The spread of the log-probabilities over the batch: every token's slope depends on all the
+/// The spread of the log-probabilities over the batch: every token's derivative depends on all the
 /// others.
 struct Spread {
   static constexpr std::string_view name = "spread";

@@ -116,12 +116,12 @@ class LmHeadPass {
   /// Calls visit(chunk) for chunks of rows [begin, end), in order and of about equal size. All but
   /// the last consist of whole tiles.
   template <class Visit>
-  void for_each_chunk(std::int64_t begin, std::int64_t end, std::int64_t most_rows,
+  void for_each_chunk(std::int64_t begin, std::int64_t end, std::int64_t max_rows,
                       Visit visit) const;
   /// Calls visit(chunk, kept) for chunks of the first rows with their kept logits, then for chunks
   /// of the other rows with nullptr.
   template <class Logits, class Visit>
-  void for_each_kept_chunk(Logits* kept, std::int64_t kept_rows, std::int64_t most_rows,
+  void for_each_kept_chunk(Logits* kept, std::int64_t kept_rows, std::int64_t max_rows,
                            Visit visit) const;
   /// Calls visit(columns) for lm_head_columns at a time.
   template <class Visit>
@@ -198,11 +198,11 @@ void LmHeadPass::for_each_group(Visit visit) const {
 }
 
 template <class Visit>
-void LmHeadPass::for_each_chunk(std::int64_t begin, std::int64_t end, std::int64_t most_rows,
+void LmHeadPass::for_each_chunk(std::int64_t begin, std::int64_t end, std::int64_t max_rows,
                                 Visit visit) const {
   constexpr std::int64_t forward_rows = 8192;
   if (begin == end) return;
-  const std::int64_t most = std::clamp(most_rows, unit_, forward_rows) / unit_ * unit_;
+  const std::int64_t most = std::clamp(max_rows, unit_, forward_rows) / unit_ * unit_;
   const std::int64_t chunks = (end - begin + most - 1) / most,
                      even = (end - begin + chunks - 1) / chunks;
   const std::int64_t whole = (even + unit_ - 1) / unit_ * unit_;
@@ -213,11 +213,11 @@ void LmHeadPass::for_each_chunk(std::int64_t begin, std::int64_t end, std::int64
 }
 
 template <class Logits, class Visit>
-void LmHeadPass::for_each_kept_chunk(Logits* kept, std::int64_t kept_rows, std::int64_t most_rows,
+void LmHeadPass::for_each_kept_chunk(Logits* kept, std::int64_t kept_rows, std::int64_t max_rows,
                                      Visit visit) const {
-  for_each_chunk(0, kept_rows, most_rows,
+  for_each_chunk(0, kept_rows, max_rows,
                  [&](const Chunk& chunk) { visit(chunk, kept + kept_logits(chunk.begin)); });
-  for_each_chunk(kept_rows, rows(), most_rows,
+  for_each_chunk(kept_rows, rows(), max_rows,
                  [&](const Chunk& chunk) { visit(chunk, static_cast<Logits*>(nullptr)); });
 }
 
