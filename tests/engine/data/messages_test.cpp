@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/base/fields.h"
 #include "engine/data/layouts/sample.h"
 #include "tests/engine/data/scratch.h"
 
@@ -104,7 +105,7 @@ std::string sample_text(const std::string& json, LayoutOptions options) {
   options.layout = *found;
   const auto sample = to_sample(row, options);
   if (!sample) return "!" + sample.error().what;
-  std::string out = std::string(to_string(*found)) + " " + sample->prompt.dump() + " | " +
+  std::string out = std::string(name_of(*found)) + " " + sample->prompt.dump() + " | " +
                     sample->completion.dump();
   if (sample->desirable) out += *sample->desirable ? " good" : " bad";
   if (!sample->answer.is_null()) out += " = " + sample->answer.dump();
