@@ -140,7 +140,8 @@ void Supervisor::wait_for_events(std::vector<Process*>& printed, std::vector<Pro
 }
 
 void Supervisor::read_output(Process& process) {
-  std::array<char, 1 << 16> buffer;
+  constexpr std::size_t read_size = 65536;
+  std::array<char, read_size> buffer;
   while (!process.output_closed) {
     const ssize_t count = ::read(process.child.output_fd(), buffer.data(), buffer.size());
     if (count > 0)

@@ -78,8 +78,8 @@ const std::vector<Case> cases = {
     {"AdapterOfFarLayers", member("layers_to_transform", Json::Array{99}), score, 2,
      "@/adapter/adapter_config.json: layers: this model has layers 0 to 1, found 99"},
     {"AdapterOfAChangedBase", member("init_lora_weights", "pissa"), score, 6,
-     "@/adapter/adapter_config.json: \"init_lora_weights\": \"pissa\" changed the base's weights, "
-     "too"},
+     "@/adapter/adapter_config.json: \"init_lora_weights\": \"pissa\" also changed the base's "
+     "weights"},
     {"AdapterNotANumber",
      [](const Folder& f) { adapter(f).patch(weights, -4, std::string("\0\0\xc0\x7f", 4)); }, score,
      5,

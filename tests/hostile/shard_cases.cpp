@@ -53,7 +53,7 @@ const std::vector<Case> cases = {
      score_ids, 5,
      "@/model-00002-of-00003.safetensors: no tensor \"model.layers.2.input_layernorm.weight\", "
      "which @/model.safetensors.index.json says "
-     "is here"},
+     "is in this file"},
     {"ShardOutsideTheFolder", norm_in("../../x.safetensors"), score_ids, 5,
      "@/model.safetensors.index.json: tensor \"model.norm.weight\": expected the plain name of a "
      ".safetensors file of this folder, found"},

@@ -56,7 +56,7 @@ TEST(DataKeys, AMixThatMakesNoSenseIsRefused) {
     EXPECT_THAT(got.error().what, HasSubstr(words));
   }
   EXPECT_THAT(with({"data.path=D", "data.mix=[{path: a}]"}).error().what,
-              HasSubstr("data.path is set, too"));
+              HasSubstr("data.path is also set"));
   EXPECT_THAT(with({}).error().what, HasSubstr("data.path is not set"));
 }
 

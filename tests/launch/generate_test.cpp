@@ -64,7 +64,7 @@ TEST(GenerationDefaults, WhatWouldChangeTheOutputIsRefusedByName) {
   const std::string model = model_with(R"({"guidance_scale": 1.5})");
   const Said said = run_program("generate --model " + model, line);
   EXPECT_EQ(said.code, 6);
-  EXPECT_THAT(said.err, HasSubstr("guidance_scale is 1.5; troupe does not have it"));
+  EXPECT_THAT(said.err, HasSubstr("guidance_scale is 1.5; troupe does not support it"));
   EXPECT_THAT(said.err, HasSubstr("--generation-config none"));
   EXPECT_EQ(length(first("--generation-config none --max-new-tokens 2 --model " + model)), 2U);
   EXPECT_TRUE(
@@ -128,7 +128,7 @@ TEST(Beams, ArePrintedForAPersonOnceTheyAreFound) {
 TEST(Beams, WhatTheyAreNotCombinedWithIsSaid) {
   const std::string model = "--num-beams 2 --model " + data("models/stories260k/hf");
   EXPECT_THAT(first(model + " --temperature 1").find("error")->string(),
-              HasSubstr("beams are searched, not drawn"));
+              HasSubstr("sampling is enabled"));
   EXPECT_THAT(first(model + " --top-logprobs 2").find("error")->string(),
               HasSubstr("no top_logprobs"));
   EXPECT_THAT(first(model + " --n 3").find("error")->string(),

@@ -107,7 +107,7 @@ TEST_F(SystemRuns, ACheckpointOfAnotherAdapterIsRefusedWithWords) {
   const auto said = launch::run_program(arguments(
       "sft", "a", cat(lora, "--set lora.rank=2 --set train.steps=4 --set train.save_every=0")));
   EXPECT_NE(said.code, 0);
-  EXPECT_NE(said.err.find("another adapter"), std::string::npos) << said.err;
+  EXPECT_NE(said.err.find("a different adapter"), std::string::npos) << said.err;
 }
 
 }  // namespace
