@@ -34,6 +34,8 @@ endfunction()
 if(TROUPE_UNITY)
   # g++ takes every type of an included .cpp for one of a header; the build without unity keeps this warning.
   target_compile_options(troupe_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  # clang compares local names with those of every file of the batch; g++ and the build without unity keep this warning.
+  target_compile_options(troupe_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-shadow>)
 endif()
 
 # troupe_library(engine_nn SOURCES a.cpp b.cpp LINKS troupe_engine_ops PRIVATE_LINKS Eigen3::Eigen)
