@@ -63,6 +63,12 @@ function(troupe_test name)
   endif()
   add_executable(${name}_test ${ARG_SOURCES})
   troupe_unity(${name}_test)
+  # A file that replaces operator new is compiled alone: g++ must not see its malloc beside another file's delete.
+  foreach(source IN LISTS ARG_SOURCES)
+    if(source MATCHES "(counted_new|allocations)[.]cpp$")
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
   # What a test computes itself is little: compiling it fast matters more. OPTIMIZED: its oracles have loops of their own.
   if(NOT ARG_OPTIMIZED)
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O0>)
