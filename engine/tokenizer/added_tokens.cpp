@@ -12,7 +12,7 @@ namespace troupe::engine::tokenizer {
 namespace {
 
 Result<AddedToken> read_token(const Json& item, std::string_view where) {
-  AddedToken out;
+  AddedToken out = read_token_flags(item);
   auto content = get_string(item, "content", where);
   RETURN_IF_ERROR(content);
   auto id = get_integer(item, "id", where);
@@ -22,15 +22,6 @@ Result<AddedToken> read_token(const Json& item, std::string_view where) {
                                      " must be from 0 to ", max_tokens - 1, ", found ", *id));
   out.content = std::move(*content);
   out.id = static_cast<TokenId>(*id);
-  const auto flag = [&](std::string_view key, bool otherwise) {
-    const Json* value = item.find(key);
-    return value && value->is_bool() ? value->boolean() : otherwise;
-  };
-  out.single_word = flag("single_word", false);
-  out.lstrip = flag("lstrip", false);
-  out.rstrip = flag("rstrip", false);
-  out.special = flag("special", false);
-  out.normalized = flag("normalized", !out.special);
   return out;
 }
 
@@ -48,6 +39,20 @@ std::size_t spaces_from(std::string_view text, std::size_t at) {
 }
 
 }  // namespace
+
+AddedToken read_token_flags(const Json& object) {
+  AddedToken out;
+  const auto flag = [&](std::string_view key, bool otherwise) {
+    const Json* value = object.find(key);
+    return value && value->is_bool() ? value->boolean() : otherwise;
+  };
+  out.single_word = flag("single_word", false);
+  out.lstrip = flag("lstrip", false);
+  out.rstrip = flag("rstrip", false);
+  out.special = flag("special", false);
+  out.normalized = flag("normalized", !out.special);
+  return out;
+}
 
 Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabulary& vocabulary,
                                                   std::string_view where) {

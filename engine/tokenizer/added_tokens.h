@@ -22,6 +22,10 @@ struct AddedToken {
   bool special = false;
 };
 
+/// Reads single_word, lstrip, rstrip, normalized and special of an object; an absent `normalized`
+/// is the opposite of `special`. id and content stay unset.
+AddedToken read_token_flags(const Json& object);
+
 /// From the "added_tokens" array. Errc::bad_input for ids that are negative, too large, given
 /// twice, or contradict `vocabulary`.
 Result<std::vector<AddedToken>> read_added_tokens(const Json* list, const Vocabulary& vocabulary,

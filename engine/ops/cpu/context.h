@@ -36,6 +36,9 @@ class Workspace {
 
   Scratch packed_a, packed_b;  ///< packed operands of a GEMM, shared by all threads
   Scratch gain;                ///< offset + gain of a norm
+  /// Lists of one call, kept so that a hot path does not allocate.
+  std::vector<GemmArgs> grouped_gemms, few_rows_ranges;
+  std::vector<double> partial_sums;
   /// Memory of the unpacked GEMM kernels, one per thread.
   Scratch& gemm(int worker) { return gemm_[static_cast<std::size_t>(worker)]; }
   /// Operands that a thread packs for itself, attention scores and logits, one per thread.

@@ -61,7 +61,8 @@ double sum_of_squares(const Context& context, const Tensor& x) {
   constexpr std::int64_t block = 16384;  // part of the order of summation
   const std::int64_t count = x.count(), blocks = (count + block - 1) / block;
   const float* values = data(x);
-  std::vector<double> partial_sums(static_cast<std::size_t>(blocks));
+  std::vector<double>& partial_sums = context.workspace.partial_sums;
+  partial_sums.resize(static_cast<std::size_t>(blocks));
   context.parallel_ranges(blocks, block, 1, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       partial_sums[static_cast<std::size_t>(i)] =

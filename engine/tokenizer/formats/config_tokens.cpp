@@ -47,7 +47,7 @@ class ConfigTokens {
     }
     const TokenId id = vocabulary_.find(content->string());
     if (id < 0 || ids_.contains(id) || content->string().empty()) return;
-    AddedToken token = read_flags(value);
+    AddedToken token = read_token_flags(value);
     token.content = content->string();
     token.id = id;
     token.special = true;
@@ -55,20 +55,6 @@ class ConfigTokens {
     ids_.insert(id);
     by_text_.emplace(token.content, tokens_.size());
     tokens_.push_back(std::move(token));
-  }
-
-  static AddedToken read_flags(const Json& object) {
-    AddedToken out;
-    const auto flag = [&](std::string_view key, bool otherwise) {
-      const Json* value = object.find(key);
-      return value && value->is_bool() ? value->boolean() : otherwise;
-    };
-    out.single_word = flag("single_word", false);
-    out.lstrip = flag("lstrip", false);
-    out.rstrip = flag("rstrip", false);
-    out.special = flag("special", false);
-    out.normalized = flag("normalized", !out.special);
-    return out;
   }
 
  private:
@@ -98,7 +84,7 @@ Result<> add_decoder(ConfigTokens& out, const Json& decoder, const std::string& 
     RETURN_IF_ERROR(id);
     auto content = get_string(value, "content", where);
     RETURN_IF_ERROR(content);
-    AddedToken token = ConfigTokens::read_flags(value);
+    AddedToken token = read_token_flags(value);
     token.id = *id;
     token.content = std::move(*content);
     RETURN_IF_ERROR(out.add(std::move(token), where));

@@ -21,7 +21,8 @@ void gemm_few_rows(const Context& context, std::span<const GemmArgs> products) {
   std::int64_t n = 0;
   for (const GemmArgs& p : products) n += p.n;
   const std::int64_t columns = columns_of_part(n, context.pool.threads());
-  std::vector<GemmArgs> ranges;
+  std::vector<GemmArgs>& ranges = context.workspace.few_rows_ranges;
+  ranges.clear();
   for (const GemmArgs& p : products) {
     for (std::int64_t j = 0; j < p.n; j += columns) {
       GemmArgs part = p;

@@ -157,7 +157,8 @@ bool grouped_gemm(const Context& context, std::span<GemmCall> calls) {
     gemm_with_packed_b(context, calls);
     return true;
   }
-  std::vector<GemmArgs> products;
+  std::vector<GemmArgs>& products = context.workspace.grouped_gemms;
+  products.clear();
   for (GemmCall& call : calls) products.push_back(gemm_args(call.a, call.b, call.c, call.how));
   const Precision precision = calls[0].how.precision;
   const bool done = shared == &GemmCall::a   ? gemms_of_one_a(context, products, precision)
