@@ -1,9 +1,12 @@
 #!/bin/bash
 # Names in backticks in the documentation exist: paths in the tree, identifiers in the sources, keys in the reference page.
 # Left out: pages about other tools (coming-from-*, compatibility.md), fenced blocks, and placeholders in capitals (NAME, DIR).
+# A page also knows what its worked examples add (tests/docs/extract.py).
+extract=$(realpath "$(dirname "$0")")/../docs/extract.py
 cd "$1" || exit 2
 words=$(mktemp)
-trap 'rm -f "$words"' EXIT
+added=$(mktemp)
+trap 'rm -f "$words" "$added"' EXIT
 # All words of the sources, scripts and build files.
 find engine transports actors algorithms launch tests benchmarks cmake -type f \
   \( -name '*.h' -o -name '*.cpp' -o -name '*.sh' -o -name '*.txt' -o -name '*.cmake' -o -name '*.yaml' -o -name '*.py' \) -size -400k -print0 |
@@ -14,6 +17,7 @@ foreign='(cblas_sgemm|dnnl_sgemm|config\.yaml|clean_up_tokenization_spaces|targe
 
 bad=0
 while IFS= read -r page; do
+  python3 -B "$extract" words . "$page" >"$added"
   # LINE:TOKEN of each token in backticks outside fenced blocks.
   while IFS=: read -r line token; do
     case $token in
@@ -22,6 +26,7 @@ while IFS= read -r page; do
     [[ $token =~ (^|[^A-Za-z])[A-Z][A-Z_]+([^a-z]|$) ]] && continue  # placeholders
     [[ $token =~ ^$foreign$ ]] && continue
     found=1
+    grep -qxF "${token##*/}" "$added" && continue
     if [[ $token =~ ^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+/?$ && $token =~ ^(engine|transports|actors|algorithms|launch|tests|benchmarks|docs|cmake)/ ]]; then
       [[ -e ${token%/} || -e $token.cpp || -e $token.h ]] || compgen -G "$token*" >/dev/null || found=0
     elif [[ $token =~ ^[A-Za-z0-9_.-]+\.(h|cpp|sh|md|yaml)$ ]]; then
@@ -34,7 +39,7 @@ while IFS= read -r page; do
       name=${name##*.}
       name=${name##*->}
       if [[ $name == *_* || $name =~ [a-z][A-Z] || $token == *::* || $token == *\(\) ]]; then
-        grep -qxF "$name" "$words" || found=0
+        grep -qxF "$name" "$words" "$added" || found=0
       fi
     fi
     if ((!found)); then

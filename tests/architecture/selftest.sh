@@ -114,4 +114,12 @@ rm -f "$tree.out"
 expect doc_names.sh docs/a.md 'The function `take_step()` trains.'
 expect doc_names.sh docs/a.md 'See `engine/nn/missing.h`.'
 allow doc_names.sh docs/a.md 'See `engine/nn/ok.cpp`, `NAME_loss.h` and `--set`.'
+# A page with a worked example: a new file, a change of it, and a name from them.
+worked() {
+  printf 'The header, `engine/nn/b.h`:\n```cpp\nvoid take_step();\n```\nIn `engine/nn/b.h`:\n```diff\n-%s\n+int x;\n```\n%s\n' "$1" "$2"
+}
+allow doc_names.sh docs/a.md "$(worked 'void take_step();' 'The function `take_step()` of `engine/nn/b.h`.')"
+expect doc_names.sh docs/a.md "$(worked 'void take_step();' 'The function `other_step()`.')"
+allow doc_diffs.sh docs/a.md "$(worked 'void take_step();' '')"
+expect doc_diffs.sh docs/a.md "$(worked 'void other_step();' '')"
 exit $bad
