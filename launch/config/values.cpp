@@ -214,9 +214,7 @@ std::string read_value(RewardRule& to, const YamlNode& node) {
     if (!read_member(to, name, value, why)) to.options.set(name, json_of(value));
     if (!why.empty()) return cat(name, ": ", why);
   }
-  if (to.rule.empty())
-    return "a rule needs the key rule (exact_match, gsm8k, boxed, format, regex, length, command, "
-           "model or process)";
+  if (to.rule.empty()) return "a rule needs the key rule, its name, such as {rule: exact_match}";
   return "";
 }
 

@@ -200,21 +200,24 @@ Result<Rule> make_command(const Json& options, const std::string& where) {
 }
 
 using Maker = Result<Rule> (*)(const Json&, const std::string&);
-constexpr std::array<std::pair<std::string_view, Maker>, 7> makers{{{"exact_match", make<Exact>},
-                                                                    {"gsm8k", make<Gsm8k>},
-                                                                    {"boxed", make<Boxed>},
-                                                                    {"format", make<Format>},
-                                                                    {"regex", make_regex},
-                                                                    {"length", make<Length>},
-                                                                    {"command", make_command}}};
+struct NamedMaker {
+  std::string_view name;
+  Maker make;
+};
+constexpr std::array makers = {
+    NamedMaker{"exact_match", make<Exact>}, NamedMaker{"gsm8k", make<Gsm8k>},
+    NamedMaker{"boxed", make<Boxed>},       NamedMaker{"format", make<Format>},
+    NamedMaker{"regex", make_regex},        NamedMaker{"length", make<Length>},
+    NamedMaker{"command", make_command},
+};
 
 }  // namespace
 
 Result<Rule> make_rule(std::string_view name, const Json& options, const std::string& where) {
   std::vector<std::string> known;
-  for (const auto& [word, maker] : makers) {
-    if (word == name) return maker(options, where);
-    known.emplace_back(word);
+  for (const NamedMaker& maker : makers) {
+    if (maker.name == name) return maker.make(options, where);
+    known.emplace_back(maker.name);
   }
   const std::string near = nearest(name, known);
   return fail(Errc::usage, cat(where, ": unknown rule ", quote(name),
