@@ -7,7 +7,7 @@
 #include "algorithms/advantages/estimate.h"
 #include "algorithms/advantages/token_rewards.h"
 #include "algorithms/losses/grpo_loss.h"
-#include "algorithms/plan.h"
+#include "algorithms/method.h"
 #include "algorithms/rollout/samples.h"
 #include "algorithms/weight_sync.h"
 
@@ -37,6 +37,9 @@ struct DynamicSampling {
 };
 
 struct GrpoConfig : RolloutOptions {
+  static constexpr std::string_view name = "grpo";
+  using Losses = LossList<GrpoLoss>;
+
   GrpoConfig() { group = 8; }
   int epochs = 1;  ///< passes over each batch of samples
   /// Optimizer steps per pass; the loader returns minibatches * train.batch_size prompts.

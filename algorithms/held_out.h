@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "algorithms/cluster.h"
+#include "engine/data/loader/loader.h"
 #include "engine/loss/loss.h"
 
 namespace troupe::algorithms {
@@ -17,6 +18,18 @@ struct HeldOut {
     return !batches.empty() && (step == steps || (every > 0 && step % every == 0));
   }
 };
+
+/// All examples, in their order, in batches of `size`.
+template <class T>
+std::vector<engine::data::Batch<T>> in_batches(const std::vector<T>& examples, std::int64_t size) {
+  std::vector<engine::data::Batch<T>> out;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    if (i % static_cast<std::size_t>(size) == 0) out.emplace_back();
+    out.back().examples.push_back(&examples[i]);
+    out.back().ids.push_back(i);
+  }
+  return out;
+}
 
 /// Loss and metrics of batches without a gradient, from the policy's log-probabilities or scores.
 class EvalMetrics {

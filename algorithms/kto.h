@@ -2,15 +2,16 @@
 // or bad, without pairs.
 #pragma once
 
-#include "algorithms/held_out.h"
 #include "algorithms/losses/kto_loss.h"
-#include "algorithms/plan.h"
+#include "algorithms/method.h"
 #include "algorithms/weight_sync.h"
-#include "engine/data/loader/loader.h"
 
 namespace troupe::algorithms {
 
 struct KtoConfig {
+  static constexpr std::string_view name = "kto";
+  using Losses = LossList<KtoLoss>;
+
   KtoLoss loss;
   std::int64_t max_length = 0;   ///< tokens of a sequence, a mismatched one too; 0: no limit
   ReferenceSync following = {};  ///< of the reference

@@ -7,7 +7,7 @@
 #include "algorithms/advantages/whiten.h"
 #include "algorithms/losses/ppo_loss.h"
 #include "algorithms/losses/value_loss.h"
-#include "algorithms/plan.h"
+#include "algorithms/method.h"
 #include "algorithms/rollout/samples.h"
 #include "algorithms/weight_sync.h"
 
@@ -28,6 +28,9 @@ constexpr std::array<std::string_view, 2> names_of(KlPlace) {
 
 /// Defaults are TRL's.
 struct PpoConfig : RolloutOptions {
+  static constexpr std::string_view name = "ppo";
+  using Losses = LossList<PpoLoss, ValueLoss>;
+
   int epochs = 4;  ///< passes over each batch of samples
   /// Optimizer steps per pass; the loader returns minibatches * train.batch_size prompts.
   int minibatches = 1;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "algorithms/losses/pairs.h"
 #include "engine/base/check.h"
 #include "engine/base/text.h"
 
@@ -115,40 +114,6 @@ Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining train
         co_await finish_step(c, plan, step, std::move(metrics), training.following, data.state());
     if (!more) break;
   }
-}
-
-Task<void> dpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-               DpoConfig config, HeldOut held_out) {
-  DpoLoss unweighted = config.loss;
-  unweighted.weighting = false;
-  PairTraining training{.loss = spec_of(config.loss),
-                        .held_out_loss = spec_of(unweighted),
-                        .reference = true,
-                        .precompute_reference = config.precompute_reference,
-                        .following = config.following};
-  return train_on_pairs(c, data, std::move(plan), std::move(training), std::move(held_out));
-}
-
-Task<void> simpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-                 SimpoLoss loss, HeldOut held_out) {
-  return train_on_pairs(c, data, std::move(plan),
-                        {.loss = spec_of(loss), .held_out_loss = spec_of(loss)},
-                        std::move(held_out));
-}
-
-Task<void> cpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-               CpoLoss loss, HeldOut held_out) {
-  return train_on_pairs(c, data, std::move(plan),
-                        {.loss = spec_of(loss), .held_out_loss = spec_of(loss)},
-                        std::move(held_out));
-}
-
-Task<void> orpo(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-                OrpoConfig config, HeldOut held_out) {
-  PairTraining training{.loss = spec_of(config.loss),
-                        .held_out_loss = spec_of(config.loss),
-                        .nll_on_prompt = config.nll_on_prompt};
-  return train_on_pairs(c, data, std::move(plan), std::move(training), std::move(held_out));
 }
 
 }  // namespace troupe::algorithms

@@ -1,46 +1,20 @@
-// The loop that reward models share: an outcome and a process model differ in their rows and in
-// their loss.
+// Reward models: outcome and process models differ in their rows and in their loss.
 #pragma once
 
-#include "algorithms/held_out.h"
 #include "algorithms/losses/orm_loss.h"
 #include "algorithms/losses/prm_loss.h"
-#include "algorithms/weight_sync.h"
-#include "engine/data/loader/loader.h"
+#include "algorithms/method.h"
 
 namespace troupe::algorithms {
-
-/// The loss and the metrics of held-out batches ("eval/..."), by a loss that reads scores.
-Task<Metrics> evaluate_scores(Cluster& c, const std::vector<engine::data::Experience>& batches,
-                              const engine::loss::AnyLoss& loss);
-
-/// Each step: an update on the next rows, as `batch_of` makes them a batch, and a look at the
-/// held-out batches where one is due.
-template <class T>
-Task<void> train_on_scores(Cluster& c, engine::data::Loader<T>& data, Plan plan,
-                           engine::loss::AnyLoss loss, HeldOut held_out,
-                           engine::data::Experience (*batch_of)(const engine::data::Batch<T>&)) {
-  for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
-    const auto rows = data.next();
-    if (!rows) break;
-    auto updating = update(c, plan, step, batch_of(*rows), loss.spec());
-    auto metrics = co_await updating;
-    if (held_out.due(step, plan.steps)) {
-      auto evaluating = evaluate_scores(c, held_out.batches, loss);
-      const auto eval = co_await evaluating;
-      metrics.insert(metrics.end(), eval.begin(), eval.end());
-    }
-    auto ending = finish_step(c, plan, step, std::move(metrics), {}, data.state());
-    const bool more = co_await ending;
-    if (!more) break;
-  }
-}
 
 // Outcome reward models: of two answers the preferred one is to score higher.
 constexpr const char* head_init_std_doc =
     "standard deviation of the initial weights of a new score head; 0: zeros";
 
 struct OrmConfig {
+  static constexpr std::string_view name = "orm";
+  using Losses = LossList<OrmLoss>;
+
   OrmLoss loss;
   double head_init_std = 0.02;
 
@@ -64,6 +38,9 @@ constexpr std::array<std::string_view, 2> names_of(PrmKind) {
 }
 
 struct PrmConfig {
+  static constexpr std::string_view name = "prm";
+  using Losses = LossList<PrmLoss>;
+
   PrmKind kind = PrmKind::token_class;
   std::string step_separator = "\n";
   bool train_on_last_step_only = false;

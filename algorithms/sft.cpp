@@ -1,40 +1,29 @@
-// Supervised fine-tuning: the mean negative log-likelihood of the tokens that the data's masks
-// name.
 #include "algorithms/sft.h"
 
-namespace troupe::algorithms {
-namespace {
+#include "algorithms/row_training.h"
+#include "engine/base/text.h"
 
-// Loss and metrics of the held-out rows.
-Task<Metrics> evaluate_rows(Cluster& c, const HeldOut& held_out, const SftLoss& loss) {
-  c.journal.status("evaluating held-out rows");
-  EvalMetrics eval(spec_of(loss));
-  for (const auto& batch : held_out.batches) {
-    protocol::Logprobs message{batch, 1.0};
-    auto scoring = c.policy.ask(std::move(message), c.timeout);
-    const auto logp = co_await scoring.get();
-    eval.add(batch, logp);
-  }
-  co_return eval.metrics();
+namespace troupe::algorithms {
+
+static_assert(RowMethod<SftConfig>);
+
+std::string SftConfig::formula() const {
+  return cat("L = - sum over trained tokens t of ",
+             loss.kind == SftLossKind::dft ? "sg(p(t)) " : "",
+             "log p(t | the tokens before it)  /  trained tokens of the batch\n", "trained: ",
+             mask_prompt ? "the answers (every assistant turn), not the prompts"
+                         : "every token but the first of each row");
 }
 
-}  // namespace
+engine::data::Experience batch_of(const SftConfig&,
+                                  const engine::data::Batch<engine::data::SftExample>& rows) {
+  return engine::data::to_experience(rows);
+}
 
-Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
-               SftLoss loss, HeldOut held_out) {
-  for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {
-    const auto rows = data.next();
-    if (!rows) break;
-    auto metrics =
-        co_await update(c, plan, step, engine::data::to_experience(*rows), spec_of(loss));
-    if (held_out.due(step, plan.steps)) {
-      const auto eval = co_await evaluate_rows(c, held_out, loss);
-      metrics.insert(metrics.end(), eval.begin(), eval.end());
-    }
-    auto ending = finish_step(c, plan, step, std::move(metrics), {}, data.state());
-    const bool more = co_await ending;
-    if (!more) break;
-  }
+Task<void> train(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
+                 const SftConfig& settings, HeldOut held_out) {
+  return train_on_rows<engine::data::SftExample>(c, data, std::move(plan), settings.loss,
+                                                 std::move(held_out), engine::data::to_experience);
 }
 
 }  // namespace troupe::algorithms

@@ -1,15 +1,19 @@
-// Supervised fine-tuning (sft.cpp).
+// Supervised fine-tuning: the mean negative log-likelihood of the tokens that the data's masks
+// name.
 #pragma once
 
-#include "algorithms/held_out.h"
 #include "algorithms/losses/sft_loss.h"
-#include "algorithms/plan.h"
-#include "algorithms/weight_sync.h"
-#include "engine/data/loader/loader.h"
+#include "algorithms/method.h"
 
 namespace troupe::algorithms {
 
 struct SftConfig {
+  static constexpr std::string_view name = "sft";
+  static constexpr std::string_view summary =
+      "supervised fine-tuning: learn to write the answers of the data";
+  using Losses = LossList<SftLoss>;
+  using Row = engine::data::SftExample;
+
   SftLoss loss;
   bool mask_prompt = true;
 
@@ -18,10 +22,14 @@ struct SftConfig {
     field("mask_prompt", self.mask_prompt,
           "train on the assistant's tokens only; false: on all tokens");
   }
+  std::string formula() const;
 };
 
-/// `held_out`: rows whose loss and metrics are written as eval/... where a look is due.
-Task<void> sft(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
-               SftLoss loss, HeldOut held_out);
+engine::data::Experience batch_of(const SftConfig& settings,
+                                  const engine::data::Batch<engine::data::SftExample>& rows);
+
+/// The loss and metrics of `held_out` are recorded as eval/... when an evaluation is due.
+Task<void> train(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
+                 const SftConfig& settings, HeldOut held_out);
 
 }  // namespace troupe::algorithms

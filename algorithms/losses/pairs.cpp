@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/text.h"
+
 namespace troupe::algorithms {
 
 using namespace engine::loss;
@@ -47,6 +49,14 @@ Expr nll_of_chosen(const Expr& logp, const engine::data::Experience& b, NllMean 
   const Expr each = chosen(weighted_sum(nll, weight, b.offsets) / weight_of(weight, b.offsets));
   report.mean("nll_loss", each);
   return sum(each) / b.count;
+}
+
+std::string nll_formula(double weight, NllMean mean) {
+  if (weight == 0) return "";
+  const char* over = mean == NllMean::token ? "the chosen answers' tokens"
+                                            : "the chosen answers, each by its tokens' mean,";
+  return cat(" + ", weight == 1 ? std::string() : to_text(weight) + " ", "mean over ", over,
+             " of - log p");
 }
 
 void set_nll_tokens(engine::data::Experience& b) {

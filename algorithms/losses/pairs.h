@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 
 #include "engine/loss/loss.h"
 
@@ -46,6 +47,9 @@ engine::loss::Expr smoothed(const engine::loss::Expr& margin, double wrong);
 /// the pairs. Reports nll_loss.
 engine::loss::Expr nll_of_chosen(const engine::loss::Expr& logp, const engine::data::Experience& b,
                                  NllMean mean, engine::loss::Report& report);
+/// The term of nll_of_chosen in a formula: "+ 0.5 mean over the chosen answers' tokens of - log p";
+/// empty if the weight is 0.
+std::string nll_formula(double weight, NllMean mean);
 /// Sets b.scale to the weight of the chosen sequences' masks (at least 1), over the whole batch:
 /// before it is split.
 void set_nll_tokens(engine::data::Experience& b);

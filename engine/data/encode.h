@@ -15,12 +15,14 @@ namespace troupe::engine::data {
 /// A token sequence and the weight of each token in the loss (0 or 1, or the `loss_weight` of a
 /// message).
 struct SftExample {
+  static constexpr Purpose purpose = Purpose::sft;
   std::vector<std::int32_t> ids;
   std::vector<float> weights;  ///< as long as ids
   bool truncated = false;      ///< the row was longer than max_length
 };
 
 struct PairExample {
+  static constexpr Purpose purpose = Purpose::pairs;
   SftExample chosen, rejected;
   std::optional<float> margin = {};  ///< how much better the chosen one is, if the row has it
 };
@@ -28,12 +30,14 @@ struct PairExample {
 /// A completion labelled desirable or undesirable (KTO). Not truncated yet: a prompt is also
 /// combined with the completions of other prompts.
 struct UnpairedExample {
+  static constexpr Purpose purpose = Purpose::unpaired;
   std::vector<std::int32_t> prompt, answer;
   std::vector<float> weights;  ///< as long as answer
   bool desirable = false;
 };
 
 struct PromptRow {
+  static constexpr Purpose purpose = Purpose::prompts;
   std::vector<std::int32_t> ids;
   std::string text;  ///< the text of `ids`; empty for rows of ids
   Json answer;       ///< reference answer for the verifier, or null
@@ -42,6 +46,7 @@ struct PromptRow {
 
 /// A solution with labelled steps.
 struct StepExample {
+  static constexpr Purpose purpose = Purpose::steps;
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> classes;  ///< per token: the class of the step that ends here, else -1
   bool truncated = false;             ///< the row was longer than max_length

@@ -4,7 +4,6 @@
 #include <iostream>
 
 #include "algorithms/held_out.h"
-#include "algorithms/preference.h"
 #include "engine/base/text.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/train/scoring.h"

@@ -8,14 +8,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
-#include "algorithms/grpo.h"
-#include "algorithms/kto.h"
-#include "algorithms/ppo.h"
-#include "algorithms/preference.h"
-#include "algorithms/reward_model.h"
-#include "algorithms/sft.h"
+#include "algorithms/methods.h"
 #include "engine/adapter/lora_config.h"
 #include "launch/config/data_config.h"
 #include "launch/config/profile_config.h"
@@ -72,7 +68,7 @@ struct EvalConfig {
   }
 };
 
-struct RunConfig {
+struct RunConfig : algorithms::MethodSettings {
   std::string algorithm;
   Compat compat = Compat::none;
   std::string model;
@@ -84,17 +80,7 @@ struct RunConfig {
   ParallelConfig parallel;
   ProfileConfig profile;
   LoraSection lora;
-  algorithms::SftConfig sft;
-  algorithms::DpoConfig dpo;
-  algorithms::SimpoLoss simpo;
-  algorithms::CpoLoss cpo;
-  algorithms::OrpoConfig orpo;
-  algorithms::KtoConfig kto;
-  algorithms::OrmConfig orm;
-  algorithms::PrmConfig prm;
-  algorithms::PpoConfig ppo;
   CriticConfig critic;
-  algorithms::GrpoConfig grpo;
   EvalConfig eval;
   RolloutConfig rollout;
   std::vector<RewardRule> reward;
@@ -114,24 +100,19 @@ struct RunConfig {
           "the model's own template");
   }
 
-  /// The sections, in the order of the reference page. `reward` is one key of its own.
+  /// The sections, in the order of the reference page: that of the critic follows ppo, which alone
+  /// reads it. `reward` is one key of its own.
   static void each_section(auto& self, auto&& section) {
     section("data", self.data);
     section("train", self.train);
     section("parallel", self.parallel);
     section("profile", self.profile);
     section("lora", self.lora);
-    section("sft", self.sft);
-    section("dpo", self.dpo);
-    section("simpo", self.simpo);
-    section("cpo", self.cpo);
-    section("orpo", self.orpo);
-    section("kto", self.kto);
-    section("orm", self.orm);
-    section("prm", self.prm);
-    section("ppo", self.ppo);
-    section("critic", self.critic);
-    section("grpo", self.grpo);
+    MethodSettings::each_method(self, [&]<class Method>(Method& settings) {
+      section(Method::name, settings);
+      if constexpr (std::is_same_v<std::remove_const_t<Method>, algorithms::PpoConfig>)
+        section("critic", self.critic);
+    });
     section("eval", self.eval);
     section("rollout", self.rollout);
     section("reward", self.reward,

@@ -15,11 +15,11 @@ struct SectionVisitor {
   std::string_view section;
   Visit& visit;
 
-  void operator()(const char*, auto&) const {}
-  void operator()(const char* name, auto& value, const char* doc) const {
+  void operator()(std::string_view, auto&) const {}
+  void operator()(std::string_view name, auto& value, const char* doc) const {
     (*this)(name, value, Range{}, doc);
   }
-  void operator()(const char* name, auto& value, const Range& range, const char* doc) const {
+  void operator()(std::string_view name, auto& value, const Range& range, const char* doc) const {
     visit(section.empty() ? std::string(name) : cat(section, '.', name), value, range, doc);
   }
 };
@@ -28,7 +28,7 @@ struct SectionVisitor {
 template <class Config, class Visit>
 void each_setting(Config& config, Visit visit) {
   RunConfig::each_field(config, SectionVisitor<Visit>{"", visit});
-  RunConfig::each_section(config, [&](const char* name, auto& section, auto... doc) {
+  RunConfig::each_section(config, [&](std::string_view name, auto& section, auto... doc) {
     using Section = std::remove_cvref_t<decltype(section)>;
     if constexpr (sizeof...(doc) > 0)
       SectionVisitor<Visit>{"", visit}(name, section, doc...);

@@ -18,26 +18,20 @@ struct Findings {
 
 /// A configuration under validation, and how its problems are reported. Each message says what
 /// would be valid.
-class Validation {
+class Validation final : public algorithms::SettingsReport {
  public:
   Validation(const RunConfig& validated, const Origins& origins, Findings& findings)
       : config(validated), origins_(origins), findings_(findings) {}
 
   const RunConfig& config;
 
-  void problem(std::string text) { findings_.problems.push_back(std::move(text)); }
-  void warn(std::string text) { findings_.warnings.push_back(std::move(text)); }
-  /// Reports the error of a result, if it is one.
-  template <class T>
-  void check(const Result<T>& result) {
-    if (!result) problem(result.error().what);
-  }
-  /// "train.steps = 0 (run.yaml:7)"
-  std::string named(std::string_view key) const;
-  /// True if a file, --set or a preset sets the key.
-  bool given(std::string_view key) const;
-  /// Warns of a key that the user set and that has no effect, with the reason.
-  void unused(std::string_view key, std::string_view why);
+  void problem(std::string text) override { findings_.problems.push_back(std::move(text)); }
+  void warn(std::string text) override { findings_.warnings.push_back(std::move(text)); }
+  std::string named(std::string_view key) const override;
+  bool given(std::string_view key) const override;
+  std::int64_t batch_size() const override { return config.train.batch_size; }
+  bool streams() const override { return config.data.stream; }
+  void unused(std::string_view key, std::string_view why) override;
   void unused(std::initializer_list<std::string_view> keys, std::string_view why) {
     for (const auto key : keys) unused(key, why);
   }

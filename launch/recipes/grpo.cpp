@@ -279,7 +279,7 @@ Result<GrpoConfig> grpo_settings(const RunConfig& config) {
   return out;
 }
 
-Recipe grpo_recipe() {
+Recipe recipe_for(std::type_identity<algorithms::GrpoConfig>) {
   return {.name = "grpo",
           .summary =
               "group relative policy optimization: reinforce samples with rewards above "

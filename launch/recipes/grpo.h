@@ -1,11 +1,13 @@
 // Group relative policy optimization: the recipe of --algorithm grpo and its presets.
 #pragma once
 
+#include <type_traits>
+
 #include "launch/recipes/recipe.h"
 
 namespace troupe::launch {
 
-Recipe grpo_recipe();
+Recipe recipe_for(std::type_identity<algorithms::GrpoConfig>);
 
 /// True if the policy recomputes the old log-probabilities: the ratios' denominator.
 bool recomputes_old_logp(const RunConfig& config);

@@ -16,11 +16,15 @@ void validate_eval(Validation& v) {
                  ": is also in data.path: eval metrics will not measure generalization"));
 }
 
-void validate_following(Validation& v, std::string_view key, std::int64_t every) {
-  if (every > 0 && adapts(v.config))
-    v.problem(cat(v.named(key),
+void validate_following(Validation& v, std::string_view section,
+                        const algorithms::ReferenceSync& following) {
+  const std::string every = cat(section, ".sync_every");
+  if (following.every > 0 && adapts(v.config))
+    v.problem(cat(v.named(every),
                   ": with an adapter (lora.*) the reference is the frozen base model; set it to 0, "
                   "or train the whole model"));
+  if (following.every == 0)
+    v.unused(cat(section, ".sync_share"), cat("the reference is not updated: ", every, " is 0"));
 }
 
 engine::data::DataOptions eval_options(const RunContext& context) {
@@ -28,13 +32,6 @@ engine::data::DataOptions eval_options(const RunContext& context) {
   options.paths = context.config().eval.path;
   options.mix.clear();
   return options;
-}
-
-algorithms::HeldOut held_out_pairs(const RunContext& context, bool nll_on_prompt) {
-  const auto batch_of = [&](const auto& batch) {
-    return algorithms::pair_batch(batch, nll_on_prompt);
-  };
-  return held_out_batches(context, eval_options(context), engine::data::load_pairs, batch_of);
 }
 
 }  // namespace troupe::launch

@@ -4,16 +4,26 @@
 
 #include <utility>
 
-#include "algorithms/preference.h"
+#include "algorithms/held_out.h"
 #include "launch/config/validate.h"
+#include "launch/recipes/role.h"
 #include "launch/recipes/run_context.h"
 
 namespace troupe::launch {
 
 void validate_eval(Validation& v);
 
-/// A reference that is updated is a model of its own; with an adapter it is the frozen base.
-void validate_following(Validation& v, std::string_view key, std::int64_t every);
+/// The keys sync_every and sync_share of a method's section. A reference that is updated is a model
+/// of its own; with an adapter it is the frozen base.
+void validate_following(Validation& v, std::string_view section,
+                        const algorithms::ReferenceSync& following);
+
+/// A reference model, which is updated if the method's settings say so.
+template <algorithms::Method M>
+RolesNeeded roles_with_reference(const RunConfig& config) {
+  return {.reference = {true},
+          .reference_follows = algorithms::settings_of<M>(config).following.every > 0};
+}
 
 /// The data options for eval.path.
 engine::data::DataOptions eval_options(const RunContext& context);
@@ -31,8 +41,6 @@ algorithms::HeldOut held_out_batches(const RunContext& context,
     out.batches.push_back(batch_of(batch));
   return out;
 }
-/// In batches of train.batch_size pairs.
-algorithms::HeldOut held_out_pairs(const RunContext& context, bool nll_on_prompt);
 
 /// Runs `algorithm`, a loop over the batches of `data`, to its end. Returns the exit code.
 template <class T, class Settings, class HeldOut, class Algorithm>

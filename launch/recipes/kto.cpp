@@ -8,10 +8,6 @@
 namespace troupe::launch {
 namespace {
 
-RolesNeeded kto_roles(const RunConfig& config) {
-  return {.reference = {true}, .reference_follows = config.kto.following.every > 0};
-}
-
 void validate_kto(Validation& v) {
   const algorithms::KtoConfig& k = v.config.kto;
   validate_eval(v);
@@ -20,9 +16,7 @@ void validate_kto(Validation& v) {
     v.problem(cat(v.named("train.batch_size"),
                   ": the KL term is estimated on the prompts of the batch with answers of other "
                   "rows: expected at least 2"));
-  validate_following(v, "kto.sync_every", k.following.every);
-  if (k.following.every == 0)
-    v.unused("kto.sync_share", "the reference is not updated: kto.sync_every is 0");
+  validate_following(v, "kto", k.following);
 }
 
 std::string kto_formula(const RunConfig& config) {
@@ -89,13 +83,13 @@ std::string imbalance(const algorithms::KtoLoss& loss, std::size_t good, std::si
              to_text(loss.desirable_weight * of(good) / of(bad), 2), " (not both)");
 }
 
-Recipe kto_recipe() {
+Recipe recipe_for(std::type_identity<algorithms::KtoConfig>) {
   return {
-      .name = "kto",
+      .name = algorithms::KtoConfig::name,
       .summary = "Kahneman-Tversky optimization: desirable and undesirable answers, without pairs",
       .sections = {"kto", "eval"},
       .rows = engine::data::Purpose::unpaired,
-      .roles = kto_roles,
+      .roles = roles_with_reference<algorithms::KtoConfig>,
       .validate = validate_kto,
       .formula = kto_formula,
       .run = run_kto,

@@ -3,12 +3,13 @@
 
 #include <cstddef>
 #include <string>
+#include <type_traits>
 
 #include "launch/recipes/recipe.h"
 
 namespace troupe::launch {
 
-Recipe kto_recipe();
+Recipe recipe_for(std::type_identity<algorithms::KtoConfig>);
 
 /// A warning about the weights for so many good and bad answers, or "": desirable_weight * good :
 /// undesirable_weight * bad should lie between 1 and 4/3 (the paper, sec. 4.2; TRL warns as well).

@@ -194,7 +194,7 @@ Result<CriticPlan> critic_plan(const RunConfig& config, std::int64_t steps) {
   return CriticPlan{c.learning_rate, *schedule};
 }
 
-Recipe ppo_recipe() {
+Recipe recipe_for(std::type_identity<algorithms::PpoConfig>) {
   return {.name = "ppo",
           .summary =
               "proximal policy optimization: a critic estimates the value of each state, and "

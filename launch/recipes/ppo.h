@@ -1,11 +1,13 @@
 // Proximal policy optimization: the recipe of --algorithm ppo.
 #pragma once
 
+#include <type_traits>
+
 #include "launch/recipes/recipe.h"
 
 namespace troupe::launch {
 
-Recipe ppo_recipe();
+Recipe recipe_for(std::type_identity<algorithms::PpoConfig>);
 
 /// The settings of the algorithm: those of `ppo`, and what it needs of other sections. Errc::usage:
 /// settings that contradict each other.

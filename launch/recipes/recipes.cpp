@@ -7,16 +7,19 @@
 #include "launch/recipes/kto.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/ppo.h"
-#include "launch/recipes/preference.h"
 #include "launch/recipes/reward_model.h"
-#include "launch/recipes/sft.h"
+#include "launch/recipes/row_recipe.h"
 
 namespace troupe::launch {
 
 std::span<const Recipe> recipes() {
-  static const std::vector<Recipe> table{sft_recipe(),  dpo_recipe(), simpo_recipe(), cpo_recipe(),
-                                         orpo_recipe(), kto_recipe(), orm_recipe(),   prm_recipe(),
-                                         ppo_recipe(),  grpo_recipe()};
+  static const std::vector<Recipe> table = [] {
+    std::vector<Recipe> all;
+    const algorithms::MethodSettings methods;
+    algorithms::MethodSettings::each_method(
+        methods, [&]<class M>(const M&) { all.push_back(recipe_for(std::type_identity<M>())); });
+    return all;
+  }();
   return table;
 }
 

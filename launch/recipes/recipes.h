@@ -1,4 +1,5 @@
-// The table of recipes. A new algorithm is one line in recipes.cpp.
+// The table of recipes, one for each method of algorithms/methods.h: row_recipe.h, or the overload
+// of recipe_for() for its settings.
 #pragma once
 
 #include <span>

@@ -130,7 +130,7 @@ Result<algorithms::PrmLoss> prm_settings(const RunConfig& config,
   return loss;
 }
 
-Recipe orm_recipe() {
+Recipe recipe_for(std::type_identity<algorithms::OrmConfig>) {
   return {.name = "orm",
           .summary =
               "outcome reward model: score the chosen answer of each pair above the rejected one",
@@ -144,7 +144,7 @@ Recipe orm_recipe() {
           }};
 }
 
-Recipe prm_recipe() {
+Recipe recipe_for(std::type_identity<algorithms::PrmConfig>) {
   return {.name = "prm",
           .summary = "process reward model: classify every step of a solution",
           .sections = {"prm", "eval"},

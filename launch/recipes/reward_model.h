@@ -1,14 +1,16 @@
 // Reward models: the recipes of --algorithm orm (outcome) and prm (process).
 #pragma once
 
+#include <type_traits>
+
 #include "engine/data/encode.h"
 #include "engine/data/text_encoder.h"
 #include "launch/recipes/recipe.h"
 
 namespace troupe::launch {
 
-Recipe orm_recipe();
-Recipe prm_recipe();
+Recipe recipe_for(std::type_identity<algorithms::OrmConfig>);
+Recipe recipe_for(std::type_identity<algorithms::PrmConfig>);
 
 /// How steps are tokenized. Errc::usage: a placeholder or a reward token that is not one token of
 /// this tokenizer.

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "algorithms/dpo.h"
 #include "algorithms/grpo.h"
-#include "algorithms/preference.h"
 #include "algorithms/sft.h"
 #include "tests/algorithms/stage.h"
 
@@ -111,7 +111,7 @@ TEST(Loops, ALostMessageEndsGrpoWithATimeoutThatNamesIt) {
 TEST(Loops, CheckpointsComeWhenThePlanSaysAndAtTheEnd) {
   OneThread world;
   auto data = sft_rows();
-  world.run(sft(world.stage.cluster, data, plan_of(7, 3), {}, {}));
+  world.run(train(world.stage.cluster, data, plan_of(7, 3), SftConfig(), {}));
   EXPECT_THAT(world.stage.saved, ElementsAre(StartsWith("3 "), StartsWith("6 "), StartsWith("7 ")));
   EXPECT_EQ(world.stage.journal.lines.size(), 7u);
 }
@@ -120,7 +120,7 @@ TEST(Loops, AStopFinishesItsStepSavesAndLeaves) {
   OneThread world;
   auto data = sft_rows();
   world.stage.stop.request();
-  world.run(sft(world.stage.cluster, data, plan_of(7), {}, {}));
+  world.run(train(world.stage.cluster, data, plan_of(7), SftConfig(), {}));
   EXPECT_THAT(world.stage.saved, ElementsAre(StartsWith("1 ")));
 }
 
@@ -138,7 +138,7 @@ TEST(Loops, DpoMayAskTheReferenceBeforehandOrAtEachStep) {
     auto data = loop_pairs();
     DpoConfig config;
     config.precompute_reference = beforehand;
-    world.run(dpo(world.stage.cluster, data, plan_of(9), config));
+    world.run(train(world.stage.cluster, data, plan_of(9), config, {}));
     journals.push_back(world.stage.journal.lines);
     EXPECT_EQ(journals.back().size(), 9u);
   }

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "algorithms/cpo.h"
+#include "algorithms/dpo.h"
 #include "algorithms/kto.h"
-#include "algorithms/preference.h"
+#include "algorithms/orpo.h"
+#include "algorithms/simpo.h"
 #include "tests/algorithms/stage.h"
 
 namespace troupe::algorithms {
@@ -79,8 +82,8 @@ FakeFollower& follow(OneThread& world) {
 TEST(PreferenceLoops, LookAtHeldOutPairsWhenTheyAreDueAndChangeNothingByIt) {
   OneThread plain, looking;
   auto data = pairs(), same = pairs();
-  plain.run(dpo(plain.stage.cluster, data, plan_of(5), {}));
-  looking.run(dpo(looking.stage.cluster, same, plan_of(5), {}, held_out(2)));
+  plain.run(train(plain.stage.cluster, data, plan_of(5), DpoConfig(), {}));
+  looking.run(train(looking.stage.cluster, same, plan_of(5), DpoConfig(), held_out(2)));
   const auto &expected = plain.stage.journal.lines, &found = looking.stage.journal.lines;
   ASSERT_EQ(found.size(), 5u);
   for (std::size_t i = 0; i < 5; ++i) {
@@ -94,7 +97,7 @@ TEST(PreferenceLoops, LookAtHeldOutPairsWhenTheyAreDueAndChangeNothingByIt) {
 TEST(PreferenceLoops, AHeldOutLossIsTheMeanOverPairsOfUnequalBatches) {
   OneThread world;
   auto data = pairs();
-  world.run(simpo(world.stage.cluster, data, plan_of(1), {}, held_out(0)));
+  world.run(train(world.stage.cluster, data, plan_of(1), SimpoConfig(), held_out(0)));
   // Every token's log-probability is the policy's weight: all pairs have z = -gamma_beta_ratio,
   // whatever the batch they stand in.
   EXPECT_THAT(world.stage.journal.lines.back(),
@@ -106,9 +109,12 @@ TEST(PreferenceLoops, EveryAlgorithmOverPairsRuns) {
     OneThread world;
     auto data = pairs();
     world.stage.cluster.reference.reset();
-    if (which == 0) world.run(simpo(world.stage.cluster, data, plan_of(4), {}, held_out(1)));
-    if (which == 1) world.run(cpo(world.stage.cluster, data, plan_of(4), {}, held_out(1)));
-    if (which == 2) world.run(orpo(world.stage.cluster, data, plan_of(4), {}, held_out(1, true)));
+    if (which == 0)
+      world.run(train(world.stage.cluster, data, plan_of(4), SimpoConfig(), held_out(1)));
+    if (which == 1)
+      world.run(train(world.stage.cluster, data, plan_of(4), CpoConfig(), held_out(1)));
+    if (which == 2)
+      world.run(train(world.stage.cluster, data, plan_of(4), OrpoConfig(), held_out(1, true)));
     EXPECT_EQ(world.stage.journal.lines.size(), 4u);
     EXPECT_THAT(world.stage.saved, ElementsAre(StartsWith("4 ")));
   }
@@ -128,8 +134,8 @@ TEST(PreferenceLoops, AFollowingReferenceMovesEveryFewStepsAndIsSavedBeforeThePo
   OneThread world;
   auto& follower = follow(world);
   auto data = pairs();
-  world.run(dpo(world.stage.cluster, data, plan_of(5, 2),
-                {.loss = {}, .following = {.every = 2, .share = 0.5}}));
+  world.run(train(world.stage.cluster, data, plan_of(5, 2),
+                  DpoConfig{.loss = {}, .following = {.every = 2, .share = 0.5}}, {}));
   EXPECT_THAT(world.stage.saved,
               ElementsAre("mixed 2", "reference 2", StartsWith("2 "), "mixed 4", "reference 4",
                           StartsWith("4 "), "reference 5", StartsWith("5 ")));
@@ -146,8 +152,8 @@ TEST(PreferenceLoops, AReferenceThatCannotBeTheSameModelDoesNotMove) {
   world.stage.cluster.synced_reference =
       world.stage.home.spawn("stranger", Stranger{{&world.stage.saved}});
   auto data = pairs();
-  EXPECT_THROW(world.run(dpo(world.stage.cluster, data, plan_of(2),
-                             {.loss = {}, .following = {.every = 1}})),
+  EXPECT_THROW(world.run(train(world.stage.cluster, data, plan_of(2),
+                               DpoConfig{.loss = {}, .following = {.every = 1}}, {})),
                Failure);
   EXPECT_THAT(world.stage.saved, Not(Contains(StartsWith("mixed"))));
 }

@@ -36,24 +36,23 @@ std::vector<UnpairedExample> examples_of(UnpairedRow row) {
   return std::move(row.examples);
 }
 
-// The purpose of the rows of one example type, and the function that encodes them.
-template <Purpose row_purpose, auto encode_row>
+// The function that encodes the rows of one example type.
+template <auto encode_row>
 struct RowEncoding {
-  static constexpr Purpose purpose = row_purpose;
   static constexpr auto encode = encode_row;
 };
 template <class T>
 struct EncodingOf;
 template <>
-struct EncodingOf<SftExample> : RowEncoding<Purpose::sft, &encode_sft> {};
+struct EncodingOf<SftExample> : RowEncoding<&encode_sft> {};
 template <>
-struct EncodingOf<PairExample> : RowEncoding<Purpose::pairs, &encode_pair> {};
+struct EncodingOf<PairExample> : RowEncoding<&encode_pair> {};
 template <>
-struct EncodingOf<UnpairedExample> : RowEncoding<Purpose::unpaired, &encode_unpaired> {};
+struct EncodingOf<UnpairedExample> : RowEncoding<&encode_unpaired> {};
 template <>
-struct EncodingOf<StepExample> : RowEncoding<Purpose::steps, &encode_steps> {};
+struct EncodingOf<StepExample> : RowEncoding<&encode_steps> {};
 template <>
-struct EncodingOf<PromptRow> : RowEncoding<Purpose::prompts, &encode_prompt> {};
+struct EncodingOf<PromptRow> : RowEncoding<&encode_prompt> {};
 
 // A tokenizer throws if a pattern exceeds its limits; the row counts as malformed.
 template <class T>
@@ -72,7 +71,7 @@ template <class T>
 ExampleReader<T>::ExampleReader(const DataOptions& options, DataSource source,
                                 const TextEncoder& encoder)
     : options_(&options), encoder_(&encoder), source_(std::move(source)) {
-  layout_ = {.purpose = EncodingOf<T>::purpose,
+  layout_ = {.purpose = T::purpose,
              .layout = source_.layout,
              .columns = source_.columns,
              .tags = options.tags,
@@ -86,7 +85,7 @@ Result<ExampleReader<T>> ExampleReader<T>::open(const DataOptions& options, Data
                                                 const TextEncoder& encoder) {
   RETURN_IF_ERROR(check_column_names(source.columns));
   RETURN_IF_ERROR(check_tag_names(options.tags));
-  RETURN_IF_ERROR(check_layout(source.layout, EncodingOf<T>::purpose));
+  RETURN_IF_ERROR(check_layout(source.layout, T::purpose));
   auto files = list_data_files(source.paths);
   RETURN_IF_ERROR(files);
   if (files->empty()) return fail(Errc::usage, "no data: data.path is empty");
