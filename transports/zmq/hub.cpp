@@ -35,9 +35,9 @@ Result<std::map<std::string, std::string>> decode_keys(
 
 /// Only the transport's thread uses the routes. The key of a connection identifies its node; the
 /// routing id that a peer chooses is irrelevant.
-class Hub::Core final : public PeerTransport {
+class Hub::Spokes final : public PeerTransport {
  public:
-  Core(const HubOptions& hub, std::map<std::string, std::string> nodes)
+  Spokes(const HubOptions& hub, std::map<std::string, std::string> nodes)
       : PeerTransport(hub.name, hub.link, names_in(hub.spokes)),
         zap_(context, std::move(nodes), refusals),
         data_(context, zmq::socket_type::router),
@@ -51,7 +51,9 @@ class Hub::Core final : public PeerTransport {
     monitor_.connect("inproc://monitor");
   }
 
-  Result<> bind(const std::vector<std::string>& endpoints) {
+  /// Returns the bound endpoints.
+  Result<std::vector<std::string>> bind(const std::vector<std::string>& endpoints) {
+    std::vector<std::string> bound;
     for (const auto& endpoint : endpoints) {
       try {
         data_.bind(endpoint);
@@ -59,11 +61,10 @@ class Hub::Core final : public PeerTransport {
         return fail(Errc::io, cat("cannot listen at ", quote(endpoint), ": ", error.what(),
                                   "; is another run using it?"));
       }
-      endpoints_.push_back(data_.get(zmq::sockopt::last_endpoint));
+      bound.push_back(data_.get(zmq::sockopt::last_endpoint));
     }
-    return {};
+    return bound;
   }
-  const std::vector<std::string>& endpoints() const { return endpoints_; }
 
  private:
   struct Routes {
@@ -71,6 +72,10 @@ class Hub::Core final : public PeerTransport {
     int fd = -1;  // descriptor of the data connection
   };
 
+  Result<> check_destination(const std::string& node) const override {
+    if (has_peer(node)) return {};
+    return fail(Errc::closed, cat("node '", node, "' is not part of this run"));
+  }
   void begin() override {}
   void poll_more(std::vector<zmq::pollitem_t>& items) override {
     for (zmq::socket_t* socket : {&data_, &monitor_, &zap_.socket()})
@@ -103,12 +108,11 @@ class Hub::Core final : public PeerTransport {
 
   ZapHandler zap_;
   zmq::socket_t data_, monitor_;
-  std::vector<std::string> endpoints_;
   std::map<std::string, Routes> routes_;
   std::set<std::string> ended_;  // disconnected nodes; their queued messages are read first
 };
 
-void Hub::Core::serve() {
+void Hub::Spokes::serve() {
   zap_.handle_requests();
   read_monitor();
   for (int i = 0; i < 1024; ++i) {
@@ -124,7 +128,7 @@ void Hub::Core::serve() {
   }
 }
 
-void Hub::Core::read_monitor() {
+void Hub::Spokes::read_monitor() {
   while (auto event = receive_event(monitor_)) {
     if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
         event->event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
@@ -139,7 +143,7 @@ void Hub::Core::read_monitor() {
   }
 }
 
-void Hub::Core::dispatch(Incoming in) {
+void Hub::Spokes::dispatch(Incoming in) {
   const std::string node = in.node;
   if (!has_peer(node))
     return refusals.add(Refusal::malformed, node,
@@ -160,8 +164,8 @@ void Hub::Core::dispatch(Incoming in) {
   if (state == Link::State::joined) take(node, std::move(in), std::move(*message));
 }
 
-void Hub::Core::handle_hello(const std::string& node, const Incoming& in,
-                             const Control& hello_of_spoke) {
+void Hub::Spokes::handle_hello(const std::string& node, const Incoming& in,
+                               const Control& hello_of_spoke) {
   if (state_of(node) != Link::State::expected) return second_connection(node);
   read_monitor();  // an older connection with the same descriptor ended before this one was
                    // established
@@ -171,8 +175,8 @@ void Hub::Core::handle_hello(const std::string& node, const Incoming& in,
   if (transmit(node, wire::encode_control(hello()))) join(node, hello_of_spoke);
 }
 
-void Hub::Core::handle_heartbeat(const std::string& node, const Incoming& in,
-                                 const Control& heartbeat) {
+void Hub::Spokes::handle_heartbeat(const std::string& node, const Incoming& in,
+                                   const Control& heartbeat) {
   const Link::State state = state_of(node);
   if (state == Link::State::expected) return;  // its hello will arrive on the other connection
   if (heartbeat.session != session_of(node)) return second_connection(node);
@@ -180,46 +184,20 @@ void Hub::Core::handle_heartbeat(const std::string& node, const Incoming& in,
   if (state == Link::State::joined) heard(node);
 }
 
-Hub::Hub(std::unique_ptr<Core> core) : core_(std::move(core)) {
-}
-Hub::~Hub() {
-  close();
+Hub::Hub(std::unique_ptr<Spokes> spokes, std::vector<std::string> endpoints)
+    : ZmqTransport(std::move(spokes)), endpoints_(std::move(endpoints)) {
 }
 
 Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
   auto nodes = decode_keys(options.spokes);
   RETURN_IF_ERROR(nodes);
   RETURN_IF_ERROR(decode_key(options.keys.secret_key));
-  auto core = std::make_unique<Core>(options, std::move(*nodes));
-  Result<> bound = core->bind(options.endpoints);
-  std::unique_ptr<Hub> hub(new Hub(std::move(core)));
+  auto spokes = std::make_unique<Spokes>(options, std::move(*nodes));
+  auto bound = spokes->bind(options.endpoints);
+  std::unique_ptr<Hub> hub(
+      new Hub(std::move(spokes), bound ? std::move(*bound) : std::vector<std::string>()));
   RETURN_IF_ERROR(bound);
   return hub;
-}
-
-const std::vector<std::string>& Hub::endpoints() const {
-  return core_->endpoints();
-}
-void Hub::open() {
-  core_->open();
-}
-void Hub::close() {
-  core_->close();
-}
-std::uint64_t Hub::attach(const std::string& node, Receiver receive) {
-  return core_->attach(node, std::move(receive));
-}
-void Hub::detach(const std::string&) {
-  core_->detach();
-}
-const Refusals& Hub::refusals() const {
-  return core_->refusals;
-}
-
-Result<> Hub::send(Frame frame) {
-  if (frame.to.node != core_->name && !core_->has_peer(frame.to.node))
-    return fail(Errc::closed, cat("node '", frame.to.node, "' is not part of this run"));
-  return core_->send(std::move(frame));
 }
 
 }  // namespace troupe::transports

@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "transports/transport.h"
 #include "transports/zmq/keys.h"
 #include "transports/zmq/link_options.h"
-#include "transports/zmq/refusals.h"
+#include "transports/zmq/zmq_transport.h"
 
 namespace troupe::transports {
 
@@ -24,33 +23,19 @@ struct HubOptions {
   LinkOptions link;
 };
 
-class Hub final : public Transport {
+/// send() fails with Errc::closed for an unknown spoke.
+class Hub final : public ZmqTransport {
  public:
   /// Binds the endpoints. Errc::usage for invalid keys, Errc::io for an endpoint that cannot be
   /// bound.
   static Result<std::unique_ptr<Hub>> bind(HubOptions options);
-  /// Calls close().
-  ~Hub() override;
-  Hub(const Hub&) = delete;
-
   /// The bound endpoints: "tcp://127.0.0.1:40123" for "tcp://127.0.0.1:*".
-  const std::vector<std::string>& endpoints() const;
-  /// Starts to accept spokes. Call it after attaching the node and spawning its actors.
-  void open();
-  /// Sends what is queued and a bye, then closes the sockets, within `linger`. Idempotent.
-  void close();
-
-  std::uint64_t attach(const std::string& node, Receiver receive) override;
-  void detach(const std::string& node) override;
-  /// Errc::full beyond the spoke's window, Errc::closed for a spoke that is lost or unknown.
-  Result<> send(Frame frame) override;
-
-  const Refusals& refusals() const;
+  const std::vector<std::string>& endpoints() const { return endpoints_; }
 
  private:
-  class Core;
-  explicit Hub(std::unique_ptr<Core> core);
-  std::unique_ptr<Core> core_;
+  class Spokes;
+  Hub(std::unique_ptr<Spokes> spokes, std::vector<std::string> endpoints);
+  std::vector<std::string> endpoints_;
 };
 
 }  // namespace troupe::transports

@@ -56,14 +56,14 @@ Result<> PeerTransport::send(Frame frame) {
     if (!deliver(std::move(frame))) return fail(Errc::closed, cat("node '", name, "' has stopped"));
     return {};
   }
-  const auto link = links_.find(frame.to.node);
-  check(link != links_.end(), "a frame was sent to a node that is not a peer");
+  RETURN_IF_ERROR(check_destination(frame.to.node));
+  Link& link = links_.at(frame.to.node);
   Result<wire::WireBody> message =
       wire::encode_to_send(frame, options.max_bytes, options.max_header_bytes);
   RETURN_IF_ERROR(message);
   {
     const std::lock_guard lock(links_mutex_);
-    if (Result<> taken = link->second.offer(frame, std::move(*message)); !taken) return taken;
+    if (Result<> taken = link.offer(frame, std::move(*message)); !taken) return taken;
   }
   wake();
   return {};

@@ -1,7 +1,7 @@
-// PeerTransport: base class of hub and spoke: one node, links to its peers, and the thread that
-// alone uses the sockets. The thread moves messages between links, sockets and the node, grants
-// credit, sends heartbeats and detects silent peers. hub.cpp and spoke.cpp add the sockets: who
-// sent a message, where to send one, and who may connect.
+// PeerTransport: the connections of a hub or a spoke: one node, links to its peers, and the thread
+// that alone uses the sockets. The thread moves messages between links, sockets and the node,
+// grants credit, sends heartbeats and detects silent peers. hub.cpp and spoke.cpp add the sockets:
+// who sent a message, where to send one, and who may connect.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ class PeerTransport {
   void close();
   std::uint64_t attach(const std::string& node, Receiver receive);
   void detach();
-  /// Sends to `frame.to.node`, which is this node or a peer.
+  /// Sends to this node or, after check_destination(), to a peer.
   Result<> send(Frame frame);
   bool has_peer(const std::string& node) const { return links_.contains(node); }
 
@@ -37,6 +37,8 @@ class PeerTransport {
   Refusals refusals;
 
  protected:
+  /// Called by senders. An error unless `node` is a peer.
+  virtual Result<> check_destination(const std::string& node) const = 0;
   /// Called on the transport's thread. `transmit` and `send_heartbeat` return false when the
   /// connection to the peer no longer exists.
   virtual void begin() = 0;

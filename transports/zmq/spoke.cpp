@@ -12,9 +12,9 @@ using wire::Control;
 
 /// A spoke has two connections, one for frames and one for heartbeats, so that heartbeats do not
 /// queue behind a gigabyte of weights.
-class Spoke::Core final : public PeerTransport {
+class Spoke::HubLink final : public PeerTransport {
  public:
-  explicit Core(SpokeOptions spoke)
+  explicit HubLink(SpokeOptions spoke)
       : PeerTransport(spoke.name, spoke.link, {spoke.hub}),
         given_(std::move(spoke)),
         data_(context, zmq::socket_type::dealer),
@@ -29,9 +29,14 @@ class Spoke::Core final : public PeerTransport {
           "a socket has one monitor");
     monitor_.connect("inproc://monitor");
   }
-  const std::string& hub() const { return given_.hub; }
 
  private:
+  const std::string& hub() const { return given_.hub; }
+  Result<> check_destination(const std::string& node) const override {
+    if (node == hub()) return {};
+    return fail(Errc::unsupported,
+                cat("node '", name, "' sends only to its hub '", hub(), "', not to '", node, "'"));
+  }
   void begin() override {
     until_ = std::chrono::steady_clock::now() + options.join;
     data_.connect(given_.endpoint);
@@ -74,7 +79,7 @@ class Spoke::Core final : public PeerTransport {
   std::string ended_;            // why the connection ended; queued messages are read first
 };
 
-void Spoke::Core::serve() {
+void Spoke::HubLink::serve() {
   read_monitor();
   for (int i = 0; i < 1024; ++i) {
     auto in = receive_message(data_, false, options);
@@ -87,7 +92,7 @@ void Spoke::Core::serve() {
   while (auto in = receive_message(heartbeats_, false, options)) take_heartbeat(std::move(*in));
 }
 
-void Spoke::Core::read_monitor() {
+void Spoke::HubLink::read_monitor() {
   while (auto event = receive_event(monitor_)) {
     if (event->event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) handshake_done_ = true;
     if (event->event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
@@ -97,7 +102,7 @@ void Spoke::Core::read_monitor() {
   }
 }
 
-void Spoke::Core::take_data(Incoming in) {
+void Spoke::HubLink::take_data(Incoming in) {
   const Link::State state = state_of(hub());
   auto message = decode(hub(), in);
   if (!message || state == Link::State::lost) return;
@@ -107,7 +112,7 @@ void Spoke::Core::take_data(Incoming in) {
   refusals.add(Refusal::misdirected, hub(), "expected a hello first, found another message");
 }
 
-void Spoke::Core::take_heartbeat(Incoming in) {
+void Spoke::HubLink::take_heartbeat(Incoming in) {
   auto message = decode(hub(), in);
   if (!message) return;
   const auto* control = std::get_if<Control>(&*message);
@@ -118,10 +123,7 @@ void Spoke::Core::take_heartbeat(Incoming in) {
   if (control->session == session_of(hub())) heard(hub());
 }
 
-Spoke::Spoke(std::unique_ptr<Core> core) : core_(std::move(core)) {
-}
-Spoke::~Spoke() {
-  close();
+Spoke::Spoke(std::unique_ptr<HubLink> hub) : ZmqTransport(std::move(hub)) {
 }
 
 Result<std::unique_ptr<Spoke>> Spoke::create(SpokeOptions options) {
@@ -132,30 +134,7 @@ Result<std::unique_ptr<Spoke>> Spoke::create(SpokeOptions options) {
   if (!options.endpoint.starts_with("ipc://") && !options.endpoint.starts_with("tcp://"))
     return fail(Errc::usage, cat("expected an endpoint that begins with ipc:// or tcp://, found ",
                                  quote(options.endpoint)));
-  return std::unique_ptr<Spoke>(new Spoke(std::make_unique<Core>(std::move(options))));
-}
-
-void Spoke::open() {
-  core_->open();
-}
-void Spoke::close() {
-  core_->close();
-}
-std::uint64_t Spoke::attach(const std::string& node, Receiver receive) {
-  return core_->attach(node, std::move(receive));
-}
-void Spoke::detach(const std::string&) {
-  core_->detach();
-}
-const Refusals& Spoke::refusals() const {
-  return core_->refusals;
-}
-
-Result<> Spoke::send(Frame frame) {
-  if (frame.to.node != core_->name && frame.to.node != core_->hub())
-    return fail(Errc::unsupported, cat("node '", core_->name, "' sends only to its hub '",
-                                       core_->hub(), "', not to '", frame.to.node, "'"));
-  return core_->send(std::move(frame));
+  return std::unique_ptr<Spoke>(new Spoke(std::make_unique<HubLink>(std::move(options))));
 }
 
 }  // namespace troupe::transports

@@ -5,10 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "transports/transport.h"
 #include "transports/zmq/keys.h"
 #include "transports/zmq/link_options.h"
-#include "transports/zmq/refusals.h"
+#include "transports/zmq/zmq_transport.h"
 
 namespace troupe::transports {
 
@@ -21,32 +20,15 @@ struct SpokeOptions {
   LinkOptions link;
 };
 
-class Spoke final : public Transport {
+/// open() connects. send() fails with Errc::unsupported when addressed to another spoke.
+class Spoke final : public ZmqTransport {
  public:
   /// Errc::usage for invalid keys or an invalid endpoint. Sends nothing before open().
   static Result<std::unique_ptr<Spoke>> create(SpokeOptions options);
-  /// Calls close().
-  ~Spoke() override;
-  Spoke(const Spoke&) = delete;
-
-  /// Connects. Call it after attaching the node and spawning its actors: the hub may ask
-  /// immediately.
-  void open();
-  /// Sends what is queued and a bye, then closes the sockets, within `linger`. Idempotent.
-  void close();
-
-  std::uint64_t attach(const std::string& node, Receiver receive) override;
-  void detach(const std::string& node) override;
-  /// Errc::full beyond the hub's window, Errc::closed when the hub is lost, Errc::unsupported when
-  /// addressed to another spoke.
-  Result<> send(Frame frame) override;
-
-  const Refusals& refusals() const;
 
  private:
-  class Core;
-  explicit Spoke(std::unique_ptr<Core> core);
-  std::unique_ptr<Core> core_;
+  class HubLink;
+  explicit Spoke(std::unique_ptr<HubLink> hub);
 };
 
 }  // namespace troupe::transports
