@@ -165,17 +165,10 @@ void Bpe::encode(std::string_view word, Workspace& workspace, std::vector<TokenI
 }
 
 void Bpe::encode_word(std::string_view word, Scratch& scratch, std::vector<TokenId>& out) const {
-  const bool brief = word.size() <= WordCache::max_cached_word;
-  const std::uint64_t hash = brief ? WordCache::hash(word) : 0;
-  if (brief) {
-    if (const auto known = scratch.cache.find(word, hash); !known.empty()) {
-      out.insert(out.end(), known.begin(), known.end());
-      return;
-    }
-  }
-  encode_uncached(word, scratch);
-  if (brief) scratch.cache.add(word, hash, scratch.symbols);
-  out.insert(out.end(), scratch.symbols.begin(), scratch.symbols.end());
+  scratch.cache.append(word, out, [&]() -> const std::vector<TokenId>& {
+    encode_uncached(word, scratch);
+    return scratch.symbols;
+  });
 }
 
 void Bpe::encode_uncached(std::string_view word, Scratch& scratch) const {

@@ -16,7 +16,6 @@ class Bpe : public Model {
   static Result<std::unique_ptr<Model>> from_json(const Json& model, bool raw_bytes,
                                                   std::string_view where);
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<Workspace> make_workspace() const override;
   void encode(std::string_view word, Workspace& workspace,
               std::vector<TokenId>& out) const override;
@@ -36,7 +35,6 @@ class Bpe : public Model {
   TokenId find_character(std::string_view character) const;
   bool fall_back(std::string_view character, std::vector<TokenId>& symbols) const;
 
-  Vocabulary vocabulary_;
   Vocabulary words_;  // with raw_bytes and ignore_merges: the same ids, by the bytes that their
                       // pieces stand for
   MergeTable merges_;

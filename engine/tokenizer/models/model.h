@@ -20,12 +20,17 @@ class Workspace {
 class Model {
  public:
   virtual ~Model() = default;
-  virtual const Vocabulary& vocabulary() const = 0;
-  virtual std::unique_ptr<Workspace> make_workspace() const = 0;
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  virtual std::unique_ptr<Workspace> make_workspace() const {
+    return std::make_unique<Workspace>();
+  }
   /// Appends the ids of `word` (valid UTF-8, not empty). Safe from several threads when each brings
   /// its own workspace.
   virtual void encode(std::string_view word, Workspace& workspace,
                       std::vector<TokenId>& out) const = 0;
+
+ protected:
+  Vocabulary vocabulary_;
 };
 
 /// From the "model" object of tokenizer.json; `where` starts each message. With `raw_bytes` the

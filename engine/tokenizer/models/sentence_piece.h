@@ -20,10 +20,6 @@ class SentencePiece : public Model {
                                                      std::string_view where);
   ~SentencePiece() override;
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
-  std::unique_ptr<Workspace> make_workspace() const override {
-    return std::make_unique<Workspace>();
-  }
   /// `word` is a whole segment of the original text.
   void encode(std::string_view word, Workspace& workspace,
               std::vector<TokenId>& out) const override;
@@ -41,7 +37,6 @@ class SentencePiece : public Model {
   struct Library;
   explicit SentencePiece(SentencePieceFile file);
   SentencePieceFile file_;
-  Vocabulary vocabulary_;
   TokenId unknown_ =
       0;  ///< the piece of that type: unk_id() of the library asks for its usual name, too
   std::unique_ptr<Library> library_;

@@ -130,14 +130,13 @@ void Unigram::write(std::string_view text, std::vector<TokenId>& out) const {
 
 void Unigram::encode(std::string_view word, Workspace& workspace, std::vector<TokenId>& out) const {
   auto& scratch = static_cast<Scratch&>(workspace);
-  const bool brief = word.size() <= WordCache::max_cached_word;
-  const std::uint64_t hash = brief ? WordCache::hash(word) : 0;
-  if (brief) {
-    if (const auto known = scratch.cache.find(word, hash); !known.empty()) {
-      out.insert(out.end(), known.begin(), known.end());
-      return;
-    }
-  }
+  scratch.cache.append(word, out, [&]() -> const std::vector<TokenId>& {
+    encode_uncached(word, scratch);
+    return scratch.ids;
+  });
+}
+
+void Unigram::encode_uncached(std::string_view word, Scratch& scratch) const {
   find_best_path(word, scratch);
   // The path is known from its end: the links are reversed first.
   auto& nodes = scratch.nodes;
@@ -157,8 +156,6 @@ void Unigram::encode(std::string_view word, Workspace& workspace, std::vector<To
     write(word.substr(from, end - from), scratch.ids);
     from = end;
   }
-  if (brief) scratch.cache.add(word, hash, scratch.ids);
-  out.insert(out.end(), scratch.ids.begin(), scratch.ids.end());
 }
 
 }  // namespace troupe::engine::tokenizer

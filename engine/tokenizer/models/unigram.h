@@ -16,7 +16,6 @@ class Unigram : public Model {
   /// forms.
   static Result<std::unique_ptr<Model>> from_json(const Json& model, std::string_view where);
 
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
   std::unique_ptr<Workspace> make_workspace() const override;
   /// Throws Failure (Errc::bad_input) for a character without a piece when there is no unknown
   /// token.
@@ -27,10 +26,10 @@ class Unigram : public Model {
   struct Scratch;
   Result<> read_pieces(const Json& model, std::string_view where);
   Result<> read_options(const Json& model, std::string_view where);
+  void encode_uncached(std::string_view word, Scratch& scratch) const;
   void find_best_path(std::string_view word, Scratch& scratch) const;
   void write(std::string_view text, std::vector<TokenId>& out) const;
 
-  Vocabulary vocabulary_;
   ByteTrie trie_;
   std::vector<double> scores_;
   double unknown_score_ = 0;

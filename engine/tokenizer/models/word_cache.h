@@ -44,6 +44,23 @@ class WordCache {
     ++used_;
   }
 
+  /// Appends the ids of `word` to `out`: known ones, or those that encode() returns and that are
+  /// remembered.
+  template <class Encode>
+  void append(std::string_view word, std::vector<TokenId>& out, const Encode& encode) {
+    const bool brief = word.size() <= max_cached_word;
+    const std::uint64_t hash_of_word = brief ? hash(word) : 0;
+    if (brief) {
+      if (const auto known = find(word, hash_of_word); !known.empty()) {
+        out.insert(out.end(), known.begin(), known.end());
+        return;
+      }
+    }
+    const std::vector<TokenId>& ids = encode();
+    if (brief) add(word, hash_of_word, ids);
+    out.insert(out.end(), ids.begin(), ids.end());
+  }
+
  private:
   static constexpr std::size_t mask = (1u << 15) - 1;
   struct Slot {

@@ -10,15 +10,10 @@ class WordLevel : public Model {
   /// "unk_token" may be absent from the vocabulary; then encode throws Failure (Errc::bad_input)
   /// for unknown words.
   static Result<std::unique_ptr<Model>> from_json(const Json& model, std::string_view where);
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
-  std::unique_ptr<Workspace> make_workspace() const override {
-    return std::make_unique<Workspace>();
-  }
   void encode(std::string_view word, Workspace& workspace,
               std::vector<TokenId>& out) const override;
 
  private:
-  Vocabulary vocabulary_;
   TokenId unknown_ = -1;
 };
 

@@ -13,15 +13,10 @@ class WordPiece : public Model {
  public:
   /// Errc::bad_input when the unknown token is not in the vocabulary.
   static Result<std::unique_ptr<Model>> from_json(const Json& model, std::string_view where);
-  const Vocabulary& vocabulary() const override { return vocabulary_; }
-  std::unique_ptr<Workspace> make_workspace() const override {
-    return std::make_unique<Workspace>();
-  }
   void encode(std::string_view word, Workspace& workspace,
               std::vector<TokenId>& out) const override;
 
  private:
-  Vocabulary vocabulary_;
   ByteTrie trie_;
   ByteTrie::Node continued_ =
       ByteTrie::root;  // where pieces that do not begin a word are looked for; none: there are none
