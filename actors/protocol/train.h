@@ -70,14 +70,17 @@ inline auto fields(Score& m) {
   return std::tie(m.batch, m.at, m.candidates);
 }
 
+/// Base of messages without fields.
+struct NoFields {};
+inline auto fields(NoFields&) {
+  return std::tie();
+}
+
 /// Frees the memory of a model that is no longer needed; later requests fail with Errc::closed.
-struct Release {
+struct Release : NoFields {
   using Reply = void;
   static constexpr std::string_view name = "release";
 };
-inline auto fields(Release&) {
-  return std::tie();
-}
 
 /// State of a run besides the models and optimizers.
 struct RunState {
@@ -123,13 +126,10 @@ inline auto fields(Weights& w) {
   return std::tie(w.version, w.values, w.checksums, w.probe);
 }
 
-struct Publish {
+struct Publish : NoFields {
   using Reply = Weights;
   static constexpr std::string_view name = "publish";
 };
-inline auto fields(Publish&) {
-  return std::tie();
-}
 
 /// Loads weights beside the current ones, which stay in use. The reply is the logp of the probe.
 /// Errors: a number of values other than the model's (Errc::bad_input), a version older than the

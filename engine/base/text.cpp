@@ -62,6 +62,11 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   return best;
 }
 
+std::string hex_escape(unsigned char byte) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  return {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+}
+
 std::string quote(std::string_view text, std::size_t limit) {
   bool cut = text.size() > limit;
   if (cut) {
@@ -77,10 +82,7 @@ std::string quote(std::string_view text, std::size_t limit) {
     } else if (c == '\n') {
       out += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
-      constexpr std::string_view digits = "0123456789abcdef";
-      out += "\\x";
-      out += digits[byte >> 4];
-      out += digits[byte & 15];
+      out += hex_escape(byte);
     } else {
       out += c;
     }

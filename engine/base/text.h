@@ -54,6 +54,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
 /// bytes at a character boundary.
 std::string quote(std::string_view text, std::size_t limit = 80);
 
+/// A byte as \xNN, for text on a terminal.
+std::string hex_escape(unsigned char byte);
+
 /// True when `text` is well-formed UTF-8; otherwise `bad`, when given, receives the offset of the
 /// first wrong byte.
 bool valid_utf8(std::string_view text, std::size_t* bad = nullptr);

@@ -24,6 +24,11 @@ std::string escaped(char32_t c) {
   return c < 0x100 ? "\\x" + hex(c, 2) : c < 0x10000 ? "\\u" + hex(c, 4) : "\\U" + hex(c, 8);
 }
 
+// The escape that Python and JSON share, or "".
+std::string_view short_escape(char32_t c) {
+  return c == '\\' ? "\\\\" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : "";
+}
+
 std::string string_repr(const std::string& text) {
   const char quote =
       text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
@@ -31,15 +36,10 @@ std::string string_repr(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const CodePoint point = code_point_at(text, at);
     const char32_t c = point.value;
-    if (c == static_cast<unsigned char>(quote) || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c == '\n')
-      out += "\\n";
-    else if (c == '\r')
-      out += "\\r";
-    else if (c == '\t')
-      out += "\\t";
+    if (const auto escape = short_escape(c); !escape.empty())
+      out += escape;
+    else if (c == static_cast<unsigned char>(quote))
+      out.append(1, '\\').append(1, quote);
     else if (is_printable(c))
       out.append(text, at, point.size);
     else
@@ -154,15 +154,10 @@ class JsonWriter {
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint point = code_point_at(text, at);
       const char32_t c = point.value;
-      if (c == '"' || c == '\\') {
-        out += '\\';
-        out += static_cast<char>(c);
-      } else if (c == '\n')
-        out += "\\n";
-      else if (c == '\r')
-        out += "\\r";
-      else if (c == '\t')
-        out += "\\t";
+      if (const auto escape = short_escape(c); !escape.empty())
+        out += escape;
+      else if (c == '"')
+        out += "\\\"";
       else if (c == '\b')
         out += "\\b";
       else if (c == '\f')

@@ -215,11 +215,13 @@ Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& b
   }
 }
 
-Result<Row> row_of(const arrow::RecordBatch& batch, std::int64_t i, Row row) {
+Result<std::optional<Row>> read_row(const arrow::RecordBatch& batch, std::int64_t first,
+                                    const std::string& path, std::int64_t index) {
+  Row row{Json(), path, index + 1, index, true};
   Json::Object members;
   std::size_t budget = max_row_bytes;
   for (int c = 0; c < batch.num_columns(); ++c) {
-    auto value = cell_json(*batch.column(c), i, budget);
+    auto value = cell_json(*batch.column(c), index - first, budget);
     if (!value)
       return fail(Errc::bad_input, cat(row.where(), ": column ", quote(batch.column_name(c)), ": ",
                                        value.error().what));

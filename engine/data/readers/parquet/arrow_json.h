@@ -18,9 +18,10 @@ Result<> check_schema(const arrow::Schema& schema, const std::string& where);
 /// hexadecimal digits. Errc::bad_input: text that is not UTF-8, a row beyond its budget.
 Result<Json> cell_json(const arrow::Array& array, std::int64_t i, std::size_t& budget);
 
-/// Row `i` of `batch` as an object; `row` says where it stands. Errc::bad_input, naming row and
-/// column.
-Result<Row> row_of(const arrow::RecordBatch& batch, std::int64_t i, Row row);
+/// Row `index` of the file `path` as an object; `batch` holds the rows from `first`.
+/// Errc::bad_input, naming row and column.
+Result<std::optional<Row>> read_row(const arrow::RecordBatch& batch, std::int64_t first,
+                                    const std::string& path, std::int64_t index);
 
 /// Arrow's memory, but no more than a file of so many bytes can ask for in earnest: what it says of
 /// its own sizes is not to be trusted.

@@ -101,10 +101,7 @@ class ArrowReader : public RowReader {
       batch_begin_ = begin;
     }
     if (ended_) return std::nullopt;
-    Row row{Json(), path_, index_ + 1, index_, true};
-    auto read = row_of(*batch_, index_++ - batch_begin_, std::move(row));
-    RETURN_IF_ERROR(read);
-    return std::move(*read);
+    return read_row(*batch_, batch_begin_, path_, index_++);
   }
 
   Result<> seek(std::int64_t index) override {

@@ -30,10 +30,7 @@ class ParquetReader : public RowReader {
   Result<std::optional<Row>> next() override {
     RETURN_IF_ERROR(guarded([&] { return load(); }));
     if (!batch_) return std::nullopt;
-    Row row{Json(), path_, index_ + 1, index_, true};
-    auto read = row_of(*batch_, index_++ - batch_begin_, std::move(row));
-    RETURN_IF_ERROR(read);
-    return std::move(*read);
+    return read_row(*batch_, batch_begin_, path_, index_++);
   }
 
   Result<> seek(std::int64_t index) override {
