@@ -5,31 +5,29 @@
 #include "benchmarks/support/training.h"
 #include "engine/train/scoring.h"
 
+namespace troupe::benchmarks {
 namespace {
-
-using namespace troupe::benchmarks;
-using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
   const auto device = make_device(options);
   const ModelShape& shape = options.shape;
-  const auto layout = train::layout_of(random_batch(shape, options.batch, 1));
+  const auto layout = engine::train::layout_of(random_batch(shape, options.batch, 1));
   const std::int64_t tokens = layout.rows(), narrow = shape.kv_heads * shape.head_size();
-  const ops::AttentionShape how{.heads = static_cast<int>(shape.heads),
-                                .kv_heads = static_cast<int>(shape.kv_heads),
-                                .head_size = static_cast<int>(shape.head_size()),
-                                .scale = 1 / std::sqrt(static_cast<float>(shape.head_size()))};
+  const engine::ops::AttentionShape how{
+      .heads = static_cast<int>(shape.heads),
+      .kv_heads = static_cast<int>(shape.kv_heads),
+      .head_size = static_cast<int>(shape.head_size()),
+      .scale = 1 / std::sqrt(static_cast<float>(shape.head_size()))};
   const auto random = [&](std::int64_t columns, std::uint64_t seed) {
-    troupe::Tensor out = device->empty({tokens, columns});
+    Tensor out = device->empty({tokens, columns});
     fill_random(*device, out, 1, seed);
     return out;
   };
-  const troupe::Tensor q = random(shape.width, 1), dout = random(shape.width, 2);
-  const ops::KeyValues kv{random(narrow, 3), random(narrow, 4)};
-  troupe::Tensor out = device->empty({tokens, shape.width}),
-                 lse = device->empty({tokens, shape.heads});
-  troupe::Tensor dq = device->empty({tokens, shape.width}), dk = device->empty({tokens, narrow}),
-                 dv = device->empty({tokens, narrow});
+  const Tensor q = random(shape.width, 1), dout = random(shape.width, 2);
+  const engine::ops::KeyValues kv{random(narrow, 3), random(narrow, 4)};
+  Tensor out = device->empty({tokens, shape.width}), lse = device->empty({tokens, shape.heads});
+  Tensor dq = device->empty({tokens, shape.width}), dk = device->empty({tokens, narrow}),
+         dv = device->empty({tokens, narrow});
   const Work work{
       0, 3e-9 * shape.attention(static_cast<double>(shape.sequence)) * static_cast<double>(tokens)};
   const Steps steps = time_steps(*device, options, work, [&] {
@@ -43,7 +41,8 @@ Outcome measure(const Options& options) {
 }
 
 }  // namespace
+}  // namespace troupe::benchmarks
 
 int main(int count, char** words) {
-  return run("attention", {}, count, words, measure);
+  return troupe::benchmarks::run("attention", {}, count, words, troupe::benchmarks::measure);
 }

@@ -2,28 +2,25 @@
 // and update as `troupe dpo` does it?
 #include "algorithms/losses/dpo_loss.h"
 #include "benchmarks/support/training.h"
-#include "engine/train/trainer.h"
 
+namespace troupe::benchmarks {
 namespace {
-
-using namespace troupe::benchmarks;
-using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
   const auto device = make_device(options);
-  train::Trainer trainer(make_model(*device, options.shape, true),
-                         {.precision = options.precision});
+  engine::train::Trainer trainer = make_trainer(*device, options);
   const auto reference = make_model(*device, options.shape, false);
   auto batch = random_batch(options.shape, options.batch, 1);
   const double pairs = static_cast<double>(options.batch) / 2,
                tokens = static_cast<double>(batch.token_count());
   batch.sequences_per_group = 2;
   batch.count = pairs;
-  const loss::AnyLoss loss(troupe::algorithms::DpoLoss{});
+  const engine::loss::AnyLoss loss(algorithms::DpoLoss{});
   const auto step = [&] {
-    batch.reference_logp = train::logprobs(*reference, batch, {.precision = options.precision});
+    batch.reference_logp =
+        engine::train::logprobs(*reference, batch, {.precision = options.precision});
     trainer.forward_backward(batch, loss);
-    troupe::value_or_throw(trainer.update(1e-6));
+    value_or_throw(trainer.update(1e-6));
   };
   const Rival rival{"dpo", "pairs/s", static_cast<double>(options.shape.batch) / 2};
   // three forward passes' worth of training and one of the reference
@@ -32,7 +29,9 @@ Outcome measure(const Options& options) {
 }
 
 }  // namespace
+}  // namespace troupe::benchmarks
 
 int main(int count, char** words) {
-  return run("dpo_step", {.multiple = 2}, count, words, measure);
+  return troupe::benchmarks::run("dpo_step", {.multiple = 2}, count, words,
+                                 troupe::benchmarks::measure);
 }

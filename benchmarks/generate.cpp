@@ -5,16 +5,11 @@
 #include "benchmarks/support/program.h"
 #include "engine/base/text.h"
 
+namespace troupe::benchmarks {
 namespace {
 
-using namespace troupe::benchmarks;
-using troupe::cat;
-using troupe::to_text;
-
 Outcome measure(const Options& options) {
-  const auto device = make_device(options);
-  const auto model = make_model(*device, options.shape, false);
-  Requests requests(*model, options);
+  Requests requests(options);
   const Timing once = requests.generate(false);
   const double peak = peak_rss_mib();
 
@@ -35,7 +30,9 @@ Outcome measure(const Options& options) {
 }
 
 }  // namespace
+}  // namespace troupe::benchmarks
 
 int main(int count, char** words) {
-  return run("generate", {.batch = 16, .int8 = true}, count, words, measure);
+  return troupe::benchmarks::run("generate", {.batch = 16, .int8 = true}, count, words,
+                                 troupe::benchmarks::measure);
 }

@@ -1,21 +1,19 @@
 // How fast is the vocabulary head: log-probabilities of a step's tokens, and their gradients?
 #include "benchmarks/support/training.h"
 
+namespace troupe::benchmarks {
 namespace {
-
-using namespace troupe::benchmarks;
-using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
   const auto device = make_device(options);
   const ModelShape& shape = options.shape;
   const std::int64_t tokens = options.batch * shape.sequence;
-  troupe::Tensor hidden = device->empty({tokens, shape.width}),
-                 weight = device->empty({shape.vocabulary, shape.width});
-  troupe::Tensor dhidden = device->empty({tokens, shape.width}),
-                 dweight = device->empty({shape.vocabulary, shape.width});
-  troupe::Tensor logp = device->empty({tokens}), lse = device->empty({tokens}),
-                 dlogp = device->empty({tokens});
+  Tensor hidden = device->empty({tokens, shape.width}),
+         weight = device->empty({shape.vocabulary, shape.width});
+  Tensor dhidden = device->empty({tokens, shape.width}),
+         dweight = device->empty({shape.vocabulary, shape.width});
+  Tensor logp = device->empty({tokens}), lse = device->empty({tokens}),
+         dlogp = device->empty({tokens});
   fill_random(*device, hidden, 1, 1);
   fill_random(*device, weight, 0.03f, 2);
   device->fill(dweight, 0);
@@ -31,7 +29,8 @@ Outcome measure(const Options& options) {
 }
 
 }  // namespace
+}  // namespace troupe::benchmarks
 
 int main(int count, char** words) {
-  return run("head", {}, count, words, measure);
+  return troupe::benchmarks::run("head", {}, count, words, troupe::benchmarks::measure);
 }

@@ -2,23 +2,19 @@
 // does it?
 #include "algorithms/losses/sft_loss.h"
 #include "benchmarks/support/training.h"
-#include "engine/train/trainer.h"
 
+namespace troupe::benchmarks {
 namespace {
-
-using namespace troupe::benchmarks;
-using namespace troupe::engine;
 
 Outcome measure(const Options& options) {
   const auto device = make_device(options);
-  train::Trainer trainer(make_model(*device, options.shape, true),
-                         {.precision = options.precision});
+  engine::train::Trainer trainer = make_trainer(*device, options);
   const auto batch = random_batch(options.shape, options.batch, 1);
-  const loss::AnyLoss loss(troupe::algorithms::SftLoss{});
+  const engine::loss::AnyLoss loss(algorithms::SftLoss{});
   const double tokens = static_cast<double>(batch.token_count());
   const auto step = [&] {
     trainer.forward_backward(batch, loss);
-    troupe::value_or_throw(trainer.update(1e-4));
+    value_or_throw(trainer.update(1e-4));
   };
   const Rival rival{"train", "tok/s",
                     static_cast<double>(options.shape.batch * options.shape.sequence)};
@@ -27,7 +23,8 @@ Outcome measure(const Options& options) {
 }
 
 }  // namespace
+}  // namespace troupe::benchmarks
 
 int main(int count, char** words) {
-  return run("train_step", {}, count, words, measure);
+  return troupe::benchmarks::run("train_step", {}, count, words, troupe::benchmarks::measure);
 }

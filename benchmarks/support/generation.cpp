@@ -31,10 +31,12 @@ Lengths lengths_of(const Options& options) {
   return options.tiny() ? Lengths{4, 8} : Lengths{};
 }
 
-Requests::Requests(engine::models::Decoder& model, const Options& options)
+Requests::Requests(const Options& options)
     : options_(options),
-      generator_(
-          value_or_throw(engine::generate::Generator::create(model, config_of(options, begun_)))) {
+      device_(make_device(options)),
+      model_(make_model(*device_, options.shape, false)),
+      generator_(value_or_throw(
+          engine::generate::Generator::create(*model_, config_of(options, begun_)))) {
 }
 
 void Requests::submit(std::int64_t prompt, std::int64_t fresh, bool greedy) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "benchmarks/support/options.h"
 #include "engine/generate/generator.h"
@@ -24,9 +25,10 @@ struct Timing {
   std::int64_t steady_tokens = 0, steady_passes = 0;
 };
 
+/// Requests to a model of the shape, and the device and the model that answer them.
 class Requests {
  public:
-  Requests(engine::models::Decoder& model, const Options& options);
+  explicit Requests(const Options& options);
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
@@ -40,6 +42,8 @@ class Requests {
   void submit(std::int64_t prompt, std::int64_t fresh, bool greedy);
 
   Options options_;
+  std::unique_ptr<engine::ops::Device> device_;
+  std::unique_ptr<engine::models::Decoder> model_;
   std::int64_t begun_ = 0;  ///< requests that have their first token
   std::uint64_t next_ = 0;
   engine::generate::Generator generator_;

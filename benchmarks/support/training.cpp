@@ -20,6 +20,11 @@ engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequ
   return batch;
 }
 
+engine::train::Trainer make_trainer(engine::ops::Device& device, const Options& options) {
+  return engine::train::Trainer(make_model(device, options.shape, true),
+                                {.precision = options.precision});
+}
+
 Work work_of(const ModelShape& shape, double tokens, int passes) {
   const double each = 1e-9 * passes * tokens;
   return {2 * each * static_cast<double>(shape.weights()),

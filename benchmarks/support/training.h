@@ -8,12 +8,16 @@
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/program.h"
 #include "engine/data/experience.h"
+#include "engine/train/trainer.h"
 
 namespace troupe::benchmarks {
 
 /// Sequences of random tokens, all but the first of each trained on.
 engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequences,
                                       std::uint64_t seed);
+
+/// Trains a model of the shape.
+engine::train::Trainer make_trainer(engine::ops::Device& device, const Options& options);
 
 /// Work of a step in GFLOP: `products` from weights, `attention` as if every token saw its whole
 /// sequence.

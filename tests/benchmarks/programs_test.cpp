@@ -71,14 +71,24 @@ std::vector<std::string> keys_of(const std::string& name, const std::vector<std:
   return out;
 }
 
-class Programs : public testing::TestWithParam<const char*> {};
+class Programs : public testing::TestWithParam<const char*> {
+ protected:
+  /// Runs the program, which succeeds; its last line has these keys.
+  Json run_to_end(const char* environment, const char* flags,
+                  const std::vector<std::string>& expected) {
+    said = run(environment, GetParam(), flags);
+    EXPECT_EQ(said.code, 0) << said.out;
+    Json line = last_line(said.out);
+    EXPECT_THAT(keys(line), ElementsAreArray(keys_of(GetParam(), expected)));
+    return line;
+  }
+  Said said;
+};
 
 TEST_P(Programs, EndWithTheFixedObject) {
-  const Said said =
-      run("", GetParam(), "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2");
-  ASSERT_EQ(said.code, 0) << said.out;
-  const Json line = last_line(said.out);
-  EXPECT_THAT(keys(line), ElementsAreArray(keys_of(GetParam(), fixed)));
+  const Json line =
+      run_to_end("", "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2", fixed);
+  ASSERT_FALSE(HasFailure());
   if (line.find("peak")) {
     EXPECT_GT(line.find("peak")->number(), 0);
     EXPECT_GT(line.find("peak_ratio")->number(), 0);
@@ -93,11 +103,9 @@ TEST_P(Programs, EndWithTheFixedObject) {
 }
 
 TEST_P(Programs, SayWhyThereIsNoPeer) {
-  const Said said =
-      run("TROUPE_PYTHON=/bin/false", GetParam(), "--shape=tiny --threads=1 --rounds=1 --peer");
-  ASSERT_EQ(said.code, 0) << said.out;
-  const Json line = last_line(said.out);
-  EXPECT_THAT(keys(line), ElementsAreArray(keys_of(GetParam(), with_peer)));
+  const Json line = run_to_end("TROUPE_PYTHON=/bin/false",
+                               "--shape=tiny --threads=1 --rounds=1 --peer", with_peer);
+  ASSERT_FALSE(HasFailure());
   EXPECT_TRUE(line.find("peer")->is_null() && line.find("peer_value")->is_null() &&
               line.find("peer_ratio")->is_null());
   EXPECT_THAT(said.out, HasSubstr("peer: no peer: "));
