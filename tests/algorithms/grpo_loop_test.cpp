@@ -11,9 +11,6 @@
 namespace troupe::algorithms {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
-
 Loader<PromptRow> rows(engine::data::LoaderOptions options = three_a_step) {
   engine::data::Dataset<PromptRow> out;
   for (int i = 0; i < 40; ++i)

@@ -12,11 +12,6 @@
 namespace troupe::algorithms {
 namespace {
 
-using engine::data::PairExample;
-using engine::data::SftExample;
-using testing::ElementsAre;
-using testing::StartsWith;
-
 Loader<SftExample> sft_rows() {
   engine::data::Dataset<SftExample> rows;
   for (int i = 0; i < 8; ++i) rows.examples.push_back({{i, i + 1, i + 2}, {0, 1, 1}});

@@ -10,11 +10,6 @@
 namespace troupe::algorithms {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
-
 PpoConfig ppo_config() {
   PpoConfig config;
   config.epochs = 2;

@@ -13,14 +13,6 @@
 namespace troupe::algorithms {
 namespace {
 
-using engine::data::PairExample;
-using engine::data::UnpairedExample;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
-
 Loader<PairExample> pairs() {
   engine::data::Dataset<PairExample> rows;
   for (int i = 0; i < 8; ++i)

@@ -13,14 +13,7 @@
 namespace troupe::algorithms {
 namespace {
 
-using engine::data::Loader;
-using engine::data::PairExample;
-using engine::data::StepExample;
 using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 struct FakeReward {
   using Handled = actors::Messages<protocol::ComputeRewards>;

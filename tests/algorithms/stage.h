@@ -1,6 +1,8 @@
 // A stage for the loops: a controller and fake actors on two nodes, rows to learn from, and a plan.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include <string>
 #include <vector>
 
@@ -17,7 +19,16 @@ namespace troupe::algorithms {
 
 using engine::data::Loader;
 using engine::data::LoaderOptions;
+using engine::data::PairExample;
 using engine::data::PromptRow;
+using engine::data::SftExample;
+using engine::data::StepExample;
+using engine::data::UnpairedExample;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 inline constexpr LoaderOptions three_a_step{.batch_size = 3, .seed = 5};
 

@@ -51,11 +51,7 @@ TEST_P(GoldenLogprobs, TheProgramGivesThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenLogprobs, testing::ValuesIn(test::dense_models),
-                         [](const auto& param) {
-                           std::string name = param.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         test::name_of_case);
 
 }  // namespace
 }  // namespace troupe::engine::checkpoint

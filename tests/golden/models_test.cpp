@@ -50,12 +50,8 @@ class GoldenModel : public ::testing::TestWithParam<const char*> {
     return value_or_throw(checkpoint::load_decoder(*device_, folder_, with_gradients));
   }
   std::unique_ptr<train::Trainer> trainer_of(std::unique_ptr<models::Decoder> model) {
-    optim::AdamWConfig adamw;
-    adamw.beta1 = 0.9;
-    adamw.beta2 = 0.95;
-    adamw.eps = 1e-8;
-    adamw.weight_decay = 0.1;
-    adamw.max_grad_norm = 1;
+    const optim::AdamWConfig adamw{
+        .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .max_grad_norm = 1};
     return std::make_unique<train::Trainer>(std::move(model),
                                             train::TrainerOptions{.optimizer = adamw});
   }
@@ -203,12 +199,7 @@ TEST_P(GoldenModel, GreedyTokens) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenModel, ::testing::ValuesIn(test::dense_models),
-                         [](const auto& param) {
-                           std::string name = param.param;
-                           for (char& c : name)
-                             if (c == '-') c = '_';
-                           return name;
-                         });
+                         test::name_of_case);
 
 TEST(GoldenModels, SomeOfThemAreThere) {
   std::vector<std::string> files;

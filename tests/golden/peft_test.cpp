@@ -109,12 +109,8 @@ TEST_P(GoldenAdapter, MergedWeights) {
 }
 
 TEST_P(GoldenAdapter, FiveAdamWSteps) {
-  optim::AdamWConfig adamw;
-  adamw.beta1 = 0.9;
-  adamw.beta2 = 0.95;
-  adamw.eps = 1e-8;
-  adamw.weight_decay = 0;
-  adamw.max_grad_norm = 1;
+  const optim::AdamWConfig adamw{
+      .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0, .max_grad_norm = 1};
   train::Trainer trained(load(true), {.optimizer = adamw});
   const auto losses = doubles("adamw_losses"), norms = doubles("adamw_grad_norms");
   ASSERT_EQ(losses.size(), 5u);
@@ -127,13 +123,7 @@ TEST_P(GoldenAdapter, FiveAdamWSteps) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Adapters, GoldenAdapter, ::testing::ValuesIn(names),
-                         [](const auto& param) {
-                           std::string name = param.param;
-                           for (char& c : name)
-                             if (c == '-') c = '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Adapters, GoldenAdapter, ::testing::ValuesIn(names), test::name_of_case);
 
 TEST(GoldenAdapters, SomeOfThemAreThere) {
   std::vector<std::string> files;

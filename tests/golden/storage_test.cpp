@@ -101,11 +101,7 @@ TEST(Storage, FilesOfABaseModelWithBuffersLoad) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EveryFamily, testing::ValuesIn(test::dense_models),
-                         [](const auto& param) {
-                           std::string name = param.param;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         test::name_of_case);
 
 }  // namespace
 }  // namespace troupe::engine::checkpoint

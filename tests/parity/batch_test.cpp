@@ -46,18 +46,7 @@ class BatchParity : public testing::TestWithParam<BatchObjective> {
     return found;
   }
   Experience batch(std::uint64_t seed) {
-    Experience b = test::random_batch(seed, 10, 25, test::random_spec(seed).vocabulary);
-    b.sequences_per_group = GetParam().unit;
-    if (b.sequences_per_group == 2) b.count = 5;
-    for (std::size_t t = 0; t < b.tokens.size(); ++t) {
-      const auto draw = [&](std::uint64_t what, double low) {
-        return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1));
-      };
-      b.old_logp.push_back(draw(0, 0.5) - 3);
-      b.reference_logp.push_back(draw(1, 0.5) - 3);
-      b.advantage.push_back(draw(2, 1));
-    }
-    return b;
+    return test::full_batch(seed, 10, GetParam().unit, test::random_spec(seed).vocabulary);
   }
   static void expect_near(const BatchResult& a, const BatchResult& b) {
     EXPECT_NEAR(a.loss, b.loss, 1e-6 * std::max(1.0, std::abs(b.loss)));

@@ -22,15 +22,11 @@
 #include "tests/algorithms/losses/scored_family.h"
 #include "tests/support/grid_decoder.h"
 
-namespace troupe {
+namespace troupe::test {
 namespace {
 
-using engine::data::Experience;
 using engine::loss::AnyLoss;
 using engine::train::Trainer;
-using test::Grid;
-using test::GridModel;
-using test::Mesh;
 
 /// What a batch looks like to a loss: which tokens are trained on, what must stay together, what is
 /// averaged over.
@@ -55,18 +51,18 @@ std::vector<Line> table() {
   };
   using algorithms::SftLoss;
   add({SftLoss{}, SftLoss{.kind = algorithms::SftLossKind::dft}}, Shape::tokens);
-  for (const AnyLoss& loss : test::preference_family())
+  for (const AnyLoss& loss : preference_family())
     add({loss}, loss.spec().name == "kto" ? Shape::sequences : Shape::pairs);
-  add(test::policy_family(), Shape::tokens);
-  add(test::value_family(), Shape::tokens, 1);
-  add(test::orm_family(), Shape::verdicts, 1);
-  add(test::prm_family(), Shape::tokens, 2);
+  add(policy_family(), Shape::tokens);
+  add(value_family(), Shape::tokens, 1);
+  add(orm_family(), Shape::verdicts, 1);
+  add(prm_family(), Shape::tokens, 2);
   return lines;
 }
 
 GridModel model_of(const Line& line) {
-  const GridModel body = test::grid_models()[1];
-  return line.labels > 0 ? test::scored(body, line.labels, line.labels > 1) : body;
+  const GridModel body = grid_models()[1];
+  return line.labels > 0 ? scored(body, line.labels, line.labels > 1) : body;
 }
 
 struct Found {
@@ -81,7 +77,7 @@ Found measure(const Line& line, const Experience& batch, std::int32_t micro_batc
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
   // at all.
-  Trainer trainer(test::grid_decoder(*device, model_of(line), 3, mesh, true),
+  Trainer trainer(grid_decoder(*device, model_of(line), 3, mesh, true),
                   {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}}, &mesh);
   auto& parameters = trainer.model().parameters();
   Found found;
@@ -111,7 +107,7 @@ void fill_columns(const Line& line, Experience& b) {
   };
   const Mesh alone;
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  Trainer trainer(test::grid_decoder(*device, model_of(line), 3, alone, true), {});
+  Trainer trainer(grid_decoder(*device, model_of(line), 3, alone, true), {});
   const auto said = line.labels > 0 ? trainer.scores(b, line.loss.needs().scores_at, {})
                                     : trainer.logprobs(b, line.loss.needs().temperature);
   const auto columns = static_cast<std::size_t>(std::max(1, line.labels));
@@ -138,7 +134,7 @@ void fill_columns(const Line& line, Experience& b) {
 
 Experience batch_of(const Line& line) {
   const bool pairs = line.shape == Shape::pairs || line.shape == Shape::verdicts;
-  Experience b = test::grid_batch(5, 8, pairs ? 2 : 1, model_of(line).spec.vocabulary);
+  Experience b = full_batch(5, 8, pairs ? 2 : 1, model_of(line).spec.vocabulary);
   if (line.shape == Shape::sequences) b.count = b.sequences();
   if (line.shape == Shape::verdicts) {
     std::ranges::fill(b.mask, 0.0f);
@@ -153,7 +149,7 @@ Experience batch_of(const Line& line) {
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   std::vector<float> difference;
   for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
-  return std::sqrt(test::dot(difference, difference) / test::dot(b, b));
+  return std::sqrt(dot(difference, difference) / dot(b, b));
 }
 
 void expect_near(const Found& a, const Found& b, double tolerance) {
@@ -175,7 +171,7 @@ void for_each_line(const Visit& visit) {
     SCOPED_TRACE(cat(line.loss.spec().name, " ", line.loss.spec().fields.dump()));
     const Experience batch = batch_of(line);
     const Found whole = measure(line, batch, 1 << 20);
-    EXPECT_GT(test::dot(whole.gradient, whole.gradient), 1e-8) << "this batch shows nothing";
+    EXPECT_GT(dot(whole.gradient, whole.gradient), 1e-8) << "this batch shows nothing";
     visit(line, batch, whole);
   }
 }
@@ -202,7 +198,7 @@ TEST(Catalog, RanksThatShareBatchAndModelChangeNoLossAndNoUpdate) {
   for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
     for (const Grid grid : {Grid{2, 1}, Grid{2, 2}}) {
       const auto ranks =
-          test::on_grid(grid, [&](const Mesh& mesh) { return measure(line, batch, 45, mesh); });
+          on_grid(grid, [&](const Mesh& mesh) { return measure(line, batch, 45, mesh); });
       expect_near(ranks[0], whole, 1e-5);
       for (const Found& rank : ranks) {
         EXPECT_EQ(rank.loss, ranks[0].loss);
@@ -221,4 +217,4 @@ TEST(Catalog, EveryLossOfTheCatalogHasALine) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::test

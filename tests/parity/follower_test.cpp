@@ -8,21 +8,19 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/grid_decoder.h"
 
-namespace troupe {
+namespace troupe::test {
 namespace {
 
 namespace protocol = actors::protocol;
 using actors::roles::Scorer;
-using test::Grid;
-using test::Mesh;
 using testing::HasSubstr;
 
-const test::GridModel model = test::grid_models()[1];
+const GridModel model = grid_models()[1];
 
 // What the policy, a model of other weights, publishes.
 protocol::Weights published() {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  engine::train::Trainer trainer(test::grid_decoder(*device, model, 7, Mesh(), true), {});
+  engine::train::Trainer trainer(grid_decoder(*device, model, 7, Mesh(), true), {});
   return actors::roles::publish(trainer, nullptr);
 }
 
@@ -34,7 +32,7 @@ struct Moved {
 Moved moved(const Mesh& mesh, const protocol::Weights& weights) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   Moved out;
-  Scorer scorer(test::grid_decoder(*device, model, 3, mesh, false), {}, &mesh,
+  Scorer scorer(grid_decoder(*device, model, 3, mesh, false), {}, &mesh,
                 [&](std::int64_t step, engine::models::Decoder& decoder) -> Result<std::string> {
                   out.weights = engine::nn::gather_logical(decoder.parameters(), mesh);
                   return std::to_string(step);
@@ -50,7 +48,7 @@ Moved moved(const Mesh& mesh, const protocol::Weights& weights) {
 TEST(Follower, MovesByTheMixtureOfTheWeightsOnEveryGrid) {
   const auto weights = published();
   const auto alone = moved(Mesh(), weights);
-  const auto start = test::random_values(static_cast<std::int64_t>(alone.weights.size()), 503, 0.5);
+  const auto start = random_values(static_cast<std::int64_t>(alone.weights.size()), 503, 0.5);
   for (std::size_t i = 0; i < start.size(); ++i) {
     float expected = start[i];
     for (int move = 0; move < 2; ++move) expected = 0.4f * expected + 0.6f * (*weights.values)[i];
@@ -58,7 +56,7 @@ TEST(Follower, MovesByTheMixtureOfTheWeightsOnEveryGrid) {
   }
   EXPECT_THAT(alone.probe, testing::Pointwise(testing::FloatNear(1e-6f), weights.probe.logp));
   for (const Grid grid : {Grid{.tp = 2}, Grid{.dp = 2}, Grid{.dp = 2, .tp = 2}}) {
-    const auto ranks = test::on_grid(grid, [&](const Mesh& mesh) { return moved(mesh, weights); });
+    const auto ranks = on_grid(grid, [&](const Mesh& mesh) { return moved(mesh, weights); });
     EXPECT_EQ(ranks.front().weights, alone.weights);
     for (const auto& rank : ranks)
       EXPECT_THAT(rank.probe, testing::Pointwise(testing::FloatNear(1e-5f), weights.probe.logp));
@@ -68,7 +66,7 @@ TEST(Follower, MovesByTheMixtureOfTheWeightsOnEveryGrid) {
 TEST(Follower, MixesOnlyWhatWasPreparedAndOnlyOnce) {
   const auto weights = published();
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  Scorer scorer(test::grid_decoder(*device, model, 3, Mesh(), false), {}, nullptr,
+  Scorer scorer(grid_decoder(*device, model, 3, Mesh(), false), {}, nullptr,
                 [](std::int64_t, engine::models::Decoder&) -> Result<std::string> { return ""; });
   EXPECT_THAT(scorer.on(protocol::MixWeights{weights.version, 0.6}).error().what,
               HasSubstr("nothing was"));
@@ -82,11 +80,11 @@ TEST(Follower, MixesOnlyWhatWasPreparedAndOnlyOnce) {
 
 TEST(Follower, AScorerThatNobodySavesDoesNotMove) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  Scorer scorer(test::grid_decoder(*device, model, 3, Mesh(), false), {});
+  Scorer scorer(grid_decoder(*device, model, 3, Mesh(), false), {});
   EXPECT_THAT(scorer.on(protocol::PrepareWeights{published()}).error().what,
               HasSubstr("stay as it is"));
   EXPECT_EQ(scorer.on(protocol::Save{1, {}}).error().code, Errc::bad_input);
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::test

@@ -14,14 +14,11 @@
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/support/grid_decoder.h"
 
-namespace troupe {
+namespace troupe::test {
 namespace {
 
 namespace checkpoint = engine::checkpoint;
 using engine::train::Trainer;
-using test::Grid;
-using test::GridModel;
-using test::Mesh;
 using testing::HasSubstr;
 
 /// A model with its optimizer on one rank of a grid.
@@ -31,7 +28,7 @@ struct Training {
       : model(which), mesh(on), type(stored) {}
 
   void steps(int count) {
-    auto batch = test::grid_batch(8, 6, 1, model.spec.vocabulary);
+    auto batch = full_batch(8, 6, 1, model.spec.vocabulary);
     batch.value = batch.returns = batch.advantage;
     using engine::loss::AnyLoss;
     const AnyLoss loss =
@@ -75,7 +72,7 @@ struct Training {
   const Mesh& mesh;
   checkpoint::StoredType type;
   std::unique_ptr<engine::ops::Device> device = engine::ops::make_cpu_device({.threads = 1});
-  Trainer trainer{test::grid_decoder(*device, model, 3, mesh, true), {}, &mesh};
+  Trainer trainer{grid_decoder(*device, model, 3, mesh, true), {}, &mesh};
 };
 
 std::map<std::string, std::string> contents(const std::string& folder) {
@@ -90,7 +87,7 @@ std::map<std::string, std::string> contents(const std::string& folder) {
 // Saved at `from`, loaded and saved again at `to`: the same numbers and the same files.
 void expect_survival(const GridModel& model, Grid from, Grid to, checkpoint::StoredType type) {
   checkpoint::Scratch first, second;
-  const auto saved = test::on_grid(from, [&](const Mesh& mesh) {
+  const auto saved = on_grid(from, [&](const Mesh& mesh) {
     Training run(model, mesh, type);
     run.steps(2);
     value_or_throw(run.save(first.path()));
@@ -98,7 +95,7 @@ void expect_survival(const GridModel& model, Grid from, Grid to, checkpoint::Sto
   });
   const std::string path = first / "checkpoint-2";
   value_or_throw(checkpoint::verify_checkpoint(path));
-  const auto loaded = test::on_grid(to, [&](const Mesh& mesh) {
+  const auto loaded = on_grid(to, [&](const Mesh& mesh) {
     Training run(model, mesh, type);
     run.load(path);
     EXPECT_EQ(run.trainer.version(), 2u);
@@ -111,7 +108,7 @@ void expect_survival(const GridModel& model, Grid from, Grid to, checkpoint::Sto
 }
 
 TEST(GridCheckpoint, IsReadAtAnyOtherGridBitForBit) {
-  for (const auto& model : test::grid_models()) {
+  for (const auto& model : grid_models()) {
     SCOPED_TRACE(model.title);
     const int most = model.max_tp;
     expect_survival(model, {2, 2}, {1, 1}, checkpoint::StoredType::f32);
@@ -123,7 +120,7 @@ TEST(GridCheckpoint, IsReadAtAnyOtherGridBitForBit) {
 
 TEST(GridCheckpoint, OfACriticIsReadAtAnyOtherGridBitForBit) {
   for (const bool bias : {false, true}) {
-    const auto model = test::scored(test::grid_models()[1], 1, bias);
+    const auto model = scored(grid_models()[1], 1, bias);
     expect_survival(model, {2, 2}, {1, 1}, checkpoint::StoredType::f32);
     expect_survival(model, {1, 1}, {2, 4}, checkpoint::StoredType::bf16);
   }
@@ -131,14 +128,14 @@ TEST(GridCheckpoint, OfACriticIsReadAtAnyOtherGridBitForBit) {
 
 void expect_continuation(const GridModel& model) {
   checkpoint::Scratch out;
-  const auto whole = test::on_grid({2, 2}, [&](const Mesh& mesh) {
+  const auto whole = on_grid({2, 2}, [&](const Mesh& mesh) {
     Training run(model, mesh);
     run.steps(2);
     value_or_throw(run.save(out.path()));
     run.steps(2);
     return run.everything();
   });
-  const auto resumed = test::on_grid({2, 2}, [&](const Mesh& mesh) {
+  const auto resumed = on_grid({2, 2}, [&](const Mesh& mesh) {
     Training run(model, mesh);
     run.load(out / "checkpoint-2");
     run.steps(2);
@@ -148,19 +145,19 @@ void expect_continuation(const GridModel& model) {
 }
 
 TEST(GridCheckpoint, ARunThatContinuesAtItsGridHasTheBitsOfOneThatNeverStopped) {
-  const auto model = test::grid_models()[1];
+  const auto model = grid_models()[1];
   expect_continuation(model);
-  expect_continuation(test::scored(model, 1, false));
+  expect_continuation(scored(model, 1, false));
 }
 
 TEST(GridCheckpoint, AnErrorOfTheWriterReachesAllRanks) {
-  const auto model = test::grid_models()[0];
+  const auto model = grid_models()[0];
   checkpoint::Scratch out;
   const checkpoint::WriteOptions full_disk{.before = [](std::string_view step) -> Result<> {
     if (step == "write optimizer") return fail(Errc::io, "the disk is full");
     return {};
   }};
-  const auto answers = test::on_grid({2, 2}, [&](const Mesh& mesh) {
+  const auto answers = on_grid({2, 2}, [&](const Mesh& mesh) {
     Training run(model, mesh);
     const auto saved = run.save(out.path(), full_disk);
     return saved ? Error{Errc::internal, "written"} : saved.error();
@@ -182,10 +179,10 @@ TEST(GridCheckpoint, AModelFolderLoadsInParts) {
   };
   const auto one = load(Mesh());
   EXPECT_GT(one.size(), 200000u);
-  for (const int tp : {2, 3, 4, 8}) EXPECT_EQ(test::on_grid({1, tp}, load)[0], one) << "tp " << tp;
-  EXPECT_THROW(test::on_grid({1, 6}, load), Failure)
+  for (const int tp : {2, 3, 4, 8}) EXPECT_EQ(on_grid({1, tp}, load)[0], one) << "tp " << tp;
+  EXPECT_THROW(on_grid({1, 6}, load), Failure)
       << "six ranks can neither share nor jointly hold four key/value heads";
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::test

@@ -10,14 +10,11 @@
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 
-namespace troupe {
+namespace troupe::test {
 namespace {
 
 using engine::generate::Generation;
 using engine::train::Trainer;
-using test::Grid;
-using test::GridModel;
-using test::Mesh;
 
 struct TpCase {
   GridModel model;
@@ -52,7 +49,7 @@ std::vector<engine::generate::Request> requests(std::int64_t vocabulary, bool gr
 std::vector<Generation> generate(const GridModel& model, const Mesh& mesh, bool greedy,
                                  engine::ops::Precision precision = engine::ops::Precision::f32) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  const auto decoder = test::grid_decoder(*device, model, 7, mesh, false);
+  const auto decoder = grid_decoder(*device, model, 7, mesh, false);
   auto generator = value_or_throw(engine::generate::Generator::create(
       *decoder, {.pages = 20, .max_sequences = 5, .tokens_per_step = 30, .precision = precision}));
   return value_or_throw(generator.generate_all(requests(model.spec.vocabulary, greedy)));
@@ -87,7 +84,7 @@ TEST_P(GridGeneration, EveryRankDrawsTheTokensOfOne) {
   for (const bool greedy : {true, false}) {
     const auto one = generate(model, Mesh(), greedy);
     for (const auto& rank :
-         test::on_grid({1, tp}, [&](const Mesh& mesh) { return generate(model, mesh, greedy); }))
+         on_grid({1, tp}, [&](const Mesh& mesh) { return generate(model, mesh, greedy); }))
       expect_same_tokens(rank, one);
   }
 }
@@ -112,10 +109,10 @@ std::pair<engine::data::Experience, std::vector<float>> as_batch(
 TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
   const auto& [model, tp] = GetParam();
   for (const auto precision : {engine::ops::Precision::f32, engine::ops::Precision::bf16}) {
-    const auto ranks = test::on_grid({1, tp}, [&](const Mesh& mesh) {
+    const auto ranks = on_grid({1, tp}, [&](const Mesh& mesh) {
       const auto [batch, said] = as_batch(model, generate(model, mesh, false, precision));
       const auto device = engine::ops::make_cpu_device({.threads = 1});
-      Trainer trainer(test::grid_decoder(*device, model, 7, mesh, true),
+      Trainer trainer(grid_decoder(*device, model, 7, mesh, true),
                       {.precision = precision, .micro_batch_tokens = 40}, &mesh);
       return std::pair(bits_of(trainer.logprobs(batch, 0.7)), bits_of(said));
     });
@@ -128,7 +125,7 @@ TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
 
 std::vector<TpCase> tp_cases() {
   std::vector<TpCase> all;
-  for (const auto& model : test::grid_models())
+  for (const auto& model : grid_models())
     for (int tp = 2; tp <= model.max_tp; tp *= 2) all.push_back({model, tp});
   return all;
 }
@@ -136,4 +133,4 @@ INSTANTIATE_TEST_SUITE_P(Grids, GridGeneration, testing::ValuesIn(tp_cases()),
                          [](const auto& each) { return tp_name(each.param); });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::test

@@ -17,14 +17,10 @@
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 
-namespace troupe {
+namespace troupe::test {
 namespace {
 
-using engine::data::Experience;
 using engine::train::Trainer;
-using test::Grid;
-using test::GridModel;
-using test::Mesh;
 using testing::HasSubstr;
 
 struct Found {
@@ -63,7 +59,7 @@ Found measure(const GridModel& model, const Mesh& mesh, const Objective& objecti
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
   // at all.
-  Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
+  Trainer trainer(grid_decoder(*device, model, 3, mesh, true),
                   {.micro_batch_tokens = 60, .optimizer = {.eps = 1e-3}}, &mesh);
   auto& parameters = trainer.model().parameters();
   Found found;
@@ -89,14 +85,14 @@ Found measure(const GridModel& model, const Mesh& mesh, const Objective& objecti
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   std::vector<float> difference;
   for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
-  return std::sqrt(test::dot(difference, difference) / test::dot(b, b));
+  return std::sqrt(dot(difference, difference) / dot(b, b));
 }
 
 void expect_near(const Found& a, const Found& b) {
   EXPECT_NEAR(a.loss, b.loss, 2e-6 * std::max(1.0, std::abs(b.loss)));
   EXPECT_EQ(a.tokens, b.tokens);
   ASSERT_EQ(a.gradient.size(), b.gradient.size());
-  EXPECT_GT(test::dot(b.gradient, b.gradient), 1e-6) << "this batch shows nothing";
+  EXPECT_GT(dot(b.gradient, b.gradient), 1e-6) << "this batch shows nothing";
   EXPECT_LT(distance(a.gradient, b.gradient), 1e-5);
   EXPECT_LT(distance(a.logp, b.logp), 1e-6);
   EXPECT_LT(distance(a.weights, b.weights), 1e-5);
@@ -119,10 +115,10 @@ class GridParity : public testing::TestWithParam<GridCase> {};
 TEST_P(GridParity, AGroupTrainsWhatOneRankTrains) {
   const auto& [model, grid] = GetParam();
   for (const Objective& objective : objectives()) {
-    const Experience batch = test::grid_batch(5, 10, objective.unit, model.spec.vocabulary);
+    const Experience batch = full_batch(5, 10, objective.unit, model.spec.vocabulary);
     const Found one = measure(model, Mesh(), objective, batch);
-    const auto ranks = test::on_grid(
-        grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
+    const auto ranks =
+        on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
     SCOPED_TRACE(objective.loss.spec().name);
     expect_near(ranks[0], one);
     for (const Found& rank : ranks) expect_same_answers(rank, ranks[0]);
@@ -132,10 +128,10 @@ TEST_P(GridParity, AGroupTrainsWhatOneRankTrains) {
 TEST_P(GridParity, AReplicaWithoutASequenceDoesNotHang) {
   const auto& [model, grid] = GetParam();
   const Objective objective = objectives()[0];
-  const Experience batch = test::grid_batch(6, 1, 1, model.spec.vocabulary);
+  const Experience batch = full_batch(6, 1, 1, model.spec.vocabulary);
   const Found one = measure(model, Mesh(), objective, batch);
   const auto ranks =
-      test::on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
+      on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
   expect_near(ranks[0], one);
 }
 
@@ -143,14 +139,14 @@ TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
   const auto& [model, grid] = GetParam();
   const auto rounded = [&](const Mesh& mesh) {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
-    Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
+    Trainer trainer(grid_decoder(*device, model, 3, mesh, true),
                     {.optimizer = {.rounding_seed = 11}}, &mesh);
     value_or_throw(trainer.update(0));  // gradients of zero change nothing else
     auto& parameters = trainer.model().parameters();
     return std::pair{engine::nn::gather_logical(parameters, mesh),
                      engine::ops::to_host(*device, parameters.values())};
   };
-  const auto ranks = test::on_grid(grid, rounded);
+  const auto ranks = on_grid(grid, rounded);
   EXPECT_EQ(ranks[0].first, rounded(Mesh()).first);
   const auto tp = static_cast<std::size_t>(grid.tp);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
@@ -160,9 +156,9 @@ TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
 TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
   const auto& [model, grid] = GetParam();
   const auto last = [&](const Mesh& mesh) { return mesh.world().rank() == grid.ranks() - 1; };
-  const auto answers = test::on_grid(grid, [&](const Mesh& mesh) {
+  const auto answers = on_grid(grid, [&](const Mesh& mesh) {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
-    Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {}, &mesh);
+    Trainer trainer(grid_decoder(*device, model, 3, mesh, true), {}, &mesh);
     auto& parameters = trainer.model().parameters();
     const auto before = engine::ops::to_host(*device, parameters.values());
     if (last(mesh))
@@ -177,11 +173,11 @@ TEST_P(GridParity, AGradientThatIsNotFiniteIsRefusedOnAllRanksAlikeByName) {
 }
 
 TEST(GridFailure, ARankThatEndsInTheMiddleEndsTheStepOfAll) {
-  const GridModel model = test::grid_models()[0];
-  const Experience batch = test::grid_batch(5, 10, 1, model.spec.vocabulary);
-  const auto answers = test::on_grid({2, 2}, [&](const Mesh& mesh) -> std::string {
+  const GridModel model = grid_models()[0];
+  const Experience batch = full_batch(5, 10, 1, model.spec.vocabulary);
+  const auto answers = on_grid({2, 2}, [&](const Mesh& mesh) -> std::string {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
-    Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true), {}, &mesh);
+    Trainer trainer(grid_decoder(*device, model, 3, mesh, true), {}, &mesh);
     if (mesh.world().rank() == 3) {
       mesh.world().abort("out of memory");
       return "closed: out of memory";
@@ -199,7 +195,7 @@ TEST(GridFailure, ARankThatEndsInTheMiddleEndsTheStepOfAll) {
 
 std::vector<GridCase> grid_cases() {
   std::vector<GridCase> all;
-  for (const auto& model : test::grid_models())
+  for (const auto& model : grid_models())
     for (const Grid grid : {Grid{1, 2}, Grid{1, 4}, Grid{2, 1}, Grid{4, 1}, Grid{2, 2}, Grid{2, 4}})
       if (grid.tp <= model.max_tp) all.push_back({model, grid});
   return all;
@@ -212,8 +208,8 @@ TEST(Split, WhatCannotBeSplitIsRefusedWithWhatCan) {
     const auto fits = engine::models::check_split(model.spec, tp);
     return fits ? std::string("fits") : fits.error().what;
   };
-  const auto uneven = test::grid_model("", 6, 3, 2, false, false),
-             grouped = test::grid_model("", 8, 2, 4, false, false);
+  const auto uneven = grid_model("", 6, 3, 2, false, false),
+             grouped = grid_model("", 8, 2, 4, false, false);
   EXPECT_THAT(answer(uneven, 4), HasSubstr("6 heads, 3 key/value heads"));
   EXPECT_THAT(answer(uneven, 4), HasSubstr("allowed: 1, 2, 3, 6"));
   EXPECT_THAT(answer(grouped, 16), HasSubstr("allowed: 1, 2, 4, 8"));
@@ -222,7 +218,7 @@ TEST(Split, WhatCannotBeSplitIsRefusedWithWhatCan) {
 }
 
 TEST(Split, TheRanksPartsMakeTheWholeModel) {
-  for (const auto& model : test::grid_models())
+  for (const auto& model : grid_models())
     for (int tp = 2; tp <= model.max_tp; tp *= 2) {
       std::map<std::string, std::int64_t> counted;
       for (int rank = 0; rank < tp; ++rank)
@@ -236,7 +232,7 @@ TEST(Split, TheRanksPartsMakeTheWholeModel) {
 
 TEST(Share, ReplicasGetWholeUnitsOfAboutEquallyManyTokens) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const Experience batch = test::grid_batch(seed, 40, 2, 37);
+    const Experience batch = full_batch(seed, 40, 2, 37);
     std::vector<std::int32_t> seen, loads;
     for (const auto& share : engine::train::partition_by_tokens(batch, 4)) {
       std::int32_t tokens = 0;
@@ -258,4 +254,4 @@ TEST(Share, ReplicasGetWholeUnitsOfAboutEquallyManyTokens) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::test

@@ -16,17 +16,13 @@
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 
-namespace troupe {
+namespace troupe::test {
 namespace {
 
 namespace protocol = actors::protocol;
 using engine::adapter::LoraConfig;
-using engine::data::Experience;
 using engine::models::Decoder;
 using engine::train::Trainer;
-using test::Grid;
-using test::GridModel;
-using test::Mesh;
 using testing::HasSubstr;
 
 // Every kind of a layer, in several ranks.
@@ -62,7 +58,7 @@ GridModel adapted(GridModel model, const LoraConfig& config) {
 double lora_distance(const std::vector<float>& a, const std::vector<float>& b) {
   std::vector<float> difference;
   for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
-  return std::sqrt(test::dot(difference, difference) / test::dot(b, b));
+  return std::sqrt(dot(difference, difference) / dot(b, b));
 }
 
 struct LoraResult {
@@ -76,7 +72,7 @@ LoraResult measure_lora(const GridModel& model, const Mesh& mesh, const engine::
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
   // at all.
-  Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
+  Trainer trainer(grid_decoder(*device, model, 3, mesh, true),
                   {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}, .seed = 9},
                   &mesh);
   auto& parameters = trainer.model().parameters();
@@ -102,7 +98,7 @@ LoraResult measure_lora(const GridModel& model, const Mesh& mesh, const engine::
 void expect_near_lora(const LoraResult& a, const LoraResult& b) {
   EXPECT_NEAR(a.loss, b.loss, 2e-6 * std::max(1.0, std::abs(b.loss)));
   ASSERT_EQ(a.gradient.size(), b.gradient.size());
-  EXPECT_GT(test::dot(b.gradient, b.gradient), 1e-6) << "this batch shows nothing";
+  EXPECT_GT(dot(b.gradient, b.gradient), 1e-6) << "this batch shows nothing";
   EXPECT_LT(lora_distance(a.gradient, b.gradient), 1e-5);
   EXPECT_LT(lora_distance(a.logp, b.logp), 1e-6);
   EXPECT_LT(lora_distance(a.base_logp, b.base_logp), 1e-6);
@@ -111,17 +107,17 @@ void expect_near_lora(const LoraResult& a, const LoraResult& b) {
 }
 
 TEST(LoraParity, AGroupTrainsTheAdapterThatOneRankTrains) {
-  for (const auto& base : test::grid_models())
+  for (const auto& base : grid_models())
     for (const auto& config : {plain(), with_dropout(), with_magnitudes(), of_the_head()}) {
       const GridModel model = adapted(base, config);
-      const Experience batch = test::grid_batch(5, 8, 1, model.spec.vocabulary);
+      const Experience batch = full_batch(5, 8, 1, model.spec.vocabulary);
       const LoraResult one = measure_lora(model, Mesh(), algorithms::SftLoss{}, batch, 60);
       EXPECT_GT(lora_distance(one.logp, one.base_logp), 1e-3);
       for (const Grid grid : {Grid{1, 2}, Grid{2, 1}, Grid{2, 2}, Grid{1, 4}}) {
         if (grid.tp > model.max_tp) continue;
         SCOPED_TRACE(cat(model.title, " ", to_string(grid), " dropout ", config.dropout,
                          config.dora ? " dora " : " ", config.targets[0]));
-        for (const LoraResult& rank : test::on_grid(grid, [&](const Mesh& mesh) {
+        for (const LoraResult& rank : on_grid(grid, [&](const Mesh& mesh) {
                return measure_lora(model, mesh, algorithms::SftLoss{}, batch, 60);
              })) {
           if (!rank.weights.empty()) expect_near_lora(rank, one);
@@ -133,8 +129,8 @@ TEST(LoraParity, AGroupTrainsTheAdapterThatOneRankTrains) {
 
 TEST(LoraParity, MicroBatchesChangeNothingWithDropoutToo) {
   for (const auto& config : {plain(), with_dropout()}) {
-    const GridModel model = adapted(test::grid_models()[1], config);
-    const Experience batch = test::grid_batch(5, 10, 2, model.spec.vocabulary);
+    const GridModel model = adapted(grid_models()[1], config);
+    const Experience batch = full_batch(5, 10, 2, model.spec.vocabulary);
     const LoraResult whole = measure_lora(model, Mesh(), algorithms::DpoLoss{}, batch, 100000);
     for (const int tokens : {1, 40})
       expect_near_lora(measure_lora(model, Mesh(), algorithms::DpoLoss{}, batch, tokens), whole);
@@ -143,10 +139,10 @@ TEST(LoraParity, MicroBatchesChangeNothingWithDropoutToo) {
 
 TEST(LoraParity, DropoutIsAnotherDrawInEachUpdateAndTheSameInEachRun) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  const GridModel model = adapted(test::grid_models()[0], with_dropout());
-  const Experience batch = test::grid_batch(5, 6, 1, model.spec.vocabulary);
+  const GridModel model = adapted(grid_models()[0], with_dropout());
+  const Experience batch = full_batch(5, 6, 1, model.spec.vocabulary);
   const auto losses = [&](std::uint64_t seed) {
-    Trainer trainer(test::grid_decoder(*device, model, 3, Mesh(), true), {.seed = seed});
+    Trainer trainer(grid_decoder(*device, model, 3, Mesh(), true), {.seed = seed});
     std::vector<double> out;
     for (int i = 0; i < 2; ++i) {
       out.push_back(trainer.forward_backward(batch, algorithms::SftLoss{}).loss);
@@ -163,39 +159,39 @@ TEST(LoraParity, DropoutIsAnotherDrawInEachUpdateAndTheSameInEachRun) {
 TEST(Lora, AFreshAdapterAnswersAsItsBaseToTheBitAndStartsAlikeOnEveryGrid) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   for (const auto& config : {plain(), of_the_head()}) {
-    const GridModel model = adapted(test::grid_models()[1], config);
-    const Experience batch = test::grid_batch(5, 6, 1, model.spec.vocabulary);
+    const GridModel model = adapted(grid_models()[1], config);
+    const Experience batch = full_batch(5, 6, 1, model.spec.vocabulary);
     const auto started = [&](const Mesh& mesh) {
       const auto own = engine::ops::make_cpu_device({.threads = 1});
-      Trainer trainer(test::grid_decoder(*own, model, 3, mesh, true), {}, &mesh);
+      Trainer trainer(grid_decoder(*own, model, 3, mesh, true), {}, &mesh);
       engine::adapter::init_adapter(trainer.model(), 4);
       EXPECT_EQ(trainer.logprobs(batch, 1), trainer.logprobs(batch, 1, true));
       return engine::nn::gather_logical(trainer.model().parameters().trained(), mesh);
     };
     const auto one = started(Mesh());
-    EXPECT_EQ(test::on_grid({1, 4}, started)[0], one);
-    EXPECT_GT(test::dot(one, one), 0.1);
+    EXPECT_EQ(on_grid({1, 4}, started)[0], one);
+    EXPECT_GT(dot(one, one), 0.1);
   }
 }
 
 TEST(Lora, AFreshAdapterWithMagnitudesAnswersAsItsBase) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
-  const GridModel model = adapted(test::grid_models()[1], with_magnitudes());
-  const Experience batch = test::grid_batch(5, 6, 1, model.spec.vocabulary);
-  Trainer trainer(test::grid_decoder(*device, model, 3, Mesh(), true), {});
+  const GridModel model = adapted(grid_models()[1], with_magnitudes());
+  const Experience batch = full_batch(5, 6, 1, model.spec.vocabulary);
+  Trainer trainer(grid_decoder(*device, model, 3, Mesh(), true), {});
   engine::adapter::init_adapter(trainer.model(), 4);
   EXPECT_LT(lora_distance(trainer.logprobs(batch, 1), trainer.logprobs(batch, 1, true)), 1e-6);
 }
 
 struct SentAdapter : testing::Test {
-  GridModel model = adapted(test::grid_models()[1], of_the_head());
+  GridModel model = adapted(grid_models()[1], of_the_head());
   std::unique_ptr<engine::ops::Device> device = engine::ops::make_cpu_device({.threads = 1});
-  Trainer trainer{test::grid_decoder(*device, model, 3, Mesh(), true), {}};
-  Experience batch = test::grid_batch(5, 6, 1, model.spec.vocabulary);
+  Trainer trainer{grid_decoder(*device, model, 3, Mesh(), true), {}};
+  Experience batch = full_batch(5, 6, 1, model.spec.vocabulary);
 
   // A rollout with the same base and another adapter.
   actors::roles::Rollout rollout() {
-    auto decoder = test::grid_decoder(*device, model, 3, Mesh(), false);
+    auto decoder = grid_decoder(*device, model, 3, Mesh(), false);
     auto& adapter = decoder->parameters().trained();
     device->fill(adapter.values(), 0);
     return value_or_throw(
@@ -246,4 +242,4 @@ TEST_F(SentAdapter, ThatIsDamagedIsNamedAndNotTaken) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::test

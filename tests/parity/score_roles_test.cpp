@@ -10,16 +10,15 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/grid_decoder.h"
 
-namespace troupe {
+namespace troupe::test {
 namespace {
 
 namespace protocol = actors::protocol;
 namespace roles = actors::roles;
 using engine::loss::ReadAt;
-using test::Mesh;
 using testing::HasSubstr;
 
-const test::GridModel critic = test::scored(test::grid_models()[1], 2, true);
+const GridModel critic = scored(grid_models()[1], 2, true);
 
 std::unique_ptr<engine::ops::Device> one_device() {
   return engine::ops::make_cpu_device({.threads = 1});
@@ -28,19 +27,18 @@ std::unique_ptr<engine::ops::Device> one_device() {
 std::vector<float> ask_trainer(const Mesh& mesh, const protocol::Score& question) {
   const auto device = one_device();
   auto trainer = std::make_unique<engine::train::Trainer>(
-      test::grid_decoder(*device, critic, 3, mesh, true), engine::train::TrainerOptions{}, &mesh);
+      grid_decoder(*device, critic, 3, mesh, true), engine::train::TrainerOptions{}, &mesh);
   return roles::Trainer(std::move(trainer), {}, {}, &mesh).on(question);
 }
 
 protocol::Score question(ReadAt at) {
-  return {test::grid_batch(4, 6, 1, critic.spec.vocabulary), at, {}};
+  return {full_batch(4, 6, 1, critic.spec.vocabulary), at, {}};
 }
 
 TEST(ScoreRoles, TrainerAndScorerSayTheSame) {
   const Mesh alone;
   const auto device = one_device();
-  roles::Scorer scorer(test::grid_decoder(*device, critic, 3, alone, false),
-                       {.micro_batch_tokens = 30});
+  roles::Scorer scorer(grid_decoder(*device, critic, 3, alone, false), {.micro_batch_tokens = 30});
   for (const auto at : {ReadAt::before, ReadAt::token}) {
     const auto asked = question(at);
     const auto answer = ask_trainer(alone, asked);
@@ -59,7 +57,7 @@ TEST(ScoreRoles, AGroupSaysWhatOneRankSays) {
   const auto asked = question(ReadAt::before);
   const auto one = ask_trainer(Mesh(), asked);
   for (const auto& rank :
-       test::on_grid({2, 2}, [&](const Mesh& mesh) { return ask_trainer(mesh, asked); })) {
+       on_grid({2, 2}, [&](const Mesh& mesh) { return ask_trainer(mesh, asked); })) {
     ASSERT_EQ(rank.size(), one.size());
     for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(rank[i], one[i], 1e-5);
   }
@@ -68,8 +66,8 @@ TEST(ScoreRoles, AGroupSaysWhatOneRankSays) {
 TEST(ScoreRoles, ALanguageModelAnswersForCandidatesAndForNothingElse) {
   const Mesh alone;
   const auto device = one_device();
-  const test::GridModel policy = test::grid_models()[1];
-  roles::Scorer scorer(test::grid_decoder(*device, policy, 3, alone, false), {});
+  const GridModel policy = grid_models()[1];
+  roles::Scorer scorer(grid_decoder(*device, policy, 3, alone, false), {});
   auto asked = question(ReadAt::token);
   EXPECT_THROW(scorer.on(asked), Failure);
   asked.candidates = {7, 3, 9};
@@ -82,16 +80,16 @@ TEST(ScoreRoles, ALanguageModelAnswersForCandidatesAndForNothingElse) {
 TEST(ScoreRoles, WeightsOfACriticArePublishedAndNoRolloutTakesThem) {
   const Mesh alone;
   const auto device = one_device();
-  engine::train::Trainer trained(test::grid_decoder(*device, critic, 3, alone, true), {}, &alone);
+  engine::train::Trainer trained(grid_decoder(*device, critic, 3, alone, true), {}, &alone);
   const auto weights = roles::publish(trained, nullptr);
   EXPECT_TRUE(roles::verify(weights, critic.spec));
   EXPECT_EQ(weights.probe.logp.size(), 2 * weights.probe.tokens.size());
   const auto rollout =
-      roles::Rollout::create(test::grid_decoder(*device, critic, 3, alone, false),
-                             test::grid_decoder(*device, critic, 3, alone, false), {.pages = 20});
+      roles::Rollout::create(grid_decoder(*device, critic, 3, alone, false),
+                             grid_decoder(*device, critic, 3, alone, false), {.pages = 20});
   ASSERT_FALSE(rollout);
   EXPECT_THAT(rollout.error().what, HasSubstr("score head"));
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::test

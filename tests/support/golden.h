@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -25,6 +26,13 @@ inline void expect_some_golden(const std::vector<std::string>& relative) {
     if (golden_has(path)) return;
   FAIL() << "none of the golden files of this program is in " << golden_folder();
 }
+
+/// Name of a case from its folder's: a name of GoogleTest has no '-'.
+inline constexpr auto name_of_case = [](const auto& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+};
 
 }  // namespace troupe::test
 

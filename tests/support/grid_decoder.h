@@ -9,6 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/nn/logical_tensors.h"
 #include "engine/parallel/grid.h"
+#include "tests/support/llama_spec.h"
 #include "tests/support/on_ranks.h"
 #include "tests/support/random_decoder.h"
 
@@ -40,21 +41,16 @@ inline void PrintTo(const GridModel& model, std::ostream* out) {
 
 inline GridModel grid_model(std::string title, int heads, int kv_heads, int max_tp, bool tied,
                             bool biases) {
-  engine::models::DecoderSpec spec;
-  spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = 37;
-  spec.width = 20;
-  spec.layers = 2;
-  spec.inner = 27;  // neither vocabulary nor inner width is divisible
-  spec.heads = heads;
-  spec.kv_heads = kv_heads;
-  spec.head_size = 6;
-  spec.tied = tied;  // and H*K is not D
+  // Neither vocabulary nor inner width is divisible, and H*K is not D.
+  engine::models::DecoderSpec spec = llama_spec({.vocabulary = 37,
+                                                 .width = 20,
+                                                 .layers = 2,
+                                                 .inner = 27,
+                                                 .heads = heads,
+                                                 .kv_heads = kv_heads,
+                                                 .head_size = 6});
+  spec.tied = tied;
   spec.attention_bias = spec.output_bias = spec.mlp_bias = biases;
-  spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i)
-    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
-  spec.max_positions = 96;
   return {std::move(title), std::move(spec), max_tp};
 }
 
@@ -124,23 +120,6 @@ inline std::unique_ptr<engine::models::Decoder> grid_decoder(engine::ops::Device
   engine::nn::scatter_logical(random_values(engine::nn::logical_count(parameters), seed + 500, 0.5),
                               parameters);
   return decoder;
-}
-
-/// Sequences with every column that a loss may want.
-inline engine::data::Experience grid_batch(std::uint64_t seed, int sequences, int unit,
-                                           std::int64_t vocabulary) {
-  engine::data::Experience b = random_batch(seed, sequences, 25, vocabulary);
-  b.sequences_per_group = unit;
-  if (unit == 2) b.count = sequences / 2;
-  for (std::size_t t = 0; t < b.tokens.size(); ++t) {
-    const auto draw = [&](std::uint64_t what, double low) {
-      return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1));
-    };
-    b.old_logp.push_back(draw(0, 0.5) - 3);
-    b.reference_logp.push_back(draw(1, 0.5) - 3);
-    b.advantage.push_back(draw(2, 1));
-  }
-  return b;
 }
 
 }  // namespace troupe::test

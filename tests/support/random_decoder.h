@@ -1,7 +1,6 @@
 // Tiny decoders of random shape and weights, and batches of random sequences for them.
 #pragma once
 
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -9,28 +8,26 @@
 #include "engine/data/experience.h"
 #include "engine/models/decoder.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/llama_spec.h"
 
 namespace troupe::test {
+
+using engine::data::Experience;
 
 inline engine::models::DecoderSpec random_spec(std::uint64_t seed) {
   const auto pick = [&](std::uint64_t what, std::initializer_list<int> among) {
     return among.begin()[uniform_below(among.size(), seed, 40, what)];
   };
-  engine::models::DecoderSpec spec;
-  spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = pick(0, {19, 37, 64});
-  spec.width = pick(1, {16, 24, 40});
-  spec.layers = pick(2, {1, 2, 3});
-  spec.inner = pick(3, {24, 40});
-  spec.kv_heads = pick(4, {1, 2});
-  spec.heads = spec.kv_heads * pick(5, {1, 2, 3});
-  spec.head_size = pick(6, {4, 8});
+  const int kv_heads = pick(4, {1, 2});
+  engine::models::DecoderSpec spec = llama_spec({.vocabulary = pick(0, {19, 37, 64}),
+                                                 .width = pick(1, {16, 24, 40}),
+                                                 .layers = pick(2, {1, 2, 3}),
+                                                 .inner = pick(3, {24, 40}),
+                                                 .heads = kv_heads * pick(5, {1, 2, 3}),
+                                                 .kv_heads = kv_heads,
+                                                 .head_size = pick(6, {4, 8})});
   spec.tied = pick(7, {0, 1}) == 1;
   spec.attention_bias = pick(8, {0, 1}) == 1;
-  spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i)
-    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
-  spec.max_positions = 96;
   return spec;
 }
 
@@ -60,6 +57,23 @@ inline engine::data::Experience random_batch(std::uint64_t seed, int sequences, 
   }
   for (const float weight : batch.mask) batch.count += static_cast<double>(weight);
   return batch;
+}
+
+/// The same in groups of `unit` sequences, with every column that a loss may need.
+inline engine::data::Experience full_batch(std::uint64_t seed, int sequences, int unit,
+                                           std::int64_t vocabulary) {
+  engine::data::Experience b = random_batch(seed, sequences, 25, vocabulary);
+  b.sequences_per_group = unit;
+  if (unit == 2) b.count = sequences / 2;
+  for (std::size_t t = 0; t < b.tokens.size(); ++t) {
+    const auto draw = [&](std::uint64_t what, double low) {
+      return static_cast<float>(low * (2 * uniform(seed, 70 + what, t) - 1));
+    };
+    b.old_logp.push_back(draw(0, 0.5) - 3);
+    b.reference_logp.push_back(draw(1, 0.5) - 3);
+    b.advantage.push_back(draw(2, 1));
+  }
+  return b;
 }
 
 }  // namespace troupe::test

@@ -1,7 +1,10 @@
 // What the tests of the row readers share: a file's rows as lines of text.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/data/readers/row_reader.h"
@@ -24,6 +27,21 @@ inline std::vector<std::string> read_all(const std::string& path, const ReadOpti
     } else {
       out.push_back(std::to_string((*row)->line) + " " + (*row)->value.dump());
     }
+  }
+}
+
+/// Reads the file with every byte replaced by each of `bytes`, and cut at every length: no form may
+/// crash or give more than `max_rows` rows. Under the sanitizers this is a fuzzer.
+inline void expect_damage_refused(Scratch& scratch, const std::string& name,
+                                  const std::string& text, std::string_view bytes,
+                                  std::size_t max_rows) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const char c : bytes) {
+      auto damaged = text;
+      damaged[at] = c;
+      EXPECT_LE(read_all(scratch.write(name, damaged)).size(), max_rows);
+    }
+    read_all(scratch.write(name, text.substr(0, at)));
   }
 }
 

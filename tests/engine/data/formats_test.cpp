@@ -186,22 +186,13 @@ TEST(EveryFormat, SeekGoesToTheExactRow) {
   }
 }
 
-// Under the sanitizers this is the fuzzer of every day.
 TEST(EveryFormat, DamagedTextIsRefusedOrReadNeverTrusted) {
   Scratch scratch;
   const std::string table = "a,\"b\"\n1,\"x \"\"y\"\"\n\"\r\n,é\n";
   const auto packed = gzip(table);
   for (const auto& [name, text] :
-       {std::pair{"a.csv", table}, {"a.tsv", table}, {"a.txt", table}, {"b.csv", packed}}) {
-    for (std::size_t at = 0; at < text.size(); ++at) {
-      for (const char c : {'"', ',', '\n', '\0', '\xff'}) {
-        auto damaged = text;
-        damaged[at] = c;
-        EXPECT_LE(read_all(scratch.write(name, damaged)).size(), 20u);
-      }
-      read_all(scratch.write(name, text.substr(0, at)));
-    }
-  }
+       {std::pair{"a.csv", table}, {"a.tsv", table}, {"a.txt", table}, {"b.csv", packed}})
+    expect_damage_refused(scratch, name, text, std::string_view("\",\n\0\xff", 5), 20);
 }
 
 TEST(DataFiles, APatternStandsForTheFilesThatItFits) {

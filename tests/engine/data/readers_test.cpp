@@ -151,24 +151,14 @@ TEST(Readers, ContentWinsOverAMisleadingName) {
   EXPECT_THAT(read_all(scratch.path("nothing.jsonl"))[0], HasSubstr("nothing.jsonl"));
 }
 
-// Under the sanitizers this is the fuzzer of every day: any byte may be another one, and nothing is
-// read outside the text.
 TEST(Readers, DamagedTextIsRefusedOrReadNeverTrusted) {
   Scratch scratch;
   const std::string list =
       R"({"v":[1],"data":[{"a":"x\\\"","b":[1,-2.5e3,null,true]},{"c":{"d":"\\u00e9é"}}]})";
   const std::string lines = "{\"a\":[1,{\"b\":\"\\\\\"}]}\r\n\n{\"c\":null}\n";
   for (const auto& [name, text] :
-       {std::pair{"a.json", list}, {"a.jsonl", lines}, {"b.json", lines}}) {
-    for (std::size_t at = 0; at < text.size(); ++at) {
-      for (const char c : {'"', '{', ']', ',', '\0', '\xff'}) {
-        auto damaged = text;
-        damaged[at] = c;
-        EXPECT_LE(read_all(scratch.write(name, damaged)).size(), 10u);
-      }
-      read_all(scratch.write(name, text.substr(0, at)));
-    }
-  }
+       {std::pair{"a.json", list}, {"a.jsonl", lines}, {"b.json", lines}})
+    expect_damage_refused(scratch, name, text, std::string_view("\"{],\0\xff", 6), 10);
 }
 
 TEST(DataFiles, AFolderStandsForItsFilesByName) {

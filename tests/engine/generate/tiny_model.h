@@ -2,12 +2,12 @@
 // everything that generates.
 #pragma once
 
-#include <cmath>
 #include <memory>
 #include <random>
 #include <vector>
 
 #include "engine/models/decoder.h"
+#include "tests/support/llama_spec.h"
 
 namespace troupe::test {
 
@@ -16,21 +16,15 @@ namespace ops = engine::ops;
 namespace nn = engine::nn;
 
 inline models::DecoderSpec tiny_spec() {
-  models::DecoderSpec spec;
-  spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = 37;
-  spec.width = 24;
-  spec.layers = 2;
-  spec.inner = 40;
-  spec.heads = 4;
-  spec.kv_heads = 2;
-  spec.head_size = 8;
+  models::DecoderSpec spec = llama_spec({.vocabulary = 37,
+                                         .width = 24,
+                                         .layers = 2,
+                                         .inner = 40,
+                                         .heads = 4,
+                                         .kv_heads = 2,
+                                         .head_size = 8});
   spec.tied = true;
   spec.attention_bias = true;
-  spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i)
-    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
-  spec.max_positions = 96;
   return spec;
 }
 

@@ -6,19 +6,20 @@
 #include <map>
 #include <numeric>
 
+#include "tests/support/llama_spec.h"
+
 namespace troupe::engine::models {
 namespace {
 
 DecoderSpec small(std::string architecture) {
-  DecoderSpec spec;
+  DecoderSpec spec = test::llama_spec({.vocabulary = 7,
+                                       .width = 3,
+                                       .layers = 2,
+                                       .inner = 4,
+                                       .heads = 4,
+                                       .kv_heads = 2,
+                                       .head_size = 6});
   spec.architecture = std::move(architecture);
-  spec.vocabulary = 7;
-  spec.width = 3;
-  spec.layers = 2;
-  spec.inner = 4;
-  spec.heads = 4;
-  spec.kv_heads = 2;
-  spec.head_size = 6;
   return spec;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/nn/mlp.h"
 #include "engine/nn/norm.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "tests/engine/nn/linear_module.h"
 
 namespace troupe::engine::nn {
 namespace {
@@ -35,18 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Modules, ::testing::ValuesIn(machines),
 TEST_P(Modules, LinearWithBias) {
   Parameters parameters(*device, {{"w", {5, 12}}, {"b", {5}}}, true);
   test::randomize(parameters, 2, 0.5);
-  struct Wrapped {
-    Linear linear;
-    Tensor forward(const Tensor& in, const ForwardContext& p, Saved& s) const {
-      return linear.forward(in, p, s);
-    }
-    Tensor backward(const Tensor& dy, const ForwardContext& p, Saved& s) const {
-      Tensor dx = p.device.empty({dy.shape()[0], linear.weight->value.shape()[1]});
-      linear.backward(dy, p, s, dx, false);
-      return dx;
-    }
-  };
-  test::gradcheck(Wrapped{{&parameters.at("w"), &parameters.at("b")}}, parameters, x, pass);
+  test::gradcheck(LinearModule{{&parameters.at("w"), &parameters.at("b")}}, parameters, x, pass);
 }
 
 TEST_P(Modules, Norm) {
@@ -214,6 +204,32 @@ struct AttentionModule : Modules {
     test::randomize(parameters, 2, 0.5);
     rotary.reserve(5);
   }
+  /// Weights of an attention, and others.
+  Parameters with_attention(const std::vector<ParameterSpec>& others) const {
+    std::vector<ParameterSpec> all{
+        {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}};
+    all.insert(all.end(), others.begin(), others.end());
+    Parameters out(*device, all, true);
+    test::randomize(out, 3, 0.5);
+    return out;
+  }
+  Attention attention_of(Parameters& all) const {
+    return {{&all.at("q")},
+            {&all.at("k")},
+            {&all.at("v")},
+            {&all.at("o")},
+            attention.shape,
+            &rotary,
+            0};
+  }
+  /// With gains of these sizes on queries and keys.
+  void gradcheck_normed(std::int64_t query_gain, std::int64_t key_gain) {
+    auto own = with_attention({{"qn", {query_gain}}, {"kn", {key_gain}}});
+    Attention normed = attention_of(own);
+    normed.q_norm = {&own.at("qn")};
+    normed.k_norm = {&own.at("kn")};
+    test::gradcheck(normed, own, x, pass);
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Devices, AttentionModule, ::testing::ValuesIn(machines),
@@ -224,27 +240,11 @@ TEST_P(AttentionModule, GroupedHeadsAndRotary) {
 }
 
 TEST_P(AttentionModule, WithNormsOfHeads) {
-  Parameters own(
-      *device,
-      {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {4}}, {"kn", {4}}},
-      true);
-  test::randomize(own, 3, 0.5);
-  const Attention normed{
-      {&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
-      {&own.at("qn")}, {&own.at("kn")}};
-  test::gradcheck(normed, own, x, pass);
+  gradcheck_normed(4, 4);
 }
 
 TEST_P(AttentionModule, WithNormsOfWholeRows) {
-  Parameters own(
-      *device,
-      {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}, {"qn", {16}}, {"kn", {8}}},
-      true);
-  test::randomize(own, 3, 0.5);
-  const Attention normed{
-      {&own.at("q")},  {&own.at("k")}, {&own.at("v")}, {&own.at("o")}, attention.shape, &rotary, 0,
-      {&own.at("qn")}, {&own.at("kn")}};
-  test::gradcheck(normed, own, x, pass);
+  gradcheck_normed(16, 8);
 }
 
 TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
@@ -259,23 +259,8 @@ TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
 }
 
 TEST_P(AttentionModule, BesideAnMlpUnderOneNorm) {
-  Parameters both(*device,
-                  {{"g", {12}},
-                   {"q", {16, 12}},
-                   {"k", {8, 12}},
-                   {"v", {8, 12}},
-                   {"o", {12, 16}},
-                   {"u", {10, 12}},
-                   {"d", {12, 10}}},
-                  true);
-  test::randomize(both, 3, 0.5);
-  const Attention own{{&both.at("q")},
-                      {&both.at("k")},
-                      {&both.at("v")},
-                      {&both.at("o")},
-                      attention.shape,
-                      &rotary,
-                      0};
+  auto both = with_attention({{"g", {12}}, {"u", {10, 12}}, {"d", {12, 10}}});
+  const Attention own = attention_of(both);
   const Mlp mlp{{}, {&both.at("u")}, {&both.at("d")}, ops::Activation::gelu_tanh};
   test::gradcheck(
       Residual<Normed<Sum<Attention, Mlp>>>{{{&both.at("g"), 1e-5f, Norm::Kind::layer}, {own, mlp}},
@@ -284,34 +269,14 @@ TEST_P(AttentionModule, BesideAnMlpUnderOneNorm) {
 }
 
 TEST_P(AttentionModule, InAResidualChain) {
-  Parameters both(*device,
-                  {{"g", {12}}, {"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}},
-                  true);
-  test::randomize(both, 3, 0.5);
-  Attention own{{&both.at("q")},
-                {&both.at("k")},
-                {&both.at("v")},
-                {&both.at("o")},
-                attention.shape,
-                &rotary,
-                0};
+  auto both = with_attention({{"g", {12}}});
+  const Attention own = attention_of(both);
   test::gradcheck(Residual<Normed<Attention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
 }
 
 TEST_P(AttentionModule, WhatIsRecomputedHasTheGradientsOfWhatIsKept) {
-  Parameters all(*device,
-                 {{"g", {12}},
-                  {"q", {16, 12}},
-                  {"k", {8, 12}},
-                  {"v", {8, 12}},
-                  {"o", {12, 16}},
-                  {"u", {10, 12}},
-                  {"w", {10, 12}},
-                  {"d", {12, 10}}},
-                 true);
-  test::randomize(all, 3, 0.5);
-  const Attention own{
-      {&all.at("q")}, {&all.at("k")}, {&all.at("v")}, {&all.at("o")}, attention.shape, &rotary, 0};
+  auto all = with_attention({{"g", {12}}, {"u", {10, 12}}, {"w", {10, 12}}, {"d", {12, 10}}});
+  const Attention own = attention_of(all);
   const Residual<Normed<Sum<Attention, Mlp>>> block{
       {{&all.at("g")}, {own, {{&all.at("w")}, {&all.at("u")}, {&all.at("d")}}}}};
   for (const Recomputed choice :

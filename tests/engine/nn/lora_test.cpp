@@ -5,6 +5,7 @@
 #include "engine/nn/mlp.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/optim/adamw.h"
+#include "tests/engine/nn/linear_module.h"
 #include "tests/support/gradcheck.h"
 
 namespace troupe::engine::nn {
@@ -39,18 +40,6 @@ Linear linear(Parameters& parameters, int index, double dropout = 0) {
            &trained}};
 }
 
-struct Wrapped {
-  Linear linear;
-  Tensor forward(const Tensor& in, const ForwardContext& p, Saved& s) const {
-    return linear.forward(in, p, s);
-  }
-  Tensor backward(const Tensor& dy, const ForwardContext& p, Saved& s) const {
-    Tensor dx = p.device.empty({dy.shape()[0], linear.weight->value.shape()[1]});
-    linear.backward(dy, p, s, dx, false);
-    return dx;
-  }
-};
-
 struct Adapters : ::testing::Test {
   std::unique_ptr<ops::Device> device = ops::make_reference_device();
   ops::Layout layout{{0, 3, 3, 8}, {0, 1, 2, 0, 1, 2, 3, 4}};
@@ -62,12 +51,12 @@ struct Adapters : ::testing::Test {
 
 TEST_F(Adapters, SlopesOfALinear) {
   auto parameters = adapted(*device, {{5, 12}}, false);
-  test::gradcheck(Wrapped{linear(parameters, 0)}, parameters, x, pass);
+  test::gradcheck(LinearModule{linear(parameters, 0)}, parameters, x, pass);
 }
 
 TEST_F(Adapters, SlopesOfALinearWithDropout) {
   auto parameters = adapted(*device, {{5, 12}}, false);
-  const Wrapped module{linear(parameters, 0, 0.4)};
+  const LinearModule module{linear(parameters, 0, 0.4)};
   test::gradcheck(module, parameters, x, dropping);
   Saved nothing = Saved::nothing();
   EXPECT_NE(ops::to_host(*device, module.forward(x, dropping, nothing)),
@@ -100,7 +89,7 @@ TEST_F(Adapters, SlopesOfAttention) {
 // magnitudes are.
 TEST_F(Adapters, SlopesOfMagnitudes) {
   auto parameters = adapted(*device, {{5, 12}}, true);
-  const Wrapped module{linear(parameters, 0)};
+  const LinearModule module{linear(parameters, 0)};
   Saved saved;
   const Tensor y = module.forward(x, pass, saved);
   const auto weights = test::random_values(y.count(), 99);

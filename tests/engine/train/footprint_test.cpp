@@ -8,6 +8,7 @@
 #include "engine/ops/cpu/memory/block_pool.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
+#include "tests/support/llama_spec.h"
 #include "tests/support/random_decoder.h"
 
 namespace troupe::engine::train {
@@ -15,22 +16,20 @@ namespace {
 
 using nn::Recomputed;
 
-models::DecoderSpec small_model() {
-  models::DecoderSpec spec;
-  spec.architecture = "LlamaForCausalLM";
-  spec.vocabulary = 500;
-  spec.width = 96;
-  spec.layers = 6;
-  spec.inner = 256;
-  spec.heads = 6;
-  spec.kv_heads = 3;
-  spec.head_size = 16;
+models::DecoderSpec tied_model(const test::LlamaSizes& sizes) {
+  models::DecoderSpec spec = test::llama_spec(sizes, 128);
   spec.tied = true;
-  spec.max_positions = 128;
-  spec.rotary.resize(1);
-  for (int i = 0; i < spec.head_size / 2; ++i)
-    spec.rotary[0].inverse_frequencies.push_back(std::pow(100.0, -2.0 * i / spec.head_size));
   return spec;
+}
+
+models::DecoderSpec small_model() {
+  return tied_model({.vocabulary = 500,
+                     .width = 96,
+                     .layers = 6,
+                     .inner = 256,
+                     .heads = 6,
+                     .kv_heads = 3,
+                     .head_size = 16});
 }
 
 data::Experience uniform_batch(int sequences, int length) {
@@ -84,13 +83,13 @@ TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
 }
 
 TEST(Footprint, CountsLogitsThatALossKeeps) {
-  models::DecoderSpec spec = small_model();
-  spec.vocabulary = 40000;
-  spec.width = 32;
-  spec.heads = 2;
-  spec.kv_heads = 1;
-  spec.inner = 64;
-  spec.layers = 1;
+  const models::DecoderSpec spec = tied_model({.vocabulary = 40000,
+                                               .width = 32,
+                                               .layers = 1,
+                                               .inner = 64,
+                                               .heads = 2,
+                                               .kv_heads = 1,
+                                               .head_size = 16});
   for (const std::int32_t tokens : {512, 2560}) {  // of the second the head keeps four fifths
     const double used = measured(spec, {}, tokens, nullptr, {.kind = algorithms::SftLossKind::dft});
     const auto told = static_cast<double>(footprint(spec, {}, tokens, whole(spec), false).peak());

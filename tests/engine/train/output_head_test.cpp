@@ -202,7 +202,7 @@ TEST(OutputHead, IsTheSameWhenRanksShareTheModelAndTheBatch) {
     const auto read = [&](const test::Mesh& mesh, const loss::Needs& needs) {
       const auto device = ops::make_cpu_device({.threads = 1});
       const auto decoder = test::grid_decoder(*device, model, 3, mesh, false);
-      HeadOutputs found = head_outputs(*decoder, test::grid_batch(5, 7, 1, model.spec.vocabulary),
+      HeadOutputs found = head_outputs(*decoder, test::full_batch(5, 7, 1, model.spec.vocabulary),
                                        needs, {.micro_batch_tokens = 40}, &mesh.dp());
       std::vector<float> all;
       for (const auto* column : found.columns(needs, model.spec))

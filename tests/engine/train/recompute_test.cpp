@@ -23,7 +23,7 @@ const std::vector<Recomputed> choices{
 
 class Recompute : public testing::TestWithParam<test::GridModel> {
  protected:
-  const data::Experience batch_ = test::grid_batch(5, 7, 1, GetParam().spec.vocabulary);
+  const data::Experience batch_ = test::full_batch(5, 7, 1, GetParam().spec.vocabulary);
 
   std::vector<float> gradient(ops::Device& device, ops::Precision precision,
                               const Recomputed& recomputed) const {

@@ -15,7 +15,7 @@ namespace {
 
 class UnsetGradients : public testing::TestWithParam<test::GridModel> {
  protected:
-  const data::Experience batch_ = test::grid_batch(5, 7, 1, GetParam().spec.vocabulary);
+  const data::Experience batch_ = test::full_batch(5, 7, 1, GetParam().spec.vocabulary);
 
   static std::int64_t unset(const nn::Parameters& parameters) {
     return std::ranges::count_if(parameters.all(),

@@ -63,7 +63,7 @@ Found measure(const test::Mesh& mesh, const loss::AnyLoss& loss, std::int32_t mi
   const auto device = ops::make_cpu_device({.threads = 1});
   Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
                   {.micro_batch_tokens = micro_batch_tokens}, &mesh);
-  const auto batch = test::grid_batch(5, 10, 1, model.spec.vocabulary);
+  const auto batch = test::full_batch(5, 10, 1, model.spec.vocabulary);
   const BatchLoss all = trainer.forward_backward(batch, loss);
   auto& parameters = trainer.model().parameters();
   nn::all_reduce_gradients(parameters, trainer.model().tp(),
