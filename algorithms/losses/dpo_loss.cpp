@@ -153,22 +153,17 @@ Expr score(const Expr& x, DpoDivergence divergence, double alpha) {
   return {};
 }
 
-// Of the pairs at hand, no less than 0.
+// Batch estimate of the KL divergence, at least 0.
 Expr mean_kl(const Expr& log_ratio) {
   return max(mean(log_ratio), 0.0);
 }
 
-}  // namespace
-
-Expr DpoLoss::per_pair(DpoLossKind which, const Terms& t) const {
-  const double eps = label_smoothing;
-  const Expr c = t.now.chosen - t.reference.chosen, r = t.now.rejected - t.reference.rejected;
-  const Expr sc = score(c, divergence, divergence_alpha),
-             sr = score(r, divergence, divergence_alpha);
-  const Expr margin = beta * (sc - sr), by_length = sc / t.length.chosen - sr / t.length.rejected;
+// Losses of the margin beta * (c - r).
+Expr margin_loss(const DpoLoss& loss, DpoLossKind kind, const Expr& margin) {
+  const double eps = loss.label_smoothing;
   const Expr won = -log_sigmoid(margin), lost = -log_sigmoid(-margin);
-  const Expr mixing = sigmoid(margin / discopop_tau);
-  switch (which) {
+  const Expr mixing = sigmoid(margin / loss.discopop_tau);
+  switch (kind) {
     case DpoLossKind::sigmoid:
       return won;  // arXiv:2305.18290
     case DpoLossKind::cdpo:
@@ -177,41 +172,75 @@ Expr DpoLoss::per_pair(DpoLossKind which, const Terms& t) const {
       return ((1 - eps) * won - eps * lost) / (1 - 2 * eps);  // arXiv:2403.00409
     case DpoLossKind::hinge:
       return relu(1.0 - margin);  // SLiC-HF, arXiv:2305.10425
-    case DpoLossKind::ipo:
-      return square(by_length - 1 / (2 * beta));  // arXiv:2310.12036, by length
-    case DpoLossKind::ipo_sum:
-      return square(sc - sr - 1 / (2 * beta));  // arXiv:2310.12036, eq. 17
-    case DpoLossKind::exo_pair:                 // arXiv:2402.00856, eq. 16
+    case DpoLossKind::exo_pair:   // arXiv:2402.00856, eq. 16
       return sigmoid(margin) * (-won - std::log(1 - eps)) +
              sigmoid(-margin) * (-lost - std::log(eps));
+    case DpoLossKind::discopop:
+      return (1.0 - mixing) * won + mixing * exp(-margin);  // arXiv:2406.08414
+    default:
+      break;
+  }
+  check(false, "DpoLoss: not a loss of the margin");
+  return {};
+}
+
+// Losses of each answer's log-ratio to the reference: c of the chosen one, r of the rejected one.
+Expr answer_loss(const DpoLoss& loss, DpoLossKind kind, const Expr& c, const Expr& r) {
+  const double beta = loss.beta, eps = loss.label_smoothing;
+  switch (kind) {
     case DpoLossKind::nca_pair:  // arXiv:2402.05369
       return -log_sigmoid(beta * c) - 0.5 * log_sigmoid(-beta * c) - 0.5 * log_sigmoid(-beta * r);
     case DpoLossKind::bco_pair:
       return -log_sigmoid(beta * c) - log_sigmoid(-beta * r);  // arXiv:2404.04656, no running shift
     case DpoLossKind::sppo_hard:
       return square(c - 0.5 / beta) + square(r + 0.5 / beta);  // arXiv:2405.00675
-    case DpoLossKind::aot:                                     // arXiv:2406.05882, paired
-      return smoothed(beta * (sorted(t.now.chosen - t.now.rejected) -
-                              sorted(t.reference.chosen - t.reference.rejected)),
-                      eps);
     case DpoLossKind::aot_unpaired:
       return smoothed(beta * (sorted(c) - sorted(r)), eps);  // arXiv:2406.05882, unpaired
     case DpoLossKind::apo_zero:
       return 1.0 - sigmoid(beta * c) + sigmoid(beta * r);  // arXiv:2408.06266, eq. 7
-    case DpoLossKind::apo_down:
-      return sigmoid(beta * c) + 1.0 - sigmoid(margin);  // arXiv:2408.06266, eq. 8
-    case DpoLossKind::discopop:
-      return (1.0 - mixing) * won + mixing * exp(-margin);  // arXiv:2406.08414
-    case DpoLossKind::sigmoid_norm:
-      return -log_sigmoid(beta * by_length);  // Tülu 3, arXiv:2411.15124
     case DpoLossKind::kto_pair:  // arXiv:2402.01306, of pairs; half: a mean over both answers
       return 0.5 * (1.0 - sigmoid(beta * (c - mean_kl(r)))) +
              0.5 * (1.0 - sigmoid(beta * (mean_kl(c) - r)));
-    case DpoLossKind::sft:
-      break;  // no loss of a pair: nll_of_chosen
+    default:
+      break;
   }
-  check(false, "DpoLoss: a kind without a formula for pairs");
+  check(false, "DpoLoss: not a loss of an answer's log-ratio");
   return {};
+}
+
+}  // namespace
+
+Expr DpoLoss::per_pair(DpoLossKind which, const Terms& t) const {
+  const Expr c = t.now.chosen - t.reference.chosen, r = t.now.rejected - t.reference.rejected;
+  const Expr sc = score(c, divergence, divergence_alpha),
+             sr = score(r, divergence, divergence_alpha);
+  const Expr margin = beta * (sc - sr), by_length = sc / t.length.chosen - sr / t.length.rejected;
+  switch (which) {
+    case DpoLossKind::ipo:
+      return square(by_length - 1 / (2 * beta));  // arXiv:2310.12036, by length
+    case DpoLossKind::ipo_sum:
+      return square(sc - sr - 1 / (2 * beta));  // arXiv:2310.12036, eq. 17
+    case DpoLossKind::sigmoid_norm:
+      return -log_sigmoid(beta * by_length);  // Tülu 3, arXiv:2411.15124
+    case DpoLossKind::apo_down:
+      return sigmoid(beta * c) + 1.0 - sigmoid(margin);  // arXiv:2408.06266, eq. 8
+    case DpoLossKind::aot:                               // arXiv:2406.05882, paired
+      return smoothed(beta * (sorted(t.now.chosen - t.now.rejected) -
+                              sorted(t.reference.chosen - t.reference.rejected)),
+                      label_smoothing);
+    case DpoLossKind::nca_pair:
+    case DpoLossKind::bco_pair:
+    case DpoLossKind::sppo_hard:
+    case DpoLossKind::aot_unpaired:
+    case DpoLossKind::apo_zero:
+    case DpoLossKind::kto_pair:
+      return answer_loss(*this, which, c, r);
+    case DpoLossKind::sft:
+      check(false, "DpoLoss: sft is no loss of pairs");  // nll_of_chosen
+      return {};
+    default:
+      return margin_loss(*this, which, margin);
+  }
 }
 
 }  // namespace troupe::algorithms

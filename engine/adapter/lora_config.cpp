@@ -20,42 +20,49 @@ std::int64_t layer_of(const std::string& module) {
   return std::stoll(module.substr(prefix.size()));
 }
 
-Result<std::vector<std::string>> targeted(const LoraConfig& config, const models::DecoderSpec& spec,
-                                          const std::string& where) {
+bool selects(const ModulePattern& pattern, const std::string& module) {
+  return pattern.text() == all_linear ? module != head : pattern.matches(module);
+}
+
+// Fails for a target without a linear layer, and for a layer that the model does not have.
+Result<> check_targets(const LoraConfig& config, const std::vector<ModulePattern>& targets,
+                       const models::DecoderSpec& spec, const std::string& where) {
   const auto modules = linear_modules(spec);
-  const auto wanted = patterns_of(config.targets, where + "targets"),
-             unwanted = patterns_of(config.exclude, where + "exclude");
-  RETURN_IF_ERROR(wanted);
-  RETURN_IF_ERROR(unwanted);
-  const auto matches = [](const ModulePattern& pattern, const std::string& module) {
-    return pattern.text() == all_linear ? module != head : pattern.matches(module);
-  };
-  std::vector<std::string> out;
-  for (const auto& module : modules) {
-    const auto selects = [&](const ModulePattern& pattern) { return matches(pattern, module); };
-    if (std::ranges::none_of(*wanted, selects) || std::ranges::any_of(*unwanted, selects)) continue;
-    if (config.layers.empty() ||
-        std::ranges::find(config.layers, layer_of(module)) != config.layers.end())
-      out.push_back(module);
-  }
   std::vector<std::string> ends;
   for (const auto& module : modules) ends.push_back(module.substr(module.rfind('.') + 1));
-  for (const auto& pattern : *wanted)
-    if (std::ranges::none_of(modules, [&](const auto& module) { return matches(pattern, module); }))
-      return fail(
-          Errc::usage,
-          cat(where, "targets: no linear layer of this model is named ", quote(pattern.text()),
-              nearest(pattern.text(), ends).empty()
-                  ? ""
-                  : cat("; the nearest name is ", quote(nearest(pattern.text(), ends))),
-              " (known: ",
-              join({ends.begin(), ends.begin() + std::min<std::ptrdiff_t>(7, std::ssize(ends))},
-                   ", "),
-              spec.tied || spec.labels > 0 ? "" : ", lm_head", ")"));
+  for (const auto& target : targets) {
+    if (std::ranges::any_of(modules, [&](const auto& module) { return selects(target, module); }))
+      continue;
+    const auto near = nearest(target.text(), ends);
+    const auto shown = std::min<std::ptrdiff_t>(7, std::ssize(ends));
+    return fail(Errc::usage,
+                cat(where, "targets: no linear layer of this model is named ", quote(target.text()),
+                    near.empty() ? "" : cat("; the nearest name is ", quote(near)),
+                    " (known: ", join({ends.begin(), ends.begin() + shown}, ", "),
+                    spec.tied || spec.labels > 0 ? "" : ", lm_head", ")"));
+  }
   for (const auto layer : config.layers)
     if (layer < 0 || layer >= spec.layers)
       return fail(Errc::usage, cat(where, "layers: this model has layers 0 to ", spec.layers - 1,
                                    ", found ", layer));
+  return {};
+}
+
+Result<std::vector<std::string>> targeted(const LoraConfig& config, const models::DecoderSpec& spec,
+                                          const std::string& where) {
+  const auto wanted = patterns_of(config.targets, where + "targets"),
+             unwanted = patterns_of(config.exclude, where + "exclude");
+  RETURN_IF_ERROR(wanted);
+  RETURN_IF_ERROR(unwanted);
+  RETURN_IF_ERROR(check_targets(config, *wanted, spec, where));
+  std::vector<std::string> out;
+  for (const auto& module : linear_modules(spec)) {
+    const auto matches = [&](const ModulePattern& pattern) { return selects(pattern, module); };
+    if (std::ranges::none_of(*wanted, matches) || std::ranges::any_of(*unwanted, matches)) continue;
+    if (config.layers.empty() ||
+        std::ranges::find(config.layers, layer_of(module)) != config.layers.end())
+      out.push_back(module);
+  }
   if (out.empty())
     return fail(Errc::usage,
                 cat(where, "targets: every target is also excluded; there is nothing to adapt"));

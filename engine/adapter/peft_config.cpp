@@ -165,6 +165,29 @@ std::set<std::string> shortest_names(const models::LoraSpec& lora,
   return exact ? ends : whole;
 }
 
+// Rank, scale and the variants that PEFT calls use_*.
+Result<> read_scalars(const Json& config, const std::string& where, LoraConfig& out) {
+  const auto rank = get_integer(config, "r", where);
+  const auto alpha = get_number(config, "lora_alpha", where);
+  const auto dropout =
+      config.find("lora_dropout") ? get_number(config, "lora_dropout", where) : Result<double>(0);
+  const auto rslora = flag(config, "use_rslora", where), dora = flag(config, "use_dora", where);
+  RETURN_IF_ERROR(rank);
+  RETURN_IF_ERROR(alpha);
+  RETURN_IF_ERROR(dropout);
+  RETURN_IF_ERROR(rslora);
+  RETURN_IF_ERROR(dora);
+  if (*rank < 1 || *rank > (1 << 16))
+    return fail(Errc::bad_input,
+                cat(where, ": \"r\" must be from 1 to ", 1 << 16, ", found ", *rank));
+  out.rank = static_cast<int>(*rank);
+  out.alpha = *alpha;
+  out.dropout = *dropout;
+  out.rslora = *rslora;
+  out.dora = *dora;
+  return {};
+}
+
 }  // namespace
 
 Result<LoraConfig> read_peft_config(const Json& config, const std::string& where) {
@@ -181,33 +204,16 @@ Result<LoraConfig> read_peft_config(const Json& config, const std::string& where
   auto ranks = pattern_of<std::int64_t>(config, "rank_pattern", where, get_integer);
   auto alphas = pattern_of<double>(config, "alpha_pattern", where, get_number);
   auto layers = layers_of(config, where);
-  const auto rank = get_integer(config, "r", where);
-  const auto alpha = get_number(config, "lora_alpha", where);
-  const auto dropout =
-      config.find("lora_dropout") ? get_number(config, "lora_dropout", where) : Result<double>(0);
-  const auto rslora = flag(config, "use_rslora", where), dora = flag(config, "use_dora", where);
   RETURN_IF_ERROR(ranks);
   RETURN_IF_ERROR(alphas);
   RETURN_IF_ERROR(layers);
-  RETURN_IF_ERROR(rank);
-  RETURN_IF_ERROR(alpha);
-  RETURN_IF_ERROR(dropout);
-  RETURN_IF_ERROR(rslora);
-  RETURN_IF_ERROR(dora);
-  if (*rank < 1 || *rank > (1 << 16))
-    return fail(Errc::bad_input,
-                cat(where, ": \"r\" must be from 1 to ", 1 << 16, ", found ", *rank));
+  RETURN_IF_ERROR(read_scalars(config, where, out));
   out.targets = std::move(*targets);
   out.exclude = std::move(*exclude);
   out.saved = std::move(*saved);
   out.layers = std::move(*layers);
   out.rank_pattern = std::move(*ranks);
   out.alpha_pattern = std::move(*alphas);
-  out.rank = static_cast<int>(*rank);
-  out.alpha = *alpha;
-  out.dropout = *dropout;
-  out.rslora = *rslora;
-  out.dora = *dora;
   return out;
 }
 

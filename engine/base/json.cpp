@@ -123,14 +123,42 @@ void write_json_number(std::string& out, double value) {
   out += text;
 }
 
-// indent < 0: compact
+void write_json(std::string& out, const Json& value, int indent, int level);
+
+void start_line(std::string& out, int indent, int level) {
+  if (indent < 0) return;
+  out += '\n';
+  out.append(static_cast<std::size_t>(indent * level), ' ');
+}
+
+void write_json_array(std::string& out, const Json::Array& items, int indent, int level) {
+  out += '[';
+  bool first = true;
+  for (const auto& item : items) {
+    if (!std::exchange(first, false)) out += ',';
+    start_line(out, indent, level + 1);
+    write_json(out, item, indent, level + 1);
+  }
+  if (!first) start_line(out, indent, level);
+  out += ']';
+}
+
+void write_json_object(std::string& out, const Json::Object& members, int indent, int level) {
+  out += '{';
+  bool first = true;
+  for (const auto& [key, item] : members) {
+    if (!std::exchange(first, false)) out += ',';
+    start_line(out, indent, level + 1);
+    write_json_string(out, key);
+    out += indent >= 0 ? ": " : ":";
+    write_json(out, item, indent, level + 1);
+  }
+  if (!first) start_line(out, indent, level);
+  out += '}';
+}
+
+// A negative indent writes compact JSON.
 void write_json(std::string& out, const Json& value, int indent, int level) {
-  const auto newline = [&](int depth) {
-    if (indent >= 0) {
-      out += '\n';
-      out.append(static_cast<std::size_t>(indent * depth), ' ');
-    }
-  };
   if (value.is_null()) {
     out += "null";
   } else if (value.is_bool()) {
@@ -142,27 +170,9 @@ void write_json(std::string& out, const Json& value, int indent, int level) {
   } else if (value.is_string()) {
     write_json_string(out, value.string());
   } else if (value.is_array()) {
-    out += '[';
-    bool first = true;
-    for (const auto& item : value.array()) {
-      if (!std::exchange(first, false)) out += ',';
-      newline(level + 1);
-      write_json(out, item, indent, level + 1);
-    }
-    if (!first) newline(level);
-    out += ']';
+    write_json_array(out, value.array(), indent, level);
   } else {
-    out += '{';
-    bool first = true;
-    for (const auto& [key, item] : value.object()) {
-      if (!std::exchange(first, false)) out += ',';
-      newline(level + 1);
-      write_json_string(out, key);
-      out += indent >= 0 ? ": " : ":";
-      write_json(out, item, indent, level + 1);
-    }
-    if (!first) newline(level);
-    out += '}';
+    write_json_object(out, value.object(), indent, level);
   }
 }
 

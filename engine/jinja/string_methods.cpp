@@ -181,15 +181,10 @@ using M = Runtime;
 using S = std::string;
 using A = Arguments;
 
-// What makes texts of a text.
-const std::map<std::string_view, Method>& changes() {
-  static const std::map<std::string_view, Method> table = {
-      {"strip",
-       {[](M&, const S& s, const A& a) { return strip(s, a, true, true); }, "/ chars?", true}},
-      {"lstrip",
-       {[](M&, const S& s, const A& a) { return strip(s, a, true, false); }, "/ chars?", true}},
-      {"rstrip",
-       {[](M&, const S& s, const A& a) { return strip(s, a, false, true); }, "/ chars?", true}},
+using MethodTable = std::map<std::string_view, Method>;
+
+const MethodTable& splitting_methods() {
+  static const MethodTable table = {
       {"split", {split, "sep? maxsplit?", true}},
       {"rsplit", {rsplit, "sep? maxsplit?", true}},
       {"splitlines", {splitlines, "keepends?", true}},
@@ -197,15 +192,37 @@ const std::map<std::string_view, Method>& changes() {
        {[](M&, const S& s, const A& a) { return partition(s, a, false); }, "/ sep", true}},
       {"rpartition",
        {[](M&, const S& s, const A& a) { return partition(s, a, true); }, "/ sep", true}},
+      {"replace", {replace, "/ old new count?", true}},
+      {"join", {join, "/ iterable", true}},
+  };
+  return table;
+}
+
+const MethodTable& case_methods() {
+  static const MethodTable table = {
       {"upper", {[](M&, const S& s, const A&) -> Value { return upper(s); }, "", true}},
       {"lower", {[](M&, const S& s, const A&) -> Value { return lower(s); }, "", true}},
       {"casefold", {[](M&, const S& s, const A&) -> Value { return case_fold(s); }, "", true}},
       {"title", {[](M&, const S& s, const A&) -> Value { return title(s); }, "", true}},
       {"capitalize", {[](M&, const S& s, const A&) -> Value { return capitalize(s); }, "", true}},
       {"swapcase", {[](M&, const S& s, const A&) -> Value { return swap_case(s); }, "", true}},
-      {"expandtabs", {expand_tabs, "tabsize?", true}},
-      {"replace", {replace, "/ old new count?", true}},
-      {"join", {join, "/ iterable", true}},
+  };
+  return table;
+}
+
+// Methods that remove or add characters at the ends, and expandtabs.
+const MethodTable& padding_methods() {
+  static const MethodTable table = {
+      {"strip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, true, true); }, "/ chars?", true}},
+      {"lstrip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, true, false); }, "/ chars?", true}},
+      {"rstrip",
+       {[](M&, const S& s, const A& a) { return strip(s, a, false, true); }, "/ chars?", true}},
+      {"removeprefix",
+       {[](M&, const S& s, const A& a) { return without(s, a, false); }, "/ prefix", true}},
+      {"removesuffix",
+       {[](M&, const S& s, const A& a) { return without(s, a, true); }, "/ suffix", true}},
       {"center",
        {[](M& m, const S& s, const A& a) { return justify(m, s, a, Side::both); },
         "/ width fillchar?", true}},
@@ -216,10 +233,7 @@ const std::map<std::string_view, Method>& changes() {
        {[](M& m, const S& s, const A& a) { return justify(m, s, a, Side::left); },
         "/ width fillchar?", true}},
       {"zfill", {zfill, "/ width", true}},
-      {"removeprefix",
-       {[](M&, const S& s, const A& a) { return without(s, a, false); }, "/ prefix", true}},
-      {"removesuffix",
-       {[](M&, const S& s, const A& a) { return without(s, a, true); }, "/ suffix", true}},
+      {"expandtabs", {expand_tabs, "tabsize?", true}},
   };
   return table;
 }
@@ -272,7 +286,8 @@ std::optional<Value> string_method(const Value& text, std::string_view name) {
         if (key.is(Value::Type::string)) named.keyword.emplace_back(key.string(), value);
       return format_braces(runtime, text, named);
     });
-  for (const auto* table : {&string_questions(), &changes()}) {
+  for (const auto* table :
+       {&string_questions(), &splitting_methods(), &case_methods(), &padding_methods()}) {
     const auto found = table->find(name);
     if (found == table->end()) continue;
     return make_function("method", [text, known = found->first, method = found->second](

@@ -57,8 +57,10 @@ bool callable(M&, const V& value, A&) {
   return value.is(Type::undefined) || (value.is(Type::object) && value.object()->callable());
 }
 
-const std::map<std::string_view, Test>& table() {
-  static const std::map<std::string_view, Test> tests = {
+using TestTable = std::map<std::string_view, Test>;
+
+const TestTable& type_tests() {
+  static const TestTable tests = {
       {"defined", {[](M&, const V& v, A&) { return !v.is(Type::undefined); }, ""}},
       {"undefined", {is_type<Type::undefined>, ""}},
       {"none", {is_type<Type::none>, ""}},
@@ -73,13 +75,19 @@ const std::map<std::string_view, Test>& table() {
       {"iterable", {iterable, ""}},
       {"sequence", {sequence, ""}},
       {"callable", {callable, "*"}},
+      {"escaped", {[](M&, const V& v, A&) { return v.is_markup(); }, ""}},
+  };
+  return tests;
+}
+
+const TestTable& value_tests() {
+  static const TestTable tests = {
       {"sameas", {[](M&, const V& v, A& a) { return v.same(other(a)); }, "other"}},
       {"odd", {[](M& m, const V& v, A&) { return parity(m, v, 1); }, ""}},
       {"even", {[](M& m, const V& v, A&) { return parity(m, v, 0); }, ""}},
       {"divisibleby", {divisible, "num"}},
       {"lower", {[](M& m, const V& v, A&) { return is_lower(m.text(v)); }, ""}},
       {"upper", {[](M& m, const V& v, A&) { return is_upper(m.text(v)); }, ""}},
-      {"escaped", {[](M&, const V& v, A&) { return v.is_markup(); }, ""}},
       {"filter",
        {[](M&, const V& v, A&) {
           require_hashable(v);
@@ -92,6 +100,12 @@ const std::map<std::string_view, Test>& table() {
           return v.is(Type::string) && find_test(v.string());
         },
         ""}},
+  };
+  return tests;
+}
+
+const TestTable& comparison_tests() {
+  static const TestTable tests = {
       {"in", {relation<'i'>, "seq"}},
       {"eq", {relation<'='>, "/ other"}},
       {"equalto", {relation<'='>, "/ other"}},
@@ -115,8 +129,9 @@ const std::map<std::string_view, Test>& table() {
 }  // namespace
 
 const Test* find_test(std::string_view name) {
-  const auto found = table().find(name);
-  return found == table().end() ? nullptr : &found->second;
+  for (const auto* table : {&type_tests(), &value_tests(), &comparison_tests()})
+    if (const auto found = table->find(name); found != table->end()) return &found->second;
+  return nullptr;
 }
 
 }  // namespace troupe::engine::jinja

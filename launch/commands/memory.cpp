@@ -91,6 +91,37 @@ std::uint64_t control_group_room() {
   return high > low ? high - low : 1;
 }
 
+void add_activations(std::vector<MemoryPart>& parts, const RunConfig& config,
+                     const engine::models::DecoderSpec& spec) {
+  const auto step = step_footprint(config, spec);
+  std::vector<std::string> names;
+  for (const Recompute what : config.train.recompute) names.emplace_back(name_of(what));
+  const std::string recomputed =
+      names.empty() ? "" : cat(", ", join(names, " and "), " recomputed");
+  parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp,
+                       " tokens", recomputed, " (estimate)"),
+                   step.kept + step.passing});
+  parts.push_back({"packed GEMM operands and logits of the head (estimate)", step.products});
+}
+
+/// Weights and KV cache of the rollout actor.
+void add_rollout(std::vector<MemoryPart>& parts, const RunConfig& config,
+                 const engine::models::DecoderSpec& spec, std::uint64_t weights,
+                 std::uint64_t adapter) {
+  parts.push_back(adapter > 0
+                      ? MemoryPart{"rollout weights, adapter, and a buffer for the next adapter",
+                                   weights + 2 * adapter}
+                      : MemoryPart{"rollout weights, and a buffer for the next", 2 * weights});
+  if (samples_in_int8(config))
+    parts.push_back({"rollout weights, int8 copy", weights / 4});
+  else if (config.train.dtype == engine::ops::Precision::bf16)
+    parts.push_back({"rollout weights, packed bf16 copy", weights / 2});
+  const auto generator = generator_settings(config, spec);
+  const std::int64_t tokens = engine::generate::cache_pages(generator, spec) * generator.page_size;
+  parts.push_back({cat("KV cache of ", tokens, " tokens (at most)"),
+                   size(tokens * engine::generate::cached_token_bytes(spec))});
+}
+
 }  // namespace
 
 std::vector<MemoryPart> memory_needed(const RunConfig& config,
@@ -108,30 +139,8 @@ std::vector<MemoryPart> memory_needed(const RunConfig& config,
   if (roles.critic.needed)
     parts.push_back(sharded.part("critic: weights, gradients and moments", 4 * weights));
   if (roles.reward.needed) parts.push_back({"reward models", reward_bytes(config)});
-  const auto step = step_footprint(config, spec);
-  std::vector<std::string> names;
-  for (const Recompute what : config.train.recompute) names.emplace_back(name_of(what));
-  const std::string recomputed =
-      names.empty() ? "" : cat(", ", join(names, " and "), " recomputed");
-  parts.push_back({cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp,
-                       " tokens", recomputed, " (estimate)"),
-                   step.kept + step.passing});
-  parts.push_back({"packed GEMM operands and logits of the head (estimate)", step.products});
-  if (roles.rollout.needed) {
-    parts.push_back(adapter > 0
-                        ? MemoryPart{"rollout weights, adapter, and a buffer for the next adapter",
-                                     weights + 2 * adapter}
-                        : MemoryPart{"rollout weights, and a buffer for the next", 2 * weights});
-    if (samples_in_int8(config))
-      parts.push_back({"rollout weights, int8 copy", weights / 4});
-    else if (config.train.dtype == engine::ops::Precision::bf16)
-      parts.push_back({"rollout weights, packed bf16 copy", weights / 2});
-    const auto generator = generator_settings(config, spec);
-    const std::int64_t tokens =
-        engine::generate::cache_pages(generator, spec) * generator.page_size;
-    parts.push_back({cat("KV cache of ", tokens, " tokens (at most)"),
-                     size(tokens * engine::generate::cached_token_bytes(spec))});
-  }
+  add_activations(parts, config, spec);
+  if (roles.rollout.needed) add_rollout(parts, config, spec, weights, adapter);
   return parts;
 }
 

@@ -48,6 +48,42 @@ void add_sampling_filters(CLI::App& command, GenerateOptions& o) {
   add_setting<std::int64_t>(command, "--seed", "seed", o, "random seed for sampling");
 }
 
+void add_beam_search(CLI::App& command, GenerateOptions& o) {
+  add_setting<std::int64_t>(command, "--num-beams", "num_beams", o,
+                            "number of beams; 1: no beam search");
+  add_setting<double>(command, "--length-penalty", "length_penalty", o,
+                      "beam search: above 0 favors longer outputs");
+  const auto stopping = [&o](const std::string& value) {
+    o.settings.set("early_stopping", value == "never" ? Json(value) : Json(value == "true"));
+  };
+  command
+      .add_option_function<std::string>("--early-stopping", stopping,
+                                        "beam search: true, false or never")
+      ->check(CLI::IsMember({"true", "false", "never"}));
+}
+
+void add_penalties(CLI::App& command, GenerateOptions& o) {
+  add_setting<double>(command, "--repetition-penalty", "repetition_penalty", o,
+                      "above 1: lowers the logits of tokens already in the text");
+  add_setting<double>(command, "--presence-penalty", "presence_penalty", o,
+                      "subtracted from the logits of tokens already generated");
+  add_setting<double>(command, "--frequency-penalty", "frequency_penalty", o,
+                      "subtracted from the logit once per previous occurrence of the token");
+  add_setting<std::int64_t>(command, "--no-repeat-ngram-size", "no_repeat_ngram_size", o,
+                            "never repeat an n-gram of this size; 0: off");
+}
+
+// Options for the length and the end of a completion.
+void add_limits(CLI::App& command, GenerateOptions& o) {
+  add_setting<std::int64_t>(command, "--max-new-tokens,--max-tokens", "max_new_tokens", o,
+                            "maximum number of new tokens; 256 if generation_config.json has none");
+  add_setting<std::int64_t>(command, "--min-new-tokens", "min_new_tokens", o,
+                            "minimum number of new tokens (EOS suppressed until then)");
+  add_list<std::string>(command, "--stop", "stop", o, "stop string; may be given several times");
+  add_list<std::int64_t>(command, "--stop-token", "stop_token_ids", o,
+                         "stop token id; may be given several times");
+}
+
 }  // namespace
 
 void add_sampling(CLI::App& command, GenerateOptions& o) {
@@ -62,32 +98,9 @@ void add_sampling(CLI::App& command, GenerateOptions& o) {
       ->check(CLI::IsMember({"full", "int8"}))
       ->capture_default_str();
   add_sampling_filters(command, o);
-  add_setting<std::int64_t>(command, "--num-beams", "num_beams", o,
-                            "number of beams; 1: no beam search");
-  add_setting<double>(command, "--length-penalty", "length_penalty", o,
-                      "beam search: above 0 favors longer outputs");
-  const auto stopping = [&o](const std::string& value) {
-    o.settings.set("early_stopping", value == "never" ? Json(value) : Json(value == "true"));
-  };
-  command
-      .add_option_function<std::string>("--early-stopping", stopping,
-                                        "beam search: true, false or never")
-      ->check(CLI::IsMember({"true", "false", "never"}));
-  add_setting<double>(command, "--repetition-penalty", "repetition_penalty", o,
-                      "above 1: lowers the logits of tokens already in the text");
-  add_setting<double>(command, "--presence-penalty", "presence_penalty", o,
-                      "subtracted from the logits of tokens already generated");
-  add_setting<double>(command, "--frequency-penalty", "frequency_penalty", o,
-                      "subtracted from the logit once per previous occurrence of the token");
-  add_setting<std::int64_t>(command, "--no-repeat-ngram-size", "no_repeat_ngram_size", o,
-                            "never repeat an n-gram of this size; 0: off");
-  add_setting<std::int64_t>(command, "--max-new-tokens,--max-tokens", "max_new_tokens", o,
-                            "maximum number of new tokens; 256 if generation_config.json has none");
-  add_setting<std::int64_t>(command, "--min-new-tokens", "min_new_tokens", o,
-                            "minimum number of new tokens (EOS suppressed until then)");
-  add_list<std::string>(command, "--stop", "stop", o, "stop string; may be given several times");
-  add_list<std::int64_t>(command, "--stop-token", "stop_token_ids", o,
-                         "stop token id; may be given several times");
+  add_beam_search(command, o);
+  add_penalties(command, o);
+  add_limits(command, o);
   add_setting<std::int64_t>(command, "--top-logprobs", "top_logprobs", o,
                             "number of most likely tokens to report at each position");
 }

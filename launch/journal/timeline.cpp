@@ -66,6 +66,46 @@ std::pair<std::string, std::map<std::string, std::string>> draw_legend(
   return {out, color_of};
 }
 
+// Maps nanoseconds to horizontal positions.
+struct TimeAxis {
+  std::int64_t first, last;
+  double seconds() const { return static_cast<double>(last - first) * 1e-9; }
+  double x(std::int64_t at) const {
+    return left + width * static_cast<double>(at - first) / static_cast<double>(last - first);
+  }
+};
+
+// Vertical lines with their times.
+std::string draw_grid(const TimeAxis& axis, double bottom) {
+  std::string out;
+  for (int tick = 0; tick <= 5; ++tick) {
+    const double at = left + width * tick / 5;
+    out += cat("<line class=\"g\" x1=\"", to_text(at, 1), "\" x2=\"", to_text(at, 1), "\" y1=\"",
+               head, "\" y2=\"", to_text(bottom, 1), "\"/>\n");
+    out +=
+        svg_text(at, bottom + 18, "class=\"x\"", cat(to_text(axis.seconds() * tick / 5, 3), " s"));
+  }
+  return out;
+}
+
+// The bars of one actor: first the calls, then, on top of them, the running handlers.
+std::string draw_bars(const std::vector<actors::AskRecord>& asks, const std::string& actor,
+                      const std::map<std::string, std::string>& color_of, const TimeAxis& axis,
+                      double y) {
+  std::string out;
+  for (const bool dark : {false, true}) {
+    for (const auto& ask : asks) {
+      if (to_string(ask.by) != actor) continue;
+      const std::string fill =
+          cat("fill=\"", color_of.at(ask.type), dark ? "\"" : "\" fill-opacity=\"0.15\"");
+      if (!dark) out += bar(axis.x(ask.asked), axis.x(ask.answered), y + 11, 12, fill);
+      if (dark && ask.ended > ask.began)
+        out += bar(axis.x(ask.began), axis.x(ask.ended), y + 6, 22, fill);
+    }
+  }
+  return out;
+}
+
 LineFile open_truncated(const std::string& path, std::int64_t step) {
   value_or_throw(truncate_after(path, step, false));
   return value_or_throw(LineFile::open(path));
@@ -79,11 +119,8 @@ std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>
   const auto rows = rows_of(asks);
   std::int64_t first = asks.empty() ? 0 : asks.front().asked, last = first + 1;
   for (const auto& ask : asks) last = std::max(last, ask.answered);
-  const auto x = [&](std::int64_t at) {
-    return left + width * static_cast<double>(at - first) / static_cast<double>(last - first);
-  };
-  const double bottom = head + row * static_cast<double>(rows.size()),
-               seconds = static_cast<double>(last - first) * 1e-9;
+  const TimeAxis axis{first, last};
+  const double bottom = head + row * static_cast<double>(rows.size());
   std::string out =
       svg_head(left + width + right, bottom + foot,
                ".r{text-anchor:end}.x{text-anchor:middle;fill:#777}.g{stroke:#e4e4e4}");
@@ -92,26 +129,13 @@ std::string timeline_svg(std::int64_t step, const std::vector<actors::AskRecord>
       cat("Step ", step, ": running handlers (dark), calls waiting for an answer (light)"));
   const auto [legend, color_of] = draw_legend(asks);
   out += legend;
-  for (int tick = 0; tick <= 5; ++tick) {
-    const double at = left + width * tick / 5;
-    out += cat("<line class=\"g\" x1=\"", to_text(at, 1), "\" x2=\"", to_text(at, 1), "\" y1=\"",
-               head, "\" y2=\"", to_text(bottom, 1), "\"/>\n");
-    out += svg_text(at, bottom + 18, "class=\"x\"", cat(to_text(seconds * tick / 5, 3), " s"));
-  }
+  out += draw_grid(axis, bottom);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double y = head + row * static_cast<double>(i);
     out += svg_text(left - 12, y + 21, "class=\"r\"", rows[i]);
-    for (const bool dark : {false, true}) {
-      for (const auto& ask : asks) {
-        if (to_string(ask.by) != rows[i]) continue;
-        const std::string fill =
-            cat("fill=\"", color_of.at(ask.type), dark ? "\"" : "\" fill-opacity=\"0.15\"");
-        if (!dark) out += bar(x(ask.asked), x(ask.answered), y + 11, 12, fill);
-        if (dark && ask.ended > ask.began) out += bar(x(ask.began), x(ask.ended), y + 6, 22, fill);
-      }
-    }
-    out += svg_text(left + width + 10, y + 21, "",
-                    cat("busy ", to_text(100 * busy_seconds(asks, rows[i]) / seconds, 0), " %"));
+    out += draw_bars(asks, rows[i], color_of, axis, y);
+    const double percent = 100 * busy_seconds(asks, rows[i]) / axis.seconds();
+    out += svg_text(left + width + 10, y + 21, "", cat("busy ", to_text(percent, 0), " %"));
   }
   return out + "</svg>\n";
 }
